@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include <memory>
+#include <string>
+
+#include "quern/device/device.h"
+
+namespace quern {
+
+/// When an asynchronous copy or product of the emulated device completes.
+enum class AsyncPolicy : i32 { eager, lazy, random };
+/// In which order ready threads of the emulated device go on.
+enum class SchedulePolicy : i32 { warp_first, fifo, shuffled };
+
+struct EmulatedOptions {
+  AsyncPolicy async = AsyncPolicy::eager;
+  SchedulePolicy schedule = SchedulePolicy::warp_first;
+  u64 seed = 1;
+  bool checked = false;   ///< report races, uninitialised and out-of-bounds accesses; one OS thread a launch, so that a seed replays
+  int os_threads = 0;     ///< 0: one per CPU; blocks of a launch are spread over them
+};
+/// Defaults from QN_EMU_ASYNC, QN_EMU_SCHEDULE, QN_EMU_SEED, QN_EMU_CHECKED, QN_EMU_THREADS.
+EmulatedOptions emulated_options_from_env();
+
+/// A device of its own that runs kernels on the CPU as `info` describes it. Its memory is host memory: any host pointer is valid.
+/// A fault found while a kernel runs (deadlock, divergence, in checked mode also races and invalid accesses) is thrown by the
+/// launch as Error{device} whose text is the report.
+std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options);
+
+}  // namespace quern

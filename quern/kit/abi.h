@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// What host and device agree on: integer names, DType, constexpr arithmetic. Plain C++20 that g++, clang++, nvcc and
+// NVRTC read alike; it includes nothing. The only header of kit that host code may include.
+#pragma once
+
+#if defined(__CUDACC__)
+#define QN_HOST_DEVICE __host__ __device__
+#else
+#define QN_HOST_DEVICE
+#endif
+
+namespace quern {
+
+using i8 = signed char;
+using u8 = unsigned char;
+using i16 = short;
+using u16 = unsigned short;
+using i32 = int;
+using u32 = unsigned int;
+using i64 = long long;
+using u64 = unsigned long long;
+
+/// Element type of a tensor. The values enter compile keys and recorded traces: append, never renumber.
+enum class DType : i32 { f32, f16, bf16, e4m3, e5m2, i32, i64, u8, f64 };
+constexpr int kDTypeCount = 9;
+
+/// Bytes of one element.
+QN_HOST_DEVICE constexpr int size_of(DType t) {
+  switch (t) {
+    case DType::f64:
+    case DType::i64: return 8;
+    case DType::f32:
+    case DType::i32: return 4;
+    case DType::f16:
+    case DType::bf16: return 2;
+    default: return 1;
+  }
+}
+
+template <class T> QN_HOST_DEVICE constexpr T min_of(T a, T b) { return b < a ? b : a; }
+template <class T> QN_HOST_DEVICE constexpr T max_of(T a, T b) { return a < b ? b : a; }
+/// Smallest integer >= a / b, for a >= 0, b > 0.
+template <class T> QN_HOST_DEVICE constexpr T ceil_div(T a, T b) { return (a + b - 1) / b; }
+/// Smallest multiple of b that is >= a, for a >= 0, b > 0.
+template <class T> QN_HOST_DEVICE constexpr T round_up(T a, T b) { return ceil_div(a, b) * b; }
+
+}  // namespace quern
