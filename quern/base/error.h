@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "quern/base/api.h"
+
 namespace quern {
 
 /// What went wrong, for callers that react by kind (the Python binding maps each to an exception type).
@@ -16,10 +18,10 @@ enum class ErrorKind {
   device,       ///< the device or its driver failed, or is missing
   internal,     ///< a bug in quern
 };
-const char* name(ErrorKind kind);
+QN_API const char* name(ErrorKind kind);
 
 /// The only exception that quern throws. `what()` reads "<op>: `<argument>` <got>, expected <expected>" where those are known.
-class Error : public std::runtime_error {
+class QN_API Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   Error(ErrorKind kind, std::string op, std::string argument, std::string got, std::string expected);

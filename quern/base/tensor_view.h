@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string>
 
+#include "quern/base/api.h"
 #include "quern/kit/abi.h"
 
 namespace quern {
@@ -20,7 +21,7 @@ struct DeviceId {
 
 /// A tensor that somebody else owns: pointer, dtype, shape and strides in elements, device. A default-made view (rank 0,
 /// no data) stands for an absent optional tensor. Host (cpu) tensors run on the emulated device.
-struct TensorView {
+struct QN_API TensorView {
   void* data = nullptr;
   DType dtype = DType::f32;
   i32 rank = 0;
@@ -53,10 +54,10 @@ struct TensorView {
 };
 
 /// "[2, 4096]".
-std::string shape_string(const TensorView& view);
+QN_API std::string shape_string(const TensorView& view);
 /// "bf16".
-const char* name(DType dtype);
+QN_API const char* name(DType dtype);
 /// Inverse of name(DType). Throws Error{value}, listing the known names.
-DType dtype_from_name(const std::string& text);
+QN_API DType dtype_from_name(const std::string& text);
 
 }  // namespace quern

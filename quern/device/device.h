@@ -11,7 +11,7 @@
 namespace quern {
 
 /// A GPU architecture as a compile target: compute capability and the `a` (arch-specific) suffix.
-struct Arch {
+struct QN_API Arch {
   i32 number = 90;      ///< 80, 86, 89, 90, 100, 103, 120, 121
   i32 specific = 1;     ///< 1: "sm_90a", arch-specific instructions may be used; 0: "sm_90"
   friend bool operator==(const Arch&, const Arch&) = default;
@@ -20,7 +20,7 @@ struct Arch {
   static Arch parse(const std::string& text);
 };
 /// The archs that every kernel is compiled for in tests.
-std::span<const Arch> known_archs();
+QN_API std::span<const Arch> known_archs();
 
 /// What plan may know of a device. A plain value: tests and `quern plan --arch` use ones without a device behind them.
 struct DeviceInfo {
@@ -35,7 +35,7 @@ struct DeviceInfo {
   char name[64] = "NVIDIA H200";
 };
 /// DeviceInfo of a well-known GPU of that arch (sm_90a: H200, sm_80: A100, ...).
-DeviceInfo device_info_of(Arch arch);
+QN_API DeviceInfo device_info_of(Arch arch);
 
 /// A stream of the device; the default-made one is the device's default stream. On CUDA the handle is a CUstream.
 struct Stream {
@@ -84,7 +84,7 @@ enum class ImageKind { cubin, shared_object };
 
 /// One device: CUDA through the driver, or emulated on the CPU. All members are thread-safe and throw Error{device}.
 /// CUDA calls make the device's primary context current for their duration and restore the caller's.
-class Device {
+class QN_API Device {
  public:
   virtual ~Device() = default;
   const DeviceInfo& info() const { return info_; }
@@ -142,10 +142,10 @@ class Device {
 };
 
 /// The device that a tensor lies on: cpu is the process's emulated device, cuda:N the N-th GPU. Made on first use; never destroyed.
-Device& device_of(DeviceId id);
+QN_API Device& device_of(DeviceId id);
 /// From "cuda:1", "cuda", "emu", "emu:sm_80"; empty: QN_DEVICE if set, else the first GPU if one is usable, else emulated.
-Device& device_from_name(const std::string& text = {});
+QN_API Device& device_from_name(const std::string& text = {});
 /// Number of usable CUDA GPUs; 0 with the reason in *why.
-int cuda_device_count(std::string* why = nullptr);
+QN_API int cuda_device_count(std::string* why = nullptr);
 
 }  // namespace quern

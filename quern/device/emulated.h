@@ -21,11 +21,11 @@ struct EmulatedOptions {
   int os_threads = 0;     ///< 0: one per CPU; blocks of a launch are spread over them
 };
 /// Defaults from QN_EMU_ASYNC, QN_EMU_SCHEDULE, QN_EMU_SEED, QN_EMU_CHECKED, QN_EMU_THREADS.
-EmulatedOptions emulated_options_from_env();
+QN_API EmulatedOptions emulated_options_from_env();
 
 /// A device of its own that runs kernels on the CPU as `info` describes it. Its memory is host memory: any host pointer is valid.
 /// A fault found while a kernel runs (deadlock, divergence, in checked mode also races and invalid accesses) is thrown by the
 /// launch as Error{device} whose text is the report.
-std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options);
+QN_API std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options);
 
 }  // namespace quern

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/base/env.h"
+
+#include <cstdlib>
+
+#include "quern/base/error.h"
+
+namespace quern {
+
+static const EnvInfo kTable[] = {
+    {Env::device, "QN_DEVICE", "cuda, cuda:N, emu, emu:sm_80", "device used where none is named (default: the first GPU, else the emulated H200)"},
+    {Env::source_dir, "QN_SOURCE_DIR", "path", "read kernel sources from this checkout instead of the ones inside the library: edit and run"},
+    {Env::cache_dir, "QN_CACHE_DIR", "path", "where compiled kernels are kept (default: $XDG_CACHE_HOME/quern, else ~/.cache/quern)"},
+    {Env::jit_nvrtc, "QN_JIT_NVRTC", "path", "this libnvrtc.so and no other"},
+    {Env::jit_host_compiler, "QN_JIT_HOST_COMPILER", "command", "compiler for the emulated device (default: g++, else clang++)"},
+    {Env::jit_verbose, "QN_JIT_VERBOSE", "0, 1", "print each compile: kernel, options, time, registers, compiler log"},
+    {Env::jit_debug, "QN_JIT_DEBUG", "0, 1, 2", "1: line information; 2: also no optimisation"},
+    {Env::jit_dump, "QN_JIT_DUMP", "path", "write source, PTX, cubin and, where a disassembler is found, SASS of each compile here"},
+    {Env::emu_async, "QN_EMU_ASYNC", "eager, lazy, random", "when asynchronous operations of the emulated device complete"},
+    {Env::emu_schedule, "QN_EMU_SCHEDULE", "warp, fifo, shuffled", "order in which its ready threads go on"},
+    {Env::emu_seed, "QN_EMU_SEED", "integer", "seed of its random choices"},
+    {Env::emu_checked, "QN_EMU_CHECKED", "0, 1", "report races, uninitialised and out-of-bounds accesses"},
+    {Env::emu_threads, "QN_EMU_THREADS", "integer", "OS threads of a launch (default: one per CPU)"},
+    {Env::log_level, "QN_LOG_LEVEL", "0, 1, 2, 3", "0 warnings, 1 also compiles, 2 also calls, 3 also their tensors"},
+};
+
+std::span<const EnvInfo> env_table() { return kTable; }
+
+static const char* raw(Env variable) {
+  for (const EnvInfo& e : kTable)
+    if (e.id == variable) return std::getenv(e.name);
+  return nullptr;
+}
+
+std::string env(Env variable) {
+  const char* value = raw(variable);
+  return value ? value : "";
+}
+
+bool env_flag(Env variable) {
+  const std::string value = env(variable);
+  return !value.empty() && value != "0";
+}
+
+i64 env_int(Env variable, i64 otherwise) {
+  const std::string value = env(variable);
+  if (value.empty()) return otherwise;
+  char* end = nullptr;
+  const long long number = std::strtoll(value.c_str(), &end, 10);
+  if (*end) {
+    for (const EnvInfo& e : kTable)
+      if (e.id == variable) throw Error(ErrorKind::value, "", e.name, "is '" + value + "'", "an integer");
+  }
+  return number;
+}
+
+}  // namespace quern
