@@ -38,14 +38,14 @@ Entry* find(const KernelSpec& spec, u32 device, size_t bucket) {
   return nullptr;
 }
 
-Function load(const KernelSpec& spec, Device& device, Stream stream, int smem, size_t bucket) {
+Function load(const KernelSpec& spec, Device& device, Stream stream, size_t bucket) {
   if (device.capturing(stream))
     throw Error(ErrorKind::frozen, print(spec) + " is not loaded yet and cannot be while the stream is capturing; call the op "
                                                "once before the capture");
   const Compiled compiled = build(spec, target_of(device));
   (compiled.from_cache ? g_from_disk : g_compiled)++;
   const ImageKind kind = device.info().emulated ? ImageKind::shared_object : ImageKind::cubin;
-  const Function function = device.load(kind, compiled.image, compiled.image_path, compiled.entry, smem);
+  const Function function = device.load(kind, compiled.image, compiled.image_path, compiled.entry, device.info().smem_block);
   std::lock_guard lock(g_insert);
   if (Entry* e = find(spec, device.ordinal(), bucket)) {  // another thread was first
     device.unload(function);
@@ -57,10 +57,10 @@ Function load(const KernelSpec& spec, Device& device, Stream stream, int smem, s
 
 }  // namespace
 
-Function get(const KernelSpec& spec, Device& device, Stream stream, int smem) {
+Function get(const KernelSpec& spec, Device& device, Stream stream) {
   const size_t bucket = bucket_of(spec, device.ordinal());
   if (const Entry* e = find(spec, device.ordinal(), bucket)) return e->function;
-  return load(spec, device, stream, smem, bucket);
+  return load(spec, device, stream, bucket);
 }
 
 Counters counters() { return {g_compiled.load(), g_from_disk.load()}; }
