@@ -31,4 +31,6 @@ i64 norm_row_blocks(const NormRowConfig& c, i64 tokens, const DeviceInfo& device
   return min_of(ceil_div(tokens, rows_per_block), i64(device.sms) * resident);
 }
 
+Budget norm_row_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-19}; }
+
 }  // namespace quern::norm

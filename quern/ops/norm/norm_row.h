@@ -13,6 +13,8 @@ namespace quern::norm {
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual);
 /// Blocks: enough to fill the device once; each walks over its rows.
 i64 norm_row_blocks(const NormRowConfig& config, i64 tokens, const DeviceInfo& device);
+/// One rounding of the result; the f32 sum of squares and the approximate rsqrt (2^-22.4) stay below 2^-19.
+Budget norm_row_budget(const Problem& problem);
 extern const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel;
 
 }  // namespace quern::norm

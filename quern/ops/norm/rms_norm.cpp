@@ -26,18 +26,19 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
 QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .doc("out = x / sqrt(mean(x^2) + eps) * weight")
     .source("Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv 1910.07467")
-    .out("out", &RmsNormArgs::out, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
-    .meaning("may be x itself")
-    .in("x", &RmsNormArgs::x, "tokens hidden", like("out"))
+    .in("x", &RmsNormArgs::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
     .in("weight", &RmsNormArgs::weight, "hidden", like("x"))
+    .out("out", &RmsNormArgs::out, "tokens hidden", like("x"))
+    .meaning("may be x itself")
     .attr("eps", &RmsNormArgs::eps)
     .meaning("added to the mean square")
     .rows(Axis::tokens)
     .plan(plan)
     .reference<rms_norm_ref>()
+    .budget(norm_row_budget)
     .cases({{"tokens", {1, 0, 3, 64, 301}},
             {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 70000}},
-            {"out.dtype", {DType::bf16, DType::f16, DType::f32}},
+            {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 16, 1}}})
     .bench({{{"tokens", 1}, {"hidden", 4096}},
