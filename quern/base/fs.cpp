@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/base/fs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "quern/base/error.h"
+
+namespace quern {
+
+std::optional<std::string> read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad() || text.fail()) return std::nullopt;
+  return std::move(text).str();
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  const auto fail = [&] {
+    const std::string why = std::strerror(errno);
+    throw Error(ErrorKind::device, "cannot write " + path + ": " + why);
+  };
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) fail();
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      const int error = errno;
+      ::close(fd);
+      errno = error;
+      fail();
+    }
+    done += size_t(n);
+  }
+  if (::fsync(fd) != 0) {
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+    fail();
+  }
+  if (::close(fd) != 0) fail();
+}
+
+bool make_folders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  return std::filesystem::is_directory(path, error);
+}
+
+std::string make_private_folder(const std::string& parent) {
+  std::string path = parent + "/tmp.XXXXXX";
+  return ::mkdtemp(path.data()) ? path : std::string();
+}
+
+void remove_folder(const std::string& path) noexcept {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+}
+
+std::string user_cache_folder() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::string(xdg) + "/quern";
+  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/quern";
+  return {};
+}
+
+}  // namespace quern

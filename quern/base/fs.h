@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace quern {
+
+/// Whole file, or nothing when it cannot be read.
+std::optional<std::string> read_file(const std::string& path);
+/// Writes and fsyncs. Throws Error{device} with the path and errno's text.
+void write_file(const std::string& path, std::string_view bytes);
+/// mkdir -p. False when it cannot be made.
+bool make_folders(const std::string& path);
+/// A private folder inside `parent` (mkdtemp), or empty when it cannot be made.
+std::string make_private_folder(const std::string& parent);
+/// rm -r of a folder that quern made; errors are ignored.
+void remove_folder(const std::string& path) noexcept;
+/// $XDG_CACHE_HOME/quern, else ~/.cache/quern, else empty.
+std::string user_cache_folder();
+
+}  // namespace quern

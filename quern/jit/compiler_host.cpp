@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/jit/compiler_host.h"
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <sstream>
+
+#include "quern/base/elf.h"
+#include "quern/base/env.h"
+#include "quern/base/error.h"
+#include "quern/base/fs.h"
+#include "quern/base/hash.h"
+#include "quern/base/subprocess.h"
+
+namespace quern::jit {
+
+HostCompiler::HostCompiler(const std::string& command) {
+  path_ = find_program(command);
+  if (path_.empty())
+    throw Error(ErrorKind::compile, "the emulated device needs a C++ compiler and '" + command +
+                                        "' was not found; install g++ or clang++, or set QN_JIT_HOST_COMPILER");
+  std::error_code error;
+  const std::string real = std::filesystem::canonical(path_, error).string();
+  clang_ = real.find("clang") != std::string::npos;
+  provenance_ = elf_build_id(real);
+  if (provenance_.empty()) {  // a wrapper script: ask it
+    const ProcessResult version = run_process({path_, "--version"});
+    clang_ = version.output.find("clang") != std::string::npos;
+    provenance_ = hash128_hex(version.output);
+  }
+}
+
+const HostCompiler& HostCompiler::named(const std::string& command) {
+  static std::mutex mutex;
+  static std::map<std::string, std::unique_ptr<HostCompiler>> known;
+  std::lock_guard lock(mutex);
+  auto& slot = known[command];
+  if (!slot) slot.reset(new HostCompiler(command));
+  return *slot;
+}
+
+const HostCompiler& HostCompiler::standard() {
+  if (const std::string wanted = env(Env::jit_host_compiler); !wanted.empty()) return named(wanted);
+  return named(find_program("g++").empty() && !find_program("clang++").empty() ? "clang++" : "g++");
+}
+
+std::vector<std::string> HostCompiler::options(bool checked, int debug) const {
+  // x86-64-v3, never native: a cache may be shared by machines. No contraction: f32 sums are what the source says.
+  std::vector<std::string> o = {"-std=c++20", debug >= 2 ? "-O0" : "-O2", "-w", "-DQN_EMU", "-fPIC",
+                                "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"};
+#if defined(__x86_64__)
+  o.push_back("-march=x86-64-v3");
+#endif
+  if (!clang_) o.push_back("-fno-gnu-unique");
+  if (debug >= 1) o.push_back("-g");
+  if (checked) {
+    for (const char* option : {"-g1", "-DQN_EMU_CHECKED", "-fsanitize=thread"}) o.push_back(option);
+    if (clang_) o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0"});
+    else o.insert(o.end(), {"--param", "tsan-instrument-func-entry-exit=0"});
+  }
+  return o;
+}
+
+static std::string first_lines(const std::string& text, int count) {
+  std::istringstream in(text);
+  std::string out, line;
+  while (count-- > 0 && std::getline(in, line)) out += "\n  " + line;
+  return out;
+}
+
+HostCompiler::Result HostCompiler::compile(const std::string& folder, const std::string& name, bool checked, int debug) const {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::string> command = {path_};
+  for (const std::string& option : options(checked, debug)) command.push_back(option);
+  // Paths in line tables read "quern/ops/..." wherever the build folder was.
+  command.insert(command.end(), {"-ffile-prefix-map=" + folder + "/source/=", "-I" + folder + "/source", "-x", "c++", "-c",
+                                 folder + "/kernel.cu", "-o", folder + "/kernel.o"});
+  Result result;
+  const auto run = [&](const std::vector<std::string>& words, const char* phase) {
+    const ProcessResult process = run_process(words);
+    result.log += process.output;
+    if (process.status != 0)
+      throw Error(ErrorKind::compile, name + " did not " + phase + " with " + path_ + ":" + first_lines(process.output, 12) +
+                                          "\n  (QN_JIT_DUMP=DIR keeps the source; QN_SOURCE_DIR edits and runs it)");
+  };
+  run(command, "compile");
+  // Never -fsanitize=thread at the link: a checked kernel brings its own hooks and must not meet libtsan.
+  std::vector<std::string> link = {path_, "-shared", "-o", folder + "/kernel.so", folder + "/kernel.o"};
+  if (checked) link.push_back("-Wl,--wrap=memcpy,--wrap=memset,--wrap=memmove");
+  link.push_back("-lm");
+  run(link, "link");
+  result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace quern::jit

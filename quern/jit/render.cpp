@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <cctype>
+#include <sstream>
+#include <vector>
+
+#include "quern/base/tensor_view.h"
+#include "quern/jit/sources.h"
+#include "quern/jit/spec.h"
+
+namespace quern_reflect {
+std::string dtype_word(quern::DType t) { return quern::name(t); }
+}  // namespace quern_reflect
+
+namespace quern::jit {
+
+/// Names of a Config's fields, read from the source that declares it (one `type name;` a line, fields before functions): the
+/// language has no reflection yet, and a second list of the names would be a second place for one fact. Falls back to f0, f1.
+static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count) {
+  std::vector<std::string> names;
+  const std::string type = kernel.config_type.substr(kernel.config_type.rfind("::") + 2);
+  for (const Source& source : included_sources("#include \"" + kernel.header + "\"\n")) {
+    const size_t at = source.text.find("struct " + type + " {");
+    if (at == std::string::npos) continue;
+    std::istringstream lines(source.text.substr(at));
+    std::string line;
+    std::getline(lines, line);
+    while (names.size() < count && std::getline(lines, line) && line.find('}') == std::string::npos) {
+      const size_t end = line.find(';');
+      if (end == std::string::npos || line.find("//") < end) continue;
+      const size_t begin = line.find_last_of(" ", end) + 1;
+      names.push_back(line.substr(begin, end - begin));
+    }
+    break;
+  }
+  for (size_t i = names.size(); i < count; ++i) names.push_back("f" + std::to_string(i));
+  return names;
+}
+
+static std::vector<std::string> words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string w; in >> w;) out.push_back(w);
+  return out;
+}
+
+std::string print(const KernelSpec& spec) {
+  const auto values = words(spec.kernel->values(spec.config));
+  const auto names = field_names(*spec.kernel, values.size());
+  std::string s = spec.kernel->name + "<";
+  for (size_t i = 0; i < values.size(); ++i) s += (i ? ", " : "") + names[i] + "=" + values[i];
+  if (spec.hooks) s += std::string(", hooks=") + spec.hooks->name;
+  return s + ">";
+}
+
+std::string entry_name(const KernelSpec& spec) {
+  const auto values = words(spec.kernel->values(spec.config));
+  const auto names = field_names(*spec.kernel, values.size());
+  std::string s = spec.kernel->name + "_";
+  for (size_t i = 0; i < values.size(); ++i) {
+    const bool number = std::isdigit(values[i][0]) || values[i][0] == '-';
+    s += "_" + (number ? names[i] : "") + values[i];
+  }
+  if (spec.hooks) s += std::string("_") + spec.hooks->name;
+  for (char& c : s)
+    if (!std::isalnum(c)) c = '_';
+  return s;
+}
+
+std::string render(const KernelSpec& spec) {
+  const KernelInfo& k = *spec.kernel;
+  std::string s = "#include \"" + k.header + "\"\n";
+  if (spec.hooks) s += std::string(spec.hooks->text) + "\n";
+  s += "static_assert(sizeof(" + k.params_type + ") == " + std::to_string(k.params_bytes) +
+       ", \"host and device disagree on the layout of Params\");\n";
+  s += "constexpr " + k.config_type + " config{" + k.initialiser(spec.config) + "};\n";
+  std::string arguments = "config";
+  if (k.default_hooks) arguments += std::string(", ") + (spec.hooks ? spec.hooks->type : k.default_hooks);
+  s += "QN_ENTRY(" + entry_name(spec) + ", " + k.params_type + ", " + std::to_string(k.threads(spec.config)) + ", " +
+       std::to_string(k.min_blocks(spec.config)) + ", " + k.function + "<" + arguments + ">(p))\n";
+  return s;
+}
+
+}  // namespace quern::jit

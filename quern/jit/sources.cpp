@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/jit/sources.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "quern/base/env.h"
+#include "quern/base/error.h"
+#include "quern/base/fs.h"
+
+namespace quern::jit {
+
+std::string source_text(const std::string& name) {
+  if (const std::string folder = env(Env::source_dir); !folder.empty()) {
+    if (auto text = read_file(folder + "/" + name)) return *text;
+  }
+  for (int i = 0; i < kEmbeddedSourceCount; ++i)
+    if (name == kEmbeddedSources[i].name) return kEmbeddedSources[i].text;
+  throw Error(ErrorKind::compile, "no kernel source '" + name + "' in the library" +
+                                      (env(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
+}
+
+/// Names between quotes of the #include lines of a source. Comments that hold one cost a needless dependency, no more.
+static std::vector<std::string> include_names(const std::string& text) {
+  std::vector<std::string> names;
+  for (size_t at = 0; (at = text.find("#include \"", at)) != std::string::npos;) {
+    at += std::strlen("#include \"");
+    const size_t end = text.find('"', at);
+    if (end == std::string::npos) break;
+    names.push_back(text.substr(at, end - at));
+  }
+  return names;
+}
+
+static void collect(const std::string& text, std::vector<Source>& into) {
+  for (const std::string& name : include_names(text)) {
+    if (std::any_of(into.begin(), into.end(), [&](const Source& s) { return s.name == name; })) continue;
+    into.push_back({name, source_text(name)});
+    const std::string included = into.back().text;
+    collect(included, into);
+  }
+}
+
+std::vector<Source> included_sources(const std::string& text) {
+  std::vector<Source> sources;
+  collect(text, sources);
+  return sources;
+}
+
+}  // namespace quern::jit

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// From DType, a value of Config, to the type that is stored, and conversions to and from f32.
+#pragma once
+#include "quern/kit/world.cuh"
+
+namespace quern {
+
+template <DType D> struct StoredType;
+template <> struct StoredType<DType::f32> { using type = f32; };
+template <> struct StoredType<DType::f16> { using type = f16; };
+template <> struct StoredType<DType::bf16> { using type = bf16; };
+template <> struct StoredType<DType::e4m3> { using type = e4m3; };
+template <> struct StoredType<DType::e5m2> { using type = e5m2; };
+template <> struct StoredType<DType::i32> { using type = i32; };
+template <> struct StoredType<DType::i64> { using type = i64; };
+/// The type of one stored element.
+template <DType D> using dtype_t = typename StoredType<D>::type;
+
+QN_DEVICE f32 to_f32(f32 x) { return x; }
+QN_DEVICE f32 to_f32(bf16 x) { return ptx::to_f32(x); }
+QN_DEVICE f32 to_f32(f16 x) { return ptx::to_f32(x); }
+QN_DEVICE f32 to_f32(e4m3 x) { return ptx::to_f32(x); }
+QN_DEVICE f32 to_f32(e5m2 x) { return ptx::to_f32(x); }
+
+template <class T> struct FromF32;
+template <> struct FromF32<f32> { QN_DEVICE f32 convert(f32 x) { return x; } };
+template <> struct FromF32<bf16> { QN_DEVICE bf16 convert(f32 x) { return ptx::to_bf16(x); } };
+template <> struct FromF32<f16> { QN_DEVICE f16 convert(f32 x) { return ptx::to_f16(x); } };
+template <> struct FromF32<e4m3> { QN_DEVICE e4m3 convert(f32 x) { return ptx::to_e4m3(x); } };
+template <> struct FromF32<e5m2> { QN_DEVICE e5m2 convert(f32 x) { return ptx::to_e5m2(x); } };
+/// Rounds to nearest even; fp8 saturates.
+template <class T> QN_DEVICE T from_f32(f32 x) { return FromF32<T>::convert(x); }
+
+}  // namespace quern

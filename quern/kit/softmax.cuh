@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Online softmax (Milakov and Gimelshein, arXiv 1805.02867): running maximum and sum of one row, in base 2.
+#pragma once
+#include "quern/kit/world.cuh"
+
+namespace quern {
+
+/// The state of a row whose logits, in units of log2, have been seen in part. The empty row is {-inf, 0}.
+struct SoftmaxState {
+  f32 max;
+  f32 sum;
+};
+
+QN_DEVICE f32 negative_infinity() { return ptx::f32_of_bits(0xff800000u); }
+QN_DEVICE SoftmaxState empty_softmax() { return {negative_infinity(), f32(0.f)}; }
+
+/// exp2(logit - max), where the difference of two -inf (a row with nothing seen) counts as 0 and not as NaN.
+QN_DEVICE f32 softmax_weight(f32 logit, f32 max) {
+  return ptx::exp2_approx(max == negative_infinity() ? f32(0.f) + negative_infinity() : logit - max);
+}
+
+/// Raises the state's maximum to at least `max` and returns the factor for what was accumulated under the old one.
+QN_DEVICE f32 raise_max(SoftmaxState& state, f32 max) {
+  const f32 raised = ptx::fmax(state.max, max);
+  const f32 factor = softmax_weight(state.max, raised);
+  state.max = raised;
+  state.sum = state.sum * factor;
+  return factor;
+}
+
+/// log2 of the sum of exp2 of all logits seen; -inf for the empty row.
+QN_DEVICE f32 softmax_lse(const SoftmaxState& state) {
+  return state.sum > f32(0.f) ? state.max + ptx::log2_approx(state.sum) : negative_infinity();
+}
+
+}  // namespace quern

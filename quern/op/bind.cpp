@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Step 1: tensors become a Problem. Runs on every call, so the path without an error allocates nothing and formats nothing.
+#include <string>
+
+#include "quern/op/schema.h"
+
+namespace quern {
+
+namespace {
+
+std::string quoted(const std::string& name) { return "`" + name + "`"; }
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail(const Op& op, const TensorDef& t, ErrorKind kind, std::string got, std::string expected) {
+  throw Error(kind, op.id, t.name, std::move(got), std::move(expected));
+}
+
+std::string describe(const Extent& e, i64 value) {
+  std::string s;
+  if (e.factor == 0) return std::to_string(e.offset);
+  if (e.factor != 1) s += std::to_string(e.factor) + "*";
+  s += name(e.axis);
+  if (e.offset) s += "+" + std::to_string(e.offset);
+  return s + "=" + std::to_string(value);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_extent(const Op& op, const void* args, const TensorDef& t, const TensorView& view, int dim, i64 wanted) {
+  const Extent& e = t.extents[dim];
+  std::string expected = describe(e, wanted) + " at dim " + std::to_string(dim);
+  if (e.factor != 0) {  // name the tensor that set the axis: the first one stated that has it and is present
+    for (size_t i = 0; i < op.tensors.size(); ++i) {
+      const TensorDef& other = op.tensors[i];
+      const TensorView& v = op.tensor(args, i);
+      bool has = false;
+      for (int d = 0; d < other.rank && v.present(); ++d) has |= other.extents[d].factor != 0 && other.extents[d].axis == e.axis;
+      if (!has) continue;
+      if (&other != &t) expected += std::string(" (") + name(e.axis) + " was set by " + quoted(other.name) + " " + shape_string(v) + ")";
+      break;
+    }
+  }
+  fail(op, t, ErrorKind::value, "has shape " + shape_string(view), expected);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const Op& op, const TensorDef& t, const TensorView& view, const Problem& p) {
+  std::string expected;
+  if (t.like >= 0) expected = std::string(name(p.tensors[t.like].dtype)) + " like " + quoted(op.tensors[size_t(t.like)].name);
+  for (size_t i = 0; i < t.dtypes.size(); ++i) expected += (i ? i + 1 == t.dtypes.size() ? " or " : ", " : "") + std::string(name(t.dtypes[i]));
+  fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype), expected);
+}
+
+bool dtype_allowed(const TensorDef& t, DType dtype, const Problem& p) {
+  if (t.like >= 0) return dtype == p.tensors[t.like].dtype;
+  for (DType d : t.dtypes)
+    if (d == dtype) return true;
+  return false;
+}
+
+void bind_extents(const Op& op, const void* args, const TensorDef& t, const TensorView& view, Problem& p, u64& set) {
+  for (int d = 0; d < t.rank; ++d) {
+    const Extent& e = t.extents[d];
+    const i64 size = view.shape[d];
+    if (size < 0) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents >= 0");
+    if (e.factor == 0) {
+      if (size != e.offset) fail_extent(op, args, t, view, d, e.offset);
+      continue;
+    }
+    i64& axis = p.axes[size_t(e.axis)];
+    if (!(set >> size_t(e.axis) & 1)) {
+      if (size < e.offset || (size - e.offset) % e.factor != 0)
+        fail(op, t, ErrorKind::value, "has " + std::to_string(size) + " at dim " + std::to_string(d), std::to_string(e.factor) + "*" + name(e.axis) + (e.offset ? "+" + std::to_string(e.offset) : ""));
+      axis = (size - e.offset) / e.factor;
+      set |= u64(1) << size_t(e.axis);
+    } else if (size != e.factor * axis + e.offset) {
+      fail_extent(op, args, t, view, d, e.factor * axis + e.offset);
+    }
+  }
+}
+
+/// Strides: the innermost dimension dense (unless the schema says strided), none negative, outputs without overlap.
+void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, TensorFacts& facts) {
+  u64 bits = u64(reinterpret_cast<uintptr_t>(view.data));
+  i64 dense = 1;
+  facts.contiguous = 1;
+  for (int d = t.rank - 1; d >= 0; --d) {
+    if (view.shape[d] == 1) continue;
+    const i64 stride = view.strides[d];
+    if (d == t.rank - 1 && stride != 1 && !t.strided)
+      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at its last dim", "1 (dense rows)");
+    if (stride < 0 || (stride == 0 && t.role != Role::in))
+      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d), t.role == Role::in ? ">= 0" : "> 0 in an output");
+    if (stride != dense) facts.contiguous = 0;
+    if (t.role != Role::in && stride < dense && dense > 1)
+      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d) + ", so that its rows overlap", "at least " + std::to_string(dense));
+    if (d != t.rank - 1) bits |= u64(stride) * u64(size_of(view.dtype));
+    if (t.role != Role::in) dense = max_of(dense, stride * view.shape[d]);
+    else dense *= view.shape[d];
+  }
+  const u64 lowest = bits & (~bits + 1);
+  facts.alignment = lowest == 0 || lowest > 16 ? 16 : i32(lowest);
+}
+
+void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set, bool& placed) {
+  const TensorDef& t = op.tensors[i];
+  const TensorView& view = op.tensor(args, i);
+  TensorFacts& facts = p.tensors[i];
+  if (!view.present()) {
+    if (!t.optional) fail(op, t, ErrorKind::value, "is missing", "a tensor [" + t.extents_text + "]");
+    facts = {view.dtype, 0, 16, 1};
+    if (t.like >= 0) facts.dtype = p.tensors[t.like].dtype;
+    else if (!t.dtypes.empty()) facts.dtype = t.dtypes[0];
+    return;
+  }
+  if (view.rank != t.rank)
+    fail(op, t, ErrorKind::value, "has shape " + shape_string(view), std::to_string(t.rank) + (t.rank == 1 ? " dim [" : " dims [") + t.extents_text + "]");
+  if (!dtype_allowed(t, view.dtype, p)) fail_dtype(op, t, view, p);
+  facts.dtype = view.dtype;
+  facts.present = 1;
+  bind_extents(op, args, t, view, p, set);
+  const bool empty = view.numel() == 0;
+  if (!empty) {
+    bind_strides(op, t, view, facts);
+    if (view.data == nullptr) fail(op, t, ErrorKind::value, "has no data", "a pointer, its shape is " + shape_string(view));
+    if (u64(reinterpret_cast<uintptr_t>(view.data)) % u64(size_of(view.dtype)) != 0)
+      fail(op, t, ErrorKind::value, "starts at an address that is no multiple of " + std::to_string(size_of(view.dtype)), "natural alignment");
+  } else {
+    facts.alignment = 16;
+    facts.contiguous = 1;
+  }
+  if (t.role != Role::in && !empty) p.empty = 0;
+  if (!placed) {
+    p.device = view.device;
+    placed = true;
+  } else if (!(view.device == p.device)) {
+    const auto place = [](DeviceId id) { return id.type == DeviceType::cuda ? "cuda:" + std::to_string(id.index) : std::string("the host"); };
+    fail(op, t, ErrorKind::value, "is on " + place(view.device), place(p.device) + " like the tensors before it");
+  }
+}
+
+void choose_variant(const Op& op, const char* wanted, Problem& p) {
+  p.variant = -1;
+  if (!wanted) return;
+  std::string known;
+  for (size_t i = 0; i < op.variants.size(); ++i) {
+    if (std::strcmp(op.variants[i].name, wanted) == 0) {
+      p.variant = i32(i);
+      return;
+    }
+    known += (i ? ", " : "") + std::string(op.variants[i].name);
+  }
+  throw Error(ErrorKind::value, op.id, "variant", std::string("is '") + wanted + "'", "one of " + known);
+}
+
+}  // namespace
+
+Problem bind(const Op& op, const void* args, const RunOptions& options) {
+  Problem p;
+  p.op = &op;
+  std::memset(p.axes, 0, sizeof p.axes);
+  p.device = {};
+  p.batch_invariant = options.batch_invariant;
+  p.pdl = options.pdl;
+  p.empty = 1;
+  choose_variant(op, options.variant, p);
+  u64 set = 0;
+  bool placed = false;
+  for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed);
+  for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = attr_value(op.attrs[i], args);
+  if (!options.skip_check) {
+    for (const auto check : op.requirements) {
+      if (const Rejection r = check(p))
+        throw Error(ErrorKind::value, op.id, r.subject, "is " + std::to_string(r.got), expectation(r));
+    }
+  }
+  return p;
+}
+
+int Problem::tensor_at(ptrdiff_t offset) const {
+  int i = 0;
+  while (op->tensor_offsets[i] != offset) ++i;  // the member exists: the schema states every tensor of Args
+  return i;
+}
+
+int Problem::attr_at(ptrdiff_t offset) const {
+  int i = 0;
+  while (op->attr_offsets[i] != offset) ++i;
+  return i;
+}
+
+std::string expectation(const Rejection& r) {
+  std::string s = r.text ? r.text : "";
+  if (const size_t at = s.find("{}"); at != std::string::npos) s.replace(at, 2, std::to_string(r.wanted));
+  return s;
+}
+
+std::string to_string(const Rejection& r) {
+  return std::string(r.subject ? r.subject : "") + "=" + std::to_string(r.got) + ", wants " + expectation(r);
+}
+
+}  // namespace quern

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <sstream>
+
+#include "quern/op/schema.h"
+
+namespace quern {
+
+static std::map<std::string, const Op*>& ops() {
+  static std::map<std::string, const Op*> r;
+  return r;
+}
+
+const std::map<std::string, const Op*>& registry() { return ops(); }
+
+void register_op(const Op* op) {
+  if (!ops().emplace(op->id, op).second) throw Error(ErrorKind::internal, "two ops are called " + op->id);
+}
+
+/// Levenshtein distance, for "did you mean".
+static size_t distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+const Op& find_op(const std::string& id) {
+  if (const auto it = ops().find(id); it != ops().end()) return *it->second;
+  std::string nearest;
+  size_t best = ~size_t(0);
+  for (const auto& [known, op] : ops()) {
+    // Also by the part behind the dot: "rms_norm" is understood to mean norm.rms_norm.
+    const size_t d = std::min(distance(id, known), distance(id, known.substr(known.find('.') + 1)));
+    if (d < best) best = d, nearest = known;
+  }
+  throw Error(ErrorKind::value, "", "op", "is '" + id + "'",
+              "one of those that `quern list` shows" + (nearest.empty() ? "" : "; the nearest is " + nearest));
+}
+
+int Op::tensor_index(const std::string& name) const {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].name == name) return int(i);
+  return -1;
+}
+
+int Op::attr_index(const std::string& name) const {
+  for (size_t i = 0; i < attrs.size(); ++i)
+    if (attrs[i].name == name) return int(i);
+  return -1;
+}
+
+static Extent parse_extent(const std::string& word) {
+  Extent e;
+  std::string rest = word;
+  if (std::isdigit(rest[0])) {
+    const size_t star = rest.find('*');
+    if (star == std::string::npos) {
+      e.factor = 0;
+      e.offset = std::atoll(rest.c_str());
+      return e;
+    }
+    e.factor = std::atoi(rest.c_str());
+    rest = rest.substr(star + 1);
+  }
+  if (const size_t plus = rest.find('+'); plus != std::string::npos) {
+    e.offset = std::atoll(rest.c_str() + plus + 1);
+    rest = rest.substr(0, plus);
+  }
+  e.axis = axis_of(rest);
+  return e;
+}
+
+void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes,
+                const std::string& like_name) {
+  TensorDef t;
+  t.name = name;
+  t.offset = offset;
+  t.role = role;
+  t.dtypes = std::move(dtypes);
+  t.extents_text = axes;
+  if (!like_name.empty()) {
+    t.like = op.tensor_index(like_name);
+    if (t.like < 0) throw Error(ErrorKind::internal, op.id + ": `" + name + "` is like `" + like_name + "`, which is not stated before it");
+  }
+  std::istringstream words(axes);
+  for (std::string word; words >> word;) {
+    if (t.rank == kMaxRank) throw Error(ErrorKind::internal, op.id + ": `" + name + "` has more dims than kMaxRank");
+    t.extents[t.rank++] = parse_extent(word);
+  }
+  if (op.tensors.size() == kMaxTensors) throw Error(ErrorKind::internal, op.id + " has more than kMaxTensors tensors");
+  op.tensor_offsets[op.tensors.size()] = i32(offset);
+  op.tensors.push_back(std::move(t));
+}
+
+void add_attr(Op& op, const AttrDef& attr) {
+  if (op.attrs.size() == kMaxAttrs) throw Error(ErrorKind::internal, op.id + " has more than kMaxAttrs attributes");
+  op.attr_offsets[op.attrs.size()] = i32(attr.offset);
+  op.attrs.push_back(attr);
+}
+
+double attr_value(const AttrDef& attr, const void* args) {
+  const char* at = static_cast<const char*>(args) + attr.offset;
+  switch (attr.kind) {
+    case AttrDef::Kind::f32: return *reinterpret_cast<const float*>(at);
+    case AttrDef::Kind::i32: return *reinterpret_cast<const i32*>(at);
+    case AttrDef::Kind::i64: return double(*reinterpret_cast<const i64*>(at));
+    case AttrDef::Kind::boolean: return *reinterpret_cast<const bool*>(at);
+  }
+  return 0;
+}
+
+void set_attr(const AttrDef& attr, void* args, double value) {
+  char* at = static_cast<char*>(args) + attr.offset;
+  switch (attr.kind) {
+    case AttrDef::Kind::f32: *reinterpret_cast<float*>(at) = float(value); break;
+    case AttrDef::Kind::i32: *reinterpret_cast<i32*>(at) = i32(value); break;
+    case AttrDef::Kind::i64: *reinterpret_cast<i64*>(at) = i64(value); break;
+    case AttrDef::Kind::boolean: *reinterpret_cast<bool*>(at) = value != 0; break;
+  }
+}
+
+}  // namespace quern

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The schema language: an op states its tensors, attributes, requirements and variants once; binding, errors, the command
+// line, checks, benchmarks and docs are derived from it.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "quern/base/host_dtype.h"
+#include "quern/op/plan.h"
+#include "quern/op/run.h"
+
+namespace quern {
+
+enum class Role : i32 { in, out, inout };
+
+/// Extent of one dimension: factor * axis + offset; a number when the factor is 0.
+struct Extent {
+  i32 factor = 1;
+  Axis axis = Axis::tokens;
+  i64 offset = 0;
+};
+
+/// What an index tensor may contain, so that checks, benchmarks and fuzzing can fill it.
+struct Values {
+  enum class Kind { data, index, permutation, length, generated };
+  Kind kind = Kind::data;
+  Axis axis = Axis::tokens;
+};
+inline Values index_of(Axis axis) { return {Values::Kind::index, axis}; }         ///< each in [0, axis)
+inline Values permutation_of(Axis axis) { return {Values::Kind::permutation, axis}; }  ///< distinct, in [0, axis)
+inline Values length_upto(Axis axis) { return {Values::Kind::length, axis}; }     ///< each in [0, axis]
+inline Values generated() { return {Values::Kind::generated, Axis::tokens}; }     ///< by the op's `.generate`
+
+struct TensorDef {
+  std::string name;
+  ptrdiff_t offset = 0;         ///< in Args
+  Role role = Role::in;
+  std::vector<DType> dtypes;    ///< allowed ones; empty: like another tensor
+  int like = -1;
+  bool optional = false;
+  bool strided = false;         ///< also the innermost dimension may have any stride
+  i32 rank = 0;
+  Extent extents[kMaxRank];
+  std::string extents_text;     ///< "tokens 2*intermediate"
+  Values values;
+  std::string doc;
+};
+
+struct AttrDef {
+  enum class Kind { f32, i32, i64, boolean };
+  std::string name;
+  ptrdiff_t offset = 0;
+  Kind kind = Kind::f32;
+  double standard = 0;          ///< the default
+  std::string doc;
+};
+
+/// A value of a case parameter: an extent, dtype, attribute or switch.
+struct CaseValue {
+  double number;
+  CaseValue(int v) : number(v) {}
+  CaseValue(i64 v) : number(double(v)) {}
+  CaseValue(double v) : number(v) {}
+  CaseValue(bool v) : number(v) {}
+  CaseValue(DType v) : number(int(v)) {}
+};
+/// One case: parameter names with values. Parameters: axes ("tokens"), dtypes ("x.dtype"), row padding in elements
+/// ("x.pad"), pointer offset in elements ("x.shift"), presence of an optional tensor ("bias.present"), attributes, the
+/// options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
+using Case = std::map<std::string, double>;
+
+struct CaseAxis {
+  std::string name;
+  std::vector<CaseValue> values;
+};
+
+/// Bytes that must move and operations that must be done, for the speed of light.
+struct Cost {
+  double bytes = 0, flops = 0;
+};
+/// Error bound of one output element: of_value * |expected| + of_magnitude * magnitude + absolute, where magnitude is what
+/// the reference writes as the sum of the absolute terms of the element's last reduction (|expected| where it writes none).
+struct Budget {
+  double of_value = 0, of_magnitude = 0, absolute = 0;
+};
+
+/// Random numbers for `.generate`.
+class Random {
+ public:
+  explicit Random(u64 seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567) { next(); }
+  u64 next() {  // splitmix64
+    u64 z = (state_ += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  i64 below(i64 n) { return n <= 0 ? 0 : i64(next() % u64(n)); }
+  /// Uniform in [-1, 1).
+  double uniform() { return double(next() >> 11) * 0x1p-52 - 1.0; }
+
+ private:
+  u64 state_;
+};
+
+/// An operator: data that the five steps walk. Made by QN_OP.
+struct Op {
+  std::string id;       ///< "norm.rms_norm"
+  std::string doc;      ///< formula and meaning
+  std::string source;   ///< where the algorithm comes from
+  size_t args_bytes = 0;
+  void (*construct)(void* args) = nullptr;       ///< default-made Args
+  std::vector<TensorDef> tensors;
+  std::vector<AttrDef> attrs;
+  i32 tensor_offsets[kMaxTensors] = {}, attr_offsets[kMaxAttrs] = {};  ///< the defs' offsets side by side: read on every call
+  std::vector<Rejection (*)(const Problem&)> requirements;
+  std::vector<Variant> variants;
+  void (*reference)(const void* args, const void* magnitudes) = nullptr;
+  void (*generate)(void* args, const Case& which, Random& random) = nullptr;
+  Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
+  Budget (*budget)(const Problem& problem) = nullptr;
+  std::vector<CaseAxis> cases;
+  void (*derive)(Case& which) = nullptr;
+  std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
+  bool has_rows = false;
+  Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
+
+  const TensorView& tensor(const void* args, size_t i) const {
+    return *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + tensors[i].offset);
+  }
+  TensorView& tensor(void* args, size_t i) const {
+    return *reinterpret_cast<TensorView*>(static_cast<char*>(args) + tensors[i].offset);
+  }
+  int tensor_index(const std::string& name) const;  ///< -1: none
+  int attr_index(const std::string& name) const;
+};
+
+/// All ops of the process by id.
+QN_API const std::map<std::string, const Op*>& registry();
+/// Throws Error{value} with the nearest ids.
+QN_API const Op& find_op(const std::string& id);
+QN_API void register_op(const Op* op);
+
+/// Steps 1 and 2. bind throws on bad input; make_plan throws Error{unsupported} with every rejection.
+QN_API Problem bind(const Op& op, const void* args, const RunOptions& options);
+QN_API Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device);
+/// All five steps.
+QN_API void run(const Op& op, const void* args, const RunOptions& options);
+/// Value of an attribute in Args, as a number.
+QN_API double attr_value(const AttrDef& attr, const void* args);
+QN_API void set_attr(const AttrDef& attr, void* args, double value);
+
+/// dtype of another tensor of the op.
+struct like {
+  std::string tensor;
+  explicit like(std::string name) : tensor(std::move(name)) {}
+};
+
+/// Parses "tokens 2*intermediate" and "batch+1 2" into a tensor's extents and adds it to the op.
+QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name);
+
+QN_API void add_attr(Op& op, const AttrDef& attr);
+
+/// Builds an Op; see QN_OP.
+template <class Args> class Schema {
+ public:
+  explicit Schema(Op& op, const char* id) : op_(op) {
+    op.id = id;
+    op.args_bytes = sizeof(Args);
+    op.construct = [](void* p) { new (p) Args(); };
+    register_op(&op);
+  }
+  Schema& doc(std::string text) { return op_.doc = std::move(text), *this; }
+  /// Paper or document that the algorithm comes from.
+  Schema& source(std::string text) { return op_.source = std::move(text), *this; }
+  Schema& in(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::in, std::move(dtypes), ""); }
+  Schema& in(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::in, {}, l.tensor); }
+  Schema& out(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::out, std::move(dtypes), ""); }
+  Schema& out(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::out, {}, l.tensor); }
+  Schema& inout(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::inout, std::move(dtypes), ""); }
+  Schema& inout(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::inout, {}, l.tensor); }
+  // These four speak of the tensor or attribute stated last.
+  Schema& optional() { return op_.tensors.back().optional = true, *this; }
+  Schema& strided() { return op_.tensors.back().strided = true, *this; }
+  Schema& values(Values v) { return op_.tensors.back().values = v, *this; }
+  Schema& meaning(std::string text) { return *last_doc_ = std::move(text), *this; }
+
+  template <class T> Schema& attr(const char* name, T Args::*m) {
+    AttrDef a;
+    a.name = name;
+    a.offset = member_offset(m);
+    if constexpr (std::is_same_v<T, float>) a.kind = AttrDef::Kind::f32;
+    else if constexpr (std::is_same_v<T, bool>) a.kind = AttrDef::Kind::boolean;
+    else if constexpr (std::is_same_v<T, i32>) a.kind = AttrDef::Kind::i32;
+    else if constexpr (std::is_same_v<T, i64>) a.kind = AttrDef::Kind::i64;
+    else static_assert(sizeof(T) == 0, "attributes are float, bool, i32 or i64");
+    const Args standard{};
+    a.standard = attr_value(a, &standard);
+    add_attr(op_, a);
+    last_doc_ = &op_.attrs.back().doc;
+    return *this;
+  }
+  /// A condition beyond shapes and dtypes; the first that rejects is thrown as Error{value}.
+  Schema& require(Rejection (*check)(const Problem&)) { return op_.requirements.push_back(check), *this; }
+  Schema& variants(std::vector<Variant> v) { return op_.variants = std::move(v), *this; }
+  /// One variant that runs everything.
+  Schema& plan(Plan (*p)(const Problem&, const DeviceInfo&, const Knobs&)) { return variants({{"portable", nullptr, p}}); }
+  /// Truth in double: host tensors in, outputs (f64, contiguous) written. `magnitudes` is Args as well, whose outputs may be
+  /// written with the sums of absolute terms (see Budget).
+  template <void (*f)(const Args& args, const Args& magnitudes)> Schema& reference() {
+    op_.reference = [](const void* a, const void* m) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
+    return *this;
+  }
+  /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors.
+  template <void (*f)(Args& args, const Case& which, Random& random)> Schema& generate() {
+    op_.generate = [](void* a, const Case& c, Random& r) { f(*static_cast<Args*>(a), c, r); };
+    return *this;
+  }
+  /// Replaces "every operand once, no operations". `args` are host tensors, so contents of index tensors may be counted.
+  template <Cost (*f)(const Problem& problem, const Args& args)> Schema& cost() {
+    op_.cost = [](const Problem& p, const void* a) { return f(p, *static_cast<const Args*>(a)); };
+    return *this;
+  }
+  Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
+  Schema& rows(Axis axis) { return op_.has_rows = true, op_.rows = axis, *this; }
+  /// Parameters and values whose pairwise combinations `check` runs.
+  Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
+    op_.cases = std::move(list);
+    op_.derive = derive;
+    return *this;
+  }
+  /// Shapes that `bench` times.
+  Schema& bench(std::vector<Case> shapes) { return op_.bench = std::move(shapes), *this; }
+
+ private:
+  Schema& add(const char* name, TensorView Args::*m, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name) {
+    add_tensor(op_, name, member_offset(m), axes, role, std::move(dtypes), like_name);
+    last_doc_ = &op_.tensors.back().doc;
+    return *this;
+  }
+  Op& op_;
+  std::string* last_doc_ = nullptr;
+};
+
+}  // namespace quern
+
+/// Defines the public function `void function(const Args&, const RunOptions&)` and registers the op; a chain of Schema's
+/// members follows.
+#define QN_OP(function, Args, id)                                                                       \
+  static ::quern::Op& function##_op() {                                                                 \
+    static ::quern::Op op;                                                                              \
+    return op;                                                                                          \
+  }                                                                                                     \
+  void function(const Args& args, const ::quern::RunOptions& options) { ::quern::run(function##_op(), &args, options); } \
+  static const ::quern::Schema<Args> function##_schema = ::quern::Schema<Args>(function##_op(), id)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/norm/norm_row.h"
+
+namespace quern::norm {
+
+const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel{"quern/ops/norm/norm_row.cuh", "norm_row"};
+
+NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual) {
+  NormRowConfig c{dtype, add_residual, vector, 0, 32, 256};
+  const i64 accesses = ceil_div<i64>(max_of<i64>(hidden, 1), vector);
+  // A warp a row while 4 accesses a lane hold it (8 rows a block); then a block a row with 2 accesses a thread, which keeps
+  // 32 bytes a thread in flight within 64 registers; 4 and 8 for rows beyond 1024 threads.
+  if (accesses <= 32 * 4) {
+    c.held = 1;
+    while (32 * c.held < accesses) c.held *= 2;
+    return c;
+  }
+  c.held = 2;
+  c.threads = 128;
+  while (c.threads < 1024 && i64(c.threads) * c.held < accesses) c.threads *= 2;
+  while (c.held <= 4 && i64(c.threads) * c.held < accesses) c.held *= 2;
+  if (i64(c.threads) * c.held < accesses) c.held = 0;
+  c.row_threads = c.threads;
+  return c;
+}
+
+i64 norm_row_blocks(const NormRowConfig& c, i64 tokens, const DeviceInfo& device) {
+  const i64 rows_per_block = c.threads / c.row_threads;
+  const i64 resident = max_of(1, min_of(device.threads_sm, 1024) / c.threads);
+  return min_of(ceil_div(tokens, rows_per_block), i64(device.sms) * resident);
+}
+
+Budget norm_row_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-19, .of_magnitude = 0x1p-24};  // the sum x + residual is rounded to f32
+}
+
+}  // namespace quern::norm

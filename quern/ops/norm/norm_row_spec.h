@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The kernel of both norms: rms_norm, and fused_add_rms_norm with add_residual.
+#pragma once
+#include "quern/kit/abi.h"
+
+namespace quern::norm {
+
+struct NormRowConfig {
+  DType dtype;
+  i32 add_residual;  // 1: x += residual first, and the sum is stored into residual
+  i32 vector;        // elements of one access
+  i32 held;          // accesses of a thread that hold its part of the row in registers; 0: rows too long, read twice
+  i32 row_threads;   // threads of a row: 32, or all of the block
+  i32 threads;
+};
+
+struct NormRowParams {
+  const void* x;       // [tokens, hidden]
+  const void* weight;  // [hidden]
+  void* residual;      // [tokens, hidden] or null
+  void* out;           // [tokens, hidden]
+  i64 x_stride, residual_stride, out_stride;  // elements from row to row
+  i64 tokens;
+  i64 hidden;
+  float eps;
+};
+
+struct NormRowSmem {
+  int reduce, bytes;
+};
+/// Two slots, used in turn by consecutive rows, so that one barrier a row is enough.
+QN_HOST_DEVICE constexpr NormRowSmem norm_row_smem(const NormRowConfig& c) {
+  return {0, c.row_threads == 32 ? 0 : 2 * 4 * (c.threads / 32)};
+}
+
+}  // namespace quern::norm

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include <cmath>
+#include <vector>
+
+#include "quern/op/ref.h"
+#include "quern/ops/norm/rms_norm.h"
+
+namespace quern::norm {
+
+inline void rms_norm_ref(const RmsNormArgs& a, const RmsNormArgs&) {
+  const Ref x(a.x), weight(a.weight);
+  RefOut out(a.out);
+  for (i64 t = 0; t < x.dim(0); ++t) {
+    double squares = 0;
+    for (i64 h = 0; h < x.dim(1); ++h) squares += x(t, h) * x(t, h);
+    const double scale = 1 / std::sqrt(squares / double(x.dim(1)) + double(a.eps));
+    for (i64 h = 0; h < x.dim(1); ++h) out.set(x(t, h) * scale * weight(h), t, h);
+  }
+}
+
+}  // namespace quern::norm
