@@ -75,6 +75,7 @@ ArgsStorage fake_args(const Op& op, const Case& which, DeviceId device) {
 RunOptions options_of(const Op& op, const Case& which) {
   RunOptions options;
   options.batch_invariant = value_or(which, "batch_invariant", 0) != 0;
+  options.pdl = value_or(which, "pdl", 0) != 0;
   if (const auto at = which.find("variant"); at != which.end()) {
     if (at->second < 0 || size_t(at->second) >= op.variants.size())
       throw Error(ErrorKind::value, op.id, "variant", "is " + std::to_string(i64(at->second)),

@@ -44,12 +44,13 @@ std::vector<std::string> parameter_names(const Op& op) {
     if (t.dtypes.size() <= 1) add(t.name + ".dtype");
   }
   add("batch_invariant");
+  add("pdl");
   add("variant");
   return names;
 }
 
 static bool is_switch(const Op& op, const std::string& name) {
-  if (ends_with(name, ".present") || name == "batch_invariant" || ends_with(name, ".transposed") || ends_with(name, ".swap"))
+  if (ends_with(name, ".present") || name == "batch_invariant" || name == "pdl" || ends_with(name, ".transposed") || ends_with(name, ".swap"))
     return true;
   const int attr = op.attr_index(name);
   return attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::boolean;
