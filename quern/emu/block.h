@@ -19,7 +19,6 @@ class Worker;
 
 constexpr u32 kFullWarp = 0xffffffffu;
 
-enum class FiberState : u8 { ready, blocked, polling, done };
 enum class WaitReason : u8 { none, warp, barrier, poll };
 
 /// One cp.async not yet carried out.
@@ -42,8 +41,8 @@ struct Fiber {
   u8* stack = nullptr;
   u32 index = 0;  ///< in the block
   u32 lane = 0;
-  FiberState state = FiberState::ready;
-  WaitReason reason = WaitReason::none;
+  bool done = false;
+  WaitReason reason = WaitReason::none;  ///< of the last wait; meaningful while it lasts
   u32 wait_id = 0;           ///< barrier or collective it waits at
   u64 wait_detail = 0;       ///< mask of a collective, address of a poll
   u64 polled_value = 0;

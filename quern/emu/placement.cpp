@@ -2,10 +2,10 @@
 // Copyright 2026 The quern authors
 //
 // How a cluster becomes resident: stacks, contexts, shared memory.
-#include <boost/context/detail/fcontext.hpp>
 #include <cstring>
 
 #include "quern/emu/shadow.h"
+#include "quern/emu/switch.h"
 #include "quern/emu/worker.h"
 
 namespace quern::emu {
@@ -13,7 +13,7 @@ namespace quern::emu {
 using boost::context::detail::make_fcontext;
 
 /// Defined with the scheduler; every fiber starts there.
-void fiber_start(boost::context::detail::transfer_t from);
+void fiber_start(transfer_t from);
 
 bool Worker::start_cluster() {
   const LaunchRequest& request = launch_->request;
@@ -109,7 +109,7 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.pc = nullptr;
   fiber.index = index;
   fiber.lane = index % 32;
-  fiber.state = FiberState::ready;
+  fiber.done = false;
   fiber.reason = WaitReason::none;
   fiber.wait_detail = 0;
   fiber.copies.clear();

@@ -37,7 +37,7 @@ void Worker::report_stuck(ReportKind kind) {
   for (const Cluster* cluster : live_)
     for (const Block& block : cluster->blocks)
       for (const Fiber& fiber : block.fibers) {
-        if (!fiber.block || fiber.state == FiberState::done || fiber.reason == WaitReason::none) continue;
+        if (!fiber.block || fiber.done || fiber.reason == WaitReason::none) continue;
         if (fiber.index >= fiber.thread->block_size.x) continue;
         if (!first) first = &fiber;
         ++groups[text_of("block (%u,%u,%u) warp %2u: ", block.index.x, block.index.y, block.index.z, fiber.index / 32) +

@@ -5,19 +5,13 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstring>
 
 #include "quern/emu/fault.h"
 #include "quern/emu/shadow.h"
+#include "quern/emu/switch.h"
 
 namespace quern::emu {
-
-using boost::context::detail::jump_fcontext;
-using boost::context::detail::transfer_t;
-
-/// Whoever is switched to first stores where the other one goes on: only then is that place known.
-static void store_origin(transfer_t from) { *static_cast<void**>(from.data) = from.fctx; }
 
 /// First function of every fiber.
 void fiber_start(transfer_t from) {
@@ -43,31 +37,22 @@ u64 Worker::random() {
 void Worker::switch_from(Fiber& me, Fiber* next) {
   ++switches_;
   running_ = next;
-  store_origin(jump_fcontext(next ? next->context : main_context_, &me.context));
+  store_origin(jump(next ? next->context : main_context_, &me.context));
 }
 
 void Worker::enter(Fiber& fiber) {
   running_ = &fiber;
-  store_origin(jump_fcontext(fiber.context, &main_context_));
+  store_origin(jump(fiber.context, &main_context_));
   running_ = nullptr;
 }
 
-void Worker::wait(Fiber& me, WaitReason reason, u32 id, u64 detail) {
-  me.state = FiberState::blocked;
-  me.reason = reason;
-  me.wait_id = id;
-  me.wait_detail = detail;
-  switch_from(me, pick());
-  me.reason = WaitReason::none;
-}
+void Worker::wait_for_other_warps(Fiber& me) { switch_from(me, pick()); }
 
 void Worker::poll(Fiber& me, const void* address) {
-  me.state = FiberState::polling;
   me.reason = WaitReason::poll;
   me.wait_detail = reinterpret_cast<u64>(address);
   pollers_.push_back(&me);
   switch_from(me, pick());
-  me.reason = WaitReason::none;
 }
 
 void Worker::wake(Warp& warp, u32 lanes) {
@@ -86,9 +71,7 @@ Fiber* Worker::pick_lane(Warp& warp) {
     lane = u32(__builtin_ctz(choices));
   }
   warp.ready &= ~(1u << lane);
-  Fiber& fiber = warp.fibers[lane];
-  fiber.state = FiberState::ready;
-  return &fiber;
+  return &warp.fibers[lane];
 }
 
 Fiber* Worker::pick() {
@@ -136,7 +119,7 @@ void Worker::fatal(ReportKind kind, const Fiber& at, std::string text, u64 addre
   report(kind, at, std::move(text), address);
   launch_->stop();
   void* abandoned;
-  jump_fcontext(main_context_, &abandoned);
+  jump(main_context_, &abandoned);
   __builtin_unreachable();
 }
 
@@ -154,7 +137,7 @@ void Worker::finish(Fiber& me) {
     std::memset(me.stack, 0, 32);
     fatal(ReportKind::stack, me, text_of("needs more than its %u KiB of stack", u32(kStackBytes >> 10)));
   }
-  me.state = FiberState::done;
+  me.done = true;
   ++progress_;
   Block& block = *me.block;
   --block.live;
@@ -173,7 +156,7 @@ void Worker::finish(Fiber& me) {
 void Worker::retire() {
   if (!finished_blocks_) return;
   finished_blocks_ = false;
-  std::erase_if(copying_, [](Fiber* fiber) { return fiber->state == FiberState::done; });
+  std::erase_if(copying_, [](Fiber* fiber) { return fiber->done; });
   std::erase_if(live_, [&](Cluster* cluster) {
     if (cluster->live_blocks) return false;
     free_slots_.push_back(cluster->slot);
@@ -193,6 +176,7 @@ void Worker::run(Launch& launch) {
   progress_ = seen_progress_ = seen_launch_progress_ = 0;
   idle_rounds_ = 0;
   switches_ = 0;
+  stay_in_warp_ = options().schedule == SchedulePolicy::warp_first && options().async != AsyncPolicy::random;
   used_stacks_ = 0;
   free_slots_.clear();
   if (launch.request.options.checked) {

@@ -9,6 +9,7 @@
 #include "quern/emu/arena.h"
 #include "quern/emu/block.h"
 #include "quern/emu/launch.h"
+#include "quern/emu/switch.h"
 
 namespace quern::emu {
 
@@ -27,8 +28,19 @@ class Worker {
   // For the functions of the runtime table, which run on a fiber's stack.
   /// The calling CUDA thread.
   static Fiber& me() { return *static_cast<Fiber*>(current()->fiber); }
-  /// Leaves the calling thread until someone wakes it.
-  void wait(Fiber& me, WaitReason reason, u32 id, u64 detail);
+  /// Leaves the calling thread until someone wakes it. Inline: every lane of every collective comes through here.
+  void wait(Fiber& me, WaitReason reason, u32 id, u64 detail) {
+    me.reason = reason;
+    me.wait_id = id;
+    me.wait_detail = detail;
+    Warp& warp = *me.warp;
+    if (!stay_in_warp_ || !warp.ready) return wait_for_other_warps(me);
+    Fiber* next = &warp.fibers[__builtin_ctz(warp.ready)];
+    warp.ready &= warp.ready - 1;
+    ++switches_;
+    running_ = next;
+    store_origin(jump(next->context, &me.context));
+  }
   /// Leaves a thread that polls memory until everything else has run.
   void poll(Fiber& me, const void* address);
   void wake(Warp& warp, u32 lanes);
@@ -58,6 +70,7 @@ class Worker {
   int fault_signal = 0;
 
  private:
+  void wait_for_other_warps(Fiber& me);
   Fiber* pick();
   Fiber* pick_lane(Warp& warp);
   void switch_from(Fiber& me, Fiber* next);
@@ -89,6 +102,7 @@ class Worker {
   u64 rng_ = 1;
   u64 progress_ = 0, seen_progress_ = 0, seen_launch_progress_ = 0;
   u32 idle_rounds_ = 0;
+  bool stay_in_warp_ = true;  ///< after a lane, another one of its warp goes on
   u64 switches_ = 0;
   bool finished_blocks_ = false;
   u64 used_stacks_ = 0;

@@ -28,11 +28,14 @@ std::string version_text(const NvrtcCandidate& c) {
   return "NVRTC " + std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : "");
 }
 
-std::vector<std::string> options_of(const CompileRequest& request) {
+std::vector<std::string> options_of(const CompileRequest& request, const NvrtcCandidate& c) {
   std::vector<std::string> options = {
       "--gpu-architecture=" + request.arch.name(), "-std=c++20", "--ptxas-options=-v",
       "--no-source-include",  // else NVRTC prefers files of the current folder to the headers in memory
   };
+  // From 12.9 on NVRTC keeps a cache of its own under the user's home through the driver; a hit there has no log, so
+  // registers and spills would read 0, and quern has its own cache above.
+  if (c.major > 12 || (c.major == 12 && c.minor >= 9)) options.push_back("--no-cache");
   if (request.debug == 1) options.push_back("-lineinfo");
   if (request.debug >= 2) options.push_back("-G");
   options.insert(options.end(), request.extra_options.begin(), request.extra_options.end());
@@ -149,7 +152,7 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   CompileResult result;
   result.provenance = provenance_;
   Program program(*library, request);
-  const int compiled = program.compile(options_of(request));
+  const int compiled = program.compile(options_of(request, candidate_));
   program.fetch(result.log, library->get_log_size, library->get_log);
   drop_zero(result.log);
   if (compiled != 0) fail(*library, phase, compiled, result.log);

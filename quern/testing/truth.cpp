@@ -23,15 +23,16 @@ static void read_all(const TensorView& view, double* out) {
   });
 }
 
-std::vector<Truth> truth_of(const CaseArgs& args) {
-  const Op& op = args.op();
+std::vector<Truth> truth_of(const CaseArgs& args) { return truth_of(args.op(), args.args()); }
+
+std::vector<Truth> truth_of(const Op& op, const void* args) {
   if (!op.reference) throw Error(ErrorKind::internal, op.id + " has no reference");
   ArgsStorage wide(op), magnitudes(op);
-  std::memcpy(wide.get(), args.args(), op.args_bytes);
+  std::memcpy(wide.get(), args, op.args_bytes);
   std::vector<Truth> truths;
   truths.reserve(op.tensors.size());
   for (size_t i = 0; i < op.tensors.size(); ++i) {
-    const TensorView v = args.tensor(i);
+    const TensorView v = op.tensor(args, i);
     if (op.tensors[i].role == Role::in || !v.present()) continue;
     Truth& t = truths.emplace_back();
     t.tensor = i;

@@ -16,6 +16,8 @@ struct Truth {
 
 /// Runs the op's reference on host arguments in their initial state. Throws Error{internal} when the op has none.
 std::vector<Truth> truth_of(const CaseArgs& args);
+/// The same for any host arguments; outputs may be strided views.
+std::vector<Truth> truth_of(const Op& op, const void* args);
 
 /// The op's error budget, else rounding alone: one for the value, eight f32 roundings of the magnitude.
 Budget budget_of(const Op& op, const Problem& problem);

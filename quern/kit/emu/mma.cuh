@@ -44,38 +44,58 @@ struct MmaPayload {
   const u32* a;
   const u32* b;
 };
-template <bool is_bf16>
-inline __attribute__((always_inline)) f32 widen(u32 half) {
-  return is_bf16 ? widen_bf16(half) : widen_f16(half);
-}
-
-/// D[16][8] += A[16][k] * B[k][8]. Register i of A holds row lane / 4 (+ 8 for odd i), columns 2 * (lane % 4), +1 (+ 8 for
-/// i >= 2); register i of B rows 2 * (lane % 4), +1 (+ 8 i) of column lane / 4; D like the first two of A, one f32 each.
-template <int k, bool is_bf16>
-__attribute__((no_sanitize("thread"))) static void mean_mma(void** payloads, u32) {
-  f32 a[16][k];
-  Row8 b[k], d[16];
+/// Words of the operands in the order of the product: rows of A, rows of pairs of B, rows of D.
+template <int k>
+struct MmaOperands {
+  Words8 a[16];     ///< word j of row i: columns 2 j, 2 j + 1 (k / 2 words)
+  Words8 b[k / 2];  ///< word c of row pair j: rows 2 j, 2 j + 1 of column c
+  Row8 d[16];
+};
+/// Register i of A holds row lane / 4 (+ 8 for odd i), columns 2 * (lane % 4), +1 (+ 8 for i >= 2); register i of B rows
+/// 2 * (lane % 4), +1 (+ 8 i) of column lane / 4; registers 2 i, 2 i + 1 of D like register i of A.
+template <int k>
+inline __attribute__((always_inline)) void gather_operands(void** payloads, MmaOperands<k>& to) {
   for (u32 lane = 0; lane < 32; ++lane) {
     const MmaPayload& mine = *static_cast<MmaPayload*>(payloads[lane]);
-    const u32 group = lane / 4, pair = 2 * (lane % 4);
-    for (u32 i = 0; i < k / 4; ++i) {
-      a[group + 8 * (i & 1)][pair + 8 * (i >> 1)] = widen<is_bf16>(mine.a[i] & 0xffff);
-      a[group + 8 * (i & 1)][pair + 8 * (i >> 1) + 1] = widen<is_bf16>(mine.a[i] >> 16);
-    }
+    const u32 group = lane / 4, pair = lane % 4;
     for (u32 i = 0; i < k / 8; ++i) {
-      b[pair + 8 * i][group] = widen<is_bf16>(mine.b[i] & 0xffff);
-      b[pair + 8 * i + 1][group] = widen<is_bf16>(mine.b[i] >> 16);
+      reinterpret_cast<u32*>(&to.a[group])[pair + 4 * i] = mine.a[2 * i];
+      reinterpret_cast<u32*>(&to.a[group + 8])[pair + 4 * i] = mine.a[2 * i + 1];
+      reinterpret_cast<u32*>(&to.b[pair + 4 * i])[group] = mine.b[i];
     }
-    for (u32 i = 0; i < 4; ++i) d[group + 8 * (i >> 1)][pair + (i & 1)] = mine.d[i];
+    __builtin_memcpy(reinterpret_cast<f32*>(&to.d[group]) + 2 * pair, mine.d, 8);
+    __builtin_memcpy(reinterpret_cast<f32*>(&to.d[group + 8]) + 2 * pair, mine.d + 2, 8);
+  }
+}
+template <bool is_bf16>
+inline __attribute__((always_inline)) Row8 widen8(Words8 halves) {
+  if constexpr (is_bf16) return widen8_bf16(halves);
+  else return widen8_f16(halves);
+}
+
+/// D[16][8] += A[16][k] * B[k][8], each element summed in the order of k.
+template <int k, bool is_bf16>
+__attribute__((no_sanitize("thread"))) static void mean_mma(void** payloads, u32) {
+  MmaOperands<k> operands;
+  gather_operands<k>(payloads, operands);
+  Row8 b[k];
+  for (u32 j = 0; j < k / 2; ++j) {
+    b[2 * j] = widen8<is_bf16>(operands.b[j] & 0xffff);
+    b[2 * j + 1] = widen8<is_bf16>(operands.b[j] >> 16);
   }
   for (u32 row = 0; row < 16; ++row) {
-    Row8 sum = d[row];
-    for (u32 i = 0; i < k; ++i) sum += a[row][i] * b[i];
-    d[row] = sum;
+    const Row8 even = widen8<is_bf16>(operands.a[row] & 0xffff), odd = widen8<is_bf16>(operands.a[row] >> 16);
+    Row8 sum = operands.d[row];
+    for (u32 j = 0; j < k / 2; ++j) {
+      sum += even[j] * b[2 * j];
+      sum += odd[j] * b[2 * j + 1];
+    }
+    operands.d[row] = sum;
   }
   for (u32 lane = 0; lane < 32; ++lane) {
     f32* out = static_cast<MmaPayload*>(payloads[lane])->d;
-    for (u32 i = 0; i < 4; ++i) out[i] = d[lane / 4 + 8 * (i >> 1)][2 * (lane % 4) + (i & 1)];
+    __builtin_memcpy(out, reinterpret_cast<f32*>(&operands.d[lane / 4]) + 2 * (lane % 4), 8);
+    __builtin_memcpy(out + 2, reinterpret_cast<f32*>(&operands.d[lane / 4 + 8]) + 2 * (lane % 4), 8);
   }
 }
 template <int k, bool is_bf16>

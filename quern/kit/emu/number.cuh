@@ -40,5 +40,15 @@ QN_DEVICE f32 widen_f16(u32 half) {
 }
 QN_DEVICE f32 widen_bf16(u32 half) { return __builtin_bit_cast(f32, half << 16); }
 
+/// The same for eight at once; each word holds one half in its low bits and zeros above.
+using Words8 = u32 __attribute__((vector_size(32), aligned(32)));
+QN_DEVICE Row8 widen8_bf16(Words8 halves) { return __builtin_bit_cast(Row8, halves << 16); }
+QN_DEVICE Row8 widen8_f16(Words8 halves) {
+  const Words8 magnitude = (halves & 0x7fff) << 13;
+  Words8 bits = __builtin_bit_cast(Words8, __builtin_bit_cast(Row8, magnitude) * 0x1p112f);
+  bits |= (magnitude >= 0x0f800000) & 0x7f800000;
+  return __builtin_bit_cast(Row8, bits | (halves & 0x8000) << 16);
+}
+
 }  // namespace emu
 }  // namespace quern
