@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// CudaDevice's kernels: load, launch, tensor maps.
+#include <memory>
+
+#include "quern/base/error.h"
+#include "quern/device/cuda_device.h"
+
+namespace quern {
+namespace {
+
+/// What Function::handle points at.
+struct LoadedKernel {
+  cuda::Module module = nullptr;
+  cuda::Function function = nullptr;
+  std::string entry;
+};
+
+/// Lets this thread load code while a stream captures: without it cuModuleLoadData invalidates the capture.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const cuda::Driver& driver) : driver_(driver) {
+    driver_.thread_exchange_stream_capture_mode(&mode_);
+  }
+  ~RelaxedCapture() { driver_.thread_exchange_stream_capture_mode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  const cuda::Driver& driver_;
+  cuda::CaptureMode mode_ = cuda::kCaptureRelaxed;
+};
+
+std::string launch_text(const std::string& entry, const LaunchConfig& c, size_t params_bytes) {
+  return "cuLaunchKernelEx of " + entry + " (grid " + std::to_string(c.grid[0]) + "x" + std::to_string(c.grid[1]) +
+         "x" + std::to_string(c.grid[2]) + ", cluster " + std::to_string(c.cluster) + ", " + std::to_string(c.threads) +
+         " threads, " + std::to_string(c.smem) + " B of shared memory, " + std::to_string(params_bytes) +
+         " B of parameters)";
+}
+
+}  // namespace
+
+Function CudaDevice::load(ImageKind kind, std::span<const char> image, const std::string& image_path,
+                          const std::string& entry, int smem) {
+  if (kind != ImageKind::cubin)
+    throw Error(ErrorKind::internal, "a GPU was given a kernel of the emulated device (" + image_path + ")");
+  const ContextGuard guard(*this);
+  const RelaxedCapture relaxed(driver_);
+  auto kernel = std::make_unique<LoadedKernel>();
+  kernel->entry = entry;
+  cuda::Result result = driver_.module_load_data(&kernel->module, image.data());
+  if (result != cuda::kSuccess) fail(result, "cuModuleLoadData of " + entry);
+
+  const char* call = "cuModuleGetFunction";
+  result = driver_.module_get_function(&kernel->function, kernel->module, entry.c_str());
+  // Without it a block gets 48 KB less its static shared memory.
+  if (result == cuda::kSuccess && smem > 0) {
+    call = "cuFuncSetAttribute(MAX_DYNAMIC_SHARED_SIZE_BYTES)";
+    result = driver_.func_set_attribute(kernel->function, cuda::kFunctionMaxDynamicSharedBytes, smem);
+  }
+  if (result != cuda::kSuccess) {
+    driver_.module_unload(kernel->module);
+    fail(result, std::string(call) + " of " + entry + " (" + std::to_string(smem) + " B of shared memory)");
+  }
+  // Clusters of 16 blocks need it. Where it is refused, launches of such clusters say so; all others go on.
+  if (info_.arch.number >= 90)
+    driver_.func_set_attribute(kernel->function, cuda::kFunctionNonPortableClusterAllowed, 1);
+  return {kernel.release()};
+}
+
+void CudaDevice::unload(Function function) {
+  if (!function.handle) return;
+  const ContextGuard guard(*this);
+  const std::unique_ptr<LoadedKernel> kernel(static_cast<LoadedKernel*>(function.handle));
+  if (const cuda::Result result = driver_.module_unload(kernel->module); result != cuda::kSuccess)
+    fail(result, "cuModuleUnload of " + kernel->entry);
+}
+
+void CudaDevice::launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
+                        Stream stream) {
+  const ContextGuard guard(*this);
+  const LoadedKernel& kernel = *static_cast<const LoadedKernel*>(function.handle);
+  cuda::LaunchAttribute attributes[2];
+  u32 count = 0;
+  if (config.cluster > 1) {
+    attributes[count].id = cuda::kLaunchClusterDimension;
+    attributes[count++].value.cluster = {config.cluster, 1, 1};
+  }
+  if (config.pdl) {
+    attributes[count].id = cuda::kLaunchProgrammaticStreamSerialization;
+    attributes[count++].value.programmatic_stream_serialization = 1;
+  }
+  const cuda::LaunchConfig launch = {.grid = {config.grid[0], config.grid[1], config.grid[2]},
+                                     .block = {config.threads, 1, 1},
+                                     .shared_bytes = config.smem,
+                                     .stream = stream.handle,
+                                     .attributes = count ? attributes : nullptr,
+                                     .attribute_count = count};
+  // The kernel's one argument is the Params struct; the driver copies as many bytes as the kernel declares.
+  void* arguments[] = {const_cast<void*>(params)};
+  const cuda::Result result = driver_.launch_kernel_ex(&launch, kernel.function, arguments, nullptr);
+  if (result != cuda::kSuccess) [[unlikely]]
+    fail(result, launch_text(kernel.entry, config, params_bytes));
+}
+
+// ----------------------------------------------------------------------------------------------------------- tensor
+// maps
+
+static cuda::TensorMapDataType tensor_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return cuda::kTensorF32;
+    case DType::f16: return cuda::kTensorF16;
+    case DType::bf16: return cuda::kTensorBf16;
+    case DType::f64: return cuda::kTensorF64;
+    case DType::i32: return cuda::kTensorI32;
+    case DType::i64: return cuda::kTensorI64;
+    default: return cuda::kTensorU8;  // e4m3, e5m2, u8: TMA moves bytes
+  }
+}
+
+static std::string tensor_map_text(const TensorMapSpec& s) {
+  const auto list = [](const auto* values, int count) {
+    std::string text = "[";
+    for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(values[i]);
+    return text + "]";
+  };
+  char base[32];
+  std::snprintf(base, sizeof base, "%p", s.base);
+  return std::string(name(s.dtype)) + " at " + base + ", shape " + list(s.shape, s.rank) + ", strides " +
+         list(s.stride_bytes, s.rank - 1) + " B, box " + list(s.box, s.rank) + ", swizzle " +
+         std::to_string(s.swizzle == Swizzle::none ? 0 : 16 << int(s.swizzle)) + " B";
+}
+
+// CUDA only says "invalid argument"; these are its rules, in the order in which they are usually broken.
+static const char* tensor_map_problem(const TensorMapSpec& s) {
+  if (reinterpret_cast<size_t>(s.base) % 16) return "the base address is not a multiple of 16";
+  for (int d = 0; d < s.rank - 1; ++d)
+    if (s.stride_bytes[d] % 16 || s.stride_bytes[d] >= i64(1) << 40) return "a stride is not a multiple of 16 bytes";
+  for (int d = 0; d < s.rank; ++d) {
+    if (s.shape[d] < 1 || s.shape[d] > i64(1) << 32) return "an extent is outside 1 .. 2^32";
+    if (s.box[d] < 1 || s.box[d] > 256) return "a box extent is outside 1 .. 256";
+  }
+  const int inner = s.box[0] * size_of(s.dtype);
+  if (inner % 16) return "the box's inner extent is not a multiple of 16 bytes";
+  if (s.swizzle != Swizzle::none && inner > 16 << int(s.swizzle)) return "the box's inner extent exceeds the swizzle";
+  return "no rule that quern knows is broken";
+}
+
+TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
+  static_assert(int(Swizzle::none) == cuda::kSwizzleNone && int(Swizzle::b32) == cuda::kSwizzle32 &&
+                int(Swizzle::b64) == cuda::kSwizzle64 && int(Swizzle::b128) == cuda::kSwizzle128);
+  if (spec.rank < 1 || spec.rank > 5)
+    throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
+  alignas(128) TensorMap map;  // CUDA 13's own type asks for 128
+  u64 shape[5], strides[4];
+  u32 box[5], steps[5];
+  for (int d = 0; d < spec.rank; ++d) {
+    shape[d] = u64(spec.shape[d]);
+    box[d] = u32(spec.box[d]);
+    steps[d] = 1;
+    if (d < spec.rank - 1) strides[d] = u64(spec.stride_bytes[d]);
+  }
+  // 256 B promotion: the rows of a tile are read whole, so the L2 may fetch 256 B for the first 32 that miss.
+  const cuda::Result result = driver_.tensor_map_encode_tiled(
+      &map, tensor_type(spec.dtype), u32(spec.rank), spec.base, shape, strides, box, steps, cuda::kInterleaveNone,
+      cuda::TensorMapSwizzle(int(spec.swizzle)), cuda::kPromoteL2_256, cuda::kFillZeros);
+  if (result != cuda::kSuccess) [[unlikely]]
+    fail(result, "cuTensorMapEncodeTiled of " + tensor_map_text(spec) + ": " + tensor_map_problem(spec) + "; it");
+  return map;
+}
+
+}  // namespace quern

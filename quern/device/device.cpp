@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/device/device.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "quern/base/env.h"
+#include "quern/base/error.h"
+#include "quern/device/cuda_device.h"
+#include "quern/device/emulated.h"
+
+namespace quern {
+namespace {
+
+constexpr Arch kKnown[] = {{80, 0}, {86, 0}, {89, 0}, {90, 1}, {100, 1}, {103, 1}, {120, 1}, {121, 1}};
+constexpr int kMaxGpus = 64;
+
+struct KnownGpu {
+  i32 number;
+  const char* name;
+  i32 sms, smem_block_kb, smem_sm_kb, threads_sm, l2_mb, memory_gb;
+};
+constexpr KnownGpu kGpus[] = {
+    {80, "NVIDIA A100-SXM4-80GB", 108, 163, 164, 2048, 40, 80},
+    {86, "NVIDIA A10", 72, 99, 100, 1536, 6, 24},
+    {89, "NVIDIA L4", 58, 99, 100, 1536, 48, 24},
+    {90, "NVIDIA H200", 132, 227, 228, 2048, 60, 141},
+    {100, "NVIDIA B200", 148, 227, 228, 2048, 126, 180},
+    {103, "NVIDIA B300", 148, 227, 228, 2048, 126, 268},
+    {120, "NVIDIA GeForce RTX 5090", 170, 99, 100, 1536, 96, 32},
+    {121, "NVIDIA GB10", 48, 99, 100, 1536, 24, 119},
+};
+
+std::string known_names() {
+  std::string text;
+  for (const Arch& arch : kKnown) text += (text.empty() ? "" : ", ") + arch.name();
+  return text;
+}
+
+/// Each device is made once and then lives as long as the process: views, streams and kernels refer to it.
+struct Devices {
+  std::mutex mutex;
+  std::array<std::atomic<Device*>, kMaxGpus> cuda = {};
+  std::atomic<Device*> process_emulated = nullptr;
+  std::map<i32, Device*> emulated;  // by 2 * arch number + specific
+
+  Device& make_emulated(Arch arch) {
+    Device*& slot = emulated[2 * arch.number + arch.specific];
+    if (!slot) {
+      DeviceInfo info = device_info_of(arch);
+      info.emulated = 1;
+      slot = make_emulated_device(info, emulated_options_from_env()).release();
+    }
+    return *slot;
+  }
+};
+
+Devices& devices() {
+  static Devices* const all = new Devices;
+  return *all;
+}
+
+bool starts_with(const std::string& text, const char* prefix) { return text.rfind(prefix, 0) == 0; }
+
+Device& emulated_of(Arch arch) {
+  Devices& all = devices();
+  const std::lock_guard lock(all.mutex);
+  return all.make_emulated(arch);
+}
+
+// The device of host tensors: H200 by default, another arch when QN_DEVICE names one.
+Device& process_emulated() {
+  Devices& all = devices();
+  if (Device* made = all.process_emulated.load(std::memory_order_acquire)) return *made;
+  const std::string wanted = env(Env::device);
+  const Arch arch = starts_with(wanted, "emu:") ? Arch::parse(wanted.substr(4)) : Arch{};
+  Device& device = emulated_of(arch);
+  all.process_emulated.store(&device, std::memory_order_release);
+  return device;
+}
+
+Device& cuda_of(int index) {
+  Devices& all = devices();
+  if (index >= 0 && index < kMaxGpus) {
+    if (Device* made = all.cuda[size_t(index)].load(std::memory_order_acquire)) return *made;
+  }
+  const std::lock_guard lock(all.mutex);
+  if (index < 0 || index >= kMaxGpus)
+    throw Error(ErrorKind::device, "cuda:" + std::to_string(index) + " does not exist");
+  std::atomic<Device*>& slot = all.cuda[size_t(index)];
+  if (!slot.load(std::memory_order_relaxed)) slot.store(new CudaDevice(index), std::memory_order_release);
+  return *slot.load(std::memory_order_relaxed);
+}
+
+int index_of(const std::string& text, const std::string& digits) {
+  if (digits.empty() || digits.size() > 3 || digits.find_first_not_of("0123456789") != std::string::npos)
+    throw Error(ErrorKind::value, "", "device", "is '" + text + "'", "cuda, cuda:N, emu or emu:ARCH");
+  return std::stoi(digits);
+}
+
+}  // namespace
+
+Arch Arch::parse(const std::string& text) {
+  std::string digits = starts_with(text, "sm_") ? text.substr(3) : text;
+  const bool specific = !digits.empty() && digits.back() == 'a';
+  if (specific) digits.pop_back();
+  for (const Arch& arch : kKnown) {
+    // "sm_90" is a target too: the arch without its specific instructions. Those below 90 have none.
+    if (digits == std::to_string(arch.number) && (!specific || arch.specific)) return {arch.number, specific};
+  }
+  throw Error(ErrorKind::value, "", "arch", "is '" + text + "'", "one of " + known_names());
+}
+
+std::span<const Arch> known_archs() { return kKnown; }
+
+DeviceInfo device_info_of(Arch arch) {
+  for (const KnownGpu& gpu : kGpus) {
+    if (gpu.number != arch.number) continue;
+    DeviceInfo info;
+    info.arch = arch;
+    info.sms = gpu.sms;
+    info.smem_block = gpu.smem_block_kb << 10;
+    info.smem_sm = gpu.smem_sm_kb << 10;
+    info.threads_sm = gpu.threads_sm;
+    info.l2_bytes = i64(gpu.l2_mb) << 20;
+    info.memory_bytes = i64(gpu.memory_gb) << 30;
+    std::strncpy(info.name, gpu.name, sizeof info.name - 1);  // fills the rest with zeros
+    return info;
+  }
+  throw Error(ErrorKind::value, "", "arch", "is '" + arch.name() + "'", "one of " + known_names());
+}
+
+Device& device_of(DeviceId id) { return id.type == DeviceType::cuda ? cuda_of(id.index) : process_emulated(); }
+
+Device& device_from_name(const std::string& text) {
+  if (text.empty()) {
+    const std::string chosen = env(Env::device);
+    if (!chosen.empty()) return device_from_name(chosen);
+    return cuda_device_count() > 0 ? cuda_of(0) : process_emulated();
+  }
+  if (text == "emu") return process_emulated();
+  if (starts_with(text, "emu:")) return emulated_of(Arch::parse(text.substr(4)));
+  if (text == "cuda") return cuda_of(0);
+  if (starts_with(text, "cuda:")) return cuda_of(index_of(text, text.substr(5)));
+  throw Error(ErrorKind::value, "", "device", "is '" + text + "'", "cuda, cuda:N, emu or emu:ARCH");
+}
+
+int cuda_device_count(std::string* why) { return cuda::device_count(why); }
+
+}  // namespace quern

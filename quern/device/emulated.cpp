@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The emulated device: host memory, streams that run at once, kernels run by quern/emu.
+//
+// Checked mode trusts a module only after its canary: every checked shared object carries its own hooks for the
+// compiler's instrumentation (kit/emu/hooks.cuh) and exports quern_canary(), which makes a few accesses and counts those
+// that reached the hooks. emu::Module calls it when the object is loaded and refuses the object if any was missed.
+#include "quern/device/emulated.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <variant>
+
+#include "quern/base/env.h"
+#include "quern/base/error.h"
+#include "quern/emu/launch.h"
+#include "quern/emu/memory_map.h"
+#include "quern/emu/module.h"
+#include "quern/emu/tensor_map.h"
+
+namespace quern {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct EmulatedEvent {
+  Clock::time_point time = Clock::now();
+};
+struct Graph {
+  std::vector<std::function<void()>> nodes;
+};
+struct EmulatedStream {
+  std::unique_ptr<Graph> capture;  ///< set while capturing
+};
+
+class EmulatedDevice final : public Device {
+ public:
+  EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& options);
+
+  void* allocate(size_t bytes, const char* label) override;
+  void release(void* pointer) override;
+  void* allocate_async(size_t bytes, Stream stream) override;
+  void release_async(void* pointer, Stream) override { release(pointer); }
+  void copy(void* destination, const void* source, size_t bytes, Stream stream) override;
+  void fill(void* destination, u8 byte, size_t bytes, Stream stream) override;
+
+  Stream create_stream() override { return {new EmulatedStream}; }
+  void destroy(Stream stream) override { delete static_cast<EmulatedStream*>(stream.handle); }
+  void synchronize(Stream) override {}
+  bool capturing(Stream stream) override { return bool(state_of(stream).capture); }
+  Event create_event() override { return {new EmulatedEvent}; }
+  void destroy(Event event) override { delete static_cast<EmulatedEvent*>(event.handle); }
+  void record(Event event, Stream) override { static_cast<EmulatedEvent*>(event.handle)->time = Clock::now(); }
+  void wait(Stream, Event) override {}
+  double elapsed_us(Event from, Event to) override;
+
+  void begin_capture(Stream stream) override;
+  void* end_capture(Stream stream) override;
+  void replay(void* graph, Stream stream) override;
+  void destroy_graph(void* graph) override { delete static_cast<Graph*>(graph); }
+
+  Function load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry,
+                int smem) override;
+  void unload(Function function) override { delete static_cast<emu::Module*>(function.handle); }
+  void launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
+              Stream stream) override;
+  TensorMap make_tensor_map(const TensorMapSpec& spec) override;
+
+  void begin_call(std::span<const MemoryRange> ranges, const char* op) override;
+  void end_call() override;
+
+ private:
+  EmulatedStream& state_of(Stream stream) {
+    return stream.handle ? *static_cast<EmulatedStream*>(stream.handle) : default_stream_;
+  }
+  void submit(Stream stream, std::function<void()> work);
+  void check(const emu::Module& module, const LaunchConfig& config) const;
+  void run(const emu::Module& module, const LaunchConfig& config, const void* params, emu::MemoryMap* memory) const;
+  std::shared_ptr<emu::MemoryMap> call_memory();
+
+  const EmulatedOptions options_;
+  EmulatedStream default_stream_;
+  std::mutex mutex_;
+  std::atomic<int> captures_{0};
+  /// Ranges of the call that each host thread is in.
+  std::unordered_map<std::thread::id, std::shared_ptr<emu::MemoryMap>> calls_;
+};
+
+std::atomic<u32> device_count{0};
+
+EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& options) : options_([&] {
+      EmulatedOptions resolved = options;
+      if (resolved.os_threads <= 0) resolved.os_threads = int(std::max(1u, std::thread::hardware_concurrency()));
+      return resolved;
+    }()) {
+  info_ = info;
+  info_.emulated = 1;
+  id_ = {DeviceType::cpu, 0};
+  ordinal_ = 1000 + device_count++;
+  wants_memory_ranges_ = options.checked;
+}
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+void* EmulatedDevice::allocate(size_t bytes, const char* label) {
+  const size_t room = round_up<size_t>(std::max<size_t>(bytes, 1), 256);
+  void* memory = std::aligned_alloc(256, room);
+  if (!memory)
+    throw Error(ErrorKind::device, "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
+  std::memset(memory, 0xff, room);  // NaN in every format: a value that was never written is seen
+  return memory;
+}
+
+void EmulatedDevice::release(void* pointer) { std::free(pointer); }
+
+void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {
+  if (capturing(stream)) throw Error(ErrorKind::frozen, "emulated device: allocation while the stream captures");
+  return allocate(bytes, "scratch");
+}
+
+void EmulatedDevice::submit(Stream stream, std::function<void()> work) {
+  EmulatedStream& state = state_of(stream);
+  if (state.capture) {
+    state.capture->nodes.push_back(std::move(work));
+  } else {
+    work();
+  }
+}
+
+void EmulatedDevice::copy(void* destination, const void* source, size_t bytes, Stream stream) {
+  submit(stream, [=] { std::memmove(destination, source, bytes); });
+}
+
+void EmulatedDevice::fill(void* destination, u8 byte, size_t bytes, Stream stream) {
+  submit(stream, [=] { std::memset(destination, byte, bytes); });
+}
+
+// ---- events and capture ---------------------------------------------------------------------------------------------
+
+double EmulatedDevice::elapsed_us(Event from, Event to) {
+  const auto time = [](Event event) { return static_cast<EmulatedEvent*>(event.handle)->time; };
+  return std::chrono::duration<double, std::micro>(time(to) - time(from)).count();
+}
+
+void EmulatedDevice::begin_capture(Stream stream) {
+  EmulatedStream& state = state_of(stream);
+  if (state.capture) throw Error(ErrorKind::device, "emulated device: the stream captures already");
+  state.capture = std::make_unique<Graph>();
+  ++captures_;
+}
+
+void* EmulatedDevice::end_capture(Stream stream) {
+  EmulatedStream& state = state_of(stream);
+  if (!state.capture) throw Error(ErrorKind::device, "emulated device: the stream does not capture");
+  --captures_;
+  return state.capture.release();
+}
+
+void EmulatedDevice::replay(void* graph, Stream stream) {
+  for (const std::function<void()>& node : static_cast<Graph*>(graph)->nodes) submit(stream, node);
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+Function EmulatedDevice::load(ImageKind kind, std::span<const char>, const std::string& image_path, const std::string&,
+                              int smem) {
+  if (captures_) throw Error(ErrorKind::frozen, "emulated device: a kernel is loaded while a stream captures");
+  if (kind != ImageKind::shared_object)
+    throw Error(ErrorKind::device, "emulated device: runs shared objects, not GPU images");
+  if (smem > info_.smem_block)
+    throw Error(ErrorKind::device, "emulated device: kernel needs " + std::to_string(smem) + " B of shared memory, " +
+                                       info_.arch.name() + " has " + std::to_string(info_.smem_block));
+  return {new emu::Module(image_path, options_.checked)};
+}
+
+void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config) const {
+  const auto refuse = [](const std::string& what) { throw Error(ErrorKind::device, "emulated device: launch of " + what); };
+  if (config.threads != u32(module.threads))
+    refuse(std::to_string(config.threads) + " threads, the kernel was compiled for " + std::to_string(module.threads));
+  if (config.threads == 0 || config.threads > 1024) refuse(std::to_string(config.threads) + " threads a block");
+  if (config.smem > u32(info_.smem_block))
+    refuse(std::to_string(config.smem) + " B of shared memory, a block has " + std::to_string(info_.smem_block));
+  if (!config.grid[0] || !config.grid[1] || !config.grid[2]) refuse("an empty grid");
+  if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535) refuse("a grid that is too large");
+  if (config.cluster == 0 || config.cluster > 16 || config.grid[0] % config.cluster)
+    refuse("clusters of " + std::to_string(config.cluster) + " blocks in a grid of " + std::to_string(config.grid[0]));
+}
+
+void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, const void* params,
+                         emu::MemoryMap* memory) const {
+  emu::LaunchRequest request;
+  request.entry = module.entry;
+  request.params = params;
+  request.grid = {config.grid[0], config.grid[1], config.grid[2]};
+  request.cluster = config.cluster;
+  request.threads = config.threads;
+  request.smem = config.smem;
+  // As many blocks as fit into the multiprocessors; each block also costs 1 KiB of shared memory.
+  const i32 by_threads = info_.threads_sm / i32(round_up<u32>(config.threads, 32));
+  const i32 by_smem = info_.smem_sm / i32(config.smem + 1024);
+  request.resident_blocks = u32(info_.sms) * u32(max_of(1, min_of(32, min_of(by_threads, by_smem))));
+  request.options = options_;
+  request.module = &module;
+  request.memory = memory;
+  const std::vector<emu::Report> reports = emu::run_launch(request);
+  if (!reports.empty()) throw Error(ErrorKind::device, emu::describe(reports));
+}
+
+void EmulatedDevice::launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
+                            Stream stream) {
+  const emu::Module& module = *static_cast<const emu::Module*>(function.handle);
+  check(module, config);
+  const std::shared_ptr<emu::MemoryMap> memory = call_memory();
+  // Kernels take parameters of up to 4 KiB with an alignment of up to 64, and must not see the caller's copy.
+  struct alignas(64) Params {
+    char bytes[4096];
+  };
+  if (params_bytes > sizeof(Params)) throw Error(ErrorKind::device, "emulated device: more than 4 KiB of parameters");
+  if (capturing(stream)) {
+    auto kept = std::make_shared<Params>();
+    std::memcpy(kept->bytes, params, params_bytes);
+    return submit(stream, [this, &module, config, kept, memory] { run(module, config, kept->bytes, memory.get()); });
+  }
+  Params local;
+  std::memcpy(local.bytes, params, params_bytes);
+  run(module, config, local.bytes, memory.get());
+}
+
+TensorMap EmulatedDevice::make_tensor_map(const TensorMapSpec& spec) {
+  emu::EncodedTensorMap encoded{};
+  encoded.magic = emu::EncodedTensorMap::kMagic;
+  encoded.base = spec.base;
+  std::memcpy(encoded.shape, spec.shape, sizeof(spec.shape));
+  std::memcpy(encoded.stride_bytes, spec.stride_bytes, sizeof(spec.stride_bytes));
+  std::memcpy(encoded.box, spec.box, sizeof(spec.box));
+  encoded.rank = i16(spec.rank);
+  encoded.swizzle = i16(spec.swizzle);
+  encoded.dtype = spec.dtype;
+  TensorMap map{};
+  std::memcpy(&map, &encoded, sizeof(encoded));
+  return map;
+}
+
+// ---- the memory of a call -------------------------------------------------------------------------------------------
+
+void EmulatedDevice::begin_call(std::span<const MemoryRange> ranges, const char* op) {
+  if (!options_.checked) return;
+  auto memory = std::make_shared<emu::MemoryMap>(ranges, op);
+  std::lock_guard<std::mutex> lock(mutex_);
+  calls_[std::this_thread::get_id()] = std::move(memory);
+}
+
+void EmulatedDevice::end_call() {
+  if (!options_.checked) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  calls_.erase(std::this_thread::get_id());
+}
+
+std::shared_ptr<emu::MemoryMap> EmulatedDevice::call_memory() {
+  if (!options_.checked) return nullptr;
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = calls_.find(std::this_thread::get_id());
+  return found == calls_.end() ? nullptr : found->second;
+}
+
+template <class Policy>
+Policy policy_from(Env variable, std::initializer_list<std::pair<const char*, Policy>> names, Policy otherwise) {
+  const std::string text = env(variable);
+  if (text.empty()) return otherwise;
+  std::string known;
+  for (const auto& [name, policy] : names) {
+    if (text == name) return policy;
+    known += (known.empty() ? "" : ", ") + std::string(name);
+  }
+  for (const EnvInfo& info : env_table())
+    if (info.id == variable) throw Error(ErrorKind::value, "", info.name, "is '" + text + "'", "one of " + known);
+  return otherwise;
+}
+
+}  // namespace
+
+EmulatedOptions emulated_options_from_env() {
+  EmulatedOptions options;
+  options.async = policy_from<AsyncPolicy>(
+      Env::emu_async,
+      {{"eager", AsyncPolicy::eager}, {"lazy", AsyncPolicy::lazy}, {"random", AsyncPolicy::random}}, options.async);
+  options.schedule = policy_from<SchedulePolicy>(Env::emu_schedule,
+                                                 {{"warp", SchedulePolicy::warp_first},
+                                                  {"fifo", SchedulePolicy::fifo},
+                                                  {"shuffled", SchedulePolicy::shuffled}},
+                                                 options.schedule);
+  options.seed = u64(env_int(Env::emu_seed, i64(options.seed)));
+  options.checked = env_flag(Env::emu_checked);
+  options.os_threads = int(env_int(Env::emu_threads, options.os_threads));
+  return options;
+}
+
+std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options) {
+  return std::make_unique<EmulatedDevice>(info, options);
+}
+
+}  // namespace quern

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// cp.async. A copy may complete anywhere between its issue and the wait for its group; the policy chooses where.
+#include <cstring>
+
+#include "quern/emu/shadow.h"
+#include "quern/emu/table.h"
+#include "quern/emu/worker.h"
+
+namespace quern::emu {
+
+void complete_copy(Fiber& fiber, AsyncCopy& copy) {
+  u8* destination = fiber.block->smem + copy.destination;
+  std::memcpy(destination, copy.source, copy.source_bytes);
+  std::memset(destination + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
+  copy.done = true;
+}
+
+void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_bytes) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  Worker& worker = *me.worker;
+  const u32 offset = destination & 0xffffff;
+  if (destination >> 24 != me.block->rank || offset + bytes > me.thread->smem_bytes)
+    worker.fatal(ReportKind::smem_oob, me,
+                 text_of("cp.async of %u bytes to smem+0x%x, the block has %u bytes", bytes, offset, me.thread->smem_bytes),
+                 offset);
+  if (offset % bytes || (source_bytes && reinterpret_cast<u64>(source) % bytes))
+    worker.fatal(ReportKind::misaligned, me,
+                 text_of("cp.async of %u bytes from %p to smem+0x%x", bytes, source, offset), offset);
+  if (source_bytes > bytes)
+    worker.fatal(ReportKind::async, me, text_of("cp.async of %u bytes reads %u", bytes, source_bytes));
+  AsyncCopy copy{offset, bytes, source_bytes, source, me.pc, false};
+  if (worker.shadow()) worker.shadow()->copy_issued(me, copy);
+  if (worker.options().async == AsyncPolicy::eager) complete_copy(me, copy);
+  if (copy.done && !worker.shadow()) return;
+  me.copies.push_back(copy);
+  if (worker.options().async == AsyncPolicy::random) worker.copies_pending(me);
+}
+
+void run_cp_async_commit() {
+  Fiber& me = Worker::me();
+  u32 grouped = 0;
+  for (u32 size : me.copy_groups) grouped += size;
+  me.copy_groups.push_back(u32(me.copies.size()) - grouped);
+}
+
+void run_cp_async_wait(u32 groups_left) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  Worker& worker = *me.worker;
+  if (me.copy_groups.size() <= groups_left) return;
+  const size_t groups = me.copy_groups.size() - groups_left;
+  size_t count = 0;
+  for (size_t i = 0; i < groups; ++i) count += me.copy_groups[i];
+  for (size_t i = 0; i < count; ++i) {
+    if (!me.copies[i].done) complete_copy(me, me.copies[i]);
+    if (worker.shadow()) worker.shadow()->copy_waited(me, me.copies[i]);
+  }
+  me.copies.erase(me.copies.begin(), me.copies.begin() + std::ptrdiff_t(count));
+  me.copy_groups.erase(me.copy_groups.begin(), me.copy_groups.begin() + std::ptrdiff_t(groups));
+}
+
+}  // namespace quern::emu

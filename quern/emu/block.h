@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// State of resident blocks: threads as fibers, warps, barriers.
+#pragma once
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "quern/emu/clock.h"
+#include "quern/kit/emu/runtime.h"
+
+namespace quern::emu {
+
+struct Block;
+struct Cluster;
+struct Warp;
+class Worker;
+
+constexpr u32 kFullWarp = 0xffffffffu;
+
+enum class WaitReason : u8 { none, warp, barrier, poll };
+
+/// One cp.async not yet carried out.
+struct AsyncCopy {
+  u32 destination;  ///< offset in the block's shared memory
+  u32 bytes, source_bytes;
+  const void* source;
+  void* pc;
+  bool done;
+};
+
+/// A CUDA thread. The stack and its ThreadContext lie in the worker's arena.
+struct Fiber {
+  void* context = nullptr;  ///< where it goes on
+  ThreadContext* thread = nullptr;
+  Warp* warp = nullptr;
+  Block* block = nullptr;
+  Worker* worker = nullptr;
+  void* pc = nullptr;  ///< its last call into the runtime
+  u8* stack = nullptr;
+  u32 index = 0;  ///< in the block
+  u32 lane = 0;
+  bool done = false;
+  WaitReason reason = WaitReason::none;  ///< of the last wait; meaningful while it lasts
+  u32 wait_id = 0;           ///< barrier or collective it waits at
+  u64 wait_detail = 0;       ///< mask of a collective, address of a poll
+  u64 polled_value = 0;
+  u32 vote_result = 0;
+  u32 wait_line = 0;
+  std::vector<AsyncCopy> copies;  ///< issued, oldest first
+  std::vector<u32> copy_groups;   ///< sizes of committed groups, oldest first
+  ThreadClock clock;              ///< checked mode
+};
+
+/// Lanes of one mask on their way to a collective.
+struct Rendezvous {
+  u32 mask = 0;
+  u32 arrived = 0;
+  Collective kind = Collective::sync_warp;
+  Meaning meaning = nullptr;
+  void* payloads[32];
+};
+
+struct Warp {
+  Fiber* fibers = nullptr;  ///< of lane 0
+  u32 ready = 0;            ///< lanes that may run
+  u32 alive = 0;            ///< lanes that have not exited
+  bool queued = false;      ///< in the worker's queue
+  u32 barrier_lanes = 0;    ///< lanes that stand at the block barrier below while others of the warp have not come
+  u32 barrier_id = 0, barrier_line = 0;
+  Rendezvous meetings[4];   ///< disjoint masks may meet at the same time
+};
+
+struct Barrier {
+  u32 arrived = 0;
+  u32 expected = 0;  ///< 0: every live thread
+  u32 vote = 0;
+  std::vector<Fiber*> waiting;
+  std::vector<Fiber*> arrivals;  ///< checked mode: all who arrived, waiting or not
+};
+
+struct Block {
+  Cluster* cluster = nullptr;
+  Index3 index = {};
+  u64 linear = 0;  ///< number in the grid
+  u32 rank = 0;    ///< in its cluster
+  u32 live = 0;
+  u8* smem = nullptr;
+  std::vector<Fiber> fibers;
+  std::vector<Warp> warps;
+  Barrier barriers[16];
+  std::unique_ptr<BlockShadow> shadow;  ///< checked mode
+};
+
+/// Blocks that run together; without clusters, one block.
+struct Cluster {
+  u32 slot = 0;  ///< position in the worker's arena
+  u32 live_blocks = 0;
+  std::vector<Block> blocks;
+};
+
+}  // namespace quern::emu

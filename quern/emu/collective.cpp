@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Lanes of a warp meet. What a collective computes is compiled into the kernel; here it is only run, once, by the lane
+// that arrives last.
+#include "quern/emu/shadow.h"
+#include "quern/emu/table.h"
+#include "quern/emu/worker.h"
+
+namespace quern::emu {
+
+const char* name(Collective kind) {
+  static const char* const kNames[] = {
+      "sync_warp",         "shfl_xor",          "shfl",        "shfl_up",           "shfl_down",        "ballot",
+      "any",               "all",               "ldmatrix_x1", "ldmatrix_x2",       "ldmatrix_x4",      "ldmatrix_x1_trans",
+      "ldmatrix_x2_trans", "ldmatrix_x4_trans", "mma_m16n8k16_bf16", "mma_m16n8k16_f16", "mma_m16n8k8_bf16", "mma_m16n8k8_f16",
+  };
+  return kNames[u32(kind)];
+}
+
+static void complete(Worker& worker, Warp& warp, Rendezvous& meeting, u32 last_lane) {
+  const u32 lanes = meeting.arrived;
+  if (meeting.meaning) {
+    // Matrix operations read a payload of every lane.
+    if (meeting.kind >= Collective::ldmatrix_x1 && lanes != kFullWarp)
+      worker.fatal(ReportKind::divergence, Worker::me(),
+                   text_of("%s needs all 32 lanes; only %08x are left in the warp", name(meeting.kind), lanes));
+    meeting.meaning(meeting.payloads, lanes);
+  }
+  if (worker.shadow() && meeting.kind == Collective::sync_warp) worker.shadow()->join_lanes(warp, lanes);
+  meeting.arrived = 0;
+  worker.wake(warp, lanes & ~(1u << last_lane));
+}
+
+/// The meeting of that mask, or a free one; null when four others are under way.
+static Rendezvous* find_meeting(Warp& warp, u32 mask) {
+  Rendezvous* free = nullptr;
+  for (Rendezvous& meeting : warp.meetings) {
+    if (meeting.arrived && meeting.mask == mask) return &meeting;
+    if (!meeting.arrived && !free) free = &meeting;
+  }
+  return free;
+}
+
+void run_collective(u32 mask, Collective kind, void* payload, Meaning meaning) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  Worker& worker = *me.worker;
+  Warp& warp = *me.warp;
+  const u32 bit = 1u << me.lane;
+  if (!(mask & bit))
+    worker.fatal(ReportKind::divergence, me, text_of("%s with mask %08x, which lacks the calling lane", name(kind), mask));
+  Rendezvous* meeting = find_meeting(warp, mask);
+  if (!meeting) worker.fatal(ReportKind::divergence, me, text_of("%s: more than 4 masks meet in one warp", name(kind)));
+  if (meeting->arrived == 0) {
+    meeting->mask = mask;
+    meeting->kind = kind;
+    meeting->meaning = meaning;
+  } else if (meeting->kind != kind) {
+    worker.fatal(ReportKind::divergence, me,
+                 text_of("%s meets %s of lanes %08x in one warp", name(kind), name(meeting->kind), meeting->arrived));
+  }
+  meeting->payloads[me.lane] = payload;
+  meeting->arrived |= bit;
+  if (meeting->arrived == (mask & warp.alive)) {
+    complete(worker, warp, *meeting, me.lane);
+  } else {
+    worker.wait(me, WaitReason::warp, u32(kind), mask);
+  }
+}
+
+void leave_warp(Fiber& me) {
+  for (Rendezvous& meeting : me.warp->meetings)
+    if (meeting.arrived && meeting.arrived == (meeting.mask & me.warp->alive))
+      complete(*me.worker, *me.warp, meeting, me.lane);
+}
+
+}  // namespace quern::emu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/emu/launch.h"
+
+#include <algorithm>
+
+#include "quern/emu/crew.h"
+#include "quern/emu/worker.h"
+
+namespace quern::emu {
+
+Launch::Launch(const LaunchRequest& r)
+    : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster) {}
+
+i64 Launch::take_cluster() {
+  // Checked without changing first: the counter must not run away while workers ask again and again.
+  if (!clusters_left()) return -1;
+  const u64 taken = next_cluster_.fetch_add(1, std::memory_order_relaxed);
+  return taken < clusters ? i64(taken) : -1;
+}
+
+void Launch::add(Report report) {
+  constexpr size_t kMostReports = 20;
+  std::lock_guard<std::mutex> lock(mutex_);
+  // One fault is met by many threads: what happens at one place in the code is reported once.
+  for (const Report& known : reports_)
+    if (known.kind == report.kind && known.pc && known.pc == report.pc) return;
+  if (reports_.size() < kMostReports) reports_.push_back(std::move(report));
+}
+
+std::vector<Report> run_launch(const LaunchRequest& request, LaunchStats* stats) {
+  Launch launch(request);
+  const int workers = request.options.checked ? 1 : std::max(1, request.options.os_threads);
+  run_crew(int(std::min<u64>(workers, launch.clusters)), [&] { WorkerLease()->run(launch); });
+  if (stats) stats->switches = launch.switches;
+  return launch.take_reports();
+}
+
+}  // namespace quern::emu

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "quern/device/emulated.h"
+#include "quern/emu/report.h"
+
+namespace quern::emu {
+
+class MemoryMap;
+class Module;
+
+/// What a launch runs.
+struct LaunchRequest {
+  void (*entry)(const void* params) = nullptr;
+  const void* params = nullptr;
+  Index3 grid = {1, 1, 1};
+  u32 cluster = 1;
+  u32 threads = 1;
+  u32 smem = 0;
+  u32 resident_blocks = 1;  ///< most blocks that the device holds at once
+  EmulatedOptions options;
+  const Module* module = nullptr;   ///< where code lies, to name source lines
+  MemoryMap* memory = nullptr;      ///< checked mode: what the launch may touch; null: global memory is not checked
+};
+struct LaunchStats {
+  u64 switches = 0;
+};
+
+/// Runs the grid to its end or its first fatal fault. Thread-safe.
+std::vector<Report> run_launch(const LaunchRequest& request, LaunchStats* stats = nullptr);
+
+/// A launch in progress: shared by its workers.
+class Launch {
+ public:
+  explicit Launch(const LaunchRequest& request);
+
+  const LaunchRequest& request;
+  const u64 blocks;
+  const u64 clusters;
+
+  /// Number of the next cluster to run, or -1 when all have been taken.
+  i64 take_cluster();
+  bool clusters_left() const { return next_cluster_.load(std::memory_order_relaxed) < clusters; }
+
+  void add(Report report);
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
+  std::vector<Report> take_reports() { return std::move(reports_); }
+
+  /// Changes of memory that a polling thread may be waiting for.
+  std::atomic<u64> progress{0};
+  std::atomic<i32> active_workers{0};
+  std::atomic<i32> stuck_workers{0};
+  std::atomic<u32> resident{0};  ///< blocks started and not finished
+  std::atomic<u64> switches{0};
+
+ private:
+  std::atomic<u64> next_cluster_{0};
+  std::atomic<bool> stopped_{false};
+  std::mutex mutex_;
+  std::vector<Report> reports_;
+};
+
+}  // namespace quern::emu

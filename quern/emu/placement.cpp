@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// How a cluster becomes resident: stacks, contexts, shared memory.
+#include <cstring>
+
+#include "quern/emu/shadow.h"
+#include "quern/emu/switch.h"
+#include "quern/emu/worker.h"
+
+namespace quern::emu {
+
+using boost::context::detail::make_fcontext;
+
+/// Defined with the scheduler; every fiber starts there.
+void fiber_start(transfer_t from);
+
+bool Worker::start_cluster() {
+  const LaunchRequest& request = launch_->request;
+  const u64 stacks_per_cluster = u64(round_up<u32>(request.threads, 32)) * request.cluster;
+  u32 slot;
+  if (!free_slots_.empty()) {
+    slot = free_slots_.back();
+  } else {
+    slot = u32(live_.size());
+    if ((slot + 1) * stacks_per_cluster > arena_.stack_count()) return false;
+    if ((slot + 1) * request.cluster > arena_.smem_count()) return false;
+  }
+  const i64 number = launch_->take_cluster();
+  if (number < 0) return false;
+  if (!free_slots_.empty()) free_slots_.pop_back();
+
+  // The same seed gives a block the same choices, whichever worker runs it.
+  rng_ = (request.options.seed * 0x9e3779b97f4a7c15u ^ u64(number + 1) * 0xbf58476d1ce4e5b9u) | 1;
+  if (clusters_.size() <= slot) clusters_.resize(slot + 1);
+  if (!clusters_[slot]) clusters_[slot] = std::make_unique<Cluster>();
+  Cluster& cluster = *clusters_[slot];
+  cluster.slot = slot;
+  cluster.blocks.resize(request.cluster);
+  cluster.live_blocks = request.cluster;
+  used_stacks_ = max_of(used_stacks_, (slot + 1) * stacks_per_cluster);
+  launch_->resident += request.cluster;
+  live_.push_back(&cluster);
+  for (u32 rank = 0; rank < request.cluster; ++rank)
+    place(cluster.blocks[rank], cluster, rank, u64(number) * request.cluster + rank);
+  return true;
+}
+
+void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
+  const LaunchRequest& request = launch_->request;
+  const u32 warps = ceil_div<u32>(request.threads, 32);
+  block.cluster = &cluster;
+  block.rank = rank;
+  block.linear = linear;
+  block.index = {u32(linear % request.grid.x), u32(linear / request.grid.x % request.grid.y),
+                 u32(linear / request.grid.x / request.grid.y)};
+  block.live = request.threads;
+  // Shared memory ends where access ends, so that running over its end faults.
+  const u32 smem_room = round_up<u32>(request.smem, 1024);
+  block.smem = arena_.smem_end(u64(cluster.slot) * request.cluster + rank) - smem_room;
+  std::memset(block.smem, 0xff, smem_room);
+  for (Barrier& barrier : block.barriers) {
+    barrier.arrived = barrier.expected = barrier.vote = 0;
+    barrier.waiting.clear();
+    barrier.arrivals.clear();
+  }
+  block.fibers.resize(warps * 32);
+  block.warps.resize(warps);
+  if (shadow_) shadow_->block_started(block);
+
+  ThreadContext common{};
+  common.runtime = &kRuntime;
+  common.smem = block.smem;
+  common.cluster_smem = block.smem - rank * kSmemStride;
+  common.block = block.index;
+  common.block_size = {request.threads, 1, 1};
+  common.grid_size = request.grid;
+  common.rank = rank;
+  common.cluster_blocks = request.cluster;
+  common.smem_bytes = request.smem;
+  const u64 first_stack = (u64(cluster.slot) * request.cluster + rank) * warps * 32;
+  for (u32 w = 0; w < warps; ++w) {
+    Warp& warp = block.warps[w];
+    warp.fibers = &block.fibers[w * 32];
+    warp.alive = request.threads - w * 32 >= 32 ? kFullWarp : (1u << (request.threads - w * 32)) - 1;
+    warp.ready = 0;
+    warp.queued = false;
+    warp.barrier_lanes = 0;
+    for (Rendezvous& meeting : warp.meetings) meeting.arrived = 0;
+    for (u32 lane = 0; lane < 32; ++lane)
+      if (warp.alive >> lane & 1) place_fiber(block, w * 32 + lane, first_stack + w * 32 + lane, common);
+    wake(warp, warp.alive);
+  }
+}
+
+void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext& common) {
+  Fiber& fiber = block.fibers[index];
+  fiber.stack = arena_.stack(slot);
+  const u64 context_at = context_address(reinterpret_cast<u64>(fiber.stack));
+  fiber.thread = reinterpret_cast<ThreadContext*>(context_at);
+  *fiber.thread = common;
+  fiber.thread->fiber = &fiber;
+  fiber.thread->thread = {index, 0, 0};
+  fiber.thread->lane = index % 32;
+  fiber.thread->warp = index / 32;
+  fiber.warp = &block.warps[index / 32];
+  fiber.block = &block;
+  fiber.worker = this;
+  fiber.pc = nullptr;
+  fiber.index = index;
+  fiber.lane = index % 32;
+  fiber.done = false;
+  fiber.reason = WaitReason::none;
+  fiber.wait_detail = 0;
+  fiber.copies.clear();
+  fiber.copy_groups.clear();
+  void* top = reinterpret_cast<void*>(context_at & ~u64(63));
+  fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);
+}
+
+}  // namespace quern::emu

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/emu/table.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <ctime>
+
+#include "quern/emu/shadow.h"
+#include "quern/emu/worker.h"
+
+namespace quern::emu {
+namespace {
+
+// Programmatic dependent launch: launches do not overlap here, so both events are already true.
+void run_grid_event(GridEvent) {}
+
+void run_access(u32 lane, const void* address, u32 bytes, bool write, const char* what) {
+  Fiber& me = Worker::me();
+  if (!me.worker->shadow()) return;
+  me.worker->shadow()->access(me.warp->fibers[lane], address, bytes, write, what);
+}
+
+void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
+  Fiber& me = Worker::me();
+  if (!me.worker->shadow()) return;
+  me.pc = pc;
+  me.worker->shadow()->access(me, address, bytes, write, write ? "store" : "load");
+}
+
+void run_misaligned(const void* address, u32 bytes) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  me.worker->fatal(ReportKind::misaligned, me, text_of("access of %u bytes at %p", bytes, address),
+                   reinterpret_cast<u64>(address));
+}
+
+void run_bad_shared_address(u32 address, u32 bytes, const char* what) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  const u32 offset = address & 0xffffff;
+  const ReportKind kind = offset % bytes ? ReportKind::misaligned : ReportKind::smem_oob;
+  me.worker->fatal(kind, me,
+                   text_of("%s of %u bytes at smem+0x%x of block rank %u; the block has %u bytes", what, bytes, offset,
+                           address >> 24, me.thread->smem_bytes),
+                   offset);
+}
+
+u64 run_clock() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return u64(now.tv_sec) * 1000000000u + u64(now.tv_nsec);
+}
+
+__attribute__((format(printf, 1, 2))) void run_print(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vprintf(format, arguments);
+  va_end(arguments);
+}
+
+}  // namespace
+
+const Runtime kRuntime = {
+    sizeof(Runtime), run_collective, run_barrier,    run_cp_async, run_cp_async_commit, run_cp_async_wait,
+    run_atomic,      run_fence,      run_grid_event, run_access,   run_plain_access,    run_misaligned,
+    run_bad_shared_address, run_clock, run_print,
+};
+
+}  // namespace quern::emu

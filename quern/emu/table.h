@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The functions behind the runtime table; each runs on the stack of the CUDA thread that calls it.
+#pragma once
+#include "quern/kit/emu/runtime.h"
+
+namespace quern::emu {
+
+const char* name(Collective kind);
+
+void run_collective(u32 mask, Collective kind, void* payload, Meaning meaning);
+u32 run_barrier(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line);
+void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_bytes);
+void run_cp_async_commit();
+void run_cp_async_wait(u32 groups_left);
+u64 run_atomic(const AtomicCall& call);
+void run_fence(Scope scope);
+
+}  // namespace quern::emu

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Conversions between f32 and the small formats, rounded as the hardware rounds: to nearest even; f16 and bf16 overflow
+// to infinity, fp8 saturates to its largest finite value, NaN becomes the canonical NaN.
+#pragma once
+#include "quern/kit/emu/number.cuh"
+#include "quern/kit/round.cuh"
+
+namespace quern::ptx {
+
+QN_DEVICE f32 to_f32(bf16 x) { return emu::widen_bf16(x.bits); }
+QN_DEVICE f32 to_f32(f16 x) { return emu::widen_f16(x.bits); }
+QN_DEVICE f32 to_f32(e4m3 x) { return emu::widen_f16(f16_bits_of_e4m3(x.bits)); }
+QN_DEVICE f32 to_f32(e5m2 x) { return emu::widen_f16(f16_bits_of_e5m2(x.bits)); }
+
+QN_DEVICE bf16 to_bf16(f32 x) { return {bf16_bits_of(bits_of(x))}; }
+QN_DEVICE f16 to_f16(f32 x) { return {f16_bits_of(bits_of(x))}; }
+QN_DEVICE e4m3 to_e4m3(f32 x) { return {e4m3_bits_of(bits_of(x))}; }
+QN_DEVICE e5m2 to_e5m2(f32 x) { return {e5m2_bits_of(bits_of(x))}; }
+
+/// Packed pairs: `low` goes to the lower half.
+QN_DEVICE u32 pack_bf16(f32 low, f32 high) { return to_bf16(low).bits | u32(to_bf16(high).bits) << 16; }
+QN_DEVICE u32 pack_f16(f32 low, f32 high) { return to_f16(low).bits | u32(to_f16(high).bits) << 16; }
+QN_DEVICE u16 pack_e4m3(f32 low, f32 high) { return u16(to_e4m3(low).bits | to_e4m3(high).bits << 8); }
+QN_DEVICE u16 pack_e5m2(f32 low, f32 high) { return u16(to_e5m2(low).bits | to_e5m2(high).bits << 8); }
+
+QN_DEVICE void unpack_bf16(u32 pair, f32& low, f32& high) {
+  low = emu::widen_bf16(pair & 0xffff);
+  high = emu::widen_bf16(pair >> 16);
+}
+QN_DEVICE void unpack_f16(u32 pair, f32& low, f32& high) {
+  low = emu::widen_f16(pair & 0xffff);
+  high = emu::widen_f16(pair >> 16);
+}
+QN_DEVICE void unpack_e4m3(u16 pair, f32& low, f32& high) {
+  low = to_f32(e4m3{u8(pair)});
+  high = to_f32(e4m3{u8(pair >> 8)});
+}
+QN_DEVICE void unpack_e5m2(u16 pair, f32& low, f32& high) {
+  low = to_f32(e5m2{u8(pair)});
+  high = to_f32(e5m2{u8(pair >> 8)});
+}
+
+}  // namespace quern::ptx

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Macros of a kernel in the emulated world: the entry that the runtime calls once per thread, indices, shared memory.
+#pragma once
+#include "quern/kit/emu/runtime.h"
+
+#define QN_DEVICE static inline __attribute__((unused))
+#define QN_UNROLL
+#define threadIdx (::quern::emu::current()->thread)
+#define blockIdx (::quern::emu::current()->block)
+#define blockDim (::quern::emu::current()->block_size)
+#define gridDim (::quern::emu::current()->grid_size)
+
+#define QN_SMEM(name) ::quern::u8* const name = ::quern::emu::current()->smem
+#define QN_PRINT(...) ::quern::emu::current()->runtime->print(__VA_ARGS__)
+
+/// The one kernel of the file, called with parameters `p`. The symbol NAME is the device's; here all have fixed names.
+#define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                         \
+  extern "C" __attribute__((visibility("default"))) void quern_entry(const void* params) {       \
+    const PARAMS& p = *static_cast<const PARAMS*>(params);                                       \
+    __VA_ARGS__;                                                                                 \
+  }                                                                                              \
+  extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS;     \
+  extern "C" __attribute__((visibility("default"))) void quern_bind(const ::quern::emu::Runtime* runtime) { \
+    ::quern::emu::bound_runtime = runtime;                                                       \
+  }
+
+namespace quern::emu {
+/// Set once when the module is loaded; each thread also has it in its context.
+static const Runtime* bound_runtime __attribute__((unused)) = nullptr;
+}  // namespace quern::emu

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The contract between an emulated kernel (a shared object of its own) and the runtime (quern/emu): the context that
+// each thread finds on its own stack, and the table of functions that the kernel calls. Plain C++; includes abi.h only.
+#pragma once
+#include "quern/kit/abi.h"
+
+namespace quern::emu {
+
+struct Index3 {
+  u32 x, y, z;
+};
+
+/// What a warp does together. Lanes that meet must agree on the kind.
+enum class Collective : u32 {
+  sync_warp,
+  shfl_xor,
+  shfl_idx,
+  shfl_up,
+  shfl_down,
+  ballot,
+  any,
+  all,
+  ldmatrix_x1,
+  ldmatrix_x2,
+  ldmatrix_x4,
+  ldmatrix_x1_trans,
+  ldmatrix_x2_trans,
+  ldmatrix_x4_trans,
+  mma_m16n8k16_bf16,
+  mma_m16n8k16_f16,
+  mma_m16n8k8_bf16,
+  mma_m16n8k8_f16,
+};
+
+/// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside mask.
+using Meaning = void (*)(void** payloads, u32 mask);
+
+enum class AtomicOp : u32 { load, store, exch, cas, add, max_i32, min_i32, max_u32, min_u32, combine };
+enum class Order : u32 { relaxed, acquire, release, acq_rel };
+enum class Scope : u32 { block, gpu };
+
+/// One atomic access of 4 or 8 bytes. combine computes the stored word for AtomicOp::combine.
+struct AtomicCall {
+  AtomicOp op;
+  Order order;
+  u32 bytes;
+  void* address;
+  u64 operand;
+  u64 compare;
+  u32 (*combine)(u32 stored, u32 operand);
+};
+
+enum class GridEvent : u32 { wait, launch_dependents };
+
+/// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
+struct Runtime {
+  u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
+  void (*collective)(u32 mask, Collective kind, void* payload, Meaning meaning);
+  /// Block barrier `id` of `threads` (0: every thread that has not exited); waits unless arrive_only. Returns the OR of the votes.
+  u32 (*barrier)(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line);
+  void (*cp_async)(u32 destination, const void* source, u32 bytes, u32 source_bytes);
+  void (*cp_async_commit)();
+  void (*cp_async_wait)(u32 groups_left);
+  u64 (*atomic)(const AtomicCall& call);
+  void (*fence)(Scope scope);
+  void (*grid_event)(GridEvent event);
+  /// A lane of the caller's warp reads or writes memory inside a collective.
+  void (*access)(u32 lane, const void* address, u32 bytes, bool write, const char* what);
+  /// An ordinary load or store of the kernel, from the instrumentation of checked builds.
+  void (*plain_access)(const void* address, u64 bytes, bool write, void* pc);
+  void (*misaligned)(const void* address, u32 bytes);
+  void (*bad_shared_address)(u32 address, u32 bytes, const char* what);
+  u64 (*clock)();
+  void (*print)(const char* format, ...);
+};
+
+/// What a thread knows of itself; lies at the top of its stack.
+struct ThreadContext {
+  const Runtime* runtime;
+  void* fiber;
+  u8* smem;          ///< dynamic shared memory of the thread's block
+  u8* cluster_smem;  ///< the same of the cluster's block 0; block r's lies r * kSmemStride further
+  Index3 thread, block, block_size, grid_size;
+  u32 lane, warp;
+  u32 rank, cluster_blocks;
+  u32 smem_bytes;
+};
+
+constexpr u64 kStackBytes = 64 << 10;
+constexpr u64 kSmemStride = 512 << 10;
+/// Slots are aligned alike, so equal offsets in them share a cache set: each slot starts its content at another colour.
+constexpr u64 kStackColours = 64;
+constexpr u64 kColourBytes = 320;
+
+/// Address of the context in the stack slot that contains `address`. Stacks are aligned to their size, so neither
+/// thread-local storage nor a register is needed.
+inline __attribute__((always_inline)) u64 context_address(u64 address) {
+  const u64 colour = (address / kStackBytes) % kStackColours;
+  return (address | (kStackBytes - 1)) + 1 - sizeof(ThreadContext) - colour * kColourBytes;
+}
+inline __attribute__((always_inline)) ThreadContext* current() {
+  return reinterpret_cast<ThreadContext*>(context_address(reinterpret_cast<u64>(__builtin_frame_address(0))));
+}
+
+}  // namespace quern::emu

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Macros of a kernel on a GPU: function qualifiers, the entry, shared memory.
+#pragma once
+#include "quern/kit/types.cuh"
+
+#define QN_DEVICE __device__ __forceinline__
+#define QN_UNROLL _Pragma("unroll")
+#define QN_SMEM(name)                                                    \
+  extern __shared__ __align__(1024) unsigned char quern_dynamic_smem[];  \
+  ::quern::u8* const name = quern_dynamic_smem
+#define QN_PRINT(...) printf(__VA_ARGS__)
+
+/// The one kernel of the file: symbol, parameter struct, threads of a block, least resident blocks, body with `p`.
+#define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                                          \
+  extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS) NAME(const __grid_constant__ PARAMS p) {      \
+    __VA_ARGS__;                                                                                                  \
+  }

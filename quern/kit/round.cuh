@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Rounding of f32 to the small formats in integer arithmetic, for the emulated device and for GPUs without the
+// instruction. Works on bit patterns only.
+#pragma once
+#include "quern/kit/abi.h"
+
+namespace quern {
+
+/// Round to nearest even to a format of `mantissa` stored bits and exponent bias `bias`, for finite |x|. The result may
+/// exceed the largest finite value: callers clamp it. magnitude is the pattern of |x|.
+template <int mantissa, int bias>
+QN_HOST_DEVICE constexpr u32 round_magnitude(u32 magnitude) {
+  constexpr int kShift = 23 - mantissa;
+  const int exponent = int(magnitude >> 23) - 127 + bias;
+  if (exponent >= 1) {
+    const u32 rebiased = magnitude - (u32(127 - bias) << 23);
+    return (rebiased + (u32(1) << (kShift - 1)) - 1 + ((rebiased >> kShift) & 1)) >> kShift;
+  }
+  // Subnormal in the target: shift the full significand down to units of the smallest subnormal.
+  const int shift = kShift + 1 - exponent;
+  if (shift > 25) return 0;
+  const u32 significand = (magnitude & 0x7fffff) | (magnitude >> 23 ? 0x800000 : 0);
+  const u32 half = u32(1) << (shift - 1);
+  return (significand + half - 1 + ((significand >> shift) & 1)) >> shift;
+}
+
+QN_HOST_DEVICE constexpr u16 bf16_bits_of(u32 f) {
+  if ((f & 0x7fffffff) > 0x7f800000) return 0x7fff;
+  return u16((f + 0x7fff + ((f >> 16) & 1)) >> 16);
+}
+QN_HOST_DEVICE constexpr u16 f16_bits_of(u32 f) {
+  const u32 magnitude = f & 0x7fffffff;
+  if (magnitude > 0x7f800000) return 0x7fff;
+  const u32 rounded = magnitude >= 0x47800000 ? 0x7c00 : round_magnitude<10, 15>(magnitude);
+  return u16((f >> 16 & 0x8000) | min_of<u32>(rounded, 0x7c00));
+}
+/// Saturates to +-448; NaN gives 0x7f.
+QN_HOST_DEVICE constexpr u8 e4m3_bits_of(u32 f) {
+  const u32 magnitude = f & 0x7fffffff;
+  if (magnitude > 0x7f800000) return 0x7f;
+  const u32 rounded = magnitude >= 0x43e00000 ? 0x7e : round_magnitude<3, 7>(magnitude);
+  return u8((f >> 24 & 0x80) | min_of<u32>(rounded, 0x7e));
+}
+/// Saturates to +-57344; NaN gives 0x7f.
+QN_HOST_DEVICE constexpr u8 e5m2_bits_of(u32 f) {
+  const u32 magnitude = f & 0x7fffffff;
+  if (magnitude > 0x7f800000) return 0x7f;
+  const u32 rounded = magnitude >= 0x47600000 ? 0x7b : round_magnitude<2, 15>(magnitude);
+  return u8((f >> 24 & 0x80) | min_of<u32>(rounded, 0x7b));
+}
+/// Pattern of the f16 that equals an e4m3: every value of it is a normal f16 or zero.
+QN_HOST_DEVICE constexpr u16 f16_bits_of_e4m3(u8 v) {
+  const u32 sign = u32(v & 0x80) << 8, exponent = v >> 3 & 15, mantissa = v & 7;
+  if ((v & 0x7f) == 0x7f) return 0x7fff;
+  if (exponent) return u16(sign | (exponent + 8) << 10 | mantissa << 7);
+  if (mantissa == 0) return u16(sign);
+  const u32 top = mantissa >> 2 ? 2 : mantissa >> 1 ? 1 : 0;  // position of the leading bit: value = mantissa * 2^-9
+  return u16(sign | (top + 6) << 10 | ((mantissa << (10 - top)) & 0x3ff));
+}
+/// An e5m2 is the upper byte of an f16.
+QN_HOST_DEVICE constexpr u16 f16_bits_of_e5m2(u8 v) { return (v & 0x7f) > 0x7c ? u16(0x7fff) : u16(v << 8); }
+
+}  // namespace quern

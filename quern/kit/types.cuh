@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Number types and small vectors of kernels, equal in both worlds. Storage only: arithmetic happens in f32.
+#pragma once
+#include "quern/kit/abi.h"
+
+namespace quern {
+
+struct bf16 {
+  u16 bits;
+};
+struct f16 {
+  u16 bits;
+};
+struct e4m3 {
+  u8 bits;
+};
+struct e5m2 {
+  u8 bits;
+};
+
+struct alignas(8) u32x2 {
+  u32 x, y;
+};
+struct alignas(16) u32x4 {
+  u32 x, y, z, w;
+};
+
+constexpr int kWarpSize = 32;
+constexpr u32 kFullMask = 0xffffffffu;
+
+}  // namespace quern
