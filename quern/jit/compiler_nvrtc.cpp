@@ -28,11 +28,14 @@ std::string version_text(const NvrtcCandidate& c) {
   return "NVRTC " + std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : "");
 }
 
-std::vector<std::string> options_of(const CompileRequest& request) {
+std::vector<std::string> options_of(const CompileRequest& request, const NvrtcCandidate& c) {
   std::vector<std::string> options = {
       "--gpu-architecture=" + request.arch.name(), "-std=c++20", "--ptxas-options=-v",
       "--no-source-include",  // else NVRTC prefers files of the current folder to the headers in memory
   };
+  // From 12.9 on NVRTC keeps a cache of its own under the user's home through the driver; a hit there has no log, so
+  // registers and spills would read 0, and quern has its own cache above.
+  if (c.major > 12 || (c.major == 12 && c.minor >= 9)) options.push_back("--no-cache");
   if (request.debug == 1) options.push_back("-lineinfo");
   if (request.debug >= 2) options.push_back("-G");
   options.insert(options.end(), request.extra_options.begin(), request.extra_options.end());
@@ -78,10 +81,8 @@ class Program {
   int created_ = 0;
 };
 
-// NVRTC counts the terminating zero.
-void drop_zero(std::string& text) {
-  while (!text.empty() && text.back() == 0) text.pop_back();
-}
+// NVRTC counts the terminating zero, and writes one more before each message of ptxas.
+void drop_zeros(std::string& text) { std::erase(text, '\0'); }
 
 [[noreturn]] void fail(const NvrtcLibrary& library, const std::string& phase, int result, const std::string& log) {
   std::string lines = first_error_lines(log, kErrorLines);
@@ -149,9 +150,9 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   CompileResult result;
   result.provenance = provenance_;
   Program program(*library, request);
-  const int compiled = program.compile(options_of(request));
+  const int compiled = program.compile(options_of(request, candidate_));
   program.fetch(result.log, library->get_log_size, library->get_log);
-  drop_zero(result.log);
+  drop_zeros(result.log);
   if (compiled != 0) fail(*library, phase, compiled, result.log);
   if (const int fetched = program.fetch(result.image, library->get_cubin_size, library->get_cubin);
       fetched != 0 || result.image.empty())
@@ -159,7 +160,7 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   if (request.want_ptx) {
     if (const int fetched = program.fetch(result.ptx, library->get_ptx_size, library->get_ptx); fetched != 0)
       fail(*library, phase + ", reading the PTX", fetched, result.log);
-    drop_zero(result.ptx);
+    drop_zeros(result.ptx);
   }
   read_ptxas_log(result);
   result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();

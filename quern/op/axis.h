@@ -25,7 +25,7 @@ enum class Axis : u8 {
   page_size,     ///< tokens of a page
   max_pages,     ///< columns of a dense page table
   page_indices,  ///< entries of a CSR page table
-  rotary_dim,    ///< rotated elements of a head
+  positions,     ///< bound of token positions in index tensors
   m,             ///< rows of a GEMM's result
   n,             ///< columns of a GEMM's result
   k,             ///< summed axis of a GEMM

@@ -110,18 +110,6 @@ void add_attr(Op& op, const AttrDef& attr) {
   op.attrs.push_back(attr);
 }
 
-double unit_roundoff(DType dtype) {
-  switch (dtype) {
-    case DType::bf16: return 0x1p-8;
-    case DType::f16: return 0x1p-11;
-    case DType::f32: return 0x1p-24;
-    case DType::e4m3: return 0x1p-4;
-    case DType::e5m2: return 0x1p-3;
-    case DType::f64: return 0x1p-53;
-    default: return 0;
-  }
-}
-
 double attr_value(const AttrDef& attr, const void* args) {
   const char* at = static_cast<const char*>(args) + attr.offset;
   switch (attr.kind) {

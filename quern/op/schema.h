@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "quern/base/host_dtype.h"
 #include "quern/op/plan.h"
 #include "quern/op/run.h"
 
@@ -87,9 +88,6 @@ struct Cost {
 struct Budget {
   double of_value = 0, of_magnitude = 0, absolute = 0;
 };
-
-/// Largest relative error of rounding to nearest: 2^-8 for bf16, 2^-11 for f16, 2^-24 for f32, 2^-4 e4m3, 2^-3 e5m2.
-QN_API double unit_roundoff(DType dtype);
 
 /// Random numbers for `.generate`.
 class Random {

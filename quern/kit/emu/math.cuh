@@ -30,6 +30,11 @@ QN_DEVICE f32 fma(f32 a, f32 b, f32 c) { return emu::number_fma(a, b, c); }
 QN_DEVICE f32 fmax(f32 a, f32 b) { return a != a ? b : b != b ? a : a < b ? b : a; }
 QN_DEVICE f32 fmin(f32 a, f32 b) { return a != a ? b : b != b ? a : b < a ? b : a; }
 QN_DEVICE f32 fabs(f32 x) { return f32_of_bits(bits_of(x) & 0x7fffffff); }
+/// To the nearest integer, ties to even.
+QN_DEVICE f32 round(f32 x) { return emu::number_round(x); }
+/// Sine and cosine of an angle in radians of at most pi; the device's are within 2^-20.5.
+QN_DEVICE f32 sin_approx(f32 radians) { return emu::number_sin(radians); }
+QN_DEVICE f32 cos_approx(f32 radians) { return emu::number_cos(radians); }
 /// Accurate sine and cosine of an angle in radians.
 QN_DEVICE void sincos(f32 radians, f32& sine, f32& cosine) {
   sine = emu::number_sin(radians);

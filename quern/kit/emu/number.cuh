@@ -28,6 +28,7 @@ QN_DEVICE f32 number_log2(f32 x) { return __builtin_log2f(x); }
 QN_DEVICE f32 number_tanh(f32 x) { return __builtin_tanhf(x); }
 QN_DEVICE f32 number_sin(f32 x) { return __builtin_sinf(x); }
 QN_DEVICE f32 number_cos(f32 x) { return __builtin_cosf(x); }
+QN_DEVICE f32 number_round(f32 x) { return __builtin_rintf(x); }
 QN_DEVICE f32 number_fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 /// Exact value of an f16, without a table: the exponent is rebiased by a multiplication, which also scales subnormals.

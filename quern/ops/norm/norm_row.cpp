@@ -31,6 +31,8 @@ i64 norm_row_blocks(const NormRowConfig& c, i64 tokens, const DeviceInfo& device
   return min_of(ceil_div(tokens, rows_per_block), i64(device.sms) * resident);
 }
 
-Budget norm_row_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-19}; }
+Budget norm_row_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-19, .of_magnitude = 0x1p-24};  // the sum x + residual is rounded to f32
+}
 
 }  // namespace quern::norm

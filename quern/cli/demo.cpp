@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// quern demo: one decode step of a decoder layer from a model file, each op checked on its actual inputs and the layer
+// against one reference in double.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "quern/bench/ceiling.h"
+#include "quern/bench/time_call.h"
+#include "quern/cli/commands.h"
+#include "quern/cli/progress.h"
+#include "quern/cli/table.h"
+#include "quern/testing/layer_run.h"
+
+namespace quern::cli {
+
+static std::string time_text(double us) {
+  return us < 1000 ? fmt::format("{:.1f} us", us) : us < 1e6 ? fmt::format("{:.1f} ms", us / 1000) : fmt::format("{:.2f} s", us / 1e6);
+}
+
+/// Share of the device's ceiling: the floor set by bytes or operations, whichever is longer, over the time taken.
+static std::string share_text(const testing::LayerStep& step, const bench::Ceilings& ceilings) {
+  const double floor_us = std::max(step.cost.bytes / ceilings.bytes_per_us, step.cost.flops / ceilings.flops_per_us);
+  return fmt::format("{:.0f} %", 100 * floor_us / step.us);
+}
+
+int demo(const DemoOptions& options) {
+  Device& device = device_from_name(options.device);
+  const bool gpu = !device.info().emulated;
+  const testing::Model model = testing::load_model(options.model);
+  testing::LayerSizes sizes;
+  if (!options.lengths.empty()) sizes.lengths = options.lengths;
+  sizes.seed = options.seed;
+  fmt::print("one decode step of one {} layer, {} requests with {} cached tokens, on {} ({}{})\n", model.name,
+             sizes.lengths.size(), fmt::join(sizes.lengths, ", "), device.info().name, device.info().arch.name(),
+             gpu ? "" : ", emulated on this CPU");
+  Progress progress(i64(model.calls.size()) + 1);
+  progress.step("weights");
+  testing::LayerRun layer(model, sizes, device);
+
+  bench::Ceilings ceilings;
+  if (gpu) ceilings = bench::measure_ceilings(device);
+  std::vector<std::string> header = {"step", "op", "kernel", "device", "from", "time", "error"};
+  if (gpu) header.push_back("of the ceiling");
+  Table table(header);
+  bool right = true;
+  for (size_t i = 0; i < layer.steps(); ++i) {
+    progress.step(model.calls[i].does);
+    std::function<double(const std::function<void()>&)> time;
+    if (gpu) time = [&](const std::function<void()>& call) { return bench::time_call(device, call).median_us; };
+    const testing::LayerStep step = layer.step(i, time);
+    right &= step.comparison.ok;
+    std::vector<std::string> row = {step.does, step.op, step.kernels, gpu ? "cuda" : "emu", step.compiled ? "compiled" : "cached",
+                                    time_text(step.us), fmt::format("{:.2f} of its bound{}", step.comparison.error, step.comparison.ok ? "" : " WRONG")};
+    if (gpu) row.push_back(share_text(step, ceilings));
+    table.add(row);
+    progress.line(fmt::format("[{}/{}] {}: {}, {}", i + 1, layer.steps(), step.does, time_text(step.us), step.comparison.ok ? "right" : "WRONG: " + step.comparison.message));
+  }
+  fmt::print("\n{}\n", table.text());
+  for (const testing::LayerOutput& output : layer.outputs()) {
+    right &= output.ok();
+    fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
+               output.relative_error, output.bound, output.ok() ? "right" : "WRONG");
+  }
+  if (gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(),
+                      ceilings.bytes_per_us / 1e6, ceilings.flops_per_us / 1e6, ceilings.flops_source);
+  return right ? kRight : kWrong;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/device/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "quern/base/error.h"
+
+namespace quern {
+namespace {
+
+using testing::HasSubstr;
+
+std::string error_of(auto&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return std::string(name(error.kind())) + ": " + error.what();
+  }
+  return "no error";
+}
+
+TEST(device_arch, parses_what_it_prints) {
+  for (const Arch& arch : known_archs()) EXPECT_EQ(Arch::parse(arch.name()), arch) << arch.name();
+  EXPECT_EQ(Arch::parse("90a"), (Arch{90, 1}));
+  EXPECT_EQ(Arch::parse("sm_90"), (Arch{90, 0}));
+  EXPECT_EQ(Arch::parse("80"), (Arch{80, 0}));
+}
+
+TEST(device_arch, rejects_others_by_listing_the_known) {
+  for (const char* text : {"sm_70", "sm_80a", "", "sm_", "a", "90b", "sm_100f"})
+    EXPECT_THAT(error_of([&] { Arch::parse(text); }),
+                HasSubstr("expected one of sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_103a, sm_120a, sm_121a"))
+        << text;
+}
+
+TEST(device_info, is_known_for_every_arch) {
+  for (const Arch& arch : known_archs()) {
+    const DeviceInfo info = device_info_of(arch);
+    EXPECT_EQ(info.arch, arch);
+    EXPECT_GT(info.sms, 0) << arch.name();
+    EXPECT_LT(info.smem_block, info.smem_sm) << arch.name();
+    EXPECT_EQ(info.threads_sm, info.smem_sm > (128 << 10) ? 2048 : 1536) << arch.name();
+    EXPECT_EQ(info.emulated, 0);
+  }
+}
+
+TEST(device_info, of_hopper_is_the_default) {
+  const DeviceInfo info = device_info_of({90, 1}), standard;
+  EXPECT_EQ(info.sms, standard.sms);
+  EXPECT_EQ(info.smem_block, standard.smem_block);
+  EXPECT_EQ(info.smem_sm, standard.smem_sm);
+  EXPECT_EQ(info.threads_sm, standard.threads_sm);
+  EXPECT_EQ(info.l2_bytes, standard.l2_bytes);
+  EXPECT_EQ(info.memory_bytes, standard.memory_bytes);
+  EXPECT_STREQ(info.name, standard.name);
+}
+
+TEST(device_names, give_one_device_each) {
+  Device& emulated = device_from_name("emu:sm_80");
+  EXPECT_EQ(emulated.info().arch, (Arch{80, 0}));
+  EXPECT_EQ(emulated.info().emulated, 1);
+  EXPECT_EQ(&emulated, &device_from_name("emu:80"));
+  EXPECT_EQ(&device_from_name("emu"), &device_of({}));
+  Device* seen[4] = {};
+  std::vector<std::thread> threads;
+  for (Device*& slot : seen) threads.emplace_back([&slot] { slot = &device_from_name("emu:sm_120a"); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Device* device : seen) EXPECT_EQ(device, seen[0]);
+}
+
+TEST(device_names, that_are_wrong_are_errors) {
+  for (const char* text : {"gpu", "cuda:", "cuda:x", "cuda:-1", "emu:", "emu:sm_1", "cpu"})
+    EXPECT_THAT(error_of([&] { device_from_name(text); }), HasSubstr("value: ")) << text;
+  EXPECT_THAT(error_of([&] { device_from_name("gpu"); }),
+              HasSubstr("is 'gpu', expected cuda, cuda:N, emu or emu:ARCH"));
+  EXPECT_THAT(error_of([&] { device_from_name("cuda:99"); }), HasSubstr("device: "));
+}
+
+TEST(device_names, say_why_there_is_no_gpu) {
+  std::string why;
+  if (cuda_device_count(&why) > 0) GTEST_SKIP() << "needs a machine without a GPU";
+  EXPECT_NE(why, "");
+  EXPECT_THAT(error_of([&] { device_from_name("cuda"); }), HasSubstr(why));
+}
+
+}  // namespace
+}  // namespace quern

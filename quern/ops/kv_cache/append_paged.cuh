@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// cache[page(b, p / page_size), p % page_size] = row of token (b, p), for k and v
+// A block takes a token at a time; its threads walk over the accesses of the token's heads, k and v side by side.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/ops/kv_cache/append_paged_spec.h"
+
+namespace quern::kv_cache {
+
+/// The page of a token's position, or -1 when the table has none.
+template <AppendPagedConfig C> QN_DEVICE i64 page_of(const AppendPagedParams& p, i32 request, i32 slot) {
+  i64 page;
+  if constexpr (C.csr != 0) {
+    const i64 at = i64(ptx::ld_global<i32>(p.page_indptr + request)) + slot;
+    if (at < 0 || at >= p.max_pages || at >= ptx::ld_global<i32>(p.page_indptr + request + 1)) return -1;
+    page = ptx::ld_global<i32>(p.page_table + at);
+  } else {
+    if (slot >= p.max_pages) return -1;
+    page = ptx::ld_global<i32>(p.page_table + request * p.page_table_stride + slot);
+  }
+  return page >= 0 && page < p.pages ? page : -1;
+}
+
+template <AppendPagedConfig C> QN_DEVICE void append_paged_token(const AppendPagedParams& p) {
+  using Raw = typename RawBytes<C.access_bytes>::type;
+  const int work = p.heads_kv * p.head_accesses;
+  ptx::grid_dependency_wait();
+  for (i64 token = blockIdx.x; token < p.tokens; token += gridDim.x) {
+    const i32 request = ptx::ld_global<i32>(p.batch_indices + token);
+    const i32 position = ptx::ld_global<i32>(p.positions + token);
+    if (request < 0 || request >= p.batch || position < 0) continue;
+    const i32 slot = position / p.page_size;
+    const i64 page = page_of<C>(p, request, slot);
+    if (page < 0) continue;
+    const i64 offset = position - i64(slot) * p.page_size;
+    const char* k = p.k + token * p.k_token_stride;
+    const char* v = p.v + token * p.v_token_stride;
+    char* k_to = p.k_cache + page * p.k_page_stride + offset * p.k_slot_stride;
+    char* v_to = p.v_cache + page * p.v_page_stride + offset * p.v_slot_stride;
+    for (int at = threadIdx.x; at < work; at += C.threads) {
+      const i64 head = at / p.head_accesses;
+      const i64 byte = (at - head * p.head_accesses) * C.access_bytes;
+      const Raw from_k = ptx::ld_global<Raw>(k + head * p.k_head_stride + byte);
+      const Raw from_v = ptx::ld_global<Raw>(v + head * p.v_head_stride + byte);
+      ptx::st_global<Raw>(k_to + head * p.k_cache_head_stride + byte, from_k);
+      ptx::st_global<Raw>(v_to + head * p.v_cache_head_stride + byte, from_v);
+    }
+  }
+  ptx::grid_launch_dependents();
+}
+
+}  // namespace quern::kv_cache

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/testing/case_text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "quern/base/nearest.h"
+
+namespace quern::testing {
+
+static bool ends_with(const std::string& s, const char* end) { return s.ends_with(end); }
+
+std::vector<Axis> axes_of(const Op& op) {
+  std::vector<Axis> axes;
+  for (const TensorDef& t : op.tensors)
+    for (int d = 0; d < t.rank; ++d) {
+      const Extent& e = t.extents[d];
+      if (e.factor != 0 && std::find(axes.begin(), axes.end(), e.axis) == axes.end()) axes.push_back(e.axis);
+    }
+  return axes;
+}
+
+std::vector<std::string> parameter_names(const Op& op) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& n) {
+    if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
+  };
+  for (const CaseAxis& c : op.cases) add(c.name);
+  for (const Axis a : axes_of(op)) add(name(a));
+  for (const TensorDef& t : op.tensors) {
+    if (t.dtypes.size() > 1) add(t.name + ".dtype");
+    if (t.optional) add(t.name + ".present");
+  }
+  for (const AttrDef& a : op.attrs) add(a.name);
+  for (const TensorDef& t : op.tensors) {
+    if (t.rank > 1) add(t.name + ".pad");
+    add(t.name + ".shift");
+    if (t.rank > 2) add(t.name + ".swap");
+    if (t.rank > 1 && t.strided) add(t.name + ".transposed");
+    if (t.dtypes.size() <= 1) add(t.name + ".dtype");
+  }
+  add("batch_invariant");
+  add("pdl");
+  add("variant");
+  return names;
+}
+
+static bool is_switch(const Op& op, const std::string& name) {
+  if (ends_with(name, ".present") || name == "batch_invariant" || name == "pdl" || ends_with(name, ".transposed") || ends_with(name, ".swap"))
+    return true;
+  const int attr = op.attr_index(name);
+  return attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::boolean;
+}
+
+static void check_name(const Op& op, const std::string& name) {
+  const std::vector<std::string> known = parameter_names(op);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  const std::string near = nearest(name, known);
+  throw Error(ErrorKind::value, op.id, name, "is no parameter of this op",
+              (near.empty() ? "" : "`" + near + "`; ") + fmt::format("known are {}", fmt::join(known, " ")));
+}
+
+double parse_value(const Op& op, const std::string& name, const std::string& text) {
+  const auto fail = [&](const std::string& expected) {
+    return Error(ErrorKind::value, op.id, name, "is '" + text + "'", expected);
+  };
+  if (ends_with(name, ".dtype")) return int(dtype_from_name(text));
+  if (name == "variant") {
+    std::string known;
+    for (size_t i = 0; i < op.variants.size(); ++i) {
+      if (text == op.variants[i].name || text == std::to_string(i)) return double(i);
+      known += (i ? ", " : "") + std::string(op.variants[i].name);
+    }
+    throw fail("one of " + known);
+  }
+  if (text == "true" || text == "yes") return 1;
+  if (text == "false" || text == "no") return 0;
+  for (int t = 0; t < kDTypeCount; ++t)
+    if (text == quern::name(DType(t))) return t;
+  char* end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end && !end[1]) {  // 4k, 1m
+    if (*end == 'k' || *end == 'K') value *= 1024, ++end;
+    else if (*end == 'm' || *end == 'M') value *= 1 << 20, ++end;
+  }
+  if (text.empty() || *end) throw fail("a number");
+  const int attr = op.attr_index(name);
+  const bool fraction = attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::f32;
+  if (!fraction && (!std::isfinite(value) || value != std::floor(value))) throw fail("an integer");
+  return value;
+}
+
+std::vector<CaseAxis> parse_words(const Op& op, const std::vector<std::string>& words) {
+  std::vector<CaseAxis> axes;
+  for (const std::string& word : words) {
+    const size_t equals = word.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw Error(ErrorKind::value, op.id, "", "'" + word + "' is not understood", "parameter=value");
+    CaseAxis axis;
+    axis.name = word.substr(0, equals);
+    check_name(op, axis.name);
+    for (const CaseAxis& other : axes)
+      if (other.name == axis.name) throw Error(ErrorKind::value, op.id, axis.name, "is given twice", "one word");
+    std::string rest = word.substr(equals + 1);
+    for (size_t comma; (comma = rest.find(',')) != std::string::npos; rest = rest.substr(comma + 1))
+      axis.values.push_back(parse_value(op, axis.name, rest.substr(0, comma)));
+    axis.values.push_back(parse_value(op, axis.name, rest));
+    axes.push_back(std::move(axis));
+  }
+  return axes;
+}
+
+Case parse_case(const Op& op, const std::vector<std::string>& words) {
+  Case which;
+  for (const CaseAxis& axis : parse_words(op, words)) {
+    if (axis.values.size() != 1) throw Error(ErrorKind::value, op.id, axis.name, "has several values", "one");
+    which[axis.name] = axis.values[0].number;
+  }
+  return which;
+}
+
+std::string case_text(const Op& op, const Case& which) {
+  std::string text;
+  for (const auto& [key, value] : which) {
+    text += (text.empty() ? "" : " ") + key + "=";
+    if (ends_with(key, ".dtype")) text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
+    else if (key == "variant" && value >= 0 && size_t(value) < op.variants.size()) text += op.variants[size_t(value)].name;
+    else if (is_switch(op, key)) text += value != 0 ? "true" : "false";
+    else if (value == std::floor(value) && std::fabs(value) < 1e15) text += std::to_string(i64(value));
+    else text += fmt::format("{}", value);
+  }
+  return text;
+}
+
+Case complete(const Op& op, Case given) {
+  for (const CaseAxis& axis : op.cases)
+    if (!axis.values.empty()) given.emplace(axis.name, axis.values[0].number);
+  return given;
+}
+
+Case derived(const Op& op, const Case& given) {
+  Case which = complete(op, given);
+  if (op.derive) op.derive(which);
+  return which;
+}
+
+double value_or(const Case& which, const std::string& name, double otherwise) {
+  const auto at = which.find(name);
+  return at == which.end() ? otherwise : at->second;
+}
+
+}  // namespace quern::testing

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Runs cases of an op on devices and judges them: every variant against the reference, guard bands, inputs, and rows
+// alone against rows in the batch.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "quern/testing/compare.h"
+#include "quern/testing/truth.h"
+
+namespace quern::testing {
+
+/// A device to check on and the options that make it again: "--device emu --async lazy --emu-seed 3".
+struct CheckDevice {
+  Device* device = nullptr;
+  std::string words;
+};
+
+struct CheckResult {
+  enum class Verdict { right, wrong, rejected };  ///< rejected: a typed refusal by every variant on that device
+  Verdict verdict = Verdict::right;
+  std::string op, which, variant, kernels, device;
+  double error = 0;     ///< the largest of all outputs, in units of the tolerance
+  double us = 0;        ///< of the call, compiling included
+  std::string message;  ///< why wrong or rejected
+  std::string repro;    ///< command line
+  bool ok() const { return verdict != Verdict::wrong; }
+};
+
+/// One case with its data's seed, on some devices. Arguments and truth are made once.
+struct CheckJob {
+  const Op* op = nullptr;
+  Case given;
+  u64 seed = 1;
+  std::vector<CheckDevice> devices;
+};
+/// A result for each device and variant.
+std::vector<CheckResult> check_case(const CheckJob& job);
+
+/// Jobs on `threads` threads (0: one per CPU); `report` is called by one thread at a time, in no order.
+void check_cases(const std::vector<CheckJob>& jobs, int threads,
+                 const std::function<void(const CheckJob&, const std::vector<CheckResult>&)>& report);
+
+/// Compares every output of `args` (as after a run) with the truth, and looks for damage. The message names the output.
+Comparison judge(const CaseArgs& args, const std::vector<Truth>& truths, const Budget& budget);
+
+/// True when one index of the op's rows axis can be cut out of every tensor.
+bool rows_can_be_sliced(const Op& op);
+
+/// "rms_norm_row_block<...> + combine<...>" of a plan.
+std::string kernels_text(const Plan& plan);
+
+}  // namespace quern::testing

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/op/schema.h"
+
+namespace quern::testing {
+
+/// Fills a host tensor's elements by the kind of its values; `extent` is the axis that indices stay below (lengths: at
+/// most). Data is close to normal with variance 1 and never zero. False when distinct values are asked for and there are
+/// more elements than values.
+bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random);
+
+}  // namespace quern::testing

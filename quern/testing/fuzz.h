@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Random calls of random ops, valid and broken ones: each must be right against the reference or a quern::Error.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "quern/op/schema.h"
+
+namespace quern::testing {
+
+struct FuzzOptions {
+  i64 calls = 1000;
+  u64 seed = 1;  ///< call i depends on seed + i alone
+  std::vector<const Op*> ops;
+  Device* device = nullptr;  ///< one that computes in host memory, or a GPU
+  double most_bytes = 256 << 10;  ///< operands of a call that is run
+};
+struct FuzzFailure {
+  std::string what, repro;
+};
+struct FuzzReport {
+  i64 calls = 0;
+  std::map<std::string, i64> outcomes;  ///< "right", "planned", "value error", ... and how often
+  std::map<std::string, i64> breaks;    ///< kind of the damage done to the arguments and how often
+  std::vector<FuzzFailure> failures;
+};
+/// `progress` is called after each call with the number done.
+FuzzReport fuzz(const FuzzOptions& options, const std::function<void(i64)>& progress = {});
+
+}  // namespace quern::testing

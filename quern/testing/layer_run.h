@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Runs the layer of a model file on a device, call by call, and judges it: each call on its actual inputs, and the layer's
+// outputs against one reference of the whole layer in double.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quern/testing/compare.h"
+#include "quern/testing/model.h"
+#include "quern/testing/truth.h"
+
+namespace quern::testing {
+
+struct LayerSizes {
+  std::vector<i64> lengths = {37, 129, 256, 300};  ///< tokens of each request, the one of this step included
+  i64 page_size = 16;
+  u64 seed = 1;
+};
+
+/// What one call of the layer did.
+struct LayerStep {
+  std::string does, op, kernels;
+  bool compiled = false;   ///< a kernel was compiled now (else it was cached)
+  double us = 0;           ///< of one run, without compiling
+  Comparison comparison;   ///< the worst output, against the op's reference on the call's actual inputs
+  Cost cost;
+};
+
+/// One output of the layer against the whole-layer reference: ||out - reference|| / ||reference||.
+struct LayerOutput {
+  std::string tensor;
+  double relative_error = 0;
+  double bound = 0;
+  bool ok() const { return relative_error <= bound; }  // NaN is not <=
+};
+
+class LayerRun {
+ public:
+  /// Makes weights and activations from the seed (on all CPUs) and uploads them.
+  LayerRun(const Model& model, const LayerSizes& sizes, Device& device);
+  ~LayerRun();
+  LayerRun(const LayerRun&) = delete;
+
+  size_t steps() const { return model_.calls.size(); }
+  /// Runs call i and judges it. `time` runs the call it is given as often as it likes and returns microseconds; the state is
+  /// put back afterwards.
+  LayerStep step(size_t i, const std::function<double(const std::function<void()>&)>& time);
+  /// After the last step: the layer's outputs.
+  std::vector<LayerOutput> outputs();
+
+ private:
+  struct Memory {
+    const ModelTensor* tensor;
+    TensorView host;     ///< the device's contents as of the last download
+    TensorView device;
+    TensorView wide;     ///< f64, of the whole-layer reference; weights and indices are shared with host
+    std::vector<char> host_bytes;
+    std::vector<double> wide_values;
+  };
+  Memory& memory(const std::string& name) { return memories_.at(name); }
+  void make(const ModelTensor& tensor);
+  void fill(Memory& m);
+  void make_wide(Memory& m);
+  TensorView view(const std::string& name, TensorView Memory::*which);
+  void args_of(const ModelCall& call, const Op& op, void* args, TensorView Memory::*which);
+  void download(const std::string& base);
+  std::vector<std::string> written(const ModelCall& call, const Op& op) const;
+
+  Model model_;
+  LayerSizes sizes_;
+  Extents extents_;
+  Device& device_;
+  std::map<std::string, Memory> memories_;
+};
+
+}  // namespace quern::testing

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+#
+# Sets itself up and runs everything that needs no GPU. --full: the whole sweep of seeds, cases and archs (hours on two
+# cores); without it they are sampled.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+full=0
+for argument in "$@"; do
+  case "$argument" in
+    --full) full=1 ;;
+    *) echo "usage: ./test.sh [--full]" >&2; exit 2 ;;
+  esac
+done
+
+tools/install_dependencies.sh --test
+python3 tools/check_layers.py
+cmake -S . -B build -G Ninja -DQN_BUILD_TESTS=ON >/dev/null
+cmake --build build
+if [ -z "${QN_JIT_NVRTC:-}" ]; then
+  nvrtc="$(tools/install_nvrtc.sh build/quern)"
+  [ -z "$nvrtc" ] || export QN_JIT_NVRTC="$nvrtc"
+fi
+QN_TEST_FULL=$full python3 tools/run_tests.py build

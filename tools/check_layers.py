@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Checks which room includes which, and what kernels may contain. Exits 1 with one line per breach."""
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# A room may include itself and the rooms listed here.
+MAY_INCLUDE = {
+    "base": set(),
+    "device": {"base", "emu"},  # emulated.cpp drives the emulator's runtime
+    "emu": {"base", "device"},  # the device's plain structs; never the other way round but for emulated.cpp
+    "jit": {"base", "device"},
+    "op": {"base", "device", "jit"},
+    "ops": {"base", "device", "jit", "op"},
+    "testing": {"base", "device", "jit", "op"},
+    "bench": {"base", "device", "jit", "op", "testing"},
+    "cli": {"base", "device", "jit", "op", "testing", "bench"},
+}
+HOST_KIT = {"quern/kit/abi.h"}
+FORBIDDEN_IN_KERNELS = [r"\basm\b", r"\bprintf\b", r"\bgetenv\b", r"__CUDA_ARCH__", r"\bQN_EMU\b", r"__syncthreads", r"__shfl",
+                        r"\bstd::", r"#\s*include\s*<", r"__shared__"]
+breaches = []
+
+
+def sources():
+    for folder, _, names in os.walk(os.path.join(ROOT, "quern")):
+        for name in names:
+            if name.endswith((".h", ".cpp", ".cuh")):
+                path = os.path.join(folder, name)
+                yield os.path.relpath(path, ROOT), open(path, encoding="utf-8").read()
+
+
+def breach(path, line, text):
+    breaches.append(f"{path}:{line}: {text}")
+
+
+def check_kernel(path, text, includes):
+    family = path.split("/")[2] if path.startswith("quern/ops/") else None
+    for line, name in includes:
+        own = name.startswith("quern/kit/") or (family and name.startswith(f"quern/ops/{family}/"))
+        if not own:
+            breach(path, line, f"a kernel may not include {name}")
+    if path.startswith("quern/ops/"):
+        for number, line in enumerate(text.splitlines(), 1):
+            code = line.split("//")[0]
+            for pattern in FORBIDDEN_IN_KERNELS:
+                if re.search(pattern, code):
+                    breach(path, number, f"{pattern} in a kernel")
+
+
+def check_host(path, room, includes):
+    is_test = path.endswith("_test.cpp") or path.endswith("_bench.cpp")
+    for line, name in includes:
+        if name.startswith("quern/kit/"):
+            emulator = room == "emu" or path == "quern/device/emulated.cpp" or is_test
+            if name not in HOST_KIT and not emulator and not name.endswith("_spec.h"):
+                breach(path, line, f"host code sees of kit only abi.h, not {name}")
+            continue
+        if not name.startswith("quern/"):
+            continue
+        other = name.split("/")[1]
+        if is_test and other in ("testing", "bench", "device", "jit", "op", "base", "emu"):
+            continue
+        if other == "ops" and room == "ops":
+            if name.split("/")[2] != path.split("/")[2]:
+                breach(path, line, f"a family may not include another: {name}")
+        elif other != room and other not in MAY_INCLUDE[room]:
+            breach(path, line, f"{room} may not include {other} ({name})")
+
+
+for path, text in sources():
+    includes = [(n, m.group(1)) for n, l in enumerate(text.splitlines(), 1) if (m := re.match(r'\s*#\s*include\s*"([^"]+)"', l))]
+    room = path.split("/")[1]
+    if path.endswith(".cuh") or room == "kit" or path.endswith("_spec.h"):
+        if not path.endswith("_test.cpp"):
+            check_kernel(path, text, includes)
+    else:
+        check_host(path, room, includes)
+    if re.search(r"\basm\s*(volatile)?\s*\(", text) and not (path.startswith(("quern/kit/ptx/", "quern/emu/")) or path.endswith("_test.cpp")):
+        breach(path, 1, "asm outside kit/ptx")
+
+print("\n".join(breaches) if breaches else "layers: ok")
+sys.exit(1 if breaches else 0)

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Runs ctest and the sweeps of the quern command; fails on any failure and on any skip that is not allowed.
+
+Usage: run_tests.py BUILD_FOLDER. Ends with one line "N passed, N failed, N skipped"."""
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as xml
+
+ALLOWED_SKIPS = ("needs a GPU", "needs torch", "needs CUDA's headers")
+build = os.path.abspath(sys.argv[1])
+full = os.environ.get("QN_TEST_FULL") == "1"
+quern = os.path.join(build, "quern")
+passed = failed = skipped = 0
+
+
+def gtest_binaries():
+    out = subprocess.run(["ctest", "-N", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True)
+    import json
+    return [t["command"][0] for t in json.loads(out.stdout)["tests"] if "command" in t]
+
+
+def run_gtest(binary):
+    """Counts the tests of one executable from its XML report."""
+    global passed, failed, skipped
+    report = binary + ".xml"
+    if os.path.exists(report):
+        os.remove(report)
+    begin = time.time()
+    result = subprocess.run([binary, "--gtest_brief=1", "--gtest_output=xml:" + report], cwd=build)
+    name = os.path.basename(binary)
+    if not os.path.exists(report):
+        print(f"FAILED {name}: it ended with {result.returncode} and wrote no report")
+        failed += 1
+        return
+    for case in xml.parse(report).getroot().iter("testcase"):
+        skip = case.find("skipped")
+        if case.find("failure") is not None:
+            failed += 1
+        elif skip is not None:
+            text = (skip.get("message") or "") + (skip.text or "")
+            if any(reason in text for reason in ALLOWED_SKIPS):
+                skipped += 1
+            else:
+                print(f"FAILED {case.get('classname')}.{case.get('name')}: skipped without an allowed reason: {text.strip()}")
+                failed += 1
+        else:
+            passed += 1
+    if result.returncode != 0:
+        failed += 1
+    print(f"{name}: {time.time() - begin:.1f} s", flush=True)
+
+
+def run_command(name, *arguments):
+    """One step of the command-line tool counts as one test."""
+    global passed, failed
+    begin = time.time()
+    result = subprocess.run([quern, *arguments], cwd=build)
+    verdict = "ok" if result.returncode == 0 else f"FAILED (exit {result.returncode})"
+    print(f"{name}: quern {' '.join(arguments)}: {verdict}, {time.time() - begin:.1f} s", flush=True)
+    if result.returncode == 0:
+        passed += 1
+    else:
+        failed += 1
+
+
+for binary in gtest_binaries():
+    run_gtest(binary)
+
+run_command("cases on the emulated device", "check", "all", *([] if full else ["--sample", "40"]))
+for async_policy in ("eager", "lazy", "random"):
+    run_command("checked mode", "check", "all", "--checked", "--async", async_policy,
+                *(["--seeds", "25"] if full else ["--sample", "8", "--seeds", "2"]))
+run_command("clang++", "check", "all", "--host-compiler", "clang++", *([] if full else ["--sample", "6"]))
+archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"] if full else ["sm_80", "sm_90a"]
+run_command("NVRTC", "bench", "--compile", *([] if full else ["--sample", "24"]), *[w for a in archs for w in ("--arch", a)])
+run_command("fuzz", "fuzz", "10000" if full else "1500")
+run_command("demo", "demo", "--device", "emu")
+run_command("demo again", "demo", "--device", "emu")
+
+print(f"{passed} passed, {failed} failed, {skipped} skipped")
+sys.exit(0 if failed == 0 and passed > 0 else 1)
