@@ -162,6 +162,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   p.batch_invariant = options.batch_invariant;
   p.pdl = options.pdl;
   p.empty = 1;
+  if (op.hooks_offset >= 0) std::memcpy(&p.hooks, static_cast<const char*>(args) + op.hooks_offset, sizeof p.hooks);
   choose_variant(op, options.variant, p);
   u64 set = 0;
   bool placed = false;

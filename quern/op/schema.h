@@ -126,6 +126,7 @@ struct Op {
   std::vector<CaseAxis> cases;
   void (*derive)(Case& which) = nullptr;
   std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
+  ptrdiff_t hooks_offset = -1;                   ///< in Args, of a `const jit::Hooks*`; -1: the op takes none
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
 
@@ -227,6 +228,9 @@ template <class Args> class Schema {
     return *this;
   }
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
+  /// A member of Args by which callers plug code into the op's kernels; plan finds it in Problem::hooks.
+  Schema& hooks(const jit::Hooks* Args::*m) { return op_.hooks_offset = member_offset(m), *this; }
+  /// Outputs of one index along this axis depend on that index of the inputs alone.
   Schema& rows(Axis axis) { return op_.has_rows = true, op_.rows = axis, *this; }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
