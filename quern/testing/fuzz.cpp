@@ -39,7 +39,7 @@ class Fuzzer {
 
  private:
   void fail(u64 seed, const std::string& what) {
-    report_.failures.push_back({what, "quern fuzz 1 --seed " + std::to_string(seed)});
+    report_.failures.push_back({what, "quern fuzz 1 --seed " + std::to_string(seed) + (options_.words.empty() ? "" : " " + options_.words)});
   }
 
   /// Kernels that the op's own cases reach: sizes are free as long as they need no other kernel.

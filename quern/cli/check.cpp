@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "quern/cli/commands.h"
+#include "quern/cli/progress.h"
+#include "quern/cli/table.h"
+#include "quern/jit/kernel_table.h"
+#include "quern/testing/pairwise.h"
+
+namespace quern::cli {
+
+using testing::CheckJob;
+using testing::CheckResult;
+
+namespace {
+
+/// Ops and parameters of "norm.rms_norm tokens=3", "norm", "all" or nothing.
+struct Wanted {
+  std::vector<const Op*> ops;
+  std::vector<std::string> words;
+};
+
+Wanted parse(const std::vector<std::string>& words) {
+  Wanted w;
+  size_t at = 0;
+  for (; at < words.size() && words[at].find('=') == std::string::npos; ++at)
+    for (const Op* op : ops_named(words[at])) w.ops.push_back(op);
+  w.words.assign(words.begin() + ptrdiff_t(at), words.end());
+  if (w.ops.empty()) w.ops = ops_named("all");
+  return w;
+}
+
+/// Every `step`-th, so that a sample spreads over the list.
+std::vector<Case> sampled(std::vector<Case> cases, int wanted) {
+  if (wanted <= 0 || size_t(wanted) >= cases.size()) return cases;
+  std::vector<Case> some;
+  for (int i = 0; i < wanted; ++i) some.push_back(cases[size_t(i) * cases.size() / size_t(wanted)]);
+  return some;
+}
+
+std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices) {
+  std::vector<CheckJob> jobs;
+  const DeviceInfo& judge = devices.list()[0].device->info();
+  for (const Op* op : wanted.ops) {
+    const std::vector<CaseAxis> fixed = testing::parse_words(*op, wanted.words);
+    const std::vector<CaseAxis> parameters = testing::parameters_of(*op, fixed);
+    const auto allowed = [&](const Case& c) { return testing::runs(*op, c, judge); };
+    std::vector<Case> cases = options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
+    if (cases.empty()) {  // say why: bind and plan the first case without a net
+      Case first;
+      for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
+      const testing::CaseArgs args(*op, first, 1);
+      make_plan(*op, bind(*op, args.args(), testing::options_of(*op, args.which())), judge);
+    }
+    for (const Case& c : sampled(std::move(cases), options.sample))
+      for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, c, options.seed + u64(s), devices.list()});
+  }
+  return jobs;
+}
+
+struct Tally {
+  i64 right = 0, wrong = 0, rejected = 0;
+  double error = 0;
+};
+
+nlohmann::ordered_json to_json(const CheckResult& r) {
+  const char* verdicts[] = {"right", "wrong", "rejected"};
+  return {{"op", r.op}, {"case", r.which}, {"device", r.device}, {"variant", r.variant}, {"kernels", r.kernels},
+          {"verdict", verdicts[int(r.verdict)]}, {"ok", r.ok()}, {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
+          {"us", r.us}, {"message", r.message}, {"repro", r.repro}};
+}
+
+void print_failure(Progress& progress, const CheckResult& r) {
+  progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which, r.message,
+                            r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
+}
+
+void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
+  Table table({"op", "right", "wrong", "rejected", "worst error/tolerance"});
+  for (const auto& [op, t] : tallies)
+    table.add({op, std::to_string(t.right), std::to_string(t.wrong), std::to_string(t.rejected), fmt::format("{:.3g}", t.error)});
+  const jit::Counters c = jit::counters();
+  fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache\n", table.text(), seconds, c.compiled, c.from_disk);
+}
+
+}  // namespace
+
+int check(const CheckCommandOptions& options) {
+  const Wanted wanted = parse(options.words);
+  DeviceOptions on = options.on;
+  if (on.device.empty()) on.device = "all";
+  const bool one_at_a_time = options.threads == 1;
+  const Devices devices(on, one_at_a_time ? 0 : 1);
+  const std::vector<CheckJob> jobs = jobs_of(options, wanted, devices);
+  std::map<std::string, Tally> tallies;
+  auto results_json = nlohmann::ordered_json::array();
+  bool wrong = false;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    Progress progress(i64(jobs.size()));
+    testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
+      for (const CheckResult& r : results) {
+        Tally& t = tallies[r.op];
+        ++(r.verdict == CheckResult::Verdict::right ? t.right : r.ok() ? t.rejected : t.wrong);
+        t.error = std::fmax(t.error, r.error);
+        wrong |= !r.ok();
+        if (options.json) results_json.push_back(to_json(r));
+        else if (!r.ok()) print_failure(progress, r);
+        else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
+          progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}", r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op,
+                                    r.variant, r.which, r.device, r.error, r.message.empty() ? "" : ": " + r.message));
+      }
+      progress.step(job.op->id);
+    });
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.json) std::puts(results_json.dump(2).c_str());
+  else print_summary(tallies, seconds);
+  return wrong ? kWrong : kRight;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The commands of `quern`, each with its options. They return exit codes and throw quern::Error.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quern/testing/check.h"
+
+namespace quern::cli {
+
+/// Exit codes.
+constexpr int kRight = 0, kWrong = 1, kBadInput = 2, kEnvironment = 3;
+int exit_code(ErrorKind kind);
+
+struct ListOptions {
+  bool json = false;
+};
+int list(const ListOptions& options);
+
+struct InfoOptions {
+  std::string op;
+  bool json = false;
+};
+int info(const InfoOptions& options);
+
+/// Which devices, and how the emulated one behaves.
+struct DeviceOptions {
+  std::string device;                     ///< "emu", "emu:sm_80", "cuda:1", "all"; empty: the command's standard
+  std::vector<std::string> async;         ///< eager, lazy, random
+  std::vector<std::string> schedule;      ///< warp, fifo, shuffled
+  long long emu_seed = 1;
+  bool checked = false;
+  std::string host_compiler;
+};
+/// Devices made for one command.
+class Devices {
+ public:
+  explicit Devices(const DeviceOptions& options, int os_threads = 0);
+  const std::vector<testing::CheckDevice>& list() const { return list_; }
+  bool any_cuda() const { return any_cuda_; }
+
+ private:
+  void add_emulated(const DeviceOptions& options, const std::string& name, int os_threads);
+  void add_cuda(const std::string& name);
+  std::vector<std::unique_ptr<Device>> owned_;
+  std::vector<testing::CheckDevice> list_;
+  bool any_cuda_ = false;
+};
+
+struct PlanOptions {
+  std::string op;
+  std::vector<std::string> words;
+  std::string arch, device;
+  bool json = false, source = false;
+};
+int plan(const PlanOptions& options);
+
+struct RunCommandOptions {
+  std::string op;
+  std::vector<std::string> words;
+  DeviceOptions on;
+  unsigned long long seed = 1;
+  int iterations = 1;
+};
+int run_op(const RunCommandOptions& options);
+
+struct CheckCommandOptions {
+  std::vector<std::string> words;  ///< op, family or "all" (or nothing), then parameters
+  DeviceOptions on;
+  unsigned long long seed = 1;
+  int seeds = 1;
+  int sample = 0;  ///< 0: every pairwise case
+  int threads = 0;
+  bool full = false, json = false, quiet = false;
+};
+int check(const CheckCommandOptions& options);
+
+struct FuzzCommandOptions {
+  long long calls = 1000;
+  unsigned long long seed = 1;
+  std::string op;
+  DeviceOptions on;
+  bool json = false;
+};
+int fuzz(const FuzzCommandOptions& options);
+
+struct BenchCompileOptions {
+  std::string op;                  ///< op, family or empty: all
+  std::vector<std::string> archs;  ///< empty: every known one
+  int threads = 0;
+  bool json = false;
+};
+int bench_compile(const BenchCompileOptions& options);
+
+struct DoctorOptions {
+  bool json = false;
+};
+int doctor(const DoctorOptions& options);
+
+struct NewOptions {
+  std::string op;
+  std::string checkout = ".";
+};
+int new_op(const NewOptions& options);
+
+/// Ops named by an id, a family or "all" (also empty). Throws Error{value} with the nearest.
+std::vector<const Op*> ops_named(const std::string& word);
+
+}  // namespace quern::cli

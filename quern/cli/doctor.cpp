@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// What this machine offers to quern, and why not more: the page to put into a bug report.
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "quern/base/env.h"
+#include "quern/base/fs.h"
+#include "quern/base/subprocess.h"
+#include "quern/cli/commands.h"
+#include "quern/jit/build.h"
+#include "quern/jit/cache_disk.h"
+#include "quern/jit/compiler_nvrtc.h"
+#include "quern/testing/pairwise.h"
+
+namespace quern::cli {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+Json device_json(const std::string& name, const DeviceInfo& d) {
+  return {{"name", name}, {"model", d.name}, {"arch", d.arch.name()}, {"sms", d.sms}, {"smem_block", d.smem_block},
+          {"l2_bytes", d.l2_bytes}, {"memory_bytes", d.memory_bytes}, {"emulated", d.emulated != 0}};
+}
+
+Json devices() {
+  Json list = Json::array();
+  std::string why;
+  const int count = cuda_device_count(&why);
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "cuda:" + std::to_string(i);
+    try {
+      list.push_back(device_json(name, device_from_name(name).info()));
+    } catch (const Error& e) {
+      list.push_back({{"name", name}, {"missing", e.what()}});
+    }
+  }
+  if (count == 0) list.push_back({{"name", "cuda"}, {"missing", why}});
+  list.push_back(device_json("emu", device_from_name("emu").info()));
+  return list;
+}
+
+Json nvrtc() {
+  Json list = Json::array();
+  for (const jit::NvrtcCandidate& c : jit::nvrtc_candidates())
+    list.push_back({{"origin", c.origin}, {"path", c.path}, {"accepted", c.accepted}, {"version", fmt::format("{}.{}", c.major, c.minor)}, {"reason", c.reason}});
+  return list;
+}
+
+Json host_compilers() {
+  Json list = Json::array();
+  for (const char* name : {"g++", "clang++"}) {
+    const std::string path = find_program(name);
+    if (path.empty()) {
+      list.push_back({{"name", name}, {"missing", "not on PATH"}});
+      continue;
+    }
+    const std::string version = run_process({path, "--version"}).output;
+    list.push_back({{"name", name}, {"path", path}, {"version", version.substr(0, version.find('\n'))}});
+  }
+  return list;
+}
+
+Json cache() {
+  namespace fs = std::filesystem;
+  const std::string folder = jit::cache_folder();
+  i64 entries = 0, bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) entries += entry.is_directory(error) && fs::exists(entry.path() / "meta.json", error);
+  for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::recursive_directory_iterator(); at.increment(error))
+    if (at->is_regular_file(error)) bytes += i64(at->file_size(error));
+  make_folders(folder);
+  return {{"folder", folder}, {"writable", access(folder.c_str(), W_OK) == 0}, {"entries", entries}, {"bytes", bytes}};
+}
+
+Json environment() {
+  Json set = Json::object();
+  for (const EnvInfo& e : env_table())
+    if (const std::string value = env(e.id); !value.empty()) set[e.name] = value;
+  return set;
+}
+
+std::string disassembler() {
+  for (const char* tool : {"cuobjdump", "/usr/local/cuda/bin/cuobjdump", "nvdisasm", "/usr/local/cuda/bin/nvdisasm"})
+    if (const std::string path = find_program(tool); !path.empty()) return path;
+  return "";
+}
+
+/// Compiles the first kernel of the first op that plans its first case there.
+Json test_compile(const std::string& name, const jit::Target& target) {
+  const DeviceInfo device = device_info_of(target.arch);
+  for (const auto& [id, op] : registry()) {
+    if (!testing::runs(*op, {}, device)) continue;
+    const Case which = testing::derived(*op, {});
+    const testing::ArgsStorage args = testing::fake_args(*op, which);
+    const Plan plan = make_plan(*op, bind(*op, args.get(), testing::options_of(*op, which)), device);
+    Json result = {{"toolchain", name}, {"kernel", jit::print(plan.launches[0].spec)}};
+    try {
+      result["ms"] = jit::build(plan.launches[0].spec, target, true).compile_ms;
+    } catch (const Error& e) {
+      result["error"] = e.what();
+    }
+    return result;
+  }
+  return {{"toolchain", name}, {"error", "no op to compile"}};
+}
+
+Json test_compiles(const Json& compilers, const Json& nvrtcs) {
+  Json list = Json::array();
+  for (const Json& c : compilers)
+    if (c.contains("path")) list.push_back(test_compile(c["name"], {Arch{}, true, false, c["path"]}));
+  for (const Json& c : nvrtcs) {
+    if (!c["accepted"]) continue;
+    list.push_back(test_compile("NVRTC " + c["version"].get<std::string>(), {Arch{}, false, false, ""}));
+    break;
+  }
+  return list;
+}
+
+std::string megabytes(i64 bytes) { return fmt::format("{:.1f} MB", double(bytes) / 1e6); }
+
+void print_devices(const Json& j) {
+  fmt::print("devices\n");
+  for (const Json& d : j) {
+    const std::string name = d["name"];
+    if (d.contains("missing")) fmt::print("  {}: none, {}\n", name, d["missing"].get<std::string>());
+    else
+      fmt::print("  {}: {} ({}, {} SMs, {} B shared memory a block, {} GiB)\n", name, d["model"].get<std::string>(), d["arch"].get<std::string>(),
+                 d["sms"].get<int>(), d["smem_block"].get<int>(), d["memory_bytes"].get<i64>() >> 30);
+  }
+}
+
+void print(const Json& j) {
+  const auto text = [](const Json& x, const char* key) { return x.contains(key) ? x[key].get<std::string>() : std::string(); };
+  fmt::print("quern {}, {} ops\n", text(j, "version"), j["ops"].get<size_t>());
+  print_devices(j["devices"]);
+  fmt::print("NVRTC (compiles for GPUs)\n");
+  for (const Json& c : j["nvrtc"])
+    fmt::print("  {} {} from {}: {}\n", text(c, "path"), text(c, "version"), text(c, "origin"), c["accepted"].get<bool>() ? "usable" : "rejected, " + text(c, "reason"));
+  if (j["nvrtc"].empty()) fmt::print("  none found: pip install nvidia-cuda-nvrtc, or set QN_JIT_NVRTC\n");
+  fmt::print("host compilers (compile for the emulated device)\n");
+  for (const Json& c : j["host_compilers"])
+    fmt::print("  {}: {}\n", text(c, "name"), c.contains("missing") ? text(c, "missing") : text(c, "version") + " (" + text(c, "path") + ")");
+  const Json& cache = j["cache"];
+  fmt::print("cache\n  {}: {} entries, {}, {}\n", text(cache, "folder"), cache["entries"].get<i64>(), megabytes(cache["bytes"].get<i64>()),
+             cache["writable"].get<bool>() ? "writable" : "NOT writable: kernels are compiled anew in each process");
+  fmt::print("disassembler\n  {}\n", text(j, "disassembler").empty() ? "none found (cuobjdump, nvdisasm)" : text(j, "disassembler"));
+  fmt::print("environment\n");
+  for (const auto& [name, value] : j["environment"].items()) fmt::print("  {}={}\n", name, value.get<std::string>());
+  if (j["environment"].empty()) fmt::print("  no QN_ variable is set\n");
+  fmt::print("test compiles\n");
+  for (const Json& t : j["test_compiles"])
+    fmt::print("  {}: {}\n", text(t, "toolchain"), t.contains("error") ? "FAILED, " + text(t, "error") : fmt::format("{:.0f} ms {}", t["ms"].get<double>(), text(t, "kernel")));
+}
+
+}  // namespace
+
+int doctor(const DoctorOptions& options) {
+  Json j = {{"version", QN_VERSION}, {"ops", registry().size()}};
+  j["devices"] = devices();
+  j["nvrtc"] = nvrtc();
+  j["host_compilers"] = host_compilers();
+  j["cache"] = cache();
+  j["disassembler"] = disassembler();
+  j["environment"] = environment();
+  j["test_compiles"] = test_compiles(j["host_compilers"], j["nvrtc"]);
+  bool any = false, failed = false;
+  for (const Json& t : j["test_compiles"]) (t.contains("error") ? failed : any) = true;
+  if (options.json) std::puts(j.dump(2).c_str());
+  else print(j);
+  return any && !failed ? kRight : kEnvironment;
+}
+
+}  // namespace quern::cli

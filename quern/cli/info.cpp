@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "quern/cli/commands.h"
+#include "quern/cli/table.h"
+#include "quern/testing/case_text.h"
+
+namespace quern::cli {
+
+using Json = nlohmann::ordered_json;
+
+static const char* word(Role role) { return role == Role::in ? "in" : role == Role::out ? "out" : "inout"; }
+static const char* word(AttrDef::Kind kind) {
+  const char* words[] = {"f32", "i32", "i64", "bool"};
+  return words[int(kind)];
+}
+static std::string word(const Values& values) {
+  switch (values.kind) {
+    case Values::Kind::data: return "";
+    case Values::Kind::index: return std::string("in [0, ") + name(values.axis) + ")";
+    case Values::Kind::permutation: return std::string("distinct, in [0, ") + name(values.axis) + ")";
+    case Values::Kind::length: return std::string("in [0, ") + name(values.axis) + "]";
+    case Values::Kind::generated: return "generated";
+  }
+  return "";
+}
+
+static std::vector<std::string> dtype_words(const Op& op, const TensorDef& t) {
+  std::vector<std::string> words;
+  if (t.like >= 0) words.push_back("like " + op.tensors[size_t(t.like)].name);
+  for (const DType d : t.dtypes) words.push_back(name(d));
+  return words;
+}
+
+static std::string number(double v) { return fmt::format("{}", v); }
+
+/// One parameter's value as a case would state it.
+static std::string value_word(const Op& op, const std::string& parameter, double value) {
+  const std::string text = testing::case_text(op, {{parameter, value}});
+  return text.substr(text.find('=') + 1);
+}
+
+static Json to_json(const Op& op) {
+  Json j = {{"op", op.id}, {"formula", op.doc}, {"source", op.source}};
+  j["tensors"] = Json::array();
+  for (const TensorDef& t : op.tensors)
+    j["tensors"].push_back({{"name", t.name}, {"role", word(t.role)}, {"dims", t.extents_text}, {"dtypes", dtype_words(op, t)},
+                            {"optional", t.optional}, {"strided", t.strided}, {"values", word(t.values)}, {"meaning", t.doc}});
+  j["attributes"] = Json::array();
+  for (const AttrDef& a : op.attrs)
+    j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"default", a.standard}, {"meaning", a.doc}});
+  j["variants"] = Json::array();
+  for (const Variant& v : op.variants) j["variants"].push_back(v.name);
+  j["cases"] = Json::object();
+  for (const CaseAxis& c : op.cases)
+    for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v.number));
+  if (op.has_rows) j["rows"] = name(op.rows);
+  j["parameters"] = testing::parameter_names(op);
+  return j;
+}
+
+static void print(const Op& op) {
+  fmt::print("{}\n  {}\n", op.id, op.doc);
+  if (!op.source.empty()) fmt::print("  after {}\n", op.source);
+  if (op.has_rows) fmt::print("  each of its {} is computed from that one alone\n", name(op.rows));
+  Table tensors({"tensor", "role", "dims", "dtype", "meaning"});
+  for (const TensorDef& t : op.tensors) {
+    std::string meaning = t.doc;
+    const auto also = [&](const std::string& text) { meaning += (meaning.empty() || text.empty() ? "" : "; ") + text; };
+    also(word(t.values));
+    also(t.optional ? "optional" : "");
+    also(t.strided ? "any strides" : "");
+    tensors.add({t.name, word(t.role), "[" + t.extents_text + "]", fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
+  }
+  fmt::print("\n{}", tensors.text());
+  if (!op.attrs.empty()) {
+    Table attrs({"attribute", "type", "default", "meaning"});
+    for (const AttrDef& a : op.attrs) attrs.add({a.name, word(a.kind), number(a.standard), a.doc});
+    fmt::print("\n{}", attrs.text());
+  }
+  Table variants({"variant", "runs"});
+  for (const Variant& v : op.variants) variants.add({v.name, v.rejects ? "where `quern plan` says so" : "everything"});
+  fmt::print("\n{}", variants.text());
+  Table cases({"case", "values"});
+  for (const CaseAxis& c : op.cases) {
+    std::string values;
+    for (const CaseValue& v : c.values) values += (values.empty() ? "" : " ") + value_word(op, c.name, v.number);
+    cases.add({c.name, values});
+  }
+  fmt::print("\n{}", cases.text());
+}
+
+int info(const InfoOptions& options) {
+  const Op& op = find_op(options.op);
+  if (options.json) std::puts(to_json(op).dump(2).c_str());
+  else print(op);
+  return kRight;
+}
+
+}  // namespace quern::cli

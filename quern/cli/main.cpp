@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <functional>
+
+#include "quern/cli/commands.h"
+
+namespace quern::cli {
+
+namespace {
+
+using Action = std::function<int()>;
+
+void add_device_options(CLI::App& c, DeviceOptions& o, const std::string& standard) {
+  c.add_option("--device", o.device, "emu, emu:ARCH, cuda, cuda:N or all (default: " + standard + ")");
+  c.add_option("--async", o.async, "emulated device: when asynchronous copies complete: eager, lazy, random (one or more)")->delimiter(',');
+  c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more)")->delimiter(',');
+  c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices");
+  c.add_flag("--checked", o.checked, "emulated device: report races, uninitialised and out-of-bounds accesses");
+  c.add_option("--host-compiler", o.host_compiler, "compiler for the emulated device: g++ or clang++");
+}
+
+void add_explaining(CLI::App& app, Action& action) {
+  auto* list_command = app.add_subcommand("list", "the ops, with their formulas");
+  auto list_options = std::make_shared<ListOptions>();
+  list_command->add_flag("--json", list_options->json);
+  list_command->callback([&action, list_options] { action = [=] { return list(*list_options); }; });
+
+  auto* info_command = app.add_subcommand("info", "tensors, attributes, variants and cases of an op");
+  auto info_options = std::make_shared<InfoOptions>();
+  info_command->add_option("op", info_options->op)->required();
+  info_command->add_flag("--json", info_options->json);
+  info_command->callback([&action, info_options] { action = [=] { return info(*info_options); }; });
+
+  auto* plan_command = app.add_subcommand("plan", "what a call would launch, and why");
+  auto plan_options = std::make_shared<PlanOptions>();
+  plan_command->add_option("op", plan_options->op)->required();
+  plan_command->add_option("parameters", plan_options->words, "tokens=64 x.dtype=bf16 ...");
+  plan_command->add_option("--arch", plan_options->arch, "plan for a GPU that is not here: sm_80, sm_90a, ...");
+  plan_command->add_option("--device", plan_options->device, "plan for this device");
+  plan_command->add_flag("--json", plan_options->json);
+  plan_command->add_flag("--source", plan_options->source, "also the rendered kernels");
+  plan_command->callback([&action, plan_options] { action = [=] { return plan(*plan_options); }; });
+
+  auto* doctor_command = app.add_subcommand("doctor", "what this machine offers: devices, compilers, cache");
+  auto doctor_options = std::make_shared<DoctorOptions>();
+  doctor_command->add_flag("--json", doctor_options->json);
+  doctor_command->callback([&action, doctor_options] { action = [=] { return doctor(*doctor_options); }; });
+}
+
+void add_running(CLI::App& app, Action& action) {
+  auto* run_command = app.add_subcommand("run", "run an op once on random data and compare it with its reference");
+  auto run_options = std::make_shared<RunCommandOptions>();
+  run_command->add_option("op", run_options->op)->required();
+  run_command->add_option("parameters", run_options->words, "tokens=64 x.dtype=bf16 ...");
+  run_command->add_option("--seed", run_options->seed, "seed of the data");
+  run_command->add_option("--iters", run_options->iterations, "how often")->check(CLI::PositiveNumber);
+  add_device_options(*run_command, run_options->on, "QN_DEVICE, else the first GPU, else emu");
+  run_command->callback([&action, run_options] { action = [=] { return run_op(*run_options); }; });
+
+  auto* check_command = app.add_subcommand("check", "compare ops with their references over their cases");
+  auto check_options = std::make_shared<CheckCommandOptions>();
+  check_command->add_option("words", check_options->words, "ops, families or all; then parameters that are fixed: tokens=1,64");
+  check_command->add_option("--seed", check_options->seed, "seed of the data");
+  check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber);
+  check_command->add_option("--sample", check_options->sample, "only so many cases of each op");
+  check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)");
+  check_command->add_flag("--full", check_options->full, "every combination instead of every pair");
+  check_command->add_flag("--json", check_options->json);
+  check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary");
+  add_device_options(*check_command, check_options->on, "emu and every GPU");
+  check_command->callback([&action, check_options] { action = [=] { return check(*check_options); }; });
+
+  auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
+  auto fuzz_options = std::make_shared<FuzzCommandOptions>();
+  fuzz_command->add_option("calls", fuzz_options->calls)->check(CLI::PositiveNumber);
+  fuzz_command->add_option("--seed", fuzz_options->seed);
+  fuzz_command->add_option("--op", fuzz_options->op, "op or family (default: all)");
+  fuzz_command->add_flag("--json", fuzz_options->json);
+  add_device_options(*fuzz_command, fuzz_options->on, "emu");
+  fuzz_command->callback([&action, fuzz_options] { action = [=] { return fuzz(*fuzz_options); }; });
+}
+
+void add_building(CLI::App& app, Action& action) {
+  auto* bench_command = app.add_subcommand("bench", "measurements");
+  auto bench_options = std::make_shared<BenchCompileOptions>();
+  auto compile = std::make_shared<bool>(false);
+  bench_command->add_option("op", bench_options->op, "op or family (default: all)");
+  bench_command->add_flag("--compile", *compile, "time of compiling each kernel that the cases reach");
+  bench_command->add_option("--arch", bench_options->archs, "only for these (default: all known)")->delimiter(',');
+  bench_command->add_option("--threads", bench_options->threads, "compiles at a time (default: 1)");
+  bench_command->add_flag("--json", bench_options->json);
+  bench_command->callback([&action, bench_options, compile] {
+    if (!*compile) throw CLI::ValidationError("bench", "only --compile is there");
+    action = [=] { return bench_compile(*bench_options); };
+  });
+
+  auto* new_command = app.add_subcommand("new", "start an op: writes its five files into a checkout");
+  auto new_options = std::make_shared<NewOptions>();
+  new_command->add_option("op", new_options->op, "family.name")->required();
+  new_command->add_option("--checkout", new_options->checkout, "root of the checkout (default: here)");
+  new_command->callback([&action, new_options] { action = [=] { return new_op(*new_options); }; });
+}
+
+}  // namespace
+
+static int main_of(int argc, char** argv) {
+  CLI::App app("quern: GPU kernels for LLM serving");
+  app.set_version_flag("--version", "quern " QN_VERSION);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  Action action;
+  add_explaining(app, action);
+  add_running(app, action);
+  add_building(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? kRight : kBadInput;
+  }
+  try {
+    return action();
+  } catch (const Error& e) {
+    std::fprintf(stderr, "quern: %s error: %s\n", name(e.kind()), e.what());
+    return exit_code(e.kind());
+  }
+}
+
+}  // namespace quern::cli
+
+int main(int argc, char** argv) { return quern::cli::main_of(argc, argv); }

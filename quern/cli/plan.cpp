@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Explains what a call would do without any of its memory: bind, plan, and the keys of its kernels.
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "quern/cli/commands.h"
+#include "quern/jit/build.h"
+#include "quern/testing/case_args.h"
+#include "quern/testing/truth.h"
+
+namespace quern::cli {
+
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// A variant that the problem or the device refuses, or that comes after the chosen one.
+struct Candidate {
+  std::string variant, reason;
+};
+
+struct Explained {
+  const Op* op;
+  Case which;
+  Problem problem;
+  DeviceInfo device;
+  jit::Target target;
+  Plan plan;
+  std::vector<Candidate> rejected, not_reached;
+  std::string cost_note;
+  Cost cost;
+};
+
+void set_device(const PlanOptions& options, Explained& e) {
+  if (!options.arch.empty()) {
+    e.device = device_info_of(Arch::parse(options.arch));
+    e.target.arch = e.device.arch;
+    return;
+  }
+  const Device& device = device_from_name(options.device);
+  e.device = device.info();
+  e.target = jit::target_of(device);
+}
+
+void judge_variants(Explained& e) {
+  bool chosen = false;
+  for (size_t i = 0; i < e.op->variants.size(); ++i) {
+    const Variant& v = e.op->variants[i];
+    const Rejection r = v.rejects ? v.rejects(e.problem, e.device) : Rejection{};
+    if (r) e.rejected.push_back({v.name, to_string(r)});
+    else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i) e.not_reached.push_back({v.name, "another was asked for"});
+    else if (chosen) e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
+    else chosen = true;
+  }
+}
+
+/// Bytes and operations. Ops whose cost depends on the contents of index tensors need these, hence real memory.
+void find_cost(Explained& e) {
+  constexpr double kMostBytes = 1 << 28;
+  const testing::ArgsStorage fake = testing::fake_args(*e.op, e.which);
+  if (!e.op->cost) {
+    e.cost = testing::cost_of(*e.op, e.problem, fake.get());
+  } else if (testing::operand_bytes(*e.op, fake.get()) <= kMostBytes) {
+    const testing::CaseArgs args(*e.op, e.which, 1);
+    e.cost = testing::cost_of(*e.op, e.problem, args.args());
+  } else {
+    e.cost_note = "depends on the contents of operands this large";
+  }
+}
+
+Explained explain(const PlanOptions& options) {
+  Explained e;
+  e.op = &find_op(options.op);
+  const Case given = testing::complete(*e.op, testing::parse_case(*e.op, options.words));
+  e.which = testing::derived(*e.op, given);
+  set_device(options, e);
+  const testing::ArgsStorage args = testing::fake_args(*e.op, e.which);
+  e.problem = bind(*e.op, args.get(), testing::options_of(*e.op, e.which));
+  if (!e.problem.empty) e.plan = make_plan(*e.op, e.problem, e.device);
+  judge_variants(e);
+  find_cost(e);
+  e.which = given;  // as a command states it
+  return e;
+}
+
+/// Identity digest, or nothing with the reason when no compiler is there to name it.
+std::string key_of(const jit::KernelSpec& spec, const jit::Target& target, std::string* why) {
+  try {
+    return jit::digests(spec, target).identity;
+  } catch (const Error& e) {
+    *why = e.what();
+    return "";
+  }
+}
+
+Json to_json(const Explained& e) {
+  Json j = {{"op", e.op->id}, {"case", testing::case_text(*e.op, e.which)}, {"device", e.device.name},
+            {"arch", e.device.arch.name()}, {"emulated", e.target.emulated}};
+  j["variant"] = e.plan.count ? Json(e.op->variants[size_t(e.plan.variant)].name) : Json();
+  Json launches = Json::array();
+  for (i32 i = 0; i < e.plan.count; ++i) {
+    const Launch& l = e.plan.launches[i];
+    std::string why;
+    const std::string key = key_of(l.spec, e.target, &why);
+    launches.push_back({{"kernel", jit::print(l.spec)}, {"entry", jit::entry_name(l.spec)}, {"key", key.empty() ? Json() : Json(key)},
+                        {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}}, {"cluster", l.config.cluster},
+                        {"threads", l.config.threads}, {"smem", l.config.smem}, {"pdl", l.config.pdl},
+                        {"source", l.spec.kernel->header}});
+  }
+  for (const char* name : {"kernel", "key", "grid", "threads", "smem"}) j[name] = launches.empty() ? Json() : launches[0][name];
+  j["workspace"] = e.plan.workspace;
+  j["launches"] = launches;
+  j["rejected"] = Json::array();
+  for (const Candidate& c : e.rejected) j["rejected"].push_back({{"variant", c.variant}, {"reason", c.reason}});
+  j["cost"] = e.cost_note.empty() ? Json{{"bytes", e.cost.bytes}, {"flops", e.cost.flops}} : Json();
+  return j;
+}
+
+void print(const Explained& e) {
+  fmt::print("{} {}\n", e.op->id, testing::case_text(*e.op, e.which));
+  fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
+  for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
+  if (e.plan.count) fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
+  else fmt::print("  nothing to do: every output is empty\n");
+  for (const Candidate& c : e.not_reached) fmt::print("  {}: not reached, {}\n", c.variant, c.reason);
+  for (i32 i = 0; i < e.plan.count; ++i) {
+    const Launch& l = e.plan.launches[i];
+    std::string why;
+    const std::string key = key_of(l.spec, e.target, &why);
+    fmt::print("launch {}  {}\n", i, jit::print(l.spec));
+    fmt::print("  grid {}x{}x{}  cluster {}  threads {}  smem {} B{}\n", l.config.grid[0], l.config.grid[1], l.config.grid[2],
+               l.config.cluster, l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
+    fmt::print("  key {}  source {}\n", key.empty() ? "unknown (" + why.substr(0, why.find('\n')) + ")" : key, l.spec.kernel->header);
+  }
+  fmt::print("workspace {} B\n", e.plan.workspace);
+  if (e.cost_note.empty()) fmt::print("cost {:.0f} B, {:.0f} flop\n", e.cost.bytes, e.cost.flops);
+  else fmt::print("cost {}\n", e.cost_note);
+}
+
+}  // namespace
+
+int plan(const PlanOptions& options) {
+  const Explained e = explain(options);
+  if (options.json) {
+    Json j = to_json(e);
+    if (options.source)
+      for (i32 i = 0; i < e.plan.count; ++i) j["launches"][size_t(i)]["rendered"] = jit::render(e.plan.launches[i].spec);
+    std::puts(j.dump(2).c_str());
+    return kRight;
+  }
+  print(e);
+  if (options.source)
+    for (i32 i = 0; i < e.plan.count; ++i) fmt::print("\n// {}\n{}", jit::entry_name(e.plan.launches[i].spec), jit::render(e.plan.launches[i].spec));
+  return kRight;
+}
+
+}  // namespace quern::cli
