@@ -135,11 +135,17 @@ void EmulatedDevice::submit(Stream stream, std::function<void()> work) {
 }
 
 void EmulatedDevice::copy(void* destination, const void* source, size_t bytes, Stream stream) {
-  submit(stream, [=] { std::memmove(destination, source, bytes); });
+  submit(stream, [=, memory = call_memory()] {
+    std::memmove(destination, source, bytes);
+    if (memory) memory->mark_initialised(destination, bytes);
+  });
 }
 
 void EmulatedDevice::fill(void* destination, u8 byte, size_t bytes, Stream stream) {
-  submit(stream, [=] { std::memset(destination, byte, bytes); });
+  submit(stream, [=, memory = call_memory()] {
+    std::memset(destination, byte, bytes);
+    if (memory) memory->mark_initialised(destination, bytes);
+  });
 }
 
 // ---- events and capture ---------------------------------------------------------------------------------------------

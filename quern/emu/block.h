@@ -13,6 +13,7 @@
 namespace quern::emu {
 
 struct Block;
+struct BlockShadow;
 struct Cluster;
 struct Warp;
 class Worker;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "quern/emu/crew.h"
+#include "quern/emu/locate.h"
 #include "quern/emu/worker.h"
 
 namespace quern::emu {
@@ -24,7 +25,7 @@ void Launch::add(Report report) {
   std::lock_guard<std::mutex> lock(mutex_);
   // One fault is met by many threads: what happens at one place in the code is reported once.
   for (const Report& known : reports_)
-    if (known.kind == report.kind && known.pc && known.pc == report.pc) return;
+    if (known.kind == report.kind && known.pc && known.pc == report.pc && known.other_pc == report.other_pc) return;
   if (reports_.size() < kMostReports) reports_.push_back(std::move(report));
 }
 
@@ -33,7 +34,9 @@ std::vector<Report> run_launch(const LaunchRequest& request, LaunchStats* stats)
   const int workers = request.options.checked ? 1 : std::max(1, request.options.os_threads);
   run_crew(int(std::min<u64>(workers, launch.clusters)), [&] { WorkerLease()->run(launch); });
   if (stats) stats->switches = launch.switches;
-  return launch.take_reports();
+  std::vector<Report> reports = launch.take_reports();
+  if (request.module) locate(reports, *request.module);
+  return reports;
 }
 
 }  // namespace quern::emu

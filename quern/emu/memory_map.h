@@ -2,10 +2,55 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <span>
+#include <string>
+#include <vector>
+
 #include "quern/device/device.h"
+#include "quern/emu/cells.h"
+
 namespace quern::emu {
+
+/// The global memory that the launches of one call may touch, byte by byte: what lies between the rows of a strided tensor
+/// is outside. Ranges that overlap (in-place operands, interleaved caches) form one region.
 class MemoryMap {
  public:
-  MemoryMap(std::span<const MemoryRange>, const char*) {}
+  MemoryMap(std::span<const MemoryRange> ranges, const char* op);
+  ~MemoryMap();
+  MemoryMap(const MemoryMap&) = delete;
+  MemoryMap& operator=(const MemoryMap&) = delete;
+
+  struct Region {
+    u64 low = 0, high = 0;
+    std::vector<u8> states;
+    Cell* cells = nullptr;  ///< null where nothing may be written: then nothing can race
+    u64 cell_bytes = 0;
+    CellSpan span(u64 address, u64 bytes) {
+      return {cells ? cells + (address - low) : nullptr, states.data() + (address - low), bytes};
+    }
+  };
+  /// Region that holds the byte, or null.
+  Region* find(u64 address);
+  /// Forgets who touched what: launches of a stream are ordered.
+  void begin_launch();
+  /// Host code (a copy, a fill) has written there.
+  void mark_initialised(const void* address, u64 bytes);
+  /// "'x' bf16 [3, 64] + 0x12", or how far the address lies from the nearest tensor.
+  std::string describe(u64 address) const;
+  const std::string& op() const { return op_; }
+
+ private:
+  struct Named {
+    MemoryRange range;
+    std::string name;
+    u64 low, high;
+  };
+  void add_region(u64 low, u64 high);
+  void mark(const Named& named);
+
+  std::string op_;
+  std::vector<Named> ranges_;
+  std::vector<Region> regions_;  ///< sorted, disjoint
+  size_t last_ = 0;
 };
+
 }  // namespace quern::emu

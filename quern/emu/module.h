@@ -26,6 +26,7 @@ class Module {
     return reinterpret_cast<u64>(address) >= low_ && reinterpret_cast<u64>(address) < high_;
   }
   /// Offset in the file's own numbering, as debug information counts.
+  void* address_of(u64 offset) const { return reinterpret_cast<void*>(base_ + offset); }
   u64 offset_of(const void* address) const { return reinterpret_cast<u64>(address) - base_; }
 
  private:

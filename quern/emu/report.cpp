@@ -45,7 +45,8 @@ std::string describe(const Report& report) {
     line += ": ";
   }
   line += report.text;
-  if (!report.location.empty()) line += " at " + report.location;
+  if (!report.location.empty()) line += ", at " + report.location;
+  if (!report.other_location.empty()) line += "; the other access at " + report.other_location;
   return line;
 }
 

@@ -29,11 +29,13 @@ const char* name(ReportKind kind);
 struct Report {
   ReportKind kind;
   Index3 block = {};
-  i64 thread = -1;       ///< index in the block, or -1 when it concerns several
+  i64 thread = -1;           ///< index in the block, or -1 when it concerns several
   u64 address = 0;
-  std::string text;      ///< one sentence, without position
-  void* pc = nullptr;    ///< where in the kernel, when known
-  std::string location;  ///< file:line, filled in at the end of a checked launch
+  std::string text;          ///< one sentence, without position
+  void* pc = nullptr;        ///< where in the kernel, when known
+  std::string location;      ///< file:line of pc, filled in when the launch has ended
+  void* other_pc = nullptr;  ///< of a race: where the other access was made
+  std::string other_location;
 };
 /// "RACE block (0,0,0) thread 33: <text> at rms_norm.cuh:21".
 std::string describe(const Report& report);

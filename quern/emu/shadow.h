@@ -1,21 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+//
+// Checked mode: judges every access of a kernel. Races and uninitialised reads are reported and the launch goes on;
+// accesses outside of everything end it, since they would damage the process.
 #pragma once
+#include <unordered_map>
+
+#include "quern/emu/cells.h"
+#include "quern/emu/memory_map.h"
 #include "quern/emu/worker.h"
+
 namespace quern::emu {
-/// Not yet: checked mode.
+
+/// Cells of a block's shared memory.
+struct BlockShadow {
+  std::vector<Cell> cells;
+  std::vector<u8> states;
+};
+
 class Shadow {
  public:
-  explicit Shadow(Worker&) {}
-  void block_started(Block&) {}
-  void block_finished(Block&) {}
-  void thread_finished(Fiber&) {}
-  void join_threads(const std::vector<Fiber*>&) {}
-  void join_lanes(Warp&, u32) {}
-  void copy_issued(Fiber&, const AsyncCopy&) {}
-  void copy_waited(Fiber&, const AsyncCopy&) {}
-  void before_atomic(Fiber&, const AtomicCall&) {}
-  void fence(Fiber&) {}
-  void access(Fiber&, const void*, u64, bool, const char*) {}
+  explicit Shadow(Worker& worker);
+
+  void block_started(Block& block);
+  /// Threads have met at a barrier, lanes at sync_warp.
+  void join_threads(const std::vector<Fiber*>& fibers);
+  void join_lanes(Warp& warp, u32 lanes);
+
+  /// An access by a thread to any address; `what` names the instruction.
+  void access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what);
+  void copy_issued(Fiber& fiber, const AsyncCopy& copy);
+  void copy_waited(Fiber& fiber, const AsyncCopy& copy);
+  void before_atomic(Fiber& fiber, const AtomicCall& call);
+  void fence(Fiber& fiber);
+
+ private:
+  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
+  bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
+  void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
+  void report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict);
+  void report_uninitialised(Fiber& fiber, const char* what, const std::string& place);
+  CellSpan shared_span(Block& block, u32 offset, u64 bytes);
+  u32 code_of(const Fiber& fiber) const;
+  void order(Fiber& fiber, const AtomicCall& call);
+
+  Worker& worker_;
+  const LaunchRequest& request_;
+  std::unordered_map<u64, Knowledge> published_;  ///< by address: what its atomics have released
+  std::vector<ThreadClock*> meeting_;
 };
+
 }  // namespace quern::emu

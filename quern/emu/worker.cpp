@@ -112,7 +112,7 @@ void Worker::complete_random_copy() {
 // ---- faults ---------------------------------------------------------------------------------------------------------
 
 void Worker::report(ReportKind kind, const Fiber& at, std::string text, u64 address) {
-  launch_->add({kind, at.block->index, i64(at.index), address, std::move(text), at.pc, {}});
+  launch_->add({kind, at.block->index, i64(at.index), address, std::move(text), at.pc});
 }
 
 void Worker::fatal(ReportKind kind, const Fiber& at, std::string text, u64 address) {
@@ -142,7 +142,6 @@ void Worker::finish(Fiber& me) {
   Block& block = *me.block;
   --block.live;
   me.warp->alive &= ~(1u << me.lane);
-  if (shadow_) shadow_->thread_finished(me);
   if (me.warp->alive) leave_warp(me);
   if (block.live) {
     leave_barriers(me);
@@ -162,8 +161,6 @@ void Worker::retire() {
     free_slots_.push_back(cluster->slot);
     launch_->resident -= u32(cluster->blocks.size());
     ++launch_->progress;
-    if (shadow_)
-      for (Block& block : cluster->blocks) shadow_->block_finished(block);
     return true;
   });
 }

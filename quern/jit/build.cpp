@@ -58,14 +58,14 @@ Digests digests(const KernelSpec& spec, const Target& target) {
     d.provenance = hash128_hex(nvrtc().provenance()).substr(0, 8);
   }
   d.key_text += "\nkernel.cu " + hash128_hex(source) + "\n";
-  for (const Source& header : included_sources(source)) d.key_text += header.name + " " + hash128_hex(header.text) + "\n";
+  for (const Source& header : included_sources(source, target.emulated)) d.key_text += header.name + " " + hash128_hex(header.text) + "\n";
   d.identity = hash128_hex(d.key_text).substr(0, 16);
   return d;
 }
 
 /// NVRTC: cubin bytes and statistics into `c`, the file into its folder.
 static void compile_cubin(const KernelSpec& spec, const Target& target, const std::string& source, Compiled& c) {
-  const std::vector<Source> headers = included_sources(source);
+  const std::vector<Source> headers = included_sources(source, false);
   std::vector<Header> views;
   for (const Source& h : headers) views.push_back({h.name.c_str(), h.text.c_str()});
   CompileRequest request;
@@ -87,7 +87,7 @@ static void compile_cubin(const KernelSpec& spec, const Target& target, const st
 }
 
 static void compile_shared_object(const KernelSpec& spec, const Target& target, const std::string& source, Compiled& c) {
-  for (const Source& header : included_sources(source)) {
+  for (const Source& header : included_sources(source, true)) {
     const std::string path = c.folder + "/source/" + header.name;
     make_folders(std::filesystem::path(path).parent_path().string());
     write_file(path, header.text);

@@ -81,10 +81,8 @@ class Program {
   int created_ = 0;
 };
 
-// NVRTC counts the terminating zero.
-void drop_zero(std::string& text) {
-  while (!text.empty() && text.back() == 0) text.pop_back();
-}
+// NVRTC counts the terminating zero, and writes one more before each message of ptxas.
+void drop_zeros(std::string& text) { std::erase(text, '\0'); }
 
 [[noreturn]] void fail(const NvrtcLibrary& library, const std::string& phase, int result, const std::string& log) {
   std::string lines = first_error_lines(log, kErrorLines);
@@ -154,7 +152,7 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   Program program(*library, request);
   const int compiled = program.compile(options_of(request, candidate_));
   program.fetch(result.log, library->get_log_size, library->get_log);
-  drop_zero(result.log);
+  drop_zeros(result.log);
   if (compiled != 0) fail(*library, phase, compiled, result.log);
   if (const int fetched = program.fetch(result.image, library->get_cubin_size, library->get_cubin);
       fetched != 0 || result.image.empty())
@@ -162,7 +160,7 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   if (request.want_ptx) {
     if (const int fetched = program.fetch(result.ptx, library->get_ptx_size, library->get_ptx); fetched != 0)
       fail(*library, phase + ", reading the PTX", fetched, result.log);
-    drop_zero(result.ptx);
+    drop_zeros(result.ptx);
   }
   read_ptxas_log(result);
   result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();

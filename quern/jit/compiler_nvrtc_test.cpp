@@ -98,8 +98,10 @@ TEST(jit_nvrtc, error_names_phase_kernel_line_and_remedy) {
 TEST(jit_nvrtc, error_of_the_assembler_is_shown) {
   QN_NEEDS_NVRTC();
   CompileRequest request = scale_request({80, 0});
-  request.source = "extern \"C\" __global__ void scale() { asm volatile(\"wgmma.fence.sync.aligned;\"); }\n";
-  EXPECT_THAT(error_of(request), HasSubstr("wgmma"));
+  request.source =
+      "extern \"C\" __global__ void scale(float* p) {\n  __shared__ float s[1 << 20];\n"
+      "  s[threadIdx.x] = p[threadIdx.x];\n  __syncthreads();\n  p[threadIdx.x] = s[threadIdx.x ^ 1];\n}\n";
+  EXPECT_THAT(error_of(request), HasSubstr("uses too much shared data"));
 }
 
 TEST(jit_nvrtc, error_for_an_unknown_arch_lists_the_candidates) {

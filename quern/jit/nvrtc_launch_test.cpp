@@ -20,22 +20,31 @@ using testing::HasSubstr;
 struct Params {
   u32* out;
   u32 value;
+  u32 smem;
 };
 constexpr char kSource[] = R"(
-struct Params { unsigned* out; unsigned value; };
+struct Params { unsigned* out; unsigned value, smem; };
 // out[block] = value + the last word of the block's dynamic shared memory + the number of blocks of its cluster
 extern "C" __global__ void mark(const __grid_constant__ Params p) {
   extern __shared__ unsigned shared[];
-  unsigned bytes, blocks = 1;
-  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+  unsigned blocks = 1;
 #if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
   asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
 #endif
-  if (threadIdx.x == 0) shared[bytes / 4 - 1] = bytes;
+  if (threadIdx.x == 0) shared[p.smem / 4 - 1] = p.smem;
   __syncthreads();
-  if (threadIdx.x == blockDim.x - 1) p.out[blockIdx.x] = p.value + shared[bytes / 4 - 1] + blocks;
+  if (threadIdx.x == blockDim.x - 1) p.out[blockIdx.x] = p.value + shared[p.smem / 4 - 1] + blocks;
 })";
+
+TEST(jit_nvrtc_mark, compiles_for_every_arch) {
+  for (const Arch& arch : known_archs()) {
+    NvrtcCompiler* compiler = NvrtcCompiler::get(arch);
+    if (!compiler) GTEST_SKIP() << "needs NVRTC";
+    const CompileRequest request = {
+        .name = "mark", .source = kSource, .headers = {}, .arch = arch, .extra_options = {}};
+    EXPECT_GT(compiler->compile(request).registers, 0) << arch.name();
+  }
+}
 
 class jit_nvrtc_launch : public testing::Test {
  protected:
@@ -59,8 +68,8 @@ class jit_nvrtc_launch : public testing::Test {
     device_->destroy(stream_);
   }
   Function load(int smem) { return device_->load(ImageKind::cubin, image_, "", "mark", smem); }
-  void launch(Function function, const LaunchConfig& config, u32 value) {
-    const Params params{out_, value};
+  void launch(Function function, const LaunchConfig& config, u32 value, u32 at = 0) {
+    const Params params{out_ + at, value, config.smem};
     device_->launch(function, config, &params, sizeof params, stream_);
   }
   std::vector<u32> read() {
@@ -90,8 +99,10 @@ TEST_F(jit_nvrtc_launch, makes_clusters_and_programmatic_launches) {
   for (const u32 cluster : {1u, 2u, 4u, 8u}) {
     launch(function, {.grid = {kBlocks, 1, 1}, .cluster = cluster, .threads = 64, .smem = 64}, 5);
     EXPECT_EQ(read(), std::vector<u32>(kBlocks, 5 + 64 + cluster));
-    launch(function, {.grid = {kBlocks, 1, 1}, .cluster = cluster, .threads = 64, .smem = 64, .pdl = true}, 6);
-    launch(function, {.grid = {kBlocks, 1, 1}, .cluster = cluster, .threads = 64, .smem = 64, .pdl = true}, 7);
+    // Each writes half: the kernel does not wait for its predecessor.
+    const LaunchConfig half = {.grid = {kBlocks / 2, 1, 1}, .cluster = cluster, .threads = 64, .smem = 64, .pdl = true};
+    launch(function, half, 7);
+    launch(function, half, 7, kBlocks / 2);
     EXPECT_EQ(read(), std::vector<u32>(kBlocks, 7 + 64 + cluster));
   }
   device_->unload(function);

@@ -19,7 +19,7 @@ namespace quern::jit {
 static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count) {
   std::vector<std::string> names;
   const std::string type = kernel.config_type.substr(kernel.config_type.rfind("::") + 2);
-  for (const Source& source : included_sources("#include \"" + kernel.header + "\"\n")) {
+  for (const Source& source : included_sources("#include \"" + kernel.header + "\"\n", true)) {
     const size_t at = source.text.find("struct " + type + " {");
     if (at == std::string::npos) continue;
     std::istringstream lines(source.text.substr(at));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "quern/base/env.h"
 #include "quern/base/error.h"
@@ -11,13 +12,18 @@
 
 namespace quern::jit {
 
-std::string source_text(const std::string& name) {
+static std::optional<std::string> find_source(const std::string& name) {
   if (const std::string folder = env(Env::source_dir); !folder.empty()) {
-    if (auto text = read_file(folder + "/" + name)) return *text;
+    if (auto text = read_file(folder + "/" + name)) return text;
   }
   for (int i = 0; i < kEmbeddedSourceCount; ++i)
     if (name == kEmbeddedSources[i].name) return kEmbeddedSources[i].text;
-  throw Error(ErrorKind::compile, "no kernel source '" + name + "' in the library" +
+  return std::nullopt;
+}
+
+std::string source_text(const std::string& name) {
+  if (auto text = find_source(name)) return *text;
+  throw Error(ErrorKind::compile, "no source '" + name + "' in the library" +
                                       (env(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
 }
 
@@ -33,18 +39,20 @@ static std::vector<std::string> include_names(const std::string& text) {
   return names;
 }
 
-static void collect(const std::string& text, std::vector<Source>& into) {
+static void collect(const std::string& text, const std::string& other_world, std::vector<Source>& into) {
   for (const std::string& name : include_names(text)) {
+    if (name.compare(0, other_world.size(), other_world) == 0) continue;
     if (std::any_of(into.begin(), into.end(), [&](const Source& s) { return s.name == name; })) continue;
-    into.push_back({name, source_text(name)});
-    const std::string included = into.back().text;
-    collect(included, into);
+    auto included = find_source(name);
+    if (!included) continue;
+    into.push_back({name, *included});
+    collect(*included, other_world, into);
   }
 }
 
-std::vector<Source> included_sources(const std::string& text) {
+std::vector<Source> included_sources(const std::string& text, bool emulated) {
   std::vector<Source> sources;
-  collect(text, sources);
+  collect(text, emulated ? "quern/kit/ptx/" : "quern/kit/emu/", sources);
   return sources;
 }
 

@@ -22,8 +22,9 @@ struct Source {
 /// Text of a kernel source: from QN_SOURCE_DIR when set, else from the library. Throws Error{internal} when there is none.
 std::string source_text(const std::string& name);
 
-/// Every file that `text` includes with #include "...", directly or not, each once, in order of first use. System includes
-/// (<...>) are refused: kernels use none. Throws Error{compile} for an include that does not exist.
-std::vector<Source> included_sources(const std::string& text);
+/// Every file that `text` includes with #include "...", directly or not, each once, in order of first use. kit/world.cuh
+/// includes one of kit/emu and kit/ptx; the other is left out, so that a change there recompiles nothing here. A file that
+/// does not exist is left out as well: if it is needed the compiler says so.
+std::vector<Source> included_sources(const std::string& text, bool emulated);
 
 }  // namespace quern::jit

@@ -46,4 +46,18 @@ template <class T> QN_HOST_DEVICE constexpr T ceil_div(T a, T b) { return (a + b
 /// Smallest multiple of b that is >= a, for a >= 0, b > 0.
 template <class T> QN_HOST_DEVICE constexpr T round_up(T a, T b) { return ceil_div(a, b) * b; }
 
+/// Exact division of a u32 below 2^31 by a fixed divisor in [1, 2^31), without a division: a multiplication by
+/// ceil(2^(31 + shift) / divisor) whose error stays below 2^shift (Granlund and Montgomery, PLDI 1994).
+struct Divisor {
+  u32 value;
+  u32 multiplier;
+  u32 shift;
+};
+QN_HOST_DEVICE constexpr Divisor divisor(u32 value) {
+  u32 shift = 0;
+  while ((u64(1) << shift) < value) ++shift;
+  return {value, u32(((u64(1) << (31 + shift)) + value - 1) / value), shift};
+}
+QN_HOST_DEVICE constexpr u32 quotient(u32 a, const Divisor& d) { return u32((u64(a) * d.multiplier) >> (31 + d.shift)); }
+
 }  // namespace quern

@@ -7,5 +7,6 @@
 
 #include "quern/kit/dtype.cuh"
 #include "quern/kit/reduce.cuh"
+#include "quern/kit/scan.cuh"
 #include "quern/kit/softmax.cuh"
 #include "quern/kit/vec.cuh"

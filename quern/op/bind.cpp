@@ -45,12 +45,13 @@ std::string describe(const Extent& e, i64 value) {
 [[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const Op& op, const TensorDef& t, const TensorView& view, const Problem& p) {
   std::string expected;
   if (t.like >= 0) expected = std::string(name(p.tensors[t.like].dtype)) + " like " + quoted(op.tensors[size_t(t.like)].name);
+  if (t.like >= 0 && !t.dtypes.empty()) expected += t.dtypes.size() == 1 ? " or " : ", ";
   for (size_t i = 0; i < t.dtypes.size(); ++i) expected += (i ? i + 1 == t.dtypes.size() ? " or " : ", " : "") + std::string(name(t.dtypes[i]));
   fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype), expected);
 }
 
 bool dtype_allowed(const TensorDef& t, DType dtype, const Problem& p) {
-  if (t.like >= 0) return dtype == p.tensors[t.like].dtype;
+  if (t.like >= 0 && dtype == p.tensors[t.like].dtype) return true;
   for (DType d : t.dtypes)
     if (d == dtype) return true;
   return false;
@@ -161,6 +162,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   p.batch_invariant = options.batch_invariant;
   p.pdl = options.pdl;
   p.empty = 1;
+  if (op.hooks_offset >= 0) std::memcpy(&p.hooks, static_cast<const char*>(args) + op.hooks_offset, sizeof p.hooks);
   choose_variant(op, options.variant, p);
   u64 set = 0;
   bool placed = false;

@@ -9,6 +9,9 @@
 namespace quern {
 
 struct Op;
+namespace jit {
+struct Hooks;
+}
 constexpr int kMaxTensors = 16;
 constexpr int kMaxAttrs = 12;
 
@@ -39,6 +42,7 @@ struct Problem {
   i32 pdl;                  ///< RunOptions::pdl
   i32 variant;              ///< index of the variant asked for, or -1
   i32 empty;                ///< every output has zero elements
+  const jit::Hooks* hooks = nullptr;  ///< code that the caller plugs in; null: none (see Schema::hooks)
 
   /// Extent of an axis; 0 when only absent tensors have it.
   i64 operator[](Axis axis) const { return axes[size_t(axis)]; }

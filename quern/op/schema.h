@@ -40,8 +40,8 @@ struct TensorDef {
   std::string name;
   ptrdiff_t offset = 0;         ///< in Args
   Role role = Role::in;
-  std::vector<DType> dtypes;    ///< allowed ones; empty: like another tensor
-  int like = -1;
+  std::vector<DType> dtypes;    ///< allowed ones, beside that of `like`
+  int like = -1;                ///< tensor whose dtype is allowed, and the default
   bool optional = false;
   bool strided = false;         ///< also the innermost dimension may have any stride
   i32 rank = 0;
@@ -126,6 +126,7 @@ struct Op {
   std::vector<CaseAxis> cases;
   void (*derive)(Case& which) = nullptr;
   std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
+  ptrdiff_t hooks_offset = -1;                   ///< in Args, of a `const jit::Hooks*`; -1: the op takes none
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
 
@@ -154,10 +155,11 @@ QN_API void run(const Op& op, const void* args, const RunOptions& options);
 QN_API double attr_value(const AttrDef& attr, const void* args);
 QN_API void set_attr(const AttrDef& attr, void* args, double value);
 
-/// dtype of another tensor of the op.
+/// dtype of another tensor of the op, or one of `also`.
 struct like {
   std::string tensor;
-  explicit like(std::string name) : tensor(std::move(name)) {}
+  std::vector<DType> also;
+  explicit like(std::string name, std::vector<DType> others = {}) : tensor(std::move(name)), also(std::move(others)) {}
 };
 
 /// Parses "tokens 2*intermediate" and "batch+1 2" into a tensor's extents and adds it to the op.
@@ -178,11 +180,11 @@ template <class Args> class Schema {
   /// Paper or document that the algorithm comes from.
   Schema& source(std::string text) { return op_.source = std::move(text), *this; }
   Schema& in(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::in, std::move(dtypes), ""); }
-  Schema& in(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::in, {}, l.tensor); }
+  Schema& in(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::in, l.also, l.tensor); }
   Schema& out(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::out, std::move(dtypes), ""); }
-  Schema& out(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::out, {}, l.tensor); }
+  Schema& out(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::out, l.also, l.tensor); }
   Schema& inout(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::inout, std::move(dtypes), ""); }
-  Schema& inout(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::inout, {}, l.tensor); }
+  Schema& inout(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::inout, l.also, l.tensor); }
   // These four speak of the tensor or attribute stated last.
   Schema& optional() { return op_.tensors.back().optional = true, *this; }
   Schema& strided() { return op_.tensors.back().strided = true, *this; }
@@ -226,6 +228,9 @@ template <class Args> class Schema {
     return *this;
   }
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
+  /// A member of Args by which callers plug code into the op's kernels; plan finds it in Problem::hooks.
+  Schema& hooks(const jit::Hooks* Args::*m) { return op_.hooks_offset = member_offset(m), *this; }
+  /// Outputs of one index along this axis depend on that index of the inputs alone.
   Schema& rows(Axis axis) { return op_.has_rows = true, op_.rows = axis, *this; }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {

@@ -9,9 +9,11 @@ namespace quern::testing {
 namespace {
 
 bool allowed_dtype(const Op& op, const void* args, const TensorDef& t, DType dtype) {
-  if (t.like >= 0 && op.tensor(args, size_t(t.like)).present()) return op.tensor(args, size_t(t.like)).dtype == dtype;
-  const std::vector<DType>& known = t.like >= 0 ? op.tensors[size_t(t.like)].dtypes : t.dtypes;
-  return std::find(known.begin(), known.end(), dtype) != known.end();
+  const auto has = [dtype](const std::vector<DType>& known) { return std::find(known.begin(), known.end(), dtype) != known.end(); };
+  if (has(t.dtypes)) return true;
+  if (t.like < 0) return false;
+  const TensorView& other = op.tensor(args, size_t(t.like));
+  return other.present() ? other.dtype == dtype : has(op.tensors[size_t(t.like)].dtypes);
 }
 
 void wrong_rank(TensorView& v, Random& random, Broken& b) {

@@ -7,20 +7,21 @@ namespace quern::norm {
 const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel{"quern/ops/norm/norm_row.cuh", "norm_row"};
 
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual) {
+  while (hidden % vector) vector /= 2;
   NormRowConfig c{dtype, add_residual, vector, 0, 32, 256};
-  const i64 accesses = ceil_div<i64>(max_of<i64>(hidden, 1), vector);
-  // A warp a row while 4 accesses a lane hold it (8 rows a block); then a block a row with 2 accesses a thread, which keeps
-  // 32 bytes a thread in flight within 64 registers; 4 and 8 for rows beyond 1024 threads.
-  if (accesses <= 32 * 4) {
+  const i64 units = ceil_div<i64>(max_of<i64>(hidden, 1) * size_of(dtype), 16);
+  // A warp a row while 4 units a lane hold it (8 rows a block); then a block a row with 2 units a thread, which keeps
+  // 32 bytes a thread in flight within the 64 registers that 1024 threads may have (4 units spill 180 bytes). Longer rows, of
+  // more than 32 KB, are read twice, the second time from L2.
+  if (units <= 32 * 4) {
     c.held = 1;
-    while (32 * c.held < accesses) c.held *= 2;
+    while (32 * c.held < units) c.held *= 2;
     return c;
   }
   c.held = 2;
   c.threads = 128;
-  while (c.threads < 1024 && i64(c.threads) * c.held < accesses) c.threads *= 2;
-  while (c.held <= 4 && i64(c.threads) * c.held < accesses) c.held *= 2;
-  if (i64(c.threads) * c.held < accesses) c.held = 0;
+  while (c.threads < 1024 && i64(c.threads) * c.held < units) c.threads *= 2;
+  if (i64(c.threads) * c.held < units) c.held = 0;
   c.row_threads = c.threads;
   return c;
 }

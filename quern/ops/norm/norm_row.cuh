@@ -2,73 +2,106 @@
 // Copyright 2026 The quern authors
 //
 // out[t, h] = s[t, h] / sqrt(mean_h(s[t]^2) + eps) * weight[h], s = x (+ residual)
-// A row belongs to row_threads threads; a block walks over rows with the stride of the grid and asks for its next row before
-// it reduces the current one, so that loads are always in flight. The sum of squares is a fixed tree over the row's threads.
+// A row belongs to row_threads threads, each of which owns units of 16 bytes; a block walks over rows with the stride of the
+// grid and asks for its next row before it reduces the current one, so that loads are always in flight. The sum of squares is
+// a fixed tree over units and threads: it depends on dtype and hidden alone, not on alignment or on other rows.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/norm/norm_row_spec.h"
 
 namespace quern::norm {
 
-/// What a thread holds of one row, as it lies in memory.
-template <NormRowConfig C> struct HeldRow {
-  using T = dtype_t<C.dtype>;
-  Packed<T, C.vector> x[C.held];
-  Packed<T, C.vector> residual[C.add_residual ? C.held : 1];
+/// Elements of a unit, and accesses that move it.
+template <NormRowConfig C> constexpr int kUnit = 16 / size_of(C.dtype);
+template <NormRowConfig C> constexpr int kAccesses = kUnit<C> / C.vector;
+
+/// A unit as it lies in memory.
+template <NormRowConfig C> struct Unit {
+  Packed<dtype_t<C.dtype>, C.vector> access[kAccesses<C>];
 };
 
+/// Loads the unit at element h; what lies past the end of the row stays as it was.
+template <NormRowConfig C> QN_DEVICE void load_unit(const dtype_t<C.dtype>* row, i64 h, i64 hidden, Unit<C>& unit) {
+  QN_UNROLL
+  for (int a = 0; a < kAccesses<C>; ++a)
+    if (h + a * C.vector < hidden) unit.access[a] = load_packed<dtype_t<C.dtype>, C.vector>(row + h + a * C.vector);
+}
+
+/// Values of a unit; 0 past the end of the row.
+template <NormRowConfig C> QN_DEVICE void unit_values(const Unit<C>& unit, i64 h, i64 hidden, f32 (&v)[kUnit<C>]) {
+  QN_UNROLL
+  for (int a = 0; a < kAccesses<C>; ++a) {
+    f32 part[C.vector];
+    if (h + a * C.vector < hidden) unpack(unit.access[a], part);
+    QN_UNROLL
+    for (int j = 0; j < C.vector; ++j) v[a * C.vector + j] = h + a * C.vector < hidden ? part[j] : f32(0.f);
+  }
+}
+
+template <NormRowConfig C> QN_DEVICE void store_unit(dtype_t<C.dtype>* row, i64 h, i64 hidden, const f32 (&v)[kUnit<C>]) {
+  QN_UNROLL
+  for (int a = 0; a < kAccesses<C>; ++a) {
+    f32 part[C.vector];
+    QN_UNROLL
+    for (int j = 0; j < C.vector; ++j) part[j] = v[a * C.vector + j];
+    if (h + a * C.vector < hidden) store_f32<dtype_t<C.dtype>, C.vector>(row + h + a * C.vector, part);
+  }
+}
+
+template <NormRowConfig C> QN_DEVICE f32 add_squares(f32 sum, const f32 (&v)[kUnit<C>]) {
+  QN_UNROLL
+  for (int j = 0; j < kUnit<C>; ++j) sum = ptx::fma(v[j], v[j], sum);
+  return sum;
+}
+
+/// The unit at element h of a row: out = v * scale * weight, and v into the residual.
 template <NormRowConfig C>
-QN_DEVICE void load_row(const NormRowParams& p, i64 row, int lane, HeldRow<C>& held) {
+QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale) {
   using T = dtype_t<C.dtype>;
-  const T* x = static_cast<const T*>(p.x) + row * p.x_stride;
+  Unit<C> weight_unit;
+  f32 weight[kUnit<C>], y[kUnit<C>];
+  load_unit<C>(static_cast<const T*>(p.weight), h, p.hidden, weight_unit);
+  unit_values<C>(weight_unit, h, p.hidden, weight);
+  QN_UNROLL
+  for (int j = 0; j < kUnit<C>; ++j) y[j] = v[j] * scale * weight[j];
+  store_unit<C>(static_cast<T*>(p.out) + row * p.out_stride, h, p.hidden, y);
+  if constexpr (C.add_residual != 0) store_unit<C>(static_cast<T*>(p.residual) + row * p.residual_stride, h, p.hidden, v);
+}
+
+/// x (+ residual) of a unit.
+template <NormRowConfig C>
+QN_DEVICE void sum_values(const Unit<C>& x, const Unit<C>& residual, i64 h, i64 hidden, f32 (&v)[kUnit<C>]) {
+  unit_values<C>(x, h, hidden, v);
+  if constexpr (C.add_residual != 0) {
+    f32 r[kUnit<C>];
+    unit_values<C>(residual, h, hidden, r);
+    QN_UNROLL
+    for (int j = 0; j < kUnit<C>; ++j) v[j] = v[j] + r[j];
+  }
+}
+
+/// The row's scale from its threads' sums of squares.
+template <NormRowConfig C> QN_DEVICE f32 row_scale(const NormRowParams& p, f32 squares, f32* scratch) {
+  f32 sum;
+  if constexpr (C.row_threads == 32) sum = warp_sum(squares);
+  else sum = block_sum<C.threads>(squares, scratch);
+  return ptx::rsqrt_approx(ptx::div(sum, f32(float(p.hidden))) + f32(p.eps));
+}
+
+/// What a thread holds of one row.
+template <NormRowConfig C> struct HeldRow {
+  Unit<C> x[C.held];
+  Unit<C> residual[C.add_residual != 0 ? C.held : 1];
+};
+
+template <NormRowConfig C> QN_DEVICE void load_row(const NormRowParams& p, i64 row, int lane, HeldRow<C>& held) {
+  using T = dtype_t<C.dtype>;
   QN_UNROLL
   for (int i = 0; i < C.held; ++i) {
-    const i64 h = i64(i * C.row_threads + lane) * C.vector;
-    if (h < p.hidden) held.x[i] = load_packed<T, C.vector, Cache::normal>(x + h);
-  }
-  if constexpr (C.add_residual != 0) {
-    const T* residual = static_cast<const T*>(p.residual) + row * p.residual_stride;
-    QN_UNROLL
-    for (int i = 0; i < C.held; ++i) {
-      const i64 h = i64(i * C.row_threads + lane) * C.vector;
-      if (h < p.hidden) held.residual[i] = load_packed<T, C.vector, Cache::normal>(residual + h);
-    }
-  }
-}
-
-/// The sum over the threads of a row.
-template <NormRowConfig C> QN_DEVICE f32 row_sum(f32 v, f32* scratch) {
-  if constexpr (C.row_threads == 32) return warp_sum(v);
-  else return block_sum<C.threads>(v, scratch);
-}
-
-/// Values of access i of a held row; with a residual, their sum is also stored into it.
-template <NormRowConfig C>
-QN_DEVICE void row_values(const NormRowParams& p, const HeldRow<C>& held, int i, f32 (&v)[C.vector]) {
-  unpack(held.x[i], v);
-  if constexpr (C.add_residual != 0) {
-    f32 r[C.vector];
-    unpack(held.residual[i], r);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) v[j] = v[j] + r[j];
-  }
-}
-
-template <NormRowConfig C>
-QN_DEVICE void write_row(const NormRowParams& p, i64 row, int lane, const f32 (&values)[C.held][C.vector], f32 scale) {
-  using T = dtype_t<C.dtype>;
-  T* out = static_cast<T*>(p.out) + row * p.out_stride;
-  T* residual = static_cast<T*>(p.residual) + row * p.residual_stride;
-  QN_UNROLL
-  for (int i = 0; i < C.held; ++i) {
-    const i64 h = i64(i * C.row_threads + lane) * C.vector;
-    if (h >= p.hidden) continue;
-    f32 weight[C.vector], y[C.vector];
-    load_f32<T, C.vector, Cache::read_only>(static_cast<const T*>(p.weight) + h, weight);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) y[j] = values[i][j] * scale * weight[j];
-    store_f32<T, C.vector>(out + h, y);
-    if constexpr (C.add_residual != 0) store_f32<T, C.vector>(residual + h, values[i]);
+    const i64 h = i64(i * C.row_threads + lane) * kUnit<C>;
+    load_unit<C>(static_cast<const T*>(p.x) + row * p.x_stride, h, p.hidden, held.x[i]);
+    if constexpr (C.add_residual != 0)
+      load_unit<C>(static_cast<const T*>(p.residual) + row * p.residual_stride, h, p.hidden, held.residual[i]);
   }
 }
 
@@ -81,18 +114,18 @@ template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, 
   if (row < p.tokens) load_row<C>(p, row, lane, held);
   for (int slot = 0; row < p.tokens; row += step, slot ^= 1) {
     // Values of this row, then at once the loads of the next
-    f32 values[C.held][C.vector];
+    f32 values[C.held][kUnit<C>];
     f32 squares = 0.f;
     QN_UNROLL
     for (int i = 0; i < C.held; ++i) {
-      if (i64(i * C.row_threads + lane) * C.vector >= p.hidden) continue;
-      row_values<C>(p, held, i, values[i]);
-      QN_UNROLL
-      for (int j = 0; j < C.vector; ++j) squares = squares + values[i][j] * values[i][j];
+      const i64 h = i64(i * C.row_threads + lane) * kUnit<C>;
+      sum_values<C>(held.x[i], held.residual[C.add_residual != 0 ? i : 0], h, p.hidden, values[i]);
+      squares = add_squares<C>(squares, values[i]);
     }
     if (row + step < p.tokens) load_row<C>(p, row + step, lane, held);
-    const f32 mean = row_sum<C>(squares, scratch + slot * (C.threads / 32)) / f32(p.hidden);
-    write_row<C>(p, row, lane, values, ptx::rsqrt_approx(mean + p.eps));
+    const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
+    QN_UNROLL
+    for (int i = 0; i < C.held; ++i) write_unit<C>(p, row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale);
   }
 }
 
@@ -101,34 +134,24 @@ template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p
   using T = dtype_t<C.dtype>;
   int slot = 0;
   for (i64 row = blockIdx.x; row < p.tokens; row += gridDim.x, slot ^= 1) {
-    const T* x = static_cast<const T*>(p.x) + row * p.x_stride;
-    T* residual = static_cast<T*>(p.residual) + row * p.residual_stride;
-    T* out = static_cast<T*>(p.out) + row * p.out_stride;
-    const auto values_at = [&](i64 h, f32 (&v)[C.vector]) {
-      load_f32<T, C.vector>(x + h, v);
-      if constexpr (C.add_residual != 0) {
-        f32 r[C.vector];
-        load_f32<T, C.vector>(residual + h, r);
-        for (int j = 0; j < C.vector; ++j) v[j] = v[j] + r[j];
-      }
+    const auto values_at = [&](i64 h, f32 (&v)[kUnit<C>]) {
+      Unit<C> x, residual;
+      load_unit<C>(static_cast<const T*>(p.x) + row * p.x_stride, h, p.hidden, x);
+      if constexpr (C.add_residual != 0)
+        load_unit<C>(static_cast<const T*>(p.residual) + row * p.residual_stride, h, p.hidden, residual);
+      sum_values<C>(x, residual, h, p.hidden, v);
     };
     f32 squares = 0.f;
-    for (i64 h = i64(threadIdx.x) * C.vector; h < p.hidden; h += C.threads * C.vector) {
-      f32 v[C.vector];
+    for (i64 h = i64(threadIdx.x) * kUnit<C>; h < p.hidden; h += C.threads * kUnit<C>) {
+      f32 v[kUnit<C>];
       values_at(h, v);
-      QN_UNROLL
-      for (int j = 0; j < C.vector; ++j) squares = squares + v[j] * v[j];
+      squares = add_squares<C>(squares, v);
     }
-    const f32 mean = block_sum<C.threads>(squares, scratch + slot * (C.threads / 32)) / f32(p.hidden);
-    const f32 scale = ptx::rsqrt_approx(mean + p.eps);
-    for (i64 h = i64(threadIdx.x) * C.vector; h < p.hidden; h += C.threads * C.vector) {
-      f32 v[C.vector], weight[C.vector], y[C.vector];
+    const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
+    for (i64 h = i64(threadIdx.x) * kUnit<C>; h < p.hidden; h += C.threads * kUnit<C>) {
+      f32 v[kUnit<C>];
       values_at(h, v);
-      load_f32<T, C.vector, Cache::read_only>(static_cast<const T*>(p.weight) + h, weight);
-      QN_UNROLL
-      for (int j = 0; j < C.vector; ++j) y[j] = v[j] * scale * weight[j];
-      store_f32<T, C.vector>(out + h, y);
-      if constexpr (C.add_residual != 0) store_f32<T, C.vector>(residual + h, v);
+      write_unit<C>(p, row, h, v, scale);
     }
   }
 }

@@ -10,8 +10,8 @@ namespace quern::norm {
 struct NormRowConfig {
   DType dtype;
   i32 add_residual;  // 1: x += residual first, and the sum is stored into residual
-  i32 vector;        // elements of one access
-  i32 held;          // accesses of a thread that hold its part of the row in registers; 0: rows too long, read twice
+  i32 vector;        // elements of one access; divides hidden
+  i32 held;          // units of 16 bytes of a thread, kept in registers; 0: rows too long, read twice
   i32 row_threads;   // threads of a row: 32, or all of the block
   i32 threads;
 };

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/emu/cells.h"
+
+namespace quern::emu {
+namespace {
+
+/// Remembers a read: in place of the thread's own earlier one, of one that this thread is ordered after, else of any.
+void record_read(Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 random) {
+  int place = -1;
+  for (int i = 0; i < Cell::kReaders; ++i) {
+    if (!cell.read[i] || cell.read[i].same_thread(now)) {
+      place = i;
+      break;
+    }
+    if (place < 0 && clock.covers(cell.read[i])) place = i;
+  }
+  if (place < 0) place = int(random % Cell::kReaders);
+  cell.read[place] = now;
+  cell.read_at[place] = code;
+}
+
+}  // namespace
+
+Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random) {
+  const bool atomic = is_atomic(kind);
+  const Epoch now = clock.epoch(atomic);
+  const auto conflicts = [&](Epoch epoch) {
+    return epoch && !(atomic && epoch.atomic()) && !clock.covers(epoch);
+  };
+  // Neighbouring bytes mostly have the same history: then what became of one becomes of the next.
+  Cell before, after;
+  bool known = false;
+  for (u64 i = 0; i < span.bytes; ++i) {
+    Cell& cell = span.cells[i];
+    u8& state = span.states[i];
+    if (!(state & kTouched)) {
+      cell = Cell{};
+      state |= kTouched;
+    }
+    if (state & kInFlight) return {i, cell.write, cell.write_at, true, true};
+    if (known && cell == before) {
+      cell = after;
+      continue;
+    }
+    before = cell;
+    if (conflicts(cell.write)) return {i, cell.write, cell.write_at, true, false};
+    if (writes(kind)) {
+      for (int r = 0; r < Cell::kReaders; ++r)
+        if (conflicts(cell.read[r])) return {i, cell.read[r], cell.read_at[r], false, false};
+      cell = Cell{};
+      cell.write = now;
+      cell.write_at = code;
+    } else {
+      record_read(cell, clock, now, code, random);
+    }
+    after = cell;
+    known = true;
+  }
+  return {};
+}
+
+void land(const CellSpan& span, const ThreadClock& clock, u32 code) {
+  for (u64 i = 0; i < span.bytes; ++i) {
+    span.cells[i] = Cell{};
+    span.cells[i].write = clock.epoch();
+    span.cells[i].write_at = code;
+    span.states[i] = u8((span.states[i] | kInitialised | kTouched) & ~kInFlight);
+  }
+}
+
+}  // namespace quern::emu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/emu/clock.h"
+
+namespace quern::emu {
+
+/// Who touched a byte last: the latest write and up to three reads since that are not ordered among each other.
+struct Cell {
+  static constexpr int kReaders = 3;
+  Epoch write;
+  Epoch read[kReaders];
+  u32 write_at = 0;  ///< place in the module's code
+  u32 read_at[kReaders] = {};
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+/// State of a byte. Cells are only meaningful where touched is set: so clearing means clearing one byte each.
+enum ByteState : u8 {
+  kInside = 1,       ///< belongs to a tensor (shared memory: always)
+  kInitialised = 2,
+  kWritable = 4,
+  kTouched = 8,      ///< the cell belongs to this launch, in shared memory to this block
+  kInFlight = 16,    ///< destination of a cp.async that nobody has waited for
+};
+
+/// Cells and states of consecutive bytes.
+struct CellSpan {
+  Cell* cells;
+  u8* states;
+  u64 bytes;
+};
+
+enum class AccessKind { read, write, atomic_read, atomic_write };
+constexpr bool writes(AccessKind kind) { return kind == AccessKind::write || kind == AccessKind::atomic_write; }
+constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic_read; }
+
+/// The access that another one is not ordered after.
+struct Conflict {
+  u64 byte = 0;  ///< index in the span
+  Epoch other;
+  u32 other_at = 0;
+  bool other_writes = false;
+  bool in_flight = false;
+  explicit operator bool() const { return other || in_flight; }
+};
+
+/// Looks for a conflict of an access by the thread with that clock and records the access. code: where in the module.
+Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random);
+
+/// A waited-for copy becomes an ordinary write of the thread.
+void land(const CellSpan& span, const ThreadClock& clock, u32 code);
+
+}  // namespace quern::emu

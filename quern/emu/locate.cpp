@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/emu/locate.h"
+
+#include <map>
+#include <sstream>
+
+#include "quern/base/subprocess.h"
+
+namespace quern::emu {
+namespace {
+
+/// "quern/kit/reduce.cuh:40" of "/some/where/quern/kit/reduce.cuh:40 (discriminator 2)"; empty when unknown.
+std::string shortened(std::string line) {
+  if (const size_t space = line.find(" ("); space != std::string::npos) line.resize(space);
+  if (line.compare(0, 2, "??") == 0 || line.size() < 2 || line.compare(line.size() - 2, 2, ":?") == 0) return {};
+  const size_t root = line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
+  return root == std::string::npos ? line : line.substr(root);
+}
+
+/// Of the frames that were inlined into each other, innermost first: the first one above the instructions and, if that is
+/// a brick of the kit, also the kernel that uses it.
+std::string chosen(const std::vector<std::string>& frames) {
+  std::string place;
+  for (const std::string& frame : frames) {
+    if (frame.empty() || frame.find("kit/emu/") != std::string::npos) continue;
+    if (place.empty()) {
+      place = frame;
+      if (frame.find("quern/kit/") == std::string::npos) break;
+    } else if (frame.find("quern/kit/") == std::string::npos) {
+      return place + ", used at " + frame;
+    }
+  }
+  return place;
+}
+
+}  // namespace
+
+void locate(std::vector<Report>& reports, const Module& module) {
+  std::vector<std::string> command = {"addr2line", "-a", "-i", "-e", module.path};
+  std::map<u64, std::string> places;
+  for (const Report& report : reports)
+    for (const void* pc : {report.pc, report.other_pc})
+      if (pc && module.holds(pc)) places[module.offset_of(pc) - 1];  // a return address: the call lies before
+  if (places.empty()) return;
+  for (const auto& [offset, place] : places) command.push_back(text_of("0x%llx", offset));
+  std::string output;
+  try {
+    output = run_process(command).output;
+  } catch (...) {
+    return;  // without binutils reports have no lines
+  }
+  std::istringstream lines(output);
+  std::map<u64, std::vector<std::string>> frames;
+  std::vector<std::string>* current = nullptr;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.compare(0, 2, "0x") == 0) {
+      current = &frames[std::stoull(line, nullptr, 16)];
+    } else if (current) {
+      current->push_back(shortened(line));
+    }
+  }
+  for (auto& [offset, place] : places) place = chosen(frames[offset]);
+  for (Report& report : reports) {
+    if (report.pc && module.holds(report.pc)) report.location = places[module.offset_of(report.pc) - 1];
+    if (report.other_pc) report.other_location = places[module.offset_of(report.other_pc) - 1];
+  }
+}
+
+}  // namespace quern::emu

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/emu/shadow.h"
+
+#include <algorithm>
+
+#include "quern/emu/module.h"
+
+namespace quern::emu {
+namespace {
+
+const char* verb(bool write) { return write ? "writes" : "reads"; }
+
+}  // namespace
+
+Shadow::Shadow(Worker& worker) : worker_(worker), request_(worker.launch().request) {
+  if (request_.memory) request_.memory->begin_launch();
+}
+
+void Shadow::block_started(Block& block) {
+  if (!block.shadow) block.shadow = std::make_unique<BlockShadow>();
+  if (block.shadow->cells.size() < request_.smem) block.shadow->cells.resize(request_.smem);
+  block.shadow->states.assign(request_.smem, kInside | kWritable);
+  for (u32 i = 0; i < block.fibers.size(); ++i) {
+    ThreadClock& clock = block.fibers[i].clock;
+    clock = ThreadClock{};
+    clock.thread = i;
+    clock.known.block = clock.fenced.block = clock.unfenced.block = block.linear;
+  }
+}
+
+// ---- order ----------------------------------------------------------------------------------------------------------
+
+void Shadow::join_threads(const std::vector<Fiber*>& fibers) {
+  meeting_.clear();
+  for (Fiber* fiber : fibers) meeting_.push_back(&fiber->clock);
+  synchronise(meeting_.data(), meeting_.size(), request_.threads);
+}
+
+void Shadow::join_lanes(Warp& warp, u32 lanes) {
+  meeting_.clear();
+  for (u32 lane = 0; lane < 32; ++lane)
+    if (lanes >> lane & 1) meeting_.push_back(&warp.fibers[lane].clock);
+  synchronise(meeting_.data(), meeting_.size(), request_.threads);
+}
+
+void Shadow::fence(Fiber& fiber) {
+  ThreadClock& clock = fiber.clock;
+  if (clock.has_unfenced) {
+    clock.known.join(clock.unfenced);
+    clock.unfenced = Knowledge{};
+    clock.unfenced.block = clock.known.block;
+    clock.has_unfenced = false;
+  }
+  clock.fenced = clock.published();
+  clock.has_fenced = true;
+  ++clock.now;
+}
+
+/// The memory model's synchronises-with: a release (or a fence before a relaxed write) publishes at the address, an acquire
+/// (or a relaxed read before a fence) learns. Read-modify-writes continue what was published; a plain store replaces it.
+void Shadow::order(Fiber& fiber, const AtomicCall& call) {
+  ThreadClock& clock = fiber.clock;
+  const bool acquires = call.order == Order::acquire || call.order == Order::acq_rel;
+  const bool releases = call.order == Order::release || call.order == Order::acq_rel;
+  const u64 address = reinterpret_cast<u64>(call.address);
+  const auto found = published_.find(address);
+  if (call.op != AtomicOp::store && found != published_.end()) {
+    if (acquires) {
+      clock.known.join(found->second);
+    } else {
+      clock.unfenced.join(found->second);
+      clock.has_unfenced = true;
+    }
+  }
+  if (call.op == AtomicOp::load) return;
+  if (call.op == AtomicOp::store && found != published_.end()) published_.erase(found);
+  if (!releases && !clock.has_fenced) return;
+  Knowledge news = releases ? clock.published() : clock.fenced;
+  const auto [place, first] = published_.try_emplace(address, news);
+  if (!first) place->second.join(news);
+  if (releases) ++clock.now;
+}
+
+void Shadow::before_atomic(Fiber& fiber, const AtomicCall& call) {
+  const AccessKind kind = call.op == AtomicOp::load ? AccessKind::atomic_read : AccessKind::atomic_write;
+  judge(fiber, reinterpret_cast<u64>(call.address), call.bytes, kind, call.op != AtomicOp::store, "atomic access");
+  order(fiber, call);
+}
+
+// ---- accesses -------------------------------------------------------------------------------------------------------
+
+u32 Shadow::code_of(const Fiber& fiber) const {
+  return request_.module && fiber.pc ? u32(request_.module->offset_of(fiber.pc)) : 0;
+}
+
+CellSpan Shadow::shared_span(Block& block, u32 offset, u64 bytes) {
+  return {block.shadow->cells.data() + offset, block.shadow->states.data() + offset, bytes};
+}
+
+void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict) {
+  std::string other = text_of("thread %u (warp %u lane %u)", conflict.other.thread(), conflict.other.thread() / 32,
+                              conflict.other.thread() % 32);
+  if (conflict.other.block() != fiber.block->linear) other = text_of("block %llu ", conflict.other.block()) + other;
+  std::string text = std::string(what) + " " + verb(write) + " " + place;
+  if (conflict.in_flight) {
+    text += ", the destination of a cp.async of " + other + " that has not been waited for";
+  } else {
+    text += std::string(", not ordered after the ") + (conflict.other.atomic() ? "atomic " : "") +
+            (conflict.other_writes ? "write" : "read") + " by " + other;
+  }
+  Report report{ReportKind::race, fiber.block->index, i64(fiber.index), 0, std::move(text), fiber.pc};
+  if (request_.module && conflict.other_at) report.other_pc = request_.module->address_of(conflict.other_at);
+  worker_.launch().add(std::move(report));
+}
+
+void Shadow::report_uninitialised(Fiber& fiber, const char* what, const std::string& place) {
+  worker_.report(ReportKind::uninit, fiber, std::string(what) + " reads " + place + ", which was never written");
+}
+
+/// False when the bytes are not shared memory of the block's cluster.
+bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what) {
+  Block* block = fiber.block;
+  u64 low = reinterpret_cast<u64>(block->smem);
+  if (address - low >= request_.smem) {
+    if (!worker_.arena().holds_smem(reinterpret_cast<void*>(address))) return false;
+    for (Block& other : block->cluster->blocks)
+      if (address - reinterpret_cast<u64>(other.smem) < request_.smem) block = &other;
+    low = reinterpret_cast<u64>(block->smem);
+  }
+  const i64 offset = i64(address - low);
+  if (offset < 0 || u64(offset) + bytes > request_.smem)
+    worker_.fatal(ReportKind::smem_oob, fiber,
+                  text_of("%s of %llu bytes at smem%+lld; the block has %u bytes", what, bytes, offset, request_.smem),
+                  address);
+  const CellSpan span = shared_span(*block, u32(offset), bytes);
+  const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(offset) + byte); };
+  if (reads) {
+    for (u64 i = 0; i < bytes; ++i)
+      if (!(span.states[i] & (kInitialised | kInFlight))) {
+        report_uninitialised(fiber, what, place(i));
+        for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
+        break;
+      }
+  }
+  const u32 code = code_of(fiber);
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random()))
+    report_race(fiber, what, writes(kind), place(conflict.byte), conflict);
+  if (writes(kind))
+    for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
+  return true;
+}
+
+void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what) {
+  MemoryMap& memory = *request_.memory;
+  MemoryMap::Region* region = memory.find(address);
+  u64 inside = 0;
+  if (region)
+    while (inside < bytes && address + inside < region->high && region->states[address + inside - region->low] & kInside)
+      ++inside;
+  if (inside < bytes)
+    worker_.fatal(ReportKind::global_oob, fiber,
+                  text_of("%s of %llu bytes at 0x%llx: ", what, bytes, address) + memory.describe(address + inside) +
+                      (region && address + inside < region->high ? ", between its elements" : ""),
+                  address);
+  const CellSpan span = region->span(address, bytes);
+  for (u64 i = 0; i < bytes; ++i) {
+    if (writes(kind) && !(span.states[i] & kWritable))
+      worker_.fatal(ReportKind::write_to_input, fiber,
+                    std::string(what) + " writes the input " + memory.describe(address + i), address);
+    if (!reads || span.states[i] & kInitialised) continue;
+    report_uninitialised(fiber, what, memory.describe(address + i));
+    for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
+  }
+  if (!span.cells) return;
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code_of(fiber), worker_.random()))
+    report_race(fiber, what, writes(kind), memory.describe(address + conflict.byte), conflict);
+  if (writes(kind))
+    for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
+}
+
+void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what) {
+  if (bytes == 0) return;
+  if (judge_shared(fiber, address, bytes, kind, reads, what)) return;
+  const void* pointer = reinterpret_cast<const void*>(address);
+  if (worker_.arena().holds_stack(pointer)) {
+    if (address - reinterpret_cast<u64>(fiber.stack) >= kStackBytes)
+      worker_.report(ReportKind::stack, fiber, text_of("%s of %llu bytes in another thread's stack", what, bytes), address);
+    return;
+  }
+  if (request_.module && request_.module->holds(pointer)) return;  // constants
+  constexpr u64 kMostParams = 4096;
+  if (address - reinterpret_cast<u64>(request_.params) < kMostParams && !writes(kind)) return;
+  if (request_.memory) judge_global(fiber, address, bytes, kind, reads, what);
+}
+
+void Shadow::access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what) {
+  judge(fiber, reinterpret_cast<u64>(address), bytes, write ? AccessKind::write : AccessKind::read, !write, what);
+}
+
+// ---- cp.async -------------------------------------------------------------------------------------------------------
+
+/// Whatever the policy, nobody may touch the destination until the issuer has waited: it is in flight from here. The check
+/// against earlier accesses belongs to the issue, not to the completion, which may hide it.
+void Shadow::copy_issued(Fiber& fiber, const AsyncCopy& copy) {
+  judge(fiber, reinterpret_cast<u64>(copy.source), copy.source_bytes, AccessKind::read, true, "cp.async");
+  const CellSpan span = shared_span(*fiber.block, copy.destination, copy.bytes);
+  const u32 code = code_of(fiber);
+  if (const Conflict conflict = touch(span, fiber.clock, AccessKind::write, code, worker_.random()))
+    report_race(fiber, "cp.async", true, text_of("smem+0x%llx", copy.destination + conflict.byte), conflict);
+  for (u64 i = 0; i < span.bytes; ++i) {
+    span.cells[i].write = fiber.clock.epoch();
+    span.cells[i].write_at = code;
+    span.states[i] |= kInFlight | kTouched;
+  }
+}
+
+void Shadow::copy_waited(Fiber& fiber, const AsyncCopy& copy) {
+  const u32 code = request_.module ? u32(request_.module->offset_of(copy.pc)) : 0;
+  land(shared_span(*fiber.block, copy.destination, copy.bytes), fiber.clock, code);
+}
+
+}  // namespace quern::emu

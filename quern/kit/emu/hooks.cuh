@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Checked builds: the compiler (-fsanitize=thread) calls these functions at each load and store of the kernel. They are
+// hidden and lie in the kernel's own shared object, which is never linked with libtsan; the runtime judges the access.
+// Calls of memcpy, memset, memmove, which clang does not instrument, are redirected here by the linker (--wrap).
+#pragma once
+#include "quern/kit/emu/entry.cuh"
+
+namespace quern::emu {
+
+/// What the canary accesses, and how often the hooks saw it. Volatile: the compiler does not know that an access calls a hook.
+static const void* volatile canary_address __attribute__((unused)) = nullptr;
+static volatile int canary_hits __attribute__((unused)) = 0;
+
+__attribute__((no_sanitize("thread"), always_inline)) inline void on_access(const void* address, u64 bytes, bool write) {
+  // A thread's own stack is private unless it hands out a pointer; most accesses end here.
+  const u64 frame = reinterpret_cast<u64>(__builtin_frame_address(0));
+  if ((reinterpret_cast<u64>(address) ^ frame) < kStackBytes) return;
+  void* pc = __builtin_return_address(0);
+  if (__builtin_expect(address == canary_address, 0)) {
+    canary_hits = canary_hits + 1;
+    return;
+  }
+  // Before the module is bound, initialisers of the object itself run on an ordinary stack.
+  if (!bound_runtime) return;
+  // Each instruction looks up its function in the table.
+  if (reinterpret_cast<u64>(address) - reinterpret_cast<u64>(bound_runtime) < sizeof(Runtime)) return;
+  bound_runtime->plain_access(address, bytes, write, pc);
+}
+
+}  // namespace quern::emu
+
+#define QN_HOOK(NAME, BYTES, WRITE)                                             \
+  extern "C" __attribute__((no_sanitize("thread"))) void NAME(void* address) { \
+    ::quern::emu::on_access(address, BYTES, WRITE);                             \
+  }
+#define QN_HOOKS(BYTES)                                     \
+  QN_HOOK(__tsan_read##BYTES, BYTES, false)                 \
+  QN_HOOK(__tsan_write##BYTES, BYTES, true)                 \
+  QN_HOOK(__tsan_unaligned_read##BYTES, BYTES, false)       \
+  QN_HOOK(__tsan_unaligned_write##BYTES, BYTES, true)       \
+  QN_HOOK(__tsan_volatile_read##BYTES, BYTES, false)        \
+  QN_HOOK(__tsan_volatile_write##BYTES, BYTES, true)
+QN_HOOKS(1)
+QN_HOOKS(2)
+QN_HOOKS(4)
+QN_HOOKS(8)
+QN_HOOKS(16)
+#undef QN_HOOKS
+#undef QN_HOOK
+
+extern "C" {
+__attribute__((no_sanitize("thread"))) void __tsan_read_range(void* address, unsigned long bytes) {
+  ::quern::emu::on_access(address, bytes, false);
+}
+__attribute__((no_sanitize("thread"))) void __tsan_write_range(void* address, unsigned long bytes) {
+  ::quern::emu::on_access(address, bytes, true);
+}
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+
+void* __real_memcpy(void*, const void*, unsigned long);
+void* __real_memset(void*, int, unsigned long);
+void* __real_memmove(void*, const void*, unsigned long);
+__attribute__((no_sanitize("thread"))) void* __wrap_memcpy(void* to, const void* from, unsigned long bytes) {
+  ::quern::emu::on_access(from, bytes, false);
+  ::quern::emu::on_access(to, bytes, true);
+  return __real_memcpy(to, from, bytes);
+}
+__attribute__((no_sanitize("thread"))) void* __wrap_memset(void* to, int value, unsigned long bytes) {
+  ::quern::emu::on_access(to, bytes, true);
+  return __real_memset(to, value, bytes);
+}
+__attribute__((no_sanitize("thread"))) void* __wrap_memmove(void* to, const void* from, unsigned long bytes) {
+  ::quern::emu::on_access(from, bytes, false);
+  ::quern::emu::on_access(to, bytes, true);
+  return __real_memmove(to, from, bytes);
+}
+void* __tsan_memcpy(void* to, const void* from, unsigned long bytes) { return __wrap_memcpy(to, from, bytes); }
+void* __tsan_memset(void* to, int value, unsigned long bytes) { return __wrap_memset(to, value, bytes); }
+void* __tsan_memmove(void* to, const void* from, unsigned long bytes) { return __wrap_memmove(to, from, bytes); }
+}
+
+namespace quern::emu {
+/// Lies outside every stack, so that on_access does not take it for private memory.
+static u32 canary_cell[8];
+/// Ordinary accesses and library calls, as a kernel makes them; not inlined, so that they stay what they are.
+__attribute__((noinline)) static void canary_accesses(u32* cell, unsigned long bytes) {
+  *const_cast<volatile u32*>(cell) = 1;
+  (void)*const_cast<volatile u32*>(cell);
+  __builtin_memset(cell, 0, bytes);
+}
+}  // namespace quern::emu
+
+/// Number of the canary's accesses that the hooks missed: 0 in a module that may be trusted.
+extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) int quern_canary() {
+  using namespace quern::emu;
+  canary_hits = 0;
+  canary_address = canary_cell;
+  volatile unsigned long bytes = sizeof(canary_cell);  // not known to the compiler: memset stays a call
+  canary_accesses(canary_cell, bytes);
+  canary_address = nullptr;
+  return 3 - canary_hits;
+}

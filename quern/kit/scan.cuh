@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Prefix sums over a block.
+#pragma once
+#include "quern/kit/world.cuh"
+
+namespace quern {
+
+/// Inclusive prefix sum of the threads' values over a block of kThreads (a multiple of 32); every thread also gets the sum
+/// of all. `scratch`: one u32 a warp in shared memory, free again on return.
+template <int kThreads> QN_DEVICE u32 block_prefix_sum(u32 v, u32* scratch, u32& total) {
+  static_assert(kThreads % 32 == 0 && kThreads <= 1024);
+  constexpr u32 kWarps = kThreads / 32;
+  const u32 warp = threadIdx.x / 32;
+  QN_UNROLL
+  for (int d = 1; d < 32; d *= 2) {
+    const u32 before = ptx::shfl_up(v, d);
+    if (ptx::lane_id() >= u32(d)) v += before;
+  }
+  if (ptx::lane_id() == 31) scratch[warp] = v;
+  ptx::sync_block();
+  u32 base = 0;
+  total = 0;
+  QN_UNROLL
+  for (u32 w = 0; w < kWarps; ++w) {
+    const u32 sum = scratch[w];
+    if (w < warp) base += sum;
+    total += sum;
+  }
+  ptx::sync_block();
+  return base + v;
+}
+
+}  // namespace quern

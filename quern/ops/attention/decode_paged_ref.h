@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "quern/op/ref.h"
+#include "quern/ops/attention/decode_paged.h"
+
+namespace quern::attention {
+
+/// Tokens of request b and the page of each of its table entries, from either form.
+struct RequestPages {
+  i64 length = 0;
+  std::vector<i64> pages;
+};
+inline RequestPages request_pages(const DecodePagedArgs& a, i64 b) {
+  const i64 page_size = a.k_cache.shape[1];
+  RequestPages r;
+  if (a.page_table.present()) {
+    const Ref table(a.page_table), lens(a.seq_lens);
+    r.length = std::clamp<i64>(lens.index(b), 0, table.dim(1) * page_size);
+    for (i64 i = 0; i * page_size < r.length; ++i) r.pages.push_back(table.index(b, i));
+  } else {
+    const Ref indptr(a.page_indptr), indices(a.page_indices), last(a.last_page_len);
+    const i64 begin = indptr.index(b), count = indptr.index(b + 1) - begin;
+    if (count <= 0) return r;
+    r.length = (count - 1) * page_size + last.index(b);
+    if (a.max_seq_kv > 0) r.length = std::min(r.length, a.max_seq_kv);
+    for (i64 i = 0; i * page_size < r.length; ++i) r.pages.push_back(indices.index(begin + i));
+  }
+  return r;
+}
+
+inline void decode_paged_ref(const DecodePagedArgs& a, const DecodePagedArgs& magnitudes) {
+  const Ref q(a.q), k(a.k_cache), v(a.v_cache);
+  const RefOut out(a.out), lse(a.out_lse), out_magnitude(magnitudes.out), lse_magnitude(magnitudes.out_lse);
+  const i64 page_size = k.dim(1), group = q.dim(1) / std::max<i64>(1, k.dim(2)), dim = q.dim(2);
+  const double scale = a.sm_scale != 0 ? double(a.sm_scale) : 1 / std::sqrt(double(dim));
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> query(static_cast<size_t>(dim)), row(query), sums(query), absolute(query), logits;
+  for (i64 b = 0; b < q.dim(0); ++b) {
+    const RequestPages request = request_pages(a, b);
+    const i64 length = request.length;
+    const i64 first = a.window_left < 0 ? 0 : std::max<i64>(0, length - 1 - a.window_left);
+    for (i64 h = 0; h < q.dim(1); ++h) {
+      q.row({b, h}, query.data());
+      logits.clear();
+      double most = a.sink.present() && length > 0 ? Ref(a.sink)(h) : -infinity;
+      for (i64 j = first; j < length; ++j) {
+        k.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
+        double x = 0;
+        for (i64 d = 0; d < dim; ++d) x += query[size_t(d)] * row[size_t(d)];
+        x *= scale;
+        if (a.soft_cap > 0) x = double(a.soft_cap) * std::tanh(x / double(a.soft_cap));
+        logits.push_back(x);
+        most = std::max(most, x);
+      }
+      double sum = a.sink.present() && length > 0 ? std::exp(Ref(a.sink)(h) - most) : 0;
+      std::fill(sums.begin(), sums.end(), 0.0);
+      std::fill(absolute.begin(), absolute.end(), 0.0);
+      for (i64 j = first; j < length; ++j) {
+        const double p = std::exp(logits[size_t(j - first)] - most);
+        sum += p;
+        v.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
+        for (i64 d = 0; d < dim; ++d) sums[size_t(d)] += p * row[size_t(d)], absolute[size_t(d)] += std::fabs(p * row[size_t(d)]);
+      }
+      for (i64 d = 0; d < dim; ++d) {
+        out.set(sum > 0 ? sums[size_t(d)] / sum : 0, b, h, d);
+        out_magnitude.set(sum > 0 ? absolute[size_t(d)] / sum : 0, b, h, d);
+      }
+      lse.set(sum > 0 ? (most + std::log(sum)) / std::log(2.0) : -infinity, b, h);
+      lse_magnitude.set(0, b, h);
+    }
+  }
+}
+
+}  // namespace quern::attention

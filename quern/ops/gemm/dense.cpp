@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/dense.h"
+
+#include <cmath>
+
+#include "quern/op/schema.h"
+#include "quern/ops/gemm/dense_ref.h"
+#include "quern/ops/gemm/dense_spec.h"
+
+namespace quern::gemm {
+
+static const jit::Kernel<DenseConfig, DenseParams> mma_ring{"quern/ops/gemm/dense_mma_ring.cuh", "dense_mma_ring"};
+static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense_sum_splits.cuh", "dense_sum_splits"};
+
+/// Splits of K begin at multiples of this: of every tile_k, and of the steps in which the kernel sums.
+constexpr i64 kSplitUnit = 256;
+
+/// A block's tile and how it is laid over warps. All run 4 warps; two blocks fit an SM with 96 KB of stages or less.
+struct Tile {
+  i32 m, n, k, stages, warps_m, warps_n;
+};
+// The narrow ones are for weights that stream from memory: three stages ahead are 48 KB of b a block, two blocks an SM.
+constexpr Tile k16x64{16, 64, 128, 4, 1, 4};
+constexpr Tile k32x64{32, 64, 128, 4, 1, 4};
+constexpr Tile k64x64{64, 64, 64, 4, 2, 2};
+constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
+constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
+
+static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector) {
+  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, 32 * t.warps_m * t.warps_n, 2};
+}
+
+/// How much work there is, in f64: estimates need no exact integers.
+struct Extents {
+  double m, n, k;
+};
+
+/// Columns of K that one split sums when `splits` are wanted; there may be fewer then, and asking again with that number
+/// gives the same columns, so that a plan needs to hold the number only.
+static i64 split_columns(i64 k, i64 splits) { return max_of(kSplitUnit, round_up(ceil_div(k, splits), kSplitUnit)); }
+
+/// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch costs.
+/// Rates are an H200's per SM: 32 B/ns of memory when 32 KB are in flight (Little's law at 1 us), 42 B/ns from the L2, and
+/// 1100 multiply-adds/ns by mma.sync where fragments are reused enough. Only ratios matter for the choice.
+static double estimate_ns(const Tile& t, double splits, const Extents& e, double sms) {
+  const double tiles = std::ceil(e.m / t.m) * std::ceil(e.n / t.n), blocks = tiles * splits;
+  const double blocks_an_sm = std::ceil(blocks / sms), resident = min_of(2.0, blocks_an_sm);
+  const double flying = min_of(blocks, resident * sms) * (t.stages - 1) * t.n * t.k * 2;
+  const double memory = 2 * (e.n + e.m) * e.k / min_of(sms * 32, flying / 1000);
+  const double l2 = tiles * (min_of<double>(t.m, e.m) + t.n) * e.k * 2 / (sms * 42);
+  const double reuse = 1100.0 * t.m * t.n / (t.m * t.n + 32.0 * (t.m + t.n));
+  const double arithmetic = blocks_an_sm * t.m * t.n * (e.k / splits) / reuse;
+  const double sum = splits > 1 ? 1500 + 8 * splits * e.m * e.n / (sms * 42) : 0;
+  return max_of(memory, max_of(l2, arithmetic)) + sum;
+}
+
+struct Choice {
+  Tile tile;
+  i64 split_k;
+};
+
+/// Splits of K that depend on n and k alone, so that the order of sums is the same for every m: enough blocks of 64 columns for a
+/// 132-SM device while a split keeps 2048 columns.
+static i64 invariant_split_columns(i64 n, i64 k) {
+  const i64 wanted = 256 / max_of<i64>(1, ceil_div<i64>(n, 64));
+  return split_columns(k, max_of<i64>(1, min_of(wanted, k / 2048)));
+}
+
+/// The tile follows from m; among two of the same m, and for the splits of K, the estimate decides.
+static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
+  const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
+  Tile tiles[2] = {k64x128, k128x128};
+  i32 count = 2;
+  if (m <= 16) tiles[0] = k16x64, count = 1;
+  else if (vector < 8) tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
+  else if (m <= 32) tiles[0] = k32x64, count = 1;
+  else if (m <= 64) tiles[0] = k64x64, tiles[1] = k64x128;
+  Choice best{tiles[0], p.batch_invariant ? invariant_split_columns(n, k) : split_columns(k, 1)};
+  const Extents extents{double(m), double(n), double(max_of<i64>(k, 1))};
+  double best_ns = 1e300;
+  for (i32 i = 0; i < count; ++i) {
+    for (i64 splits = 1; splits <= 8; splits *= 2) {
+      const i64 split_k = p.batch_invariant ? best.split_k : split_columns(k, splits);
+      const i64 parts = max_of<i64>(1, ceil_div(k, split_k));
+      const double ns = estimate_ns(tiles[i], double(parts), extents, device.sms);
+      if (ns < best_ns) best_ns = ns, best = {tiles[i], split_k};
+      if (p.batch_invariant || k < 1024 * splits) break;
+    }
+  }
+  return best;
+}
+
+/// Partial sums: rows of whole 64 bytes, so that they are written and read by wide accesses.
+static i64 partial_stride(const Problem& p) { return round_up<i64>(p[Axis::n], 16); }
+
+static DenseParams multiply_params(const Call<DenseArgs>& c) {
+  const DenseArgs& a = c.args;
+  const Problem& p = c.problem;
+  const bool split = c.plan.count > 1;
+  return {.a = a.a.data,
+          .b = a.b.data,
+          .bias = split ? nullptr : a.bias.data,
+          .out = a.out.data,
+          .partials = split ? c.workspace : nullptr,
+          .a_stride = a.a.strides[0],
+          .b_stride = a.b.strides[0],
+          .out_stride = a.out.strides[0],
+          .partial_stride = partial_stride(p),
+          .m = p[Axis::m],
+          .n = p[Axis::n],
+          .k = p[Axis::k],
+          .split_k = split_columns(p[Axis::k], i64(c.plan.launches[0].config.grid[1])),
+          .bias_dtype = p.dtype(&DenseArgs::bias),
+          .out_alignment = p.tensor(&DenseArgs::out).alignment};
+}
+
+static DenseSumParams sum_params(const Call<DenseArgs>& c) {
+  const DenseArgs& a = c.args;
+  const Problem& p = c.problem;
+  return {.partials = c.workspace,
+          .bias = a.bias.data,
+          .out = a.out.data,
+          .partial_stride = partial_stride(p),
+          .out_stride = a.out.strides[0],
+          .m = p[Axis::m],
+          .n = p[Axis::n],
+          .splits = i32(c.plan.launches[0].config.grid[1]),
+          .bias_dtype = p.dtype(&DenseArgs::bias),
+          .out_alignment = p.tensor(&DenseArgs::out).alignment};
+}
+
+static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  using A = DenseArgs;
+  const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
+  const Choice choice = choose(p, vector, device);
+  const DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector);
+  const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
+  const i64 splits = max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
+  Plan plan;
+  plan.launch<multiply_params>(mma_ring, config, {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
+  if (splits == 1) return plan;
+  plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
+  const DenseSumConfig sum{p.dtype(&A::out), 256};
+  // Its blocks may be scheduled while the last tiles are multiplied: they wait before they read
+  plan.launch<sum_params>(sum_splits, sum, {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = 1});
+  return plan;
+}
+
+static Cost cost(const Problem& p, const DenseArgs&) {
+  using A = DenseArgs;
+  const double m = double(p[Axis::m]), n = double(p[Axis::n]), k = double(p[Axis::k]);
+  const double bias = p.tensor(&A::bias).present ? n * size_of(p.dtype(&A::bias)) : 0;
+  return {.bytes = (m + n) * k * 2 + m * n * size_of(p.dtype(&A::out)) + bias, .flops = 2 * m * n * k};
+}
+
+/// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings (they are
+/// independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest.
+static Budget budget(const Problem& p) {
+  const DType out = p.dtype(&DenseArgs::out);
+  return {.of_value = unit_roundoff(out), .of_magnitude = (8 + 2 * std::sqrt(double(p[Axis::k]))) * 0x1p-24};
+}
+
+/// Words of the cases: out_f32, bias_f32 choose between the two dtypes allowed.
+static void derive(Case& which) {
+  if (which["out_f32"] != 0) which["out.dtype"] = int(DType::f32);
+  if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
+}
+
+static std::vector<Case> bench_shapes() {
+  std::vector<Case> shapes;
+  // A layer of a Llama-3-8B-sized model: q, k, v in one; attention's output; gate and up in one; down
+  const double layer[4][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}};
+  for (const double m : {1, 4, 16, 64, 128})
+    for (const auto& [n, k] : layer) shapes.push_back({{"m", m}, {"n", n}, {"k", k}});
+  shapes.push_back({{"m", 4096}, {"n", 4096}, {"k", 4096}});
+  shapes.push_back({{"m", 8192}, {"n", 8192}, {"k", 8192}});
+  return shapes;
+}
+
+QN_OP(dense, DenseArgs, "gemm.dense")
+    .doc("out[i, j] = sum_x a[i, x] * b[j, x] + bias[j], summed in f32")
+    .in("a", &DenseArgs::a, "m k", {DType::bf16, DType::f16})
+    .in("b", &DenseArgs::b, "n k", like("a"))
+    .meaning("a weight as frameworks store it: rows are outputs")
+    .out("out", &DenseArgs::out, "m n", like("a", {DType::f32}))
+    .in("bias", &DenseArgs::bias, "n", like("out", {DType::f32}))
+    .optional()
+    .rows(Axis::m)
+    .plan(plan)
+    .reference<dense_ref>()
+    .cost<cost>()
+    .budget(budget)
+    .cases({{"m", {1, 0, 3, 16, 17, 64, 129}},
+            {"n", {128, 0, 1, 8, 77, 256}},
+            {"k", {64, 0, 1, 8, 33, 256, 1000, 4097}},
+            {"a.dtype", {DType::bf16, DType::f16}},
+            {"out_f32", {0, 1}},
+            {"bias.present", {0, 1}},
+            {"bias_f32", {0, 1}},
+            {"a.pad", {0, 8, 4, 2, 3}},
+            {"b.pad", {0, 8, 1}},
+            {"out.pad", {0, 8, 5}},
+            {"batch_invariant", {0, 1}}},
+           derive)
+    .bench(bench_shapes());
+
+}  // namespace quern::gemm

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/op/run.h"
+
+namespace quern::gemm {
+
+struct DenseArgs {
+  TensorView out;   ///< [m, n] f32, or the dtype of a
+  TensorView a;     ///< [m, k] bf16 or f16
+  TensorView b;     ///< [n, k] the dtype of a; a weight as frameworks store it
+  TensorView bias;  ///< [n] the dtype of out or f32; absent: none
+};
+
+/// out[i, j] = sum_x a[i, x] * b[j, x] + bias[j], summed in f32, rounded once.
+/// Rows may be strided; m, n, k are arbitrary (k = 0 gives the bias or zeros). Results are the same on every run; with
+/// RunOptions::batch_invariant a row's bits depend neither on the other rows nor on how many there are.
+/// The workspace holds partial sums where K is split. Throws Error.
+QN_API void dense(const DenseArgs& args, const RunOptions& options = {});
+
+}  // namespace quern::gemm
