@@ -96,10 +96,10 @@ QN_DEVICE void add_probabilities(const f32 (&x)[2][4], WarpSums<C>& sums, u32 (&
 
 /// One pass of the warp over its tiles of a segment.
 template <DecodePagedConfig C, class H>
-QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* ring, WarpSums<C>& sums) {
+QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* smem, WarpSums<C>& sums) {
   constexpr i32 kTile = C.threads / 32 * kWarpTokens;
   constexpr auto S = decode_paged_smem(C);
-  const i32 head_tile = s.head_tile * 16;
+  u8* ring = smem + S.ring + threadIdx.x / 32 * S.warp_ring;
   TokenSource from;
   from.pages = p.page_table + (p.page_indptr ? i64(ptx::ld_global_nc<i32>(p.page_indptr + s.row)) : s.row * p.table_row);
   from.k = p.k_cache + s.head_kv * p.k_head;
@@ -108,9 +108,15 @@ QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* rin
   const i32 first = s.begin + i32(threadIdx.x / 32) * kWarpTokens;
   const i32 tiles = ceil_div(s.end - s.begin, kTile);
   TilePages pages = find_pages(p, from, first);
-  u32 q[C.head_dim / 16][4];
-  load_queries<C>(p, static_cast<const u16*>(p.q) + s.row * p.q_row + i64(s.head_kv * p.group + head_tile) * p.q_head,
-                  item_heads(p, s.head_tile), q);
+  store_queries<C>(p, static_cast<const u16*>(p.q) + s.row * p.q_row + i64(s.head_kv * p.group + s.head_tile * 16) * p.q_head,
+                   item_heads(p, s.head_tile), smem + S.queries);
+  ptx::sync_block();
+  Queries<C> q;
+  q.tile = ptx::smem_address(smem + S.queries);
+  if constexpr (Queries<C>::kKept) {
+    QN_UNROLL
+    for (int step = 0; step < C.head_dim / 16; ++step) load_queries<C>(q.tile, step, q.kept[step]);
+  }
   sums.rows[0] = sums.rows[1] = empty_softmax();
   for (auto& column : sums.out)
     for (f32& value : column) value = 0.f;
@@ -288,7 +294,7 @@ template <DecodePagedConfig C, class H> QN_DEVICE void decode_paged(const Decode
         }
       }
       WarpSums<C> sums;
-      sum_segment<C, H>(p, s, smem + S.ring + threadIdx.x / 32 * S.warp_ring, sums);
+      sum_segment<C, H>(p, s, smem, sums);
       merge_warps<C>(p, s, smem, sums);
       at += taken;
     }
