@@ -167,6 +167,7 @@ QN_DEVICE void merge_warps(const DecodePagedParams& p, const Segment& s, u8* sme
       ptx::st_shared<u32x2>(to + 8 * j, {ptx::bits_of(sums.out[j][2 * r]), ptx::bits_of(sums.out[j][2 * r + 1])});
   }
   ptx::sync_block();
+  QN_NO_UNROLL
   for (i32 i = i32(threadIdx.x); i < heads * kPairs; i += C.threads) {
     const i32 head = i / kPairs, column = i % kPairs * 2;
     const i32 head_q = s.head_kv * p.group + s.head_tile * 16 + head;
@@ -199,10 +200,13 @@ QN_DEVICE void merge_warps(const DecodePagedParams& p, const Segment& s, u8* sme
 
 /// Rows without tokens, dealt to the blocks.
 template <DecodePagedConfig C> QN_DEVICE void write_empty_rows(const DecodePagedParams& p) {
+  QN_NO_UNROLL
   for (i64 row = blockIdx.x; row < p.batch; row += gridDim.x) {
     if (request_length(p, row) > 0) continue;
+    QN_NO_UNROLL
     for (i32 i = i32(threadIdx.x); i < p.heads_q * C.head_dim; i += C.threads)
       ptx::st_global<u16>(static_cast<u16*>(p.out) + row * p.out_row + i / C.head_dim * p.out_head + i % C.head_dim, u16(0));
+    QN_NO_UNROLL
     for (i32 h = i32(threadIdx.x); p.out_lse && h < p.heads_q; h += C.threads)
       ptx::st_global<f32>(p.out_lse + row * p.lse_row + h, negative_infinity());
   }
@@ -216,6 +220,7 @@ template <DecodePagedConfig C> QN_DEVICE i32 row_units(const DecodePagedParams& 
 /// Units of one item of every row together. Lengths are read by all blocks alike, 4 bytes a request.
 template <DecodePagedConfig C> QN_DEVICE u32 count_units(const DecodePagedParams& p, u32* scratch) {
   u32 mine = 0, total;
+  QN_NO_UNROLL
   for (i64 row = threadIdx.x; row < p.batch; row += C.threads) mine += u32(row_units<C>(p, request_length(p, row)));
   block_prefix_sum<C.threads>(mine, scratch, total);
   return total;
