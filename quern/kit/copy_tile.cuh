@@ -30,8 +30,19 @@ template <class T, int kRows, int kCols, int kVector, int kThreads> struct TileC
 
   /// Issues the copy of the tile that starts `k` columns further; columns from `cols` on become zero.
   QN_DEVICE void issue(const TileCopy& self, u8* tile, i64 k, int cols) {
-    if (cols >= kCols) issue_columns<true>(self, tile, k, cols);
-    else issue_columns<false>(self, tile, k, cols);
+    const int left = max_of(0, min_of(kUnit, cols - self.col));  // elements of the thread's unit that exist
+    // A copy of no bytes still takes an address: one that exists
+    const T* from = self.from + (left > 0 ? k : k - self.col);
+    QN_UNROLL
+    for (int i = 0; i < kPasses; ++i, from += self.pass) {
+      const int row = self.row + i * kRowsPerPass;
+      u8* to = tile + Tile::offset(row, self.col / 8) + self.col % 8 * 2;
+      if (row < self.rows) {
+        if constexpr (kVector == 1) ptx::st_shared<u32x4>(to, gather(from, left));
+        else if constexpr (kVector == 8) ptx::cp_async_cg(ptx::smem_address(to), from, left * 2);
+        else ptx::cp_async<kVector * 2>(ptx::smem_address(to), from, left * 2);
+      }
+    }
   }
 
   /// Zeros the rows of a tile that `issue` leaves out: their products are never stored, but must not be uninitialised memory.
@@ -41,24 +52,6 @@ template <class T, int kRows, int kCols, int kVector, int kThreads> struct TileC
   }
 
  private:
-  template <bool kFull> QN_DEVICE void issue_columns(const TileCopy& self, u8* tile, i64 k, int cols) {
-    const T* from = self.from + k;
-    const int left = kFull ? kUnit : max_of(0, min_of(kUnit, cols - self.col));  // elements of the unit that exist
-    QN_UNROLL
-    for (int i = 0; i < kPasses; ++i, from += self.pass) {
-      const int row = self.row + i * kRowsPerPass;
-      if (row >= self.rows) break;
-      u8* to = tile + Tile::offset(row, self.col / 8) + self.col % 8 * 2;
-      if constexpr (kVector == 1) {
-        ptx::st_shared<u32x4>(to, gather(from, left));
-      } else {
-        // A copy of no bytes still takes an address: one that exists
-        const T* source = kFull || left > 0 ? from : from - self.col;
-        if constexpr (kVector == 8) ptx::cp_async_cg(ptx::smem_address(to), source, left * 2);
-        else ptx::cp_async<kVector * 2>(ptx::smem_address(to), source, left * 2);
-      }
-    }
-  }
   /// Eight neighbouring elements of any alignment, those from `left` on zero.
   QN_DEVICE u32x4 gather(const T* from, int left) {
     u32 words[4];

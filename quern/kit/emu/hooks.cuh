@@ -23,7 +23,10 @@ __attribute__((no_sanitize("thread"), always_inline)) inline void on_access(cons
     return;
   }
   // Before the module is bound, initialisers of the object itself run on an ordinary stack.
-  if (bound_runtime) bound_runtime->plain_access(address, bytes, write, pc);
+  if (!bound_runtime) return;
+  // Each instruction looks up its function in the table.
+  if (reinterpret_cast<u64>(address) - reinterpret_cast<u64>(bound_runtime) < sizeof(Runtime)) return;
+  bound_runtime->plain_access(address, bytes, write, pc);
 }
 
 }  // namespace quern::emu

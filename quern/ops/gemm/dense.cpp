@@ -143,7 +143,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
   const DenseSumConfig sum{p.dtype(&A::out), 256};
   // Its blocks may be scheduled while the last tiles are multiplied: they wait before they read
-  plan.launch<sum_params>(sum_splits, sum, {.x = ceil_div<i64>(p[Axis::m] * partial_stride(p) / 4, sum.threads), .pdl = 1});
+  plan.launch<sum_params>(sum_splits, sum, {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = 1});
   return plan;
 }
 

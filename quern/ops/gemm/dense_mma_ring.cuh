@@ -77,29 +77,31 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
   const auto a = S::CopyA::start(static_cast<const T*>(p.a) + work.row * p.a_stride + work.k_begin, p.a_stride, p.m - work.row);
   const auto b = S::CopyB::start(static_cast<const T*>(p.b) + work.column * p.b_stride + work.k_begin, p.b_stride, p.n - work.column);
   const int steps = int((work.k_count + C.tile_k - 1) / C.tile_k);
-  const auto fill = [&](int step, int slot) {
-    if (step < steps) {
-      const i64 k = i64(step) * C.tile_k;
-      const int columns = int(min_of<i64>(C.tile_k, work.k_count - k));
-      S::CopyA::issue(a, smem + slot * L.stage + L.a, k, columns);
-      S::CopyB::issue(b, smem + slot * L.stage + L.b, k, columns);
-    }
-    ptx::cp_async_commit();  // also an empty group, so that the count of groups is that of steps
-  };
-  for (int slot = 0; slot < C.stages; ++slot) {
+  for (int slot = 0; slot < min_of(steps, C.stages); ++slot) {
     S::CopyA::zero_rows(a, smem + slot * L.stage + L.a);
     S::CopyB::zero_rows(b, smem + slot * L.stage + L.b);
   }
-  for (int step = 0; step < C.stages - 1; ++step) fill(step, step);
-
-  int slot = 0;
-  for (int step = 0; step < steps; ++step) {
-    // This step's tiles have landed for all; the slot of the step before is free, as nobody reads it any more
-    ptx::cp_async_wait<C.stages - 2>();
-    ptx::sync_block();
-    fill(step + C.stages - 1, slot == 0 ? C.stages - 1 : slot - 1);
-    multiply_stage<C>(smem + slot * L.stage, warp_row, warp_column, sums);
-    slot = slot + 1 == C.stages ? 0 : slot + 1;
+  // Copies run kAhead steps before the multiplications; one loop does both, so that the code of a copy stands once
+  constexpr int kAhead = C.stages - 1;
+  int slot = 0, next_slot = 0;
+  for (int next = 0; next < steps + kAhead; ++next) {
+    if (next >= kAhead) {
+      // The tiles of step next - kAhead have landed for all, and nobody reads those of the step before any more
+      ptx::cp_async_wait<kAhead - 1>();
+      ptx::sync_block();
+    }
+    if (next < steps) {
+      const i64 k = i64(next) * C.tile_k;
+      const int columns = int(min_of<i64>(C.tile_k, work.k_count - k));
+      S::CopyA::issue(a, smem + next_slot * L.stage + L.a, k, columns);
+      S::CopyB::issue(b, smem + next_slot * L.stage + L.b, k, columns);
+      next_slot = next_slot + 1 == C.stages ? 0 : next_slot + 1;
+    }
+    ptx::cp_async_commit();  // also an empty group, so that the count of groups is that of steps
+    if (next >= kAhead) {
+      multiply_stage<C>(smem + slot * L.stage, warp_row, warp_column, sums);
+      slot = slot + 1 == C.stages ? 0 : slot + 1;
+    }
   }
 }
 
@@ -111,8 +113,11 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, const f32
   const int warp = int(threadIdx.x) / 32, lane = int(ptx::lane_id());
   const i64 column = work.column + warp % C.warps_n * S::kWarpN + fragment_column<kN>(0, 2 * (lane % 4));
   const i64 first_row = work.row + warp / C.warps_n * S::kWarpM + lane / 4;
+  const i64 stride = p.partials != nullptr ? p.partial_stride : p.out_stride;
+  const int columns = int(min_of<i64>(2 * kN, (p.partials != nullptr ? stride : p.n) - column));
+  if (columns <= 0) return;
   f32 bias[2 * kN];
-  load_bias(p.bias, p.bias_dtype, column, p.n, bias);
+  load_bias(p.bias, p.bias_dtype, column, columns, bias);
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
     const i64 row = first_row + 8 * i;
@@ -123,12 +128,9 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, const f32
       values[2 * j] = sums[i / 2][j][i % 2 * 2] + bias[2 * j];
       values[2 * j + 1] = sums[i / 2][j][i % 2 * 2 + 1] + bias[2 * j + 1];
     }
-    if (p.partials != nullptr) {
-      f32* const partials = static_cast<f32*>(p.partials) + i64(blockIdx.y) * p.m * p.partial_stride;
-      store_columns<f32, 2 * kN>(partials + row * p.partial_stride, column, p.partial_stride, 16, values);
-    } else {
-      store_columns<Out, 2 * kN>(static_cast<Out*>(p.out) + row * p.out_stride, column, p.n, p.out_alignment, values);
-    }
+    const i64 at = row * stride + column;
+    if (p.partials != nullptr) store_aligned<f32>(static_cast<f32*>(p.partials) + i64(blockIdx.y) * p.m * stride + at, values);
+    else store_columns<Out>(static_cast<Out*>(p.out) + at, columns, p.out_alignment, values);
   }
 }
 

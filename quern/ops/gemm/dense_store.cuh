@@ -7,12 +7,12 @@
 
 namespace quern::gemm {
 
-/// bias[column] for N columns from `column`; zeros past `columns` and without a bias.
-template <int N> QN_DEVICE void load_bias(const void* bias, DType dtype, i64 column, i64 columns, f32 (&values)[N]) {
+/// N neighbouring values of the bias from `column`; zeros past the first `columns` of them and without a bias.
+template <int N> QN_DEVICE void load_bias(const void* bias, DType dtype, i64 column, int columns, f32 (&values)[N]) {
   QN_UNROLL
   for (int i = 0; i < N; ++i) {
     values[i] = 0.f;
-    if (bias == nullptr || column + i >= columns) continue;
+    if (bias == nullptr || i >= columns) continue;
     if (dtype == DType::f32) {
       values[i] = ptx::ld_global_nc<f32>(static_cast<const f32*>(bias) + column + i);
     } else {
@@ -28,24 +28,30 @@ QN_DEVICE u16 bits_to_store(bf16 x) { return x.bits; }
 QN_DEVICE u16 bits_to_store(f16 x) { return x.bits; }
 QN_DEVICE f32 bits_to_store(f32 x) { return x; }
 
-/// Rounds N neighbouring results into a row, as wide as `alignment` (bytes, of the row's start) and the row's end allow.
-/// `column` is a multiple of N.
-template <class T, int N>
-QN_DEVICE void store_columns(T* row, i64 column, i64 columns, int alignment, const f32 (&values)[N]) {
-  constexpr int kWide = min_of(N, 16 / int(sizeof(T)));
-  if (column + N <= columns && alignment >= kWide * int(sizeof(T))) {
+/// Elements of the widest access of N neighbouring results.
+template <class T, int N> constexpr int kWidest = min_of(N, 16 / int(sizeof(T)));
+
+/// Rounds N neighbouring results into memory aligned for the widest access.
+template <class T, int N> QN_DEVICE void store_aligned(T* to, const f32 (&values)[N]) {
+  constexpr int kWide = kWidest<T, N>;
+  QN_UNROLL
+  for (int i = 0; i < N; i += kWide) {
+    f32 part[kWide];
     QN_UNROLL
-    for (int i = 0; i < N; i += kWide) {
-      f32 part[kWide];
-      QN_UNROLL
-      for (int j = 0; j < kWide; ++j) part[j] = values[i + j];
-      store_f32<T, kWide>(row + column + i, part);
-    }
+    for (int j = 0; j < kWide; ++j) part[j] = values[i + j];
+    store_f32<T, kWide>(to + i, part);
+  }
+}
+
+/// Rounds the first `columns` of N neighbouring results into a row, whose start is aligned to `alignment` bytes; `to` is a
+/// multiple of N elements behind it.
+template <class T, int N> QN_DEVICE void store_columns(T* to, int columns, int alignment, const f32 (&values)[N]) {
+  if (columns == N && alignment >= kWidest<T, N> * int(sizeof(T))) {
+    store_aligned<T>(to, values);
   } else {
     QN_UNROLL
     for (int i = 0; i < N; ++i)
-      if (column + i < columns)
-        ptx::st_global<typename StoredBits<T>::type>(row + column + i, bits_to_store(from_f32<T>(values[i])));
+      if (i < columns) ptx::st_global<typename StoredBits<T>::type>(to + i, bits_to_store(from_f32<T>(values[i])));
   }
 }
 

@@ -11,7 +11,8 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   NormRowConfig c{dtype, add_residual, vector, 0, 32, 256};
   const i64 units = ceil_div<i64>(max_of<i64>(hidden, 1) * size_of(dtype), 16);
   // A warp a row while 4 units a lane hold it (8 rows a block); then a block a row with 2 units a thread, which keeps
-  // 32 bytes a thread in flight within 64 registers; 4 and 8 for rows beyond 1024 threads.
+  // 32 bytes a thread in flight within the 64 registers that 1024 threads may have (4 units spill 180 bytes). Longer rows, of
+  // more than 32 KB, are read twice, the second time from L2.
   if (units <= 32 * 4) {
     c.held = 1;
     while (32 * c.held < units) c.held *= 2;
@@ -20,7 +21,6 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   c.held = 2;
   c.threads = 128;
   while (c.threads < 1024 && i64(c.threads) * c.held < units) c.threads *= 2;
-  while (c.held <= 4 && i64(c.threads) * c.held < units) c.held *= 2;
   if (i64(c.threads) * c.held < units) c.held = 0;
   c.row_threads = c.threads;
   return c;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// For tests: compiles a kernel text for every world that this machine has (each host compiler for the emulated device,
+// plain and checked; NVRTC where a GPU is usable) and runs it there.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "quern/base/subprocess.h"
+#include "quern/device/emulated.h"
+#include "quern/jit/compiler_host.h"
+#include "quern/jit/compiler_nvrtc.h"
+#include "quern/kit/conform/params.h"
+
+namespace quern::conform {
+
+namespace fs = std::filesystem;
+
+struct World {
+  std::string name;
+  std::string compiler;  ///< empty: NVRTC, on the GPU
+  EmulatedOptions options;
+};
+inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
+
+/// The repository's root, as the compiler saw this file.
+inline fs::path source_root() {
+  return fs::absolute(fs::path(__FILE__)).parent_path().parent_path().parent_path().parent_path();
+}
+
+inline std::vector<std::string> host_compilers() {
+  std::vector<std::string> found;
+  for (const char* name : {"g++", "clang++"})
+    if (!find_program(name).empty()) found.push_back(name);
+  return found;
+}
+
+inline std::vector<World> worlds() {
+  std::vector<World> all;
+  for (const std::string& compiler : host_compilers())
+    for (const bool checked : {false, true}) {
+      World world{compiler + (checked ? "_checked" : ""), compiler, {}};
+      for (char& c : world.name)
+        if (c == '+') c = 'p';
+      world.options.checked = checked;
+      all.push_back(world);
+    }
+  if (cuda_device_count() > 0) all.push_back({"cuda", "", {}});
+  return all;
+}
+
+/// A folder of its own, removed at the end.
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (fs::temp_directory_path() / "quern-conform-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+    fs::create_directory_symlink(source_root(), path / "source");
+  }
+  ~Folder() { fs::remove_all(path); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  fs::path path;
+};
+
+/// Shared object of a kernel text for the emulated device.
+inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler, bool checked) {
+  std::ofstream(folder.path / "kernel.cu") << text;
+  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", checked, 0);
+  return (folder.path / "kernel.so").string();
+}
+
+inline std::vector<char> build_cubin(const std::string& text, Arch arch) {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const auto& entry : fs::recursive_directory_iterator(source_root() / "quern" / "kit")) {
+    if (entry.path().extension() != ".cuh" && entry.path().filename() != "abi.h" && entry.path().filename() != "params.h")
+      continue;
+    std::ostringstream content;
+    content << std::ifstream(entry.path()).rdbuf();
+    files.emplace_back(fs::relative(entry.path(), source_root()).string(), content.str());
+  }
+  std::vector<jit::Header> headers;
+  for (const auto& [name, content] : files) headers.push_back({name.c_str(), content.c_str()});
+  jit::NvrtcCompiler* compiler = jit::NvrtcCompiler::get(arch);
+  if (!compiler) throw std::runtime_error(jit::nvrtc_missing_text(arch));
+  jit::CompileRequest request;
+  request.name = "conform";
+  request.source = text;
+  request.headers = headers;
+  request.arch = arch;
+  return compiler->compile(request).image;
+}
+
+/// One kernel in one world. The text ends with QN_ENTRY(conform, ...).
+class Kernel {
+ public:
+  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, const DeviceInfo& info = {}) {
+    config.threads = threads;
+    config.smem = smem;
+    if (world.compiler.empty()) {
+      device_ = &device_of({DeviceType::cuda, 0});
+      const std::vector<char> image = build_cubin(text, device_->info().arch);
+      function_ = device_->load(ImageKind::cubin, image, "", "conform", int(smem));
+    } else {
+      emulated_ = make_emulated_device(info, world.options);
+      device_ = emulated_.get();
+      path_ = build_emulated(folder_, text, world.compiler, world.options.checked);
+      function_ = device_->load(ImageKind::shared_object, {}, path_, "conform", int(smem));
+    }
+  }
+  ~Kernel() { device_->unload(function_); }
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  /// Runs on copies of `in` and `out`; `out` then holds the result. Checked worlds watch both.
+  template <class In, class Out>
+  void run(const std::vector<In>& in, std::vector<Out>& out, i32 n) {
+    const size_t in_bytes = in.size() * sizeof(In), out_bytes = out.size() * sizeof(Out);
+    void* from = device_->allocate(in_bytes, "in");
+    void* to = device_->allocate(out_bytes, "out");
+    device_->copy(from, in.data(), in_bytes, {});
+    device_->copy(to, out.data(), out_bytes, {});
+    const MemoryRange ranges[] = {{TensorView(from, DType::u8, {i64(in_bytes)}), "in", MemoryRange::Access::read},
+                                  {TensorView(to, DType::u8, {i64(out_bytes)}), "out", out_access}};
+    const Params params{from, to, n};
+    try {
+      device_->begin_call(ranges, "conform");
+      device_->launch(function_, config, &params, sizeof(params), {});
+      device_->end_call();
+      device_->synchronize({});
+      device_->copy(out.data(), to, out_bytes, {});
+      device_->synchronize({});
+    } catch (...) {
+      device_->end_call();
+      device_->release(from);
+      device_->release(to);
+      throw;
+    }
+    device_->release(from);
+    device_->release(to);
+  }
+
+  LaunchConfig config;
+  MemoryRange::Access out_access = MemoryRange::Access::read_write;
+  Device& device() { return *device_; }
+  Function function() const { return function_; }
+
+ private:
+  Folder folder_;
+  std::unique_ptr<Device> emulated_;
+  Device* device_ = nullptr;
+  Function function_;
+  std::string path_;
+};
+
+/// Text of a kernel file of this folder with one of its functions as the entry.
+inline std::string kernel_text(const std::string& file, const std::string& function, u32 threads) {
+  return "#include \"quern/kit/conform/" + file + "\"\nQN_ENTRY(conform, quern::conform::Params, " +
+         std::to_string(threads) + ", 1, quern::conform::" + function + "(p))\n";
+}
+
+/// Fixture: one test, every world.
+class Conform : public ::testing::TestWithParam<World> {};
+inline std::string world_name(const ::testing::TestParamInfo<World>& info) { return info.param.name; }
+
+}  // namespace quern::conform

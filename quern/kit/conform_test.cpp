@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Every instruction against its specification, computed here in double or by plain indexing, in every world.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "quern/kit/conform/runner.h"
+
+namespace quern::conform {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Conform, ::testing::ValuesIn(worlds()), world_name);
+
+// ---- small formats, decoded by definition ---------------------------------------------------------------------------
+
+struct Format {
+  int exponent_bits, mantissa_bits, bias;
+  bool infinities;  ///< the highest exponent holds infinities and NaN; else (e4m3) only the all-ones pattern is NaN
+  bool saturates;
+  u32 nan;
+};
+constexpr Format kBf16{8, 7, 127, true, false, 0x7fff}, kF16{5, 10, 15, true, false, 0x7fff};
+constexpr Format kE4m3{4, 3, 7, false, true, 0x7f}, kE5m2{5, 2, 15, true, true, 0x7f};
+
+double decode(const Format& f, u32 pattern) {
+  const u32 mantissa = pattern & ((1u << f.mantissa_bits) - 1);
+  const u32 exponent = pattern >> f.mantissa_bits & ((1u << f.exponent_bits) - 1);
+  const bool top = exponent == (1u << f.exponent_bits) - 1;
+  const double sign = pattern >> (f.mantissa_bits + f.exponent_bits) & 1 ? -1 : 1;
+  if (f.infinities && top) return mantissa ? NAN : sign * INFINITY;
+  if (!f.infinities && top && mantissa == (1u << f.mantissa_bits) - 1) return NAN;
+  const double scale = std::ldexp(1.0, -f.mantissa_bits);
+  if (exponent == 0) return sign * std::ldexp(mantissa * scale, 1 - f.bias);
+  return sign * std::ldexp(1 + mantissa * scale, int(exponent) - f.bias);
+}
+
+/// Nearest pattern by search among all magnitudes; of two equally near the even one.
+u32 encode(const Format& f, float x) {
+  if (std::isnan(x)) return f.nan;
+  static std::map<const Format*, std::vector<double>> tables;
+  std::vector<double>& table = tables[&f];
+  if (table.empty())
+    for (u32 p = 0; std::isfinite(decode(f, p)) && p < 1u << (f.exponent_bits + f.mantissa_bits); ++p)
+      table.push_back(decode(f, p));
+  const double magnitude = std::fabs(double(x));
+  const u32 sign = std::signbit(x) ? 1u << (f.exponent_bits + f.mantissa_bits) : 0;
+  const u32 largest = u32(table.size()) - 1;
+  if (magnitude > table[largest]) {
+    // Halfway to the value that would follow rounds up: to infinity, or back when the format saturates.
+    const double next = table[largest] + (table[largest] - table[largest - 1]);
+    const bool over = magnitude >= (table[largest] + next) / 2;
+    return sign | (over && !f.saturates ? largest + 1 : largest);
+  }
+  const u32 above = u32(std::lower_bound(table.begin(), table.end(), magnitude) - table.begin());
+  if (table[above] == magnitude) return sign | above;
+  const double down = magnitude - table[above - 1], up = table[above] - magnitude;
+  return sign | (down < up || (down == up && above % 2 == 1) ? above - 1 : above);
+}
+
+float float_of(u32 bits) { return std::bit_cast<float>(bits); }
+u32 bits_of(float x) { return std::bit_cast<u32>(x); }
+
+/// Patterns of f32: every value of the small formats, the ties between them and the neighbours of both; all exponents with
+/// chosen and random mantissas.
+std::vector<u32> sample_f32() {
+  std::vector<u32> out;
+  for (const Format* f : {&kF16, &kE4m3, &kE5m2})
+    for (u32 p = 0; p + 1 < 1u << (f->exponent_bits + f->mantissa_bits); p += f == &kF16 ? 7 : 1) {
+      const double a = decode(*f, p), b = decode(*f, p + 1);
+      if (!std::isfinite(a) || !std::isfinite(b)) continue;
+      for (const double v : {a, (a + b) / 2})
+        for (const i32 step : {-1, 0, 1})
+          for (const u32 sign : {0u, 0x80000000u}) out.push_back((bits_of(float(v)) + u32(step)) ^ sign);
+    }
+  u64 random = 88172645463325252u;
+  for (u32 exponent = 0; exponent < 256; ++exponent)
+    for (u32 i = 0; i < 64; ++i) {
+      random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+      const u32 chosen[] = {0, 1, 0x7fffff, 0x7fff, 0x8000, 0x8001, 0x17fff, 0x18000, 0x18001, 0x400000, 0x7f8000, 0x7f7fff};
+      out.push_back(exponent << 23 | (i < 12 ? chosen[i] : u32(random) & 0x7fffff) | u32(random >> 40 & 1) << 31);
+    }
+  out.resize(out.size() / 2 * 2);
+  return out;
+}
+
+TEST_P(Conform, narrow_rounds_to_nearest_even) {
+  const std::vector<u32> in = sample_f32();
+  std::vector<u32> out(4 * in.size());
+  Kernel kernel(GetParam(), kernel_text("convert.cuh", "narrow", 128), 128, 0);
+  kernel.config.grid[0] = 8;
+  kernel.run(in, out, i32(in.size()));
+  int wrong = 0;
+  for (size_t i = 0; i < in.size() && wrong < 10; ++i) {
+    const Format* const formats[] = {&kBf16, &kF16, &kE4m3, &kE5m2};
+    for (int f = 0; f < 4; ++f) {
+      const u32 expected = encode(*formats[f], float_of(in[i]));
+      if (out[4 * i + f] == expected) continue;
+      ++wrong;
+      ADD_FAILURE() << "format " << f << " of " << std::hexfloat << float_of(in[i]) << std::hex << " (" << in[i] << ") is "
+                    << out[4 * i + f] << ", expected " << expected;
+    }
+  }
+}
+
+TEST_P(Conform, narrow_pairs_agrees_with_single_conversions) {
+  const std::vector<u32> in = sample_f32();
+  const size_t n = in.size() / 2;
+  std::vector<u32> out(4 * n);
+  Kernel kernel(GetParam(), kernel_text("convert.cuh", "narrow_pairs", 128), 128, 0);
+  kernel.config.grid[0] = 8;
+  kernel.run(in, out, i32(n));
+  int wrong = 0;
+  for (size_t i = 0; i < n && wrong < 10; ++i) {
+    const Format* const formats[] = {&kBf16, &kF16, &kE4m3, &kE5m2};
+    for (int f = 0; f < 4; ++f) {
+      const int bits = f < 2 ? 16 : 8;
+      const u32 expected = encode(*formats[f], float_of(in[2 * i])) | encode(*formats[f], float_of(in[2 * i + 1])) << bits;
+      if (out[4 * i + f] != expected) ++wrong;
+      EXPECT_EQ(out[4 * i + f], expected) << "format " << f << " pair " << i;
+    }
+  }
+}
+
+TEST_P(Conform, widen_is_exact_for_every_pattern) {
+  std::vector<u32> out(4 * 65536), in(1);
+  Kernel kernel(GetParam(), kernel_text("convert.cuh", "widen_all", 128), 128, 0);
+  kernel.config.grid[0] = 8;
+  kernel.run(in, out, 65536);
+  int wrong = 0;
+  for (u32 i = 0; i < 65536 && wrong < 10; ++i) {
+    const double expected[] = {decode(kBf16, i), decode(kF16, i), decode(kE4m3, i & 255), decode(kE5m2, i & 255)};
+    for (int f = 0; f < 4; ++f) {
+      const float got = float_of(out[4 * i + f]);
+      const bool right = std::isnan(expected[f]) ? std::isnan(got) : out[4 * i + f] == bits_of(float(expected[f]));
+      if (!right) ++wrong;
+      EXPECT_TRUE(right) << "format " << f << " pattern " << std::hex << i << " is " << got << ", expected " << expected[f];
+    }
+  }
+}
+
+TEST_P(Conform, widen_pairs_is_exact) {
+  std::vector<u32> out(8 * 65536), in(1);
+  Kernel kernel(GetParam(), kernel_text("convert.cuh", "widen_pairs", 128), 128, 0);
+  kernel.config.grid[0] = 4;
+  kernel.run(in, out, 65536);
+  int wrong = 0;
+  for (u32 i = 0; i < 65536 && wrong < 10; ++i) {
+    const u32 j = 65535 - i;
+    const double expected[] = {decode(kBf16, i),       decode(kBf16, j),      decode(kF16, i),        decode(kF16, j),
+                               decode(kE4m3, i & 255), decode(kE4m3, i >> 8), decode(kE5m2, i & 255), decode(kE5m2, i >> 8)};
+    for (int f = 0; f < 8; ++f) {
+      const u32 got = out[8 * i + f];
+      const bool right = std::isnan(expected[f]) ? std::isnan(float_of(got)) : got == bits_of(float(expected[f]));
+      if (!right) ++wrong;
+      EXPECT_TRUE(right) << "value " << f << " of " << std::hex << i;
+    }
+  }
+}
+
+// ---- warps ----------------------------------------------------------------------------------------------------------
+
+TEST_P(Conform, warp_collectives) {
+  std::vector<u32> in(32), out(18 * 32);
+  for (u32 i = 0; i < 32; ++i) in[i] = 1000 + i * i * 7;
+  Kernel kernel(GetParam(), kernel_text("warp.cuh", "warp_collectives", 32), 32, 0);
+  kernel.run(in, out, 0);
+  u32 odd = 0, low_twos = 0;
+  for (u32 i = 0; i < 32; ++i) odd |= (in[i] & 1) << i;
+  for (u32 i = 0; i < 16; ++i) low_twos |= (in[i] >> 1 & 1) << i;
+  for (u32 i = 0; i < 32; ++i) {
+    const u32 expected[] = {in[i ^ 1],
+                            in[i ^ 21],
+                            in[7],
+                            in[(i * 5 + 3) % 32],
+                            in[i < 3 ? i : i - 3],
+                            in[i + 9 > 31 ? i : i + 9],
+                            in[i ^ 2],
+                            in[i / 8 * 8 + 5],
+                            in[i % 4 < 2 ? i : i - 2],
+                            in[i % 16 + 5 > 15 ? i : i + 5],
+                            in[i ^ 16],
+                            in[i == 31 ? i : i + 1],
+                            odd,
+                            0,
+                            1,
+                            i,
+                            0,
+                            i < 16 ? low_twos : in[i ^ 1]};
+    for (int k = 0; k < 18; ++k) EXPECT_EQ(out[32 * k + i], expected[k]) << "collective " << k << " lane " << i;
+  }
+}
+
+// ---- matrices -------------------------------------------------------------------------------------------------------
+
+TEST_P(Conform, ldmatrix_layouts) {
+  std::vector<u16> in(4 * 64);
+  for (u32 i = 0; i < in.size(); ++i) in[i] = u16(i * 257 + 3);
+  std::vector<u32> out(14 * 32);
+  Kernel kernel(GetParam(), kernel_text("matrix.cuh", "ldmatrix_all", 32), 32, 512);
+  kernel.run(in, out, 0);
+  const auto element = [&](int matrix, u32 row, u32 column) { return u32(in[u32(matrix) * 64 + row * 8 + column]); };
+  const int matrices[] = {0, 0, 1, 0, 1, 2, 3};
+  for (int k = 0; k < 14; ++k)
+    for (u32 lane = 0; lane < 32; ++lane) {
+      const int m = matrices[k % 7];
+      const u32 major = lane / 4, minor = lane % 4 * 2;
+      const u32 expected = k < 7 ? element(m, major, minor) | element(m, major, minor + 1) << 16
+                                 : element(m, minor, major) | element(m, minor + 1, major) << 16;
+      EXPECT_EQ(out[32 * k + lane], expected) << "register " << k << " lane " << lane;
+    }
+}
+
+void check_mma(const World& world, int k, bool is_bf16) {
+  const Format& format = is_bf16 ? kBf16 : kF16;
+  std::vector<u16> in(24 * k + 256);
+  std::vector<double> a(16 * k), b(8 * k), c(128);
+  // Small integers: every product and sum is exact in any order.
+  for (int i = 0; i < 16 * k; ++i) in[i] = u16(encode(format, float(a[i] = (i * 37 + i / 7) % 61 - 30)));
+  for (int i = 0; i < 8 * k; ++i) in[16 * k + i] = u16(encode(format, float(b[i] = (i * 53 + i / 5) % 43 - 21)));
+  for (int i = 0; i < 128; ++i) {
+    const float value = float(c[i] = i * 5 - 300);
+    std::memcpy(&in[24 * k + 2 * i], &value, 4);
+  }
+  std::vector<float> out(128);
+  Kernel kernel(world, kernel_text("matrix.cuh", "mma<" + std::to_string(k) + (is_bf16 ? ", true>" : ", false>"), 32), 32, 0);
+  kernel.run(in, out, 0);
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column) {
+      double sum = c[row * 8 + column];
+      for (int i = 0; i < k; ++i) sum += a[row * k + i] * b[i * 8 + column];
+      EXPECT_EQ(out[row * 8 + column], sum) << row << ", " << column;
+    }
+}
+TEST_P(Conform, mma_m16n8k16_bf16) { check_mma(GetParam(), 16, true); }
+TEST_P(Conform, mma_m16n8k16_f16) { check_mma(GetParam(), 16, false); }
+TEST_P(Conform, mma_m16n8k8_bf16) { check_mma(GetParam(), 8, true); }
+TEST_P(Conform, mma_m16n8k8_f16) { check_mma(GetParam(), 8, false); }
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+TEST_P(Conform, accesses_of_every_size_and_policy) {
+  std::vector<u8> in(4096);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = u8(i * 31 + i / 256);
+  for (const char* type : {"quern::u8", "quern::u16", "quern::u32", "quern::u32x2", "quern::u32x4", "quern::bf16"}) {
+    std::vector<u8> out(3 * in.size());
+    Kernel kernel(GetParam(), kernel_text("memory.cuh", std::string("copy_by_policy<") + type + ">", 64), 64, 4096);
+    kernel.run(in, out, i32(in.size()));
+    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], in[i % in.size()]) << type << " byte " << i;
+  }
+}
+
+TEST_P(Conform, cp_async_fills_with_zeros) {
+  std::vector<u8> in(512), out(32 * 44);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = u8(i * 7 + 1);
+  for (const AsyncPolicy policy : {AsyncPolicy::eager, AsyncPolicy::lazy, AsyncPolicy::random}) {
+    World world = GetParam();
+    world.options.async = policy;
+    Kernel kernel(world, kernel_text("memory.cuh", "cp_async_all", 32), 32, 1536);
+    kernel.run(in, out, 0);
+    for (u32 t = 0; t < 32; ++t)
+      for (u32 i = 0; i < 44; ++i) {
+        const u32 at = i < 16 ? i : i < 24 ? i - 16 : i < 28 ? i - 24 : i - 28;
+        const bool read = i >= 28 || at < t % 17;
+        ASSERT_EQ(out[44 * t + i], read ? in[16 * t + at] : 0) << "thread " << t << " byte " << i;
+      }
+    if (world.compiler.empty()) break;
+  }
+}
+
+TEST_P(Conform, atomics) {
+  std::vector<u32> in(1), out(10);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "atomics_all", 64), 64, 0);
+  kernel.config.grid[0] = 8;
+  kernel.run(in, out, 0);
+  const u32 threads = 8 * 64;
+  EXPECT_EQ(out[0], 3 * threads);
+  EXPECT_EQ(i32(out[1]), -2 * i32(threads));
+  EXPECT_EQ(float_of(out[2]), 0.5f * threads);
+  EXPECT_EQ(out[3], threads - 1);
+  EXPECT_EQ(i32(out[4]), -i32(threads - 1));
+  EXPECT_EQ(out[5], threads);
+  EXPECT_EQ(out[6] | u64(out[7]) << 32, u64(threads) << 31);
+  EXPECT_EQ(out[9], threads);
+}
+
+TEST_P(Conform, blocks_that_wait_for_each_other_are_resident_together) {
+  std::vector<u32> in(1), out(17);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "token_ring", 32), 32, 0);
+  kernel.config.grid[0] = 16;
+  kernel.run(in, out, 0);
+  EXPECT_EQ(out[0], 16u);
+  for (u32 i = 0; i < 16; ++i) EXPECT_EQ(out[1 + i], 15 - i);
+}
+
+TEST_P(Conform, barriers) {
+  std::vector<u32> in(1), out(256);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "barriers_all", 256), 256, 1024);
+  kernel.run(in, out, 0);
+  for (u32 t = 0; t < 256; ++t) EXPECT_EQ(out[t], t < 128 ? 2u : t - 128 + 7) << t;
+}
+
+TEST_P(Conform, approximations_are_near) {
+  std::vector<float> in;
+  for (int i = -60; i <= 60; ++i) in.push_back(float(i) * 0.37f + 0.01f);
+  std::vector<float> out(9 * in.size());
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "math_all", 64), 64, 0);
+  kernel.run(in, out, i32(in.size()));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double x = in[i], m = std::fabs(x);
+    const double expected[] = {std::exp2(x),    std::log2(m), 1 / x,       1 / std::sqrt(m), std::tanh(x),
+                               std::sqrt(m),    std::sin(x),  std::cos(x), x * x + 1};
+    for (int k = 0; k < 9; ++k) {
+      const double tolerance = k == 4 ? 6e-4 : 2e-6;  // tanh.approx: relative error 2^-11
+      EXPECT_NEAR(out[9 * i + k], expected[k], tolerance * std::max(1.0, std::fabs(expected[k]))) << k << " of " << x;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::conform
