@@ -62,7 +62,8 @@ class Fuzzer {
   Plan plan_of(const Op& op, const Case& given) {
     const Case which = derived(op, given);
     const ArgsStorage args = fake_args(op, which);
-    return make_plan(op, bind(op, args.get(), options_of(op, which)), options_.device->info());
+    const Problem problem = bind(op, args.get(), options_of(op, which));
+    return problem.empty ? Plan() : make_plan(op, problem, options_.device->info());
   }
 
   bool suits(const Op& op, const Case& given) {
