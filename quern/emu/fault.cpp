@@ -81,8 +81,9 @@ void Worker::report_fault() {
   if (arena_.holds_smem(address))
     text += text_of(" (smem%+lld; the block has %u bytes)", (long long)(address - fiber->block->smem),
                     fiber->thread->smem_bytes);
-  if (arena_.holds_stack(address)) text += " (a thread's stack)";
-  report(ReportKind::fault, *fiber, std::move(text), reinterpret_cast<u64>(fault_address));
+  if (below_stack) text += text_of(" below the thread's %u KiB of stack", u32(kStackBytes >> 10));
+  const bool below_stack = address < fiber->stack && address >= fiber->stack - kStackBytes;
+  report(below_stack ? ReportKind::stack : ReportKind::fault, *fiber, std::move(text), reinterpret_cast<u64>(fault_address));
   launch_->stop();
 }
 
