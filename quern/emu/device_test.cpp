@@ -135,10 +135,11 @@ TEST(emu_memory_map, interleaved_tensors_share_a_region) {
 }
 
 TEST(emu_memory_map, absent_and_empty_tensors_are_no_ranges) {
+  float data[4];
   const MemoryRange ranges[] = {{TensorView(), "a", MemoryRange::Access::read},
-                                {TensorView(&ranges, DType::f32, {0, 4}), "b", MemoryRange::Access::write}};
+                                {TensorView(data, DType::f32, {0, 4}), "b", MemoryRange::Access::write}};
   MemoryMap map(ranges, "op");
-  EXPECT_EQ(map.find(reinterpret_cast<u64>(&ranges)), nullptr);
+  EXPECT_EQ(map.find(reinterpret_cast<u64>(data)), nullptr);
 }
 
 // ---- clocks ---------------------------------------------------------------------------------------------------------
