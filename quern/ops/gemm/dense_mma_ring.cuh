@@ -4,7 +4,8 @@
 // out[i, j] = sum_x a[i, x] b[j, x] + bias[j]
 // One block per [tile_m][tile_n] part of out and per split of K. Tiles of a and b pass through a ring of stages in shared memory,
 // filled by cp.async stages - 1 tiles ahead, with one barrier a stage; warps multiply by mma.sync m16n8k16.
-// An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh states, whatever the tile.
+// An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh states, whatever the
+// tile; sums of splits are added in ascending order, by dense_sum_splits or (fold) here.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/kit/copy_tile.cuh"
@@ -40,7 +41,7 @@ template <DenseConfig C> QN_DEVICE DenseWork work_of_block(const DenseParams& p)
   const u32 tile_n = inside / group_tiles;
   const u32 tile_m = group * kGroup + inside - tile_n * group_tiles;
   const i64 k_begin = i64(blockIdx.y) * p.split_k;
-  return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n, k_begin, min_of(p.split_k, p.k - k_begin)};
+  return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n, k_begin, C.fold ? p.k : min_of(p.split_k, p.k - k_begin)};
 }
 
 /// Where a lane finds its fragments in a stage.
@@ -82,9 +83,24 @@ QN_DEVICE void multiply_stage(const u8* stage, const DenseFragments<C>& at, f32 
   }
 }
 
-/// Sums the block's part of K.
+/// totals += sums, and sums become zero.
+template <int kM, int kN> QN_DEVICE void fold_sums(f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
+  QN_UNROLL
+  for (int i = 0; i < kM; ++i) {
+    QN_UNROLL
+    for (int j = 0; j < kN; ++j) {
+      QN_UNROLL
+      for (int x = 0; x < 4; ++x) {
+        totals[i][j][x] = totals[i][j][x] + sums[i][j][x];
+        sums[i][j][x] = 0.f;
+      }
+    }
+  }
+}
+
+/// Sums the block's part of K into `totals` (fold) or `sums`; both start as zeros.
 template <DenseConfig C, int kM, int kN>
-QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
   using S = DenseShape<C>;
   using T = typename S::T;
   constexpr auto L = dense_smem(C);
@@ -99,7 +115,8 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
   }
   // Copies run kAhead steps before the multiplications; one loop does both, so that the code of a copy stands once
   constexpr int kAhead = C.stages - 1;
-  int slot = 0, next_slot = 0;
+  int slot = 0, next_slot = 0, in_split = 0;
+  const int split_steps = int(p.split_k / C.tile_k);
   QN_NO_UNROLL
   for (int next = 0; next < steps + kAhead; ++next) {
     if (next >= kAhead) {
@@ -117,6 +134,8 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
     ptx::cp_async_commit();  // also an empty group, so that the count of groups is that of steps
     if (next >= kAhead) {
       multiply_stage<C>(smem + slot * L.stage, at, sums);
+      if constexpr (C.fold != 0)
+        if (++in_split == split_steps || next + 1 == steps + kAhead) fold_sums(totals, sums), in_split = 0;
       slot = slot + 1 == C.stages ? 0 : slot + 1;
     }
   }
@@ -209,19 +228,20 @@ template <DenseConfig C> QN_DEVICE void dense_mma_ring(const DenseParams& p) {
   using S = DenseShape<C>;
   QN_SMEM(smem);
   const DenseWork work = work_of_block<C>(p);
-  f32 sums[S::kTilesM][S::kTilesN][4];
+  f32 sums[S::kTilesM][S::kTilesN][4], totals[S::kTilesM][S::kTilesN][4];
   QN_UNROLL
   for (int i = 0; i < S::kTilesM; ++i) {
     QN_UNROLL
     for (int j = 0; j < S::kTilesN; ++j) {
       QN_UNROLL
-      for (int x = 0; x < 4; ++x) sums[i][j][x] = 0.f;
+      for (int x = 0; x < 4; ++x) sums[i][j][x] = totals[i][j][x] = 0.f;
     }
   }
   ptx::grid_dependency_wait();
-  sum_over_k<C>(p, work, smem, sums);
+  sum_over_k<C>(p, work, smem, totals, sums);
   ptx::grid_launch_dependents();
-  write_sums<C>(p, work, smem, sums);
+  if constexpr (C.fold != 0) write_sums<C>(p, work, smem, totals);
+  else write_sums<C>(p, work, smem, sums);
 }
 
 }  // namespace quern::gemm

@@ -17,6 +17,7 @@ struct DenseConfig {
   i32 stages;       // of the ring in shared memory
   i32 warps_m;      // the block's warps, laid over its part of out
   i32 warps_n;
+  i32 fold;         // 1: the block sums all splits of K one after another
   i32 threads;
   i32 min_blocks;
 };
@@ -31,7 +32,7 @@ struct DenseParams {
   i64 m, n, k;
   i64 split_k;       // columns that one split sums; a multiple of every tile_k
   DType bias_dtype;
-  i32 out_alignment; // bytes that every row of out is aligned to
+  i32 out_alignment;  // bytes that every row of out is aligned to
 };
 
 struct DenseSmem {
