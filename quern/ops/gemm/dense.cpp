@@ -11,7 +11,8 @@
 namespace quern::gemm {
 
 static const jit::Kernel<DenseConfig, DenseParams> mma_ring{"quern/ops/gemm/dense_mma_ring.cuh", "dense_mma_ring"};
-static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense_sum_splits.cuh", "dense_sum_splits"};
+static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense_sum_splits.cuh",
+                                                                    "dense_sum_splits"};
 
 /// Splits of K begin at multiples of this: of every tile_k, and of the steps in which the kernel sums.
 constexpr i64 kSplitUnit = 256;
@@ -36,13 +37,13 @@ struct Extents {
   double m, n, k;
 };
 
-/// Columns of K that one split sums when `splits` are wanted; there may be fewer then, and asking again with that number
-/// gives the same columns, so that a plan needs to hold the number only.
+/// Columns of K that one split sums when `splits` are wanted; there may be fewer then, and asking again with that
+/// number gives the same columns, so that a plan needs to hold the number only.
 static i64 split_columns(i64 k, i64 splits) { return max_of(kSplitUnit, round_up(ceil_div(k, splits), kSplitUnit)); }
 
-/// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch costs.
-/// Rates are an H200's per SM: 32 B/ns of memory when 64 KB are in flight (Little's law at 2 us), 42 B/ns from the L2, and
-/// 2000 multiply-adds/ns by mma.sync where fragments are reused enough. Only ratios matter for the choice.
+/// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch
+/// costs. Rates are an H200's per SM: 32 B/ns of memory when 64 KB are in flight (Little's law at 2 us), 42 B/ns from
+/// the L2, and 2000 multiply-adds/ns by mma.sync where fragments are reused enough. Only ratios matter for the choice.
 static double estimate_ns(const Tile& t, double splits, const Extents& e, double sms) {
   const double tiles = std::ceil(e.m / t.m) * std::ceil(e.n / t.n), blocks = tiles * splits;
   const double blocks_an_sm = std::ceil(blocks / sms), resident = min_of(2.0, blocks_an_sm);
@@ -61,15 +62,16 @@ struct Choice {
   bool fold;  ///< one block sums all splits
 };
 
-/// Columns of a split when the order of sums must be the same for every m: from n and k alone. Enough blocks of 64 columns for
-/// 132 SMs while a split keeps 2048 columns.
+/// Columns of a split when the order of sums must be the same for every m: from n and k alone. Enough blocks of 64
+/// columns for 132 SMs while a split keeps 2048 columns.
 static i64 invariant_split_columns(i64 n, i64 k) {
   const i64 wanted = 256 / max_of<i64>(1, ceil_div<i64>(n, 64));
   return split_columns(k, max_of<i64>(1, min_of(wanted, k / 2048)));
 }
 
-/// batch_invariant: m chooses the tile and who adds the splits up, never their boundaries. A block adds them itself once there
-/// are rows enough for a block on every other SM; for fewer rows they run side by side, and their sums pass through the workspace.
+/// batch_invariant: m chooses the tile and who adds the splits up, never their boundaries. A block adds them itself
+/// once there are rows enough for a block on every other SM; for fewer rows they run side by side, and their sums pass
+/// through the workspace.
 static Choice choose_invariant(const Problem& p, i32 vector, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k], split_k = invariant_split_columns(n, k);
   if (m <= 16) return {k16x64, split_k, false};
@@ -86,10 +88,14 @@ static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
   Tile tiles[2] = {k64x128, k128x128};
   i32 count = 2;
-  if (m <= 16) tiles[0] = k16x64, count = 1;
-  else if (vector < 8) tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
-  else if (m <= 32) tiles[0] = k32x64, count = 1;
-  else if (m <= 64) tiles[0] = k64x64, tiles[1] = k64x128;
+  if (m <= 16)
+    tiles[0] = k16x64, count = 1;
+  else if (vector < 8)
+    tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
+  else if (m <= 32)
+    tiles[0] = k32x64, count = 1;
+  else if (m <= 64)
+    tiles[0] = k64x64, tiles[1] = k64x128;
   Choice best{tiles[0], split_columns(k, 1), false};
   const Extents extents{double(m), double(n), double(max_of<i64>(k, 1))};
   double best_ns = 1e300;
@@ -107,7 +113,8 @@ static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
 /// Columns of a split, of a plan that is made.
 static i64 split_columns_of(const Call<DenseArgs>& c) {
   const i64 n = c.problem[Axis::n], k = c.problem[Axis::k];
-  return c.problem.batch_invariant ? invariant_split_columns(n, k) : split_columns(k, c.plan.launches[0].config.grid[1]);
+  return c.problem.batch_invariant ? invariant_split_columns(n, k)
+                                   : split_columns(k, c.plan.launches[0].config.grid[1]);
 }
 
 /// Partial sums: rows of whole 64 bytes, so that they are written and read by wide accesses.
@@ -157,12 +164,15 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
   const i64 splits = choice.fold ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
   Plan plan;
-  plan.launch<multiply_params>(mma_ring, config, {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
+  plan.launch<multiply_params>(mma_ring, config,
+                               {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
   if (splits == 1) return plan;
   plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
   const DenseSumConfig sum{p.dtype(&A::out), 256};
-  // Its blocks may be scheduled while the last tiles are multiplied: they wait before they read
-  plan.launch<sum_params>(sum_splits, sum, {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = 1});
+  // Where the GPU can (sm_90), its blocks are scheduled while the last tiles are multiplied; they wait before they read
+  plan.launch<sum_params>(
+      sum_splits, sum,
+      {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = device.arch.number >= 90});
   return plan;
 }
 
@@ -173,8 +183,8 @@ static Cost cost(const Problem& p, const DenseArgs&) {
   return {.bytes = (m + n) * k * 2 + m * n * size_of(p.dtype(&A::out)) + bias, .flops = 2 * m * n * k};
 }
 
-/// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings (they are
-/// independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest.
+/// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings
+/// (they are independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest.
 static Budget budget(const Problem& p) {
   const DType out = p.dtype(&DenseArgs::out);
   return {.of_value = unit_roundoff(out), .of_magnitude = (8 + 2 * std::sqrt(double(p[Axis::k]))) * 0x1p-24};

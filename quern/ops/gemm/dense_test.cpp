@@ -2,11 +2,11 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/dense.h"
 
-#include <cstring>
-#include <vector>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
 
 #include "quern/base/error.h"
 #include "quern/device/emulated.h"
@@ -75,8 +75,8 @@ std::string plan_text(const DeviceInfo& device, const Case& which) {
   std::memcpy(field, config, sizeof field);
   std::string s = std::to_string(field[3]) + "x" + std::to_string(field[4]) + " vector " + std::to_string(field[2]);
   if (field[9]) s += " fold";
-  return s + " grid " + std::to_string(plan.launches[0].config.grid[0]) + " splits " + std::to_string(plan.launches[0].config.grid[1]) +
-         " launches " + std::to_string(plan.count);
+  return s + " grid " + std::to_string(plan.launches[0].config.grid[0]) + " splits " +
+         std::to_string(plan.launches[0].config.grid[1]) + " launches " + std::to_string(plan.count);
 }
 
 TEST(gemm_dense, plans_of_a_layer) {
@@ -91,7 +91,9 @@ TEST(gemm_dense, plans_of_a_layer) {
 
 TEST(gemm_dense, alignment_decides_the_width_of_copies) {
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
-  const auto plan = [&](const char* word, double v) { return plan_text(h200, {{"m", 3}, {"n", 64}, {"k", 64}, {word, v}}); };
+  const auto plan = [&](const char* word, double v) {
+    return plan_text(h200, {{"m", 3}, {"n", 64}, {"k", 64}, {word, v}});
+  };
   EXPECT_THAT(plan("a.pad", 0), HasSubstr("vector 8"));
   EXPECT_THAT(plan("a.pad", 4), HasSubstr("vector 4"));
   EXPECT_THAT(plan("b.pad", 2), HasSubstr("vector 2"));
