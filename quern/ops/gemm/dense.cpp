@@ -104,7 +104,9 @@ static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
       const i64 split_k = split_columns(k, splits), parts = max_of<i64>(1, ceil_div(k, split_k));
       const double ns = estimate_ns(tiles[i], double(parts), extents, device.sms);
       if (ns < best_ns) best_ns = ns, best = {tiles[i], split_k, false};
-      if (k < 1024 * splits) break;  // the next would leave a split fewer than 512 columns
+      // The next would leave a split fewer than 512 columns, or there are blocks enough
+      const i64 blocks = ceil_div<i64>(m, tiles[i].m) * ceil_div<i64>(n, tiles[i].n) * splits;
+      if (k < 1024 * splits || blocks >= 2 * device.sms) break;
     }
   }
   return best;
