@@ -103,6 +103,16 @@ struct DemoOptions {
 };
 int demo(const DemoOptions& options);
 
+struct BenchTimeOptions {
+  std::vector<std::string> words;  ///< op, family or "all" (or nothing), then parameters; without any the bench shapes
+  std::string device;
+  std::string csv, peer;           ///< a file; a provider of bench/providers.h
+  bool hot = false, host = false, json = false;
+  double budget_ms = 200;          ///< of the timed runs of a case
+  unsigned long long seed = 1;
+};
+int bench_time(const BenchTimeOptions& options);
+
 struct DoctorOptions {
   bool json = false;
 };
