@@ -105,6 +105,14 @@ struct BenchTimeOptions {
 };
 int bench_time(const BenchTimeOptions& options);
 
+struct DemoOptions {
+  std::string model = "llama-3.1-8b";
+  std::string device;               ///< empty: the best one found
+  std::vector<long long> lengths;   ///< tokens of each request; empty: four of up to 300
+  unsigned long long seed = 1;
+};
+int demo(const DemoOptions& options);
+
 struct DoctorOptions {
   bool json = false;
 };

@@ -72,6 +72,14 @@ void add_running(CLI::App& app, Action& action) {
   add_device_options(*check_command, check_options->on, "emu and every GPU");
   check_command->callback([&action, check_options] { action = [=] { return check(*check_options); }; });
 
+  auto* demo_command = app.add_subcommand("demo", "one decode step of a decoder layer, every op checked");
+  auto demo_options = std::make_shared<DemoOptions>();
+  demo_command->add_option("--model", demo_options->model, "model inside the library, or a model file");
+  demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
+  demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request")->delimiter(',');
+  demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations");
+  demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
+
   auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
   auto fuzz_options = std::make_shared<FuzzCommandOptions>();
   fuzz_command->add_option("calls", fuzz_options->calls)->check(CLI::PositiveNumber);
