@@ -74,7 +74,7 @@ class CaseBench {
     r.op = op_.id;
     r.which = testing::case_text(op_, host_.given());
     r.asked = testing::case_text(op_, given_);
-    r.device = device_.info().name;
+    r.device = std::string(device_.info().name) + (device_.info().emulated ? " (emulated)" : "");
     r.provider = provider;
     r.cold = options_.timing.cold && !device_.info().emulated;
     r.cost = cost_;

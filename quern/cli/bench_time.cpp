@@ -115,7 +115,7 @@ nlohmann::ordered_json json_of(const std::vector<bench::Field>& fields) {
   nlohmann::ordered_json j;
   for (const bench::Field& f : fields) {
     if (f.text.empty()) continue;
-    if (f.number) j[f.column] = std::stod(f.text);
+    if (f.number) j[f.column] = nlohmann::ordered_json::parse(f.text);
     else j[f.column] = f.text;
   }
   return j;
