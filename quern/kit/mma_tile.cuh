@@ -16,7 +16,7 @@
 namespace quern {
 
 /// A tile [kRows][kCols] of 16-bit elements in shared memory, kCols 32, 64 or a multiple of 64. Chunks of 16 bytes are
-/// exchanged within 128 bytes by XOR with bits of the row, so that these are free of bank conflicts: load_row_k32 below, ldmatrix of 8
+/// exchanged within 128 bytes by XOR with bits of the row, so that these are free of bank conflicts: loads by RowK32, ldmatrix of 8
 /// consecutive rows (plain or transposed), and stores of a row's consecutive chunks by consecutive lanes. The tile starts at a multiple of 128.
 template <int kRows, int kCols> struct SharedTile {
   static_assert(kCols == 32 || kCols % 64 == 0);
@@ -30,18 +30,29 @@ template <int kRows, int kCols> struct SharedTile {
   }
 };
 
-/// The 8 elements k = 32 step + 8 (lane % 4) .. +7 of a row: words 0, 1 belong to h = 0 and 2, 3 to h = 1.
-template <class Tile> QN_DEVICE u32x4 load_row_k32(const u8* tile, int row, int step) {
-  return ptx::ld_shared<u32x4>(tile + Tile::offset(row, 4 * step + int(ptx::lane_id() % 4)));
-}
+/// Where a lane finds its 16 bytes of a row in the steps of 32 columns: elements k = 32 step + 8 (lane % 4) .. +7, of which words
+/// 0, 1 belong to h = 0 and 2, 3 to h = 1. Made once per row outside the loop; a step is then one XOR and constants.
+template <class Tile> struct RowK32 {
+  int even, odd;  ///< byte offsets of steps 0 and 1
+
+  QN_DEVICE RowK32 of(int row) {
+    const int even = Tile::offset(row, int(ptx::lane_id() % 4));
+    return {even, even ^ 64};
+  }
+  /// `rows_further` must be a multiple of 8: the exchange of chunks repeats then.
+  QN_DEVICE u32x4 load(const RowK32& self, const u8* tile, int step, int rows_further = 0) {
+    const int constant = (step >> 1) * 128 + rows_further * Tile::kRowBytes;
+    return ptx::ld_shared<u32x4>(tile + (step & 1 ? self.odd : self.even) + constant);
+  }
+};
 
 QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], bf16) { ptx::mma_m16n8k16_bf16(d, a, b); }
 QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], f16) { ptx::mma_m16n8k16_f16(d, a, b); }
 /// D[16][8] += A[16][16] B[16][8] with f32 accumulators, T being bf16 or f16.
 template <class T> QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) { mma_k16(d, a, b, T{}); }
 
-/// One step of 32 along K. `a_low`, `a_high`: load_row_k32 of rows lane / 4 and lane / 4 + 8 of A; `b`: of the row of B (stored [n][k])
-/// that is column lane / 4.
+/// One step of 32 along K. `a_low`, `a_high`: what RowK32 loads of rows lane / 4 and lane / 4 + 8 of A; `b`: of the row of B
+/// (stored [n][k]) that is column lane / 4.
 template <class T> QN_DEVICE void mma_k32(f32 (&d)[4], const u32x4& a_low, const u32x4& a_high, const u32x4& b) {
   mma_k16<T>(d, {a_low.x, a_high.x, a_low.y, a_high.y}, {b.x, b.y});
   mma_k16<T>(d, {a_low.z, a_high.z, a_low.w, a_high.w}, {b.z, b.w});

@@ -7,6 +7,7 @@
 
 #define QN_DEVICE static inline __attribute__((unused))
 #define QN_UNROLL
+#define QN_NO_UNROLL
 #define threadIdx (::quern::emu::current()->thread)
 #define blockIdx (::quern::emu::current()->block)
 #define blockDim (::quern::emu::current()->block_size)

@@ -89,11 +89,11 @@ struct Residency {
 /// Two blocks a multiprocessor, so that one streams while the other changes its item, of 4 warps; else one; else 2 warps.
 /// At least 3 stages: 2 tiles a warp in flight are 128 KB a multiprocessor for head_dim 128. An H200 needs about 33 KB
 /// (4.35 TB/s / 132 * 1 us) to stream.
-Residency residency_of(const DeviceInfo& device, i64 head_dim) {
+Residency residency_of(const DeviceInfo& device, i64 head_dim, i32 group_rows) {
   constexpr i32 kReserved = 1024;  // of each block, by the system
   for (const i32 warps : {4, 2}) {
     for (const i32 blocks : {2, 1}) {
-      const i32 room = min_of(device.smem_block, device.smem_sm / blocks - kReserved) - 1024;
+      const i32 room = min_of(device.smem_block, device.smem_sm / blocks - kReserved) - 1024 - i32(group_rows * head_dim * 2);
       const i32 stages = min_of(6, room / i32(warps * 2 * kWarpTokens * head_dim * 2));
       if (stages >= 3) return {warps, blocks, stages};
     }
@@ -110,12 +110,13 @@ i64 visible_tokens(const Problem& p) {
 }
 
 DecodePagedConfig config_of(const Problem& p, const DeviceInfo& device) {
-  const Residency fit = residency_of(device, p[Axis::head_dim]);
+  const i32 group_rows = group_of(p) <= 8 ? 8 : 16;
+  const Residency fit = residency_of(device, p[Axis::head_dim], group_rows);
   // A row that one chunk holds needs no parts and no second launch.
   const bool fixed = p.batch_invariant || visible_tokens(p) <= kChunkTokens;
   return {.dtype = p.dtype(&A::q),
           .head_dim = i32(p[Axis::head_dim]),
-          .group_rows = group_of(p) <= 8 ? 8 : 16,
+          .group_rows = group_rows,
           .copy_bytes = min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment),
           .stages = fit.stages,
           .soft_cap = p.attr(&A::soft_cap) > 0,

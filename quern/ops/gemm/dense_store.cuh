@@ -10,13 +10,17 @@ namespace quern::gemm {
 /// N neighbouring values of the bias from `column`; zeros past the first `columns` of them and without a bias.
 template <int N> QN_DEVICE void load_bias(const void* bias, DType dtype, i64 column, int columns, f32 (&values)[N]) {
   QN_UNROLL
-  for (int i = 0; i < N; ++i) {
-    values[i] = 0.f;
-    if (bias == nullptr || i >= columns) continue;
-    if (dtype == DType::f32) {
-      values[i] = ptx::ld_global_nc<f32>(static_cast<const f32*>(bias) + column + i);
-    } else {
-      const u16 bits = ptx::ld_global_nc<u16>(static_cast<const u16*>(bias) + column + i);
+  for (int i = 0; i < N; ++i) values[i] = 0.f;
+  if (bias == nullptr) return;
+  if (dtype == DType::f32) {
+    QN_UNROLL
+    for (int i = 0; i < N; ++i)
+      if (i < columns) values[i] = ptx::ld_global_nc<f32>(static_cast<const f32*>(bias) + column + i);
+  } else {
+    QN_UNROLL
+    for (int i = 0; i < N; ++i) {
+      u16 bits = 0;
+      if (i < columns) bits = ptx::ld_global_nc<u16>(static_cast<const u16*>(bias) + column + i);
       values[i] = dtype == DType::bf16 ? to_f32(bf16{bits}) : to_f32(f16{bits});
     }
   }
@@ -28,8 +32,13 @@ QN_DEVICE u16 bits_to_store(bf16 x) { return x.bits; }
 QN_DEVICE u16 bits_to_store(f16 x) { return x.bits; }
 QN_DEVICE f32 bits_to_store(f32 x) { return x; }
 
-/// Elements of the widest access of N neighbouring results.
+/// Elements and bytes of the widest access to N neighbouring results.
 template <class T, int N> constexpr int kWidest = min_of(N, 16 / int(sizeof(T)));
+template <class T, int N> constexpr int kWidestBytes = kWidest<T, N> * int(sizeof(T));
+
+template <class T> QN_DEVICE void store_one(T* to, f32 value) {
+  ptx::st_global<typename StoredBits<T>::type>(to, bits_to_store(from_f32<T>(value)));
+}
 
 /// Rounds N neighbouring results into memory aligned for the widest access.
 template <class T, int N> QN_DEVICE void store_aligned(T* to, const f32 (&values)[N]) {
@@ -40,18 +49,6 @@ template <class T, int N> QN_DEVICE void store_aligned(T* to, const f32 (&values
     QN_UNROLL
     for (int j = 0; j < kWide; ++j) part[j] = values[i + j];
     store_f32<T, kWide>(to + i, part);
-  }
-}
-
-/// Rounds the first `columns` of N neighbouring results into a row, whose start is aligned to `alignment` bytes; `to` is a
-/// multiple of N elements behind it.
-template <class T, int N> QN_DEVICE void store_columns(T* to, int columns, int alignment, const f32 (&values)[N]) {
-  if (columns == N && alignment >= kWidest<T, N> * int(sizeof(T))) {
-    store_aligned<T>(to, values);
-  } else {
-    QN_UNROLL
-    for (int i = 0; i < N; ++i)
-      if (i < columns) ptx::st_global<typename StoredBits<T>::type>(to + i, bits_to_store(from_f32<T>(values[i])));
   }
 }
 

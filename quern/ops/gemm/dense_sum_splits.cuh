@@ -20,6 +20,7 @@ template <DenseSumConfig C> QN_DEVICE void dense_sum_splits(const DenseSumParams
     load_bias(p.bias, p.bias_dtype, column, columns, bias);
     const f32* from = static_cast<const f32*>(p.partials) + row * p.partial_stride + column;
     load_f32<f32, 4>(from, sum);
+    QN_NO_UNROLL
     for (int s = 1; s < p.splits; ++s) {
       f32 next[4];
       load_f32<f32, 4>(from + s * p.m * p.partial_stride, next);
@@ -28,7 +29,14 @@ template <DenseSumConfig C> QN_DEVICE void dense_sum_splits(const DenseSumParams
     }
     QN_UNROLL
     for (int i = 0; i < 4; ++i) sum[i] = sum[i] + bias[i];
-    store_columns<Out>(static_cast<Out*>(p.out) + row * p.out_stride + column, columns, p.out_alignment, sum);
+    Out* const out = static_cast<Out*>(p.out) + row * p.out_stride + column;
+    if (columns == 4 && p.out_alignment >= kWidestBytes<Out, 4>) {
+      store_aligned<Out>(out, sum);
+    } else {
+      QN_UNROLL
+      for (int i = 0; i < 4; ++i)
+        if (i < columns) store_one<Out>(out + i, sum[i]);
+    }
   }
   ptx::grid_launch_dependents();
 }

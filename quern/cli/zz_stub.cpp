@@ -1,2 +1,0 @@
-#include "quern/cli/commands.h"
-namespace quern::cli { int new_op(const NewOptions&) { return 3; } }
