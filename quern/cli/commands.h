@@ -95,6 +95,24 @@ struct BenchCompileOptions {
 };
 int bench_compile(const BenchCompileOptions& options);
 
+struct DemoOptions {
+  std::string model = "llama-3.1-8b";
+  std::string device;               ///< empty: the best one found
+  std::vector<long long> lengths;   ///< tokens of each request; empty: four of up to 300
+  unsigned long long seed = 1;
+};
+int demo(const DemoOptions& options);
+
+struct BenchTimeOptions {
+  std::vector<std::string> words;  ///< op, family or "all" (or nothing), then parameters; without any the bench shapes
+  std::string device;
+  std::string csv, peer;           ///< a file; a provider of bench/providers.h
+  bool hot = false, host = false, json = false;
+  double budget_ms = 200;          ///< of the timed runs of a case
+  unsigned long long seed = 1;
+};
+int bench_time(const BenchTimeOptions& options);
+
 struct DoctorOptions {
   bool json = false;
 };

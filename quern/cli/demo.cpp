@@ -31,7 +31,7 @@ int demo(const DemoOptions& options) {
   const bool gpu = !device.info().emulated;
   const testing::Model model = testing::load_model(options.model);
   testing::LayerSizes sizes;
-  if (!options.lengths.empty()) sizes.lengths = options.lengths;
+  if (!options.lengths.empty()) sizes.lengths.assign(options.lengths.begin(), options.lengths.end());
   sizes.seed = options.seed;
   fmt::print("one decode step of one {} layer, {} requests with {} cached tokens, on {} ({}{})\n", model.name,
              sizes.lengths.size(), fmt::join(sizes.lengths, ", "), device.info().name, device.info().arch.name(),

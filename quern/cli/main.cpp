@@ -72,6 +72,14 @@ void add_running(CLI::App& app, Action& action) {
   add_device_options(*check_command, check_options->on, "emu and every GPU");
   check_command->callback([&action, check_options] { action = [=] { return check(*check_options); }; });
 
+  auto* demo_command = app.add_subcommand("demo", "one decode step of a decoder layer, every op checked");
+  auto demo_options = std::make_shared<DemoOptions>();
+  demo_command->add_option("--model", demo_options->model, "model inside the library, or a model file");
+  demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
+  demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request")->delimiter(',');
+  demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations");
+  demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
+
   auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
   auto fuzz_options = std::make_shared<FuzzCommandOptions>();
   fuzz_command->add_option("calls", fuzz_options->calls)->check(CLI::PositiveNumber);
@@ -83,17 +91,31 @@ void add_running(CLI::App& app, Action& action) {
 }
 
 void add_building(CLI::App& app, Action& action) {
-  auto* bench_command = app.add_subcommand("bench", "measurements");
-  auto bench_options = std::make_shared<BenchCompileOptions>();
+  auto* bench_command = app.add_subcommand("bench", "time ops beside what the device sustains, or what compiling them takes");
+  auto time_options = std::make_shared<BenchTimeOptions>();
+  auto compile_options = std::make_shared<BenchCompileOptions>();
   auto compile = std::make_shared<bool>(false);
-  bench_command->add_option("op", bench_options->op, "op or family (default: all)");
-  bench_command->add_flag("--compile", *compile, "time of compiling each kernel that the cases reach");
-  bench_command->add_option("--arch", bench_options->archs, "only for these (default: all known)")->delimiter(',');
-  bench_command->add_option("--threads", bench_options->threads, "compiles at a time (default: 1)");
-  bench_command->add_flag("--json", bench_options->json);
-  bench_command->callback([&action, bench_options, compile] {
-    if (!*compile) throw CLI::ValidationError("bench", "only --compile is there");
-    action = [=] { return bench_compile(*bench_options); };
+  bench_command->add_option("words", time_options->words, "ops, families or all; then parameters: tokens=1,64 (default: the ops' bench shapes)");
+  bench_command->add_option("--device", time_options->device, "emu, emu:ARCH, cuda or cuda:N (default: QN_DEVICE, else the first GPU, else emu)");
+  bench_command->add_flag("--hot", time_options->hot, "leave the L2 as the last run left it");
+  bench_command->add_flag("--host", time_options->host, "also the host's time: a whole call, a bare launch, the difference");
+  bench_command->add_option("--peer", time_options->peer, "also another library's kernel where it has one: cublaslt");
+  bench_command->add_option("--csv", time_options->csv, "write the results to this file");
+  bench_command->add_option("--budget", time_options->budget_ms, "milliseconds of timed runs a case")->check(CLI::PositiveNumber);
+  bench_command->add_option("--seed", time_options->seed, "seed of the data");
+  bench_command->add_flag("--json", time_options->json);
+  bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
+  bench_command->add_option("--arch", compile_options->archs, "--compile only for these (default: all known)")->delimiter(',');
+  bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
+  bench_command->callback([&action, time_options, compile_options, compile] {
+    if (!*compile) {
+      action = [=] { return bench_time(*time_options); };
+      return;
+    }
+    if (time_options->words.size() > 1) throw CLI::ValidationError("bench --compile", "takes one op or family");
+    if (!time_options->words.empty()) compile_options->op = time_options->words[0];
+    compile_options->json = time_options->json;
+    action = [=] { return bench_compile(*compile_options); };
   });
 
   auto* new_command = app.add_subcommand("new", "start an op: writes its five files into a checkout");

@@ -24,13 +24,16 @@ QN_DEVICE f32 to_f32(f16 x) { return ptx::to_f32(x); }
 QN_DEVICE f32 to_f32(e4m3 x) { return ptx::to_f32(x); }
 QN_DEVICE f32 to_f32(e5m2 x) { return ptx::to_f32(x); }
 
-template <class T> struct FromF32;
-template <> struct FromF32<f32> { QN_DEVICE f32 convert(f32 x) { return x; } };
-template <> struct FromF32<bf16> { QN_DEVICE bf16 convert(f32 x) { return ptx::to_bf16(x); } };
-template <> struct FromF32<f16> { QN_DEVICE f16 convert(f32 x) { return ptx::to_f16(x); } };
-template <> struct FromF32<e4m3> { QN_DEVICE e4m3 convert(f32 x) { return ptx::to_e4m3(x); } };
-template <> struct FromF32<e5m2> { QN_DEVICE e5m2 convert(f32 x) { return ptx::to_e5m2(x); } };
+QN_DEVICE void round_f32(f32 x, f32& to) { to = x; }
+QN_DEVICE void round_f32(f32 x, bf16& to) { to = ptx::to_bf16(x); }
+QN_DEVICE void round_f32(f32 x, f16& to) { to = ptx::to_f16(x); }
+QN_DEVICE void round_f32(f32 x, e4m3& to) { to = ptx::to_e4m3(x); }
+QN_DEVICE void round_f32(f32 x, e5m2& to) { to = ptx::to_e5m2(x); }
 /// Rounds to nearest even; fp8 saturates.
-template <class T> QN_DEVICE T from_f32(f32 x) { return FromF32<T>::convert(x); }
+template <class T> QN_DEVICE T from_f32(f32 x) {
+  T rounded;
+  round_f32(x, rounded);
+  return rounded;
+}
 
 }  // namespace quern

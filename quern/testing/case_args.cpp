@@ -10,6 +10,7 @@
 
 #include "quern/base/host_dtype.h"
 #include "quern/testing/fill.h"
+#include "quern/testing/parallel.h"
 
 namespace quern::testing {
 
@@ -121,14 +122,16 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed)
     b.offset = kGuardBytes + shift_bytes(op, i, which_, v.dtype);
     b.size = round_up<i64>(b.offset + v.extent() * size_of(v.dtype) + kGuardBytes, 256);
     b.bytes = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
-    if (!b.bytes)
+    b.initial = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
+    if (!b.bytes || !b.initial)
       throw Error(ErrorKind::device, op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
-    std::memset(b.bytes.get(), kPoison, size_t(b.size));
+    parallel_fill(b.bytes.get(), kPoison, size_t(b.size));
     v.data = b.bytes.get() + b.offset;
     if (op.tensors[i].role != Role::out) fill(i, random);
   }
   if (op.generate) op.generate(args(), which_, random);
-  for (Buffer& b : buffers_) b.initial.assign(b.bytes.get(), b.bytes.get() + b.size);
+  for (Buffer& b : buffers_)
+    if (b.bytes) parallel_copy(b.initial.get(), b.bytes.get(), size_t(b.size));
 }
 
 void CaseArgs::fill(size_t i, Random& random) {
@@ -142,7 +145,7 @@ void CaseArgs::fill(size_t i, Random& random) {
 
 void CaseArgs::reset() {
   for (Buffer& b : buffers_)
-    if (b.bytes) std::memcpy(b.bytes.get(), b.initial.data(), size_t(b.size));
+    if (b.bytes) parallel_copy(b.bytes.get(), b.initial.get(), size_t(b.size));
 }
 
 /// Where in a tensor's block a byte lies.
@@ -164,12 +167,13 @@ std::string CaseArgs::damage_of(size_t i) const {
     each_row(v, [&](char* row, const i64*) {
       const i64 at = row - b.bytes.get();
       for (i64 j = 0; j < v.shape[last]; ++j)
-        std::memcpy(&now[size_t(at + j * v.strides[last] * size)], &b.initial[size_t(at + j * v.strides[last] * size)], size_t(size));
+        std::memcpy(&now[size_t(at + j * v.strides[last] * size)], b.initial.get() + at + j * v.strides[last] * size, size_t(size));
     });
   }
-  const auto [was, is] = std::mismatch(b.initial.begin(), b.initial.end(), now.begin());
-  if (was == b.initial.end()) return "";
-  const i64 at = was - b.initial.begin();
+  const char* end = b.initial.get() + b.size;
+  const auto [was, is] = std::mismatch(static_cast<const char*>(b.initial.get()), end, now.begin());
+  if (was == end) return "";
+  const i64 at = was - b.initial.get();
   const std::string where = place_of(v, b.offset, at);
   return fmt::format("`{}` {}: written {} (a byte was {:#04x} and is {:#04x})", op_->tensors[i].name,
                      input ? "is an input" : "was overrun", where, u8(*was), u8(*is));

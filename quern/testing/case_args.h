@@ -66,7 +66,7 @@ class CaseArgs {
   /// The block that holds tensor i with its guard bands: for device copies.
   struct Buffer {
     std::unique_ptr<char, void (*)(void*)> bytes{nullptr, nullptr};
-    std::vector<char> initial;  ///< contents after generation
+    std::unique_ptr<char, void (*)(void*)> initial{nullptr, nullptr};  ///< contents after generation
     i64 size = 0;               ///< guard bands included
     i64 offset = 0;             ///< of the view's data
   };

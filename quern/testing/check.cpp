@@ -33,7 +33,7 @@ Comparison judge(const CaseArgs& args, const std::vector<Truth>& truths, const B
   return worst;
 }
 
-static int rows_dim(const Op& op, const TensorDef& t) {  // 0: its first; -1: none; -2: where it cannot be cut
+int rows_dim(const Op& op, const TensorDef& t) {
   int found = -1;
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
@@ -43,9 +43,11 @@ static int rows_dim(const Op& op, const TensorDef& t) {  // 0: its first; -1: no
   return found;
 }
 
-bool rows_can_be_sliced(const Op& op) {
+bool rows_can_be_sliced(const Op& op, const void* args) {
   if (!op.has_rows) return false;
-  for (const TensorDef& t : op.tensors) {
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    const TensorDef& t = op.tensors[i];
+    if (args && !op.tensor(args, i).present()) continue;
     const int dim = rows_dim(op, t);
     const bool points = t.values.kind == Values::Kind::generated ||
                         ((t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows);

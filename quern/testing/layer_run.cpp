@@ -7,26 +7,18 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <thread>
 
 #include "quern/base/host_dtype.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/schema.h"
 #include "quern/testing/check.h"
+#include "quern/testing/parallel.h"
 
 namespace quern::testing {
 
-/// Calls f(begin, end) on all CPUs over [0, count).
-static void in_parallel(i64 count, const std::function<void(i64, i64)>& f) {
-  const i64 threads = std::max<i64>(1, std::min<i64>(std::thread::hardware_concurrency(), count / 65536 + 1));
-  std::vector<std::thread> pool;
-  for (i64 t = 0; t < threads; ++t) pool.emplace_back(f, count * t / threads, count * (t + 1) / threads);
-  for (std::thread& thread : pool) thread.join();
-}
-
 /// Uniform in [-scale, scale), the i-th value a function of seed and i alone. bf16 is the top half of the f32.
 static void fill_uniform(const TensorView& view, u64 seed, double center, double scale) {
-  in_parallel(view.numel(), [&](i64 begin, i64 end) {
+  in_parallel(view.numel(), 65536, [&](i64 begin, i64 end) {
     for (i64 i = begin; i < end; ++i) {
       const double value = center + scale * Random(seed + u64(i)).uniform();
       if (view.dtype == DType::bf16) {

@@ -12,6 +12,7 @@
 #define QN_DEVICE static inline __attribute__((unused))
 #endif
 #define QN_UNROLL
+#define QN_NO_UNROLL
 #define threadIdx (::quern::emu::current()->thread)
 #define blockIdx (::quern::emu::current()->block)
 #define blockDim (::quern::emu::current()->block_size)
@@ -27,7 +28,7 @@
     __VA_ARGS__;                                                                                 \
   }                                                                                              \
   extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS;     \
-  extern "C" __attribute__((visibility("default"))) void quern_bind(const ::quern::emu::Runtime* runtime) { \
+  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void quern_bind(const ::quern::emu::Runtime* runtime) { \
     ::quern::emu::bound_runtime = runtime;                                                       \
   }
 

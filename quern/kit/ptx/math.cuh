@@ -28,6 +28,23 @@ QN_DEVICE f32 rsqrt_approx(f32 x) {
   asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+/// PTX ISA, cvt: to the nearest integer, ties to even.
+QN_DEVICE f32 round(f32 x) {
+  f32 y;
+  asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+/// PTX ISA, sin, cos: absolute error 2^-20.5 for |x| <= pi.
+QN_DEVICE f32 sin_approx(f32 x) {
+  f32 y;
+  asm("sin.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+QN_DEVICE f32 cos_approx(f32 x) {
+  f32 y;
+  asm("cos.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 QN_DEVICE f32 tanh_approx(f32 x) {
   f32 y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));

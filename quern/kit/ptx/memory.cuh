@@ -95,6 +95,14 @@ QN_DEVICE void store_streaming(void* to, u32x4 v) {
   asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
+// Wide stores. A dereference may come out as several narrow stores: nvcc 13.0 split 16 bytes whose words came from mma.sync.
+QN_DEVICE void store_wide(void* to, u32x2 v) {
+  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
+}
+QN_DEVICE void store_wide(void* to, u32x4 v) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+
 /// Global memory, T of 1, 2, 4, 8 or 16 bytes, aligned to its size.
 template <class T>
 QN_DEVICE T ld_global(const void* address) {
@@ -116,7 +124,8 @@ QN_DEVICE T ld_global_nc_no_allocate(const void* address) {
 }
 template <class T>
 QN_DEVICE void st_global(void* address, T value) {
-  *static_cast<T*>(address) = value;
+  if constexpr (sizeof(T) >= 8) store_wide(address, __builtin_bit_cast(typename RawOf<sizeof(T)>::type, value));
+  else *static_cast<T*>(address) = value;
 }
 /// Written once and not read again soon.
 template <class T>

@@ -96,10 +96,10 @@ QN_DEVICE void add_probabilities(const f32 (&x)[2][4], WarpSums<C>& sums, u32 (&
 
 /// One pass of the warp over its tiles of a segment.
 template <DecodePagedConfig C, class H>
-QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* ring, WarpSums<C>& sums) {
+QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* smem, WarpSums<C>& sums) {
   constexpr i32 kTile = C.threads / 32 * kWarpTokens;
   constexpr auto S = decode_paged_smem(C);
-  const i32 head_tile = s.head_tile * 16;
+  u8* ring = smem + S.ring + threadIdx.x / 32 * S.warp_ring;
   TokenSource from;
   from.pages = p.page_table + (p.page_indptr ? i64(ptx::ld_global_nc<i32>(p.page_indptr + s.row)) : s.row * p.table_row);
   from.k = p.k_cache + s.head_kv * p.k_head;
@@ -108,9 +108,15 @@ QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* rin
   const i32 first = s.begin + i32(threadIdx.x / 32) * kWarpTokens;
   const i32 tiles = ceil_div(s.end - s.begin, kTile);
   TilePages pages = find_pages(p, from, first);
-  u32 q[C.head_dim / 16][4];
-  load_queries<C>(p, static_cast<const u16*>(p.q) + s.row * p.q_row + i64(s.head_kv * p.group + head_tile) * p.q_head,
-                  item_heads(p, s.head_tile), q);
+  store_queries<C>(p, static_cast<const u16*>(p.q) + s.row * p.q_row + i64(s.head_kv * p.group + s.head_tile * 16) * p.q_head,
+                   item_heads(p, s.head_tile), smem + S.queries);
+  ptx::sync_block();
+  Queries<C> q;
+  q.tile = ptx::smem_address(smem + S.queries);
+  if constexpr (Queries<C>::kKept) {
+    QN_UNROLL
+    for (int step = 0; step < C.head_dim / 16; ++step) load_queries<C>(q.tile, step, q.kept[step]);
+  }
   sums.rows[0] = sums.rows[1] = empty_softmax();
   for (auto& column : sums.out)
     for (f32& value : column) value = 0.f;
@@ -161,6 +167,7 @@ QN_DEVICE void merge_warps(const DecodePagedParams& p, const Segment& s, u8* sme
       ptx::st_shared<u32x2>(to + 8 * j, {ptx::bits_of(sums.out[j][2 * r]), ptx::bits_of(sums.out[j][2 * r + 1])});
   }
   ptx::sync_block();
+  QN_NO_UNROLL
   for (i32 i = i32(threadIdx.x); i < heads * kPairs; i += C.threads) {
     const i32 head = i / kPairs, column = i % kPairs * 2;
     const i32 head_q = s.head_kv * p.group + s.head_tile * 16 + head;
@@ -193,10 +200,13 @@ QN_DEVICE void merge_warps(const DecodePagedParams& p, const Segment& s, u8* sme
 
 /// Rows without tokens, dealt to the blocks.
 template <DecodePagedConfig C> QN_DEVICE void write_empty_rows(const DecodePagedParams& p) {
+  QN_NO_UNROLL
   for (i64 row = blockIdx.x; row < p.batch; row += gridDim.x) {
     if (request_length(p, row) > 0) continue;
+    QN_NO_UNROLL
     for (i32 i = i32(threadIdx.x); i < p.heads_q * C.head_dim; i += C.threads)
       ptx::st_global<u16>(static_cast<u16*>(p.out) + row * p.out_row + i / C.head_dim * p.out_head + i % C.head_dim, u16(0));
+    QN_NO_UNROLL
     for (i32 h = i32(threadIdx.x); p.out_lse && h < p.heads_q; h += C.threads)
       ptx::st_global<f32>(p.out_lse + row * p.lse_row + h, negative_infinity());
   }
@@ -210,6 +220,7 @@ template <DecodePagedConfig C> QN_DEVICE i32 row_units(const DecodePagedParams& 
 /// Units of one item of every row together. Lengths are read by all blocks alike, 4 bytes a request.
 template <DecodePagedConfig C> QN_DEVICE u32 count_units(const DecodePagedParams& p, u32* scratch) {
   u32 mine = 0, total;
+  QN_NO_UNROLL
   for (i64 row = threadIdx.x; row < p.batch; row += C.threads) mine += u32(row_units<C>(p, request_length(p, row)));
   block_prefix_sum<C.threads>(mine, scratch, total);
   return total;
@@ -288,7 +299,7 @@ template <DecodePagedConfig C, class H> QN_DEVICE void decode_paged(const Decode
         }
       }
       WarpSums<C> sums;
-      sum_segment<C, H>(p, s, smem + S.ring + threadIdx.x / 32 * S.warp_ring, sums);
+      sum_segment<C, H>(p, s, smem, sums);
       merge_warps<C>(p, s, smem, sums);
       at += taken;
     }

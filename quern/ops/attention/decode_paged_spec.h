@@ -75,15 +75,16 @@ QN_HOST_DEVICE constexpr i32 chunk_tokens(i32 visible) {
 }
 
 struct DecodePagedSmem {
-  int scan, states, ring, warp_ring, stage, bytes;
+  int scan, states, queries, ring, warp_ring, stage, bytes;
 };
 /// Ring of a warp: stages of K then V, each kWarpTokens rows of head_dim without padding (16-byte chunks are swizzled). Its
 /// memory also takes the warp's sums, group_rows rows of head_dim + 8 f32, when the warps are merged.
 QN_HOST_DEVICE constexpr DecodePagedSmem decode_paged_smem(const DecodePagedConfig& c) {
   const int warps = c.threads / 32;
   const int stage = 2 * kWarpTokens * c.head_dim * 2;
-  const int states = 64, ring = states + warps * 16 * 8;
-  return {0, states, round_up(ring, 128), c.stages * stage, stage, round_up(ring, 128) + warps * c.stages * stage};
+  const int states = 64, queries = round_up(states + warps * 16 * 8, 128);
+  const int ring = queries + c.group_rows * c.head_dim * 2;
+  return {0, states, queries, ring, c.stages * stage, stage, ring + warps * c.stages * stage};
 }
 
 struct DecodePagedCombineSmem {

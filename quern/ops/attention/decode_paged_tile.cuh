@@ -58,7 +58,7 @@ template <int kBytes> QN_DEVICE void copy_bytes(u8* to, const u8* from, bool rea
 /// times what memory happens to hold could be NaN.
 template <DecodePagedConfig C>
 QN_DEVICE void copy_tile(const DecodePagedParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage) {
-  constexpr int kUnits = C.head_dim * 2 / C.copy_bytes, kPasses = ceil_div(kUnits, 8);
+  constexpr u32 kUnits = C.head_dim * 2 / C.copy_bytes;
   constexpr u32 kTileBytes = kWarpTokens * C.head_dim * 2;
   const u32 lane = ptx::lane_id() % 8;
   QN_UNROLL
@@ -69,14 +69,18 @@ QN_DEVICE void copy_tile(const DecodePagedParams& p, const TokenSource& from, co
     const i32 slot = read ? token - i32(quotient(u32(token), p.page_size) * p.page_size.value) : 0;
     const u8* k = from.k + at.page[i] * p.k_page + slot * p.k_token;
     const u8* v = from.v + at.page[i] * p.v_page + slot * p.v_token;
-    QN_UNROLL
-    for (int pass = 0; pass < kPasses; ++pass) {
-      const u32 unit = lane + 8 * pass;
-      if (kUnits % 8 != 0 && unit >= u32(kUnits)) continue;
+    const auto copy = [&](u32 unit) {
       const u32 byte = unit * C.copy_bytes;
       u8* to = stage + chunk_offset<C.head_dim>(row, byte / 16) + byte % 16;
       copy_bytes<C.copy_bytes>(to, k + byte, read);
       copy_bytes<C.copy_bytes>(to + kTileBytes, v + byte, read);
+    };
+    if constexpr (C.copy_bytes >= 8) {
+      QN_UNROLL
+      for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass)
+        if (kUnits % 8 == 0 || lane + 8 * pass < kUnits) copy(lane + 8 * pass);
+    } else {  // unrolled, head_dim 256 would be 256 copies in a row: they take registers and 2 s to compile
+      for (u32 unit = lane; unit < kUnits; unit += 8) copy(unit);
     }
   }
 }
@@ -87,37 +91,56 @@ template <DecodePagedConfig C> QN_DEVICE void multiply(f32 (&d)[4], const u32 (&
   else ptx::mma_m16n8k16_f16(d, a, b);
 }
 
-/// Query fragments of a group: rows are heads; rows without a head are zero.
+/// The queries of an item as rows of a tile in shared memory; rows without a head are zero. By the whole block.
 template <DecodePagedConfig C>
-QN_DEVICE void load_queries(const DecodePagedParams& p, const u16* q, i32 heads, u32 (&fragments)[C.head_dim / 16][4]) {
-  const i32 lane = i32(ptx::lane_id());
+QN_DEVICE void store_queries(const DecodePagedParams& p, const u16* q, i32 heads, u8* tile) {
+  constexpr u32 kPairs = C.head_dim / 2;
   QN_UNROLL
-  for (int step = 0; step < C.head_dim / 16; ++step) {
-    QN_UNROLL
-    for (int i = 0; i < 4; ++i) {  // rows lane / 4 and + 8, columns 2 * (lane % 4) and + 8
-      const i32 head = lane / 4 + 8 * (i % 2);
-      u32 pair = 0;
-      if (i % 2 * 8 < C.group_rows && head < heads) {
-        const u16* from = q + head * p.q_head + step * 16 + 8 * (i / 2) + 2 * (lane % 4);
-        if (p.q_pairs) pair = ptx::ld_global_nc<u32>(from);
-        else pair = ptx::ld_global_nc<u16>(from) | u32(ptx::ld_global_nc<u16>(from + 1)) << 16;
-      }
-      fragments[step][i] = pair;
+  for (u32 i = threadIdx.x; i < C.group_rows * kPairs; i += C.threads) {
+    const u32 head = i / kPairs, column = i % kPairs * 2;
+    const u16* from = q + head * p.q_head + column;
+    u32 pair = 0;
+    if (i32(head) < heads) {
+      if (p.q_pairs) pair = ptx::ld_global_nc<u32>(from);
+      else pair = ptx::ld_global_nc<u16>(from) | u32(ptx::ld_global_nc<u16>(from + 1)) << 16;
     }
+    ptx::st_shared<u32>(tile + chunk_offset<C.head_dim>(head, column / 8) + column % 8 * 2, pair);
   }
 }
 
+/// The A operand of k-step `step`: heads lane / 4 and + 8.
+template <DecodePagedConfig C> QN_DEVICE void load_queries(u32 tile, int step, u32 (&fragment)[4]) {
+  const u32 lane = ptx::lane_id();
+  if constexpr (C.group_rows == 16) {
+    ptx::ldmatrix_x4(fragment, tile + chunk_offset<C.head_dim>(lane % 16, u32(2 * step) + lane / 16));
+  } else {
+    u32 rows[2];
+    ptx::ldmatrix_x2(rows, tile + chunk_offset<C.head_dim>(lane % 8, u32(2 * step) + lane / 8 % 2));
+    fragment[0] = rows[0], fragment[1] = 0, fragment[2] = rows[1], fragment[3] = 0;
+  }
+}
+
+/// Query fragments: kept in registers while they leave room for head_dim / 2 sums, else read for each tile.
+template <DecodePagedConfig C> struct Queries {
+  static constexpr bool kKept = C.head_dim <= 128;
+  u32 tile;
+  u32 kept[kKept ? C.head_dim / 16 : 1][4];
+};
+
 /// s[n][e] = q . k of token 8 * n + 2 * (lane % 4) + e % 2 and head lane / 4 + 8 * (e / 2).
 template <DecodePagedConfig C>
-QN_DEVICE void multiply_keys(const u32 (&q)[C.head_dim / 16][4], u32 tile, f32 (&s)[2][4]) {
+QN_DEVICE void multiply_keys(const Queries<C>& queries, u32 tile, f32 (&s)[2][4]) {
   const u32 lane = ptx::lane_id();
   const u32 row = lane / 16 * 8 + lane % 8;
   QN_UNROLL
   for (int step = 0; step < C.head_dim / 16; ++step) {
     u32 k[4];
     ptx::ldmatrix_x4(k, tile + chunk_offset<C.head_dim>(row, u32(2 * step) + lane / 8 % 2));
-    multiply<C>(s[0], q[step], k[0], k[1]);
-    multiply<C>(s[1], q[step], k[2], k[3]);
+    u32 q[4];
+    if constexpr (Queries<C>::kKept) for (int i = 0; i < 4; ++i) q[i] = queries.kept[step][i];
+    else load_queries<C>(queries.tile, step, q);
+    multiply<C>(s[0], q, k[0], k[1]);
+    multiply<C>(s[1], q, k[2], k[3]);
   }
 }
 

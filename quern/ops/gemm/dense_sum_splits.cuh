@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // out[i, j] = sum_s partials[s, i, j] + bias[j], splits in ascending order
-// Four neighbouring columns of a row per thread.
+// One block row of the grid per row, four neighbouring columns per thread.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/gemm/dense_spec.h"
@@ -10,17 +10,18 @@
 
 namespace quern::gemm {
 
-template <DenseSumConfig C> QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
+template <DenseSumConfig C>
+QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
   using Out = dtype_t<C.out_dtype>;
-  const i64 per_row = p.partial_stride / 4;
-  const i64 index = i64(blockIdx.x) * C.threads + threadIdx.x;
-  const i64 row = index / per_row, column = (index - row * per_row) * 4;
+  const i64 row = blockIdx.x, column = (i64(blockIdx.y) * C.threads + threadIdx.x) * 4;
   ptx::grid_dependency_wait();
-  if (row < p.m && column < p.n) {
+  if (column < p.n) {
     f32 sum[4], bias[4];
-    load_bias(p.bias, p.bias_dtype, column, p.n, bias);
+    const int columns = int(min_of<i64>(4, p.n - column));
+    load_bias(p.bias, p.bias_dtype, column, columns, bias);
     const f32* from = static_cast<const f32*>(p.partials) + row * p.partial_stride + column;
     load_f32<f32, 4>(from, sum);
+    QN_NO_UNROLL
     for (int s = 1; s < p.splits; ++s) {
       f32 next[4];
       load_f32<f32, 4>(from + s * p.m * p.partial_stride, next);
@@ -29,7 +30,14 @@ template <DenseSumConfig C> QN_DEVICE void dense_sum_splits(const DenseSumParams
     }
     QN_UNROLL
     for (int i = 0; i < 4; ++i) sum[i] = sum[i] + bias[i];
-    store_columns<Out, 4>(static_cast<Out*>(p.out) + row * p.out_stride, column, p.n, p.out_alignment, sum);
+    Out* const out = static_cast<Out*>(p.out) + row * p.out_stride + column;
+    if (columns == 4 && p.out_alignment >= kWidestBytes<Out, 4>) {
+      store_aligned<Out>(out, sum);
+    } else {
+      QN_UNROLL
+      for (int i = 0; i < 4; ++i)
+        if (i < columns) store_one<Out>(out + i, sum[i]);
+    }
   }
   ptx::grid_launch_dependents();
 }

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/bench/judge_timed.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "quern/base/host_dtype.h"
+#include "quern/op/ref.h"
+#include "quern/testing/check.h"
+#include "quern/testing/parallel.h"
+#include "quern/testing/truth.h"
+
+namespace quern::bench {
+
+namespace {
+
+using testing::Comparison;
+using testing::Truth;
+
+/// A reference does about 2e8 multiply-adds a second, and as many elements of what it reads and writes.
+constexpr double kWholeWork = 2e8, kRowsWork = 4e9;
+
+void keep_worse(Comparison& worst, const Comparison& c) {
+  if ((worst.ok && !c.ok) || (worst.ok == c.ok && c.error > worst.error)) worst = c;
+}
+
+/// What the device holds of each output, by tensor.
+using Outputs = std::map<size_t, Downloaded>;
+
+Comparison compare_all(const Op& op, const std::vector<Truth>& truths, const Budget& budget,
+                       const std::function<TensorView(size_t tensor)>& output, const std::string& where) {
+  Comparison worst;
+  for (const Truth& t : truths) {
+    Comparison c = testing::compare(output(t.tensor), t.values, t.magnitudes, budget);
+    if (!c.ok) c.message = "`" + op.tensors[t.tensor].name + "` " + where + c.message;
+    keep_worse(worst, c);
+  }
+  return worst;
+}
+
+/// Some element that the reference leaves alone or does not care for: then outputs need not be written everywhere.
+bool leaves_any(const std::vector<Truth>& truths) {
+  for (const Truth& t : truths)
+    for (const double& value : t.values) {
+      u64 bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      if (bits == kUnwrittenBits || bits == kUnspecifiedBits) return true;
+    }
+  return false;
+}
+
+i64 row_extent(const Op& op, const void* args) {
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (op.tensor(args, i).present() && testing::rows_dim(op, op.tensors[i]) == 0) return op.tensor(args, i).shape[0];
+  return 0;
+}
+
+Comparison compare_rows(const testing::CaseArgs& host, const Outputs& outputs, const std::vector<i64>& rows,
+                        const Budget& budget, bool& leaves) {
+  const Op& op = host.op();
+  std::mutex mutex;
+  Comparison worst;
+  testing::in_parallel(i64(rows.size()), 1, [&](i64 begin, i64 end) {
+    for (i64 k = begin; k < end; ++k) {
+      const i64 r = rows[size_t(k)];
+      testing::ArgsStorage one(op);
+      std::memcpy(one.get(), host.args(), op.args_bytes);
+      for (size_t i = 0; i < op.tensors.size(); ++i) {
+        TensorView& v = op.tensor(one.get(), i);
+        if (v.present() && testing::rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, r, r + 1);
+      }
+      const std::vector<Truth> truths = testing::truth_of(op, one.get());
+      const auto output = [&](size_t t) { return outputs.at(t).view.slice(0, r, r + 1); };
+      const Comparison c = compare_all(op, truths, budget, output, "row " + std::to_string(r) + ": ");
+      const std::lock_guard lock(mutex);
+      leaves |= leaves_any(truths);
+      keep_worse(worst, c);
+    }
+  });
+  return worst;
+}
+
+/// The number of elements that still hold the poison.
+i64 unwritten(const TensorView& v) {
+  const i64 size = size_of(v.dtype), length = v.shape[v.rank - 1], step = v.strides[v.rank - 1] * size;
+  const u64 poison = ~u64(0);
+  std::vector<const char*> rows;
+  testing::each_row(v, [&](char* row, const i64*) { rows.push_back(row); });
+  std::atomic<i64> count = 0;
+  testing::in_parallel(i64(rows.size()), max_of<i64>(1, (1 << 20) / max_of<i64>(1, length)), [&](i64 begin, i64 end) {
+    i64 found = 0;
+    for (i64 r = begin; r < end; ++r)
+      for (i64 j = 0; j < length; ++j) found += std::memcmp(rows[size_t(r)] + j * step, &poison, size_t(size)) == 0;
+    count += found;
+  });
+  return count;
+}
+
+bool is_poison(const char* from, const char* to) {
+  return std::all_of(from, to, [](char c) { return u8(c) == testing::kPoison; });
+}
+
+/// What is wrong with an output's memory besides its values.
+std::string damage_of(const testing::CaseArgs& host, const Outputs& outputs, bool all_written) {
+  for (const auto& [i, output] : outputs) {
+    const testing::CaseArgs::Buffer& b = host.buffer(i);
+    const std::string& name = host.op().tensors[i].name;
+    const char* begin = output.bytes.get();
+    const i64 end = b.offset + output.view.extent() * size_of(output.view.dtype);
+    if (!is_poison(begin, begin + b.offset)) return "`" + name + "` was overrun before its start";
+    if (!is_poison(begin + end, begin + b.size)) return "`" + name + "` was overrun behind its end";
+    if (!all_written || host.op().tensors[i].role != Role::out || is_integer(output.view.dtype)) continue;
+    if (const i64 n = unwritten(output.view)) return "`" + name + "` has " + std::to_string(n) + " elements that were not written";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed) {
+  std::vector<i64> some;
+  if (rows <= wanted) {
+    for (i64 r = 0; r < rows; ++r) some.push_back(r);
+    return some;
+  }
+  Random random(seed);
+  some.push_back(0);
+  if (wanted > 1) some.push_back(rows - 1);
+  while (i64(some.size()) < wanted) {
+    const i64 r = random.below(rows);
+    if (std::find(some.begin(), some.end(), r) == some.end()) some.push_back(r);
+  }
+  std::sort(some.begin(), some.end());
+  return some;
+}
+
+Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem) {
+  const Op& op = host.op();
+  Outputs outputs;
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (op.tensors[i].role != Role::in && host.tensor(i).present()) outputs.emplace(i, sets.download(set, i));
+  const Budget budget = testing::budget_of(op, problem);
+  const double work = testing::cost_of(op, problem, host.args()).flops / 2 + testing::operand_bytes(op, host.args());
+  Verdict v;
+  v.rows = row_extent(op, host.args());
+  bool all_written = false;
+  if (work > kWholeWork && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
+    // As many as a few seconds allow on one CPU, 2 to 8
+    const i64 wanted = i64(std::clamp(kRowsWork / (work / double(v.rows)), 2.0, 8.0));
+    const std::vector<i64> rows = sampled_rows(v.rows, wanted, host.seed());
+    v.rows_checked = i64(rows.size());
+    bool leaves = false;
+    v.comparison = compare_rows(host, outputs, rows, budget, leaves);
+    all_written = !leaves;
+  } else {
+    v.comparison = compare_all(op, testing::truth_of(host), budget, [&](size_t t) { return outputs.at(t).view; }, "");
+  }
+  if (const std::string damage = damage_of(host, outputs, all_written); v.comparison.ok && !damage.empty()) {
+    v.comparison.ok = false;
+    v.comparison.error = HUGE_VAL;
+    v.comparison.message = damage;
+  }
+  return v;
+}
+
+}  // namespace quern::bench

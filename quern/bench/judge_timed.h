@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Is what the timed runs wrote right? Whole where the reference is quick, else on sampled rows.
+#pragma once
+#include "quern/bench/device_sets.h"
+#include "quern/testing/compare.h"
+
+namespace quern::bench {
+
+struct Verdict {
+  testing::Comparison comparison;
+  i64 rows_checked = 0;  ///< of `rows`; 0: the whole outputs
+  i64 rows = 0;
+};
+
+/// The rows that are compared: the first, the last and random ones between, ascending; every row when there are no more.
+std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed);
+
+/// Compares the outputs in one set with the op's reference on the host's arguments. Rows are compared alone, each by a
+/// thread of its own, when the whole would take the reference longer than a second; then every element of the outputs must
+/// have been written. Guard bands must be untouched either way.
+Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem);
+
+}  // namespace quern::bench

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/bench/time_call.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "quern/base/error.h"
+#include "quern/bench/stream.h"
+
+namespace quern::bench {
+
+namespace {
+
+constexpr const char* kWallClock = "wall clock";
+using Call = std::function<void(int)>;
+
+double now_us() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void run_once(Device& device, const Call& call, const TimingOptions& o, int run) {
+  if (o.cold) flush_l2(device, o.stream);
+  call(run);
+}
+
+/// Runs until 10 ms have passed (clocks rise, caches of the host fill), at least 3 times after the first, which may compile.
+/// Returns microseconds a run by the wall clock.
+double warm_up(Device& device, const Call& call, const TimingOptions& o) {
+  run_once(device, call, o, 0);
+  device.synchronize(o.stream);
+  const bool emulated = device.info().emulated;
+  const double start = now_us();
+  int runs = 0;
+  while (runs < (emulated ? 1 : 3) || (!emulated && runs < 1000 && now_us() - start < 10'000)) {
+    run_once(device, call, o, runs++);
+    if (runs % 8 == 0) device.synchronize(o.stream);
+  }
+  device.synchronize(o.stream);
+  return (now_us() - start) / runs;
+}
+
+int runs_within(const TimingOptions& o, double us, bool emulated) {
+  const double affordable = 1000 * o.budget_ms / std::max(us, 0.01);
+  const int least = emulated ? std::min(o.min_runs, 3) : o.min_runs;
+  return std::max(1, int(std::clamp(affordable, double(least), double(std::max(least, o.max_runs)))));
+}
+
+std::vector<double> by_wall_clock(Device& device, const Call& call, const TimingOptions& o, int runs) {
+  std::vector<double> us;
+  for (int i = 0; i < runs; ++i) {
+    const double start = now_us();
+    call(i);
+    device.synchronize(o.stream);
+    us.push_back(now_us() - start);
+  }
+  return us;
+}
+
+std::vector<double> by_events(Device& device, const Call& call, const TimingOptions& o, int runs) {
+  std::vector<Event> events;
+  for (int i = 0; i < 2 * runs; ++i) events.push_back(device.create_event());
+  for (int i = 0; i < runs; ++i) {
+    if (o.cold) flush_l2(device, o.stream);
+    device.record(events[size_t(2 * i)], o.stream);
+    call(i);
+    device.record(events[size_t(2 * i + 1)], o.stream);
+  }
+  std::vector<double> us;
+  for (int i = 0; i < runs; ++i) us.push_back(device.elapsed_us(events[size_t(2 * i)], events[size_t(2 * i + 1)]));
+  for (const Event event : events) device.destroy(event);
+  return us;
+}
+
+std::vector<double> by_records(Device& device, const Call& call, const TimingOptions& o, int runs) {
+  KernelTimer timer(device, o.stream);
+  timer.start();
+  for (int i = 0; i < runs; ++i) run_once(device, call, o, i);
+  return call_spans(timer.stop(), runs, o.cold);
+}
+
+bool is_flush(const KernelRecord& record) { return record.name.rfind(kFlushSymbol, 0) == 0; }
+
+[[noreturn]] void fail_records(size_t records, int runs, const char* why) {
+  throw Error(ErrorKind::device, "CUPTI saw " + std::to_string(records) + " kernels in " + std::to_string(runs) + " calls: " + why);
+}
+
+}  // namespace
+
+std::vector<double> call_spans(const std::vector<KernelRecord>& records, int runs, bool cold) {
+  std::vector<std::vector<const KernelRecord*>> calls;
+  std::vector<const KernelRecord*> kernels;
+  for (const KernelRecord& r : records) {
+    if (cold && is_flush(r)) calls.emplace_back();
+    else if (!cold) kernels.push_back(&r);
+    else if (!calls.empty()) calls.back().push_back(&r);
+    else fail_records(records.size(), runs, "one ran before the first flush of the L2");
+  }
+  if (!cold) {
+    if (kernels.size() % size_t(runs)) fail_records(records.size(), runs, "the calls differ");
+    const size_t each = kernels.size() / size_t(runs);
+    for (size_t i = 0; each && i < kernels.size(); i += each) calls.emplace_back(kernels.begin() + ptrdiff_t(i), kernels.begin() + ptrdiff_t(i + each));
+  }
+  if (calls.size() != size_t(runs)) fail_records(records.size(), runs, "not one flush of the L2 for each");
+  std::vector<double> us;
+  for (const auto& call : calls) {
+    if (call.empty()) fail_records(records.size(), runs, "one launched none");
+    u64 end = 0;
+    for (const KernelRecord* r : call) end = std::max(end, r->end_ns);
+    us.push_back(double(end - call.front()->start_ns) / 1000);
+  }
+  return us;
+}
+
+double quantile(const std::vector<double>& ascending, double q) {
+  if (ascending.empty()) return 0;
+  const double at = q * double(ascending.size() - 1);
+  const size_t below = size_t(at), above = std::min(below + 1, ascending.size() - 1);
+  return ascending[below] + (at - double(below)) * (ascending[above] - ascending[below]);
+}
+
+Timing timing_of(std::vector<double> us, const char* timer) {
+  std::sort(us.begin(), us.end());
+  return {.median_us = quantile(us, 0.5),
+          .p10_us = quantile(us, 0.1),
+          .p90_us = quantile(us, 0.9),
+          .min_us = us.empty() ? 0 : us.front(),
+          .runs = int(us.size()),
+          .timer = timer};
+}
+
+const char* timer_name() { return cuda_device_count() > 0 ? KernelTimer::name() : kWallClock; }
+const char* timer_name(Device& device) { return device.info().emulated ? kWallClock : KernelTimer::name(); }
+
+Timing time_call(Device& device, const Call& call, const TimingOptions& o) {
+  const double us = warm_up(device, call, o);
+  const int runs = runs_within(o, us, device.info().emulated);
+  const char* timer = timer_name(device);
+  if (device.info().emulated) return timing_of(by_wall_clock(device, call, o, runs), timer);
+  if (cupti_available()) return timing_of(by_records(device, call, o, runs), timer);
+  return timing_of(by_events(device, call, o, runs), timer);
+}
+
+Timing time_call(Device& device, const std::function<void()>& call, const TimingOptions& options) {
+  return time_call(device, Call([&call](int) { call(); }), options);
+}
+
+}  // namespace quern::bench

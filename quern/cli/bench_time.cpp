@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// `quern bench OP ...`: times of ops beside what the device sustains and beside a peer, with a judgement of what was timed.
+#include <cstdio>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "quern/bench/csv.h"
+#include "quern/bench/providers.h"
+#include "quern/cli/commands.h"
+#include "quern/cli/progress.h"
+#include "quern/cli/table.h"
+
+namespace quern::cli {
+
+namespace {
+
+using bench::BenchResult;
+
+/// Operands that a CPU works through in a moment: larger bench shapes are left to GPUs.
+constexpr double kEmulatedBytes = 8 << 20;
+
+struct Job {
+  const Op* op;
+  Case which;
+};
+
+/// The jobs of "norm.rms_norm tokens=3", "norm", "all" or nothing; how many were left out as too large for emulation.
+std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, int& left_out) {
+  std::vector<const Op*> ops;
+  size_t at = 0;
+  for (; at < words.size() && words[at].find('=') == std::string::npos; ++at)
+    for (const Op* op : ops_named(words[at])) ops.push_back(op);
+  if (ops.empty()) ops = ops_named("all");
+  const std::vector<std::string> parameters(words.begin() + ptrdiff_t(at), words.end());
+  std::vector<Job> jobs;
+  for (const Op* op : ops)
+    for (const Case& which : bench::bench_cases(*op, parameters)) {
+      if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes) ++left_out;
+      else jobs.push_back({op, which});
+    }
+  return jobs;
+}
+
+std::string us_text(double us) {
+  if (us <= 0) return "-";
+  return us < 100 ? fmt::format("{:.2f}", us) : us < 1000 ? fmt::format("{:.1f}", us) : fmt::format("{:.0f}", us);
+}
+std::string share_text(double share) { return share > 0 ? fmt::format("{:.3f}", share) : "-"; }
+
+/// "dense_mma_ring + dense_sum_splits": without the Configs.
+std::string short_kernel(const std::string& kernels) {
+  std::string text;
+  int depth = 0;
+  for (const char c : kernels) {
+    depth += c == '<';
+    if (depth == 0) text += c;
+    depth -= c == '>' && depth > 0;
+  }
+  return text;
+}
+
+std::string rate_text(const BenchResult& r, const bench::Ceilings& ceilings) {
+  if (!r.timed()) return "-";
+  return ceilings.bandwidth_bound(r.cost) ? fmt::format("{:.0f} GB/s", r.gbps()) : fmt::format("{:.1f} TFLOP/s", r.tflops());
+}
+
+std::string remark(const BenchResult& r) {
+  if (!r.ok) return "WRONG: " + r.message;
+  if (!r.timed()) return r.message;
+  return fmt::format("right ({:.2f} of its bound, {})", r.error, r.checked);
+}
+
+/// Columns without any figure (floors on an emulated device, the host's time) are left out.
+class ResultTable {
+ public:
+  ResultTable(bool gpu, bool host, bool peer) : gpu_(gpu), host_(host), peer_(peer), table_(header()) {}
+
+  void add(const BenchResult& r, const bench::Ceilings& ceilings, double beside_us) {
+    std::vector<std::string> row = {r.op, r.which};
+    if (peer_) row.push_back(r.provider);
+    row.push_back(short_kernel(r.kernel));
+    row.push_back(us_text(r.timing.median_us));
+    row.push_back(r.timed() ? us_text(r.timing.p10_us) + ".." + us_text(r.timing.p90_us) : "-");
+    row.push_back(rate_text(r, ceilings));
+    if (gpu_) row.insert(row.end(), {us_text(r.floor_us), share_text(r.share_of_floor()), share_text(r.share_of_copy())});
+    if (peer_) row.push_back(r.timed() && beside_us > 0 ? fmt::format("{:.3f}", r.timing.median_us / beside_us) : "-");
+    if (host_) row.insert(row.end(), {us_text(r.host.call_us), us_text(r.host.launch_us), fmt::format("{:.2f}", r.host.own_us())});
+    row.push_back(remark(r));
+    table_.add(row);
+  }
+  std::string text() const { return table_.text(); }
+
+ private:
+  std::vector<std::string> header() const {
+    std::vector<std::string> h = {"op", "case"};
+    if (peer_) h.push_back("by");
+    h.insert(h.end(), {"kernel", "median us", "p10..p90", "rate"});
+    if (gpu_) h.insert(h.end(), {"floor us", "of floor", "of copy"});
+    if (peer_) h.push_back("x quern");
+    if (host_) h.insert(h.end(), {"call us", "launch us", "host us"});
+    h.push_back("result");
+    return h;
+  }
+  bool gpu_, host_, peer_;
+  Table table_;
+};
+
+nlohmann::ordered_json json_of(const std::vector<bench::Field>& fields) {
+  nlohmann::ordered_json j;
+  for (const bench::Field& f : fields) {
+    if (f.text.empty()) continue;
+    if (f.number) j[f.column] = std::stod(f.text);
+    else j[f.column] = f.text;
+  }
+  return j;
+}
+
+/// The CSV file, written line by line so that an interrupted run leaves what it measured.
+class CsvFile {
+ public:
+  explicit CsvFile(const std::string& path) : path_(path) {
+    if (path.empty()) return;
+    file_ = std::fopen(path.c_str(), "w");
+    if (!file_) throw Error(ErrorKind::value, "", "csv", "is '" + path + "'", "a file that can be written");
+  }
+  ~CsvFile() {
+    if (file_) std::fclose(file_);
+  }
+  CsvFile(const CsvFile&) = delete;
+  void add(const std::vector<bench::Field>& fields) {
+    if (!file_) return;
+    if (lines_++ == 0) std::fputs(bench::csv_header(fields).c_str(), file_);
+    std::fputs(bench::csv_line(fields).c_str(), file_);
+    std::fflush(file_);
+  }
+
+ private:
+  std::string path_;
+  std::FILE* file_ = nullptr;
+  int lines_ = 0;
+};
+
+nlohmann::ordered_json json_of(const bench::Ceilings& c) {
+  return {{"copy_gbps", c.bytes_per_us / 1e3}, {"copy_source", c.copy_source},
+          {"read_gbps", c.read_bytes_per_us / 1e3}, {"read_source", c.read_source},
+          {"bf16_tflops", c.flops_per_us / 1e6}, {"flops_source", c.flops_source}};
+}
+
+void print_ceilings(const bench::Ceilings& c) {
+  fmt::print("ceilings, measured now: copy {:.3f} TB/s ({}), read {:.3f} TB/s ({}), bf16 {:.0f} TFLOP/s ({})\n", c.bytes_per_us / 1e6,
+             c.copy_source, c.read_bytes_per_us / 1e6, c.read_source, c.flops_per_us / 1e6, c.flops_source);
+}
+
+bench::BenchOptions bench_options(const BenchTimeOptions& options) {
+  bench::BenchOptions o;
+  o.timing.cold = !options.hot;
+  o.timing.budget_ms = options.budget_ms;
+  o.seed = options.seed;
+  o.host = options.host;
+  o.peer = options.peer;
+  return o;
+}
+
+/// Results of one job; a case that cannot even be made becomes a result with its error.
+std::vector<BenchResult> results_of(const Job& job, Device& device, const bench::Ceilings& ceilings, const bench::BenchOptions& o) {
+  try {
+    return bench::bench_case(*job.op, job.which, device, ceilings, o);
+  } catch (const Error& e) {
+    BenchResult r;
+    r.op = job.op->id;
+    r.which = testing::case_text(*job.op, job.which);
+    r.device = device.info().name;
+    r.provider = "quern";
+    r.ok = false;
+    r.message = std::string(name(e.kind())) + " error: " + e.what();
+    return {r};
+  }
+}
+
+/// Runs the jobs one after another; true when every result is right.
+bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptions& options) {
+  const bool gpu = !device.info().emulated;
+  if (!options.peer.empty()) bench::find_provider(options.peer, *jobs.at(0).op);  // a wrong name is told at once
+  Progress progress(i64(jobs.size()) + gpu);
+  if (gpu) progress.step("ceilings");
+  const bench::Ceilings ceilings = gpu ? bench::measure_ceilings(device) : bench::Ceilings{};
+  if (gpu && !options.json) print_ceilings(ceilings);
+  ResultTable table(gpu, options.host, !options.peer.empty());
+  CsvFile csv(options.csv);
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  bool right = true;
+  std::string clocks;
+  for (const Job& job : jobs) {
+    progress.step(job.op->id + " " + testing::case_text(*job.op, job.which));
+    double quern_us = 0;
+    for (const BenchResult& r : results_of(job, device, ceilings, bench_options(options))) {
+      const std::vector<bench::Field> fields = bench::fields_of(r, QN_VERSION);
+      csv.add(fields);
+      if (options.json) results.push_back(json_of(fields));
+      if (r.provider == "quern") quern_us = r.timing.median_us;
+      table.add(r, ceilings, r.provider == "quern" ? 0 : quern_us);
+      right &= r.ok;
+      if (!r.clocks.empty()) clocks = r.clocks;
+      if (!r.ok && !options.json) progress.line(fmt::format("WRONG: {} {} by {}: {}", r.op, r.which, r.provider, r.message));
+    }
+  }
+  if (options.json) {
+    std::puts(nlohmann::ordered_json{{"ceilings", json_of(ceilings)}, {"results", results}}.dump(2).c_str());
+    return right;
+  }
+  fmt::print("{}on {} ({}), L2 {}, times by {}{}\n", table.text(), device.info().name, gpu ? device.info().arch.name() : "emulated on this CPU",
+             gpu ? options.hot ? "hot" : "cold" : "absent", bench::timer_name(device), clocks.empty() ? "" : ", after the last case " + clocks);
+  return right;
+}
+
+}  // namespace
+
+int bench_time(const BenchTimeOptions& options) {
+  Device& device = device_from_name(options.device);
+  int left_out = 0;
+  const std::vector<Job> jobs = jobs_of(options.words, device.info().emulated, left_out);
+  const bool right = jobs.empty() || run_jobs(jobs, device, options);
+  if (left_out && !options.json)
+    fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench OP tokens=64\n", left_out, kEmulatedBytes / 1048576);
+  return right ? kRight : kWrong;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/cli/op_template.h"
+
+namespace quern::cli {
+
+static const char kHeader[] = R"(// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/op/run.h"
+
+namespace quern::@family@ {
+
+struct @Name@Args {
+  TensorView out;  ///< [tokens, hidden]
+  TensorView x;    ///< [tokens, hidden] f32, f16 or bf16
+  float factor = 1.0f;
+};
+
+/// out[t, h] = x[t, h] * factor, in f32, rounded once. Rows may be strided. Throws Error.
+QN_API void @name@(const @Name@Args& args, const RunOptions& options = {});
+
+}  // namespace quern::@family@
+)";
+
+static const char kSchema[] = R"(// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/@family@/@name@.h"
+
+#include "quern/base/host_dtype.h"
+#include "quern/op/schema.h"
+#include "quern/ops/@family@/@name@_ref.h"
+#include "quern/ops/@family@/@name@_spec.h"
+
+namespace quern::@family@ {
+
+static const jit::Kernel<@Name@Config, @Name@Params> row_kernel{"quern/ops/@family@/@name@.cuh", "@name@_row"};
+
+static @Name@Params params(const Call<@Name@Args>& c) {
+  const @Name@Args& a = c.args;
+  return {a.x.data, a.out.data, a.x.strides[0], a.out.strides[0], c.problem[Axis::tokens], c.problem[Axis::hidden], a.factor};
+}
+
+static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  using A = @Name@Args;
+  i32 vector = min_of(p.vector(&A::x), p.vector(&A::out));
+  while (p[Axis::hidden] % vector) vector /= 2;
+  const @Name@Config config{p.dtype(&A::x), vector, 128};
+  Plan plan;
+  plan.launch<params>(row_kernel, config, {.x = min_of<i64>(p[Axis::tokens], i64(device.sms) * 16), .pdl = p.pdl});
+  return plan;
+}
+
+/// One rounding of the product in f32, one of the result.
+static Budget budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-23}; }
+
+QN_OP(@name@, @Name@Args, "@family@.@name@")
+    .doc("out = x * factor")
+    .in("x", &@Name@Args::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
+    .out("out", &@Name@Args::out, "tokens hidden", like("x"))
+    .attr("factor", &@Name@Args::factor)
+    .meaning("what each element is multiplied by")
+    .rows(Axis::tokens)
+    .plan(plan)
+    .reference<@name@_ref>()
+    .budget(budget)
+    .cases({{"tokens", {3, 0, 1, 64}},
+            {"hidden", {4096, 1, 7, 96, 127, 1025}},
+            {"factor", {0.3, -2.0, 1.0}},
+            {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
+            {"x.pad", {0, 8, 3}},
+            {"out.pad", {0, 16, 1}}})
+    .bench({{{"tokens", 1}, {"hidden", 4096}}, {{"tokens", 4096}, {"hidden", 8192}}});
+
+}  // namespace quern::@family@
+)";
+
+static const char kSpec[] = R"(// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/kit/abi.h"
+
+namespace quern::@family@ {
+
+struct @Name@Config {
+  DType dtype;
+  i32 vector;  // elements of one access
+  i32 threads;
+};
+
+struct @Name@Params {
+  const void* x;  // [tokens, hidden]
+  void* out;      // [tokens, hidden]
+  i64 x_stride, out_stride;  // elements from row to row
+  i64 tokens;
+  i64 hidden;
+  float factor;
+};
+
+}  // namespace quern::@family@
+)";
+
+static const char kKernel[] = R"(// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[t, h] = x[t, h] * factor
+// A block takes a row at a time, each thread `vector` elements of it, then the next row a grid further.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/ops/@family@/@name@_spec.h"
+
+namespace quern::@family@ {
+
+template <@Name@Config C> QN_DEVICE void @name@_row(const @Name@Params& p) {
+  using T = dtype_t<C.dtype>;
+  const f32 factor = p.factor;
+  ptx::grid_dependency_wait();
+  for (i64 row = blockIdx.x; row < p.tokens; row += gridDim.x) {
+    const T* x = static_cast<const T*>(p.x) + row * p.x_stride;
+    T* out = static_cast<T*>(p.out) + row * p.out_stride;
+    for (i64 h = i64(threadIdx.x) * C.vector; h < p.hidden; h += C.threads * C.vector) {
+      f32 v[C.vector];
+      load_f32<T, C.vector>(x + h, v);
+      QN_UNROLL
+      for (int j = 0; j < C.vector; ++j) v[j] = v[j] * factor;
+      store_f32<T, C.vector>(out + h, v);
+    }
+  }
+  ptx::grid_launch_dependents();
+}
+
+}  // namespace quern::@family@
+)";
+
+static const char kReference[] = R"(// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/op/ref.h"
+#include "quern/ops/@family@/@name@.h"
+
+namespace quern::@family@ {
+
+inline void @name@_ref(const @Name@Args& a, const @Name@Args&) {
+  const Ref x(a.x);
+  const RefOut out(a.out);
+  for (i64 t = 0; t < x.dim(0); ++t)
+    for (i64 h = 0; h < x.dim(1); ++h) out.set(x(t, h) * double(a.factor), t, h);
+}
+
+}  // namespace quern::@family@
+)";
+
+std::span<const TemplateFile> op_template() {
+  static const TemplateFile kFiles[] = {{".h", kHeader}, {".cpp", kSchema}, {"_spec.h", kSpec}, {".cuh", kKernel}, {"_ref.h", kReference}};
+  return kFiles;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include <span>
+
+namespace quern::cli {
+
+/// A file that `quern new` writes. @family@, @name@ and @Name@ stand for "elementwise", "scale" and "Scale".
+struct TemplateFile {
+  const char* suffix;  ///< behind the op's name: "_spec.h"
+  const char* text;
+};
+/// The five files of an op that scales a matrix: it builds, checks and benches at once.
+std::span<const TemplateFile> op_template();
+
+}  // namespace quern::cli

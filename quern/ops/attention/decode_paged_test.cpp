@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "quern/base/host_dtype.h"
+#include "quern/jit/spec.h"
+#include "quern/op/ref.h"
+#include "quern/ops/attention/decode_paged.h"
+#include "quern/testing/check.h"
+
+namespace quern::attention {
+namespace {
+
+using testing::ArgsStorage;
+using testing::CaseArgs;
+
+const Op& op() { return find_op("attention.decode_paged"); }
+DecodePagedArgs& args_of(CaseArgs& c) { return *static_cast<DecodePagedArgs*>(c.args()); }
+Device& device() { return device_from_name("emu"); }
+
+/// What a call with a broken argument throws.
+std::string error_of(const Case& which, void (*broken)(DecodePagedArgs&), ErrorKind kind = ErrorKind::value) {
+  CaseArgs c(op(), which, 1);
+  broken(args_of(c));
+  try {
+    decode_paged(args_of(c));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind) << e.what();
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+const Case kSmall = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 40}, {"window_left", -1}};
+
+TEST(attention_decode_paged, says_what_is_wrong) {
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[1] = a.out.shape[1] = a.out_lse.shape[1] = 7; }),
+            "attention.decode_paged: `heads_q` is 7, expected a multiple of heads_kv=2");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
+            "attention.decode_paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
+  const char* forms = "expected tensors of exactly one form: page_table and seq_lens, or page_indptr, page_indices and last_page_len";
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), std::string("attention.decode_paged: `page table` is 1, ") + forms);
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }), std::string("attention.decode_paged: `page table` is 0, ") + forms);
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }), std::string("attention.decode_paged: `page table` is 3, ") + forms);
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.window_left = -2; }), "attention.decode_paged: `window_left` is -2, expected -1 or more");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.decode_paged: `soft_cap` is -1, expected 0 or a positive number");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.decode_paged: `max_seq_kv` is -5, expected 0 or more");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
+            "attention.decode_paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens.shape[0] = 3; }),
+            "attention.decode_paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `q` [2, 8, 64])");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
+            "attention.decode_paged: `k_cache` is f16, expected bf16 like `q`");
+}
+
+std::string plan_text(Case which, Arch arch = Arch{}) {
+  const Case derived = testing::derived(op(), which);
+  const ArgsStorage args = testing::fake_args(op(), derived);
+  const Plan plan = make_plan(op(), bind(op(), args.get(), testing::options_of(op(), derived)), device_info_of(arch));
+  std::string text;
+  for (i32 i = 0; i < plan.count; ++i)
+    text += jit::print(plan.launches[i].spec) + " grid=" + std::to_string(plan.launches[i].config.grid[0]) + "\n";
+  return text + "workspace=" + std::to_string(plan.workspace);
+}
+
+TEST(attention_decode_paged, plans_by_capacity_and_device) {
+  const Case llama = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
+  EXPECT_EQ(plan_text(llama),
+            "decode_paged<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
+            "decode_paged_combine<dtype=bf16, head_dim=128, group_rows=8, fixed_chunks=0, threads=128> grid=1056\n"
+            "workspace=2183808");
+  Case alone = llama;  // one chunk holds a row: one launch, no workspace
+  alone["capacity"] = 256;
+  EXPECT_EQ(plan_text(alone),
+            "decode_paged<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
+            "workspace=0");
+  Case window = llama;
+  window["window_left"] = 127;
+  EXPECT_EQ(plan_text(window), plan_text(alone));
+  Case large = llama;
+  large["head_dim"] = 256, large["gqa"] = 16;
+  EXPECT_THAT(plan_text(large, Arch::parse("sm_86")), ::testing::HasSubstr("group_rows=16, copy_bytes=16, stages=2, soft_cap=0, fixed_chunks=0, threads=64, min_blocks=1"));
+}
+
+/// Lengths and pages are read on the device only: the plan does not depend on them, and a row has the same bits whatever
+/// the other rows are when batch_invariant is asked for.
+TEST(attention_decode_paged, rows_keep_their_bits_alone) {
+  Case which = {{"batch", 5}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 900}, {"sink.present", 1}, {"batch_invariant", 1}};
+  for (const bool csr : {false, true}) {
+    which["csr"] = csr;
+    CaseArgs c(op(), which, 3);
+    DecodePagedArgs together = args_of(c);
+    RunOptions options;
+    options.batch_invariant = true;
+    decode_paged(together, options);
+    const i64 row_bytes = together.out.shape[1] * together.out.strides[1] * 2;
+    const std::vector<char> before(static_cast<char*>(together.out.data), static_cast<char*>(together.out.data) + 5 * together.out.strides[0] * 2);
+    for (i64 b = 0; b < 5; ++b) {
+      DecodePagedArgs one = together;
+      for (TensorView DecodePagedArgs::*m : {&DecodePagedArgs::out, &DecodePagedArgs::out_lse, &DecodePagedArgs::q, &DecodePagedArgs::page_table,
+                                             &DecodePagedArgs::seq_lens, &DecodePagedArgs::last_page_len})
+        if ((one.*m).present()) one.*m = (one.*m).slice(0, b, b + 1);
+      if (csr) one.page_indptr = one.page_indptr.slice(0, b, b + 2);  // indices stay absolute
+      decode_paged(one, options);
+      EXPECT_EQ(std::memcmp(one.out.data, before.data() + b * together.out.strides[0] * 2, size_t(row_bytes)), 0) << "row " << b << " csr " << csr;
+    }
+  }
+}
+
+/// A captured call replayed with other lengths gives the bits of an eager call with them.
+TEST(attention_decode_paged, replays_with_other_lengths) {
+  const Case which = {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 900}, {"length", 900}};
+  CaseArgs c(op(), which, 5);
+  DecodePagedArgs& a = args_of(c);
+  std::vector<char> workspace_room(8 << 20);
+  void* aligned = reinterpret_cast<void*>(round_up<u64>(reinterpret_cast<u64>(workspace_room.data()), 256));
+  Device& on = device();
+  const Stream stream = on.create_stream();
+  const RunOptions options{.device = &on, .stream = stream, .workspace = {aligned, 7 << 20}};
+  decode_paged(a, options);  // compiles
+  on.begin_capture(stream);
+  decode_paged(a, options);
+  void* graph = on.end_capture(stream);
+  const i32 lengths[2][3] = {{37, 0, 900}, {512, 899, 1}};
+  for (const auto& set : lengths) {
+    std::memcpy(a.seq_lens.data, set, sizeof set);
+    on.replay(graph, stream);
+    on.synchronize(stream);
+    const std::vector<char> replayed(static_cast<char*>(a.out.data), static_cast<char*>(a.out.data) + a.out.numel() * 2);
+    std::memset(a.out.data, 0xff, replayed.size());
+    decode_paged(a, options);
+    on.synchronize(stream);
+    EXPECT_EQ(std::memcmp(a.out.data, replayed.data(), replayed.size()), 0);
+  }
+  on.destroy_graph(graph);
+  on.destroy(stream);
+}
+
+const jit::Hooks kSlope = {"mine::Slope", "slope", R"(
+namespace mine {
+using namespace quern;
+struct Slope {
+  QN_DEVICE f32 logit(f32 x, const attention::HookContext& c) {
+    const float slope = *reinterpret_cast<const float*>(c.params);
+    return x - f32(slope) * f32(float(c.head_q + 1)) * f32(float(c.seq_len - 1 - c.position));
+  }
+  QN_DEVICE bool visible(const attention::HookContext& c) { return c.position % 3 != 1 || c.batch == 0; }
+};
+}  // namespace mine
+)"};
+
+/// ALiBi by a hook with the caller's parameter, and a mask that a window cannot say.
+TEST(attention_decode_paged, calls_hooks) {
+  const Case which = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 300}, {"length", 300}, {"q.dtype", int(DType::f16)}};
+  CaseArgs c(op(), which, 7);
+  DecodePagedArgs& a = args_of(c);
+  const float slope = 0.02f;
+  std::memcpy(a.hook_params, &slope, sizeof slope);
+  a.hooks = &kSlope;
+  decode_paged(a);
+  const Ref q(a.q), k(a.k_cache), v(a.v_cache), out(a.out), table(a.page_table);
+  for (i64 b = 0; b < 2; ++b) {
+    for (i64 h = 0; h < 8; ++h) {
+      double sum = 0, expected = 0;
+      for (i64 j = 0; j < 300; ++j) {
+        if (j % 3 == 1 && b != 0) continue;
+        const i64 page = table.index(b, j / 16), slot = j % 16;
+        double x = 0;
+        for (i64 d = 0; d < 64; ++d) x += q(b, h, d) * k(page, slot, h / 4, d);
+        const double p = std::exp(x / 8 - double(slope) * double(h + 1) * double(299 - j));
+        sum += p, expected += p * v(page, slot, h / 4, 5);
+      }
+      EXPECT_NEAR(out(b, h, 5), expected / sum, 3e-3) << b << " " << h;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quern::attention
