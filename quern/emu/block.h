@@ -70,6 +70,7 @@ struct Warp {
   bool queued = false;      ///< in the worker's queue
   u32 barrier_lanes = 0;    ///< lanes that stand at the block barrier below while others of the warp have not come
   u32 barrier_id = 0, barrier_line = 0;
+  u32 parked = 0;           ///< those of them that need not wait for the barrier, but for their warp
   Rendezvous meetings[4];   ///< disjoint masks may meet at the same time
 };
 
@@ -78,7 +79,8 @@ struct Barrier {
   u32 expected = 0;  ///< 0: every live thread
   u32 vote = 0;
   std::vector<Fiber*> waiting;
-  std::vector<Fiber*> arrivals;  ///< checked mode: all who arrived, waiting or not
+  Knowledge published;  ///< checked mode: by those who arrived without waiting
+  bool has_published = false;
 };
 
 struct Block {

@@ -180,6 +180,20 @@ void synchronise_base(ThreadClock* const* clocks, size_t count, u32 block_thread
   }
 }
 
+void share_fenced(ThreadClock* const* clocks, size_t count) {
+  ThreadClock* first = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (!clocks[i]->has_fenced) continue;
+    if (!first) first = clocks[i];
+    first->fenced.join(clocks[i]->fenced);
+  }
+  if (!first) return;
+  for (size_t i = 0; i < count; ++i) {
+    clocks[i]->fenced = first->fenced;
+    clocks[i]->has_fenced = true;
+  }
+}
+
 }  // namespace
 
 void synchronise(ThreadClock* const* clocks, size_t count, u32 block_threads) {
@@ -200,6 +214,7 @@ void synchronise(ThreadClock* const* clocks, size_t count, u32 block_threads) {
   constexpr size_t kFewThreads = 32;
   if (count > kFewThreads || count * 4 > block_threads || !synchronise_recent(clocks, count))
     synchronise_base(clocks, count, block_threads);
+  share_fenced(clocks, count);
   for (size_t i = 0; i < count; ++i) ++clocks[i]->now;
 }
 

@@ -101,7 +101,9 @@ struct ThreadClock {
   Knowledge known;
   u32 thread = 0;
   u32 now = 1;
-  Knowledge fenced;         ///< what a fence made visible: later relaxed atomics publish it
+  /// What fences made visible to the device: later relaxed atomics publish it. A barrier hands it on: threads may fence, meet,
+  /// and let one of them do the atomic.
+  Knowledge fenced;
   bool has_fenced = false;
   Knowledge unfenced;       ///< what relaxed loads saw: the next fence makes it known
   bool has_unfenced = false;

@@ -31,9 +31,19 @@ void Shadow::block_started(Block& block) {
 
 // ---- order ----------------------------------------------------------------------------------------------------------
 
-void Shadow::join_threads(const std::vector<Fiber*>& fibers) {
+void Shadow::arrive(Fiber& fiber, Barrier& barrier) {
+  if (!barrier.has_published) barrier.published.block = fiber.clock.known.block;
+  barrier.has_published = true;
+  barrier.published.join(fiber.clock.published());
+  ++fiber.clock.now;
+}
+
+void Shadow::barrier_opens(Barrier& barrier) {
   meeting_.clear();
-  for (Fiber* fiber : fibers) meeting_.push_back(&fiber->clock);
+  for (Fiber* fiber : barrier.waiting) meeting_.push_back(&fiber->clock);
+  if (barrier.has_published && !meeting_.empty()) meeting_[0]->known.join(barrier.published);
+  barrier.published = {};
+  barrier.has_published = false;
   synchronise(meeting_.data(), meeting_.size(), request_.threads);
 }
 

@@ -5,7 +5,12 @@
 #pragma once
 #include "quern/kit/emu/runtime.h"
 
+#if defined(QN_EMU_CHECKED)
+// All of a kernel in one function, as on a GPU: then every access has the kernel's line among its inlined frames.
+#define QN_DEVICE static inline __attribute__((unused, always_inline))
+#else
 #define QN_DEVICE static inline __attribute__((unused))
+#endif
 #define QN_UNROLL
 #define QN_NO_UNROLL
 #define threadIdx (::quern::emu::current()->thread)
@@ -23,7 +28,7 @@
     __VA_ARGS__;                                                                                 \
   }                                                                                              \
   extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS;     \
-  extern "C" __attribute__((visibility("default"))) void quern_bind(const ::quern::emu::Runtime* runtime) { \
+  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void quern_bind(const ::quern::emu::Runtime* runtime) { \
     ::quern::emu::bound_runtime = runtime;                                                       \
   }
 
