@@ -22,9 +22,6 @@ namespace {
 using testing::Comparison;
 using testing::Truth;
 
-/// A reference does about 2e8 multiply-adds a second, and as many elements of what it reads and writes.
-constexpr double kWholeWork = 2e8, kRowsWork = 4e9;
-
 void keep_worse(Comparison& worst, const Comparison& c) {
   if ((worst.ok && !c.ok) || (worst.ok == c.ok && c.error > worst.error)) worst = c;
 }
@@ -115,7 +112,8 @@ std::string damage_of(const testing::CaseArgs& host, const Outputs& outputs, boo
     if (!is_poison(begin, begin + b.offset)) return "`" + name + "` was overrun before its start";
     if (!is_poison(begin + end, begin + b.size)) return "`" + name + "` was overrun behind its end";
     if (!all_written || host.op().tensors[i].role != Role::out || is_integer(output.view.dtype)) continue;
-    if (const i64 n = unwritten(output.view)) return "`" + name + "` has " + std::to_string(n) + " elements that were not written";
+    if (const i64 n = unwritten(output.view))
+      return "`" + name + "` has " + std::to_string(n) + " elements that were not written";
   }
   return "";
 }
@@ -139,7 +137,8 @@ std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed) {
   return some;
 }
 
-Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem) {
+Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
+                    double whole_work) {
   const Op& op = host.op();
   Outputs outputs;
   for (size_t i = 0; i < op.tensors.size(); ++i)
@@ -149,16 +148,17 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
   Verdict v;
   v.rows = row_extent(op, host.args());
   bool all_written = false;
-  if (work > kWholeWork && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
-    // As many as a few seconds allow on one CPU, 2 to 8
-    const i64 wanted = i64(std::clamp(kRowsWork / (work / double(v.rows)), 2.0, 8.0));
+  if (work > whole_work && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
+    // As many as 20 s allow on one CPU, 2 to 8
+    const i64 wanted = i64(std::clamp(20 * kWorkOfASecond / (work / double(v.rows)), 2.0, 8.0));
     const std::vector<i64> rows = sampled_rows(v.rows, wanted, host.seed());
     v.rows_checked = i64(rows.size());
     bool leaves = false;
     v.comparison = compare_rows(host, outputs, rows, budget, leaves);
     all_written = !leaves;
   } else {
-    v.comparison = compare_all(op, testing::truth_of(host), budget, [&](size_t t) { return outputs.at(t).view; }, "");
+    v.comparison = compare_all(
+        op, testing::truth_of(host), budget, [&](size_t t) { return outputs.at(t).view; }, "");
   }
   if (const std::string damage = damage_of(host, outputs, all_written); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;

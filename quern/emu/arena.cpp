@@ -22,20 +22,21 @@ u8* aligned_up(u8* address, u64 alignment) {
 Arena::Arena() {
   // As many threads as 64 multiprocessors hold, fewer where address space is limited.
   for (stack_count_ = 128 << 10; stack_count_ >= 2048 && !stack_mapping_; stack_count_ /= 2) {
-    stack_mapping_ = reserve((stack_count_ + 1) * kStackBytes, PROT_READ | PROT_WRITE);
+    stack_mapping_ = reserve((stack_count_ + 2) * kStackBytes, PROT_READ | PROT_WRITE);
     if (stack_mapping_) break;
   }
   smem_mapping_ = reserve((kSmemSlots + 1) * kSmemStride, PROT_NONE);
   if (!stack_mapping_ || !smem_mapping_)
     throw Error(ErrorKind::device, "emulated device: cannot reserve address space for thread stacks");
   // A kernel's stack is small and scattered over slots; huge pages would back each slot with megabytes.
-  madvise(stack_mapping_, (stack_count_ + 1) * kStackBytes, MADV_NOHUGEPAGE);
-  stacks_ = aligned_up(stack_mapping_, kStackBytes);
+  madvise(stack_mapping_, (stack_count_ + 2) * kStackBytes, MADV_NOHUGEPAGE);
+  stacks_ = aligned_up(stack_mapping_, kStackBytes) + kStackBytes;
+  mprotect(stacks_ - kStackBytes, kStackBytes, PROT_NONE);  // below the first stack
   smem_ = aligned_up(smem_mapping_, kSmemStride);
 }
 
 Arena::~Arena() {
-  munmap(stack_mapping_, (stack_count_ + 1) * kStackBytes);
+  munmap(stack_mapping_, (stack_count_ + 2) * kStackBytes);
   munmap(smem_mapping_, (kSmemSlots + 1) * kSmemStride);
 }
 

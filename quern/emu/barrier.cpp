@@ -8,7 +8,14 @@
 
 namespace quern::emu {
 
-/// The device's barrier instruction is executed by whole warps: lanes of one warp that stand at two of them have diverged.
+static void release_parked(Worker& worker, Warp& warp) {
+  warp.barrier_lanes = 0;
+  worker.wake(warp, warp.parked);
+  warp.parked = 0;
+}
+
+/// The device's barrier instruction is executed by whole warps: lanes of one warp that stand at two of them have
+/// diverged.
 static void check_warp_converged(Worker& worker, Fiber& me, u32 id, u32 line) {
   Warp& warp = *me.warp;
   if (warp.barrier_lanes == 0) {
@@ -20,18 +27,17 @@ static void check_warp_converged(Worker& worker, Fiber& me, u32 id, u32 line) {
                          warp.barrier_lanes, warp.barrier_id, warp.barrier_line));
   }
   warp.barrier_lanes |= 1u << me.lane;
-  if (warp.barrier_lanes == warp.alive) warp.barrier_lanes = 0;
+  if (warp.barrier_lanes == warp.alive) release_parked(worker, warp);
 }
 
 static void open(Worker& worker, Barrier& barrier, const Fiber* last) {
-  if (worker.shadow()) worker.shadow()->join_threads(barrier.arrivals);
+  if (worker.shadow()) worker.shadow()->barrier_opens(barrier);
   for (Fiber* fiber : barrier.waiting) {
     fiber->vote_result = barrier.vote;
     if (fiber != last) worker.wake(*fiber);
   }
   barrier.arrived = barrier.vote = 0;
   barrier.waiting.clear();
-  barrier.arrivals.clear();
 }
 
 u32 run_barrier(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line) {
@@ -46,16 +52,25 @@ u32 run_barrier(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line) {
   Barrier& barrier = block.barriers[id];
   if (barrier.arrived == 0) barrier.expected = threads;
   if (barrier.expected != threads)
-    worker.fatal(ReportKind::barrier, me,
-                 text_of("barrier %u of %u threads, but others arrived at it for %u (0: all)", id, threads, barrier.expected));
+    worker.fatal(
+        ReportKind::barrier, me,
+        text_of("barrier %u of %u threads, but others arrived at it for %u (0: all)", id, threads, barrier.expected));
   ++barrier.arrived;
   barrier.vote |= vote;
   me.wait_line = line;
-  if (worker.shadow()) barrier.arrivals.push_back(&me);
-  if (!arrive_only) barrier.waiting.push_back(&me);
+  if (arrive_only) {
+    if (worker.shadow()) worker.shadow()->arrive(me, barrier);
+  } else {
+    barrier.waiting.push_back(&me);
+  }
   if (barrier.arrived == (threads ? threads : block.live)) {
     open(worker, barrier, &me);
   } else if (!arrive_only) {
+    worker.wait(me, WaitReason::barrier, id, barrier.expected);
+    return me.vote_result;
+  }
+  if (arrive_only && me.warp->barrier_lanes) {
+    me.warp->parked |= 1u << me.lane;
     worker.wait(me, WaitReason::barrier, id, barrier.expected);
   }
   return me.vote_result;
@@ -63,9 +78,10 @@ u32 run_barrier(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line) {
 
 void leave_barriers(Fiber& me) {
   Warp& warp = *me.warp;
-  if (warp.barrier_lanes == warp.alive) warp.barrier_lanes = 0;
+  if (warp.barrier_lanes && warp.barrier_lanes == warp.alive) release_parked(*me.worker, warp);
   for (Barrier& barrier : me.block->barriers)
-    if (barrier.arrived && barrier.expected == 0 && barrier.arrived == me.block->live) open(*me.worker, barrier, nullptr);
+    if (barrier.arrived && barrier.expected == 0 && barrier.arrived == me.block->live)
+      open(*me.worker, barrier, nullptr);
 }
 
 }  // namespace quern::emu

@@ -7,9 +7,7 @@
 namespace quern::emu {
 namespace {
 
-u32 at(const Snapshot& snapshot, u32 thread) {
-  return thread < snapshot.clocks.size() ? snapshot.clocks[thread] : 0;
-}
+u32 at(const Snapshot& snapshot, u32 thread) { return thread < snapshot.clocks.size() ? snapshot.clocks[thread] : 0; }
 void raise(std::vector<u32>& clocks, u32 thread, u32 clock) {
   if (thread >= clocks.size()) clocks.resize(thread + 1);
   clocks[thread] = max_of(clocks[thread], clock);
@@ -180,6 +178,20 @@ void synchronise_base(ThreadClock* const* clocks, size_t count, u32 block_thread
   }
 }
 
+void share_fenced(ThreadClock* const* clocks, size_t count) {
+  ThreadClock* first = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (!clocks[i]->has_fenced) continue;
+    if (!first) first = clocks[i];
+    first->fenced.join(clocks[i]->fenced);
+  }
+  if (!first) return;
+  for (size_t i = 0; i < count; ++i) {
+    clocks[i]->fenced = first->fenced;
+    clocks[i]->has_fenced = true;
+  }
+}
+
 }  // namespace
 
 void synchronise(ThreadClock* const* clocks, size_t count, u32 block_threads) {
@@ -200,6 +212,7 @@ void synchronise(ThreadClock* const* clocks, size_t count, u32 block_threads) {
   constexpr size_t kFewThreads = 32;
   if (count > kFewThreads || count * 4 > block_threads || !synchronise_recent(clocks, count))
     synchronise_base(clocks, count, block_threads);
+  share_fenced(clocks, count);
   for (size_t i = 0; i < count; ++i) ++clocks[i]->now;
 }
 

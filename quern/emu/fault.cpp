@@ -78,11 +78,13 @@ void Worker::report_fault() {
   const char* what = fault_signal == SIGFPE ? "division by zero or overflow of an integer division" : "invalid access";
   std::string text = text_of("%s at %p", what, fault_address);
   const u8* address = static_cast<const u8*>(fault_address);
+  const bool below_stack = address < fiber->stack && address >= fiber->stack - kStackBytes;
   if (arena_.holds_smem(address))
     text += text_of(" (smem%+lld; the block has %u bytes)", (long long)(address - fiber->block->smem),
                     fiber->thread->smem_bytes);
-  if (arena_.holds_stack(address)) text += " (a thread's stack)";
-  report(ReportKind::fault, *fiber, std::move(text), reinterpret_cast<u64>(fault_address));
+  if (below_stack) text += text_of(" below the thread's %u KiB of stack", u32(kStackBytes >> 10));
+  report(below_stack ? ReportKind::stack : ReportKind::fault, *fiber, std::move(text),
+         reinterpret_cast<u64>(fault_address));
   launch_->stop();
 }
 

@@ -62,7 +62,8 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
   for (Barrier& barrier : block.barriers) {
     barrier.arrived = barrier.expected = barrier.vote = 0;
     barrier.waiting.clear();
-    barrier.arrivals.clear();
+    barrier.published = {};
+    barrier.has_published = false;
   }
   block.fibers.resize(warps * 32);
   block.warps.resize(warps);
@@ -85,7 +86,7 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
     warp.alive = request.threads - w * 32 >= 32 ? kFullWarp : (1u << (request.threads - w * 32)) - 1;
     warp.ready = 0;
     warp.queued = false;
-    warp.barrier_lanes = 0;
+    warp.barrier_lanes = warp.parked = 0;
     for (Rendezvous& meeting : warp.meetings) meeting.arrived = 0;
     for (u32 lane = 0; lane < 32; ++lane)
       if (warp.alive >> lane & 1) place_fiber(block, w * 32 + lane, first_stack + w * 32 + lane, common);

@@ -23,8 +23,10 @@ class Shadow {
   explicit Shadow(Worker& worker);
 
   void block_started(Block& block);
-  /// Threads have met at a barrier, lanes at sync_warp.
-  void join_threads(const std::vector<Fiber*>& fibers);
+  /// A thread goes on after an arrival: the barrier publishes what it has done until here. Then all have come.
+  void arrive(Fiber& fiber, Barrier& barrier);
+  void barrier_opens(Barrier& barrier);
+  /// Lanes have met at sync_warp.
   void join_lanes(Warp& warp, u32 lanes);
 
   /// An access by a thread to any address; `what` names the instruction.

@@ -200,8 +200,10 @@ void Worker::run(Launch& launch) {
   hot_ = nullptr;
   shadow_ = nullptr;
   shadow_storage_.reset();
-  constexpr u64 kKeptStacks = 8192;
-  if (used_stacks_ > kKeptStacks) arena_.trim_stacks(kKeptStacks, used_stacks_);
+  // Many stacks are given back; after a fault all are, because threads left in the middle may have written to their
+  // ends.
+  const u64 kept_stacks = launch.stopped() ? 0 : 8192;
+  arena_.trim_stacks(kept_stacks, used_stacks_);
 }
 
 void Worker::schedule() {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Copies of row-major tiles from global memory into swizzled shared tiles (SharedTile), by cp.async where alignment allows.
+// Copies of row-major tiles from global memory into swizzled shared tiles (SharedTile), by cp.async where alignment
+// allows.
 #pragma once
 #include "quern/kit/mma_tile.cuh"
 
 namespace quern {
 
-/// A thread's part of copying tiles [kRows][kCols] of T (16 bits) out of rows of global memory, kVector elements an access
-/// (8, 4, 2: cp.async of 16, 8, 4 bytes; 1: loads of one element, stored at once). Rows from `rows` on are not written (see zero_rows).
-template <class T, int kRows, int kCols, int kVector, int kThreads> struct TileCopy {
+/// A thread's part of copying tiles [kRows][kCols] of T (16 bits) out of rows of global memory, kVector elements an
+/// access (8, 4, 2: cp.async of 16, 8, 4 bytes; 1: loads of one element, stored at once). Rows from `rows` on are not
+/// written (see zero_rows).
+template <class T, int kRows, int kCols, int kVector, int kThreads>
+struct TileCopy {
   using Tile = SharedTile<kRows, kCols>;
   static constexpr int kUnit = kVector == 1 ? 8 : kVector;  ///< elements that a thread brings in one go
   static constexpr int kPerRow = kCols / kUnit;
@@ -47,7 +50,8 @@ template <class T, int kRows, int kCols, int kVector, int kThreads> struct TileC
     }
   }
 
-  /// Zeros the rows of a tile that `issue` leaves out: their products are never stored, but must not be uninitialised memory.
+  /// Zeros the rows of a tile that `issue` leaves out: their products are never stored, but must not be uninitialised
+  /// memory.
   QN_DEVICE void zero_rows(const TileCopy& self, u8* tile) {
     QN_NO_UNROLL
     for (int i = rows_of(self) * (kCols / 8) + int(threadIdx.x); i < kRows * (kCols / 8); i += kThreads)
@@ -56,8 +60,8 @@ template <class T, int kRows, int kCols, int kVector, int kThreads> struct TileC
 
  private:
   QN_DEVICE int rows_of(const TileCopy& self) { return self.rows_left + int(threadIdx.x) / kPerRow; }
-  /// Bytes from the thread's first unit to the one of pass i: constant where passes lie a multiple of 8 rows apart, as the
-  /// exchange of chunks repeats then.
+  /// Bytes from the thread's first unit to the one of pass i: constant where passes lie a multiple of 8 rows apart, as
+  /// the exchange of chunks repeats then.
   QN_DEVICE int further(const TileCopy& self, int i) {
     if constexpr (kRowsPerPass % 8 == 0) return i * kRowsPerPass * Tile::kRowBytes;
     const int row = int(threadIdx.x) / kPerRow;
@@ -65,9 +69,12 @@ template <class T, int kRows, int kCols, int kVector, int kThreads> struct TileC
   }
   /// Brings `left` elements of a unit; the rest of it becomes zero.
   QN_DEVICE void issue_unit(const T* from, u8* tile, int to, int left) {
-    if constexpr (kVector == 1) ptx::st_shared<u32x4>(tile + to, gather(from, left));
-    else if constexpr (kVector == 8) ptx::cp_async_cg(ptx::smem_address(tile) + u32(to), from, left * 2);
-    else ptx::cp_async<kVector * 2>(ptx::smem_address(tile) + u32(to), from, left * 2);
+    if constexpr (kVector == 1)
+      ptx::st_shared<u32x4>(tile + to, gather(from, left));
+    else if constexpr (kVector == 8)
+      ptx::cp_async_cg(ptx::smem_address(tile) + u32(to), from, left * 2);
+    else
+      ptx::cp_async<kVector * 2>(ptx::smem_address(tile) + u32(to), from, left * 2);
   }
   /// Eight neighbouring elements of any alignment, those from `left` on zero.
   QN_DEVICE u32x4 gather(const T* from, int left) {

@@ -1,38 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Tiles of 16-bit elements in shared memory and the fragments that mma.sync m16n8k16 takes from them, by plain 16-byte loads.
+// Tiles of 16-bit elements in shared memory and the fragments that mma.sync m16n8k16 takes from them, by plain 16-byte
+// loads.
 //
-// The order of K. mma.sync sums 16 products whose order along K is free as long as A and B agree. Here 32 columns of K are
-// one step: lane t of four takes the 16 bytes k = 8t .. 8t+7 of its row, and the step's two instructions sum
+// The order of K. mma.sync sums 16 products whose order along K is free as long as A and B agree. Here 32 columns of K
+// are one step: lane t of four takes the 16 bytes k = 8t .. 8t+7 of its row, and the step's two instructions sum
 //     h = 0: k in {8t, .. 8t+3 | t = 0..3}        h = 1: k in {8t+4, .. 8t+7 | t = 0..3}.
 // So one ld.shared.v4 brings what ldmatrix.x4 brings, without a collective (on the emulated device a load costs nothing
 // beside a collective), and the order of sums does not depend on a tile's shape or on a row's place in it.
 //
-// The order of N is free too: `fragment_column` gives each lane neighbouring columns, so that results leave by wide stores.
+// The order of N is free too: `fragment_column` gives each lane neighbouring columns, so that results leave by wide
+// stores.
 #pragma once
 #include "quern/kit/vec.cuh"
 
 namespace quern {
 
 /// A tile [kRows][kCols] of 16-bit elements in shared memory, kCols 32, 64 or a multiple of 64. Chunks of 16 bytes are
-/// exchanged within 128 bytes by XOR with bits of the row, so that these are free of bank conflicts: loads by RowK32, ldmatrix of 8
-/// consecutive rows (plain or transposed), and stores of a row's consecutive chunks by consecutive lanes. The tile starts at a multiple of 128.
-template <int kRows, int kCols> struct SharedTile {
+/// exchanged within 128 bytes by XOR with bits of the row, so that these are free of bank conflicts: loads by RowK32,
+/// ldmatrix of 8 consecutive rows (plain or transposed), and stores of a row's consecutive chunks by consecutive lanes.
+/// The tile starts at a multiple of 128.
+template <int kRows, int kCols>
+struct SharedTile {
   static_assert(kCols == 32 || kCols % 64 == 0);
   static constexpr int kRowBytes = kCols * 2;
   static constexpr int kBytes = kRows * kRowBytes;
   /// Byte offset of chunk `chunk` (8 elements) of a row.
   QN_DEVICE int offset(int row, int chunk) {
-    // Of two neighbouring rows, chunks 0..3 must fall into different halves of 128 bytes: the row's lowest bit is the mask's highest.
-    if constexpr (kCols == 32) return row * kRowBytes + (chunk ^ (row >> 1 & 3)) * 16;
-    else return row * kRowBytes + (chunk ^ ((row & 1) << 2 | (row >> 1 & 3))) * 16;
+    // Of two neighbouring rows, chunks 0..3 must fall into different halves of 128 bytes: the row's lowest bit is the
+    // mask's highest.
+    if constexpr (kCols == 32)
+      return row * kRowBytes + (chunk ^ (row >> 1 & 3)) * 16;
+    else
+      return row * kRowBytes + (chunk ^ ((row & 1) << 2 | (row >> 1 & 3))) * 16;
   }
 };
 
-/// Where a lane finds its 16 bytes of a row in the steps of 32 columns: elements k = 32 step + 8 (lane % 4) .. +7, of which words
-/// 0, 1 belong to h = 0 and 2, 3 to h = 1. Made once per row outside the loop; a step is then one XOR and constants.
-template <class Tile> struct RowK32 {
+/// Where a lane finds its 16 bytes of a row in the steps of 32 columns: elements k = 32 step + 8 (lane % 4) .. +7, of
+/// which words 0, 1 belong to h = 0 and 2, 3 to h = 1. Made once per row outside the loop; a step is then one XOR and
+/// constants.
+template <class Tile>
+struct RowK32 {
   int even, odd;  ///< byte offsets of steps 0 and 1
 
   QN_DEVICE RowK32 of(int row) {
@@ -49,17 +58,25 @@ template <class Tile> struct RowK32 {
 QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], bf16) { ptx::mma_m16n8k16_bf16(d, a, b); }
 QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], f16) { ptx::mma_m16n8k16_f16(d, a, b); }
 /// D[16][8] += A[16][16] B[16][8] with f32 accumulators, T being bf16 or f16.
-template <class T> QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) { mma_k16(d, a, b, T{}); }
+template <class T>
+QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+  mma_k16(d, a, b, T{});
+}
 
-/// One step of 32 along K. `a_low`, `a_high`: what RowK32 loads of rows lane / 4 and lane / 4 + 8 of A; `b`: of the row of B
-/// (stored [n][k]) that is column lane / 4.
-template <class T> QN_DEVICE void mma_k32(f32 (&d)[4], const u32x4& a_low, const u32x4& a_high, const u32x4& b) {
+/// One step of 32 along K. `a_low`, `a_high`: what RowK32 loads of rows lane / 4 and lane / 4 + 8 of A; `b`: of the row
+/// of B (stored [n][k]) that is column lane / 4.
+template <class T>
+QN_DEVICE void mma_k32(f32 (&d)[4], const u32x4& a_low, const u32x4& a_high, const u32x4& b) {
   mma_k16<T>(d, {a_low.x, a_high.x, a_low.y, a_high.y}, {b.x, b.y});
   mma_k16<T>(d, {a_low.z, a_high.z, a_low.w, a_high.w}, {b.z, b.w});
 }
 
-/// A warp's accumulators of 8 * kTiles columns: column c (0..7) of instruction tile j stands for this column of the warp's. A lane's
-/// results d[0], d[1] of the tiles 0..kTiles-1 are then the 2 * kTiles neighbouring columns from 2 * kTiles * (lane % 4).
-template <int kTiles> QN_DEVICE int fragment_column(int j, int c) { return (c >> 1) * 2 * kTiles + 2 * j + (c & 1); }
+/// A warp's accumulators of 8 * kTiles columns: column c (0..7) of instruction tile j stands for this column of the
+/// warp's. A lane's results d[0], d[1] of the tiles 0..kTiles-1 are then the 2 * kTiles neighbouring columns from 2 *
+/// kTiles * (lane % 4).
+template <int kTiles>
+QN_DEVICE int fragment_column(int j, int c) {
+  return (c >> 1) * 2 * kTiles + 2 * j + (c & 1);
+}
 
 }  // namespace quern

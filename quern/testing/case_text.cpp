@@ -30,6 +30,8 @@ std::vector<std::string> parameter_names(const Op& op) {
     if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
   };
   for (const CaseAxis& c : op.cases) add(c.name);
+  for (const Case& shape : op.bench)  // `derive` may know words that no case uses
+    for (const auto& [name, value] : shape) add(name);
   for (const Axis a : axes_of(op)) add(name(a));
   for (const TensorDef& t : op.tensors) {
     if (t.dtypes.size() > 1) add(t.name + ".dtype");

@@ -11,7 +11,8 @@
 namespace quern::gemm {
 
 static const jit::Kernel<DenseConfig, DenseParams> mma_ring{"quern/ops/gemm/dense_mma_ring.cuh", "dense_mma_ring"};
-static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense_sum_splits.cuh", "dense_sum_splits"};
+static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense_sum_splits.cuh",
+                                                                    "dense_sum_splits"};
 
 /// Splits of K begin at multiples of this: of every tile_k, and of the steps in which the kernel sums.
 constexpr i64 kSplitUnit = 256;
@@ -27,8 +28,8 @@ constexpr Tile k64x64{64, 64, 64, 4, 2, 2};
 constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
 constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
 
-static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector) {
-  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, 32 * t.warps_m * t.warps_n, 2};
+static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool fold) {
+  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2};
 }
 
 /// How much work there is, in f64: estimates need no exact integers.
@@ -36,21 +37,21 @@ struct Extents {
   double m, n, k;
 };
 
-/// Columns of K that one split sums when `splits` are wanted; there may be fewer then, and asking again with that number
-/// gives the same columns, so that a plan needs to hold the number only.
+/// Columns of K that one split sums when `splits` are wanted; there may be fewer then, and asking again with that
+/// number gives the same columns, so that a plan needs to hold the number only.
 static i64 split_columns(i64 k, i64 splits) { return max_of(kSplitUnit, round_up(ceil_div(k, splits), kSplitUnit)); }
 
-/// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch costs.
-/// Rates are an H200's per SM: 32 B/ns of memory when 32 KB are in flight (Little's law at 1 us), 42 B/ns from the L2, and
-/// 1100 multiply-adds/ns by mma.sync where fragments are reused enough. Only ratios matter for the choice.
+/// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch
+/// costs. Rates are an H200's per SM: 32 B/ns of memory when 64 KB are in flight (Little's law at 2 us), 42 B/ns from
+/// the L2, and 2000 multiply-adds/ns by mma.sync where fragments are reused enough. Only ratios matter for the choice.
 static double estimate_ns(const Tile& t, double splits, const Extents& e, double sms) {
   const double tiles = std::ceil(e.m / t.m) * std::ceil(e.n / t.n), blocks = tiles * splits;
   const double blocks_an_sm = std::ceil(blocks / sms), resident = min_of(2.0, blocks_an_sm);
   const double flying = min_of(blocks, resident * sms) * (t.stages - 1) * t.n * t.k * 2;
-  const double memory = 2 * (e.n + e.m) * e.k / min_of(sms * 32, flying / 1000);
+  const double memory = 2 * (e.n + e.m) * e.k / min_of(sms * 32, flying / 2000);
   const double l2 = tiles * (min_of<double>(t.m, e.m) + t.n) * e.k * 2 / (sms * 42);
-  const double reuse = 1100.0 * t.m * t.n / (t.m * t.n + 32.0 * (t.m + t.n));
-  const double arithmetic = blocks_an_sm * t.m * t.n * (e.k / splits) / reuse;
+  const double rate = 2000.0 * t.m * t.n / (t.m * t.n + 32.0 * (t.m + t.n));
+  const double arithmetic = blocks_an_sm * t.m * t.n * (e.k / splits) / rate;
   const double sum = splits > 1 ? 1500 + 8 * splits * e.m * e.n / (sms * 42) : 0;
   return max_of(memory, max_of(l2, arithmetic)) + sum;
 }
@@ -58,37 +59,64 @@ static double estimate_ns(const Tile& t, double splits, const Extents& e, double
 struct Choice {
   Tile tile;
   i64 split_k;
+  bool fold;  ///< one block sums all splits
 };
 
-/// Splits of K that depend on n and k alone, so that the order of sums is the same for every m: enough blocks of 64 columns for a
-/// 132-SM device while a split keeps 2048 columns.
+/// Columns of a split when the order of sums must be the same for every m: from n and k alone. Enough blocks of 64
+/// columns for 132 SMs while a split keeps 2048 columns.
 static i64 invariant_split_columns(i64 n, i64 k) {
   const i64 wanted = 256 / max_of<i64>(1, ceil_div<i64>(n, 64));
   return split_columns(k, max_of<i64>(1, min_of(wanted, k / 2048)));
 }
 
+/// batch_invariant: m chooses the tile and who adds the splits up, never their boundaries. A block adds them itself
+/// once there are rows enough for a block on every other SM; for fewer rows they run side by side, and their sums pass
+/// through the workspace.
+static Choice choose_invariant(const Problem& p, i32 vector, const DeviceInfo& device) {
+  const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k], split_k = invariant_split_columns(n, k);
+  if (m <= 16) return {k16x64, split_k, false};
+  if (vector < 8) return {k64x64, split_k, false};
+  if (m <= 32) return {k32x64, split_k, false};
+  if (m <= 64) return {k64x64, split_k, false};
+  const bool fold = split_k < k && ceil_div<i64>(m, k64x128.m) * ceil_div<i64>(n, k64x128.n) * 2 >= device.sms;
+  return {fold || split_k < k ? k64x128 : k128x128, split_k, fold};
+}
+
 /// The tile follows from m; among two of the same m, and for the splits of K, the estimate decides.
 static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
+  if (p.batch_invariant) return choose_invariant(p, vector, device);
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
   Tile tiles[2] = {k64x128, k128x128};
   i32 count = 2;
-  if (m <= 16) tiles[0] = k16x64, count = 1;
-  else if (vector < 8) tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
-  else if (m <= 32) tiles[0] = k32x64, count = 1;
-  else if (m <= 64) tiles[0] = k64x64, tiles[1] = k64x128;
-  Choice best{tiles[0], p.batch_invariant ? invariant_split_columns(n, k) : split_columns(k, 1)};
+  if (m <= 16)
+    tiles[0] = k16x64, count = 1;
+  else if (vector < 8)
+    tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
+  else if (m <= 32)
+    tiles[0] = k32x64, count = 1;
+  else if (m <= 64)
+    tiles[0] = k64x64, tiles[1] = k64x128;
+  Choice best{tiles[0], split_columns(k, 1), false};
   const Extents extents{double(m), double(n), double(max_of<i64>(k, 1))};
   double best_ns = 1e300;
   for (i32 i = 0; i < count; ++i) {
     for (i64 splits = 1; splits <= 8; splits *= 2) {
-      const i64 split_k = p.batch_invariant ? best.split_k : split_columns(k, splits);
-      const i64 parts = max_of<i64>(1, ceil_div(k, split_k));
+      const i64 split_k = split_columns(k, splits), parts = max_of<i64>(1, ceil_div(k, split_k));
       const double ns = estimate_ns(tiles[i], double(parts), extents, device.sms);
-      if (ns < best_ns) best_ns = ns, best = {tiles[i], split_k};
-      if (p.batch_invariant || k < 1024 * splits) break;
+      if (ns < best_ns) best_ns = ns, best = {tiles[i], split_k, false};
+      // The next would leave a split fewer than 512 columns, or there are blocks enough
+      const i64 blocks = ceil_div<i64>(m, tiles[i].m) * ceil_div<i64>(n, tiles[i].n) * splits;
+      if (k < 1024 * splits || blocks >= 2 * device.sms) break;
     }
   }
   return best;
+}
+
+/// Columns of a split, of a plan that is made.
+static i64 split_columns_of(const Call<DenseArgs>& c) {
+  const i64 n = c.problem[Axis::n], k = c.problem[Axis::k];
+  return c.problem.batch_invariant ? invariant_split_columns(n, k)
+                                   : split_columns(k, c.plan.launches[0].config.grid[1]);
 }
 
 /// Partial sums: rows of whole 64 bytes, so that they are written and read by wide accesses.
@@ -110,7 +138,7 @@ static DenseParams multiply_params(const Call<DenseArgs>& c) {
           .m = p[Axis::m],
           .n = p[Axis::n],
           .k = p[Axis::k],
-          .split_k = split_columns(p[Axis::k], i64(c.plan.launches[0].config.grid[1])),
+          .split_k = split_columns_of(c),
           .bias_dtype = p.dtype(&DenseArgs::bias),
           .out_alignment = p.tensor(&DenseArgs::out).alignment};
 }
@@ -134,16 +162,19 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   using A = DenseArgs;
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const Choice choice = choose(p, vector, device);
-  const DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector);
+  const DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.fold);
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
-  const i64 splits = max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
+  const i64 splits = choice.fold ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
   Plan plan;
-  plan.launch<multiply_params>(mma_ring, config, {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
+  plan.launch<multiply_params>(mma_ring, config,
+                               {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
   if (splits == 1) return plan;
   plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
   const DenseSumConfig sum{p.dtype(&A::out), 256};
-  // Its blocks may be scheduled while the last tiles are multiplied: they wait before they read
-  plan.launch<sum_params>(sum_splits, sum, {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = 1});
+  // Where the GPU can (sm_90), its blocks are scheduled while the last tiles are multiplied; they wait before they read
+  plan.launch<sum_params>(
+      sum_splits, sum,
+      {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = device.arch.number >= 90});
   return plan;
 }
 
@@ -154,8 +185,8 @@ static Cost cost(const Problem& p, const DenseArgs&) {
   return {.bytes = (m + n) * k * 2 + m * n * size_of(p.dtype(&A::out)) + bias, .flops = 2 * m * n * k};
 }
 
-/// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings (they are
-/// independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest.
+/// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings
+/// (they are independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest.
 static Budget budget(const Problem& p) {
   const DType out = p.dtype(&DenseArgs::out);
   return {.of_value = unit_roundoff(out), .of_magnitude = (8 + 2 * std::sqrt(double(p[Axis::k]))) * 0x1p-24};

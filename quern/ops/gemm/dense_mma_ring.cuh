@@ -2,12 +2,13 @@
 // Copyright 2026 The quern authors
 //
 // out[i, j] = sum_x a[i, x] b[j, x] + bias[j]
-// One block per [tile_m][tile_n] part of out and per split of K. Tiles of a and b pass through a ring of stages in shared memory,
-// filled by cp.async stages - 1 tiles ahead, with one barrier a stage; warps multiply by mma.sync m16n8k16.
-// An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh states, whatever the tile.
+// One block per [tile_m][tile_n] part of out and per split of K. Tiles of a and b pass through a ring of stages in
+// shared memory, filled by cp.async stages - 1 tiles ahead, with one barrier a stage; warps multiply by mma.sync
+// m16n8k16. An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh
+// states, whatever the tile; sums of splits are added in ascending order, by dense_sum_splits or (fold) here.
 #pragma once
-#include "quern/kit/kit.cuh"
 #include "quern/kit/copy_tile.cuh"
+#include "quern/kit/kit.cuh"
 #include "quern/kit/mma_tile.cuh"
 #include "quern/ops/gemm/dense_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
@@ -15,7 +16,8 @@
 namespace quern::gemm {
 
 /// Sizes that follow from the Config.
-template <DenseConfig C> struct DenseShape {
+template <DenseConfig C>
+struct DenseShape {
   using T = dtype_t<C.dtype>;
   static constexpr int kWarpM = C.tile_m / C.warps_m, kWarpN = C.tile_n / C.warps_n;  ///< a warp's part of out
   static constexpr int kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;                   ///< in instructions
@@ -26,13 +28,14 @@ template <DenseConfig C> struct DenseShape {
 
 /// What a block computes.
 struct DenseWork {
-  i64 row, column;   // of out, first
+  i64 row, column;  // of out, first
   i64 k_begin;
   i64 k_count;
 };
 
 /// Blocks walk over groups of 8 tiles along m, then over n: blocks that run together share tiles of a and b in the L2.
-template <DenseConfig C> QN_DEVICE DenseWork work_of_block(const DenseParams& p) {
+template <DenseConfig C>
+QN_DEVICE DenseWork work_of_block(const DenseParams& p) {
   constexpr u32 kGroup = 8;
   const u32 tiles_m = u32((p.m + C.tile_m - 1) / C.tile_m), tiles_n = u32((p.n + C.tile_n - 1) / C.tile_n);
   const u32 group = blockIdx.x / (kGroup * tiles_n), inside = blockIdx.x - group * kGroup * tiles_n;
@@ -40,11 +43,12 @@ template <DenseConfig C> QN_DEVICE DenseWork work_of_block(const DenseParams& p)
   const u32 tile_n = inside / group_tiles;
   const u32 tile_m = group * kGroup + inside - tile_n * group_tiles;
   const i64 k_begin = i64(blockIdx.y) * p.split_k;
-  return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n, k_begin, min_of(p.split_k, p.k - k_begin)};
+  return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n, k_begin, C.fold ? p.k : min_of(p.split_k, p.k - k_begin)};
 }
 
 /// Where a lane finds its fragments in a stage.
-template <DenseConfig C> struct DenseFragments {
+template <DenseConfig C>
+struct DenseFragments {
   using S = DenseShape<C>;
   using RowA = RowK32<typename S::CopyA::Tile>;
   using RowB = RowK32<typename S::CopyB::Tile>;
@@ -82,15 +86,34 @@ QN_DEVICE void multiply_stage(const u8* stage, const DenseFragments<C>& at, f32 
   }
 }
 
-/// Sums the block's part of K.
+/// totals += sums, and sums become zero.
+template <int kM, int kN>
+QN_DEVICE void fold_sums(f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
+  QN_UNROLL
+  for (int i = 0; i < kM; ++i) {
+    QN_UNROLL
+    for (int j = 0; j < kN; ++j) {
+      QN_UNROLL
+      for (int x = 0; x < 4; ++x) {
+        totals[i][j][x] = totals[i][j][x] + sums[i][j][x];
+        sums[i][j][x] = 0.f;
+      }
+    }
+  }
+}
+
+/// Sums the block's part of K into `totals` (fold) or `sums`; both start as zeros.
 template <DenseConfig C, int kM, int kN>
-QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&totals)[kM][kN][4],
+                          f32 (&sums)[kM][kN][4]) {
   using S = DenseShape<C>;
   using T = typename S::T;
   constexpr auto L = dense_smem(C);
   const auto at = DenseFragments<C>::of_thread();
-  const auto a = S::CopyA::start(static_cast<const T*>(p.a) + work.row * p.a_stride + work.k_begin, p.a_stride, p.m - work.row);
-  const auto b = S::CopyB::start(static_cast<const T*>(p.b) + work.column * p.b_stride + work.k_begin, p.b_stride, p.n - work.column);
+  const auto a =
+      S::CopyA::start(static_cast<const T*>(p.a) + work.row * p.a_stride + work.k_begin, p.a_stride, p.m - work.row);
+  const auto b = S::CopyB::start(static_cast<const T*>(p.b) + work.column * p.b_stride + work.k_begin, p.b_stride,
+                                 p.n - work.column);
   const int steps = int((work.k_count + C.tile_k - 1) / C.tile_k);
   QN_NO_UNROLL
   for (int slot = 0; slot < min_of(steps, C.stages); ++slot) {
@@ -99,7 +122,8 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
   }
   // Copies run kAhead steps before the multiplications; one loop does both, so that the code of a copy stands once
   constexpr int kAhead = C.stages - 1;
-  int slot = 0, next_slot = 0;
+  int slot = 0, next_slot = 0, in_split = 0;
+  const int split_steps = int(p.split_k / C.tile_k);
   QN_NO_UNROLL
   for (int next = 0; next < steps + kAhead; ++next) {
     if (next >= kAhead) {
@@ -117,6 +141,8 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
     ptx::cp_async_commit();  // also an empty group, so that the count of groups is that of steps
     if (next >= kAhead) {
       multiply_stage<C>(smem + slot * L.stage, at, sums);
+      if constexpr (C.fold != 0)
+        if (++in_split == split_steps || next + 1 == steps + kAhead) fold_sums(totals, sums), in_split = 0;
       slot = slot + 1 == C.stages ? 0 : slot + 1;
     }
   }
@@ -129,7 +155,8 @@ struct DensePlace {
 };
 
 /// The results of row i of a thread's rows.
-template <int kM, int kN> QN_DEVICE void row_of_sums(const f32 (&sums)[kM][kN][4], int i, f32 (&values)[2 * kN]) {
+template <int kM, int kN>
+QN_DEVICE void row_of_sums(const f32 (&sums)[kM][kN][4], int i, f32 (&values)[2 * kN]) {
   QN_UNROLL
   for (int j = 0; j < kN; ++j) {
     values[2 * j] = sums[i / 2][j][i % 2 * 2];
@@ -152,7 +179,8 @@ QN_DEVICE void write_partials(const DenseParams& p, const DensePlace& at, const 
 
 /// Writes accumulators with the bias by wide stores.
 template <class Out, int kM, int kN>
-QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 (&bias)[2 * kN], const f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 (&bias)[2 * kN],
+                          const f32 (&sums)[kM][kN][4]) {
   Out* const out = static_cast<Out*>(p.out) + at.column;
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
@@ -165,10 +193,11 @@ QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 
   }
 }
 
-/// The same one by one: ragged ends and odd strides. Through the thread's own words of shared memory, so that a plain loop can
-/// walk over the results: unrolled, this rare path would be half of the kernel's code and of its compile time.
+/// The same one by one: ragged ends and odd strides. Through the thread's own words of shared memory, so that a plain
+/// loop can walk over the results: unrolled, this rare path would be half of the kernel's code and of its compile time.
 template <class Out, int kThreads, int kM, int kN>
-QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem, const f32 (&bias)[2 * kN], const f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem, const f32 (&bias)[2 * kN],
+                            const f32 (&sums)[kM][kN][4]) {
   u8* const mine = smem + threadIdx.x * 4;
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
@@ -180,10 +209,9 @@ QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem
   Out* const out = static_cast<Out*>(p.out) + at.first_row * p.out_stride + at.column;
   const int rows = int(min_of<i64>(2 * kM, (p.m - at.first_row + 7) / 8));
   QN_NO_UNROLL
-  for (int i = 0; i < rows; ++i)
-    QN_NO_UNROLL
-    for (int j = 0; j < at.columns; ++j)
-      store_one<Out>(out + i * 8 * p.out_stride + j, ptx::ld_shared<f32>(mine + (i * 2 * kN + j) * kThreads * 4));
+  for (int i = 0; i < rows; ++i) QN_NO_UNROLL
+  for (int j = 0; j < at.columns; ++j)
+    store_one<Out>(out + i * 8 * p.out_stride + j, ptx::ld_shared<f32>(mine + (i * 2 * kN + j) * kThreads * 4));
 }
 
 template <DenseConfig C, int kM, int kN>
@@ -201,27 +229,33 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, u8* smem,
   if (p.partials != nullptr) return write_partials(p, at, sums);
   f32 bias[2 * kN];
   load_bias(p.bias, p.bias_dtype, at.column, at.columns, bias);
-  if (at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN>) write_wide<Out>(p, at, bias, sums);
-  else write_single<Out, C.threads>(p, at, smem, bias, sums);
+  if (at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN>)
+    write_wide<Out>(p, at, bias, sums);
+  else
+    write_single<Out, C.threads>(p, at, smem, bias, sums);
 }
 
-template <DenseConfig C> QN_DEVICE void dense_mma_ring(const DenseParams& p) {
+template <DenseConfig C>
+QN_DEVICE void dense_mma_ring(const DenseParams& p) {
   using S = DenseShape<C>;
   QN_SMEM(smem);
   const DenseWork work = work_of_block<C>(p);
-  f32 sums[S::kTilesM][S::kTilesN][4];
+  f32 sums[S::kTilesM][S::kTilesN][4], totals[S::kTilesM][S::kTilesN][4];
   QN_UNROLL
   for (int i = 0; i < S::kTilesM; ++i) {
     QN_UNROLL
     for (int j = 0; j < S::kTilesN; ++j) {
       QN_UNROLL
-      for (int x = 0; x < 4; ++x) sums[i][j][x] = 0.f;
+      for (int x = 0; x < 4; ++x) sums[i][j][x] = totals[i][j][x] = 0.f;
     }
   }
   ptx::grid_dependency_wait();
-  sum_over_k<C>(p, work, smem, sums);
+  sum_over_k<C>(p, work, smem, totals, sums);
   ptx::grid_launch_dependents();
-  write_sums<C>(p, work, smem, sums);
+  if constexpr (C.fold != 0)
+    write_sums<C>(p, work, smem, totals);
+  else
+    write_sums<C>(p, work, smem, sums);
 }
 
 }  // namespace quern::gemm

@@ -8,15 +8,16 @@
 namespace quern::gemm {
 
 struct DenseConfig {
-  DType dtype;      // of a and b
+  DType dtype;  // of a and b
   DType out_dtype;
-  i32 vector;       // elements of one copy from a and b
-  i32 tile_m;       // a block's part of out
+  i32 vector;  // elements of one copy from a and b
+  i32 tile_m;  // a block's part of out
   i32 tile_n;
-  i32 tile_k;       // columns of a and b in one stage
-  i32 stages;       // of the ring in shared memory
-  i32 warps_m;      // the block's warps, laid over its part of out
+  i32 tile_k;   // columns of a and b in one stage
+  i32 stages;   // of the ring in shared memory
+  i32 warps_m;  // the block's warps, laid over its part of out
   i32 warps_n;
+  i32 fold;  // 1: the block sums all splits of K one after another
   i32 threads;
   i32 min_blocks;
 };
@@ -29,9 +30,9 @@ struct DenseParams {
   void* partials;    // f32 [splits, m, partial_stride], written instead of out; null: K is not split
   i64 a_stride, b_stride, out_stride, partial_stride;  // elements from row to row
   i64 m, n, k;
-  i64 split_k;       // columns that one split sums; a multiple of every tile_k
+  i64 split_k;  // columns that one split sums; a multiple of every tile_k
   DType bias_dtype;
-  i32 out_alignment; // bytes that every row of out is aligned to
+  i32 out_alignment;  // bytes that every row of out is aligned to
 };
 
 struct DenseSmem {

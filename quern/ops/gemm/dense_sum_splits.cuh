@@ -10,7 +10,8 @@
 
 namespace quern::gemm {
 
-template <DenseSumConfig C> QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
+template <DenseSumConfig C>
+QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
   using Out = dtype_t<C.out_dtype>;
   const i64 row = blockIdx.x, column = (i64(blockIdx.y) * C.threads + threadIdx.x) * 4;
   ptx::grid_dependency_wait();

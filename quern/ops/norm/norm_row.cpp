@@ -8,7 +8,7 @@ const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel{"quern/ops/norm/
 
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual) {
   while (hidden % vector) vector /= 2;
-  NormRowConfig c{dtype, add_residual, vector, 0, 32, 256};
+  NormRowConfig c{dtype, add_residual, vector, 0, 32, 256, 4};
   const i64 units = ceil_div<i64>(max_of<i64>(hidden, 1) * size_of(dtype), 16);
   // A warp a row while 4 units a lane hold it (8 rows a block); then a block a row with 2 units a thread, which keeps
   // 32 bytes a thread in flight within the 64 registers that 1024 threads may have (4 units spill 180 bytes). Longer rows, of
@@ -16,6 +16,7 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   if (units <= 32 * 4) {
     c.held = 1;
     while (32 * c.held < units) c.held *= 2;
+    if (c.held == 4) c.min_blocks = 2;  // about 100 registers a thread
     return c;
   }
   c.held = 2;
@@ -23,13 +24,12 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   while (c.threads < 1024 && i64(c.threads) * c.held < units) c.threads *= 2;
   if (i64(c.threads) * c.held < units) c.held = 0;
   c.row_threads = c.threads;
+  c.min_blocks = 1024 / c.threads;  // 64 registers a thread; without the limit the compiler takes 72 and a fourth block waits
   return c;
 }
 
 i64 norm_row_blocks(const NormRowConfig& c, i64 tokens, const DeviceInfo& device) {
-  const i64 rows_per_block = c.threads / c.row_threads;
-  const i64 resident = max_of(1, min_of(device.threads_sm, 1024) / c.threads);
-  return min_of(ceil_div(tokens, rows_per_block), i64(device.sms) * resident);
+  return min_of(ceil_div<i64>(tokens, c.threads / c.row_threads), i64(device.sms) * c.min_blocks);
 }
 
 Budget norm_row_budget(const Problem& p) {

@@ -14,6 +14,7 @@ struct NormRowConfig {
   i32 held;          // units of 16 bytes of a thread, kept in registers; 0: rows too long, read twice
   i32 row_threads;   // threads of a row: 32, or all of the block
   i32 threads;
+  i32 min_blocks;    // resident blocks of an SM, which the grid counts on
 };
 
 struct NormRowParams {

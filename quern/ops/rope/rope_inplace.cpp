@@ -76,10 +76,13 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const bool interleaved = p.attr(&A::interleaved);
   const i32 half = i32(rotary_dim(p) / 2);
   const i32 vector = min_of(p.vector(&A::q), p.vector(&A::k));
-  RopeInplaceConfig config{p.dtype(&A::q), interleaved, interleaved ? max_of(1, vector / 2) : vector, vector >= (interleaved ? 2 : 1), 128};
+  RopeInplaceConfig config{p.dtype(&A::q), interleaved, interleaved ? max_of(1, vector / 2) : vector, vector >= (interleaved ? 2 : 1), 512};
   while (half % config.pairs) config.pairs /= 2;
+  // One item a thread where the token's heads allow it: all loads are in flight at once.
+  const i64 items = (p[Axis::heads_q] + p[Axis::heads_kv]) * (half / config.pairs);
+  if (items < config.threads) config.threads = i32(max_of<i64>(64, round_up<i64>(items, 64)));
   Plan plan;
-  plan.launch<params>(token_kernel, config, {.x = min_of<i64>(p[Axis::tokens], i64(device.sms) << 16), .pdl = p.pdl});
+  plan.launch<params>(token_kernel, config, {.x = min_of<i64>(p[Axis::tokens], i64(device.sms) << 16), .smem = rope_inplace_smem(), .pdl = p.pdl});
   return plan;
 }
 

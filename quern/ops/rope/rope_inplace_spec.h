@@ -29,4 +29,7 @@ struct RopeInplaceParams {
   float turns_low[kMaxPairs];
 };
 
+/// Sines, then cosines, of the token's pairs.
+QN_HOST_DEVICE constexpr int rope_inplace_smem() { return 2 * 4 * kMaxPairs; }
+
 }  // namespace quern::rope

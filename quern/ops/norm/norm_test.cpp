@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "quern/op/schema.h"
+#include "quern/ops/norm/fused_add_rms_norm.h"
+#include "quern/ops/norm/rms_norm.h"
+
+namespace quern::norm {
+namespace {
+
+/// Kind and text of the Error that a call throws.
+std::pair<ErrorKind, std::string> error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return {e.kind(), e.what()};
+  }
+  return {ErrorKind::internal, "no error"};
+}
+
+class norm_rms_norm : public testing::Test {
+ protected:
+  std::vector<float> memory = std::vector<float>(64);
+  TensorView tensor(std::initializer_list<i64> shape) { return TensorView(memory.data(), DType::f32, shape); }
+  RmsNormArgs good() { return {.out = tensor({2, 8}), .x = tensor({2, 8}), .weight = tensor({8})}; }
+  std::pair<ErrorKind, std::string> error(const RmsNormArgs& args, const RunOptions& options = {}) {
+    return error_of([&] { rms_norm(args, options); });
+  }
+};
+using Pair = std::pair<ErrorKind, std::string>;
+
+TEST_F(norm_rms_norm, rejects_wrong_weight_length) {
+  RmsNormArgs a = good();
+  a.weight = tensor({9});
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `weight` has shape [9], expected hidden=8 at dim 0 (hidden was set by `x` [2, 8])"));
+}
+TEST_F(norm_rms_norm, rejects_wrong_dtype) {
+  RmsNormArgs a = good();
+  a.weight.dtype = DType::bf16;
+  EXPECT_EQ(error(a), Pair(ErrorKind::type, "norm.rms_norm: `weight` is bf16, expected f32 like `x`"));
+  a = good();
+  a.x.dtype = DType::i32;
+  EXPECT_EQ(error(a), Pair(ErrorKind::type, "norm.rms_norm: `x` is i32, expected f32, f16 or bf16"));
+}
+TEST_F(norm_rms_norm, rejects_wrong_rank_and_missing) {
+  RmsNormArgs a = good();
+  a.x = tensor({16});
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `x` has shape [16], expected 2 dims [tokens hidden]"));
+  a = good();
+  a.out = {};
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `out` is missing, expected a tensor [tokens hidden]"));
+}
+TEST_F(norm_rms_norm, rejects_strides_that_it_cannot_walk) {
+  RmsNormArgs a = good();
+  a.x.strides[1] = 2;
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `x` has stride 2 at its last dim, expected 1 (dense rows)"));
+  a = good();
+  a.out.strides[0] = 4;
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `out` has stride 4 at dim 0, so that its rows overlap, expected at least 8"));
+}
+TEST_F(norm_rms_norm, rejects_no_data_misalignment_and_another_device) {
+  RmsNormArgs a = good();
+  a.x.data = nullptr;
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `x` has no data, expected a pointer, its shape is [2, 8]"));
+  a = good();
+  a.x.data = reinterpret_cast<char*>(memory.data()) + 2;
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `x` starts at an address that is no multiple of 4, expected natural alignment"));
+  a = good();
+  a.weight.device = {DeviceType::cuda, 1};
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `weight` is on cuda:1, expected the host like the tensors before it"));
+}
+TEST_F(norm_rms_norm, rejects_an_unknown_variant) {
+  EXPECT_EQ(error(good(), {.variant = "tuned"}), Pair(ErrorKind::value, "norm.rms_norm: `variant` is 'tuned', expected one of portable"));
+}
+TEST_F(norm_rms_norm, plans_rows_within_registers_and_longer_ones_by_reading_twice) {
+  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
+  const auto kernel = [&](i64 hidden) {
+    RmsNormArgs a;
+    void* fake = reinterpret_cast<void*>(4096);
+    a.x = a.out = TensorView(fake, DType::bf16, {1 << 20, hidden});
+    a.weight = TensorView(fake, DType::bf16, {hidden});
+    const Op& op = find_op("norm.rms_norm");
+    return make_plan(op, bind(op, &a, {}), h200);
+  };
+  EXPECT_EQ(jit::print(kernel(128).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=1, row_threads=32, threads=256, min_blocks=4>");
+  EXPECT_EQ(jit::print(kernel(4096).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=4>");
+  EXPECT_EQ(jit::print(kernel(16384).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=1024, threads=1024, min_blocks=1>");
+  EXPECT_EQ(jit::print(kernel(16392).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1>");
+  EXPECT_EQ(kernel(4096).launches[0].config.grid[0], 132u * 4);
+}
+/// 2^33 elements: sizes past 2^31 are planned, and nothing in Params is narrower than them.
+TEST_F(norm_rms_norm, plans_sizes_past_32_bits) {
+  RmsNormArgs a;
+  void* fake = reinterpret_cast<void*>(4096);
+  a.x = a.out = TensorView(fake, DType::bf16, {i64(1) << 33, 128});
+  a.weight = TensorView(fake, DType::bf16, {128});
+  const Op& op = find_op("norm.rms_norm");
+  const Problem problem = bind(op, &a, {});
+  EXPECT_EQ(problem[Axis::tokens], i64(1) << 33);
+  EXPECT_GT(make_plan(op, problem, device_info_of(Arch::parse("sm_90a"))).launches[0].config.grid[0], 0u);
+}
+TEST_F(norm_rms_norm, does_nothing_for_no_rows) {
+  RmsNormArgs a = good();
+  a.x = a.out = TensorView(nullptr, DType::f32, {0, 8});
+  EXPECT_NO_THROW(rms_norm(a));
+}
+
+TEST(norm_fused_add_rms_norm, rejects_a_residual_of_another_shape) {
+  std::vector<float> memory(64);
+  const auto t = [&](std::initializer_list<i64> shape) { return TensorView(memory.data(), DType::f32, shape); };
+  const FusedAddRmsNormArgs a{.out = t({2, 8}), .residual = t({3, 8}), .x = t({2, 8}), .weight = t({8})};
+  EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }),
+            Pair(ErrorKind::value, "norm.fused_add_rms_norm: `residual` has shape [3, 8], expected tokens=2 at dim 0 (tokens was set by `x` [2, 8])"));
+}
+
+}  // namespace
+}  // namespace quern::norm

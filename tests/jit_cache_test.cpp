@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The disk cache and the digests, from the outside: damaged entries, edited sources, racing threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "quern/base/fs.h"
+#include "quern/jit/build.h"
+#include "quern/jit/sources.h"
+#include "quern/op/schema.h"
+
+namespace quern {
+namespace {
+
+namespace fs = std::filesystem;
+
+class jit_cache : public testing::Test {
+ protected:
+  void SetUp() override {
+    root = make_private_folder(testing::TempDir());
+    setenv("QN_CACHE_DIR", (root + "/cache").c_str(), 1);
+  }
+  void TearDown() override {
+    unsetenv("QN_CACHE_DIR");
+    unsetenv("QN_SOURCE_DIR");
+    remove_folder(root);
+  }
+  /// The kernel of an op's first case.
+  static jit::KernelSpec spec(i64 hidden = 4096) {
+    struct Args {
+      TensorView out, x, weight;
+      float eps = 1e-6f;
+    } a;
+    void* fake = reinterpret_cast<void*>(4096);
+    a.x = a.out = TensorView(fake, DType::bf16, {4, hidden});
+    a.weight = TensorView(fake, DType::bf16, {hidden});
+    const Op& op = find_op("norm.rms_norm");
+    return make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a"))).launches[0].spec;
+  }
+  static jit::Target emulated() {
+    jit::Target target;
+    target.arch = Arch::parse("sm_90a");
+    target.emulated = true;
+    return target;
+  }
+  std::string root;
+};
+
+TEST_F(jit_cache, serves_the_second_build_from_disk) {
+  const jit::Compiled first = jit::build(spec(), emulated()), second = jit::build(spec(), emulated());
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(first.folder, second.folder);
+  for (const char* file : {"kernel.cu", "kernel.so", "meta.json"}) EXPECT_TRUE(fs::exists(second.folder + "/" + file)) << file;
+  const auto digests = jit::digests(spec(), emulated());
+  EXPECT_EQ(fs::path(second.folder).filename().string(), "norm_row." + digests.identity + "." + digests.provenance);
+}
+
+TEST_F(jit_cache, compiles_again_when_an_entry_is_damaged) {
+  const jit::Compiled good = jit::build(spec(), emulated());
+  const auto damage = [&](const std::string& file, const std::function<void(const std::string&)>& how) {
+    how(good.folder + "/" + file);
+    EXPECT_FALSE(jit::build(spec(), emulated()).from_cache) << file;
+    EXPECT_TRUE(jit::build(spec(), emulated()).from_cache) << file;
+  };
+  damage("kernel.so", [](const std::string& p) { fs::resize_file(p, fs::file_size(p) / 2); });
+  damage("kernel.so", [](const std::string& p) {
+    std::fstream f(p, std::ios::in | std::ios::out | std::ios::binary);
+    f.seekp(5000);
+    f.put('\x5a');
+  });
+  damage("kernel.so", [](const std::string& p) { fs::remove(p); });
+  damage("meta.json", [](const std::string& p) { fs::resize_file(p, 40); });
+  damage("meta.json", [](const std::string& p) { fs::remove(p); });
+}
+
+TEST_F(jit_cache, does_not_serve_an_entry_of_another_key) {
+  const jit::Compiled small = jit::build(spec(128), emulated()), large = jit::build(spec(4096), emulated());
+  fs::remove_all(large.folder);
+  fs::copy(small.folder, large.folder);  // a foreign entry under this name
+  EXPECT_FALSE(jit::build(spec(4096), emulated()).from_cache);
+}
+
+TEST_F(jit_cache, works_where_the_folder_cannot_be_written) {
+  write_file(root + "/file", "not a folder");
+  setenv("QN_CACHE_DIR", (root + "/file/cache").c_str(), 1);
+  const jit::Compiled c = jit::build(spec(), emulated());
+  EXPECT_TRUE(fs::exists(c.image_path));
+  remove_folder(c.folder);
+}
+
+TEST_F(jit_cache, threads_that_want_one_kernel_compile_it_once) {
+  int compiled = 0;
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      const bool fresh = !jit::build(spec(), emulated()).from_cache;
+      std::lock_guard lock(mutex);
+      compiled += fresh;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(compiled, 1);
+}
+
+TEST_F(jit_cache, key_changes_with_what_decides_the_code_and_with_nothing_else) {
+  const auto identity = [](const jit::KernelSpec& s, const jit::Target& t) { return jit::digests(s, t).identity; };
+  const std::string base = identity(spec(), emulated());
+  EXPECT_NE(identity(spec(128), emulated()), base);
+  jit::Target checked = emulated();
+  checked.checked = true;
+  EXPECT_NE(identity(spec(), checked), base);
+  setenv("QN_CACHE_DIR", (root + "/elsewhere").c_str(), 1);
+  EXPECT_EQ(identity(spec(), emulated()), base);
+}
+
+TEST_F(jit_cache, an_edited_source_recompiles_exactly_its_dependents) {
+  for (int i = 0; i < jit::kEmbeddedSourceCount; ++i) {
+    const fs::path path = root + "/src/" + jit::kEmbeddedSources[i].name;
+    fs::create_directories(path.parent_path());
+    write_file(path.string(), jit::kEmbeddedSources[i].text);
+  }
+  setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
+  const auto identity = [&] { return jit::digests(spec(), emulated()).identity; };
+  const auto edit = [&](const std::string& name) {
+    std::ofstream(root + "/src/" + name, std::ios::app) << "\n// edited\n";
+    return identity();
+  };
+  const std::string before = identity();
+  EXPECT_EQ(edit("quern/ops/activation/silu_and_mul.cuh"), before) << "another op's kernel";
+  EXPECT_EQ(edit("quern/kit/ptx/mma.cuh"), before) << "the other world's instructions";
+  const std::string after_kit = edit("quern/kit/reduce.cuh");
+  EXPECT_NE(after_kit, before);
+  EXPECT_NE(edit("quern/ops/norm/norm_row.cuh"), after_kit);
+}
+
+TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
+  const fs::path path = root + "/src/quern/ops/norm/norm_row.cuh";
+  fs::create_directories(path.parent_path());
+  write_file(path.string(), jit::source_text("quern/ops/norm/norm_row.cuh") + "\nint broken = no_such_name;\n");
+  setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
+  try {
+    jit::build(spec(), emulated());
+    FAIL() << "it compiled";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::compile);
+    EXPECT_THAT(e.what(), testing::AllOf(testing::HasSubstr("norm_row<"), testing::HasSubstr("did not compile with"),
+                                         testing::HasSubstr("no_such_name"), testing::HasSubstr("QN_JIT_DUMP")));
+  }
+  EXPECT_TRUE(fs::is_empty(root + "/cache")) << "a failed compile leaves nothing behind";
+}
+
+}  // namespace
+}  // namespace quern
