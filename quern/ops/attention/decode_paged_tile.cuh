@@ -94,17 +94,24 @@ template <DecodePagedConfig C> QN_DEVICE void multiply(f32 (&d)[4], const u32 (&
 /// The queries of an item as rows of a tile in shared memory; rows without a head are zero. By the whole block.
 template <DecodePagedConfig C>
 QN_DEVICE void store_queries(const DecodePagedParams& p, const u16* q, i32 heads, u8* tile) {
-  constexpr u32 kPairs = C.head_dim / 2;
-  QN_UNROLL
-  for (u32 i = threadIdx.x; i < C.group_rows * kPairs; i += C.threads) {
-    const u32 head = i / kPairs, column = i % kPairs * 2;
-    const u16* from = q + head * p.q_head + column;
-    u32 pair = 0;
-    if (i32(head) < heads) {
-      if (p.q_pairs) pair = ptx::ld_global_nc<u32>(from);
-      else pair = ptx::ld_global_nc<u16>(from) | u32(ptx::ld_global_nc<u16>(from + 1)) << 16;
+  constexpr u32 kPairs = C.head_dim / 2, kAll = C.group_rows * kPairs;
+  QN_NO_UNROLL
+  for (u32 first = threadIdx.x; first < kAll; first += 4 * C.threads) {
+    u32 pairs[4];  // 4 loads in flight; all at once would be 24 for head_dim 192 and 64 threads
+    QN_UNROLL
+    for (u32 j = 0; j < 4; ++j) {
+      const u32 i = first + j * C.threads, head = i / kPairs;
+      const u16* from = q + head * p.q_head + i % kPairs * 2;
+      pairs[j] = 0;
+      if (i >= kAll || i32(head) >= heads) continue;
+      if (p.q_pairs) pairs[j] = ptx::ld_global_nc<u32>(from);
+      else pairs[j] = ptx::ld_global_nc<u16>(from) | u32(ptx::ld_global_nc<u16>(from + 1)) << 16;
     }
-    ptx::st_shared<u32>(tile + chunk_offset<C.head_dim>(head, column / 8) + column % 8 * 2, pair);
+    QN_UNROLL
+    for (u32 j = 0; j < 4; ++j) {
+      const u32 i = first + j * C.threads, column = i % kPairs * 2;
+      if (i < kAll) ptx::st_shared<u32>(tile + chunk_offset<C.head_dim>(i / kPairs, column / 8) + column % 8 * 2, pairs[j]);
+    }
   }
 }
 
