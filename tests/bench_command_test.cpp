@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 quern::ProcessResult bench(std::vector<std::string> words) {
-  std::vector<std::string> command = {QN_COMMAND, "bench"};
+  std::vector<std::string> command = {QN_CLI, "bench"};
   command.insert(command.end(), words.begin(), words.end());
   command.insert(command.end(), {"--device", "emu", "--budget", "1"});
   return quern::run_process(command);

@@ -131,9 +131,12 @@ void CudaDevice::release_async(void* pointer, Stream stream) {
 void CudaDevice::copy(void* destination, const void* source, size_t bytes, Stream stream) {
   if (bytes == 0) return;
   const ContextGuard guard(*this);
-  cuda::MemoryType type = cuda::kMemoryHost;  // what the driver does not know (an error here) is pageable host memory
-  if (driver_.pointer_get_attribute(&type, cuda::kPointerMemoryType, address(source)) != cuda::kSuccess)
-    type = cuda::kMemoryHost;
+  // The plural call: for memory that the driver does not know, which is pageable host memory, it succeeds and writes 0,
+  // where the singular one fails, an error that compute-sanitizer reports.
+  cuda::MemoryType type = cuda::kMemoryHost;
+  cuda::PointerAttribute wanted = cuda::kPointerMemoryType;
+  void* into = &type;
+  check(driver_.pointer_get_attributes(1, &wanted, &into, address(source)), "cuPointerGetAttributes");
   const bool from_host = type != cuda::kMemoryDevice;
   if (from_host && capturing(stream))
     throw Error(ErrorKind::device,

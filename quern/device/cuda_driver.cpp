@@ -53,7 +53,7 @@ const char* fill(Driver& d, GetProcAddress get) {
       {"cuMemPoolSetAttribute", &d.mem_pool_set_attribute},
       {"cuMemcpyAsync", &d.memcpy_async},
       {"cuMemsetD8Async", &d.memset_d8_async},
-      {"cuPointerGetAttribute", &d.pointer_get_attribute},
+      {"cuPointerGetAttributes", &d.pointer_get_attributes},
       {"cuStreamCreate", &d.stream_create},
       {"cuStreamDestroy", &d.stream_destroy},
       {"cuStreamSynchronize", &d.stream_synchronize},

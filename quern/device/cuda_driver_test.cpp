@@ -63,7 +63,7 @@ TEST(device_cuda_driver, entry_points_take_what_cuda_h_says) {
 }
 
 TEST(device_cuda_driver, further_entry_points_take_what_cuda_h_says) {
-  expect_same_call<decltype(Driver::pointer_get_attribute), decltype(&cuPointerGetAttribute)>("cuPointerGetAttribute");
+  expect_same_call<decltype(Driver::pointer_get_attributes), decltype(&cuPointerGetAttributes)>("cuPointerGetAttributes");
   expect_same_call<decltype(Driver::stream_create), decltype(&cuStreamCreate)>("cuStreamCreate");
   expect_same_call<decltype(Driver::stream_destroy), decltype(&cuStreamDestroy)>("cuStreamDestroy");
   expect_same_call<decltype(Driver::stream_synchronize), decltype(&cuStreamSynchronize)>("cuStreamSynchronize");

@@ -152,6 +152,7 @@ TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
                 int(Swizzle::b64) == cuda::kSwizzle64 && int(Swizzle::b128) == cuda::kSwizzle128);
   if (spec.rank < 1 || spec.rank > 5)
     throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
+  const ContextGuard guard(*this);  // without one the driver answers CUDA_ERROR_INVALID_CONTEXT
   alignas(128) TensorMap map;  // CUDA 13's own type asks for 128
   u64 shape[5], strides[4];
   u32 box[5], steps[5];
