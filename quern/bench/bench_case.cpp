@@ -31,7 +31,7 @@ void note_clocks(Device& device, BenchResult& r) {
 class CaseBench {
  public:
   CaseBench(const Op& op, const Case& given, Device& device, const Ceilings& ceilings, const BenchOptions& options)
-      : op_(op), device_(device), ceilings_(ceilings), options_(options), host_(op, given, options.seed),
+      : op_(op), given_(given), device_(device), ceilings_(ceilings), options_(options), host_(op, given, options.seed),
         run_options_(testing::options_of(op, host_.which())), problem_(bind(op, host_.args(), run_options_)),
         sets_(host_, device, sets_wanted(testing::operand_bytes(op, host_.args()), device.info(), options.timing.cold)) {
     run_options_.device = &device;
@@ -73,7 +73,8 @@ class CaseBench {
     BenchResult r;
     r.op = op_.id;
     r.which = testing::case_text(op_, host_.given());
-    r.device = device_.info().name;
+    r.asked = testing::case_text(op_, given_);
+    r.device = std::string(device_.info().name) + (device_.info().emulated ? " (emulated)" : "");
     r.provider = provider;
     r.cold = options_.timing.cold && !device_.info().emulated;
     r.cost = cost_;
@@ -106,6 +107,7 @@ class CaseBench {
   }
 
   const Op& op_;
+  const Case& given_;
   Device& device_;
   const Ceilings& ceilings_;
   const BenchOptions& options_;

@@ -22,6 +22,7 @@ struct BenchOptions {
 /// One line of a benchmark. Figures that do not apply or were not measured are 0.
 struct BenchResult {
   std::string op, which, kernel, device, provider;
+  std::string asked;         ///< the case as it was asked for; `which` also states what the op's cases complete
   bool cold = true;
   Timing timing;
   Cost cost;

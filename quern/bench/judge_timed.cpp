@@ -22,9 +22,6 @@ namespace {
 using testing::Comparison;
 using testing::Truth;
 
-/// A reference does about 2e8 multiply-adds a second, and as many elements of what it reads and writes.
-constexpr double kWholeWork = 2e8, kRowsWork = 4e9;
-
 void keep_worse(Comparison& worst, const Comparison& c) {
   if ((worst.ok && !c.ok) || (worst.ok == c.ok && c.error > worst.error)) worst = c;
 }
@@ -139,7 +136,8 @@ std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed) {
   return some;
 }
 
-Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem) {
+Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
+                    double whole_work) {
   const Op& op = host.op();
   Outputs outputs;
   for (size_t i = 0; i < op.tensors.size(); ++i)
@@ -149,9 +147,9 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
   Verdict v;
   v.rows = row_extent(op, host.args());
   bool all_written = false;
-  if (work > kWholeWork && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
-    // As many as a few seconds allow on one CPU, 2 to 8
-    const i64 wanted = i64(std::clamp(kRowsWork / (work / double(v.rows)), 2.0, 8.0));
+  if (work > whole_work && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
+    // As many as 20 s allow on one CPU, 2 to 8
+    const i64 wanted = i64(std::clamp(20 * kWorkOfASecond / (work / double(v.rows)), 2.0, 8.0));
     const std::vector<i64> rows = sampled_rows(v.rows, wanted, host.seed());
     v.rows_checked = i64(rows.size());
     bool leaves = false;

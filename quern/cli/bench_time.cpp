@@ -65,7 +65,9 @@ std::string short_kernel(const std::string& kernels) {
 
 std::string rate_text(const BenchResult& r, const bench::Ceilings& ceilings) {
   if (!r.timed()) return "-";
-  return ceilings.bandwidth_bound(r.cost) ? fmt::format("{:.0f} GB/s", r.gbps()) : fmt::format("{:.1f} TFLOP/s", r.tflops());
+  const bool bytes = ceilings.bandwidth_bound(r.cost);
+  const double rate = bytes ? r.gbps() : r.tflops();
+  return fmt::format("{:.{}f} {}", rate, rate < 10 ? 3 : rate < 1000 ? 1 : 0, bytes ? "GB/s" : "TFLOP/s");
 }
 
 std::string remark(const BenchResult& r) {
@@ -80,7 +82,7 @@ class ResultTable {
   ResultTable(bool gpu, bool host, bool peer) : gpu_(gpu), host_(host), peer_(peer), table_(header()) {}
 
   void add(const BenchResult& r, const bench::Ceilings& ceilings, double beside_us) {
-    std::vector<std::string> row = {r.op, r.which};
+    std::vector<std::string> row = {r.op, r.asked.empty() ? r.which : r.asked};
     if (peer_) row.push_back(r.provider);
     row.push_back(short_kernel(r.kernel));
     row.push_back(us_text(r.timing.median_us));
@@ -113,7 +115,7 @@ nlohmann::ordered_json json_of(const std::vector<bench::Field>& fields) {
   nlohmann::ordered_json j;
   for (const bench::Field& f : fields) {
     if (f.text.empty()) continue;
-    if (f.number) j[f.column] = std::stod(f.text);
+    if (f.number) j[f.column] = nlohmann::ordered_json::parse(f.text);
     else j[f.column] = f.text;
   }
   return j;

@@ -22,8 +22,8 @@ static std::string time_text(double us) {
 
 /// Share of the device's ceiling: the floor set by bytes or operations, whichever is longer, over the time taken.
 static std::string share_text(const testing::LayerStep& step, const bench::Ceilings& ceilings) {
-  const double floor_us = std::max(step.cost.bytes / ceilings.bytes_per_us, step.cost.flops / ceilings.flops_per_us);
-  return fmt::format("{:.0f} %", 100 * floor_us / step.us);
+  const double floor_us = ceilings.floor_us(step.cost);
+  return floor_us > 0 ? fmt::format("{:.0f} %", 100 * floor_us / step.us) : "-";
 }
 
 int demo(const DemoOptions& options) {
@@ -64,8 +64,8 @@ int demo(const DemoOptions& options) {
     fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
                output.relative_error, output.bound, output.ok() ? "right" : "WRONG");
   }
-  if (gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(),
-                      ceilings.bytes_per_us / 1e6, ceilings.flops_per_us / 1e6, ceilings.flops_source);
+  if (gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(device),
+                      ceilings.bytes_per_us / 1e6, ceilings.read_bytes_per_us / 1e6, ceilings.flops_per_us / 1e6, ceilings.flops_source);
   return right ? kRight : kWrong;
 }
 
