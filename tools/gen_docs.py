@@ -81,7 +81,7 @@ class Command:
     @staticmethod
     def tensor(t):
         notes = [t["meaning"], t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else ""]
-        return (f"`{t['name']}`", t["role"], f"[{t['dims']}]", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))
+        return (f"`{t['name']}`", t["role"], f"`[{t['dims']}]`", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))
 
 
 def standard(attribute):
