@@ -20,9 +20,13 @@ bool updates_in_place(const Op& op, const void* args) {
   return false;
 }
 
-void note_clocks(Device& device, BenchResult& r) {
+/// The GPU's state while it works: an idle one lowers its clocks before NVML has answered.
+void note_clocks(Device& device, BenchResult& r, const std::function<void(int)>& call) {
   if (device.info().emulated || !nvml_available()) return;
+  const int queued = int(std::clamp(5000 / max_of(r.timing.median_us, 1.0), 1.0, 500.0));
+  for (int i = 0; i < queued; ++i) call(i);
   const GpuState state = gpu_state(device);
+  device.synchronize({});
   r.sm_clock_mhz = state.sm_mhz;
   r.clocks = text(state);
 }
@@ -31,9 +35,16 @@ void note_clocks(Device& device, BenchResult& r) {
 class CaseBench {
  public:
   CaseBench(const Op& op, const Case& given, Device& device, const Ceilings& ceilings, const BenchOptions& options)
-      : op_(op), given_(given), device_(device), ceilings_(ceilings), options_(options), host_(op, given, options.seed),
-        run_options_(testing::options_of(op, host_.which())), problem_(bind(op, host_.args(), run_options_)),
-        sets_(host_, device, sets_wanted(testing::operand_bytes(op, host_.args()), device.info(), options.timing.cold)) {
+      : op_(op),
+        given_(given),
+        device_(device),
+        ceilings_(ceilings),
+        options_(options),
+        host_(op, given, options.seed),
+        run_options_(testing::options_of(op, host_.which())),
+        problem_(bind(op, host_.args(), run_options_)),
+        sets_(host_, device,
+              sets_wanted(testing::operand_bytes(op, host_.args()), device.info(), options.timing.cold)) {
     run_options_.device = &device;
     cost_ = testing::cost_of(op, problem_, host_.args());
     if (ceilings.best_bytes_per_us() > 0 && ceilings.bandwidth_bound(cost_) && !device.info().emulated)
@@ -92,8 +103,9 @@ class CaseBench {
   /// calls start again from the generated values and run once more.
   void measure(BenchResult& r, const std::function<void(int set)>& call) {
     for (int set = 0; set < sets_.count(); ++set) sets_.restore(set);
-    r.timing = time_call(device_, std::function<void(int)>([&](int run) { call(run % sets_.count()); }), options_.timing);
-    note_clocks(device_, r);
+    const std::function<void(int)> in_turn = [&](int run) { call(run % sets_.count()); };
+    r.timing = time_call(device_, in_turn, options_.timing);
+    note_clocks(device_, r, in_turn);
     const int judged = (r.timing.runs - 1) % sets_.count();
     if (updates_in_place(op_, host_.args())) {
       sets_.restore(judged);

@@ -15,24 +15,24 @@ namespace quern::bench {
 struct BenchOptions {
   TimingOptions timing;
   u64 seed = 1;
-  bool host = false;   ///< also the host's time
-  std::string peer;    ///< also this provider's kernel
+  bool host = false;  ///< also the host's time
+  std::string peer;   ///< also this provider's kernel
 };
 
 /// One line of a benchmark. Figures that do not apply or were not measured are 0.
 struct BenchResult {
   std::string op, which, kernel, device, provider;
-  std::string asked;         ///< the case as it was asked for; `which` also states what the op's cases complete
+  std::string asked;  ///< the case as it was asked for; `which` also states what the op's cases complete
   bool cold = true;
   Timing timing;
   Cost cost;
   double floor_us = 0, copy_us = 0;
-  double error = 0;          ///< largest, in units of the tolerance
+  double error = 0;  ///< largest, in units of the tolerance
   bool ok = true;
-  std::string message;       ///< why it is wrong, or why there is no figure
-  std::string checked;       ///< "8 of 4096 rows", "all"
+  std::string message;  ///< why it is wrong, or why there is no figure
+  std::string checked;  ///< "8 of 4096 rows", "all"
   u32 sm_clock_mhz = 0;
-  std::string clocks;        ///< the GPU's state after the runs
+  std::string clocks;  ///< the GPU's state after the runs
   HostTime host;
   bool timed() const { return timing.runs > 0; }
   double share_of_floor() const { return timed() ? floor_us / timing.median_us : 0; }
@@ -41,8 +41,8 @@ struct BenchResult {
   double gbps() const { return timed() ? cost.bytes / timing.median_us / 1e3 : 0; }
 };
 
-/// quern's result, then the peer's if one is asked for and there is one for the op. Typed errors of the call become results
-/// with a message.
+/// quern's result, then the peer's if one is asked for and there is one for the op. Typed errors of the call become
+/// results with a message.
 std::vector<BenchResult> bench_case(const Op& op, const Case& given, Device& device, const Ceilings& ceilings,
                                     const BenchOptions& options);
 

@@ -2,12 +2,12 @@
 // Copyright 2026 The quern authors
 #include "quern/bench/ceiling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <mutex>
-
-#include <fmt/format.h>
 
 #include "quern/bench/cublas.h"
 #include "quern/bench/stream.h"
@@ -21,8 +21,8 @@ namespace {
 
 constexpr double kMost = double(i64(4) << 30);  // moved by one measured copy
 
-/// What may be the best copy: few bytes want many threads, many bytes deep loads; whether walking blocks or a block a chunk
-/// is ahead differs by size and GPU.
+/// What may be the best copy: few bytes want many threads, many bytes deep loads; whether walking blocks or a block a
+/// chunk is ahead differs by size and GPU.
 constexpr StreamShape kShapes[] = {{1, 256, 0}, {4, 256, 0}, {4, 512, 4}, {8, 512, 2}};
 
 struct Best {
@@ -82,12 +82,16 @@ Best best_copy(Device& device, size_t bytes) {
   Best best;
   const CopyBuffers& b = copy_buffers(device, bytes);
   if (device.info().emulated) {
-    best.take(time_call(device, [&] { device.copy(b.to.data(), b.from.data(), bytes, {}); }, short_timing(false)).median_us, "memmove");
+    best.take(time_call(
+                  device, [&] { device.copy(b.to.data(), b.from.data(), bytes, {}); }, short_timing(false))
+                  .median_us,
+              "memmove");
     return best;
   }
   for (const StreamShape& shape : kShapes) {
     const Timing t = time_call(
-        device, [&] { launch_stream(device, StreamPass::copy, shape, b.from.data(), b.to.data(), i64(bytes), {}); }, short_timing(true));
+        device, [&] { launch_stream(device, StreamPass::copy, shape, b.from.data(), b.to.data(), i64(bytes), {}); },
+        short_timing(true));
     best.take(t.median_us, fmt::format("stream_copy ({}), {}", text(shape), t.timer));
   }
   if (bytes >= size_t(64) << 20) best.take(driver_copy_us(device, b, bytes), "the driver's copy, CUDA events");
@@ -99,7 +103,8 @@ Best best_read(Device& device, size_t bytes) {
   const CopyBuffers& b = copy_buffers(device, bytes);
   for (const StreamShape& shape : kShapes) {
     const Timing t = time_call(
-        device, [&] { launch_stream(device, StreamPass::read, shape, b.from.data(), b.to.data(), i64(bytes), {}); }, short_timing(true));
+        device, [&] { launch_stream(device, StreamPass::read, shape, b.from.data(), b.to.data(), i64(bytes), {}); },
+        short_timing(true));
     best.take(t.median_us, fmt::format("stream_read ({}), {}", text(shape), t.timer));
   }
   return best;
@@ -127,7 +132,8 @@ void measure_products(Device& device, Ceilings& c) {
     const DeviceMemory d(device, size_t(n * n * 2), "the product");
     const DeviceMemory workspace(device, CublasLtMatmul::kWorkspaceBytes, "cuBLASLt's workspace");
     CublasLtMatmul matmul(device, n, n, n, DType::bf16, DType::bf16);
-    const Timing t = time_call(device, [&] { matmul.run(a.data(), b.data(), d.data(), workspace.data(), {}); }, {.cold = false});
+    const Timing t =
+        time_call(device, [&] { matmul.run(a.data(), b.data(), d.data(), workspace.data(), {}); }, {.cold = false});
     c.flops_per_us = 2.0 * n * n * n / t.median_us;
     c.flops_source = CublasLtMatmul::description() + ", bf16 8192^3, random data, " + t.timer;
   } catch (const Error& e) {
@@ -144,16 +150,17 @@ double Ceilings::floor_us(const Cost& cost) const {
 }
 
 bool Ceilings::bandwidth_bound(const Cost& cost) const {
-  if (best_bytes_per_us() <= 0) return cost.flops == 0;
-  // Without a matrix rate: 160 operations a byte is where an H200's rates meet.
-  const double flops_us = flops_per_us > 0 ? cost.flops / flops_per_us : cost.flops / 160 / best_bytes_per_us();
-  return cost.bytes / best_bytes_per_us() >= flops_us;
+  // Without rates: 160 operations a byte is where an H200's meet.
+  const bool known = best_bytes_per_us() > 0 && flops_per_us > 0;
+  const double flops_a_byte = known ? flops_per_us / best_bytes_per_us() : 160;
+  return cost.flops <= flops_a_byte * cost.bytes;
 }
 
 Ceilings measure_ceilings(Device& device) {
   Ceilings c;
   const bool emulated = device.info().emulated;
   const size_t bytes = emulated ? size_t(32) << 20 : size_t(2) << 30;
+  copy_buffers(device, bytes);  // the reads' size: made once
   const Best copy = best_copy(device, bytes / (emulated ? 1 : 2));
   c.bytes_per_us = double(bytes) * (emulated ? 2 : 1) / copy.us;
   c.copy_source = copy.source;

@@ -15,7 +15,7 @@ struct Ceilings {
   double read_bytes_per_us = 0;  ///< of a read
   double flops_per_us = 0;       ///< of bf16 matrix products
   std::string copy_source, read_source;
-  std::string flops_source;      ///< "cuBLASLt 13.1.0 (...), 8192^3"; without a rate the reason
+  std::string flops_source;  ///< "cuBLASLt 13.1.0 (...), 8192^3"; without a rate the reason
 
   /// The faster of the two: no kernel moves bytes faster.
   double best_bytes_per_us() const { return max_of(bytes_per_us, read_bytes_per_us); }
@@ -29,8 +29,8 @@ struct Ceilings {
 /// emulated device a small copy by the host alone.
 Ceilings measure_ceilings(Device& device);
 
-/// Time of the fastest copy known that moves so many bytes (half read, half written) from a cold L2; measured once a size
-/// and process. Above 4 GiB by the rate at 4 GiB.
+/// Time of the fastest copy known that moves so many bytes (half read, half written) from a cold L2; measured once a
+/// size and process. Above 4 GiB by the rate at 4 GiB.
 double copy_us(Device& device, double bytes);
 
 }  // namespace quern::bench

@@ -2,9 +2,9 @@
 // Copyright 2026 The quern authors
 #include "quern/bench/csv.h"
 
-#include <cmath>
-
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace quern::bench {
 
@@ -23,7 +23,8 @@ std::string quoted(const std::string& s) {
   return q + "\"";
 }
 
-template <class Text> std::string line_of(const std::vector<Field>& fields, const Text& text) {
+template <class Text>
+std::string line_of(const std::vector<Field>& fields, const Text& text) {
   std::string line;
   for (size_t i = 0; i < fields.size(); ++i) line += (i ? "," : "") + quoted(text(fields[i]));
   return line + "\n";
@@ -64,7 +65,11 @@ std::vector<Field> fields_of(const BenchResult& r, const std::string& version) {
           {"message", r.message}};
 }
 
-std::string csv_header(const std::vector<Field>& fields) { return line_of(fields, [](const Field& f) { return f.column; }); }
-std::string csv_line(const std::vector<Field>& fields) { return line_of(fields, [](const Field& f) { return f.text; }); }
+std::string csv_header(const std::vector<Field>& fields) {
+  return line_of(fields, [](const Field& f) { return f.column; });
+}
+std::string csv_line(const std::vector<Field>& fields) {
+  return line_of(fields, [](const Field& f) { return f.text; });
+}
 
 }  // namespace quern::bench

@@ -14,12 +14,12 @@ namespace quern::bench {
 /// One figure or word of a result; `number` tells which.
 struct Field {
   std::string column;
-  std::string text;    ///< empty when there is no figure
+  std::string text;  ///< empty when there is no figure
   bool number = false;
 };
-/// A result's fields in the order of the columns: op, case, kernel, device, timer, cold, runs, median_us, p10_us, p90_us,
-/// bytes, flops, floor_us, share_of_floor, copy_us, share_of_copy, tflops, gbps, error, provider, sm_clock_mhz, version, ok,
-/// checked, host_us, launch_us, message.
+/// A result's fields in the order of the columns: op, case, kernel, device, timer, cold, runs, median_us, p10_us,
+/// p90_us, bytes, flops, floor_us, share_of_floor, copy_us, share_of_copy, tflops, gbps, error, provider, sm_clock_mhz,
+/// version, ok, checked, host_us, launch_us, message.
 std::vector<Field> fields_of(const BenchResult& result, const std::string& version);
 
 /// Lines that end in a newline. Fields with commas, quotes or newlines are quoted as RFC 4180 does.

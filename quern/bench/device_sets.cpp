@@ -44,8 +44,10 @@ void DeviceSets::restore(int set) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const DeviceMemory& block = sets_[size_t(set)].blocks[i];
     if (!block.data() || op.tensors[i].role == Role::in) continue;
-    if (op.tensors[i].role == Role::out) device_.fill(block.data(), testing::kPoison, block.bytes(), {});
-    else device_.copy(block.data(), host_.buffer(i).initial.get(), block.bytes(), {});
+    if (op.tensors[i].role == Role::out)
+      device_.fill(block.data(), testing::kPoison, block.bytes(), {});
+    else
+      device_.copy(block.data(), host_.buffer(i).initial.get(), block.bytes(), {});
   }
   device_.synchronize({});
 }

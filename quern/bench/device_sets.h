@@ -12,8 +12,8 @@
 
 namespace quern::bench {
 
-/// How many sets: enough that they exceed three times the L2, 2 at least, 8 at most (small operands are left to the flush of
-/// the L2), and no more than half the device's memory holds. One when the L2 may stay hot.
+/// How many sets: enough that they exceed three times the L2, 2 at least, 8 at most (small operands are left to the
+/// flush of the L2), and no more than half the device's memory holds. One when the L2 may stay hot.
 int sets_wanted(double set_bytes, const DeviceInfo& device, bool cold);
 
 /// What a device holds of one tensor, guard bands included, in host memory.
@@ -22,8 +22,8 @@ struct Downloaded {
   TensorView view;
 };
 
-/// Device copies of host arguments, each with memory, strides and guard bands of its own. The host's arguments stay as they
-/// were generated; every set after the first is copied from the first on the device.
+/// Device copies of host arguments, each with memory, strides and guard bands of its own. The host's arguments stay as
+/// they were generated; every set after the first is copied from the first on the device.
 class DeviceSets {
  public:
   DeviceSets(const testing::CaseArgs& host, Device& device, int count);

@@ -38,7 +38,8 @@ std::vector<BareLaunch> bare_launches(const Op& op, const void* args, const RunO
 }
 
 /// Microseconds of each of `calls` calls, which the device works off before the next batch.
-template <class F> double batch_us(Device& device, const RunOptions& options, int calls, const F& f) {
+template <class F>
+double batch_us(Device& device, const RunOptions& options, int calls, const F& f) {
   device.synchronize(options.stream);
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < calls; ++i) f();

@@ -112,7 +112,8 @@ std::string damage_of(const testing::CaseArgs& host, const Outputs& outputs, boo
     if (!is_poison(begin, begin + b.offset)) return "`" + name + "` was overrun before its start";
     if (!is_poison(begin + end, begin + b.size)) return "`" + name + "` was overrun behind its end";
     if (!all_written || host.op().tensors[i].role != Role::out || is_integer(output.view.dtype)) continue;
-    if (const i64 n = unwritten(output.view)) return "`" + name + "` has " + std::to_string(n) + " elements that were not written";
+    if (const i64 n = unwritten(output.view))
+      return "`" + name + "` has " + std::to_string(n) + " elements that were not written";
   }
   return "";
 }
@@ -156,7 +157,8 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     v.comparison = compare_rows(host, outputs, rows, budget, leaves);
     all_written = !leaves;
   } else {
-    v.comparison = compare_all(op, testing::truth_of(host), budget, [&](size_t t) { return outputs.at(t).view; }, "");
+    v.comparison = compare_all(
+        op, testing::truth_of(host), budget, [&](size_t t) { return outputs.at(t).view; }, "");
   }
   if (const std::string damage = damage_of(host, outputs, all_written); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;

@@ -14,15 +14,16 @@ struct Verdict {
   i64 rows = 0;
 };
 
-/// The rows that are compared: the first, the last and random ones between, ascending; every row when there are no more.
+/// The rows that are compared: the first, the last and random ones between, ascending; every row when there are no
+/// more.
 std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed);
 
 /// A reference does about 2e8 multiply-adds a second, and reads or writes as many bytes.
 constexpr double kWorkOfASecond = 2e8;
 
-/// Compares the outputs in one set with the op's reference on the host's arguments. When the whole is more than `whole_work`
-/// for the reference, rows are compared alone, each by a thread of its own, and every element of the outputs must have been
-/// written. Guard bands must be untouched either way.
+/// Compares the outputs in one set with the op's reference on the host's arguments. When the whole is more than
+/// `whole_work` for the reference, rows are compared alone, each by a thread of its own, and every element of the
+/// outputs must have been written. Guard bands must be untouched either way.
 Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
                     double whole_work = kWorkOfASecond);
 

@@ -6,8 +6,8 @@
 
 namespace quern::bench {
 
-/// An op's call on a device that launches nothing, with tensors that are never touched: what remains is the host's part, at
-/// any size. Kernels are built once, when the call is made.
+/// An op's call on a device that launches nothing, with tensors that are never touched: what remains is the host's
+/// part, at any size. Kernels are built once, when the call is made.
 class NullCall {
  public:
   /// The op's first bench shape, or the first value of each parameter of its cases.

@@ -17,8 +17,11 @@ TensorView tensor_named(const Op& op, const void* args, const char* name) {
 
 /// gemm.dense without a bias: the same layouts as CublasLtMatmul's.
 std::function<void()> make_cublaslt(const Op& op, const void* args, Device& device) {
-  const TensorView a = tensor_named(op, args, "a"), b = tensor_named(op, args, "b"), out = tensor_named(op, args, "out");
-  const auto refuse = [&](const char* why) { throw Error(ErrorKind::unsupported, op.id, "", std::string("cuBLASLt is timed ") + why, ""); };
+  const TensorView a = tensor_named(op, args, "a"), b = tensor_named(op, args, "b"),
+                   out = tensor_named(op, args, "out");
+  const auto refuse = [&](const char* why) {
+    throw Error(ErrorKind::unsupported, op.id, "", std::string("cuBLASLt is timed ") + why, "");
+  };
   if (tensor_named(op, args, "bias").present()) refuse("without a bias only");
   if (!a.contiguous() || !b.contiguous() || !out.contiguous()) refuse("on contiguous operands only");
   struct State {

@@ -20,8 +20,8 @@ struct Provider {
   const char* op;    ///< "gemm.dense"
   /// True when the library is here; else the reason in *why.
   bool (*available)(std::string* why);
-  /// The call on device arguments, on the default stream; what it owns is released with it. Throws Error{unsupported} when
-  /// the peer cannot do this case.
+  /// The call on device arguments, on the default stream; what it owns is released with it. Throws Error{unsupported}
+  /// when the peer cannot do this case.
   std::function<void()> (*make)(const Op& op, const void* args, Device& device);
   /// "cuBLASLt 13.1.0 (/usr/lib/...)".
   std::string (*description)();

@@ -25,11 +25,14 @@ std::string text(const StreamShape& s) {
          (s.blocks_an_sm ? std::to_string(s.blocks_an_sm) + " blocks an SM" : "a block a chunk");
 }
 
+jit::KernelSpec stream_kernel(StreamPass what, const StreamShape& shape) {
+  return kernel_of(what)(StreamConfig{shape.accesses, shape.threads});
+}
+
 void launch_stream(Device& device, StreamPass what, const StreamShape& shape, const void* from, void* to, i64 bytes,
                    Stream stream) {
   if (bytes <= 0 || bytes % 16) throw Error(ErrorKind::internal, "a stream over " + std::to_string(bytes) + " bytes");
-  const jit::KernelSpec spec = kernel_of(what)(StreamConfig{shape.accesses, shape.threads});
-  const Function function = jit::get(spec, device, stream);
+  const Function function = jit::get(stream_kernel(what, shape), device, stream);
   const StreamParams params{from, to, bytes / 16};
   const i64 chunks = ceil_div<i64>(params.vectors, i64(shape.accesses) * shape.threads);
   LaunchConfig config;

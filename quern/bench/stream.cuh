@@ -20,7 +20,8 @@ QN_DEVICE void load_chunk(const StreamParams& p, i64 first, bool whole, u32x4 (&
   }
 }
 
-template <StreamConfig C> QN_DEVICE void stream_copy(const StreamParams& p) {
+template <StreamConfig C>
+QN_DEVICE void stream_copy(const StreamParams& p) {
   constexpr i64 kChunk = i64(C.threads) * C.accesses;
   for (i64 chunk = blockIdx.x; chunk * kChunk < p.vectors; chunk += gridDim.x) {
     const i64 first = chunk * kChunk + threadIdx.x;
@@ -34,7 +35,8 @@ template <StreamConfig C> QN_DEVICE void stream_copy(const StreamParams& p) {
   }
 }
 
-template <StreamConfig C> QN_DEVICE void stream_read(const StreamParams& p) {
+template <StreamConfig C>
+QN_DEVICE void stream_read(const StreamParams& p) {
   constexpr i64 kChunk = i64(C.threads) * C.accesses;
   u32 sum = 0;
   for (i64 chunk = blockIdx.x; chunk * kChunk < p.vectors; chunk += gridDim.x) {
@@ -48,6 +50,9 @@ template <StreamConfig C> QN_DEVICE void stream_read(const StreamParams& p) {
 }
 
 /// The same under a name of its own: a profile tells it from what is timed.
-template <StreamConfig C> QN_DEVICE void flush_l2(const StreamParams& p) { stream_read<C>(p); }
+template <StreamConfig C>
+QN_DEVICE void flush_l2(const StreamParams& p) {
+  stream_read<C>(p);
+}
 
 }  // namespace quern::bench

@@ -10,6 +10,7 @@
 #include "quern/base/error.h"
 #include "quern/bench/ceiling.h"
 #include "quern/bench/stream.h"
+#include "quern/jit/build.h"
 
 namespace quern::bench {
 namespace {
@@ -33,8 +34,9 @@ TEST(bench_timing, quantiles_lie_between_runs) {
 
 // Two kernels a call, the second begun before the first ended; a flush before each when cold.
 TEST(bench_timing, a_call_lasts_from_its_first_kernel_to_its_last_end) {
-  const std::vector<KernelRecord> cold = {{"flush_l2__accesses8_threads512", 0, 900}, {"a", 1000, 3000}, {"b", 2500, 2900},
-                                          {"flush_l2__accesses8_threads512", 4000, 4900}, {"a", 5000, 6000}, {"b", 5900, 9000}};
+  const std::vector<KernelRecord> cold = {
+      {"flush_l2__accesses8_threads512", 0, 900},     {"a", 1000, 3000}, {"b", 2500, 2900},
+      {"flush_l2__accesses8_threads512", 4000, 4900}, {"a", 5000, 6000}, {"b", 5900, 9000}};
   EXPECT_THAT(call_spans(cold, 2, true), ElementsAre(2, 4));
   const std::vector<KernelRecord> hot = {{"a", 1000, 3000}, {"b", 2500, 2900}, {"a", 5000, 6000}, {"b", 5900, 9000}};
   EXPECT_THAT(call_spans(hot, 2, false), ElementsAre(2, 4));
@@ -115,6 +117,18 @@ TEST(bench_stream, copies_every_byte_and_no_other) {
       EXPECT_EQ(sink[0], 7u);
     }
   EXPECT_THROW(launch_stream(device, StreamPass::read, {}, nullptr, nullptr, 8, {}), Error);
+}
+
+// The loads of a chunk are in flight together: each needs registers of its own.
+TEST(bench_stream, compiles_for_every_gpu_without_spills) {
+  for (const Arch& arch : known_archs())
+    for (const StreamPass pass : {StreamPass::copy, StreamPass::read, StreamPass::flush_l2}) {
+      const jit::Compiled c = jit::build(stream_kernel(pass, {.accesses = 8, .threads = 512}), {.arch = arch});
+      EXPECT_EQ(c.spill_bytes + c.stack_bytes, 0) << arch.name();
+      EXPECT_GE(c.registers, 36) << arch.name();
+      EXPECT_LE(c.registers, 64) << arch.name() << ": 2 blocks an SM want 64 at most";
+      EXPECT_EQ(c.entry.rfind(kFlushSymbol, 0) == 0, pass == StreamPass::flush_l2) << c.entry;
+    }
 }
 
 }  // namespace

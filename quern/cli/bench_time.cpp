@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// `quern bench OP ...`: times of ops beside what the device sustains and beside a peer, with a judgement of what was timed.
+// `quern bench OP ...`: times of ops beside what the device sustains and beside a peer, with a judgement of what was
+// timed.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <map>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "quern/bench/csv.h"
@@ -39,8 +40,10 @@ std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, i
   std::vector<Job> jobs;
   for (const Op* op : ops)
     for (const Case& which : bench::bench_cases(*op, parameters)) {
-      if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes) ++left_out;
-      else jobs.push_back({op, which});
+      if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes)
+        ++left_out;
+      else
+        jobs.push_back({op, which});
     }
   return jobs;
 }
@@ -88,9 +91,12 @@ class ResultTable {
     row.push_back(us_text(r.timing.median_us));
     row.push_back(r.timed() ? us_text(r.timing.p10_us) + ".." + us_text(r.timing.p90_us) : "-");
     row.push_back(rate_text(r, ceilings));
-    if (gpu_) row.insert(row.end(), {us_text(r.floor_us), share_text(r.share_of_floor()), share_text(r.share_of_copy())});
+    if (gpu_)
+      row.insert(row.end(), {us_text(r.floor_us), share_text(r.share_of_floor()), share_text(r.share_of_copy())});
     if (peer_) row.push_back(r.timed() && beside_us > 0 ? fmt::format("{:.3f}", r.timing.median_us / beside_us) : "-");
-    if (host_) row.insert(row.end(), {us_text(r.host.call_us), us_text(r.host.launch_us), fmt::format("{:.2f}", r.host.own_us())});
+    if (host_)
+      row.insert(row.end(),
+                 {us_text(r.host.call_us), us_text(r.host.launch_us), fmt::format("{:.2f}", r.host.own_us())});
     row.push_back(remark(r));
     table_.add(row);
   }
@@ -115,8 +121,10 @@ nlohmann::ordered_json json_of(const std::vector<bench::Field>& fields) {
   nlohmann::ordered_json j;
   for (const bench::Field& f : fields) {
     if (f.text.empty()) continue;
-    if (f.number) j[f.column] = nlohmann::ordered_json::parse(f.text);
-    else j[f.column] = f.text;
+    if (f.number)
+      j[f.column] = nlohmann::ordered_json::parse(f.text);
+    else
+      j[f.column] = f.text;
   }
   return j;
 }
@@ -147,14 +155,15 @@ class CsvFile {
 };
 
 nlohmann::ordered_json json_of(const bench::Ceilings& c) {
-  return {{"copy_gbps", c.bytes_per_us / 1e3}, {"copy_source", c.copy_source},
+  return {{"copy_gbps", c.bytes_per_us / 1e3},      {"copy_source", c.copy_source},
           {"read_gbps", c.read_bytes_per_us / 1e3}, {"read_source", c.read_source},
-          {"bf16_tflops", c.flops_per_us / 1e6}, {"flops_source", c.flops_source}};
+          {"bf16_tflops", c.flops_per_us / 1e6},    {"flops_source", c.flops_source}};
 }
 
 void print_ceilings(const bench::Ceilings& c) {
-  fmt::print("ceilings, measured now: copy {:.3f} TB/s ({}), read {:.3f} TB/s ({}), bf16 {:.0f} TFLOP/s ({})\n", c.bytes_per_us / 1e6,
-             c.copy_source, c.read_bytes_per_us / 1e6, c.read_source, c.flops_per_us / 1e6, c.flops_source);
+  fmt::print("ceilings, measured now: copy {:.3f} TB/s ({}), read {:.3f} TB/s ({}), bf16 {:.0f} TFLOP/s ({})\n",
+             c.bytes_per_us / 1e6, c.copy_source, c.read_bytes_per_us / 1e6, c.read_source, c.flops_per_us / 1e6,
+             c.flops_source);
 }
 
 bench::BenchOptions bench_options(const BenchTimeOptions& options) {
@@ -168,7 +177,8 @@ bench::BenchOptions bench_options(const BenchTimeOptions& options) {
 }
 
 /// Results of one job; a case that cannot even be made becomes a result with its error.
-std::vector<BenchResult> results_of(const Job& job, Device& device, const bench::Ceilings& ceilings, const bench::BenchOptions& o) {
+std::vector<BenchResult> results_of(const Job& job, Device& device, const bench::Ceilings& ceilings,
+                                    const bench::BenchOptions& o) {
   try {
     return bench::bench_case(*job.op, job.which, device, ceilings, o);
   } catch (const Error& e) {
@@ -207,15 +217,17 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
       table.add(r, ceilings, r.provider == "quern" ? 0 : quern_us);
       right &= r.ok;
       if (!r.clocks.empty()) clocks = r.clocks;
-      if (!r.ok && !options.json) progress.line(fmt::format("WRONG: {} {} by {}: {}", r.op, r.which, r.provider, r.message));
+      if (!r.ok && !options.json)
+        progress.line(fmt::format("WRONG: {} {} by {}: {}", r.op, r.which, r.provider, r.message));
     }
   }
   if (options.json) {
     std::puts(nlohmann::ordered_json{{"ceilings", json_of(ceilings)}, {"results", results}}.dump(2).c_str());
     return right;
   }
-  fmt::print("{}on {} ({}), L2 {}, times by {}{}\n", table.text(), device.info().name, gpu ? device.info().arch.name() : "emulated on this CPU",
-             gpu ? options.hot ? "hot" : "cold" : "absent", bench::timer_name(device), clocks.empty() ? "" : ", after the last case " + clocks);
+  fmt::print("{}on {} ({}), L2 {}, times by {}{}\n", table.text(), device.info().name,
+             gpu ? device.info().arch.name() : "emulated on this CPU", gpu ? options.hot ? "hot" : "cold" : "absent",
+             bench::timer_name(device), clocks.empty() ? "" : ", after the last case " + clocks);
   return right;
 }
 
@@ -227,7 +239,9 @@ int bench_time(const BenchTimeOptions& options) {
   const std::vector<Job> jobs = jobs_of(options.words, device.info().emulated, left_out);
   const bool right = jobs.empty() || run_jobs(jobs, device, options);
   if (left_out && !options.json)
-    fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench OP tokens=64\n", left_out, kEmulatedBytes / 1048576);
+    fmt::print(
+        "{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench OP tokens=64\n",
+        left_out, kEmulatedBytes / 1048576);
   return right ? kRight : kWrong;
 }
 

@@ -36,7 +36,7 @@ static std::vector<std::string> dtype_words(const Op& op, const TensorDef& t) {
   return words;
 }
 
-static std::string number(double v) { return fmt::format("{}", v); }
+static std::string number(const AttrDef& a) { return a.kind == AttrDef::Kind::f32 ? fmt::format("{}", float(a.standard)) : fmt::format("{}", a.standard); }
 
 /// One parameter's value as a case would state it.
 static std::string value_word(const Op& op, const std::string& parameter, double value) {
@@ -79,7 +79,7 @@ static void print(const Op& op) {
   fmt::print("\n{}", tensors.text());
   if (!op.attrs.empty()) {
     Table attrs({"attribute", "type", "default", "meaning"});
-    for (const AttrDef& a : op.attrs) attrs.add({a.name, word(a.kind), number(a.standard), a.doc});
+    for (const AttrDef& a : op.attrs) attrs.add({a.name, word(a.kind), number(a), a.doc});
     fmt::print("\n{}", attrs.text());
   }
   Table variants({"variant", "runs"});

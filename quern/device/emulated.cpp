@@ -4,8 +4,9 @@
 // The emulated device: host memory, streams that run at once, kernels run by quern/emu.
 //
 // Checked mode trusts a module only after its canary: every checked shared object carries its own hooks for the
-// compiler's instrumentation (kit/emu/hooks.cuh) and exports quern_canary(), which makes a few accesses and counts those
-// that reached the hooks. emu::Module calls it when the object is loaded and refuses the object if any was missed.
+// compiler's instrumentation (kit/emu/hooks.cuh) and exports quern_canary(), which makes a few accesses and counts
+// those that reached the hooks. emu::Module calls it when the object is loaded and refuses the object if any was
+// missed.
 #include "quern/device/emulated.h"
 
 #include <atomic>
@@ -95,11 +96,12 @@ class EmulatedDevice final : public Device {
 
 std::atomic<u32> device_count{0};
 
-EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& options) : options_([&] {
-      EmulatedOptions resolved = options;
-      if (resolved.os_threads <= 0) resolved.os_threads = int(std::max(1u, std::thread::hardware_concurrency()));
-      return resolved;
-    }()) {
+EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& options)
+    : options_([&] {
+        EmulatedOptions resolved = options;
+        if (resolved.os_threads <= 0) resolved.os_threads = int(std::max(1u, std::thread::hardware_concurrency()));
+        return resolved;
+      }()) {
   info_ = info;
   info_.emulated = 1;
   id_ = {DeviceType::cpu, 0};
@@ -113,7 +115,8 @@ void* EmulatedDevice::allocate(size_t bytes, const char* label) {
   const size_t room = round_up<size_t>(std::max<size_t>(bytes, 1), 256);
   void* memory = std::aligned_alloc(256, room);
   if (!memory)
-    throw Error(ErrorKind::device, "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
+    throw Error(ErrorKind::device,
+                "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
   std::memset(memory, 0xff, room);  // NaN in every format: a value that was never written is seen
   return memory;
 }
@@ -187,14 +190,17 @@ Function EmulatedDevice::load(ImageKind kind, std::span<const char>, const std::
 }
 
 void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config) const {
-  const auto refuse = [](const std::string& what) { throw Error(ErrorKind::device, "emulated device: launch of " + what); };
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorKind::device, "emulated device: launch of " + what);
+  };
   if (config.threads != u32(module.threads))
     refuse(std::to_string(config.threads) + " threads, the kernel was compiled for " + std::to_string(module.threads));
   if (config.threads == 0 || config.threads > 1024) refuse(std::to_string(config.threads) + " threads a block");
   if (config.smem > u32(info_.smem_block))
     refuse(std::to_string(config.smem) + " B of shared memory, a block has " + std::to_string(info_.smem_block));
   if (!config.grid[0] || !config.grid[1] || !config.grid[2]) refuse("an empty grid");
-  if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535) refuse("a grid that is too large");
+  if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535)
+    refuse("a grid that is too large");
   if (config.cluster == 0 || config.cluster > 16 || config.grid[0] % config.cluster)
     refuse("clusters of " + std::to_string(config.cluster) + " blocks in a grid of " + std::to_string(config.grid[0]));
 }
@@ -295,13 +301,12 @@ Policy policy_from(Env variable, std::initializer_list<std::pair<const char*, Po
 EmulatedOptions emulated_options_from_env() {
   EmulatedOptions options;
   options.async = policy_from<AsyncPolicy>(
-      Env::emu_async,
-      {{"eager", AsyncPolicy::eager}, {"lazy", AsyncPolicy::lazy}, {"random", AsyncPolicy::random}}, options.async);
-  options.schedule = policy_from<SchedulePolicy>(Env::emu_schedule,
-                                                 {{"warp", SchedulePolicy::warp_first},
-                                                  {"fifo", SchedulePolicy::fifo},
-                                                  {"shuffled", SchedulePolicy::shuffled}},
-                                                 options.schedule);
+      Env::emu_async, {{"eager", AsyncPolicy::eager}, {"lazy", AsyncPolicy::lazy}, {"random", AsyncPolicy::random}},
+      options.async);
+  options.schedule = policy_from<SchedulePolicy>(
+      Env::emu_schedule,
+      {{"warp", SchedulePolicy::warp_first}, {"fifo", SchedulePolicy::fifo}, {"shuffled", SchedulePolicy::shuffled}},
+      options.schedule);
   options.seed = u64(env_int(Env::emu_seed, i64(options.seed)));
   options.checked = env_flag(Env::emu_checked);
   options.os_threads = int(env_int(Env::emu_threads, options.os_threads));

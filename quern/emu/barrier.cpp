@@ -14,7 +14,8 @@ static void release_parked(Worker& worker, Warp& warp) {
   warp.parked = 0;
 }
 
-/// The device's barrier instruction is executed by whole warps: lanes of one warp that stand at two of them have diverged.
+/// The device's barrier instruction is executed by whole warps: lanes of one warp that stand at two of them have
+/// diverged.
 static void check_warp_converged(Worker& worker, Fiber& me, u32 id, u32 line) {
   Warp& warp = *me.warp;
   if (warp.barrier_lanes == 0) {
@@ -51,8 +52,9 @@ u32 run_barrier(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line) {
   Barrier& barrier = block.barriers[id];
   if (barrier.arrived == 0) barrier.expected = threads;
   if (barrier.expected != threads)
-    worker.fatal(ReportKind::barrier, me,
-                 text_of("barrier %u of %u threads, but others arrived at it for %u (0: all)", id, threads, barrier.expected));
+    worker.fatal(
+        ReportKind::barrier, me,
+        text_of("barrier %u of %u threads, but others arrived at it for %u (0: all)", id, threads, barrier.expected));
   ++barrier.arrived;
   barrier.vote |= vote;
   me.wait_line = line;
@@ -78,7 +80,8 @@ void leave_barriers(Fiber& me) {
   Warp& warp = *me.warp;
   if (warp.barrier_lanes && warp.barrier_lanes == warp.alive) release_parked(*me.worker, warp);
   for (Barrier& barrier : me.block->barriers)
-    if (barrier.arrived && barrier.expected == 0 && barrier.arrived == me.block->live) open(*me.worker, barrier, nullptr);
+    if (barrier.arrived && barrier.expected == 0 && barrier.arrived == me.block->live)
+      open(*me.worker, barrier, nullptr);
 }
 
 }  // namespace quern::emu

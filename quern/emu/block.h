@@ -44,8 +44,8 @@ struct Fiber {
   u32 lane = 0;
   bool done = false;
   WaitReason reason = WaitReason::none;  ///< of the last wait; meaningful while it lasts
-  u32 wait_id = 0;           ///< barrier or collective it waits at
-  u64 wait_detail = 0;       ///< mask of a collective, address of a poll
+  u32 wait_id = 0;                       ///< barrier or collective it waits at
+  u64 wait_detail = 0;                   ///< mask of a collective, address of a poll
   u64 polled_value = 0;
   u32 vote_result = 0;
   u32 wait_line = 0;
@@ -70,8 +70,8 @@ struct Warp {
   bool queued = false;      ///< in the worker's queue
   u32 barrier_lanes = 0;    ///< lanes that stand at the block barrier below while others of the warp have not come
   u32 barrier_id = 0, barrier_line = 0;
-  u32 parked = 0;           ///< those of them that need not wait for the barrier, but for their warp
-  Rendezvous meetings[4];   ///< disjoint masks may meet at the same time
+  u32 parked = 0;          ///< those of them that need not wait for the barrier, but for their warp
+  Rendezvous meetings[4];  ///< disjoint masks may meet at the same time
 };
 
 struct Barrier {

@@ -25,9 +25,7 @@ void record_read(Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 
 Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random) {
   const bool atomic = is_atomic(kind);
   const Epoch now = clock.epoch(atomic);
-  const auto conflicts = [&](Epoch epoch) {
-    return epoch && !(atomic && epoch.atomic()) && !clock.covers(epoch);
-  };
+  const auto conflicts = [&](Epoch epoch) { return epoch && !(atomic && epoch.atomic()) && !clock.covers(epoch); };
   // Neighbouring bytes mostly have the same history: then what became of one becomes of the next.
   Cell before, after;
   bool known = false;

@@ -17,11 +17,11 @@ struct Cell {
 
 /// State of a byte. Cells are only meaningful where touched is set: so clearing means clearing one byte each.
 enum ByteState : u8 {
-  kInside = 1,       ///< belongs to a tensor (shared memory: always)
+  kInside = 1,  ///< belongs to a tensor (shared memory: always)
   kInitialised = 2,
   kWritable = 4,
-  kTouched = 8,      ///< the cell belongs to this launch, in shared memory to this block
-  kInFlight = 16,    ///< destination of a cp.async that nobody has waited for
+  kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
+  kInFlight = 16,  ///< destination of a cp.async that nobody has waited for
 };
 
 /// Cells and states of consecutive bytes.

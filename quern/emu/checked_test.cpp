@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Checked mode finds each planted fault with every compiler and under every policy, and says nothing of correct kernels.
+// Checked mode finds each planted fault with every compiler and under every policy, and says nothing of correct
+// kernels.
 #include <gmock/gmock.h>
 
 #include <map>
@@ -74,11 +75,11 @@ INSTANTIATE_TEST_SUITE_P(Compilers, Planted, ::testing::ValuesIn(conform::host_c
 TEST_P(Planted, correct_kernels_are_not_reported) {
   for (const Sample& sample : planted::samples()) {
     const conform::Folder folder;
-    const std::string path =
-        conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), true);
+    const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), true);
     for (u64 seed = 1; seed <= 25; ++seed)
       for (const AsyncPolicy async : kAsync)
-        EXPECT_EQ(run(path, sample, options_of(async, kSchedules[seed % 3], seed)), "") << sample.name << " seed " << seed;
+        EXPECT_EQ(run(path, sample, options_of(async, kSchedules[seed % 3], seed)), "")
+            << sample.name << " seed " << seed;
   }
 }
 

@@ -7,9 +7,7 @@
 namespace quern::emu {
 namespace {
 
-u32 at(const Snapshot& snapshot, u32 thread) {
-  return thread < snapshot.clocks.size() ? snapshot.clocks[thread] : 0;
-}
+u32 at(const Snapshot& snapshot, u32 thread) { return thread < snapshot.clocks.size() ? snapshot.clocks[thread] : 0; }
 void raise(std::vector<u32>& clocks, u32 thread, u32 clock) {
   if (thread >= clocks.size()) clocks.resize(thread + 1);
   clocks[thread] = max_of(clocks[thread], clock);

@@ -3,9 +3,9 @@
 //
 // Happens-before of checked mode: which accesses of other threads a thread is ordered after.
 //
-// Dense vector clocks would make a barrier of 1024 threads cost 1024 x 1024. Here a clock is a snapshot that threads share
-// (after a block barrier all have the same one) plus a few entries learned since; both are immutable and counted, so
-// copying a clock copies pointers.
+// Dense vector clocks would make a barrier of 1024 threads cost 1024 x 1024. Here a clock is a snapshot that threads
+// share (after a block barrier all have the same one) plus a few entries learned since; both are immutable and counted,
+// so copying a clock copies pointers.
 #pragma once
 #include <memory>
 #include <utility>
@@ -36,14 +36,18 @@ template <class T>
 class Shared {
  public:
   Shared() = default;
-  explicit Shared(T* adopted) : object_(adopted) { if (object_) ++object_->owners; }
+  explicit Shared(T* adopted) : object_(adopted) {
+    if (object_) ++object_->owners;
+  }
   Shared(const Shared& o) : Shared(o.object_) {}
   Shared(Shared&& o) noexcept : object_(std::exchange(o.object_, nullptr)) {}
   Shared& operator=(Shared o) noexcept {
     std::swap(object_, o.object_);
     return *this;
   }
-  ~Shared() { if (object_ && --object_->owners == 0) delete object_; }
+  ~Shared() {
+    if (object_ && --object_->owners == 0) delete object_;
+  }
   T* get() const { return object_; }
   T* operator->() const { return object_; }
   T& operator*() const { return *object_; }
@@ -101,11 +105,11 @@ struct ThreadClock {
   Knowledge known;
   u32 thread = 0;
   u32 now = 1;
-  /// What fences made visible to the device: later relaxed atomics publish it. A barrier hands it on: threads may fence, meet,
-  /// and let one of them do the atomic.
+  /// What fences made visible to the device: later relaxed atomics publish it. A barrier hands it on: threads may
+  /// fence, meet, and let one of them do the atomic.
   Knowledge fenced;
   bool has_fenced = false;
-  Knowledge unfenced;       ///< what relaxed loads saw: the next fence makes it known
+  Knowledge unfenced;  ///< what relaxed loads saw: the next fence makes it known
   bool has_unfenced = false;
 
   bool covers(Epoch epoch) const;

@@ -11,9 +11,24 @@ namespace quern::emu {
 
 const char* name(Collective kind) {
   static const char* const kNames[] = {
-      "sync_warp",         "shfl_xor",          "shfl",        "shfl_up",           "shfl_down",        "ballot",
-      "any",               "all",               "ldmatrix_x1", "ldmatrix_x2",       "ldmatrix_x4",      "ldmatrix_x1_trans",
-      "ldmatrix_x2_trans", "ldmatrix_x4_trans", "mma_m16n8k16_bf16", "mma_m16n8k16_f16", "mma_m16n8k8_bf16", "mma_m16n8k8_f16",
+      "sync_warp",
+      "shfl_xor",
+      "shfl",
+      "shfl_up",
+      "shfl_down",
+      "ballot",
+      "any",
+      "all",
+      "ldmatrix_x1",
+      "ldmatrix_x2",
+      "ldmatrix_x4",
+      "ldmatrix_x1_trans",
+      "ldmatrix_x2_trans",
+      "ldmatrix_x4_trans",
+      "mma_m16n8k16_bf16",
+      "mma_m16n8k16_f16",
+      "mma_m16n8k8_bf16",
+      "mma_m16n8k8_f16",
   };
   return kNames[u32(kind)];
 }
@@ -49,7 +64,8 @@ void run_collective(u32 mask, Collective kind, void* payload, Meaning meaning) {
   Warp& warp = *me.warp;
   const u32 bit = 1u << me.lane;
   if (!(mask & bit))
-    worker.fatal(ReportKind::divergence, me, text_of("%s with mask %08x, which lacks the calling lane", name(kind), mask));
+    worker.fatal(ReportKind::divergence, me,
+                 text_of("%s with mask %08x, which lacks the calling lane", name(kind), mask));
   Rendezvous* meeting = find_meeting(warp, mask);
   if (!meeting) worker.fatal(ReportKind::divergence, me, text_of("%s: more than 4 masks meet in one warp", name(kind)));
   if (meeting->arrived == 0) {

@@ -29,8 +29,10 @@ struct Counter {
   Counter() {
     const char* text =
         "#include \"quern/kit/conform/params.h\"\n#include \"quern/kit/world.cuh\"\n"
-        "QN_ENTRY(counter, quern::conform::Params, 32, 1, quern::ptx::atomic_add(static_cast<quern::u32*>(p.out), p.n))\n";
-    kernel = std::make_unique<conform::Kernel>(conform::World{"plain", conform::host_compilers().at(0), {}}, text, 32, 0);
+        "QN_ENTRY(counter, quern::conform::Params, 32, 1, quern::ptx::atomic_add(static_cast<quern::u32*>(p.out), "
+        "p.n))\n";
+    kernel =
+        std::make_unique<conform::Kernel>(conform::World{"plain", conform::host_compilers().at(0), {}}, text, 32, 0);
     out = static_cast<u32*>(kernel->device().allocate(4, "out"));
     *out = 0;
     params = {nullptr, out, 1};
@@ -45,7 +47,8 @@ TEST(emu_device, impossible_launches_are_errors) {
   Counter counter;
   LaunchConfig config = counter.kernel->config;
   config.threads = 64;
-  EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("64 threads, the kernel was compiled for 32"));
+  EXPECT_THAT(error_of([&] { counter.launch(config); }).what(),
+              HasSubstr("64 threads, the kernel was compiled for 32"));
   config = counter.kernel->config;
   config.grid[1] = 0;
   EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("an empty grid"));
@@ -92,7 +95,8 @@ TEST(emu_device, unusable_images_are_errors) {
   Counter counter;
   Device& device = counter.kernel->device();
   EXPECT_EQ(error_of([&] { device.load(ImageKind::cubin, {}, "", "x", 0); }).kind(), ErrorKind::device);
-  EXPECT_EQ(error_of([&] { device.load(ImageKind::shared_object, {}, "/nowhere.so", "x", 0); }).kind(), ErrorKind::device);
+  EXPECT_EQ(error_of([&] { device.load(ImageKind::shared_object, {}, "/nowhere.so", "x", 0); }).kind(),
+            ErrorKind::device);
 }
 
 // ---- the memory of a call -------------------------------------------------------------------------------------------
@@ -106,8 +110,7 @@ TEST(emu_memory_map, gaps_between_rows_are_outside) {
   const u64 base = reinterpret_cast<u64>(data);
   MemoryMap::Region* region = map.find(base);
   ASSERT_NE(region, nullptr);
-  for (u64 i = 0; i < 32 * 4; ++i)
-    EXPECT_EQ(bool(region->states[i] & kInside), i / 4 % 12 < 8) << i;
+  for (u64 i = 0; i < 32 * 4; ++i) EXPECT_EQ(bool(region->states[i] & kInside), i / 4 % 12 < 8) << i;
   EXPECT_EQ(region->high - region->low, 32u * 4u);
   EXPECT_EQ(map.find(base + 32 * 4), nullptr);
   EXPECT_EQ(map.describe(base + 32 * 4), "0 bytes past the end of 'x' f32 [3, 8]");

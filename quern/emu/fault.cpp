@@ -83,7 +83,8 @@ void Worker::report_fault() {
     text += text_of(" (smem%+lld; the block has %u bytes)", (long long)(address - fiber->block->smem),
                     fiber->thread->smem_bytes);
   if (below_stack) text += text_of(" below the thread's %u KiB of stack", u32(kStackBytes >> 10));
-  report(below_stack ? ReportKind::stack : ReportKind::fault, *fiber, std::move(text), reinterpret_cast<u64>(fault_address));
+  report(below_stack ? ReportKind::stack : ReportKind::fault, *fiber, std::move(text),
+         reinterpret_cast<u64>(fault_address));
   launch_->stop();
 }
 

@@ -23,8 +23,8 @@ struct LaunchRequest {
   u32 smem = 0;
   u32 resident_blocks = 1;  ///< most blocks that the device holds at once
   EmulatedOptions options;
-  const Module* module = nullptr;   ///< where code lies, to name source lines
-  MemoryMap* memory = nullptr;      ///< checked mode: what the launch may touch; null: global memory is not checked
+  const Module* module = nullptr;  ///< where code lies, to name source lines
+  MemoryMap* memory = nullptr;     ///< checked mode: what the launch may touch; null: global memory is not checked
 };
 struct LaunchStats {
   u64 switches = 0;

@@ -14,12 +14,13 @@ namespace {
 std::string shortened(std::string line) {
   if (const size_t space = line.find(" ("); space != std::string::npos) line.resize(space);
   if (line.compare(0, 2, "??") == 0 || line.size() < 2 || line.compare(line.size() - 2, 2, ":?") == 0) return {};
-  const size_t root = line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
+  const size_t root =
+      line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
   return root == std::string::npos ? line : line.substr(root);
 }
 
-/// Of the frames that were inlined into each other, innermost first: the first one above the instructions and, if that is
-/// a brick of the kit, also the kernel that uses it.
+/// Of the frames that were inlined into each other, innermost first: the first one above the instructions and, if that
+/// is a brick of the kit, also the kernel that uses it.
 std::string chosen(const std::vector<std::string>& frames) {
   std::string place;
   for (const std::string& frame : frames) {

@@ -50,8 +50,8 @@ MemoryMap::MemoryMap(std::span<const MemoryRange> ranges, const char* op) : op_(
     if (!writable) continue;
     region.cell_bytes = region.states.size() * sizeof(Cell);
     // Only the pages of bytes that are touched become memory.
-    void* cells = mmap(nullptr, region.cell_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                       -1, 0);
+    void* cells =
+        mmap(nullptr, region.cell_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (cells == MAP_FAILED) throw Error(ErrorKind::device, "emulated device: no address space for checked mode");
     region.cells = static_cast<Cell*>(cells);
   }
@@ -88,7 +88,8 @@ void MemoryMap::mark(const Named& named) {
 }
 
 MemoryMap::Region* MemoryMap::find(u64 address) {
-  if (last_ < regions_.size() && address >= regions_[last_].low && address < regions_[last_].high) return &regions_[last_];
+  if (last_ < regions_.size() && address >= regions_[last_].low && address < regions_[last_].high)
+    return &regions_[last_];
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), address,
                                       [](u64 a, const Region& region) { return a < region.low; });
   if (after == regions_.begin()) return nullptr;
@@ -107,7 +108,8 @@ void MemoryMap::begin_launch() {
 void MemoryMap::mark_initialised(const void* address, u64 bytes) {
   const u64 low = reinterpret_cast<u64>(address), high = low + bytes;
   for (Region& region : regions_)
-    for (u64 at = max_of(low, region.low); at < min_of(high, region.high); ++at) region.states[at - region.low] |= kInitialised;
+    for (u64 at = max_of(low, region.low); at < min_of(high, region.high); ++at)
+      region.states[at - region.low] |= kInitialised;
 }
 
 std::string MemoryMap::describe(u64 address) const {

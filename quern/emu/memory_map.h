@@ -10,8 +10,8 @@
 
 namespace quern::emu {
 
-/// The global memory that the launches of one call may touch, byte by byte: what lies between the rows of a strided tensor
-/// is outside. Ranges that overlap (in-place operands, interleaved caches) form one region.
+/// The global memory that the launches of one call may touch, byte by byte: what lies between the rows of a strided
+/// tensor is outside. Ranges that overlap (in-place operands, interleaved caches) form one region.
 class MemoryMap {
  public:
   MemoryMap(std::span<const MemoryRange> ranges, const char* op);

@@ -54,8 +54,8 @@ Symbol Module::find(const char* name) const {
   return reinterpret_cast<Symbol>(symbol);
 }
 
-/// Instrumentation that does not reach our hooks (another tsan runtime took the symbols, a flag was dropped) would check
-/// nothing, silently. So each checked module brings accesses that must be seen.
+/// Instrumentation that does not reach our hooks (another tsan runtime took the symbols, a flag was dropped) would
+/// check nothing, silently. So each checked module brings accesses that must be seen.
 void Module::check_hooks() const {
   const int missed = find<int (*)()>("quern_canary")();
   if (missed)

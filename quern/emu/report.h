@@ -29,7 +29,7 @@ const char* name(ReportKind kind);
 struct Report {
   ReportKind kind;
   Index3 block = {};
-  i64 thread = -1;           ///< index in the block, or -1 when it concerns several
+  i64 thread = -1;  ///< index in the block, or -1 when it concerns several
   u64 address = 0;
   std::string text;          ///< one sentence, without position
   void* pc = nullptr;        ///< where in the kernel, when known

@@ -40,7 +40,8 @@ std::string report_of(const std::string& body, u32 threads = 64, u32 smem = 1024
 }
 
 TEST(emu_scheduler, thirty_two_blocks_of_1024_threads_meet_at_a_grid_barrier) {
-  Kernel kernel(plain(), kernel_of(R"(
+  Kernel kernel(plain(),
+                kernel_of(R"(
     u32* out = static_cast<u32*>(p.out);
     ptx::sync_block();
     if (threadIdx.x == 0) {
@@ -49,7 +50,9 @@ TEST(emu_scheduler, thirty_two_blocks_of_1024_threads_meet_at_a_grid_barrier) {
     }
     ptx::sync_block();
     if (threadIdx.x == 1023) ptx::atomic_add(out + 1, ptx::ld_acquire_gpu(out));
-  )", 1024), 1024, 0);
+  )",
+                          1024),
+                1024, 0);
   kernel.config.grid[0] = 32;
   std::vector<u32> in(1), out(2);
   kernel.run(in, out, 0);
@@ -60,13 +63,16 @@ TEST(emu_scheduler, more_waiting_blocks_than_the_device_holds_are_a_livelock) {
   DeviceInfo info;
   info.sms = 1;
   info.threads_sm = 128;
-  Kernel kernel(plain(), kernel_of(R"(
+  Kernel kernel(plain(),
+                kernel_of(R"(
     u32* out = static_cast<u32*>(p.out);
     if (threadIdx.x == 0) {
       ptx::atomic_add(out, 1u);
       while (ptx::ld_acquire_gpu(out) != gridDim.x) {}
     }
-  )", 64), 64, 0, info);
+  )",
+                          64),
+                64, 0, info);
   kernel.config.grid[0] = 8;
   std::vector<u32> in(1), out(1);
   try {
@@ -92,11 +98,13 @@ TEST(emu_scheduler, a_lane_missing_from_a_collective_is_named) {
 }
 
 TEST(emu_scheduler, two_barriers_in_one_warp_are_a_divergence) {
-  EXPECT_THAT(report_of("if (threadIdx.x & 1)\n ptx::sync_block();\n else\n ptx::sync_block();"), StartsWith("BARRIER"));
+  EXPECT_THAT(report_of("if (threadIdx.x & 1)\n ptx::sync_block();\n else\n ptx::sync_block();"),
+              StartsWith("BARRIER"));
 }
 
 TEST(emu_scheduler, exited_threads_are_not_waited_for) {
-  EXPECT_EQ(report_of("if (threadIdx.x >= 40) return; ptx::sync_block(); ptx::sync_warp(); ptx::ballot(true);", 64), "");
+  EXPECT_EQ(report_of("if (threadIdx.x >= 40) return; ptx::sync_block(); ptx::sync_warp(); ptx::ballot(true);", 64),
+            "");
   EXPECT_EQ(report_of("ptx::sync_block(); ptx::shfl_xor(1.0f, 1);", 48), "") << "a partial warp";
 }
 
@@ -115,13 +123,16 @@ TEST(emu_scheduler, an_invalid_access_is_a_report_not_a_crash) {
 
 TEST(emu_scheduler, misaligned_accesses_are_reported) {
   EXPECT_THAT(report_of("ptx::ld_global<u32x4>(static_cast<const u8*>(p.in) + 8);"), StartsWith("MISALIGNED"));
-  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 4);"), StartsWith("MISALIGNED"));
-  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 1024);"), StartsWith("SMEM-OOB"));
+  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 4);"),
+              StartsWith("MISALIGNED"));
+  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 1024);"),
+              StartsWith("SMEM-OOB"));
 }
 
 TEST(emu_scheduler, shared_memory_starts_as_nan) {
-  const std::string body = "QN_SMEM(s); static_cast<u32*>(p.out)[threadIdx.x] = ptx::ld_shared<u32>(s + 4 * threadIdx.x);"
-                           "ptx::sync_block(); ptx::st_shared<u32>(s + 4 * threadIdx.x, 0);";
+  const std::string body =
+      "QN_SMEM(s); static_cast<u32*>(p.out)[threadIdx.x] = ptx::ld_shared<u32>(s + 4 * threadIdx.x);"
+      "ptx::sync_block(); ptx::st_shared<u32>(s + 4 * threadIdx.x, 0);";
   Kernel kernel(plain(), kernel_of(body, 64), 64, 1024);
   kernel.config.grid[0] = 3;
   std::vector<u32> in(1), out(64);
@@ -130,13 +141,16 @@ TEST(emu_scheduler, shared_memory_starts_as_nan) {
 }
 
 TEST(emu_scheduler, indices_and_sizes) {
-  Kernel kernel(plain(), kernel_of(R"(
+  Kernel kernel(plain(),
+                kernel_of(R"(
     u32* out = static_cast<u32*>(p.out);
     if (threadIdx.x == 33) {
       const u32 linear = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
       out[linear] = blockIdx.x + 10 * blockIdx.y + 100 * blockIdx.z + 1000 * blockDim.x + 1000000 * ptx::warp_id();
     }
-  )", 64), 64, 0);
+  )",
+                          64),
+                64, 0);
   kernel.config.grid[0] = 3, kernel.config.grid[1] = 2, kernel.config.grid[2] = 4;
   std::vector<u32> in(1), out(24);
   kernel.run(in, out, 0);

@@ -67,8 +67,9 @@ void Shadow::fence(Fiber& fiber) {
   ++clock.now;
 }
 
-/// The memory model's synchronises-with: a release (or a fence before a relaxed write) publishes at the address, an acquire
-/// (or a relaxed read before a fence) learns. Read-modify-writes continue what was published; a plain store replaces it.
+/// The memory model's synchronises-with: a release (or a fence before a relaxed write) publishes at the address, an
+/// acquire (or a relaxed read before a fence) learns. Read-modify-writes continue what was published; a plain store
+/// replaces it.
 void Shadow::order(Fiber& fiber, const AtomicCall& call) {
   ThreadClock& clock = fiber.clock;
   const bool acquires = call.order == Order::acquire || call.order == Order::acq_rel;
@@ -108,7 +109,8 @@ CellSpan Shadow::shared_span(Block& block, u32 offset, u64 bytes) {
   return {block.shadow->cells.data() + offset, block.shadow->states.data() + offset, bytes};
 }
 
-void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict) {
+void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::string& place,
+                         const Conflict& conflict) {
   std::string other = text_of("thread %u (warp %u lane %u)", conflict.other.thread(), conflict.other.thread() / 32,
                               conflict.other.thread() % 32);
   if (conflict.other.block() != fiber.block->linear) other = text_of("block %llu ", conflict.other.block()) + other;
@@ -166,7 +168,8 @@ void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
   MemoryMap::Region* region = memory.find(address);
   u64 inside = 0;
   if (region)
-    while (inside < bytes && address + inside < region->high && region->states[address + inside - region->low] & kInside)
+    while (inside < bytes && address + inside < region->high &&
+           region->states[address + inside - region->low] & kInside)
       ++inside;
   if (inside < bytes)
     worker_.fatal(ReportKind::global_oob, fiber,
@@ -195,7 +198,8 @@ void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool r
   const void* pointer = reinterpret_cast<const void*>(address);
   if (worker_.arena().holds_stack(pointer)) {
     if (address - reinterpret_cast<u64>(fiber.stack) >= kStackBytes)
-      worker_.report(ReportKind::stack, fiber, text_of("%s of %llu bytes in another thread's stack", what, bytes), address);
+      worker_.report(ReportKind::stack, fiber, text_of("%s of %llu bytes in another thread's stack", what, bytes),
+                     address);
     return;
   }
   if (request_.module && request_.module->holds(pointer)) return;  // constants
@@ -210,8 +214,8 @@ void Shadow::access(Fiber& fiber, const void* address, u64 bytes, bool write, co
 
 // ---- cp.async -------------------------------------------------------------------------------------------------------
 
-/// Whatever the policy, nobody may touch the destination until the issuer has waited: it is in flight from here. The check
-/// against earlier accesses belongs to the issue, not to the completion, which may hide it.
+/// Whatever the policy, nobody may touch the destination until the issuer has waited: it is in flight from here. The
+/// check against earlier accesses belongs to the issue, not to the completion, which may hide it.
 void Shadow::copy_issued(Fiber& fiber, const AsyncCopy& copy) {
   judge(fiber, reinterpret_cast<u64>(copy.source), copy.source_bytes, AccessKind::read, true, "cp.async");
   const CellSpan span = shared_span(*fiber.block, copy.destination, copy.bytes);

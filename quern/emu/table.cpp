@@ -62,9 +62,10 @@ __attribute__((format(printf, 1, 2))) void run_print(const char* format, ...) {
 }  // namespace
 
 const Runtime kRuntime = {
-    sizeof(Runtime), run_collective, run_barrier,    run_cp_async, run_cp_async_commit, run_cp_async_wait,
-    run_atomic,      run_fence,      run_grid_event, run_access,   run_plain_access,    run_misaligned,
-    run_bad_shared_address, run_clock, run_print,
+    sizeof(Runtime),        run_collective,    run_barrier,      run_cp_async,
+    run_cp_async_commit,    run_cp_async_wait, run_atomic,       run_fence,
+    run_grid_event,         run_access,        run_plain_access, run_misaligned,
+    run_bad_shared_address, run_clock,         run_print,
 };
 
 }  // namespace quern::emu

@@ -200,7 +200,8 @@ void Worker::run(Launch& launch) {
   hot_ = nullptr;
   shadow_ = nullptr;
   shadow_storage_.reset();
-  // Many stacks are given back; after a fault all are, because threads left in the middle may have written to their ends.
+  // Many stacks are given back; after a fault all are, because threads left in the middle may have written to their
+  // ends.
   const u64 kept_stacks = launch.stopped() ? 0 : 8192;
   arena_.trim_stacks(kept_stacks, used_stacks_);
 }

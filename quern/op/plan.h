@@ -34,6 +34,9 @@ struct Grid {
   i32 pdl = 0;       ///< may overlap the launch before it (the kernel has a griddepcontrol wait)
 };
 
+/// Throws Error{unsupported}: a GPU launches 1 to 2^31 - 1 blocks along x, 1 to 65535 along y and z.
+[[noreturn]] QN_API void fail_grid(const jit::KernelInfo& kernel, const Grid& grid);
+
 constexpr int kMaxLaunches = 3;
 constexpr int kMaxParamsBytes = 2048;
 
@@ -51,6 +54,7 @@ struct Plan {
     static_assert(sizeof(Params) <= kMaxParamsBytes);
     Launch& l = launches[count++];
     l.spec = kernel(config, hooks);
+    if (u64(grid.x - 1) >= 0x7FFFFFFF || u64(grid.y - 1) >= 65535 || u64(grid.z - 1) >= 65535) fail_grid(kernel.info(), grid);
     l.config.grid[0] = u32(grid.x), l.config.grid[1] = u32(grid.y), l.config.grid[2] = u32(grid.z);
     l.config.cluster = u32(grid.cluster);
     l.config.threads = u32(config.threads);

@@ -21,6 +21,11 @@ namespace quern {
   throw Error(ErrorKind::unsupported, op.id, "", "no variant runs this on " + device.arch.name() + " (" + why + ")", "");
 }
 
+[[gnu::cold, gnu::noinline]] void fail_grid(const jit::KernelInfo& kernel, const Grid& grid) {
+  throw Error(ErrorKind::unsupported, kernel.name + " would need a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) +
+                                          " x " + std::to_string(grid.z) + " blocks, a GPU launches 1 to 2147483647 x 65535 x 65535");
+}
+
 Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device) {
   for (size_t i = 0; i < op.variants.size(); ++i) {
     if (problem.variant >= 0 && size_t(problem.variant) != i) continue;

@@ -30,6 +30,8 @@ std::vector<std::string> parameter_names(const Op& op) {
     if (std::find(names.begin(), names.end(), n) == names.end()) names.push_back(n);
   };
   for (const CaseAxis& c : op.cases) add(c.name);
+  for (const Case& shape : op.bench)  // `derive` may know words that no case uses
+    for (const auto& [name, value] : shape) add(name);
   for (const Axis a : axes_of(op)) add(name(a));
   for (const TensorDef& t : op.tensors) {
     if (t.dtypes.size() > 1) add(t.name + ".dtype");
@@ -142,9 +144,21 @@ Case complete(const Op& op, Case given) {
   return given;
 }
 
+/// The op's derive may divide by sizes: what its cases never set to zero or below must not be that.
+static void check_sizes(const Op& op, const Case& which) {
+  for (const CaseAxis& axis : op.cases) {
+    const bool size = axis.name.find('.') == std::string::npos && op.attr_index(axis.name) < 0;
+    const auto positive = [](const CaseValue& v) { return v.number > 0; };
+    if (!size || axis.values.empty() || !std::all_of(axis.values.begin(), axis.values.end(), positive) || which.at(axis.name) > 0) continue;
+    throw Error(ErrorKind::value, op.id, axis.name, "is " + fmt::format("{}", which.at(axis.name)), "at least 1");
+  }
+}
+
 Case derived(const Op& op, const Case& given) {
   Case which = complete(op, given);
-  if (op.derive) op.derive(which);
+  if (!op.derive) return which;
+  check_sizes(op, which);
+  op.derive(which);
   return which;
 }
 

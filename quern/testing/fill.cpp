@@ -17,7 +17,9 @@ namespace quern::testing {
 
 /// Sum of four uniforms, scaled to variance 1: one of 262141 values.
 constexpr size_t kSums = 4 * 0xFFFF + 1;
-static size_t sum_of(u64 bits) { return (bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48); }
+static size_t sum_of(u64 bits) {
+  return (bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48);
+}
 static double near_normal(size_t sum) { return (double(sum) - 131070.0) * (1.7320508075688772 / 65536.0); }
 
 /// Never zero in the dtype: an unwritten or misplaced zero must not look right.
@@ -46,7 +48,8 @@ static char* row_address(const TensorView& view, i64 row) {
 }
 
 /// Calls store(address, 64 random bits) for every element on all CPUs. The bits depend on the element's place alone.
-template <class Store> static void each_element(const TensorView& view, u64 seed, const Store& store) {
+template <class Store>
+static void each_element(const TensorView& view, u64 seed, const Store& store) {
   const i64 length = view.shape[view.rank - 1], step = view.strides[view.rank - 1] * size_of(view.dtype);
   in_parallel(view.numel(), 1 << 16, [&](i64 begin, i64 end) {
     for (i64 i = begin; i < end;) {
@@ -59,11 +62,13 @@ template <class Store> static void each_element(const TensorView& view, u64 seed
 
 static void fill_data(const TensorView& view, u64 seed) {
   const DType dtype = view.dtype;
-  if (is_integer(dtype)) return each_element(view, seed, [&](char* at, u64 bits) { store_value(at, dtype, double(1 + bits % 100)); });
+  if (is_integer(dtype))
+    return each_element(view, seed, [&](char* at, u64 bits) { store_value(at, dtype, double(1 + bits % 100)); });
   if (size_of(dtype) > 2 || view.numel() < i64(kSums) / 8)
     return each_element(view, seed, [&](char* at, u64 bits) { store_data(at, dtype, sum_of(bits)); });
   const u16* table = data_table(dtype);
-  if (size_of(dtype) == 2) return each_element(view, seed, [&](char* at, u64 bits) { std::memcpy(at, &table[sum_of(bits)], 2); });
+  if (size_of(dtype) == 2)
+    return each_element(view, seed, [&](char* at, u64 bits) { std::memcpy(at, &table[sum_of(bits)], 2); });
   each_element(view, seed, [&](char* at, u64 bits) { *at = char(table[sum_of(bits)]); });
 }
 
@@ -91,8 +96,12 @@ bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& 
   if (view.rank == 0 || view.numel() == 0) return true;
   const auto store = [&](char* at, i64 value) { store_value(at, view.dtype, double(value)); };
   switch (kind) {
-    case Values::Kind::index: each_element(view, seed, [&](char* at, u64 bits) { store(at, extent > 0 ? i64(bits % u64(extent)) : 0); }); break;
-    case Values::Kind::length: each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); }); break;
+    case Values::Kind::index:
+      each_element(view, seed, [&](char* at, u64 bits) { store(at, extent > 0 ? i64(bits % u64(extent)) : 0); });
+      break;
+    case Values::Kind::length:
+      each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); });
+      break;
     case Values::Kind::generated: each_element(view, seed, [&](char* at, u64) { store(at, 0); }); break;
     default: fill_data(view, seed);
   }

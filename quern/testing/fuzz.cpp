@@ -11,6 +11,10 @@
 
 namespace quern::testing {
 
+std::string fuzz_repro(const FuzzOptions& options, u64 seed) {
+  return "quern fuzz 1 --seed " + std::to_string(seed) + (options.words.empty() ? "" : " " + options.words);
+}
+
 namespace {
 
 class Fuzzer {
@@ -39,7 +43,7 @@ class Fuzzer {
 
  private:
   void fail(u64 seed, const std::string& what) {
-    report_.failures.push_back({what, "quern fuzz 1 --seed " + std::to_string(seed) + (options_.words.empty() ? "" : " " + options_.words)});
+    report_.failures.push_back({what, fuzz_repro(options_, seed)});
   }
 
   /// Kernels that the op's own cases reach: sizes are free as long as they need no other kernel.
@@ -62,10 +66,10 @@ class Fuzzer {
   }
 
   bool suits(const Op& op, const Case& given) {
+    if (!runs(op, given, options_.device->info())) return false;
     const Case which = derived(op, given);
     const ArgsStorage args = fake_args(op, which);
     if (operand_bytes(op, args.get()) > options_.most_bytes) return false;
-    if (!runs(op, given, options_.device->info())) return false;
     const Plan plan = plan_of(op, given);
     for (i32 i = 0; i < plan.count; ++i)
       if (std::find(kernels(op).begin(), kernels(op).end(), plan.launches[i].spec) == kernels(op).end()) return false;

@@ -29,6 +29,8 @@ struct FuzzReport {
   std::map<std::string, i64> breaks;    ///< kind of the damage done to the arguments and how often
   std::vector<FuzzFailure> failures;
 };
+/// Command that repeats the call of that seed.
+std::string fuzz_repro(const FuzzOptions& options, u64 seed);
 /// `progress` is called after each call with the number done.
 FuzzReport fuzz(const FuzzOptions& options, const std::function<void(i64)>& progress = {});
 

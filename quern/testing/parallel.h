@@ -8,8 +8,8 @@
 
 namespace quern::testing {
 
-/// Calls f(begin, end) for pieces of [0, count) on all CPUs, on this thread alone below two pieces of `least`. An exception
-/// of f is thrown again here. What f does must not depend on the pieces.
+/// Calls f(begin, end) for pieces of [0, count) on all CPUs, on this thread alone below two pieces of `least`. An
+/// exception of f is thrown again here. What f does must not depend on the pieces.
 void in_parallel(i64 count, i64 least, const std::function<void(i64 begin, i64 end)>& f);
 
 /// memset and memcpy by all CPUs: fresh pages cost a fault each, 0.25 us a page on one CPU.

@@ -73,7 +73,8 @@ class Folder {
 };
 
 /// Shared object of a kernel text for the emulated device.
-inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler, bool checked) {
+inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
+                                  bool checked) {
   std::ofstream(folder.path / "kernel.cu") << text;
   jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", checked, 0);
   return (folder.path / "kernel.so").string();
@@ -82,7 +83,8 @@ inline std::string build_emulated(const Folder& folder, const std::string& text,
 inline std::vector<char> build_cubin(const std::string& text, Arch arch) {
   std::vector<std::pair<std::string, std::string>> files;
   for (const auto& entry : fs::recursive_directory_iterator(source_root() / "quern" / "kit")) {
-    if (entry.path().extension() != ".cuh" && entry.path().filename() != "abi.h" && entry.path().filename() != "params.h")
+    if (entry.path().extension() != ".cuh" && entry.path().filename() != "abi.h" &&
+        entry.path().filename() != "params.h")
       continue;
     std::ostringstream content;
     content << std::ifstream(entry.path()).rdbuf();

@@ -29,8 +29,8 @@ QN_DEVICE i32 atomic_add(i32* address, i32 value) { return i32(emu::atomic(emu::
 QN_DEVICE u64 atomic_add(u64* address, u64 value) { return emu::atomic(emu::AtomicOp::add, address, value); }
 QN_DEVICE f32 atomic_add(f32* address, f32 value) {
   emu::require_aligned<u32>(address);
-  const emu::AtomicCall call{
-      emu::AtomicOp::combine, emu::Order::relaxed, 4, address, bits_of(value), 0, emu::add_f32_words};
+  const emu::AtomicCall call{emu::AtomicOp::combine, emu::Order::relaxed, 4, address, bits_of(value), 0,
+                             emu::add_f32_words};
   return f32_of_bits(u32(emu::current()->runtime->atomic(call)));
 }
 QN_DEVICE u32 atomic_max(u32* address, u32 value) { return emu::atomic(emu::AtomicOp::max_u32, address, value); }

@@ -21,7 +21,9 @@ QN_DEVICE void cp_async_cg(u32 destination, const void* source, int source_bytes
 QN_DEVICE void cp_async_commit() { emu::current()->runtime->cp_async_commit(); }
 /// Waits until at most `groups_left` of the thread's newest groups are pending.
 template <int groups_left>
-QN_DEVICE void cp_async_wait() { emu::current()->runtime->cp_async_wait(groups_left); }
+QN_DEVICE void cp_async_wait() {
+  emu::current()->runtime->cp_async_wait(groups_left);
+}
 /// Waits for all, committed or not.
 QN_DEVICE void cp_async_wait_all() {
   emu::current()->runtime->cp_async_commit();

@@ -22,14 +22,15 @@
 #define QN_PRINT(...) ::quern::emu::current()->runtime->print(__VA_ARGS__)
 
 /// The one kernel of the file, called with parameters `p`. The symbol NAME is the device's; here all have fixed names.
-#define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                         \
-  extern "C" __attribute__((visibility("default"))) void quern_entry(const void* params) {       \
-    const PARAMS& p = *static_cast<const PARAMS*>(params);                                       \
-    __VA_ARGS__;                                                                                 \
-  }                                                                                              \
-  extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS;     \
-  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void quern_bind(const ::quern::emu::Runtime* runtime) { \
-    ::quern::emu::bound_runtime = runtime;                                                       \
+#define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                     \
+  extern "C" __attribute__((visibility("default"))) void quern_entry(const void* params) {   \
+    const PARAMS& p = *static_cast<const PARAMS*>(params);                                   \
+    __VA_ARGS__;                                                                             \
+  }                                                                                          \
+  extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS; \
+  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void quern_bind(  \
+      const ::quern::emu::Runtime* runtime) {                                                \
+    ::quern::emu::bound_runtime = runtime;                                                   \
   }
 
 namespace quern::emu {

@@ -9,11 +9,13 @@
 
 namespace quern::emu {
 
-/// What the canary accesses, and how often the hooks saw it. Volatile: the compiler does not know that an access calls a hook.
+/// What the canary accesses, and how often the hooks saw it. Volatile: the compiler does not know that an access calls
+/// a hook.
 static const void* volatile canary_address __attribute__((unused)) = nullptr;
 static volatile int canary_hits __attribute__((unused)) = 0;
 
-__attribute__((no_sanitize("thread"), always_inline)) inline void on_access(const void* address, u64 bytes, bool write) {
+__attribute__((no_sanitize("thread"), always_inline)) inline void on_access(const void* address, u64 bytes,
+                                                                            bool write) {
   // A thread's own stack is private unless it hands out a pointer; most accesses end here.
   const u64 frame = reinterpret_cast<u64>(__builtin_frame_address(0));
   if ((reinterpret_cast<u64>(address) ^ frame) < kStackBytes) return;
@@ -31,16 +33,16 @@ __attribute__((no_sanitize("thread"), always_inline)) inline void on_access(cons
 
 }  // namespace quern::emu
 
-#define QN_HOOK(NAME, BYTES, WRITE)                                             \
+#define QN_HOOK(NAME, BYTES, WRITE)                                            \
   extern "C" __attribute__((no_sanitize("thread"))) void NAME(void* address) { \
-    ::quern::emu::on_access(address, BYTES, WRITE);                             \
+    ::quern::emu::on_access(address, BYTES, WRITE);                            \
   }
-#define QN_HOOKS(BYTES)                                     \
-  QN_HOOK(__tsan_read##BYTES, BYTES, false)                 \
-  QN_HOOK(__tsan_write##BYTES, BYTES, true)                 \
-  QN_HOOK(__tsan_unaligned_read##BYTES, BYTES, false)       \
-  QN_HOOK(__tsan_unaligned_write##BYTES, BYTES, true)       \
-  QN_HOOK(__tsan_volatile_read##BYTES, BYTES, false)        \
+#define QN_HOOKS(BYTES)                               \
+  QN_HOOK(__tsan_read##BYTES, BYTES, false)           \
+  QN_HOOK(__tsan_write##BYTES, BYTES, true)           \
+  QN_HOOK(__tsan_unaligned_read##BYTES, BYTES, false) \
+  QN_HOOK(__tsan_unaligned_write##BYTES, BYTES, true) \
+  QN_HOOK(__tsan_volatile_read##BYTES, BYTES, false)  \
   QN_HOOK(__tsan_volatile_write##BYTES, BYTES, true)
 QN_HOOKS(1)
 QN_HOOKS(2)

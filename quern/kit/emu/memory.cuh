@@ -36,23 +36,37 @@ namespace quern::ptx {
 
 /// Global memory, T of 1, 2, 4, 8 or 16 bytes, aligned to its size.
 template <class T>
-QN_DEVICE T ld_global(const void* address) { return emu::load<T>(address); }
+QN_DEVICE T ld_global(const void* address) {
+  return emu::load<T>(address);
+}
 /// Through the read-only path: the kernel must not write the memory.
 template <class T>
-QN_DEVICE T ld_global_nc(const void* address) { return emu::load<T>(address); }
+QN_DEVICE T ld_global_nc(const void* address) {
+  return emu::load<T>(address);
+}
 /// Read-only and read once: not kept in L1.
 template <class T>
-QN_DEVICE T ld_global_nc_no_allocate(const void* address) { return emu::load<T>(address); }
+QN_DEVICE T ld_global_nc_no_allocate(const void* address) {
+  return emu::load<T>(address);
+}
 template <class T>
-QN_DEVICE void st_global(void* address, T value) { emu::store<T>(address, value); }
+QN_DEVICE void st_global(void* address, T value) {
+  emu::store<T>(address, value);
+}
 /// Written once and not read again soon.
 template <class T>
-QN_DEVICE void st_global_streaming(void* address, T value) { emu::store<T>(address, value); }
+QN_DEVICE void st_global_streaming(void* address, T value) {
+  emu::store<T>(address, value);
+}
 /// Shared memory by generic pointer, T of 1, 2, 4, 8 or 16 bytes.
 template <class T>
-QN_DEVICE T ld_shared(const void* address) { return emu::load<T>(address); }
+QN_DEVICE T ld_shared(const void* address) {
+  return emu::load<T>(address);
+}
 template <class T>
-QN_DEVICE void st_shared(void* address, T value) { emu::store<T>(address, value); }
+QN_DEVICE void st_shared(void* address, T value) {
+  emu::store<T>(address, value);
+}
 
 QN_DEVICE void prefetch_l2(const void*) {}
 

@@ -51,8 +51,8 @@ struct MmaOperands {
   Words8 b[k / 2];  ///< word c of row pair j: rows 2 j, 2 j + 1 of column c
   Row8 d[16];
 };
-/// Register i of A holds row lane / 4 (+ 8 for odd i), columns 2 * (lane % 4), +1 (+ 8 for i >= 2); register i of B rows
-/// 2 * (lane % 4), +1 (+ 8 i) of column lane / 4; registers 2 i, 2 i + 1 of D like register i of A.
+/// Register i of A holds row lane / 4 (+ 8 for odd i), columns 2 * (lane % 4), +1 (+ 8 for i >= 2); register i of B
+/// rows 2 * (lane % 4), +1 (+ 8 i) of column lane / 4; registers 2 i, 2 i + 1 of D like register i of A.
 template <int k>
 inline __attribute__((always_inline)) void gather_operands(void** payloads, MmaOperands<k>& to) {
   for (u32 lane = 0; lane < 32; ++lane) {
@@ -69,8 +69,10 @@ inline __attribute__((always_inline)) void gather_operands(void** payloads, MmaO
 }
 template <bool is_bf16>
 inline __attribute__((always_inline)) Row8 widen8(Words8 halves) {
-  if constexpr (is_bf16) return widen8_bf16(halves);
-  else return widen8_f16(halves);
+  if constexpr (is_bf16)
+    return widen8_bf16(halves);
+  else
+    return widen8_f16(halves);
 }
 
 /// D[16][8] += A[16][k] * B[k][8], each element summed in the order of k.

@@ -32,10 +32,12 @@ QN_DEVICE f32 number_round(f32 x) { return __builtin_rintf(x); }
 QN_DEVICE f32 number_fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 /// Exact value of an f16, without a table: the exponent is rebiased by a multiplication, which also scales subnormals.
+/// Every NaN becomes the canonical one, as cvt does it.
 QN_DEVICE f32 widen_f16(u32 half) {
   const u32 magnitude = (half & 0x7fff) << 13;
+  if (magnitude > 0x0f800000) return __builtin_bit_cast(f32, 0x7fffffff);
   u32 bits = __builtin_bit_cast(u32, __builtin_bit_cast(float, magnitude) * 0x1p112f);
-  if (magnitude >= 0x0f800000) bits |= 0x7f800000;  // infinity and NaN
+  if (magnitude == 0x0f800000) bits |= 0x7f800000;
   return __builtin_bit_cast(f32, bits | (half & 0x8000) << 16);
 }
 QN_DEVICE f32 widen_bf16(u32 half) { return __builtin_bit_cast(f32, half << 16); }

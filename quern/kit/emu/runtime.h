@@ -34,7 +34,8 @@ enum class Collective : u32 {
   mma_m16n8k8_f16,
 };
 
-/// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside mask.
+/// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside
+/// mask.
 using Meaning = void (*)(void** payloads, u32 mask);
 
 enum class AtomicOp : u32 { load, store, exch, cas, add, max_i32, min_i32, max_u32, min_u32, combine };
@@ -58,7 +59,8 @@ enum class GridEvent : u32 { wait, launch_dependents };
 struct Runtime {
   u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
   void (*collective)(u32 mask, Collective kind, void* payload, Meaning meaning);
-  /// Block barrier `id` of `threads` (0: every thread that has not exited); waits unless arrive_only. Returns the OR of the votes.
+  /// Block barrier `id` of `threads` (0: every thread that has not exited); waits unless arrive_only. Returns the OR of
+  /// the votes.
   u32 (*barrier)(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line);
   void (*cp_async)(u32 destination, const void* source, u32 bytes, u32 source_bytes);
   void (*cp_async_commit)();

@@ -11,7 +11,8 @@ namespace quern::ptx {
 QN_DEVICE void sync_warp(u32 mask = kFullMask) {
   emu::current()->runtime->collective(mask, emu::Collective::sync_warp, nullptr, nullptr);
 }
-/// Every thread of the block meets. The line tells barriers apart: a warp whose lanes stand at two of them has diverged.
+/// Every thread of the block meets. The line tells barriers apart: a warp whose lanes stand at two of them has
+/// diverged.
 QN_DEVICE void sync_block(u32 line = __builtin_LINE()) { emu::current()->runtime->barrier(0, 0, false, 0, line); }
 /// sync_block that also returns whether any thread voted yes.
 QN_DEVICE bool sync_block_or(bool vote, u32 line = __builtin_LINE()) {

@@ -15,8 +15,8 @@ struct ShufflePayload {
   u32 result;
 };
 
-/// Every lane takes the value of the lane that `source` names. A source outside the lane's segment means its own value; a
-/// source that does not take part has no defined value on a GPU: poison.
+/// Every lane takes the value of the lane that `source` names. A source outside the lane's segment means its own value;
+/// a source that does not take part has no defined value on a GPU: poison.
 template <class Source>
 inline __attribute__((always_inline)) void shuffle(void** payloads, u32 mask, Source source) {
   for (u32 lane = 0; lane < 32; ++lane) {
@@ -68,7 +68,8 @@ namespace quern::ptx {
 QN_DEVICE u32 lane_id() { return emu::current()->lane; }
 QN_DEVICE u32 warp_id() { return emu::current()->warp; }
 
-/// Value of lane (own ^ bits), of lane `source`, of lane (own - delta), of lane (own + delta), within segments of `width`.
+/// Value of lane (own ^ bits), of lane `source`, of lane (own - delta), of lane (own + delta), within segments of
+/// `width`.
 QN_DEVICE u32 shfl_xor(u32 value, int bits, int width = 32, u32 mask = kFullMask) {
   return emu::shuffled(value, u32(bits), u32(width), mask, emu::Collective::shfl_xor, emu::mean_shfl_xor);
 }

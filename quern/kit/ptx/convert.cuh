@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// 9.7.9.21 cvt: between f32 and the small formats, to nearest even. fp8 conversion is an instruction from sm_89 on; before,
-// it is integer arithmetic.
+// 9.7.9.21 cvt: between f32 and the small formats, to nearest even. fp8 conversion is an instruction from sm_89 on;
+// before, it is integer arithmetic.
 #pragma once
 #include "quern/kit/ptx/number.cuh"
 #include "quern/kit/round.cuh"

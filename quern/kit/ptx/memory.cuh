@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Loads and stores with their cache policies: 9.7.9.8 ld, 9.7.9.9 ld.global.nc, 9.7.9.12 st, 9.7.9.16 prefetch. Ordinary
-// ones are dereferences, which the compiler may reorder and merge; it finds the state space itself.
+// Loads and stores with their cache policies: 9.7.9.8 ld, 9.7.9.9 ld.global.nc, 9.7.9.12 st, 9.7.9.16 prefetch.
+// Ordinary ones are dereferences, which the compiler may reorder and merge; it finds the state space itself.
 #pragma once
 #include "quern/kit/ptx/number.cuh"
 
@@ -38,21 +38,13 @@ QN_DEVICE void load_read_only(u8& v, const void* from) {
   asm("ld.global.nc.u8 %0, [%1];" : "=h"(wide) : "l"(from));
   v = u8(wide);
 }
-QN_DEVICE void load_read_only(u16& v, const void* from) {
-  asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(from));
-}
-QN_DEVICE void load_read_only(u32& v, const void* from) {
-  asm("ld.global.nc.b32 %0, [%1];" : "=r"(v) : "l"(from));
-}
+QN_DEVICE void load_read_only(u16& v, const void* from) { asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(from)); }
+QN_DEVICE void load_read_only(u32& v, const void* from) { asm("ld.global.nc.b32 %0, [%1];" : "=r"(v) : "l"(from)); }
 QN_DEVICE void load_read_only(u32x2& v, const void* from) {
-  asm("ld.global.nc.v2.b32 {%0, %1}, [%2];"
-      : "=r"(v.x), "=r"(v.y)
-      : "l"(from));
+  asm("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
 }
 QN_DEVICE void load_read_only(u32x4& v, const void* from) {
-  asm("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(from));
+  asm("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
 }
 
 // The same without a place in L1.
@@ -68,9 +60,7 @@ QN_DEVICE void load_read_once(u32& v, const void* from) {
   asm("ld.global.nc.L1::no_allocate.b32 %0, [%1];" : "=r"(v) : "l"(from));
 }
 QN_DEVICE void load_read_once(u32x2& v, const void* from) {
-  asm("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];"
-      : "=r"(v.x), "=r"(v.y)
-      : "l"(from));
+  asm("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
 }
 QN_DEVICE void load_read_once(u32x4& v, const void* from) {
   asm("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -92,10 +82,12 @@ QN_DEVICE void store_streaming(void* to, u32x2 v) {
   asm volatile("st.global.cs.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
 }
 QN_DEVICE void store_streaming(void* to, u32x4 v) {
-  asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+  asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+               : "memory");
 }
 
-// Wide stores. A dereference may come out as several narrow stores: nvcc 13.0 split 16 bytes whose words came from mma.sync.
+// Wide stores. A dereference may come out as several narrow stores: nvcc 13.0 split 16 bytes whose words came from
+// mma.sync.
 QN_DEVICE void store_wide(void* to, u32x2 v) {
   asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
 }
@@ -124,8 +116,10 @@ QN_DEVICE T ld_global_nc_no_allocate(const void* address) {
 }
 template <class T>
 QN_DEVICE void st_global(void* address, T value) {
-  if constexpr (sizeof(T) >= 8) store_wide(address, __builtin_bit_cast(typename RawOf<sizeof(T)>::type, value));
-  else *static_cast<T*>(address) = value;
+  if constexpr (sizeof(T) >= 8)
+    store_wide(address, __builtin_bit_cast(typename RawOf<sizeof(T)>::type, value));
+  else
+    *static_cast<T*>(address) = value;
 }
 /// Written once and not read again soon.
 template <class T>

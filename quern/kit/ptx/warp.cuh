@@ -15,8 +15,8 @@ QN_DEVICE u32 lane_id() {
 }
 QN_DEVICE u32 warp_id() { return threadIdx.x / 32; }
 
-/// Value of lane (own ^ bits), of lane `source`, of lane (own - delta), of lane (own + delta), within segments of `width`.
-/// Operand c: segment mask in bits 8-12, clamp in bits 0-4.
+/// Value of lane (own ^ bits), of lane `source`, of lane (own - delta), of lane (own + delta), within segments of
+/// `width`. Operand c: segment mask in bits 8-12, clamp in bits 0-4.
 QN_DEVICE u32 shfl_xor(u32 value, int bits, int width = 32, u32 mask = kFullMask) {
   u32 out;
   asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;"
@@ -73,24 +73,23 @@ QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMa
 /// Mask of the lanes that voted yes; whether any, whether all of those in `mask` did.
 QN_DEVICE u32 ballot(bool vote, u32 mask = kFullMask) {
   u32 out;
-  asm volatile(
-      "{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, %2;\n}" : "=r"(out) : "r"(u32(vote)), "r"(mask));
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, %2;\n}"
+               : "=r"(out)
+               : "r"(u32(vote)), "r"(mask));
   return out;
 }
 QN_DEVICE bool any(bool vote, u32 mask = kFullMask) {
   u32 out;
-  asm volatile(
-      "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nvote.sync.any.pred q, p, %2;\nselp.u32 %0, 1, 0, q;\n}"
-      : "=r"(out)
-      : "r"(u32(vote)), "r"(mask));
+  asm volatile("{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nvote.sync.any.pred q, p, %2;\nselp.u32 %0, 1, 0, q;\n}"
+               : "=r"(out)
+               : "r"(u32(vote)), "r"(mask));
   return out != 0;
 }
 QN_DEVICE bool all(bool vote, u32 mask = kFullMask) {
   u32 out;
-  asm volatile(
-      "{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nvote.sync.all.pred q, p, %2;\nselp.u32 %0, 1, 0, q;\n}"
-      : "=r"(out)
-      : "r"(u32(vote)), "r"(mask));
+  asm volatile("{\n.reg .pred p, q;\nsetp.ne.u32 p, %1, 0;\nvote.sync.all.pred q, p, %2;\nselp.u32 %0, 1, 0, q;\n}"
+               : "=r"(out)
+               : "r"(u32(vote)), "r"(mask));
   return out != 0;
 }
 

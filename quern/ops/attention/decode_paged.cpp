@@ -199,6 +199,7 @@ DecodePagedParams params(const Call<A>& c) {
   to.q_pairs = p.tensor(&A::q).alignment >= 4, to.out_pairs = p.tensor(&A::out).alignment >= 4;
   to.scale = a.sm_scale != 0 ? a.sm_scale : float(1 / std::sqrt(double(p[Axis::head_dim])));
   to.soft_cap = a.soft_cap;
+  if (config.soft_cap) to.scale /= a.soft_cap;
   to.page_size = divisor(u32(p[Axis::page_size]));
   std::memcpy(to.hook_params, a.hook_params, sizeof to.hook_params);
   return to;

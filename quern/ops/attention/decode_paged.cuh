@@ -42,7 +42,7 @@ QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContex
     return product * (f32(p.scale) * f32(kLog2E));
   } else {
     f32 x = product * f32(p.scale);
-    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * tanh_by_exp2(x / f32(p.soft_cap));
+    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * tanh_by_exp2(x);
     if constexpr (kHook) x = H::logit(x, at);
     return x * f32(kLog2E);
   }
@@ -258,10 +258,10 @@ template <DecodePagedConfig C, class H> QN_DEVICE void decode_paged(const Decode
   u32* scratch = reinterpret_cast<u32*>(smem + S.scan);
   ptx::grid_dependency_wait();
   ptx::grid_launch_dependents();
-  write_empty_rows<C>(p);
   // This block's units: [at, end)
   const i32 items = p.heads_kv * p.head_tiles;
   const i64 total = i64(count_units<C>(p, scratch)) * items;
+  write_empty_rows<C>(p);
   const i64 share = max_of<i64>(p.min_share, ceil_div<i64>(total, gridDim.x));
   i64 at = min_of<i64>(total, i64(blockIdx.x) * share);
   const i64 end = min_of<i64>(total, at + share);

@@ -52,7 +52,7 @@ QN_DEVICE Finish finish_softmax(SoftmaxState state, const float* sink, i32 head_
   f32 factor = 1.f;
   if (sink) {
     const f32 logit = ptx::ld_global_nc<f32>(sink + head_q) * f32(kLog2E);
-    factor = raise_max(state, ptx::fmax(state.max, logit));
+    factor = raise_max(state, logit);
     state.sum = state.sum + softmax_weight(logit + shift, state.max);
   }
   const bool some = state.sum > f32(0.f);

@@ -54,7 +54,7 @@ struct DecodePagedParams {
   i32 min_share;            // least units of a block
   i32 window_left;          // -1: none
   i32 q_pairs, out_pairs;   // 1: every row starts at a multiple of two elements
-  float scale;              // of logits, natural units
+  float scale;              // of logits, natural units; with a soft cap divided by it
   float soft_cap;
   Divisor page_size;
   u8 hook_params[kHookParamBytes];

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The command as a user meets it: exit codes, JSON keys, error texts. QN_CLI is the path of the built program.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "quern/base/fs.h"
+#include "quern/base/subprocess.h"
+#include "quern/op/schema.h"
+
+namespace quern {
+namespace {
+
+using Json = nlohmann::json;
+
+ProcessResult command(std::vector<std::string> words) {
+  words.insert(words.begin(), QN_CLI);
+  return run_process(words);
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(cli, list_names_every_op_with_its_formula) {
+  const ProcessResult r = command({"list"});
+  EXPECT_EQ(r.status, 0);
+  for (const auto& [id, op] : registry()) EXPECT_TRUE(has(r.output, id)) << id;
+  EXPECT_EQ(Json::parse(command({"list", "--json"}).output).size(), registry().size());
+}
+
+TEST(cli, info_states_tensors_attributes_and_cases) {
+  const Json j = Json::parse(command({"info", "norm.rms_norm", "--json"}).output);
+  EXPECT_EQ(j["tensors"][0]["name"], "x");
+  EXPECT_EQ(j["tensors"][0]["dims"], "tokens hidden");
+  EXPECT_EQ(j["attributes"][0]["name"], "eps");
+  EXPECT_TRUE(j["cases"].contains("hidden"));
+}
+
+TEST(cli, plan_json_has_its_keys) {
+  const ProcessResult r = command({"plan", "norm.rms_norm", "tokens=64", "hidden=4096", "--device", "emu", "--json"});
+  ASSERT_EQ(r.status, 0) << r.output;
+  const Json j = Json::parse(r.output);
+  for (const char* key : {"kernel", "key", "grid", "smem", "workspace", "rejected", "launches"}) EXPECT_TRUE(j.contains(key)) << key;
+  EXPECT_EQ(j["grid"].size(), 3u);
+  EXPECT_EQ(j["key"].get<std::string>().size(), 16u);
+  EXPECT_TRUE(j["rejected"].is_array());
+}
+
+TEST(cli, every_op_plans_its_first_case_for_every_arch) {
+  for (const auto& [id, op] : registry())
+    for (const Arch arch : known_archs()) {
+      const ProcessResult r = command({"plan", id, "--arch", arch.name()});
+      EXPECT_EQ(r.status, 0) << r.output;
+    }
+}
+
+TEST(cli, bad_input_is_2_with_what_is_known) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"plan", "norm.rms_nrm"}, "norm.rms_norm"},
+      {{"plan", "norm.rms_norm", "hiden=3"}, "`hidden`"},
+      {{"plan", "norm.rms_norm", "hidden"}, "parameter=value"},
+      {{"plan", "norm.rms_norm", "hidden=-1"}, "hidden"},
+      {{"plan", "norm.rms_norm", "x.dtype=i32"}, "f32, f16 or bf16"},
+      {{"plan", "norm.rms_norm", "--arch", "sm_42"}, "sm_90a"},
+      {{"run", "norm.rms_norm", "--device", "gpu"}, "cuda:N"},
+      {{"check", "norm.rms_norm", "--async", "soon", "--device", "emu"}, "lazy"},
+      {{"new", "NotAnOp"}, "family.name"},
+      {{"fly"}, ""},
+      {{}, ""}};
+  for (const auto& [words, text] : wrong) {
+    const ProcessResult r = command(words);
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_TRUE(has(r.output, text)) << r.output;
+  }
+}
+
+TEST(cli, a_missing_gpu_is_3) {
+  if (cuda_device_count() > 0) GTEST_SKIP() << "there is a GPU";
+  const ProcessResult r = command({"run", "norm.rms_norm", "--device", "cuda:0"});
+  EXPECT_EQ(r.status, 3) << r.output;
+}
+
+TEST(cli, run_compares_with_the_reference) {
+  const ProcessResult r = command({"run", "norm.rms_norm", "tokens=3", "hidden=64", "--device", "emu", "--iters", "3"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_TRUE(has(r.output, "right; the call took")) << r.output;
+}
+
+TEST(cli, check_json_has_a_result_for_each_case_and_device) {
+  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "--device", "emu",
+                                   "--async", "eager,lazy", "--json"});
+  ASSERT_EQ(r.status, 0) << r.output;
+  const Json j = Json::parse(r.output);
+  EXPECT_EQ(j.size(), 4u);
+  for (const Json& x : j) {
+    EXPECT_TRUE(x["ok"].get<bool>());
+    EXPECT_TRUE(has(x["repro"], "quern check norm.rms_norm")) << x["repro"];
+  }
+}
+
+TEST(cli, fuzz_repeats_a_call_by_its_seed) {
+  const ProcessResult a = command({"fuzz", "20", "--seed", "5", "--op", "norm", "--device", "emu", "--json"});
+  EXPECT_EQ(a.status, 0) << a.output;
+  EXPECT_EQ(a.output, command({"fuzz", "20", "--seed", "5", "--op", "norm", "--device", "emu", "--json"}).output);
+}
+
+TEST(cli, new_writes_five_files_and_never_overwrites) {
+  const std::string folder = make_private_folder(std::filesystem::temp_directory_path().string());
+  make_folders(folder + "/quern/ops");
+  EXPECT_EQ(command({"new", "elementwise.twice_it", "--checkout", folder}).status, 0);
+  for (const char* end : {".h", ".cpp", "_spec.h", ".cuh", "_ref.h"}) {
+    const auto text = read_file(folder + "/quern/ops/elementwise/twice_it" + end);
+    ASSERT_TRUE(text.has_value()) << end;
+    EXPECT_FALSE(has(*text, "@")) << end;
+    EXPECT_FALSE(has(*text, "TODO")) << end;
+  }
+  EXPECT_EQ(command({"new", "elementwise.twice_it", "--checkout", folder}).status, 2);
+  EXPECT_EQ(command({"new", "norm.rms_norm", "--checkout", folder}).status, 2);
+  remove_folder(folder);
+}
+
+}  // namespace
+}  // namespace quern
