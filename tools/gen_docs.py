@@ -80,7 +80,7 @@ class Command:
 
     @staticmethod
     def tensor(t):
-        notes = [t["meaning"], t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else ""]
+        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else ""]
         return (f"`{t['name']}`", t["role"], f"`[{t['dims']}]`", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))
 
 
