@@ -12,6 +12,7 @@ import time
 import xml.etree.ElementTree as xml
 
 ALLOWED_SKIPS = ("needs a GPU", "needs torch", "needs CUDA's headers")
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 build = os.path.abspath(sys.argv[1])
 full = os.environ.get("QN_TEST_FULL") == "1"
 quern = os.path.join(build, "quern")
@@ -55,17 +56,25 @@ def run_gtest(binary):
     print(f"{name}: {time.time() - begin:.1f} s", flush=True)
 
 
-def run_command(name, *arguments):
-    """One step of the command-line tool counts as one test."""
+def run_step(name, shown, command):
+    """One command counts as one test."""
     global passed, failed
     begin = time.time()
-    result = subprocess.run([quern, *arguments], cwd=build)
+    result = subprocess.run(command, cwd=build)
     verdict = "ok" if result.returncode == 0 else f"FAILED (exit {result.returncode})"
-    print(f"{name}: quern {' '.join(arguments)}: {verdict}, {time.time() - begin:.1f} s", flush=True)
+    print(f"{name}: {shown}: {verdict}, {time.time() - begin:.1f} s", flush=True)
     if result.returncode == 0:
         passed += 1
     else:
         failed += 1
+
+
+def run_command(name, *arguments):
+    run_step(name, "quern " + " ".join(arguments), [quern, *arguments])
+
+
+def run_script(name, script, *arguments):
+    run_step(name, script, [sys.executable, os.path.join(root, script), *arguments])
 
 
 for binary in gtest_binaries():
@@ -81,6 +90,8 @@ run_command("NVRTC", "bench", "--compile", *([] if full else ["--sample", "24"])
 run_command("fuzz", "fuzz", "10000" if full else "1500")
 run_command("demo", "demo", "--device", "emu")
 run_command("demo again", "demo", "--device", "emu")
+run_script("generated documents", "tools/gen_docs.py", "--check", quern)
+run_script("what the documents show", "tests/docs_snippets/run.py", build)
 
 print(f"{passed} passed, {failed} failed, {skipped} skipped")
 sys.exit(0 if failed == 0 and passed > 0 else 1)

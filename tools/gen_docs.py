@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Writes the parts of the documents that are derived from the code.
+
+Usage: gen_docs.py [--check] [QUERN]
+
+Between `<!-- generated: NAME -->` and `<!-- end -->` stand the environment variables (from quern/base/env.cpp), files quoted
+whole (NAME is `file PATH`), and what the command QUERN tells about itself: its ops and subcommands. Without QUERN those two
+are left as they are. --check writes nothing and exits with 1 when a text is stale."""
+import json
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/environment.md", "docs/ops.md"]
+SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake"}
+
+
+def cell(text):
+    """Text for a Markdown table: a bar ends a cell."""
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(lines + ["| " + " | ".join(cell(c) for c in row) + " |" for row in rows]) + "\n"
+
+
+def environment():
+    """Rows of the table in env.cpp: {Env::id, "NAME", "values", "meaning"}."""
+    text = open(os.path.join(ROOT, "quern/base/env.cpp"), encoding="utf-8").read()
+    string = r'"((?:[^"\\]|\\.)*)"'
+    rows = re.findall(r"\{Env::\w+,\s*" + ",\\s*".join([string] * 3) + r"\s*\}", text)
+    if len(rows) != text.count("{Env::"):
+        sys.exit("gen_docs: quern/base/env.cpp has a row that is not {Env::id, \"NAME\", \"values\", \"meaning\"}")
+    return table(["variable", "values", "meaning"], [(f"`{name}`", values, meaning) for name, values, meaning in rows])
+
+
+def quoted_file(path):
+    text = open(os.path.join(ROOT, path), encoding="utf-8").read()
+    return f"```{LANGUAGES.get(os.path.splitext(path)[1], '')}\n{text.rstrip()}\n```\n"
+
+
+class Command:
+    """What the command tells about itself."""
+
+    def __init__(self, path):
+        self.path = os.path.abspath(path)
+
+    def output(self, *arguments):
+        return subprocess.run([self.path, *arguments], capture_output=True, text=True, check=True).stdout
+
+    def op_table(self):
+        return table(["op", "formula"], [(f"`{o['op']}`", f"`{o['formula']}`") for o in json.loads(self.output("list", "--json"))])
+
+    def subcommands(self):
+        text = self.output("--help").split("Subcommands:\n")[1]
+        return table(["command", "what it does"], [(f"`quern {name}`", does) for name, does in re.findall(r"^  (\w+) +(.+)$", text, re.M)])
+
+    def ops(self):
+        return "\n".join(self.op_section(o["op"]) for o in json.loads(self.output("list", "--json")))
+
+    def op_section(self, op):
+        info = json.loads(self.output("info", op, "--json"))
+        parts = [f"## {op}\n", f"`{info['formula']}`\n"]
+        if info["source"]:
+            parts.append(f"After {info['source']}.\n")
+        if "rows" in info:
+            parts.append(f"Each of its `{info['rows']}` is computed from that one alone.\n")
+        parts.append(table(["tensor", "role", "dims", "dtype", "meaning"], [self.tensor(t) for t in info["tensors"]]))
+        if info["attributes"]:
+            parts.append(table(["attribute", "type", "default", "meaning"],
+                               [(f"`{a['name']}`", a["type"], standard(a), a["meaning"]) for a in info["attributes"]]))
+        parts.append("Variants: " + ", ".join(f"`{v}`" for v in info["variants"]) + ".\n")
+        return "\n".join(parts)
+
+    @staticmethod
+    def tensor(t):
+        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else ""]
+        return (f"`{t['name']}`", t["role"], f"`[{t['dims']}]`", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))
+
+
+def standard(attribute):
+    """The default as a person writes it: an f32 that the command prints as a double has digits of no meaning."""
+    value = attribute["default"]
+    if attribute["type"] == "bool":
+        return "true" if value else "false"
+    return f"{value:.7g}"
+
+
+def generated(name, command):
+    """The text of a section, or None when it needs the command and there is none."""
+    if name == "environment":
+        return environment()
+    if name.startswith("file "):
+        return quoted_file(name.removeprefix("file "))
+    makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands"}
+    if name not in makers:
+        sys.exit(f"gen_docs: nobody generates '{name}'")
+    return getattr(command, makers[name])() if command else None
+
+
+def main():
+    arguments = sys.argv[1:]
+    check = "--check" in arguments
+    arguments = [a for a in arguments if a != "--check"]
+    if len(arguments) > 1 or any(a.startswith("-") for a in arguments):
+        sys.exit(__doc__)
+    command = Command(arguments[0]) if arguments else None
+    stale = []
+    for document in DOCUMENTS:
+        path = os.path.join(ROOT, document)
+        before = open(path, encoding="utf-8").read()
+        if before.count("<!-- generated:") != len(SECTION.findall(before)):
+            sys.exit(f"gen_docs: {document} has a generated section without its <!-- end -->")
+
+        def section(match):
+            text = generated(match.group(2), command)
+            return match.group(0) if text is None else match.group(1) + text + match.group(3)
+
+        after = SECTION.sub(section, before)
+        if after == before:
+            continue
+        stale.append(document)
+        if not check:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(after)
+    for document in stale:
+        print(f"{document}: " + ("stale, run: python3 tools/gen_docs.py build/quern" if check else "written"))
+    if check and not stale:
+        print("generated documents: ok")
+    sys.exit(1 if check and stale else 0)
+
+
+if __name__ == "__main__":
+    main()
