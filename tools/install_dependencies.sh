@@ -8,8 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache python3 libfmt-dev libxxhash-dev nlohmann-json3-dev libcli11-dev
-          libboost-context-dev binutils)
-[ "${1:-}" = --test ] && packages+=(clang libgtest-dev libgmock-dev libbenchmark-dev python3-venv ca-certificates)
+          libboost-context-dev binutils python3-venv ca-certificates)
+[ "${1:-}" = --test ] && packages+=(clang libgtest-dev libgmock-dev libbenchmark-dev)
 
 missing=()
 for package in "${packages[@]}"; do

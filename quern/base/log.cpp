@@ -18,7 +18,10 @@ bool log_enabled(LogLevel level) {
 }
 
 void log(LogLevel level, const std::string& text) {
-  if (!log_enabled(level)) return;
+  if (log_enabled(level)) log_always((level == LogLevel::warning ? "warning: " : "") + text);
+}
+
+void log_always(const std::string& text) {
   timeval now;
   gettimeofday(&now, nullptr);
   tm local;
@@ -26,7 +29,7 @@ void log(LogLevel level, const std::string& text) {
   char time[32];
   strftime(time, sizeof time, "%H:%M:%S", &local);
   const std::string line = std::string("[quern ") + time + " " + std::to_string(getpid()) + "] " +
-                           (level == LogLevel::warning ? "warning: " : "") + text + "\n";
+                           text + "\n";
   fwrite(line.data(), 1, line.size(), stderr);  // one write: lines of many processes do not mix
 }
 

@@ -12,4 +12,7 @@ bool log_enabled(LogLevel level);
 /// One line to stderr, with time and process.
 void log(LogLevel level, const std::string& text);
 
+/// The same whatever QN_LOG_LEVEL says: for output that the user asked for by another variable.
+void log_always(const std::string& text);
+
 }  // namespace quern

@@ -59,6 +59,14 @@ bool try_plan(const Op& op, Case which, size_t variant, const DeviceInfo& device
   }
 }
 
+/// Keeps `sample` items from `begin` on, evenly spread.
+void thin(std::vector<Item>& items, size_t begin, size_t sample) {
+  const size_t count = items.size() - begin;
+  if (sample == 0 || count <= sample) return;
+  for (size_t i = 0; i < sample; ++i) std::swap(items[begin + i], items[begin + i * count / sample]);
+  items.resize(begin + sample);
+}
+
 void add_reached(const Op& op, Arch arch, std::vector<Item>& items) {
   const DeviceInfo device = device_info_of(arch);
   const std::vector<Case> cases = testing::pairwise(op.cases, [&](const Case& c) { return testing::runs(op, c, device_info_of(Arch{})); });
@@ -157,7 +165,11 @@ int bench_compile(const BenchCompileOptions& options) {
   }
   std::vector<Item> items;
   for (const Op* op : ops_named(options.op))
-    for (const Arch arch : archs) add_reached(*op, arch, items);
+    for (const Arch arch : archs) {
+      const size_t begin = items.size();
+      add_reached(*op, arch, items);
+      thin(items, begin, size_t(options.sample));
+    }
   compile_all(items, options.threads);
   if (options.json) print_json(items);
   else print_table(items);

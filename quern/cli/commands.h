@@ -91,6 +91,7 @@ struct BenchCompileOptions {
   std::string op;                  ///< op, family or empty: all
   std::vector<std::string> archs;  ///< empty: every known one
   int threads = 0;
+  int sample = 0;                  ///< so many kernels of each op and arch; 0: all
   bool json = false;
 };
 int bench_compile(const BenchCompileOptions& options);
@@ -115,6 +116,7 @@ int bench_time(const BenchTimeOptions& options);
 
 struct DoctorOptions {
   bool json = false;
+  bool has_nvrtc = false;  ///< print nothing; right when a usable NVRTC was found, for scripts
 };
 int doctor(const DoctorOptions& options);
 

@@ -163,6 +163,7 @@ void print(const Json& j) {
 }  // namespace
 
 int doctor(const DoctorOptions& options) {
+  if (options.has_nvrtc) return jit::NvrtcCompiler::get() ? kRight : kEnvironment;
   Json j = {{"version", QN_VERSION}, {"ops", registry().size()}};
   j["devices"] = devices();
   j["nvrtc"] = nvrtc();

@@ -46,6 +46,7 @@ void add_explaining(CLI::App& app, Action& action) {
   auto* doctor_command = app.add_subcommand("doctor", "what this machine offers: devices, compilers, cache");
   auto doctor_options = std::make_shared<DoctorOptions>();
   doctor_command->add_flag("--json", doctor_options->json);
+  doctor_command->add_flag("--has-nvrtc", doctor_options->has_nvrtc, "print nothing; exit 0 when a usable NVRTC is found");
   doctor_command->callback([&action, doctor_options] { action = [=] { return doctor(*doctor_options); }; });
 }
 
@@ -106,6 +107,7 @@ void add_building(CLI::App& app, Action& action) {
   bench_command->add_flag("--json", time_options->json);
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
   bench_command->add_option("--arch", compile_options->archs, "--compile only for these (default: all known)")->delimiter(',');
+  bench_command->add_option("--sample", compile_options->sample, "--compile only so many kernels of each op and arch");
   bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
   bench_command->callback([&action, time_options, compile_options, compile] {
     if (!*compile) {

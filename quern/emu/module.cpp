@@ -16,6 +16,8 @@ Module::Module(const std::string& path, bool checked) : path(path) {
   try {
     entry = find<void (*)(const void*)>("quern_entry");
     threads = *find<const int*>("quern_entry_threads");
+    if (*find<const u32*>("quern_runtime_bytes") != sizeof(Runtime))
+      throw Error(ErrorKind::internal, "emulated device: " + path + " was compiled for another function table");
     find<void (*)(const Runtime*)>("quern_bind")(&kRuntime);
     if (checked) check_hooks();
   } catch (...) {

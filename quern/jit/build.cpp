@@ -37,12 +37,9 @@ static const HostCompiler& host_compiler(const Target& target) {
   return target.host_compiler.empty() ? HostCompiler::standard() : HostCompiler::named(target.host_compiler);
 }
 
-static NvrtcCompiler& nvrtc() {
-  if (NvrtcCompiler* compiler = NvrtcCompiler::get()) return *compiler;
-  std::string why;
-  for (const NvrtcCandidate& c : nvrtc_candidates()) why += "\n  " + c.origin + " " + c.path + ": " + c.reason;
-  throw Error(ErrorKind::compile, "no usable NVRTC was found (>= 12.8 is needed: pip install nvidia-cuda-nvrtc, or a CUDA "
-                                  "toolkit, or QN_JIT_NVRTC=/path/to/libnvrtc.so):" + why);
+static NvrtcCompiler& nvrtc(Arch arch) {
+  if (NvrtcCompiler* compiler = NvrtcCompiler::get(arch)) return *compiler;
+  throw Error(ErrorKind::compile, nvrtc_missing_text(arch));
 }
 
 Digests digests(const KernelSpec& spec, const Target& target) {
@@ -55,7 +52,7 @@ Digests digests(const KernelSpec& spec, const Target& target) {
     d.provenance = hash128_hex(host_compiler(target).provenance()).substr(0, 8);
   } else {
     d.key_text += target.arch.name() + " debug=" + std::to_string(debug_level());
-    d.provenance = hash128_hex(nvrtc().provenance()).substr(0, 8);
+    d.provenance = hash128_hex(nvrtc(target.arch).provenance()).substr(0, 8);
   }
   d.key_text += "\nkernel.cu " + hash128_hex(source) + "\n";
   for (const Source& header : included_sources(source, target.emulated)) d.key_text += header.name + " " + hash128_hex(header.text) + "\n";
@@ -74,9 +71,11 @@ static void compile_cubin(const KernelSpec& spec, const Target& target, const st
   request.headers = views;
   request.arch = target.arch;
   request.debug = debug_level();
-  CompileResult result = nvrtc().compile(request);
+  request.want_ptx = !env(Env::jit_dump).empty();
+  CompileResult result = nvrtc(target.arch).compile(request);
   c.image = std::move(result.image);
   c.log = result.log;
+  c.ptx = result.ptx;
   c.compile_ms = result.milliseconds;
   c.registers = result.registers;
   c.spill_bytes = result.spill_bytes;
@@ -108,6 +107,8 @@ static void dump(const KernelSpec& spec, const Target& target, const std::string
   write_file(stem + ".cu", source);
   write_file(stem + ".log", c.log);
   if (target.emulated) return;
+  if (c.image.empty()) return;  // it did not compile
+  write_file(stem + ".ptx", c.ptx);
   write_file(stem + ".cubin", {c.image.data(), c.image.size()});
   for (const char* tool : {"cuobjdump", "/usr/local/cuda/bin/cuobjdump"}) {
     if (find_program(tool).empty()) continue;
@@ -139,7 +140,10 @@ static Compiled compile_and_publish(const KernelSpec& spec, const Target& target
     write_file(c.folder + "/kernel.cu", source);
     if (target.emulated) compile_shared_object(spec, target, source, c);
     else compile_cubin(spec, target, source, c);
-  } catch (...) {
+  } catch (const Error& e) {
+    c.log = e.what();
+    c.image.clear();
+    dump(spec, target, source, c);
     remove_folder(c.folder);
     throw;
   }
@@ -147,9 +151,9 @@ static Compiled compile_and_publish(const KernelSpec& spec, const Target& target
   warn(spec, target, c);
   const std::string what = target.emulated ? host_compiler(target).path() : "NVRTC for " + target.arch.name();
   const std::string line = "compiled " + print(spec) + " with " + what + " in " + std::to_string(int(c.compile_ms)) + " ms";
-  if (env_flag(Env::jit_verbose)) log(LogLevel::warning, line + "\n" + c.log);
+  if (env_flag(Env::jit_verbose)) log_always(line + "\n" + c.log);
   else log(LogLevel::info, line);
-  const std::string folder = cache.publish(c.folder, spec, d, c);
+  const std::string folder = cache.publish(c.folder, spec, d, target, c);
   c.image_path = folder + c.image_path.substr(c.folder.size());
   c.folder = folder;
   return c;

@@ -28,7 +28,7 @@ struct Compiled {
   double compile_ms = 0;       ///< of the compile that made it, now or earlier
   int registers = 0, spill_bytes = 0, stack_bytes = 0;
   bool serialised_wgmma = false, ignored_setmaxnreg = false;  ///< ptxas C7510, C7508
-  std::string log;
+  std::string log, ptx;                                       ///< ptx: with QN_JIT_DUMP only
 };
 
 /// The kernel from the disk cache, else compiled and published there. With `fresh` it is compiled even when cached.

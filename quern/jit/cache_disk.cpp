@@ -2,9 +2,11 @@
 // Copyright 2026 The quern authors
 #include "quern/jit/cache_disk.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -65,14 +67,30 @@ std::optional<Compiled> DiskCache::find(const KernelSpec& spec, const Digests& d
   }
 }
 
+/// Private folders of builds that were killed: an hour is far beyond any compile.
+static void remove_abandoned(const std::string& root) {
+  std::error_code error;
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (std::filesystem::directory_iterator it(root, error), end; it != end; it.increment(error)) {
+    if (error) return;
+    if (it->path().filename().string().rfind("tmp.", 0) == 0 && it->last_write_time(error) < old && !error)
+      remove_folder(it->path().string());
+  }
+}
+
 std::string DiskCache::begin() const {
   if (make_folders(root_)) {
-    if (const std::string folder = make_private_folder(root_); !folder.empty()) return folder;
+    remove_abandoned(root_);
+    if (const std::string folder = make_private_folder(root_); !folder.empty()) {
+      ::chmod(folder.c_str(), 0755);  // mkdtemp's 0700 would keep other users of a shared cache out
+      return folder;
+    }
   }
   return {};
 }
 
-std::string DiskCache::publish(const std::string& folder, const KernelSpec& spec, const Digests& d, const Compiled& c) const {
+std::string DiskCache::publish(const std::string& folder, const KernelSpec& spec, const Digests& d, const Target& t,
+                               const Compiled& c) const {
   nlohmann::json meta;
   const auto image = read_file(c.image_path);
   meta["kernel"] = print(spec);
@@ -98,8 +116,11 @@ std::string DiskCache::publish(const std::string& folder, const KernelSpec& spec
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (std::rename(folder.c_str(), target.c_str()) == 0) return target;
     if (errno != EEXIST && errno != ENOTEMPTY) break;
-    // Somebody published first, or a damaged entry lies there: move it away (a rename, so that a process that has it open
-    // keeps it) and put ours in its place. Both hold the same code, so it does not matter which one stays.
+    if (find(spec, d, t)) {  // somebody published first
+      remove_folder(folder);
+      return target;
+    }
+    // A damaged entry: move it away (a rename, so that a process that has it open keeps it) and put ours in its place.
     const std::string away = folder + ".old";
     if (std::rename(target.c_str(), away.c_str()) == 0) remove_folder(away);
   }

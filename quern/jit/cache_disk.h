@@ -22,9 +22,11 @@ class DiskCache {
   std::optional<Compiled> find(const KernelSpec& spec, const Digests& digests, const Target& target) const;
   /// A private folder to build in; empty when the root cannot be written.
   std::string begin() const;
-  /// Writes meta.json into `folder` and renames it into place. Losing the race to another process is success. Returns the
-  /// folder where the entry now lies (the private one when publishing failed, with a log line).
-  std::string publish(const std::string& folder, const KernelSpec& spec, const Digests& digests, const Compiled& compiled) const;
+  /// Writes meta.json into `folder` and renames it into place. Losing the race to another process is success: a whole
+  /// entry that lies there already stays. Returns the folder where the entry now lies (the private one when publishing failed,
+  /// with a log line).
+  std::string publish(const std::string& folder, const KernelSpec& spec, const Digests& digests, const Target& target,
+                      const Compiled& compiled) const;
 
  private:
   std::string root_;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "quern/base/api.h"
 #include "quern/kit/abi.h"
 
 namespace quern::jit {
@@ -47,7 +48,7 @@ struct KernelSpec {
 };
 
 /// "rms_norm_row_block<x_dtype=bf16, vector=8, threads=256>".
-std::string print(const KernelSpec& spec);
+QN_API std::string print(const KernelSpec& spec);
 /// The kernel's symbol, shown by profilers: "rms_norm_row_block__bf16_vector8_threads256".
 std::string entry_name(const KernelSpec& spec);
 /// The five-line source that owns the only entry.
@@ -94,7 +95,7 @@ template <class T, class F> void each_field(const T& c, F f) {
 #undef QN_FIELDS
 }
 
-std::string dtype_word(quern::DType t);
+QN_API std::string dtype_word(quern::DType t);
 
 template <class C> std::string initialiser(const void* config) {
   std::string s;

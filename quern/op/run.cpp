@@ -123,13 +123,26 @@ void launch_all(const Op& op, const void* args, const RunOptions& options, const
 
 }  // namespace
 
+[[gnu::cold, gnu::noinline]] static void log_call(const Op& op, const void* args, const Plan& plan) {
+  std::string text = op.id + ":";
+  for (i32 i = 0; i < plan.count; ++i) text += (i ? " + " : " ") + jit::print(plan.launches[i].spec);
+  for (size_t i = 0; i < op.tensors.size() && log_enabled(LogLevel::tensor); ++i) {
+    const TensorView& view = op.tensor(args, i);
+    if (!view.present()) continue;
+    text += "\n  " + op.tensors[i].name + " " + name(view.dtype) + " " + shape_string(view) + " strides [";
+    for (int d = 0; d < view.rank; ++d) text += (d ? ", " : "") + std::to_string(view.strides[d]);
+    text += view.device.type == DeviceType::cuda ? "] on cuda:" + std::to_string(view.device.index) : "] on the host";
+  }
+  log(LogLevel::call, text);
+}
+
 void run(const Op& op, const void* args, const RunOptions& options) {
   const Problem problem = bind(op, args, options);
   Device& device = options.device ? *options.device : device_of(problem.device);
   if (!(device.id() == problem.device)) fail_device(op, problem, device);
   if (problem.empty) return;
   const Plan plan = make_plan(op, problem, device.info());
-  if (log_enabled(LogLevel::call)) log(LogLevel::call, op.id + ": " + jit::print(plan.launches[0].spec));
+  if (log_enabled(LogLevel::call)) log_call(op, args, plan);
   launch_all(op, args, options, problem, plan, device);
 }
 

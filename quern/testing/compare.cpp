@@ -22,10 +22,12 @@ class Judge {
         of_value_(std::fmax(b.of_value, 1.01 * unit_roundoff(dtype))),
         of_magnitude_(b.of_magnitude),
         absolute_(b.absolute + (is_integer(dtype) ? 0 : 0.51 * smallest_positive(dtype))),
-        largest_(largest_finite(dtype)) {}
+        largest_(largest_finite(dtype)),
+        exact_(b.of_value == 0 && b.of_magnitude == 0 && b.absolute == 0) {}
 
   double error(double got, double expected, double magnitude) const {
     if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got) ? 0 : HUGE_VAL;
+    if (exact_) return got == expected && std::signbit(got) == std::signbit(expected) ? 0 : HUGE_VAL;
     if (saturates(dtype_) || is_integer(dtype_)) expected = std::fmin(std::fmax(expected, -largest_), largest_);
     if (std::isinf(expected)) return got == expected ? 0 : HUGE_VAL;
     if (std::bit_cast<u64>(magnitude) == kUnwrittenBits) magnitude = std::fabs(expected);
@@ -41,6 +43,7 @@ class Judge {
  private:
   DType dtype_;
   double of_value_, of_magnitude_, absolute_, largest_;
+  bool exact_;  ///< an op that copies: a budget of nothing
 };
 
 bool untouched(const char* element, DType dtype) {
