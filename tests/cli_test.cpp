@@ -43,7 +43,8 @@ TEST(cli, plan_json_has_its_keys) {
   const ProcessResult r = command({"plan", "norm.rms_norm", "tokens=64", "hidden=4096", "--device", "emu", "--json"});
   ASSERT_EQ(r.status, 0) << r.output;
   const Json j = Json::parse(r.output);
-  for (const char* key : {"kernel", "key", "grid", "smem", "workspace", "rejected", "launches"}) EXPECT_TRUE(j.contains(key)) << key;
+  for (const char* key : {"kernel", "key", "grid", "smem", "workspace", "rejected", "launches"})
+    EXPECT_TRUE(j.contains(key)) << key;
   EXPECT_EQ(j["grid"].size(), 3u);
   EXPECT_EQ(j["key"].get<std::string>().size(), 16u);
   EXPECT_TRUE(j["rejected"].is_array());
@@ -90,8 +91,8 @@ TEST(cli, run_compares_with_the_reference) {
 }
 
 TEST(cli, check_json_has_a_result_for_each_case_and_device) {
-  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "--device", "emu",
-                                   "--async", "eager,lazy", "--json"});
+  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0",
+                                   "out.pad=0", "--device", "emu", "--async", "eager,lazy", "--json"});
   ASSERT_EQ(r.status, 0) << r.output;
   const Json j = Json::parse(r.output);
   EXPECT_EQ(j.size(), 4u);

@@ -77,14 +77,19 @@ u32 encode(double value, const Format& f) {
   return sign | (bits > largest_bits(f) ? overflow : bits);
 }
 
-template <class T> T load_as(const void* data) {
+template <class T>
+T load_as(const void* data) {
   T value;
   std::memcpy(&value, data, sizeof value);
   return value;
 }
-template <class T> void store_as(void* data, T value) { std::memcpy(data, &value, sizeof value); }
+template <class T>
+void store_as(void* data, T value) {
+  std::memcpy(data, &value, sizeof value);
+}
 
-template <class T> T to_integer(double value) {
+template <class T>
+T to_integer(double value) {
   if (std::isnan(value)) return 0;
   const double r = std::nearbyint(value);
   if (r <= double(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "quern/cli/commands.h"
@@ -52,7 +52,8 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
     const std::vector<CaseAxis> fixed = testing::parse_words(*op, wanted.words);
     const std::vector<CaseAxis> parameters = testing::parameters_of(*op, fixed);
     const auto allowed = [&](const Case& c) { return testing::runs(*op, c, judge); };
-    std::vector<Case> cases = options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
+    std::vector<Case> cases =
+        options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
     if (cases.empty()) {  // say why: bind and plan the first case without a net
       Case first;
       for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
@@ -72,20 +73,24 @@ struct Tally {
 
 nlohmann::ordered_json to_json(const CheckResult& r) {
   const char* verdicts[] = {"right", "wrong", "rejected"};
-  return {{"op", r.op}, {"case", r.which}, {"device", r.device}, {"variant", r.variant}, {"kernels", r.kernels},
-          {"verdict", verdicts[int(r.verdict)]}, {"ok", r.ok()}, {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
-          {"us", r.us}, {"message", r.message}, {"repro", r.repro}};
+  return {{"op", r.op},           {"case", r.which},
+          {"device", r.device},   {"variant", r.variant},
+          {"kernels", r.kernels}, {"verdict", verdicts[int(r.verdict)]},
+          {"ok", r.ok()},         {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
+          {"us", r.us},           {"message", r.message},
+          {"repro", r.repro}};
 }
 
 void print_failure(Progress& progress, const CheckResult& r) {
-  progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which, r.message,
-                            r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
+  progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which,
+                            r.message, r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
 }
 
 void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
   Table table({"op", "right", "wrong", "rejected", "worst error/tolerance"});
   for (const auto& [op, t] : tallies)
-    table.add({op, std::to_string(t.right), std::to_string(t.wrong), std::to_string(t.rejected), fmt::format("{:.3g}", t.error)});
+    table.add({op, std::to_string(t.right), std::to_string(t.wrong), std::to_string(t.rejected),
+               fmt::format("{:.3g}", t.error)});
   const jit::Counters c = jit::counters();
   fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache\n", table.text(), seconds, c.compiled, c.from_disk);
 }
@@ -111,18 +116,23 @@ int check(const CheckCommandOptions& options) {
         ++(r.verdict == CheckResult::Verdict::right ? t.right : r.ok() ? t.rejected : t.wrong);
         t.error = std::fmax(t.error, r.error);
         wrong |= !r.ok();
-        if (options.json) results_json.push_back(to_json(r));
-        else if (!r.ok()) print_failure(progress, r);
+        if (options.json)
+          results_json.push_back(to_json(r));
+        else if (!r.ok())
+          print_failure(progress, r);
         else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
-          progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}", r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op,
-                                    r.variant, r.which, r.device, r.error, r.message.empty() ? "" : ": " + r.message));
+          progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}",
+                                    r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op, r.variant,
+                                    r.which, r.device, r.error, r.message.empty() ? "" : ": " + r.message));
       }
       progress.step(job.op->id);
     });
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.json) std::puts(results_json.dump(2).c_str());
-  else print_summary(tallies, seconds);
+  if (options.json)
+    std::puts(results_json.dump(2).c_str());
+  else
+    print_summary(tallies, seconds);
   return wrong ? kWrong : kRight;
 }
 

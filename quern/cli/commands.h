@@ -28,9 +28,9 @@ int info(const InfoOptions& options);
 
 /// Which devices, and how the emulated one behaves.
 struct DeviceOptions {
-  std::string device;                     ///< "emu", "emu:sm_80", "cuda:1", "all"; empty: the command's standard
-  std::vector<std::string> async;         ///< eager, lazy, random
-  std::vector<std::string> schedule;      ///< warp, fifo, shuffled
+  std::string device;                 ///< "emu", "emu:sm_80", "cuda:1", "all"; empty: the command's standard
+  std::vector<std::string> async;     ///< eager, lazy, random
+  std::vector<std::string> schedule;  ///< warp, fifo, shuffled
   long long emu_seed = 1;
   bool checked = false;
   std::string host_compiler;
@@ -98,8 +98,8 @@ int bench_compile(const BenchCompileOptions& options);
 
 struct DemoOptions {
   std::string model = "llama-3.1-8b";
-  std::string device;               ///< empty: the best one found
-  std::vector<long long> lengths;   ///< tokens of each request; empty: four of up to 300
+  std::string device;              ///< empty: the best one found
+  std::vector<long long> lengths;  ///< tokens of each request; empty: four of up to 300
   unsigned long long seed = 1;
 };
 int demo(const DemoOptions& options);
@@ -107,9 +107,9 @@ int demo(const DemoOptions& options);
 struct BenchTimeOptions {
   std::vector<std::string> words;  ///< op, family or "all" (or nothing), then parameters; without any the bench shapes
   std::string device;
-  std::string csv, peer;           ///< a file; a provider of bench/providers.h
+  std::string csv, peer;  ///< a file; a provider of bench/providers.h
   bool hot = false, host = false, json = false;
-  double budget_ms = 200;          ///< of the timed runs of a case
+  double budget_ms = 200;  ///< of the timed runs of a case
   unsigned long long seed = 1;
 };
 int bench_time(const BenchTimeOptions& options);

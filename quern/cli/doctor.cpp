@@ -2,12 +2,11 @@
 // Copyright 2026 The quern authors
 //
 // What this machine offers to quern, and why not more: the page to put into a bug report.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
-
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "quern/base/env.h"
@@ -26,8 +25,14 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 Json device_json(const std::string& name, const DeviceInfo& d) {
-  return {{"name", name}, {"model", d.name}, {"arch", d.arch.name()}, {"sms", d.sms}, {"smem_block", d.smem_block},
-          {"l2_bytes", d.l2_bytes}, {"memory_bytes", d.memory_bytes}, {"emulated", d.emulated != 0}};
+  return {{"name", name},
+          {"model", d.name},
+          {"arch", d.arch.name()},
+          {"sms", d.sms},
+          {"smem_block", d.smem_block},
+          {"l2_bytes", d.l2_bytes},
+          {"memory_bytes", d.memory_bytes},
+          {"emulated", d.emulated != 0}};
 }
 
 Json devices() {
@@ -50,7 +55,11 @@ Json devices() {
 Json nvrtc() {
   Json list = Json::array();
   for (const jit::NvrtcCandidate& c : jit::nvrtc_candidates())
-    list.push_back({{"origin", c.origin}, {"path", c.path}, {"accepted", c.accepted}, {"version", fmt::format("{}.{}", c.major, c.minor)}, {"reason", c.reason}});
+    list.push_back({{"origin", c.origin},
+                    {"path", c.path},
+                    {"accepted", c.accepted},
+                    {"version", fmt::format("{}.{}", c.major, c.minor)},
+                    {"reason", c.reason}});
   return list;
 }
 
@@ -73,8 +82,10 @@ Json cache() {
   const std::string folder = jit::cache_folder();
   i64 entries = 0, bytes = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) entries += entry.is_directory(error) && fs::exists(entry.path() / "meta.json", error);
-  for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::recursive_directory_iterator(); at.increment(error))
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    entries += entry.is_directory(error) && fs::exists(entry.path() / "meta.json", error);
+  for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::recursive_directory_iterator();
+       at.increment(error))
     if (at->is_regular_file(error)) bytes += i64(at->file_size(error));
   make_folders(folder);
   return {{"folder", folder}, {"writable", access(folder.c_str(), W_OK) == 0}, {"entries", entries}, {"bytes", bytes}};
@@ -130,34 +141,44 @@ void print_devices(const Json& j) {
   fmt::print("devices\n");
   for (const Json& d : j) {
     const std::string name = d["name"];
-    if (d.contains("missing")) fmt::print("  {}: none, {}\n", name, d["missing"].get<std::string>());
+    if (d.contains("missing"))
+      fmt::print("  {}: none, {}\n", name, d["missing"].get<std::string>());
     else
-      fmt::print("  {}: {} ({}, {} SMs, {} B shared memory a block, {} GiB)\n", name, d["model"].get<std::string>(), d["arch"].get<std::string>(),
-                 d["sms"].get<int>(), d["smem_block"].get<int>(), d["memory_bytes"].get<i64>() >> 30);
+      fmt::print("  {}: {} ({}, {} SMs, {} B shared memory a block, {} GiB)\n", name, d["model"].get<std::string>(),
+                 d["arch"].get<std::string>(), d["sms"].get<int>(), d["smem_block"].get<int>(),
+                 d["memory_bytes"].get<i64>() >> 30);
   }
 }
 
 void print(const Json& j) {
-  const auto text = [](const Json& x, const char* key) { return x.contains(key) ? x[key].get<std::string>() : std::string(); };
+  const auto text = [](const Json& x, const char* key) {
+    return x.contains(key) ? x[key].get<std::string>() : std::string();
+  };
   fmt::print("quern {}, {} ops\n", text(j, "version"), j["ops"].get<size_t>());
   print_devices(j["devices"]);
   fmt::print("NVRTC (compiles for GPUs)\n");
   for (const Json& c : j["nvrtc"])
-    fmt::print("  {} {} from {}: {}\n", text(c, "path"), text(c, "version"), text(c, "origin"), c["accepted"].get<bool>() ? "usable" : "rejected, " + text(c, "reason"));
+    fmt::print("  {} {} from {}: {}\n", text(c, "path"), text(c, "version"), text(c, "origin"),
+               c["accepted"].get<bool>() ? "usable" : "rejected, " + text(c, "reason"));
   if (j["nvrtc"].empty()) fmt::print("  none found: pip install nvidia-cuda-nvrtc, or set QN_JIT_NVRTC\n");
   fmt::print("host compilers (compile for the emulated device)\n");
   for (const Json& c : j["host_compilers"])
-    fmt::print("  {}: {}\n", text(c, "name"), c.contains("missing") ? text(c, "missing") : text(c, "version") + " (" + text(c, "path") + ")");
+    fmt::print("  {}: {}\n", text(c, "name"),
+               c.contains("missing") ? text(c, "missing") : text(c, "version") + " (" + text(c, "path") + ")");
   const Json& cache = j["cache"];
-  fmt::print("cache\n  {}: {} entries, {}, {}\n", text(cache, "folder"), cache["entries"].get<i64>(), megabytes(cache["bytes"].get<i64>()),
+  fmt::print("cache\n  {}: {} entries, {}, {}\n", text(cache, "folder"), cache["entries"].get<i64>(),
+             megabytes(cache["bytes"].get<i64>()),
              cache["writable"].get<bool>() ? "writable" : "NOT writable: kernels are compiled anew in each process");
-  fmt::print("disassembler\n  {}\n", text(j, "disassembler").empty() ? "none found (cuobjdump, nvdisasm)" : text(j, "disassembler"));
+  fmt::print("disassembler\n  {}\n",
+             text(j, "disassembler").empty() ? "none found (cuobjdump, nvdisasm)" : text(j, "disassembler"));
   fmt::print("environment\n");
   for (const auto& [name, value] : j["environment"].items()) fmt::print("  {}={}\n", name, value.get<std::string>());
   if (j["environment"].empty()) fmt::print("  no QN_ variable is set\n");
   fmt::print("test compiles\n");
   for (const Json& t : j["test_compiles"])
-    fmt::print("  {}: {}\n", text(t, "toolchain"), t.contains("error") ? "FAILED, " + text(t, "error") : fmt::format("{:.0f} ms {}", t["ms"].get<double>(), text(t, "kernel")));
+    fmt::print("  {}: {}\n", text(t, "toolchain"),
+               t.contains("error") ? "FAILED, " + text(t, "error")
+                                   : fmt::format("{:.0f} ms {}", t["ms"].get<double>(), text(t, "kernel")));
 }
 
 }  // namespace
@@ -174,8 +195,10 @@ int doctor(const DoctorOptions& options) {
   j["test_compiles"] = test_compiles(j["host_compilers"], j["nvrtc"]);
   bool any = false, failed = false;
   for (const Json& t : j["test_compiles"]) (t.contains("error") ? failed : any) = true;
-  if (options.json) std::puts(j.dump(2).c_str());
-  else print(j);
+  if (options.json)
+    std::puts(j.dump(2).c_str());
+  else
+    print(j);
   return any && !failed ? kRight : kEnvironment;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "quern/cli/commands.h"
@@ -36,7 +36,9 @@ static std::vector<std::string> dtype_words(const Op& op, const TensorDef& t) {
   return words;
 }
 
-static std::string number(const AttrDef& a) { return a.kind == AttrDef::Kind::f32 ? fmt::format("{}", float(a.standard)) : fmt::format("{}", a.standard); }
+static std::string number(const AttrDef& a) {
+  return a.kind == AttrDef::Kind::f32 ? fmt::format("{}", float(a.standard)) : fmt::format("{}", a.standard);
+}
 
 /// One parameter's value as a case would state it.
 static std::string value_word(const Op& op, const std::string& parameter, double value) {
@@ -48,8 +50,14 @@ static Json to_json(const Op& op) {
   Json j = {{"op", op.id}, {"formula", op.doc}, {"source", op.source}};
   j["tensors"] = Json::array();
   for (const TensorDef& t : op.tensors)
-    j["tensors"].push_back({{"name", t.name}, {"role", word(t.role)}, {"dims", t.extents_text}, {"dtypes", dtype_words(op, t)},
-                            {"optional", t.optional}, {"strided", t.strided}, {"values", word(t.values)}, {"meaning", t.doc}});
+    j["tensors"].push_back({{"name", t.name},
+                            {"role", word(t.role)},
+                            {"dims", t.extents_text},
+                            {"dtypes", dtype_words(op, t)},
+                            {"optional", t.optional},
+                            {"strided", t.strided},
+                            {"values", word(t.values)},
+                            {"meaning", t.doc}});
   j["attributes"] = Json::array();
   for (const AttrDef& a : op.attrs)
     j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"default", a.standard}, {"meaning", a.doc}});
@@ -74,7 +82,8 @@ static void print(const Op& op) {
     also(word(t.values));
     also(t.optional ? "optional" : "");
     also(t.strided ? "any strides" : "");
-    tensors.add({t.name, word(t.role), "[" + t.extents_text + "]", fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
+    tensors.add({t.name, word(t.role), "[" + t.extents_text + "]",
+                 fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
   }
   fmt::print("\n{}", tensors.text());
   if (!op.attrs.empty()) {
@@ -96,8 +105,10 @@ static void print(const Op& op) {
 
 int info(const InfoOptions& options) {
   const Op& op = find_op(options.op);
-  if (options.json) std::puts(to_json(op).dump(2).c_str());
-  else print(op);
+  if (options.json)
+    std::puts(to_json(op).dump(2).c_str());
+  else
+    print(op);
   return kRight;
 }
 

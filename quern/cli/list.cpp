@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #include <cstdio>
-
 #include <nlohmann/json.hpp>
 
 #include "quern/cli/commands.h"
@@ -12,7 +11,8 @@ namespace quern::cli {
 int list(const ListOptions& options) {
   if (options.json) {
     nlohmann::ordered_json ops = nlohmann::ordered_json::array();
-    for (const auto& [id, op] : registry()) ops.push_back({{"op", id}, {"formula", op->doc.substr(0, op->doc.find('\n'))}});
+    for (const auto& [id, op] : registry())
+      ops.push_back({{"op", id}, {"formula", op->doc.substr(0, op->doc.find('\n'))}});
     std::puts(ops.dump(2).c_str());
     return kRight;
   }

@@ -14,8 +14,11 @@ using Action = std::function<int()>;
 
 void add_device_options(CLI::App& c, DeviceOptions& o, const std::string& standard) {
   c.add_option("--device", o.device, "emu, emu:ARCH, cuda, cuda:N or all (default: " + standard + ")");
-  c.add_option("--async", o.async, "emulated device: when asynchronous copies complete: eager, lazy, random (one or more)")->delimiter(',');
-  c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more)")->delimiter(',');
+  c.add_option("--async", o.async,
+               "emulated device: when asynchronous copies complete: eager, lazy, random (one or more)")
+      ->delimiter(',');
+  c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more)")
+      ->delimiter(',');
   c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices");
   c.add_flag("--checked", o.checked, "emulated device: report races, uninitialised and out-of-bounds accesses");
   c.add_option("--host-compiler", o.host_compiler, "compiler for the emulated device: g++ or clang++");
@@ -62,7 +65,8 @@ void add_running(CLI::App& app, Action& action) {
 
   auto* check_command = app.add_subcommand("check", "compare ops with their references over their cases");
   auto check_options = std::make_shared<CheckCommandOptions>();
-  check_command->add_option("words", check_options->words, "ops, families or all; then parameters that are fixed: tokens=1,64");
+  check_command->add_option("words", check_options->words,
+                            "ops, families or all; then parameters that are fixed: tokens=1,64");
   check_command->add_option("--seed", check_options->seed, "seed of the data");
   check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber);
   check_command->add_option("--sample", check_options->sample, "only so many cases of each op");
@@ -92,21 +96,27 @@ void add_running(CLI::App& app, Action& action) {
 }
 
 void add_building(CLI::App& app, Action& action) {
-  auto* bench_command = app.add_subcommand("bench", "time ops beside what the device sustains, or what compiling them takes");
+  auto* bench_command =
+      app.add_subcommand("bench", "time ops beside what the device sustains, or what compiling them takes");
   auto time_options = std::make_shared<BenchTimeOptions>();
   auto compile_options = std::make_shared<BenchCompileOptions>();
   auto compile = std::make_shared<bool>(false);
-  bench_command->add_option("words", time_options->words, "ops, families or all; then parameters: tokens=1,64 (default: the ops' bench shapes)");
-  bench_command->add_option("--device", time_options->device, "emu, emu:ARCH, cuda or cuda:N (default: QN_DEVICE, else the first GPU, else emu)");
+  bench_command->add_option("words", time_options->words,
+                            "ops, families or all; then parameters: tokens=1,64 (default: the ops' bench shapes)");
+  bench_command->add_option("--device", time_options->device,
+                            "emu, emu:ARCH, cuda or cuda:N (default: QN_DEVICE, else the first GPU, else emu)");
   bench_command->add_flag("--hot", time_options->hot, "leave the L2 as the last run left it");
-  bench_command->add_flag("--host", time_options->host, "also the host's time: a whole call, a bare launch, the difference");
+  bench_command->add_flag("--host", time_options->host,
+                          "also the host's time: a whole call, a bare launch, the difference");
   bench_command->add_option("--peer", time_options->peer, "also another library's kernel where it has one: cublaslt");
   bench_command->add_option("--csv", time_options->csv, "write the results to this file");
-  bench_command->add_option("--budget", time_options->budget_ms, "milliseconds of timed runs a case")->check(CLI::PositiveNumber);
+  bench_command->add_option("--budget", time_options->budget_ms, "milliseconds of timed runs a case")
+      ->check(CLI::PositiveNumber);
   bench_command->add_option("--seed", time_options->seed, "seed of the data");
   bench_command->add_flag("--json", time_options->json);
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
-  bench_command->add_option("--arch", compile_options->archs, "--compile only for these (default: all known)")->delimiter(',');
+  bench_command->add_option("--arch", compile_options->archs, "--compile only for these (default: all known)")
+      ->delimiter(',');
   bench_command->add_option("--sample", compile_options->sample, "--compile only so many kernels of each op and arch");
   bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
   bench_command->callback([&action, time_options, compile_options, compile] {

@@ -2,9 +2,9 @@
 // Copyright 2026 The quern authors
 //
 // Explains what a call would do without any of its memory: bind, plan, and the keys of its kernels.
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "quern/cli/commands.h"
@@ -51,10 +51,14 @@ void judge_variants(Explained& e) {
   for (size_t i = 0; i < e.op->variants.size(); ++i) {
     const Variant& v = e.op->variants[i];
     const Rejection r = v.rejects ? v.rejects(e.problem, e.device) : Rejection{};
-    if (r) e.rejected.push_back({v.name, to_string(r)});
-    else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i) e.not_reached.push_back({v.name, "another was asked for"});
-    else if (chosen) e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
-    else chosen = true;
+    if (r)
+      e.rejected.push_back({v.name, to_string(r)});
+    else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i)
+      e.not_reached.push_back({v.name, "another was asked for"});
+    else if (chosen)
+      e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
+    else
+      chosen = true;
   }
 }
 
@@ -98,20 +102,29 @@ std::string key_of(const jit::KernelSpec& spec, const jit::Target& target, std::
 }
 
 Json to_json(const Explained& e) {
-  Json j = {{"op", e.op->id}, {"case", testing::case_text(*e.op, e.which)}, {"device", e.device.name},
-            {"arch", e.device.arch.name()}, {"emulated", e.target.emulated}};
+  Json j = {{"op", e.op->id},
+            {"case", testing::case_text(*e.op, e.which)},
+            {"device", e.device.name},
+            {"arch", e.device.arch.name()},
+            {"emulated", e.target.emulated}};
   j["variant"] = e.plan.count ? Json(e.op->variants[size_t(e.plan.variant)].name) : Json();
   Json launches = Json::array();
   for (i32 i = 0; i < e.plan.count; ++i) {
     const Launch& l = e.plan.launches[i];
     std::string why;
     const std::string key = key_of(l.spec, e.target, &why);
-    launches.push_back({{"kernel", jit::print(l.spec)}, {"entry", jit::entry_name(l.spec)}, {"key", key.empty() ? Json() : Json(key)},
-                        {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}}, {"cluster", l.config.cluster},
-                        {"threads", l.config.threads}, {"smem", l.config.smem}, {"pdl", l.config.pdl},
+    launches.push_back({{"kernel", jit::print(l.spec)},
+                        {"entry", jit::entry_name(l.spec)},
+                        {"key", key.empty() ? Json() : Json(key)},
+                        {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}},
+                        {"cluster", l.config.cluster},
+                        {"threads", l.config.threads},
+                        {"smem", l.config.smem},
+                        {"pdl", l.config.pdl},
                         {"source", l.spec.kernel->header}});
   }
-  for (const char* name : {"kernel", "key", "grid", "threads", "smem"}) j[name] = launches.empty() ? Json() : launches[0][name];
+  for (const char* name : {"kernel", "key", "grid", "threads", "smem"})
+    j[name] = launches.empty() ? Json() : launches[0][name];
   j["workspace"] = e.plan.workspace;
   j["launches"] = launches;
   j["rejected"] = Json::array();
@@ -124,21 +137,26 @@ void print(const Explained& e) {
   fmt::print("{} {}\n", e.op->id, testing::case_text(*e.op, e.which));
   fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
   for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
-  if (e.plan.count) fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
-  else fmt::print("  nothing to do: every output is empty\n");
+  if (e.plan.count)
+    fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
+  else
+    fmt::print("  nothing to do: every output is empty\n");
   for (const Candidate& c : e.not_reached) fmt::print("  {}: not reached, {}\n", c.variant, c.reason);
   for (i32 i = 0; i < e.plan.count; ++i) {
     const Launch& l = e.plan.launches[i];
     std::string why;
     const std::string key = key_of(l.spec, e.target, &why);
     fmt::print("launch {}  {}\n", i, jit::print(l.spec));
-    fmt::print("  grid {}x{}x{}  cluster {}  threads {}  smem {} B{}\n", l.config.grid[0], l.config.grid[1], l.config.grid[2],
-               l.config.cluster, l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
-    fmt::print("  key {}  source {}\n", key.empty() ? "unknown (" + why.substr(0, why.find('\n')) + ")" : key, l.spec.kernel->header);
+    fmt::print("  grid {}x{}x{}  cluster {}  threads {}  smem {} B{}\n", l.config.grid[0], l.config.grid[1],
+               l.config.grid[2], l.config.cluster, l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
+    fmt::print("  key {}  source {}\n", key.empty() ? "unknown (" + why.substr(0, why.find('\n')) + ")" : key,
+               l.spec.kernel->header);
   }
   fmt::print("workspace {} B\n", e.plan.workspace);
-  if (e.cost_note.empty()) fmt::print("cost {:.0f} B, {:.0f} flop\n", e.cost.bytes, e.cost.flops);
-  else fmt::print("cost {}\n", e.cost_note);
+  if (e.cost_note.empty())
+    fmt::print("cost {:.0f} B, {:.0f} flop\n", e.cost.bytes, e.cost.flops);
+  else
+    fmt::print("cost {}\n", e.cost_note);
 }
 
 }  // namespace
@@ -148,13 +166,15 @@ int plan(const PlanOptions& options) {
   if (options.json) {
     Json j = to_json(e);
     if (options.source)
-      for (i32 i = 0; i < e.plan.count; ++i) j["launches"][size_t(i)]["rendered"] = jit::render(e.plan.launches[i].spec);
+      for (i32 i = 0; i < e.plan.count; ++i)
+        j["launches"][size_t(i)]["rendered"] = jit::render(e.plan.launches[i].spec);
     std::puts(j.dump(2).c_str());
     return kRight;
   }
   print(e);
   if (options.source)
-    for (i32 i = 0; i < e.plan.count; ++i) fmt::print("\n// {}\n{}", jit::entry_name(e.plan.launches[i].spec), jit::render(e.plan.launches[i].spec));
+    for (i32 i = 0; i < e.plan.count; ++i)
+      fmt::print("\n// {}\n{}", jit::entry_name(e.plan.launches[i].spec), jit::render(e.plan.launches[i].spec));
   return kRight;
 }
 

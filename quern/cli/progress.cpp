@@ -2,11 +2,10 @@
 // Copyright 2026 The quern authors
 #include "quern/cli/progress.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
-
-#include <fmt/format.h>
 
 namespace quern::cli {
 

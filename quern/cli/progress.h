@@ -6,7 +6,8 @@
 
 namespace quern::cli {
 
-/// How far a command has come: on a terminal one bar that is redrawn on stderr, otherwise nothing but what `line` prints.
+/// How far a command has come: on a terminal one bar that is redrawn on stderr, otherwise nothing but what `line`
+/// prints.
 class Progress {
  public:
   explicit Progress(long long total);

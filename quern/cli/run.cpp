@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "quern/base/host_dtype.h"
 #include "quern/cli/commands.h"
@@ -44,8 +44,9 @@ void print_outputs(const testing::CaseArgs& args, const std::vector<testing::Tru
     const double n = double(std::max<i64>(1, s.finite)), mean = s.sum / n;
     const testing::Comparison c = testing::compare(v, t.values, t.magnitudes, budget);
     const auto text = [&](double x) { return s.finite ? fmt::format("{:.5g}", x) : std::string("-"); };
-    table.add({args.op().tensors[t.tensor].name, shape_string(v), name(v.dtype), text(mean), text(std::sqrt(std::max(0.0, s.squares / n - mean * mean))),
-               text(s.least), text(s.most), std::to_string(s.odd), fmt::format("{:.3g}", c.error)});
+    table.add({args.op().tensors[t.tensor].name, shape_string(v), name(v.dtype), text(mean),
+               text(std::sqrt(std::max(0.0, s.squares / n - mean * mean))), text(s.least), text(s.most),
+               std::to_string(s.odd), fmt::format("{:.3g}", c.error)});
   }
   fmt::print("{}", table.text());
 }

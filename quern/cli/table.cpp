@@ -8,7 +8,8 @@
 namespace quern::cli {
 
 static bool is_number(const std::string& s) {
-  return s.empty() || s == "-" || std::isdigit(static_cast<unsigned char>(s[0])) || ((s[0] == '-' || s[0] == '.') && s.size() > 1 && std::isdigit(static_cast<unsigned char>(s[1])));
+  return s.empty() || s == "-" || std::isdigit(static_cast<unsigned char>(s[0])) ||
+         ((s[0] == '-' || s[0] == '.') && s.size() > 1 && std::isdigit(static_cast<unsigned char>(s[1])));
 }
 
 std::string Table::text() const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What an op's reference (`_ref.h`) reads and writes with: host tensors of any dtype as doubles. References use this and
-// plain loops only.
+// What an op's reference (`_ref.h`) reads and writes with: host tensors of any dtype as doubles. References use this
+// and plain loops only.
 #pragma once
 #include <cstring>
 #include <initializer_list>
@@ -24,12 +24,16 @@ class Ref {
   bool present() const { return view_.present(); }
   i64 dim(int d) const { return view_.shape[d]; }
   DType dtype() const { return view_.dtype; }
-  template <class... I> double operator()(I... index) const {
+  template <class... I>
+  double operator()(I... index) const {
     const i64 at[] = {i64(index)...};
     return load_element(view_, at);
   }
   /// An element of an index tensor.
-  template <class... I> i64 index(I... where) const { return i64((*this)(where...)); }
+  template <class... I>
+  i64 index(I... where) const {
+    return i64((*this)(where...));
+  }
   /// The innermost row behind `lead` (rank - 1 indices) as doubles.
   void row(std::initializer_list<i64> lead, double* out) const {
     const int last = view_.rank - 1;
@@ -49,23 +53,26 @@ class Ref {
   TensorView view_;
 };
 
-/// Writes an output of the reference (f64), or its magnitudes; does nothing when the tensor is absent. An operand updated
-/// in place is f64 as well and holds its values before the call.
+/// Writes an output of the reference (f64), or its magnitudes; does nothing when the tensor is absent. An operand
+/// updated in place is f64 as well and holds its values before the call.
 class RefOut {
  public:
   RefOut(const TensorView& view) : view_(view) {}
   bool present() const { return view_.present(); }
   i64 dim(int d) const { return view_.shape[d]; }
-  template <class... I> void set(double value, I... index) const {
+  template <class... I>
+  void set(double value, I... index) const {
     const i64 at[] = {i64(index)...};
     if (view_.present()) store_element(view_, at, value);
   }
   /// Declares that any content of the element is right (padding rows and the like).
-  template <class... I> void unspecified(I... index) const {
+  template <class... I>
+  void unspecified(I... index) const {
     const i64 at[] = {i64(index)...};
     if (view_.present()) std::memcpy(view_.at(at), &kUnspecifiedBits, sizeof kUnspecifiedBits);
   }
-  template <class... I> double get(I... index) const {
+  template <class... I>
+  double get(I... index) const {
     const i64 at[] = {i64(index)...};
     return load_element(view_, at);
   }

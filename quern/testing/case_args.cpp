@@ -2,11 +2,11 @@
 // Copyright 2026 The quern authors
 #include "quern/testing/case_args.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "quern/base/host_dtype.h"
 #include "quern/testing/fill.h"
@@ -117,14 +117,16 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed)
     v = view_of(op, i, which_);
     if (!v.present()) continue;
     for (int d = 0; d < v.rank; ++d)
-      if (v.shape[d] < 0) throw Error(ErrorKind::value, op.id, op.tensors[i].name, "would have shape " + shape_string(v), "extents >= 0");
+      if (v.shape[d] < 0)
+        throw Error(ErrorKind::value, op.id, op.tensors[i].name, "would have shape " + shape_string(v), "extents >= 0");
     Buffer& b = buffers_[i];
     b.offset = kGuardBytes + shift_bytes(op, i, which_, v.dtype);
     b.size = round_up<i64>(b.offset + v.extent() * size_of(v.dtype) + kGuardBytes, 256);
     b.bytes = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
     b.initial = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
     if (!b.bytes || !b.initial)
-      throw Error(ErrorKind::device, op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
+      throw Error(ErrorKind::device,
+                  op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
     parallel_fill(b.bytes.get(), kPoison, size_t(b.size));
     v.data = b.bytes.get() + b.offset;
     if (op.tensors[i].role != Role::out) fill(i, random);
@@ -167,7 +169,8 @@ std::string CaseArgs::damage_of(size_t i) const {
     each_row(v, [&](char* row, const i64*) {
       const i64 at = row - b.bytes.get();
       for (i64 j = 0; j < v.shape[last]; ++j)
-        std::memcpy(&now[size_t(at + j * v.strides[last] * size)], b.initial.get() + at + j * v.strides[last] * size, size_t(size));
+        std::memcpy(&now[size_t(at + j * v.strides[last] * size)], b.initial.get() + at + j * v.strides[last] * size,
+                    size_t(size));
     });
   }
   const char* end = b.initial.get() + b.size;

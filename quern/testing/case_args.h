@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Arguments of any op, made from its schema and a Case: tensors with the case's extents, dtypes and strides, filled with
-// random values, between guard bands.
+// Arguments of any op, made from its schema and a Case: tensors with the case's extents, dtypes and strides, filled
+// with random values, between guard bands.
 #pragma once
 #include <functional>
 #include <memory>
@@ -51,8 +51,8 @@ class CaseArgs {
   CaseArgs(CaseArgs&&) = default;
 
   const Op& op() const { return *op_; }
-  const Case& given() const { return given_; }      ///< as a repro command states it
-  const Case& which() const { return which_; }      ///< after derive
+  const Case& given() const { return given_; }  ///< as a repro command states it
+  const Case& which() const { return which_; }  ///< after derive
   u64 seed() const { return seed_; }
   void* args() { return args_.get(); }
   const void* args() const { return args_.get(); }
@@ -67,8 +67,8 @@ class CaseArgs {
   struct Buffer {
     std::unique_ptr<char, void (*)(void*)> bytes{nullptr, nullptr};
     std::unique_ptr<char, void (*)(void*)> initial{nullptr, nullptr};  ///< contents after generation
-    i64 size = 0;               ///< guard bands included
-    i64 offset = 0;             ///< of the view's data
+    i64 size = 0;                                                      ///< guard bands included
+    i64 offset = 0;                                                    ///< of the view's data
   };
   const Buffer& buffer(size_t i) const { return buffers_[i]; }
 

@@ -2,11 +2,11 @@
 // Copyright 2026 The quern authors
 #include "quern/testing/case_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-
-#include <fmt/format.h>
 
 #include "quern/base/nearest.h"
 
@@ -52,7 +52,8 @@ std::vector<std::string> parameter_names(const Op& op) {
 }
 
 static bool is_switch(const Op& op, const std::string& name) {
-  if (ends_with(name, ".present") || name == "batch_invariant" || name == "pdl" || ends_with(name, ".transposed") || ends_with(name, ".swap"))
+  if (ends_with(name, ".present") || name == "batch_invariant" || name == "pdl" || ends_with(name, ".transposed") ||
+      ends_with(name, ".swap"))
     return true;
   const int attr = op.attr_index(name);
   return attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::boolean;
@@ -86,8 +87,10 @@ double parse_value(const Op& op, const std::string& name, const std::string& tex
   char* end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   if (end != text.c_str() && *end && !end[1]) {  // 4k, 1m
-    if (*end == 'k' || *end == 'K') value *= 1024, ++end;
-    else if (*end == 'm' || *end == 'M') value *= 1 << 20, ++end;
+    if (*end == 'k' || *end == 'K')
+      value *= 1024, ++end;
+    else if (*end == 'm' || *end == 'M')
+      value *= 1 << 20, ++end;
   }
   if (text.empty() || *end) throw fail("a number");
   const int attr = op.attr_index(name);
@@ -129,11 +132,16 @@ std::string case_text(const Op& op, const Case& which) {
   std::string text;
   for (const auto& [key, value] : which) {
     text += (text.empty() ? "" : " ") + key + "=";
-    if (ends_with(key, ".dtype")) text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
-    else if (key == "variant" && value >= 0 && size_t(value) < op.variants.size()) text += op.variants[size_t(value)].name;
-    else if (is_switch(op, key)) text += value != 0 ? "true" : "false";
-    else if (value == std::floor(value) && std::fabs(value) < 1e15) text += std::to_string(i64(value));
-    else text += fmt::format("{}", value);
+    if (ends_with(key, ".dtype"))
+      text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
+    else if (key == "variant" && value >= 0 && size_t(value) < op.variants.size())
+      text += op.variants[size_t(value)].name;
+    else if (is_switch(op, key))
+      text += value != 0 ? "true" : "false";
+    else if (value == std::floor(value) && std::fabs(value) < 1e15)
+      text += std::to_string(i64(value));
+    else
+      text += fmt::format("{}", value);
   }
   return text;
 }
@@ -149,7 +157,9 @@ static void check_sizes(const Op& op, const Case& which) {
   for (const CaseAxis& axis : op.cases) {
     const bool size = axis.name.find('.') == std::string::npos && op.attr_index(axis.name) < 0;
     const auto positive = [](const CaseValue& v) { return v.number > 0; };
-    if (!size || axis.values.empty() || !std::all_of(axis.values.begin(), axis.values.end(), positive) || which.at(axis.name) > 0) continue;
+    if (!size || axis.values.empty() || !std::all_of(axis.values.begin(), axis.values.end(), positive) ||
+        which.at(axis.name) > 0)
+      continue;
     throw Error(ErrorKind::value, op.id, axis.name, "is " + fmt::format("{}", which.at(axis.name)), "at least 1");
   }
 }

@@ -50,7 +50,8 @@ bool rows_can_be_sliced(const Op& op, const void* args) {
     if (args && !op.tensor(args, i).present()) continue;
     const int dim = rows_dim(op, t);
     const bool points = t.values.kind == Values::Kind::generated ||
-                        ((t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows);
+                        ((t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) &&
+                         t.values.axis == op.rows);
     if (dim == -2 || (points && (dim != 0 || t.values.kind != Values::Kind::generated))) return false;
   }
   return true;
@@ -61,7 +62,8 @@ namespace {
 /// One variant of one case on one device.
 class VariantCheck {
  public:
-  VariantCheck(CaseArgs& args, const std::vector<Truth>& truths, const CheckJob& job, const CheckDevice& on, DeviceArgs& device_args)
+  VariantCheck(CaseArgs& args, const std::vector<Truth>& truths, const CheckJob& job, const CheckDevice& on,
+               DeviceArgs& device_args)
       : op_(*job.op), args_(args), truths_(truths), job_(job), on_(on), device_args_(device_args) {}
 
   CheckResult run_variant(const char* variant) {
@@ -70,7 +72,8 @@ class VariantCheck {
     r.device = on_.words;
     r.which = case_text(op_, job_.given);
     r.variant = variant ? variant : "";
-    r.repro = "quern check " + op_.id + (r.which.empty() ? "" : " ") + r.which + " --seed " + std::to_string(job_.seed) + " " + on_.words;
+    r.repro = "quern check " + op_.id + (r.which.empty() ? "" : " ") + r.which + " --seed " +
+              std::to_string(job_.seed) + " " + on_.words;
     RunOptions options = options_of(op_, args_.which());
     options.device = on_.device;
     options.variant = variant;
@@ -127,7 +130,8 @@ class VariantCheck {
   void judge_rows(RunOptions options, CheckResult& result) {
     const i64 n = rows();
     const auto& cases = op_.cases;
-    const bool has_mode = std::any_of(cases.begin(), cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
+    const bool has_mode =
+        std::any_of(cases.begin(), cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
     if (!rows_can_be_sliced(op_) || n < 2 || (has_mode && !options.batch_invariant)) return;
     options.batch_invariant = true;
     call(device_args_.args(), options);
@@ -191,7 +195,8 @@ std::vector<CheckResult> check_case(const CheckJob& job) {
     for (const CheckDevice& on : job.devices) {
       DeviceArgs device_args(args, *on.device);
       VariantCheck check(args, truths, job, on, device_args);
-      for (const char* variant : variants_of(*job.op, args, on.device->info())) results.push_back(check.run_variant(variant));
+      for (const char* variant : variants_of(*job.op, args, on.device->info()))
+        results.push_back(check.run_variant(variant));
     }
   } catch (const Error& e) {
     results.push_back(failure(job, std::string(name(e.kind())) + " error: " + e.what()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What a broken kernel does must be called wrong. The device here computes nothing by itself: at a launch it writes what
-// the test says into the call's tensors.
+// What a broken kernel does must be called wrong. The device here computes nothing by itself: at a launch it writes
+// what the test says into the call's tensors.
 #include "quern/testing/check.h"
 
 #include <gtest/gtest.h>
@@ -21,13 +21,17 @@ using Deed = std::function<void(const TensorView& x, const TensorView& weight, c
 
 class Puppet : public NullDevice {
  public:
-  explicit Puppet(Deed deed) : NullDevice(device_info_of(Arch{})), deed_(std::move(deed)) { wants_memory_ranges_ = true; }
+  explicit Puppet(Deed deed) : NullDevice(device_info_of(Arch{})), deed_(std::move(deed)) {
+    wants_memory_ranges_ = true;
+  }
   void begin_call(std::span<const MemoryRange> ranges, const char*) override {
     for (const MemoryRange& r : ranges)
       for (int i = 0; i < 3; ++i)
         if (std::strcmp(r.name, kNames[i]) == 0) views_[i] = r.view;
   }
-  void launch(Function, const LaunchConfig&, const void*, size_t, Stream) override { deed_(views_[0], views_[1], views_[2]); }
+  void launch(Function, const LaunchConfig&, const void*, size_t, Stream) override {
+    deed_(views_[0], views_[1], views_[2]);
+  }
 
  private:
   static constexpr const char* kNames[] = {"x", "weight", "out"};
@@ -88,33 +92,39 @@ TEST(testing_check, doing_nothing_is_wrong) {
 
 TEST(testing_check, one_wrong_element_is_wrong) {
   expect_wrong(spoiled([](auto&, auto&, const TensorView& out) {
-    const i64 at[] = {2, 63};
-    store_element(out, at, load_element(out, at) * 1.001);
-  }), "`out` [2, 63] is ");
+                 const i64 at[] = {2, 63};
+                 store_element(out, at, load_element(out, at) * 1.001);
+               }),
+               "`out` [2, 63] is ");
 }
 
 TEST(testing_check, zeros_are_wrong) {
   expect_wrong(checked([](auto&, auto&, const TensorView& out) {
-    for (i64 t = 0; t < 3; ++t) std::memset(static_cast<char*>(out.data) + t * out.strides[0] * 4, 0, 256);
-  }), "is 0, expected");
+                 for (i64 t = 0; t < 3; ++t) std::memset(static_cast<char*>(out.data) + t * out.strides[0] * 4, 0, 256);
+               }),
+               "is 0, expected");
 }
 
 TEST(testing_check, writing_into_a_gap_is_wrong) {
-  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[64] = 0; }), "`out` was overrun");
+  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[64] = 0; }),
+               "`out` was overrun");
 }
 
 TEST(testing_check, writing_past_the_end_is_wrong) {
-  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[out.extent()] = 0; }), "behind its end");
+  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[out.extent()] = 0; }),
+               "behind its end");
 }
 
 TEST(testing_check, writing_an_input_is_wrong) {
-  expect_wrong(spoiled([](auto&, const TensorView& w, auto&) { static_cast<float*>(w.data)[5] += 1; }), "`weight` is an input");
+  expect_wrong(spoiled([](auto&, const TensorView& w, auto&) { static_cast<float*>(w.data)[5] += 1; }),
+               "`weight` is an input");
 }
 
 TEST(testing_check, a_row_with_other_bits_in_the_batch_is_wrong) {
   expect_wrong(spoiled([](const TensorView& x, auto&, const TensorView& out) {
-    if (x.shape[0] == 1) *static_cast<u32*>(out.data) ^= 1;  // one bit, well within the tolerance
-  }), "not batch invariant: tokens index 1");
+                 if (x.shape[0] == 1) *static_cast<u32*>(out.data) ^= 1;  // one bit, well within the tolerance
+               }),
+               "not batch invariant: tokens index 1");
 }
 
 TEST(testing_check, a_thrown_error_is_wrong) {

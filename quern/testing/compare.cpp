@@ -2,10 +2,10 @@
 // Copyright 2026 The quern authors
 #include "quern/testing/compare.h"
 
+#include <fmt/format.h>
+
 #include <bit>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "quern/op/ref.h"
 #include "quern/testing/case_args.h"
@@ -33,7 +33,10 @@ class Judge {
     if (std::bit_cast<u64>(magnitude) == kUnwrittenBits) magnitude = std::fabs(expected);
     const double tolerance = of_value_ * std::fabs(expected) + of_magnitude_ * magnitude + absolute_;
     if (std::isinf(got))  // right where the rounded result may have overflowed
-      return !is_integer(dtype_) && std::signbit(got) == std::signbit(expected) && std::fabs(expected) + tolerance > largest_ ? 0 : HUGE_VAL;
+      return !is_integer(dtype_) && std::signbit(got) == std::signbit(expected) &&
+                     std::fabs(expected) + tolerance > largest_
+                 ? 0
+                 : HUGE_VAL;
     const double difference = std::fabs(got - expected);
     if (std::isnan(tolerance)) return HUGE_VAL;
     if (tolerance == 0) return difference == 0 ? 0 : HUGE_VAL;
@@ -101,7 +104,8 @@ Comparison compare(const TensorView& output, const std::vector<double>& expected
       if (bits == kUnspecifiedBits) continue;
       const double got = load_value(element, output.dtype);
       const bool leave = bits == kUnwrittenBits;
-      const double error = leave ? (untouched(element, output.dtype) ? 0 : HUGE_VAL) : judge.error(got, expected[at], magnitudes[at]);
+      const double error =
+          leave ? (untouched(element, output.dtype) ? 0 : HUGE_VAL) : judge.error(got, expected[at], magnitudes[at]);
       if (leave && error > c.error) g.unwritten = true;
       take(c, error, lead, last, j, got, expected[at]);
       g.bad += !(error <= 1);

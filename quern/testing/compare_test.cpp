@@ -76,7 +76,8 @@ TEST_P(CompareDtype, poison_never_passes) {
   EXPECT_FALSE(f.judge({.of_value = is_integer(dtype()) ? 0.01 : 1000}).ok);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CompareDtype, ::testing::Range(0, kDTypeCount), [](const auto& i) { return std::string(name(DType(i.param))); });
+INSTANTIATE_TEST_SUITE_P(All, CompareDtype, ::testing::Range(0, kDTypeCount),
+                         [](const auto& i) { return std::string(name(DType(i.param))); });
 
 TEST(testing_compare, nan_passes_for_nan_alone) {
   Fixture f(DType::bf16);

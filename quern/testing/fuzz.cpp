@@ -29,7 +29,8 @@ class Fuzzer {
       const Case given = random_case(op, random);
       doing += " " + case_text(op, given);
       const i64 way = random.below(8);
-      const std::string outcome = way == 0 ? plan_huge(op, given, random, doing) : run_one(op, given, seed, way < 4, random, doing);
+      const std::string outcome =
+          way == 0 ? plan_huge(op, given, random, doing) : run_one(op, given, seed, way < 4, random, doing);
       ++report_.outcomes[outcome];
     } catch (const Error& e) {
       if (e.kind() == ErrorKind::internal || e.kind() == ErrorKind::device || e.kind() == ErrorKind::compile)
@@ -42,9 +43,7 @@ class Fuzzer {
   }
 
  private:
-  void fail(u64 seed, const std::string& what) {
-    report_.failures.push_back({what, fuzz_repro(options_, seed)});
-  }
+  void fail(u64 seed, const std::string& what) { report_.failures.push_back({what, fuzz_repro(options_, seed)}); }
 
   /// Kernels that the op's own cases reach: sizes are free as long as they need no other kernel.
   const std::vector<jit::KernelSpec>& kernels(const Op& op) {
@@ -78,7 +77,8 @@ class Fuzzer {
   }
 
   static i64 random_size(i64 listed, Random& random) {
-    const i64 near[] = {1, 2, 3, listed - 1, listed + 1, listed, 1 + random.below(40), 1 + random.below(2 * listed + 8)};
+    const i64 near[] = {
+        1, 2, 3, listed - 1, listed + 1, listed, 1 + random.below(40), 1 + random.below(2 * listed + 8)};
     return std::max<i64>(0, near[random.below(8)]);
   }
 
@@ -90,7 +90,8 @@ class Fuzzer {
       for (const CaseAxis& axis : op.cases)
         if (!axis.values.empty()) c[axis.name] = axis.values[size_t(random.below(i64(axis.values.size())))].number;
       for (const Axis axis : axes_of(op))
-        if (const auto at = c.find(name(axis)); at != c.end() && random.below(3)) at->second = double(random_size(i64(at->second), random));
+        if (const auto at = c.find(name(axis)); at != c.end() && random.below(3))
+          at->second = double(random_size(i64(at->second), random));
       if (suits(op, c)) return c;
     }
     return best;
@@ -108,11 +109,13 @@ class Fuzzer {
     const Problem problem = bind(op, args.get(), options_of(op, which));
     if (problem.empty) return "planned";
     const Plan plan = make_plan(op, problem, options_.device->info());
-    if (plan.workspace < 0) throw Error(ErrorKind::internal, "the workspace has " + std::to_string(plan.workspace) + " bytes");
+    if (plan.workspace < 0)
+      throw Error(ErrorKind::internal, "the workspace has " + std::to_string(plan.workspace) + " bytes");
     for (i32 i = 0; i < plan.count; ++i) {
       const u32* grid = plan.launches[i].config.grid;
       if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > 0x7FFFFFFF || grid[1] > 65535 || grid[2] > 65535)
-        throw Error(ErrorKind::internal, "the grid is " + std::to_string(grid[0]) + " x " + std::to_string(grid[1]) + " x " + std::to_string(grid[2]));
+        throw Error(ErrorKind::internal, "the grid is " + std::to_string(grid[0]) + " x " + std::to_string(grid[1]) +
+                                             " x " + std::to_string(grid[2]));
     }
     return "planned";
   }
@@ -122,7 +125,8 @@ class Fuzzer {
     RunOptions options = options_of(op, args.which());
     Broken broken;
     if (damaged) broken = break_args(op, args.args(), options, random);
-    if (damaged) ++report_.breaks[broken.kind], doing += std::string(", ") + broken.kind + " of `" + broken.tensor + "`";
+    if (damaged)
+      ++report_.breaks[broken.kind], doing += std::string(", ") + broken.kind + " of `" + broken.tensor + "`";
     const Problem problem = bind(op, args.args(), options);
     options.device = options_.device;
     if (broken.must_fail) throw Error(ErrorKind::internal, "was accepted");
@@ -138,7 +142,9 @@ class Fuzzer {
     DeviceArgs device_args(args, *options_.device);
     run(op, device_args.args(), options);
     device_args.download();
-    if (must_refuse) throw Error(ErrorKind::internal, "a workspace of " + std::to_string(options.workspace.bytes) + " bytes was accepted, " + std::to_string(plan.workspace) + " are needed");
+    if (must_refuse)
+      throw Error(ErrorKind::internal, "a workspace of " + std::to_string(options.workspace.bytes) +
+                                           " bytes was accepted, " + std::to_string(plan.workspace) + " are needed");
     const Comparison c = judge(args, truths, budget_of(op, problem));
     if (!c.ok) throw Error(ErrorKind::internal, "wrong: " + c.message);
     return "right";

@@ -16,8 +16,8 @@ struct FuzzOptions {
   i64 calls = 1000;
   u64 seed = 1;  ///< call i depends on seed + i alone
   std::vector<const Op*> ops;
-  Device* device = nullptr;  ///< one that computes in host memory, or a GPU
-  std::string words;         ///< of the device and ops, for repro commands
+  Device* device = nullptr;       ///< one that computes in host memory, or a GPU
+  std::string words;              ///< of the device and ops, for repro commands
   double most_bytes = 256 << 10;  ///< operands of a call that is run
 };
 struct FuzzFailure {

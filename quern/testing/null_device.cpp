@@ -40,6 +40,8 @@ void* NullDevice::end_capture(Stream) {
   return this;
 }
 
-Function NullDevice::load(ImageKind, std::span<const char>, const std::string&, const std::string&, int) { return {this}; }
+Function NullDevice::load(ImageKind, std::span<const char>, const std::string&, const std::string&, int) {
+  return {this};
+}
 
 }  // namespace quern::testing

@@ -8,8 +8,8 @@
 
 namespace quern::testing {
 
-/// A device that plans like the GPU it is given, takes host tensors, loads nothing and launches nothing: what remains of
-/// a call is the host's part. Kernels are still built once, by the host compiler.
+/// A device that plans like the GPU it is given, takes host tensors, loads nothing and launches nothing: what remains
+/// of a call is the host's part. Kernels are still built once, by the host compiler.
 class NullDevice : public Device {
  public:
   explicit NullDevice(const DeviceInfo& info);

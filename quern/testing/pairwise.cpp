@@ -30,8 +30,10 @@ class Cover {
     while (!open_.empty()) {
       const Pair pair = *open_.begin();
       Choice best;
-      if (!complete(pair, best)) open_.erase(pair);  // no allowed case has both
-      else take(best);
+      if (!complete(pair, best))
+        open_.erase(pair);  // no allowed case has both
+      else
+        take(best);
     }
     return result_;
   }
@@ -126,7 +128,8 @@ std::vector<Case> pairwise(const std::vector<CaseAxis>& parameters, const std::f
   return Cover(parameters, allowed).cases();
 }
 
-std::vector<Case> full_product(const std::vector<CaseAxis>& parameters, const std::function<bool(const Case&)>& allowed) {
+std::vector<Case> full_product(const std::vector<CaseAxis>& parameters,
+                               const std::function<bool(const Case&)>& allowed) {
   std::vector<Case> result;
   std::vector<size_t> at(parameters.size(), 0);
   for (;;) {
