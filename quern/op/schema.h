@@ -87,6 +87,7 @@ struct Cost {
 /// the reference writes as the sum of the absolute terms of the element's last reduction (|expected| where it writes none).
 struct Budget {
   double of_value = 0, of_magnitude = 0, absolute = 0;
+  bool exact = false;  ///< the op copies: not even the dtype's own rounding is allowed
 };
 
 /// Random numbers for `.generate`.

@@ -23,7 +23,7 @@ class Judge {
         of_magnitude_(b.of_magnitude),
         absolute_(b.absolute + (is_integer(dtype) ? 0 : 0.51 * smallest_positive(dtype))),
         largest_(largest_finite(dtype)),
-        exact_(b.of_value == 0 && b.of_magnitude == 0 && b.absolute == 0) {}
+        exact_(b.exact) {}
 
   double error(double got, double expected, double magnitude) const {
     if (std::isnan(expected) || std::isnan(got)) return std::isnan(expected) && std::isnan(got) ? 0 : HUGE_VAL;
@@ -46,7 +46,7 @@ class Judge {
  private:
   DType dtype_;
   double of_value_, of_magnitude_, absolute_, largest_;
-  bool exact_;  ///< an op that copies: a budget of nothing
+  bool exact_;  ///< an op that copies
 };
 
 bool untouched(const char* element, DType dtype) {

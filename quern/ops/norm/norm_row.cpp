@@ -9,6 +9,7 @@ const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel{"quern/ops/norm/
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual) {
   while (hidden % vector) vector /= 2;
   NormRowConfig c{dtype, add_residual, vector, 0, 32, 256, 4};
+  const bool narrow = vector * size_of(dtype) < 16;
   const i64 units = ceil_div<i64>(max_of<i64>(hidden, 1) * size_of(dtype), 16);
   // A warp a row while 4 units a lane hold it (8 rows a block); then a block a row with 2 units a thread, which keeps
   // 32 bytes a thread in flight within the 64 registers that 1024 threads may have (4 units spill 180 bytes). Longer rows, of
@@ -17,12 +18,14 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
     c.held = 1;
     while (32 * c.held < units) c.held *= 2;
     if (c.held == 4) c.min_blocks = 2;  // about 100 registers a thread
+    if (narrow) c.min_blocks = 1;       // each element of a narrow access takes a register
     return c;
   }
   c.held = 2;
   c.threads = 128;
   while (c.threads < 1024 && i64(c.threads) * c.held < units) c.threads *= 2;
-  if (i64(c.threads) * c.held < units) c.held = 0;
+  // Reading twice also serves unaligned rows, whose elements would spill 800 bytes: same threads, same units, same sum.
+  if (narrow || i64(c.threads) * c.held < units) c.held = 0;
   c.row_threads = c.threads;
   c.min_blocks = 1024 / c.threads;  // 64 registers a thread; without the limit the compiler takes 72 and a fourth block waits
   return c;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -103,6 +104,23 @@ TEST_F(norm_rms_norm, plans_sizes_past_32_bits) {
   const Problem problem = bind(op, &a, {});
   EXPECT_EQ(problem[Axis::tokens], i64(1) << 33);
   EXPECT_GT(make_plan(op, problem, device_info_of(Arch::parse("sm_90a"))).launches[0].config.grid[0], 0u);
+}
+/// The sum's tree depends on dtype and hidden alone: rows at odd addresses, which are read element by element, have the bits of
+/// aligned ones.
+TEST_F(norm_rms_norm, has_the_same_bits_at_any_alignment) {
+  for (const i64 hidden : {96, 1000, 4096}) {
+    std::vector<u16> x(size_t(hidden) + 8), weight(size_t(hidden) + 8), out(size_t(hidden) + 8), shifted(size_t(hidden) + 8), moved(size_t(hidden) + 8);
+    for (i64 h = 0; h < hidden; ++h) {
+      x[size_t(h)] = moved[size_t(h) + 1] = u16(0x3f00 + (h * 37) % 256 + (h % 3 ? 0x8000 : 0));
+      weight[size_t(h)] = u16(0x3f80 + h % 64);
+    }
+    const auto row = [&](u16* data) { return TensorView(data, DType::bf16, {1, hidden}); };
+    const TensorView w(weight.data(), DType::bf16, {hidden});
+    rms_norm({.out = row(out.data()), .x = row(x.data()), .weight = w});
+    rms_norm({.out = row(shifted.data() + 1), .x = row(moved.data() + 1), .weight = w});
+    EXPECT_TRUE(std::equal(out.begin(), out.begin() + hidden, shifted.begin() + 1)) << "hidden " << hidden;
+    EXPECT_NE(out[0], 0);
+  }
 }
 TEST_F(norm_rms_norm, does_nothing_for_no_rows) {
   RmsNormArgs a = good();
