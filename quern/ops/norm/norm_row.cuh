@@ -129,30 +129,50 @@ template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, 
   }
 }
 
-/// Rows too long for registers: the row is read twice.
+/// x (+ residual) of one access of a row.
+template <NormRowConfig C> QN_DEVICE void access_values(const NormRowParams& p, i64 row, i64 h, f32 (&v)[C.vector]) {
+  using T = dtype_t<C.dtype>;
+  load_f32<T, C.vector>(static_cast<const T*>(p.x) + row * p.x_stride + h, v);
+  if constexpr (C.add_residual != 0) {
+    f32 r[C.vector];
+    load_f32<T, C.vector>(static_cast<const T*>(p.residual) + row * p.residual_stride + h, r);
+    QN_UNROLL
+    for (int j = 0; j < C.vector; ++j) v[j] = v[j] + r[j];
+  }
+}
+
+/// Calls f with each access of the thread's units, in order. Not unrolled: the 8 element accesses of an unaligned unit would
+/// spill at 64 registers.
+template <NormRowConfig C, class F> QN_DEVICE void each_access(const NormRowParams& p, F f) {
+  for (i64 unit = i64(threadIdx.x) * kUnit<C>; unit < p.hidden; unit += C.threads * kUnit<C>) {
+    QN_NO_UNROLL
+    for (i64 h = unit; h < unit + kUnit<C>; h += C.vector)
+      if (h < p.hidden) f(h);
+  }
+}
+
+/// Rows too long for registers, and unaligned ones: the row is read twice. The sum has the order of norm_row_held.
 template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p, f32* scratch) {
   using T = dtype_t<C.dtype>;
   int slot = 0;
   for (i64 row = blockIdx.x; row < p.tokens; row += gridDim.x, slot ^= 1) {
-    const auto values_at = [&](i64 h, f32 (&v)[kUnit<C>]) {
-      Unit<C> x, residual;
-      load_unit<C>(static_cast<const T*>(p.x) + row * p.x_stride, h, p.hidden, x);
-      if constexpr (C.add_residual != 0)
-        load_unit<C>(static_cast<const T*>(p.residual) + row * p.residual_stride, h, p.hidden, residual);
-      sum_values<C>(x, residual, h, p.hidden, v);
-    };
     f32 squares = 0.f;
-    for (i64 h = i64(threadIdx.x) * kUnit<C>; h < p.hidden; h += C.threads * kUnit<C>) {
-      f32 v[kUnit<C>];
-      values_at(h, v);
-      squares = add_squares<C>(squares, v);
-    }
+    each_access<C>(p, [&](i64 h) {
+      f32 v[C.vector];
+      access_values<C>(p, row, h, v);
+      QN_UNROLL
+      for (int j = 0; j < C.vector; ++j) squares = ptx::fma(v[j], v[j], squares);
+    });
     const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
-    for (i64 h = i64(threadIdx.x) * kUnit<C>; h < p.hidden; h += C.threads * kUnit<C>) {
-      f32 v[kUnit<C>];
-      values_at(h, v);
-      write_unit<C>(p, row, h, v, scale);
-    }
+    each_access<C>(p, [&](i64 h) {
+      f32 v[C.vector], weight[C.vector], y[C.vector];
+      access_values<C>(p, row, h, v);
+      load_f32<T, C.vector>(static_cast<const T*>(p.weight) + h, weight);
+      QN_UNROLL
+      for (int j = 0; j < C.vector; ++j) y[j] = v[j] * scale * weight[j];
+      store_f32<T, C.vector>(static_cast<T*>(p.out) + row * p.out_stride + h, y);
+      if constexpr (C.add_residual != 0) store_f32<T, C.vector>(static_cast<T*>(p.residual) + row * p.residual_stride + h, v);
+    });
   }
 }
 
