@@ -88,6 +88,7 @@ run_command("clang++", "check", "all", "--host-compiler", "clang++", *([] if ful
 archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"] if full else ["sm_80", "sm_90a"]
 run_command("NVRTC", "bench", "--compile", *([] if full else ["--sample", "24"]), *[w for a in archs for w in ("--arch", a)])
 run_command("fuzz", "fuzz", "10000" if full else "1500")
+run_script("fuzzed command lines", "tests/fuzz_cli.py", quern, "2000" if full else "500")
 run_command("demo", "demo", "--device", "emu")
 run_command("demo again", "demo", "--device", "emu")
 run_script("generated documents", "tools/gen_docs.py", "--check", quern)
