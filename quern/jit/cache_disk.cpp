@@ -72,6 +72,13 @@ std::string DiskCache::begin() const {
   return {};
 }
 
+/// True when a published entry is whole and holds this key.
+static bool whole(const std::string& folder, const Digests& d, const std::string& image) {
+  const auto text = read_file(folder + "/meta.json"), bytes = read_file(folder + "/" + image);
+  const auto meta = text ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  return bytes && meta.is_object() && meta.value("key", "") == d.key_text && meta.value("checksum", "") == hash128_hex(*bytes);
+}
+
 std::string DiskCache::publish(const std::string& folder, const KernelSpec& spec, const Digests& d, const Compiled& c) const {
   nlohmann::json meta;
   const auto image = read_file(c.image_path);
@@ -98,8 +105,12 @@ std::string DiskCache::publish(const std::string& folder, const KernelSpec& spec
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (std::rename(folder.c_str(), target.c_str()) == 0) return target;
     if (errno != EEXIST && errno != ENOTEMPTY) break;
-    // Somebody published first, or a damaged entry lies there: move it away (a rename, so that a process that has it open
-    // keeps it) and put ours in its place. Both hold the same code, so it does not matter which one stays.
+    // Somebody published first: both hold the same code. That entry stays, as its process may be about to open it.
+    if (whole(target, d, std::filesystem::path(c.image_path).filename().string())) {
+      remove_folder(folder);
+      return target;
+    }
+    // A damaged one is moved away (a rename, so that a process that has it open keeps it) and ours takes its place.
     const std::string away = folder + ".old";
     if (std::rename(target.c_str(), away.c_str()) == 0) remove_folder(away);
   }
