@@ -109,7 +109,7 @@ TEST(cli, fuzz_repeats_a_call_by_its_seed) {
 }
 
 TEST(cli, new_writes_five_files_and_never_overwrites) {
-  const std::string folder = make_private_folder(std::filesystem::temp_directory_path().string());
+  const std::string folder = make_private_folder((std::filesystem::temp_directory_path() / "quern-test.").string());
   make_folders(folder + "/quern/ops");
   EXPECT_EQ(command({"new", "elementwise.twice_it", "--checkout", folder}).status, 0);
   for (const char* end : {".h", ".cpp", "_spec.h", ".cuh", "_ref.h"}) {

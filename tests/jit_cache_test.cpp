@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 class jit_cache : public testing::Test {
  protected:
   void SetUp() override {
-    root = make_private_folder(testing::TempDir());
+    root = make_private_folder(testing::TempDir() + "quern-test.");
     setenv("QN_CACHE_DIR", (root + "/cache").c_str(), 1);
   }
   void TearDown() override {
@@ -85,6 +85,16 @@ TEST_F(jit_cache, does_not_serve_an_entry_of_another_key) {
   fs::remove_all(large.folder);
   fs::copy(small.folder, large.folder);  // a foreign entry under this name
   EXPECT_FALSE(jit::build(spec(4096), emulated()).from_cache);
+}
+
+/// Another process may be between publishing the entry and opening its binary.
+TEST_F(jit_cache, keeps_a_whole_entry_that_somebody_published_first) {
+  const jit::Compiled first = jit::build(spec(), emulated());
+  fs::create_hard_link(first.image_path, root + "/first.so");
+  const jit::Compiled second = jit::build(spec(), emulated(), true);
+  EXPECT_EQ(second.image_path, first.image_path);
+  EXPECT_TRUE(fs::equivalent(second.image_path, root + "/first.so"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 1) << "nothing stays behind";
 }
 
 TEST_F(jit_cache, works_where_the_folder_cannot_be_written) {

@@ -6,7 +6,7 @@
 Usage: gen_docs.py [--check] [QUERN]
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` stand the environment variables (from quern/base/env.cpp), files quoted
-whole (NAME is `file PATH`), and what the command QUERN tells about itself: its ops and subcommands. Without QUERN those two
+whole (NAME is `file PATH`), the faults planted in kernels (from the tables of two tests), and what the command QUERN tells about itself: its ops and subcommands. Without QUERN those two
 are left as they are. --check writes nothing and exits with 1 when a text is stale."""
 import json
 import os
@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/environment.md", "docs/ops.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md"]
 SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake"}
 
@@ -43,6 +43,25 @@ def environment():
 def quoted_file(path):
     text = open(os.path.join(ROOT, path), encoding="utf-8").read()
     return f"```{LANGUAGES.get(os.path.splitext(path)[1], '')}\n{text.rstrip()}\n```\n"
+
+
+STRING = r'"(?:[^"\\]|\\.)*"'
+KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}\}"
+FAULT = re.compile(r"\{(" + STRING + r")," + (r"\s*" + STRING + r"(?:\s*" + STRING + r")*,") * 2 + r"\s*" + KINDS)
+
+
+def planted_faults(path, owner):
+    """Rows of the table of mutations in a C++ header; `owner` matches the entry that holds them and names its kernel."""
+    text = re.sub(r'R"\(.*?\)"', '""', open(os.path.join(ROOT, path), encoding="utf-8").read(), flags=re.DOTALL)
+    faults = list(FAULT.finditer(text))
+    if not faults or len(faults) != len(re.findall(KINDS, text)):
+        sys.exit(f"gen_docs: {path} has a fault that is not {{\"name\", \"from\", \"to\", {{\"KIND\"}}}}")
+    rows = []
+    for fault in faults:
+        names = re.findall(owner, text[:fault.start()])
+        kinds = fault.group(2).replace("kWrongResult", "wrong result").replace('"', "").replace(", ", " or ")
+        rows.append((f"`{names[-1]}`", fault.group(1).strip('"'), kinds))
+    return table(["kernel", "fault", "report"], rows)
 
 
 class Command:
@@ -98,6 +117,10 @@ def generated(name, command):
         return environment()
     if name.startswith("file "):
         return quoted_file(name.removeprefix("file "))
+    if name == "planted faults of ops":
+        return planted_faults("tests/planted_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
+    if name == "planted faults of samples":
+        return planted_faults("quern/emu/planted_kernels.h", r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,')
     makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands"}
     if name not in makers:
         sys.exit(f"gen_docs: nobody generates '{name}'")

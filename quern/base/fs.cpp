@@ -59,8 +59,8 @@ bool make_folders(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
-std::string make_private_folder(const std::string& parent) {
-  std::string path = parent + "/tmp.XXXXXX";
+std::string make_private_folder(const std::string& prefix) {
+  std::string path = prefix + "XXXXXX";
   return ::mkdtemp(path.data()) ? path : std::string();
 }
 

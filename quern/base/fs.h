@@ -13,8 +13,8 @@ std::optional<std::string> read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view bytes);
 /// mkdir -p. False when it cannot be made.
 bool make_folders(const std::string& path);
-/// A private folder inside `parent` (mkdtemp), or empty when it cannot be made.
-std::string make_private_folder(const std::string& parent);
+/// A folder of a fresh name that begins with `prefix` (mkdtemp, mode 0700), or empty when it cannot be made.
+std::string make_private_folder(const std::string& prefix);
 /// rm -r of a folder that quern made; errors are ignored.
 void remove_folder(const std::string& path) noexcept;
 /// $XDG_CACHE_HOME/quern, else ~/.cache/quern, else empty.

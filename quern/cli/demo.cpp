@@ -32,6 +32,8 @@ int demo(const DemoOptions& options) {
   const testing::Model model = testing::load_model(options.model);
   testing::LayerSizes sizes;
   if (!options.lengths.empty()) sizes.lengths.assign(options.lengths.begin(), options.lengths.end());
+  for (const i64 length : sizes.lengths)
+    if (length < 1 || length > 1 << 20) throw Error(ErrorKind::value, "demo", "lengths", "has " + std::to_string(length), "each in [1, 2^20]");
   sizes.seed = options.seed;
   fmt::print("one decode step of one {} layer, {} requests with {} cached tokens, on {} ({}{})\n", model.name,
              sizes.lengths.size(), fmt::join(sizes.lengths, ", "), device.info().name, device.info().arch.name(),

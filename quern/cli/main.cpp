@@ -158,6 +158,9 @@ static int main_of(int argc, char** argv) {
   } catch (const Error& e) {
     std::fprintf(stderr, "quern: %s error: %s\n", name(e.kind()), e.what());
     return exit_code(e.kind());
+  } catch (const std::exception& e) {  // out of memory, mostly
+    std::fprintf(stderr, "quern: %s\n", e.what());
+    return kEnvironment;
   }
 }
 

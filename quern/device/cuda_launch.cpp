@@ -87,7 +87,7 @@ void CudaDevice::launch(Function function, const LaunchConfig& config, const voi
     attributes[count].id = cuda::kLaunchClusterDimension;
     attributes[count++].value.cluster = {config.cluster, 1, 1};
   }
-  if (config.pdl) {
+  if (config.pdl && info_.arch.number >= 90) {  // the attribute exists from sm_90 on
     attributes[count].id = cuda::kLaunchProgrammaticStreamSerialization;
     attributes[count++].value.programmatic_stream_serialization = 1;
   }

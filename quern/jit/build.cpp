@@ -76,6 +76,7 @@ static void compile_cubin(const KernelSpec& spec, const Target& target, const st
   c.image = std::move(result.image);
   c.log = result.log;
   c.ptx = result.ptx;
+  c.provenance = result.provenance;
   c.compile_ms = result.milliseconds;
   c.registers = result.registers;
   c.spill_bytes = result.spill_bytes;
@@ -125,13 +126,13 @@ static void warn(const KernelSpec& spec, const Target& target, const Compiled& c
   if (c.ignored_setmaxnreg) log(LogLevel::warning, where + ": setmaxnreg is ignored (C7508)");
 }
 
-static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const DiskCache& cache, const Digests& d) {
+static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const DiskCache& cache, Digests d) {
   const std::string source = render(spec);
   Compiled c;
   c.entry = target.emulated ? "quern_entry" : entry_name(spec);
   c.folder = cache.begin();
   if (c.folder.empty()) {  // the root cannot be written: the kernel still runs, from a folder of this process
-    c.folder = make_private_folder("/tmp");
+    c.folder = make_private_folder("/tmp/quern-kernel.");
     if (c.folder.empty()) throw Error(ErrorKind::compile, "neither the cache folder " + cache_folder() + " nor /tmp can be written");
     log(LogLevel::warning, "the cache folder " + cache_folder() + " cannot be written; compiled kernels are not kept");
   }
@@ -153,6 +154,8 @@ static Compiled compile_and_publish(const KernelSpec& spec, const Target& target
   const std::string line = "compiled " + print(spec) + " with " + what + " in " + std::to_string(int(c.compile_ms)) + " ms";
   if (env_flag(Env::jit_verbose)) log_always(line + "\n" + c.log);
   else log(LogLevel::info, line);
+  // A candidate that does not load gives way to the next: the entry names the compiler that made it.
+  if (!c.provenance.empty()) d.provenance = hash128_hex(c.provenance).substr(0, 8);
   const std::string folder = cache.publish(c.folder, spec, d, target, c);
   c.image_path = folder + c.image_path.substr(c.folder.size());
   c.folder = folder;

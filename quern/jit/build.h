@@ -28,6 +28,7 @@ struct Compiled {
   double compile_ms = 0;       ///< of the compile that made it, now or earlier
   int registers = 0, spill_bytes = 0, stack_bytes = 0;
   bool serialised_wgmma = false, ignored_setmaxnreg = false;  ///< ptxas C7510, C7508
+  std::string provenance;      ///< of the compiler that made it now; empty from the cache
   std::string log, ptx;                                       ///< ptx: with QN_JIT_DUMP only
 };
 

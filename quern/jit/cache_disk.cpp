@@ -2,12 +2,14 @@
 // Copyright 2026 The quern authors
 #include "quern/jit/cache_disk.h"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -23,7 +25,14 @@ namespace quern::jit {
 std::string cache_folder() {
   if (const std::string wanted = env(Env::cache_dir); !wanted.empty()) return wanted;
   if (const std::string user = user_cache_folder(); !user.empty()) return user;
-  return "/tmp/quern-" + std::to_string(getuid());
+  // No home: a folder in /tmp, if it is ours alone. Somebody else's could hold kernels of theirs.
+  const std::string shared = "/tmp/quern-" + std::to_string(getuid());
+  ::mkdir(shared.c_str(), 0700);
+  struct stat status;
+  const bool ours = ::lstat(shared.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+                    (status.st_mode & 022) == 0;
+  static const std::string kept = ours ? shared : make_private_folder("/tmp/quern.");
+  return kept;
 }
 
 static const char* image_name(bool emulated) { return emulated ? "kernel.so" : "kernel.cubin"; }
@@ -67,21 +76,28 @@ std::optional<Compiled> DiskCache::find(const KernelSpec& spec, const Digests& d
   }
 }
 
-/// Private folders of builds that were killed: an hour is far beyond any compile.
+/// Builds happen in ".quern-build.<pid>.XXXXXX" beside the entries.
+static const char kBuildPrefix[] = ".quern-build.";
+
+/// Removes what builds that were killed left behind: folders of our own name whose process is gone. Those of another machine
+/// on a shared disk may be in use, so only ones older than a day go as well.
 static void remove_abandoned(const std::string& root) {
   std::error_code error;
-  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
-  for (std::filesystem::directory_iterator it(root, error), end; it != end; it.increment(error)) {
-    if (error) return;
-    if (it->path().filename().string().rfind("tmp.", 0) == 0 && it->last_write_time(error) < old && !error)
-      remove_folder(it->path().string());
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
+  for (std::filesystem::directory_iterator it(root, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (name.rfind(kBuildPrefix, 0) != 0) continue;
+    const int pid = std::atoi(name.c_str() + sizeof kBuildPrefix - 1);
+    std::error_code ignored;
+    const bool gone = pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+    if (gone && it->last_write_time(ignored) < old && !ignored) remove_folder(it->path().string());
   }
 }
 
 std::string DiskCache::begin() const {
   if (make_folders(root_)) {
     remove_abandoned(root_);
-    if (const std::string folder = make_private_folder(root_); !folder.empty()) {
+    if (const std::string folder = make_private_folder(root_ + "/" + kBuildPrefix + std::to_string(getpid()) + "."); !folder.empty()) {
       ::chmod(folder.c_str(), 0755);  // mkdtemp's 0700 would keep other users of a shared cache out
       return folder;
     }

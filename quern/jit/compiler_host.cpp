@@ -25,9 +25,11 @@ HostCompiler::HostCompiler(const std::string& command) {
                                         "' was not found; install g++ or clang++, or set QN_JIT_HOST_COMPILER");
   std::error_code error;
   const std::string real = std::filesystem::canonical(path_, error).string();
-  clang_ = real.find("clang") != std::string::npos;
-  provenance_ = elf_build_id(real);
-  if (provenance_.empty()) {  // a wrapper script: ask it
+  const std::string program = std::filesystem::path(real).filename().string();
+  clang_ = program.find("clang") != std::string::npos;
+  const bool compiler = clang_ || program.find("g++") != std::string::npos || program.find("gcc") != std::string::npos;
+  if (compiler) provenance_ = elf_build_id(real);
+  if (provenance_.empty()) {  // a wrapper (a script, ccache's links): ask it
     const ProcessResult version = run_process({path_, "--version"});
     clang_ = version.output.find("clang") != std::string::npos;
     provenance_ = hash128_hex(version.output);

@@ -50,6 +50,9 @@ std::string describe(const Extent& e, i64 value) {
   fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype), expected);
 }
 
+/// Far beyond any memory, and small enough that factors of extents do not overflow.
+constexpr i64 kMaxExtent = i64(1) << 56;
+
 bool dtype_allowed(const TensorDef& t, DType dtype, const Problem& p) {
   if (t.like >= 0 && dtype == p.tensors[t.like].dtype) return true;
   for (DType d : t.dtypes)
@@ -61,7 +64,7 @@ void bind_extents(const Op& op, const void* args, const TensorDef& t, const Tens
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
     const i64 size = view.shape[d];
-    if (size < 0) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents >= 0");
+    if (size < 0 || size > kMaxExtent) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents in [0, 2^56]");
     if (e.factor == 0) {
       if (size != e.offset) fail_extent(op, args, t, view, d, e.offset);
       continue;
@@ -78,6 +81,25 @@ void bind_extents(const Op& op, const void* args, const TensorDef& t, const Tens
   }
 }
 
+/// Two elements of an output must not share memory: with the dims ordered by stride, each stride steps over all that the
+/// smaller ones reach (HND and other permuted layouts pass).
+void check_overlap(const Op& op, const TensorDef& t, const TensorView& view) {
+  int order[kMaxRank], count = 0;
+  for (int d = 0; d < t.rank; ++d) {
+    if (view.shape[d] == 1) continue;
+    int at = count++;
+    for (; at > 0 && view.strides[order[at - 1]] > view.strides[d]; --at) order[at] = order[at - 1];
+    order[at] = d;
+  }
+  i64 reach = 1;
+  for (int i = 0; i < count; ++i) {
+    const int d = order[i];
+    if (view.strides[d] < reach)
+      fail(op, t, ErrorKind::value, "has stride " + std::to_string(view.strides[d]) + " at dim " + std::to_string(d) + ", so that its rows overlap", "at least " + std::to_string(reach));
+    reach = view.strides[d] * (view.shape[d] - 1) + reach;
+  }
+}
+
 /// Strides: the innermost dimension dense (unless the schema says strided), none negative, outputs without overlap.
 void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, TensorFacts& facts) {
   u64 bits = u64(reinterpret_cast<uintptr_t>(view.data));
@@ -90,13 +112,14 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
       fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at its last dim", "1 (dense rows)");
     if (stride < 0 || (stride == 0 && t.role != Role::in))
       fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d), t.role == Role::in ? ">= 0" : "> 0 in an output");
+    i64 bytes;
+    if (__builtin_mul_overflow(stride, view.shape[d], &bytes) || __builtin_mul_overflow(bytes, i64(8), &bytes))
+      fail(op, t, ErrorKind::value, "has shape " + shape_string(view) + " and stride " + std::to_string(stride) + " at dim " + std::to_string(d), "a size below 2^63 bytes");
     if (stride != dense) facts.contiguous = 0;
-    if (t.role != Role::in && stride < dense && dense > 1)
-      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d) + ", so that its rows overlap", "at least " + std::to_string(dense));
     if (d != t.rank - 1) bits |= u64(stride) * u64(size_of(view.dtype));
-    if (t.role != Role::in) dense = max_of(dense, stride * view.shape[d]);
-    else dense *= view.shape[d];
+    if (__builtin_mul_overflow(dense, view.shape[d], &dense)) dense = -1;  // no stride equals it
   }
+  if (t.role != Role::in) check_overlap(op, t, view);
   const u64 lowest = bits & (~bits + 1);
   facts.alignment = lowest == 0 || lowest > 16 ? 16 : i32(lowest);
 }
@@ -118,7 +141,8 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
   facts.dtype = view.dtype;
   facts.present = 1;
   bind_extents(op, args, t, view, p, set);
-  const bool empty = view.numel() == 0;
+  bool empty = false;
+  for (int d = 0; d < view.rank; ++d) empty |= view.shape[d] == 0;  // not numel(): a product may overflow to 0
   if (!empty) {
     bind_strides(op, t, view, facts);
     if (view.data == nullptr) fail(op, t, ErrorKind::value, "has no data", "a pointer, its shape is " + shape_string(view));

@@ -96,6 +96,9 @@ double parse_value(const Op& op, const std::string& name, const std::string& tex
   const int attr = op.attr_index(name);
   const bool fraction = attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::f32;
   if (!fraction && (!std::isfinite(value) || value != std::floor(value))) throw fail("an integer");
+  if (attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::i32 && std::fabs(value) > 2147483647.0) throw fail("within 32 bits");
+  if (!fraction && std::fabs(value) > 0x1p56) throw fail("within 2^56");
+  if ((ends_with(name, ".pad") || ends_with(name, ".shift")) && !(value >= 0 && value <= 1 << 20)) throw fail("in [0, 2^20]");
   return value;
 }
 

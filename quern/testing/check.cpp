@@ -2,6 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/testing/check.h"
 
+#include <new>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -83,6 +85,9 @@ class VariantCheck {
     } catch (const Error& e) {
       r.verdict = e.kind() == ErrorKind::unsupported ? CheckResult::Verdict::rejected : CheckResult::Verdict::wrong;
       r.message = (r.ok() ? "" : std::string(name(e.kind())) + " error: ") + e.what();
+    } catch (const std::bad_alloc&) {
+      r.verdict = CheckResult::Verdict::wrong;
+      r.message = "out of host memory";
     }
     return r;
   }

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "quern/base/host_dtype.h"
+#include "quern/base/log.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/schema.h"
 #include "quern/testing/check.h"
@@ -46,7 +47,12 @@ LayerRun::LayerRun(const Model& model, const LayerSizes& sizes, Device& device) 
 
 LayerRun::~LayerRun() {
   for (auto& [name, m] : memories_) {
-    if (m.device.data != m.host.data) device_.release(m.device.data);
+    if (m.device.data == m.host.data) continue;
+    try {
+      device_.release(m.device.data);
+    } catch (const Error& e) {  // the GPU has faulted: the error that unwinds says why
+      log(LogLevel::info, e.what());
+    }
   }
 }
 

@@ -66,7 +66,7 @@ Model load_model(const std::string& name) {
 i64 extent_value(const std::string& word, const Extents& extents) {
   if (const size_t star = word.find('*'); star != std::string::npos)
     return extent_value(word.substr(0, star), extents) * extent_value(word.substr(star + 1), extents);
-  if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0]))) return std::stoll(word);
+  if (!word.empty() && std::isdigit(static_cast<unsigned char>(word[0])) && word.size() < 18) return std::stoll(word);
   const auto it = extents.find(word);
   if (it == extents.end()) throw Error(ErrorKind::value, "", "model", "has the extent '" + word + "'", "a word of its geometry or axes");
   return it->second;

@@ -38,7 +38,8 @@ template <DenseConfig C>
 QN_DEVICE DenseWork work_of_block(const DenseParams& p) {
   constexpr u32 kGroup = 8;
   const u32 tiles_m = u32((p.m + C.tile_m - 1) / C.tile_m), tiles_n = u32((p.n + C.tile_n - 1) / C.tile_n);
-  const u32 group = blockIdx.x / (kGroup * tiles_n), inside = blockIdx.x - group * kGroup * tiles_n;
+  const u64 group_blocks = u64(kGroup) * tiles_n;  // past 32 bits for n beyond 2^35
+  const u32 group = u32(blockIdx.x / group_blocks), inside = u32(blockIdx.x - group * group_blocks);
   const u32 group_tiles = min_of(kGroup, tiles_m - group * kGroup);
   const u32 tile_n = inside / group_tiles;
   const u32 tile_m = group * kGroup + inside - tile_n * group_tiles;

@@ -139,6 +139,8 @@ QN_OP(append_paged, A, "kv_cache.append_paged")
             {"csr", {false, true}},
             {"k.dtype", {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2}},
             {"k_cache.pad", {0, 8, 1}},
+            {"k_cache.swap", {false, true}},
+            {"v_cache.swap", {false, true}},
             {"k.pad", {0, 8, 1}}},
            derive)
     .bench({{{"tokens", 64}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},

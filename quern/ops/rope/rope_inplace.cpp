@@ -94,6 +94,19 @@ static Rejection rotary_dim_fits(const Problem& p) {
   return {};
 }
 
+static Rejection frequencies_are_finite(const Problem& p) {
+  const auto positive = [](double v) { return v > 0 && v < 1e30; };
+  if (!positive(p.attr(&A::theta))) return {"theta", i64(p.attr(&A::theta)), "a positive number", 0};
+  if (!positive(p.attr(&A::scale))) return {"scale", i64(p.attr(&A::scale)), "a positive number", 0};
+  if (!positive(p.attr(&A::llama31_factor))) return {"llama31_factor", i64(p.attr(&A::llama31_factor)), "a positive number", 0};
+  if (p.attr(&A::llama31_factor) == 1.f) return {};
+  if (!positive(p.attr(&A::original_max))) return {"original_max", i64(p.attr(&A::original_max)), "a positive number", 0};
+  if (!positive(p.attr(&A::low_freq_factor))) return {"low_freq_factor", i64(p.attr(&A::low_freq_factor)), "a positive number", 0};
+  if (!(p.attr(&A::high_freq_factor) > p.attr(&A::low_freq_factor)))
+    return {"high_freq_factor", i64(p.attr(&A::high_freq_factor)), "more than low_freq_factor", 0};
+  return {};
+}
+
 /// One rounding; the approximate sine and cosine of |angle| <= pi are within 2^-20.5, the angle within 2^-21 of a turn's.
 static Budget budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-19}; }
 
@@ -119,6 +132,7 @@ QN_OP(rope_inplace, A, "rope.rope_inplace")
     .attr("original_max", &A::original_max)
     .meaning("context length that Llama 3.1 scaling starts from")
     .require(rotary_dim_fits)
+    .require(frequencies_are_finite)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<rope_inplace_ref>()

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// `quern check --checked` finds each fault planted in the kernels of the ops, with every compiler and under every
+// policy, and says nothing of the kernels as they are. A process a fault: QN_SOURCE_DIR holds the changed source.
+#include "planted_faults.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "quern/base/fs.h"
+#include "quern/base/subprocess.h"
+#include "quern/jit/sources.h"
+
+namespace quern {
+namespace {
+
+using planted::Fault;
+using planted::FaultyCase;
+using Json = nlohmann::json;
+
+std::vector<FaultyCase> all_cases() {
+  std::vector<FaultyCase> all;
+  for (const auto& some :
+       {planted::norm_faults(), planted::elementwise_faults(), planted::gemm_faults(), planted::decode_faults()})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// "RACE", or kWrongResult, or empty for a right one.
+std::string kind_of(const Json& result) {
+  if (result["verdict"] == "right") return "";
+  const std::string message = result["message"], device_error = "device error: ";
+  if (message.compare(0, device_error.size(), device_error) != 0)
+    return result["verdict"] == "wrong" && message.find(" error: ") == std::string::npos ? planted::kWrongResult
+                                                                                         : message;
+  return message.substr(device_error.size(), message.find_first_of(" :", device_error.size()) - device_error.size());
+}
+
+/// One `quern check` in a process, and what is expected of it.
+struct Attempt {
+  std::string title;
+  FaultyCase which;
+  std::string source_dir;          ///< empty: the kernels as they are
+  std::vector<std::string> kinds;  ///< expected reports
+  ProcessResult result;
+};
+
+class PlantedFaults : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(find_program(GetParam()), "") << "this test needs " << GetParam();
+    root_ = make_private_folder(testing::TempDir() + "quern-test.");
+  }
+  void TearDown() override {
+    if (!root_.empty()) remove_folder(root_);
+  }
+
+  void start(Attempt& run) const {
+    std::vector<std::string> words = {"timeout", "300", "env", "QN_CACHE_DIR=" + root_ + "/cache"};
+    if (!run.source_dir.empty()) words.push_back("QN_SOURCE_DIR=" + run.source_dir);
+    for (const char* word : {QN_CLI, "check", run.which.op}) words.push_back(word);
+    std::istringstream in(run.which.words);
+    for (std::string word; in >> word;) words.push_back(word);
+    for (const char* word : {"--sample", "1", "--threads", "1", "--device", "emu", "--checked", "--json"})
+      words.push_back(word);
+    for (const char* word : {"--async", "eager,lazy,random", "--host-compiler"}) words.push_back(word);
+    words.push_back(GetParam());
+    run.result = run_process(words);
+  }
+
+  void start_all(std::vector<Attempt>& runs) const {
+    std::atomic<size_t> next{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < std::max(2u, std::thread::hardware_concurrency()); ++i)
+      threads.emplace_back([&] {
+        for (size_t at; (at = next++) < runs.size();) start(runs[at]);
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  static void expect_reports(const Attempt& run) {
+    const size_t begin = run.result.output.find('[');
+    const Json results =
+        begin == std::string::npos ? Json() : Json::parse(run.result.output.substr(begin), nullptr, false);
+    ASSERT_TRUE(results.is_array()) << run.title << ": " << run.result.output;
+    EXPECT_EQ(results.size(), 3u) << run.title;
+    for (const Json& result : results)
+      EXPECT_THAT(run.kinds, testing::Contains(kind_of(result))) << run.title << "\n"
+                                                                 << result["device"] << ": " << result["message"];
+  }
+
+  std::string root_;
+};
+INSTANTIATE_TEST_SUITE_P(Compilers, PlantedFaults, testing::Values("g++", "clang++"),
+                         [](const auto& info) { return info.param[0] == 'g' ? "gcc" : "clang"; });
+
+TEST_P(PlantedFaults, are_reported_and_the_kernels_as_they_are_are_not) {
+  std::vector<Attempt> correct, faulty;
+  std::set<std::string> seen;
+  for (const FaultyCase& c : all_cases()) {
+    const std::string title = std::string(c.op) + " " + c.words;
+    if (seen.insert(title).second) correct.push_back({title, c, "", {""}, {}});
+    const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);
+    for (const Fault& fault : c.faults) {
+      ASSERT_EQ(count_of(text, fault.from), 1u)
+          << name << " does not hold exactly once what '" << fault.name << "' changes";
+      const std::string folder = root_ + "/source" + std::to_string(faulty.size());
+      std::string changed = text;
+      changed.replace(text.find(fault.from), std::string(fault.from).size(), fault.to);
+      ASSERT_TRUE(make_folders((folder + "/" + name).substr(0, (folder + "/" + name).rfind('/'))));
+      write_file(folder + "/" + name, changed);
+      faulty.push_back({name + ": " + fault.name + ", on " + title, c, folder, fault.kinds, {}});
+    }
+  }
+  start_all(correct);  // first: what the faults leave alone is then compiled
+  for (const Attempt& run : correct) expect_reports(run);
+  start_all(faulty);
+  for (const Attempt& run : faulty) expect_reports(run);
+}
+
+}  // namespace
+}  // namespace quern
