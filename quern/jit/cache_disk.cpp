@@ -43,13 +43,13 @@ std::string DiskCache::entry_folder(const KernelSpec& spec, const Digests& d) co
 
 static Compiled parse(const std::string& folder, const std::string& text, const Digests& digests, const Target& target) {
   const auto meta = nlohmann::json::parse(text);
-  if (meta.at("key") != digests.key_text) throw Error(ErrorKind::internal, "it belongs to another key");
+  if (meta.at("key").get<std::string>() != digests.key_text) throw Error(ErrorKind::internal, "it belongs to another key");
   Compiled c;
   c.folder = folder;
   c.image_path = folder + "/" + image_name(target.emulated);
   const auto image = read_file(c.image_path);
   if (!image) throw Error(ErrorKind::internal, "its binary is missing");
-  if (hash128_hex(*image) != meta.at("checksum")) throw Error(ErrorKind::internal, "its binary is damaged");
+  if (hash128_hex(*image) != meta.at("checksum").get<std::string>()) throw Error(ErrorKind::internal, "its binary is damaged");
   if (!target.emulated) c.image.assign(image->begin(), image->end());
   c.entry = meta.at("entry");
   c.compile_ms = meta.at("compile_ms");
