@@ -63,7 +63,7 @@ TEST(cli, bad_input_is_2_with_what_is_known) {
       {{"plan", "norm.rms_nrm"}, "norm.rms_norm"},
       {{"plan", "norm.rms_norm", "hiden=3"}, "`hidden`"},
       {{"plan", "norm.rms_norm", "hidden"}, "parameter=value"},
-      {{"plan", "norm.rms_norm", "hidden=-1"}, "extents >= 0"},
+      {{"plan", "norm.rms_norm", "hidden=-1"}, "extents in [0, 2^56]"},
       {{"plan", "norm.rms_norm", "x.dtype=i32"}, "f32, f16 or bf16"},
       {{"plan", "norm.rms_norm", "--arch", "sm_42"}, "sm_90a"},
       {{"run", "norm.rms_norm", "--device", "gpu"}, "cuda:N"},
