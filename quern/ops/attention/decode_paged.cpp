@@ -63,7 +63,9 @@ Rejection window_valid(const Problem& p) {
   return {"window_left", p.attr(&A::window_left), "-1 or more"};
 }
 Rejection cap_valid(const Problem& p) {
-  if (p.attr(&A::soft_cap) >= 0 && std::isfinite(p.attr(&A::soft_cap))) return {};
+  // Beyond a million the cap changes no logit that f32 holds to 2^-20, and its square overflows.
+  if (p.attr(&A::soft_cap) > 1e6f) return {"soft_cap", i64(min_of(p.attr(&A::soft_cap), 1e18f)), "at most {}", 1000000};
+  if (p.attr(&A::soft_cap) >= 0) return {};
   return {"soft_cap", i64(-1), "0 or a positive number"};
 }
 Rejection longest_valid(const Problem& p) {

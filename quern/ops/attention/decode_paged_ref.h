@@ -68,10 +68,10 @@ inline void decode_paged_ref(const DecodePagedArgs& a, const DecodePagedArgs& ma
         for (i64 d = 0; d < dim; ++d) sums[size_t(d)] += p * row[size_t(d)], absolute[size_t(d)] += std::fabs(p * row[size_t(d)]);
       }
       for (i64 d = 0; d < dim; ++d) {
-        out.set(sum > 0 ? sums[size_t(d)] / sum : 0, b, h, d);
-        out_magnitude.set(sum > 0 ? absolute[size_t(d)] / sum : 0, b, h, d);
+        out.set(sum == 0 ? 0 : sums[size_t(d)] / sum, b, h, d);
+        out_magnitude.set(sum == 0 ? 0 : absolute[size_t(d)] / sum, b, h, d);
       }
-      lse.set(sum > 0 ? (most + std::log(sum)) / std::log(2.0) : -infinity, b, h);
+      lse.set(sum == 0 ? -infinity : (most + std::log(sum)) / std::log(2.0), b, h);
       lse_magnitude.set(0, b, h);
     }
   }
