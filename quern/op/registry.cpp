@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "quern/base/nearest.h"
 #include "quern/op/schema.h"
 
 namespace quern {
@@ -20,29 +21,13 @@ void register_op(const Op* op) {
   if (!ops().emplace(op->id, op).second) throw Error(ErrorKind::internal, "two ops are called " + op->id);
 }
 
-/// Levenshtein distance, for "did you mean".
-static size_t distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 const Op& find_op(const std::string& id) {
   if (const auto it = ops().find(id); it != ops().end()) return *it->second;
   std::string nearest;
   size_t best = ~size_t(0);
   for (const auto& [known, op] : ops()) {
     // Also by the part behind the dot: "rms_norm" is understood to mean norm.rms_norm.
-    const size_t d = std::min(distance(id, known), distance(id, known.substr(known.find('.') + 1)));
+    const size_t d = std::min(edit_distance(id, known), edit_distance(id, known.substr(known.find('.') + 1)));
     if (d < best) best = d, nearest = known;
   }
   throw Error(ErrorKind::value, "", "op", "is '" + id + "'",

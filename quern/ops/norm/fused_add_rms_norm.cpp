@@ -23,11 +23,6 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   return plan;
 }
 
-static Rejection eps_is_not_negative(const Problem& p) {
-  const float eps = p.attr(&FusedAddRmsNormArgs::eps);
-  return eps >= 0 && eps < 1e30f ? Rejection{} : Rejection{"eps", i64(eps), "a number >= 0", 0};
-}
-
 QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
     .doc("residual = residual + x; out = residual / sqrt(mean(residual^2) + eps) * weight")
     .source("Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv 1910.07467")
@@ -39,7 +34,7 @@ QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
     .meaning("may be x itself")
     .attr("eps", &FusedAddRmsNormArgs::eps)
     .meaning("added to the mean square")
-    .require(eps_is_not_negative)
+    .require(eps_is_not_negative<FusedAddRmsNormArgs>)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<fused_add_rms_norm_ref>()

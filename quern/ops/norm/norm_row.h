@@ -13,6 +13,11 @@ namespace quern::norm {
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual);
 /// Blocks: enough to fill the device once; each walks over its rows.
 i64 norm_row_blocks(const NormRowConfig& config, i64 tokens, const DeviceInfo& device);
+/// eps of either norm: negative or infinite ones can only give NaN or zeros.
+template <class Args> Rejection eps_is_not_negative(const Problem& p) {
+  const float eps = p.attr(&Args::eps);
+  return eps >= 0 && eps < 1e30f ? Rejection{} : Rejection{"eps", i64(eps), "a number >= 0", 0};
+}
 /// One rounding of the result; the f32 sum of squares and the approximate rsqrt (2^-22.4) stay below 2^-19.
 Budget norm_row_budget(const Problem& problem);
 extern const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel;

@@ -23,11 +23,6 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   return plan;
 }
 
-static Rejection eps_is_not_negative(const Problem& p) {
-  const float eps = p.attr(&RmsNormArgs::eps);
-  return eps >= 0 && eps < 1e30f ? Rejection{} : Rejection{"eps", i64(eps), "a number >= 0", 0};
-}
-
 QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .doc("out = x / sqrt(mean(x^2) + eps) * weight")
     .source("Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv 1910.07467")
@@ -37,7 +32,7 @@ QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .meaning("may be x itself")
     .attr("eps", &RmsNormArgs::eps)
     .meaning("added to the mean square")
-    .require(eps_is_not_negative)
+    .require(eps_is_not_negative<RmsNormArgs>)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<rms_norm_ref>()
