@@ -23,4 +23,6 @@ if [ -z "${QN_JIT_NVRTC:-}" ]; then
   nvrtc="$(tools/install_nvrtc.sh build/quern)"
   [ -z "$nvrtc" ] || export QN_JIT_NVRTC="$nvrtc"
 fi
+QN_TEST_NVCC="$(tools/install_nvcc.sh)"
+export QN_TEST_NVCC
 QN_TEST_FULL=$full python3 tools/run_tests.py build

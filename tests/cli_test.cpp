@@ -92,7 +92,7 @@ TEST(cli, run_compares_with_the_reference) {
 
 TEST(cli, check_json_has_a_result_for_each_case_and_device) {
   const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0",
-                                   "out.pad=0", "--device", "emu", "--async", "eager,lazy", "--json"});
+                                   "out.pad=0", "out.in_place=0", "--device", "emu", "--async", "eager,lazy", "--json"});
   ASSERT_EQ(r.status, 0) << r.output;
   const Json j = Json::parse(r.output);
   EXPECT_EQ(j.size(), 4u);

@@ -12,6 +12,7 @@
 
 #include "quern/base/fs.h"
 #include "quern/jit/build.h"
+#include "quern/jit/denied_compilers.h"
 #include "quern/jit/sources.h"
 #include "quern/op/schema.h"
 
@@ -28,7 +29,7 @@ class jit_cache : public testing::Test {
   }
   void TearDown() override {
     unsetenv("QN_CACHE_DIR");
-    unsetenv("QN_SOURCE_DIR");
+    for (const char* name : {"QN_SOURCE_DIR", "QN_JIT_COMPILER", "QN_JIT_NVCC"}) unsetenv(name);
     remove_folder(root);
   }
   /// The kernel of an op's first case.
@@ -94,7 +95,7 @@ TEST_F(jit_cache, keeps_a_whole_entry_that_somebody_published_first) {
   const jit::Compiled second = jit::build(spec(), emulated(), true);
   EXPECT_EQ(second.image_path, first.image_path);
   EXPECT_TRUE(fs::equivalent(second.image_path, root + "/first.so"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 1) << "nothing stays behind";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 2) << "the entry and .quern-locks, nothing else";
 }
 
 TEST_F(jit_cache, works_where_the_folder_cannot_be_written) {
@@ -131,10 +132,10 @@ TEST_F(jit_cache, key_changes_with_what_decides_the_code_and_with_nothing_else) 
 }
 
 TEST_F(jit_cache, an_edited_source_recompiles_exactly_its_dependents) {
-  for (int i = 0; i < jit::kEmbeddedSourceCount; ++i) {
-    const fs::path path = root + "/src/" + jit::kEmbeddedSources[i].name;
+  for (const std::string& name : jit::source_names()) {
+    const fs::path path = root + "/src/" + name;
     fs::create_directories(path.parent_path());
-    write_file(path.string(), jit::kEmbeddedSources[i].text);
+    write_file(path.string(), jit::source_text(name));
   }
   setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
   const auto identity = [&] { return jit::digests(spec(), emulated()).identity; };
@@ -150,6 +151,39 @@ TEST_F(jit_cache, an_edited_source_recompiles_exactly_its_dependents) {
   EXPECT_NE(edit("quern/ops/norm/norm_row.cuh"), after_kit);
 }
 
+TEST_F(jit_cache, nvcc_makes_the_same_kernel_under_a_key_of_its_own) {
+  const char* nvcc = std::getenv("QN_TEST_NVCC");
+  if (nvcc && *nvcc) setenv("QN_JIT_NVCC", nvcc, 1);
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    jit::Target gpu;
+    gpu.arch = Arch::parse(arch);
+    unsetenv("QN_JIT_COMPILER");
+    const jit::Digests of_nvrtc = jit::digests(spec(), gpu);
+    const jit::Compiled by_nvrtc = jit::build(spec(), gpu);
+    setenv("QN_JIT_COMPILER", "nvcc", 1);
+    const jit::Digests of_nvcc = jit::digests(spec(), gpu);
+    if (of_nvcc.provenance.empty()) GTEST_SKIP() << "needs CUDA's headers, of a toolkit with nvcc: tools/install_nvcc.sh";
+    const jit::Compiled made = jit::build(spec(), gpu), cached = jit::build(spec(), gpu);
+    EXPECT_THAT(of_nvcc.key_text, testing::HasSubstr(std::string("options nvcc -cubin --gpu-architecture=") + arch + " -std=c++20\n"));
+    EXPECT_NE(of_nvcc.identity, of_nvrtc.identity);
+    EXPECT_NE(of_nvcc.provenance, of_nvrtc.provenance);
+    EXPECT_FALSE(made.from_cache);
+    EXPECT_TRUE(cached.from_cache);
+    EXPECT_EQ(cached.image, made.image);
+    EXPECT_THAT(cached.compiler, testing::MatchesRegex("nvcc [0-9]+\\.[0-9]+\\.[0-9]+"));
+    EXPECT_GT(cached.registers, 8);
+    EXPECT_EQ(made.entry, by_nvrtc.entry);
+    for (const jit::Compiled* c : {&made, &by_nvrtc})
+      EXPECT_NE(std::string(c->image.begin(), c->image.end()).find(".text." + made.entry), std::string::npos) << c->compiler;
+
+    const std::string version = made.compiler.substr(5);
+    const jit::DeniedCompiler table[] = {{version.c_str(), version.c_str(), "it drops barriers"}};
+    jit::deny_compilers_for_test(table);
+    EXPECT_THROW(jit::build(spec(), gpu), Error) << "neither its kernels nor itself are used";
+    jit::deny_compilers_for_test({});
+  }
+}
+
 TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
   const fs::path path = root + "/src/quern/ops/norm/norm_row.cuh";
   fs::create_directories(path.parent_path());
@@ -163,7 +197,7 @@ TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
     EXPECT_THAT(e.what(), testing::AllOf(testing::HasSubstr("norm_row<"), testing::HasSubstr("did not compile with"),
                                          testing::HasSubstr("no_such_name"), testing::HasSubstr("QN_JIT_DUMP")));
   }
-  EXPECT_TRUE(fs::is_empty(root + "/cache")) << "a failed compile leaves nothing behind";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 1) << "a failed compile leaves nothing but .quern-locks";
 }
 
 }  // namespace

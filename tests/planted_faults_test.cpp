@@ -41,7 +41,7 @@ size_t count_of(const std::string& text, const std::string& part) {
 /// "RACE", or kWrongResult, or empty for a right one.
 std::string kind_of(const Json& result) {
   if (result["verdict"] == "right") return "";
-  const std::string message = result["message"], device_error = "device error: ";
+  const std::string message = result["message"], device_error = "device error: " + result["op"].get<std::string>() + ": ";
   if (message.compare(0, device_error.size(), device_error) != 0)
     return result["verdict"] == "wrong" && message.find(" error: ") == std::string::npos ? planted::kWrongResult
                                                                                          : message;

@@ -15,11 +15,11 @@ MAY_INCLUDE = {
     "jit": {"base", "device"},
     "op": {"base", "device", "jit"},
     "ops": {"base", "device", "jit", "op"},
-    "testing": {"base", "device", "jit", "op"},
+    "testing": {"base", "device", "emu", "jit", "op"},  # emu: the graph of expressions
     "bench": {"base", "device", "jit", "op", "testing"},
     "cli": {"base", "device", "jit", "op", "testing", "bench"},
 }
-HOST_KIT = {"quern/kit/abi.h"}
+HOST_KIT = {"quern/kit/abi.h", "quern/kit/order_free.h"}
 FORBIDDEN_IN_KERNELS = [r"\basm\b", r"\bprintf\b", r"\bgetenv\b", r"__CUDA_ARCH__", r"\bQN_EMU\b", r"__syncthreads", r"__shfl",
                         r"\bstd::", r"#\s*include\s*<", r"__shared__"]
 # The template of `quern new` holds other files' text; the runner of kit's conformance tests is test code.

@@ -6,11 +6,12 @@
 Usage: gen_docs.py [--check] [QUERN]
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` stand the environment variables (from quern/base/env.cpp), files quoted
-whole (NAME is `file PATH`), the faults planted in kernels (from the tables of two tests), and what the command QUERN tells about itself: its ops and subcommands. Without QUERN those two
+whole (NAME is `file PATH`), the faults planted in kernels and mutations of the JIT (from the tables of tests), and what the command QUERN tells about itself: its ops and subcommands. Without QUERN those two
 are left as they are. --check writes nothing and exits with 1 when a text is stale."""
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 
@@ -64,6 +65,27 @@ def planted_faults(path, owner):
     return table(["kernel", "fault", "report"], rows)
 
 
+SMALL_FAULT = re.compile(r"\{" + r",\s*".join([r"(" + STRING + r")"] * 7) + r"\}")
+
+
+def small_faults(path):
+    """Rows of the table of mutations that a proof finds and a check does not."""
+    text = open(os.path.join(ROOT, path), encoding="utf-8").read()
+    text = text[text.index("kSmallFaults[] = {"):]
+    rows = []
+    for fault in SMALL_FAULT.findall(text[:text.index("};")]):
+        name, file, _, _, op, words, message = (word.strip('"') for word in fault)
+        rows.append((f"`{file}`", name, f"`{op} {words}`", message))
+    if len(rows) < 3:
+        sys.exit(f"gen_docs: {path} has too few faults that can be read")
+    return table(["kernel", "fault", "case", "what `quern prove` says"], rows)
+
+
+def jit_mutations():
+    rows = runpy.run_path(os.path.join(ROOT, "tests/jit_mutations.py"))["MUTATIONS"]
+    return table(["source", "mutation", "noticed by"], [(f"`{file}`", what, f"`{tests}`") for file, what, _, _, tests in rows])
+
+
 class Command:
     """What the command tells about itself."""
 
@@ -99,7 +121,8 @@ class Command:
 
     @staticmethod
     def tensor(t):
-        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else ""]
+        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "",
+                 f"may be {t['may_be']} itself" if t["may_be"] else ""]
         return (f"`{t['name']}`", t["role"], f"`[{t['dims']}]`", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))
 
 
@@ -121,6 +144,10 @@ def generated(name, command):
         return planted_faults("tests/planted_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
     if name == "planted faults of samples":
         return planted_faults("quern/emu/planted_kernels.h", r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,')
+    if name == "small faults":
+        return small_faults("tests/prove_command_test.cpp")
+    if name == "mutations of the JIT":
+        return jit_mutations()
     makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands"}
     if name not in makers:
         sys.exit(f"gen_docs: nobody generates '{name}'")

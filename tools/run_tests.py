@@ -89,8 +89,10 @@ archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "
 run_command("NVRTC", "bench", "--compile", *([] if full else ["--sample", "24"]), *[w for a in archs for w in ("--arch", a)])
 run_command("fuzz", "fuzz", "10000" if full else "1500")
 run_script("fuzzed command lines", "tests/fuzz_cli.py", quern, "2000" if full else "500")
+run_script("mutations of the JIT", "tests/jit_mutations.py", build, *([] if full else ["--sample", "2"]))
 run_command("demo", "demo", "--device", "emu")
 run_command("demo again", "demo", "--device", "emu")
+run_script("examples on an installed copy", "tests/examples/run.py", build, *([os.environ["QN_TEST_NVCC"]] if "QN_TEST_NVCC" in os.environ else []))
 run_script("generated documents", "tools/gen_docs.py", "--check", quern)
 run_script("what the documents show", "tests/docs_snippets/run.py", build)
 

@@ -3,7 +3,7 @@
 # Copyright 2026 The quern authors
 #
 # What is run on a GPU before a change of kernels or kit is done: every op and case, the tests that need a GPU, the sanitizer
-# on small cases of each op, compile times, the demo, and the benchmarks whose CSV is committed under bench/results/.
+# on a case of each kernel, compile times, the demo, and the benchmarks whose CSV is committed under bench/results/.
 # Usage: record.sh FOLDER_WITH_BINARIES OUT_FOLDER   (quern and the *_test programs, built elsewhere)
 set -u
 bin="$1" out="$2"
@@ -14,12 +14,18 @@ quiet() { "$@" >"$out/last" 2>&1; local status=$?; grep -vE '^\[ +(RUN|OK)|Skipp
 
 for t in device jit bench kit ops; do step "$t tests" quiet timeout 200 "$bin/${t}_test" --gtest_brief=1; done
 step "every case of every op" quiet timeout 300 "$bin/quern" check all --device cuda --quiet
-for op in $("$bin/quern" list --json | python3 -c 'import json,sys; print(*[o["op"] for o in json.load(sys.stdin)])'); do
-  for tool in memcheck racecheck; do
-    LINES_SHOWN=3 step "$tool $op" quiet timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 \
-      "$bin/quern" check "$op" --device cuda --quiet --sample 4 --threads 1
+# One case for each kernel; the ops of a tool at once, as the sanitizer keeps one CPU busy and the GPU idle.
+sanitize() {
+  local failed=0 op
+  for op in $("$bin/quern" list --json | python3 -c 'import json,sys; print(*[o["op"] for o in json.load(sys.stdin)])'); do
+    timeout 280 compute-sanitizer --tool "$1" --error-exitcode 9 "$bin/quern" check "$op" --device cuda --quiet \
+      --each-kernel --threads 1 >"$out/$1.$op" 2>&1 &
   done
-done
+  for job in $(jobs -p); do wait "$job" || failed=1; done
+  for log in "$out/$1".*; do echo "${log##*/}:"; grep -E "ERROR|WRONG|right|^[a-z_]+\.[a-z_]+ |SUMMARY" "$log"; rm "$log"; done
+  return $failed
+}
+for tool in memcheck racecheck; do LINES_SHOWN=40 step "$tool" quiet sanitize $tool; done
 step "compile" quiet timeout 280 "$bin/quern" bench --compile --threads "${COMPILE_THREADS:-4}"
 step "demo" quiet timeout 100 "$bin/quern" demo
 step "benchmarks" quiet timeout 250 "$bin/quern" bench all --device cuda --csv "$out/bench.csv"

@@ -35,4 +35,11 @@ Error::Error(ErrorKind kind, std::string op, std::string argument, std::string g
       expected_(std::move(expected)),
       got_(std::move(got)) {}
 
+Error Error::in_call(const std::string& op, const std::string& note) const {
+  Error named(kind_, (op_.empty() ? op + ": " : "") + what() + note);
+  named.op_ = op_.empty() ? op : op_;
+  named.argument_ = argument_, named.expected_ = expected_, named.got_ = got_;
+  return named;
+}
+
 }  // namespace quern

@@ -26,6 +26,9 @@ class QN_API Error : public std::runtime_error {
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   Error(ErrorKind kind, std::string op, std::string argument, std::string got, std::string expected);
 
+  /// The same error of a call of `op`: the text names the op, where it did not, and ends with `note`.
+  Error in_call(const std::string& op, const std::string& note = {}) const;
+
   ErrorKind kind() const { return kind_; }
   const std::string& op() const { return op_; }              ///< op id, or empty
   const std::string& argument() const { return argument_; }  ///< name of the argument, or empty

@@ -3,26 +3,39 @@
 #include "quern/base/fs.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "quern/base/error.h"
 
 namespace quern {
 
 std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (file.bad() || text.fail()) return std::nullopt;
-  return std::move(text).str();
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  struct stat status = {};
+  const bool sized = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  std::string bytes(sized ? size_t(status.st_size) + 1 : 4096, '\0');  // one more: the end is seen without growing
+  size_t done = 0;
+  for (;;) {
+    const ssize_t n = ::read(fd, bytes.data() + done, bytes.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      ::close(fd);
+      return std::nullopt;
+    }
+    if (n == 0) break;
+    done += size_t(n);
+    if (done == bytes.size()) bytes.resize(2 * bytes.size());
+  }
+  ::close(fd);
+  bytes.resize(done);
+  return bytes;
 }
 
 void write_file(const std::string& path, std::string_view bytes) {
@@ -43,12 +56,6 @@ void write_file(const std::string& path, std::string_view bytes) {
       fail();
     }
     done += size_t(n);
-  }
-  if (::fsync(fd) != 0) {
-    const int error = errno;
-    ::close(fd);
-    errno = error;
-    fail();
   }
   if (::close(fd) != 0) fail();
 }

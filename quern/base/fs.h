@@ -9,7 +9,8 @@ namespace quern {
 
 /// Whole file, or nothing when it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
-/// Writes and fsyncs. Throws Error{device} with the path and errno's text.
+/// Throws Error{device} with the path and errno's text. Not synced to the disk: whoever keeps files past a crash of the machine
+/// must be able to tell a half one.
 void write_file(const std::string& path, std::string_view bytes);
 /// mkdir -p. False when it cannot be made.
 bool make_folders(const std::string& path);

@@ -2,19 +2,77 @@
 // Copyright 2026 The quern authors
 #include "quern/base/log.h"
 
+#include <fcntl.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <cstdio>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <deque>
+#include <mutex>
 
 #include "quern/base/env.h"
 
 namespace quern {
 
+namespace {
+
+constexpr size_t kSuspects = 4;
+
+std::atomic<int> g_level = -1;  // -1: QN_LOG_LEVEL was not read yet
+
+std::mutex g_calls_mutex;
+std::deque<std::string>& calls() {
+  static std::deque<std::string>* const last = new std::deque<std::string>;
+  return *last;
+}
+
+[[gnu::cold, gnu::noinline]] int read_level() {
+  const int level = int(std::max<i64>(0, env_int(Env::log_level, 0)));
+  g_level.store(level, std::memory_order_relaxed);
+  return level;
+}
+
+std::string line_of(const std::string& text) {
+  timeval now;
+  gettimeofday(&now, nullptr);
+  tm local;
+  localtime_r(&now.tv_sec, &local);
+  char time[32];
+  strftime(time, sizeof time, "%H:%M:%S", &local);
+  return std::string("[quern ") + time + " " + std::to_string(getpid()) + "] " + text + "\n";
+}
+
+void write_line(int file, const std::string& text) {
+  const std::string line = line_of(text);
+  // One write: lines of many threads and processes do not mix. There is nobody to tell when it fails.
+  [[maybe_unused]] const ssize_t written = ::write(file, line.data(), line.size());
+}
+
+/// "%i" becomes the process id.
+std::string with_process_id(std::string path) {
+  for (size_t at; (at = path.find("%i")) != std::string::npos;) path.replace(at, 2, std::to_string(getpid()));
+  return path;
+}
+
+int open_destination() {
+  const std::string wanted = env(Env::log_dest);
+  if (wanted.empty() || wanted == "stderr") return STDERR_FILENO;
+  if (wanted == "stdout") return STDOUT_FILENO;
+  const std::string path = with_process_id(wanted);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file >= 0) return file;
+  write_line(STDERR_FILENO, "warning: QN_LOG_DEST: cannot write " + path + ": " + std::strerror(errno) + "; the log goes to stderr");
+  return STDERR_FILENO;
+}
+
+}  // namespace
+
 bool log_enabled(LogLevel level) {
-  static const int enabled = int(env_int(Env::log_level, 0));
-  return int(level) <= enabled;
+  const int enabled = g_level.load(std::memory_order_relaxed);
+  return int(level) <= (enabled >= 0 ? enabled : read_level());
 }
 
 void log(LogLevel level, const std::string& text) {
@@ -22,15 +80,24 @@ void log(LogLevel level, const std::string& text) {
 }
 
 void log_always(const std::string& text) {
-  timeval now;
-  gettimeofday(&now, nullptr);
-  tm local;
-  localtime_r(&now.tv_sec, &local);
-  char time[32];
-  strftime(time, sizeof time, "%H:%M:%S", &local);
-  const std::string line = std::string("[quern ") + time + " " + std::to_string(getpid()) + "] " +
-                           text + "\n";
-  fwrite(line.data(), 1, line.size(), stderr);  // one write: lines of many processes do not mix
+  static const int file = open_destination();
+  write_line(file, text);
+}
+
+void remember_call(const std::string& text) {
+  const std::lock_guard lock(g_calls_mutex);
+  if (calls().size() == kSuspects) calls().pop_back();
+  calls().push_front(text);
+}
+
+std::string suspects() {
+  const std::lock_guard lock(g_calls_mutex);
+  if (calls().empty())
+    return "an earlier launch of this process is at fault; set QN_LOG_LEVEL=1 to be told the last calls, or QN_TRACE=folder to "
+           "be told the call and to have its data";
+  std::string text = "an earlier launch of this process is at fault; the last calls were, newest first: ";
+  for (size_t i = 0; i < calls().size(); ++i) text += (i ? ", " : "") + calls()[i];
+  return text;
 }
 
 }  // namespace quern

@@ -30,6 +30,8 @@ DeviceSets::Set DeviceSets::make(int set) {
     TensorView& view = op.tensor(made.args.get(), i);
     const testing::CaseArgs::Buffer& buffer = host_.buffer(i);
     if (!view.present()) continue;
+    if (host_.holder(i) != i)
+      throw Error(ErrorKind::unsupported, op.id, op.tensors[i].name, "is in the place of an input", "an output of its own: timed runs would feed on their results");
     DeviceMemory& block = made.blocks[i] = DeviceMemory(device_, size_t(buffer.size), op.tensors[i].name.c_str());
     const void* from = set == 0 ? buffer.initial.get() : sets_[0].blocks[i].data();
     device_.copy(block.data(), from, size_t(buffer.size), {});

@@ -29,11 +29,11 @@ void keep_worse(Comparison& worst, const Comparison& c) {
 /// What the device holds of each output, by tensor.
 using Outputs = std::map<size_t, Downloaded>;
 
-Comparison compare_all(const Op& op, const std::vector<Truth>& truths, const Budget& budget,
+Comparison compare_all(const Op& op, const std::vector<Truth>& truths, const Problem& problem,
                        const std::function<TensorView(size_t tensor)>& output, const std::string& where) {
   Comparison worst;
   for (const Truth& t : truths) {
-    Comparison c = testing::compare(output(t.tensor), t.values, t.magnitudes, budget);
+    Comparison c = testing::compare(output(t.tensor), t.values, t.magnitudes, testing::budget_of(op, problem, t.tensor));
     if (!c.ok) c.message = "`" + op.tensors[t.tensor].name + "` " + where + c.message;
     keep_worse(worst, c);
   }
@@ -58,7 +58,7 @@ i64 row_extent(const Op& op, const void* args) {
 }
 
 Comparison compare_rows(const testing::CaseArgs& host, const Outputs& outputs, const std::vector<i64>& rows,
-                        const Budget& budget, bool& leaves) {
+                        const Problem& problem, bool& leaves) {
   const Op& op = host.op();
   std::mutex mutex;
   Comparison worst;
@@ -67,13 +67,10 @@ Comparison compare_rows(const testing::CaseArgs& host, const Outputs& outputs, c
       const i64 r = rows[size_t(k)];
       testing::ArgsStorage one(op);
       std::memcpy(one.get(), host.args(), op.args_bytes);
-      for (size_t i = 0; i < op.tensors.size(); ++i) {
-        TensorView& v = op.tensor(one.get(), i);
-        if (v.present() && testing::rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, r, r + 1);
-      }
+      testing::keep_row(op, one.get(), r);
       const std::vector<Truth> truths = testing::truth_of(op, one.get());
       const auto output = [&](size_t t) { return outputs.at(t).view.slice(0, r, r + 1); };
-      const Comparison c = compare_all(op, truths, budget, output, "row " + std::to_string(r) + ": ");
+      const Comparison c = compare_all(op, truths, problem, output, "row " + std::to_string(r) + ": ");
       const std::lock_guard lock(mutex);
       leaves |= leaves_any(truths);
       keep_worse(worst, c);
@@ -143,7 +140,6 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
   Outputs outputs;
   for (size_t i = 0; i < op.tensors.size(); ++i)
     if (op.tensors[i].role != Role::in && host.tensor(i).present()) outputs.emplace(i, sets.download(set, i));
-  const Budget budget = testing::budget_of(op, problem);
   const double work = testing::cost_of(op, problem, host.args()).flops / 2 + testing::operand_bytes(op, host.args());
   Verdict v;
   v.rows = row_extent(op, host.args());
@@ -154,11 +150,11 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     const std::vector<i64> rows = sampled_rows(v.rows, wanted, host.seed());
     v.rows_checked = i64(rows.size());
     bool leaves = false;
-    v.comparison = compare_rows(host, outputs, rows, budget, leaves);
+    v.comparison = compare_rows(host, outputs, rows, problem, leaves);
     all_written = !leaves;
   } else {
     v.comparison = compare_all(
-        op, testing::truth_of(host), budget, [&](size_t t) { return outputs.at(t).view; }, "");
+        op, testing::truth_of(host), problem, [&](size_t t) { return outputs.at(t).view; }, "");
   }
   if (const std::string damage = damage_of(host, outputs, all_written); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;

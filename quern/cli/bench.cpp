@@ -103,7 +103,7 @@ void compile_all(std::vector<Item>& items, int threads) {
       Item& item = items[i];
       if (item.rejected.empty()) {
         try {
-          item.compiled = jit::build(item.spec, {item.arch, false, false, ""}, true);
+          item.compiled = jit::build(item.spec, {.arch = item.arch}, true);
         } catch (const Error& e) {
           item.error = e.what();
         }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
@@ -45,6 +46,23 @@ std::vector<Case> sampled(std::vector<Case> cases, int wanted) {
   return some;
 }
 
+/// The first case that reaches each kernel.
+std::vector<Case> each_kernel(const Op& op, const std::vector<Case>& cases, const DeviceInfo& device) {
+  std::set<std::string> seen;
+  std::vector<Case> some;
+  for (const Case& c : cases) {
+    const Case which = testing::derived(op, c);
+    const testing::ArgsStorage args = testing::fake_args(op, which);
+    const Problem problem = bind(op, args.get(), testing::options_of(op, which));
+    if (problem.empty) continue;
+    const Plan plan = make_plan(op, problem, device);
+    bool first = false;
+    for (i32 i = 0; i < plan.count; ++i) first |= seen.insert(jit::print(plan.launches[i].spec)).second;
+    if (first) some.push_back(c);
+  }
+  return some;
+}
+
 std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices) {
   std::vector<CheckJob> jobs;
   const DeviceInfo& judge = devices.list()[0].device->info();
@@ -60,6 +78,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
       const testing::CaseArgs args(*op, first, 1);
       make_plan(*op, bind(*op, args.args(), testing::options_of(*op, args.which())), judge);
     }
+    if (options.each_kernel) cases = each_kernel(*op, cases, judge);
     for (const Case& c : sampled(std::move(cases), options.sample))
       for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, c, options.seed + u64(s), devices.list()});
   }

@@ -3,10 +3,12 @@
 //
 // The commands of `quern`, each with its options. They return exit codes and throw quern::Error.
 #pragma once
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "quern/op/warm.h"
 #include "quern/testing/check.h"
 
 namespace quern::cli {
@@ -55,6 +57,7 @@ struct PlanOptions {
   std::vector<std::string> words;
   std::string arch, device;
   bool json = false, source = false;
+  bool compile = false;  ///< also put the kernels into the cache
 };
 int plan(const PlanOptions& options);
 
@@ -64,8 +67,11 @@ struct RunCommandOptions {
   DeviceOptions on;
   unsigned long long seed = 1;
   int iterations = 1;
+  std::string replay;  ///< folder of a recorded call, in place of op and words
+  bool json = false;
 };
 int run_op(const RunCommandOptions& options);
+int replay(const RunCommandOptions& options);
 
 struct CheckCommandOptions {
   std::vector<std::string> words;  ///< op, family or "all" (or nothing), then parameters
@@ -73,10 +79,30 @@ struct CheckCommandOptions {
   unsigned long long seed = 1;
   int seeds = 1;
   int sample = 0;  ///< 0: every pairwise case
+  bool each_kernel = false;
   int threads = 0;
   bool full = false, json = false, quiet = false;
 };
 int check(const CheckCommandOptions& options);
+
+struct CheckModelOptions {
+  std::string model;
+  std::vector<std::string> limits;
+  std::string device;
+  long long calls = 500;
+  unsigned long long seed = 1;
+  bool frozen = false, json = false;
+};
+int check_model(const CheckModelOptions& options);
+
+struct ProveOptions {
+  std::vector<std::string> words;  ///< op, family or "all" (or nothing), then parameters
+  unsigned long long seed = 1;
+  int sample = 1;  ///< cases of each op
+  int ways = 0;    ///< of running a case; 0: all
+  bool json = false;
+};
+int prove(const ProveOptions& options);
 
 struct FuzzCommandOptions {
   long long calls = 1000;
@@ -96,11 +122,20 @@ struct BenchCompileOptions {
 };
 int bench_compile(const BenchCompileOptions& options);
 
+struct BenchLoadOptions {
+  std::string op, device;
+  int sample = 0;    ///< so many kernels of each op; 0: all
+  int repeats = 15;  ///< a kernel
+  bool json = false;
+};
+int bench_load(const BenchLoadOptions& options);
+
 struct DemoOptions {
   std::string model = "llama-3.1-8b";
   std::string device;              ///< empty: the best one found
   std::vector<long long> lengths;  ///< tokens of each request; empty: four of up to 300
   unsigned long long seed = 1;
+  bool json = false;
 };
 int demo(const DemoOptions& options);
 
@@ -120,9 +155,34 @@ struct DoctorOptions {
 };
 int doctor(const DoctorOptions& options);
 
+struct WarmCommandOptions {
+  WarmOptions what;
+  std::vector<std::string> archs;
+  std::string trace;   ///< folder that QN_TRACE wrote; empty: none
+  std::string device;  ///< with no archs and empty: the standard device
+  bool json = false;
+};
+int warm(const WarmCommandOptions& options);
+
+/// Subcommands with their options, as the parser knows them.
+using CommandWords = std::map<std::string, std::vector<std::string>>;
+/// Prints the completion script of bash, zsh or fish.
+int completion(const std::string& shell);
+/// What may stand for the last of `words` (those behind "quern"), which may be begun or empty, one a line.
+std::vector<std::string> next_words(const CommandWords& known, const std::vector<std::string>& words);
+
+struct CacheCommandOptions {
+  std::string action;      ///< ls, verify, prune, clear, pack, unpack
+  std::string file, arch;  ///< of a pack
+  long long limit_mb = -1, idle_days = -1;
+  bool json = false;
+};
+int cache(const CacheCommandOptions& options);
+
 struct NewOptions {
   std::string op;
   std::string checkout = ".";
+  std::string project;  ///< root of a project of the user's; empty: a checkout of quern
 };
 int new_op(const NewOptions& options);
 

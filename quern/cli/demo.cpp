@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "quern/bench/ceiling.h"
 #include "quern/bench/time_call.h"
@@ -26,19 +29,38 @@ static std::string share_text(const testing::LayerStep& step, const bench::Ceili
   return floor_us > 0 ? fmt::format("{:.0f} %", 100 * floor_us / step.us) : "-";
 }
 
+using Json = nlohmann::ordered_json;
+
+static Json to_json(const testing::LayerStep& s) {
+  return {{"step", s.does}, {"op", s.op}, {"kernels", s.kernels}, {"compiled", s.compiled}, {"us", s.us}, {"ok", s.comparison.ok},
+          {"error", std::isfinite(s.comparison.error) ? Json(s.comparison.error) : Json("infinite")}, {"message", s.comparison.message}};
+}
+
+/// "norm_row<...> + other<...>" without what is in the brackets: --json has it.
+static std::string kernel_names(const std::string& kernels) {
+  std::string names;
+  int depth = 0;
+  for (const char c : kernels) {
+    depth += c == '<';
+    if (depth == 0) names += c;
+    depth -= c == '>';
+  }
+  return names;
+}
+
 int demo(const DemoOptions& options) {
   Device& device = device_from_name(options.device);
   const bool gpu = !device.info().emulated;
-  const testing::Model model = testing::load_model(options.model);
+  const Model model = load_model(options.model);
   testing::LayerSizes sizes;
   if (!options.lengths.empty()) sizes.lengths.assign(options.lengths.begin(), options.lengths.end());
   for (const i64 length : sizes.lengths)
     if (length < 1 || length > 1 << 20) throw Error(ErrorKind::value, "demo", "lengths", "has " + std::to_string(length), "each in [1, 2^20]");
   sizes.seed = options.seed;
-  fmt::print("one decode step of one {} layer, {} requests with {} cached tokens, on {} ({}{})\n", model.name,
+  if (!options.json) fmt::print("one decode step of one {} layer, {} requests with {} cached tokens, on {} ({}{})\n", model.name,
              sizes.lengths.size(), fmt::join(sizes.lengths, ", "), device.info().name, device.info().arch.name(),
              gpu ? "" : ", emulated on this CPU");
-  Progress progress(i64(model.calls.size()) + 1);
+  Progress progress(i64(model.layer.calls.size()) + 1);
   progress.step("weights");
   testing::LayerRun layer(model, sizes, device);
 
@@ -47,26 +69,31 @@ int demo(const DemoOptions& options) {
   std::vector<std::string> header = {"step", "op", "kernel", "device", "from", "time", "error"};
   if (gpu) header.push_back("of the ceiling");
   Table table(header);
+  Json steps = Json::array(), outputs = Json::array();
   bool right = true;
   for (size_t i = 0; i < layer.steps(); ++i) {
-    progress.step(model.calls[i].does);
+    progress.step(model.layer.calls[i].does);
     std::function<double(const std::function<void()>&)> time;
     if (gpu) time = [&](const std::function<void()>& call) { return bench::time_call(device, call).median_us; };
     const testing::LayerStep step = layer.step(i, time);
     right &= step.comparison.ok;
-    std::vector<std::string> row = {step.does, step.op, step.kernels, gpu ? "cuda" : "emu", step.compiled ? "compiled" : "cached",
+    std::vector<std::string> row = {step.does, step.op, kernel_names(step.kernels), gpu ? "cuda" : "emu", step.compiled ? "compiled" : "cached",
                                     time_text(step.us), fmt::format("{:.2f} of its bound{}", step.comparison.error, step.comparison.ok ? "" : " WRONG")};
     if (gpu) row.push_back(share_text(step, ceilings));
     table.add(row);
-    progress.line(fmt::format("[{}/{}] {}: {}, {}", i + 1, layer.steps(), step.does, time_text(step.us), step.comparison.ok ? "right" : "WRONG: " + step.comparison.message));
+    steps.push_back(to_json(step));
+    if (!options.json) progress.line(fmt::format("[{}/{}] {}: {}, {}", i + 1, layer.steps(), step.does, time_text(step.us), step.comparison.ok ? "right" : "WRONG: " + step.comparison.message));
   }
-  fmt::print("\n{}\n", table.text());
+  if (!options.json) fmt::print("\n{}\n", table.text());
   for (const testing::LayerOutput& output : layer.outputs()) {
     right &= output.ok();
-    fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
+    outputs.push_back({{"name", output.tensor}, {"ok", output.ok()}, {"relative_error", std::isfinite(output.relative_error) ? Json(output.relative_error) : Json("infinite")}, {"bound", output.bound}});
+    if (!options.json) fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
                output.relative_error, output.bound, output.ok() ? "right" : "WRONG");
   }
-  if (gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(device),
+  if (options.json)
+    std::puts(Json{{"model", model.name}, {"device", device.info().name}, {"emulated", !gpu}, {"lengths", sizes.lengths}, {"ok", right}, {"steps", steps}, {"outputs", outputs}}.dump(2).c_str());
+  else if (gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(device),
                       ceilings.bytes_per_us / 1e6, ceilings.read_bytes_per_us / 1e6, ceilings.flops_per_us / 1e6, ceilings.flops_source);
   return right ? kRight : kWrong;
 }

@@ -14,7 +14,8 @@
 #include "quern/base/subprocess.h"
 #include "quern/cli/commands.h"
 #include "quern/jit/build.h"
-#include "quern/jit/cache_disk.h"
+#include "quern/jit/cache_roots.h"
+#include "quern/jit/compiler_nvcc.h"
 #include "quern/jit/compiler_nvrtc.h"
 #include "quern/testing/pairwise.h"
 
@@ -58,8 +59,17 @@ Json nvrtc() {
     list.push_back({{"origin", c.origin},
                     {"path", c.path},
                     {"accepted", c.accepted},
-                    {"version", fmt::format("{}.{}", c.major, c.minor)},
+                    {"version", c.minor < 0 ? fmt::format("{}", c.major) : fmt::format("{}.{}", c.major, c.minor)},
                     {"reason", c.reason}});
+  return list;
+}
+
+/// Only the places where there is one, or the one that was asked for.
+Json nvcc() {
+  Json list = Json::array();
+  for (const jit::NvccCandidate& c : jit::nvcc_candidates())
+    if (c.reason != "not found" || c.origin == "QN_JIT_NVCC")
+      list.push_back({{"origin", c.origin}, {"path", c.path}, {"accepted", c.accepted}, {"version", c.version}, {"reason", c.reason}});
   return list;
 }
 
@@ -123,13 +133,13 @@ Json test_compile(const std::string& name, const jit::Target& target) {
   return {{"toolchain", name}, {"error", "no op to compile"}};
 }
 
-Json test_compiles(const Json& compilers, const Json& nvrtcs) {
+Json test_compiles(const Json& compilers, const char* gpu_compiler, const Json& candidates) {
   Json list = Json::array();
   for (const Json& c : compilers)
     if (c.contains("path")) list.push_back(test_compile(c["name"], {Arch{}, true, false, c["path"]}));
-  for (const Json& c : nvrtcs) {
+  for (const Json& c : candidates) {
     if (!c["accepted"]) continue;
-    list.push_back(test_compile("NVRTC " + c["version"].get<std::string>(), {Arch{}, false, false, ""}));
+    list.push_back(test_compile(gpu_compiler + (" " + c["version"].get<std::string>()), {Arch{}, false, false, ""}));
     break;
   }
   return list;
@@ -156,11 +166,16 @@ void print(const Json& j) {
   };
   fmt::print("quern {}, {} ops\n", text(j, "version"), j["ops"].get<size_t>());
   print_devices(j["devices"]);
-  fmt::print("NVRTC (compiles for GPUs)\n");
-  for (const Json& c : j["nvrtc"])
-    fmt::print("  {} {} from {}: {}\n", text(c, "path"), text(c, "version"), text(c, "origin"),
-               c["accepted"].get<bool>() ? "usable" : "rejected, " + text(c, "reason"));
+  const auto print_candidates = [&](const char* title, const char* key) {
+    fmt::print("{}\n", title);
+    for (const Json& c : j[key])
+      fmt::print("  {} {} from {}: {}\n", text(c, "path"), text(c, "version"), text(c, "origin"),
+                 c["accepted"].get<bool>() ? "usable" : "rejected, " + text(c, "reason"));
+  };
+  print_candidates("NVRTC (compiles for GPUs)", "nvrtc");
   if (j["nvrtc"].empty()) fmt::print("  none found: pip install nvidia-cuda-nvrtc, or set QN_JIT_NVRTC\n");
+  print_candidates("nvcc (compiles for GPUs with QN_JIT_COMPILER=nvcc)", "nvcc");
+  if (j["nvcc"].empty()) fmt::print("  none found at QN_JIT_NVCC, CUDA_HOME, CUDA_PATH, on PATH, in /usr/local/cuda or pip's nvidia trees\n");
   fmt::print("host compilers (compile for the emulated device)\n");
   for (const Json& c : j["host_compilers"])
     fmt::print("  {}: {}\n", text(c, "name"),
@@ -188,11 +203,13 @@ int doctor(const DoctorOptions& options) {
   Json j = {{"version", QN_VERSION}, {"ops", registry().size()}};
   j["devices"] = devices();
   j["nvrtc"] = nvrtc();
+  j["nvcc"] = nvcc();
   j["host_compilers"] = host_compilers();
   j["cache"] = cache();
   j["disassembler"] = disassembler();
   j["environment"] = environment();
-  j["test_compiles"] = test_compiles(j["host_compilers"], j["nvrtc"]);
+  const bool by_nvcc = env(Env::jit_compiler) == "nvcc";
+  j["test_compiles"] = test_compiles(j["host_compilers"], by_nvcc ? "nvcc" : "NVRTC", j[by_nvcc ? "nvcc" : "nvrtc"]);
   bool any = false, failed = false;
   for (const Json& t : j["test_compiles"]) (t.contains("error") ? failed : any) = true;
   if (options.json)

@@ -7,7 +7,7 @@
 
 #include "quern/cli/commands.h"
 #include "quern/cli/table.h"
-#include "quern/testing/case_text.h"
+#include "quern/testing/truth.h"
 
 namespace quern::cli {
 
@@ -46,6 +46,30 @@ static std::string value_word(const Op& op, const std::string& parameter, double
   return text.substr(text.find('=') + 1);
 }
 
+static Json to_json(const Budget& b) {
+  return {{"of_value", b.of_value}, {"of_magnitude", b.of_magnitude}, {"absolute", b.absolute}, {"exact", b.exact}};
+}
+
+/// Extents: factor * axis + offset; a number has no axis.
+static Json axes_json(const TensorDef& t) {
+  Json axes = Json::array();
+  for (int d = 0; d < t.rank; ++d) {
+    const Extent& e = t.extents[d];
+    axes.push_back({{"axis", e.factor ? Json(name(e.axis)) : Json()}, {"factor", e.factor}, {"offset", e.offset}});
+  }
+  return axes;
+}
+
+/// The error budget of each output in the op's first case.
+static Json budgets_json(const Op& op) {
+  const Case which = testing::derived(op, {});
+  const Problem problem = bind(op, testing::fake_args(op, which).get(), testing::options_of(op, which));
+  Json budgets = Json::object();
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (op.tensors[i].role != Role::in) budgets[op.tensors[i].name] = to_json(testing::budget_of(op, problem, i));
+  return {{"case", testing::case_text(op, testing::complete(op, {}))}, {"outputs", budgets}};
+}
+
 static Json to_json(const Op& op) {
   Json j = {{"op", op.id}, {"formula", op.doc}, {"source", op.source}};
   j["tensors"] = Json::array();
@@ -53,19 +77,26 @@ static Json to_json(const Op& op) {
     j["tensors"].push_back({{"name", t.name},
                             {"role", word(t.role)},
                             {"dims", t.extents_text},
+                            {"axes", axes_json(t)},
                             {"dtypes", dtype_words(op, t)},
                             {"optional", t.optional},
                             {"strided", t.strided},
+                            {"may_be", t.may_be >= 0 ? Json(op.tensors[size_t(t.may_be)].name) : Json()},
                             {"values", word(t.values)},
                             {"meaning", t.doc}});
   j["attributes"] = Json::array();
   for (const AttrDef& a : op.attrs)
     j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"default", a.standard}, {"meaning", a.doc}});
+  j["takes_hooks"] = op.hooks_offset >= 0;
+  j["requirements"] = op.requirements.size();
   j["variants"] = Json::array();
   for (const Variant& v : op.variants) j["variants"].push_back(v.name);
   j["cases"] = Json::object();
   for (const CaseAxis& c : op.cases)
     for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v.number));
+  j["bench"] = Json::array();
+  for (const Case& shape : op.bench) j["bench"].push_back(testing::case_text(op, shape));
+  j["budget"] = budgets_json(op);
   if (op.has_rows) j["rows"] = name(op.rows);
   j["parameters"] = testing::parameter_names(op);
   return j;
@@ -74,7 +105,8 @@ static Json to_json(const Op& op) {
 static void print(const Op& op) {
   fmt::print("{}\n  {}\n", op.id, op.doc);
   if (!op.source.empty()) fmt::print("  after {}\n", op.source);
-  if (op.has_rows) fmt::print("  each of its {} is computed from that one alone\n", name(op.rows));
+  if (op.has_rows) fmt::print("  each index of `{}` is computed from that index alone\n", name(op.rows));
+  if (op.hooks_offset >= 0) fmt::print("  takes hooks: code of yours inside its kernels, docs/own_ops.md\n");
   Table tensors({"tensor", "role", "dims", "dtype", "meaning"});
   for (const TensorDef& t : op.tensors) {
     std::string meaning = t.doc;
@@ -82,6 +114,7 @@ static void print(const Op& op) {
     also(word(t.values));
     also(t.optional ? "optional" : "");
     also(t.strided ? "any strides" : "");
+    also(t.may_be >= 0 ? "may be " + op.tensors[size_t(t.may_be)].name + " itself" : "");
     tensors.add({t.name, word(t.role), "[" + t.extents_text + "]",
                  fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
   }

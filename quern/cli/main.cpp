@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <dlfcn.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
+#include <sstream>
 
+#include "quern/base/env.h"
+#include "quern/cli/command_line.h"
 #include "quern/cli/commands.h"
 
 namespace quern::cli {
@@ -44,6 +50,7 @@ void add_explaining(CLI::App& app, Action& action) {
   plan_command->add_option("--device", plan_options->device, "plan for this device");
   plan_command->add_flag("--json", plan_options->json);
   plan_command->add_flag("--source", plan_options->source, "also the rendered kernels");
+  plan_command->add_flag("--compile", plan_options->compile, "also compile the kernels into the cache");
   plan_command->callback([&action, plan_options] { action = [=] { return plan(*plan_options); }; });
 
   auto* doctor_command = app.add_subcommand("doctor", "what this machine offers: devices, compilers, cache");
@@ -56,12 +63,17 @@ void add_explaining(CLI::App& app, Action& action) {
 void add_running(CLI::App& app, Action& action) {
   auto* run_command = app.add_subcommand("run", "run an op once on random data and compare it with its reference");
   auto run_options = std::make_shared<RunCommandOptions>();
-  run_command->add_option("op", run_options->op)->required();
+  auto* run_op_option = run_command->add_option("op", run_options->op);
   run_command->add_option("parameters", run_options->words, "tokens=64 x.dtype=bf16 ...");
   run_command->add_option("--seed", run_options->seed, "seed of the data");
+  run_command->add_flag("--json", run_options->json);
   run_command->add_option("--iters", run_options->iterations, "how often")->check(CLI::PositiveNumber);
   add_device_options(*run_command, run_options->on, "QN_DEVICE, else the first GPU, else emu");
-  run_command->callback([&action, run_options] { action = [=] { return run_op(*run_options); }; });
+  run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)")->excludes(run_op_option);
+  run_command->callback([&action, run_options] {
+    if (run_options->replay.empty() && run_options->op.empty()) throw CLI::RequiredError("op");
+    action = [=] { return run_options->replay.empty() ? run_op(*run_options) : replay(*run_options); };
+  });
 
   auto* check_command = app.add_subcommand("check", "compare ops with their references over their cases");
   auto check_options = std::make_shared<CheckCommandOptions>();
@@ -70,12 +82,37 @@ void add_running(CLI::App& app, Action& action) {
   check_command->add_option("--seed", check_options->seed, "seed of the data");
   check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber);
   check_command->add_option("--sample", check_options->sample, "only so many cases of each op");
+  check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel");
   check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)");
   check_command->add_flag("--full", check_options->full, "every combination instead of every pair");
   check_command->add_flag("--json", check_options->json);
   check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary");
-  add_device_options(*check_command, check_options->on, "emu and every GPU");
-  check_command->callback([&action, check_options] { action = [=] { return check(*check_options); }; });
+  auto model_options = std::make_shared<CheckModelOptions>();
+  check_command->add_option("--model", model_options->model,
+                            "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
+  check_command->add_option("--calls", model_options->calls, "--model: how many")->check(CLI::PositiveNumber);
+  check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up");
+  add_device_options(*check_command, check_options->on, "emu and every GPU; --model: the first GPU, else emu");
+  check_command->callback([&action, check_options, model_options] {
+    if (model_options->model.empty()) {
+      action = [=] { return check(*check_options); };
+      return;
+    }
+    model_options->limits = check_options->words;
+    model_options->device = check_options->on.device;
+    model_options->seed = check_options->seed;
+    model_options->json = check_options->json;
+    action = [=] { return check_model(*model_options); };
+  });
+
+  auto* prove_command = app.add_subcommand("prove", "show that plans agree exactly and what the order of sums depends on");
+  auto prove_options = std::make_shared<ProveOptions>();
+  prove_command->add_option("words", prove_options->words, "ops, families or all; then parameters that are fixed: tokens=64");
+  prove_command->add_option("--seed", prove_options->seed, "seed of the data");
+  prove_command->add_option("--sample", prove_options->sample, "so many cases of each op (default: 1)")->check(CLI::PositiveNumber);
+  prove_command->add_option("--ways", prove_options->ways, "only so many layouts, modes and devices of each case; 0: all")->check(CLI::NonNegativeNumber);
+  prove_command->add_flag("--json", prove_options->json);
+  prove_command->callback([&action, prove_options] { action = [=] { return prove(*prove_options); }; });
 
   auto* demo_command = app.add_subcommand("demo", "one decode step of a decoder layer, every op checked");
   auto demo_options = std::make_shared<DemoOptions>();
@@ -83,6 +120,7 @@ void add_running(CLI::App& app, Action& action) {
   demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
   demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request")->delimiter(',');
   demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations");
+  demo_command->add_flag("--json", demo_options->json);
   demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
 
   auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
@@ -93,6 +131,31 @@ void add_running(CLI::App& app, Action& action) {
   fuzz_command->add_flag("--json", fuzz_options->json);
   add_device_options(*fuzz_command, fuzz_options->on, "emu");
   fuzz_command->callback([&action, fuzz_options] { action = [=] { return fuzz(*fuzz_options); }; });
+}
+
+void add_cache(CLI::App& app, Action& action) {
+  auto* cache_command = app.add_subcommand("cache", "the compiled kernels: list, verify, prune, clear, pack, unpack");
+  cache_command->require_subcommand(1);
+  auto options = std::make_shared<CacheCommandOptions>();
+  const auto add = [&](const char* name, const char* does) {
+    auto* command = cache_command->add_subcommand(name, does);
+    command->add_flag("--json", options->json);
+    command->callback([&action, options, name] {
+      options->action = name;
+      action = [=] { return cache(*options); };
+    });
+    return command;
+  };
+  add("ls", "the kernels of each root: QN_CACHE_ROOTS, then QN_CACHE_DIR");
+  add("verify", "compare every file of every kernel with its checksum; 1 when one is damaged");
+  auto* prune = add("prune", "remove what is damaged or left behind, and what was not used for longest beyond the limit");
+  prune->add_option("--limit-mb", options->limit_mb, "megabytes that may stay (default: QN_CACHE_LIMIT_MB)")->check(CLI::NonNegativeNumber);
+  prune->add_option("--idle-days", options->idle_days, "also what was not used for so many days")->check(CLI::Range(0, 100000));
+  add("clear", "remove all kernels that no process has mapped");
+  auto* pack = add("pack", "write the kernels of one target into one file, for QN_CACHE_ROOTS");
+  pack->add_option("file", options->file)->required();
+  pack->add_option("--arch", options->arch, "sm_90a, ..., or emu (default: the only one that the cache has kernels for)");
+  add("unpack", "put the kernels of a pack into QN_CACHE_DIR")->add_option("file", options->file)->required();
 }
 
 void add_building(CLI::App& app, Action& action) {
@@ -117,9 +180,19 @@ void add_building(CLI::App& app, Action& action) {
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
   bench_command->add_option("--arch", compile_options->archs, "--compile only for these (default: all known)")
       ->delimiter(',');
-  bench_command->add_option("--sample", compile_options->sample, "--compile only so many kernels of each op and arch");
+  bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch");
   bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
-  bench_command->callback([&action, time_options, compile_options, compile] {
+  auto load = std::make_shared<bool>(false);
+  bench_command->add_flag("--load", *load, "instead: time of loading each kernel that the cases reach from the cache")->excludes("--compile");
+  bench_command->callback([&action, time_options, compile_options, compile, load] {
+    if (*load) {
+      if (time_options->words.size() > 1) throw CLI::ValidationError("bench --load", "takes one op or family");
+      BenchLoadOptions o{"", time_options->device, compile_options->sample};
+      if (!time_options->words.empty()) o.op = time_options->words[0];
+      o.json = time_options->json;
+      action = [=] { return bench_load(o); };
+      return;
+    }
     if (!*compile) {
       action = [=] { return bench_time(*time_options); };
       return;
@@ -130,30 +203,83 @@ void add_building(CLI::App& app, Action& action) {
     action = [=] { return bench_compile(*compile_options); };
   });
 
+  auto* warm_command = app.add_subcommand("warm", "compile all kernels that serving a model can need");
+  auto warm_options = std::make_shared<WarmCommandOptions>();
+  warm_command->add_option("limits", warm_options->what.limits, "in the place of the model file's: tokens=1..64 tp=1,2 alignment=16");
+  warm_command->add_option("--model", warm_options->what.model, "model inside the library, or a model file");
+  warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
+  warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,...")->delimiter(',');
+  warm_command->add_option("--device", warm_options->device, "for this device: emu, cuda:N (default: the first GPU, else emu)");
+  warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(CLI::PositiveNumber);
+  warm_command->add_flag("--list", warm_options->what.list_only, "compile nothing");
+  warm_command->add_flag("--json", warm_options->json);
+  warm_command->callback([&action, warm_options] { action = [=] { return warm(*warm_options); }; });
+
+  auto* completion_command = app.add_subcommand("completion", "print a completion script for bash, zsh or fish");
+  auto shell = std::make_shared<std::string>();
+  completion_command->add_option("shell", *shell)->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion_command->callback([&action, shell] { action = [=] { return completion(*shell); }; });
+  add_cache(app, action);
+
   auto* new_command = app.add_subcommand("new", "start an op: writes its five files into a checkout");
   auto new_options = std::make_shared<NewOptions>();
   new_command->add_option("op", new_options->op, "family.name")->required();
+  new_command->add_option("--project", new_options->project, "root of a project of your own, in place of a checkout");
   new_command->add_option("--checkout", new_options->checkout, "root of the checkout (default: here)");
   new_command->callback([&action, new_options] { action = [=] { return new_op(*new_options); }; });
 }
 
+CommandWords words_of(const CLI::App& app) {
+  CommandWords words;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    for (const CLI::Option* option : command->get_options())
+      for (const std::string& name : option->get_lnames()) words[command->get_name()].push_back("--" + name);
+  return words;
+}
+
 }  // namespace
 
-static int main_of(int argc, char** argv) {
+/// Libraries of users' own ops register them, and their kernels' sources, as they are loaded; they stay for good.
+static void load_libraries(const std::vector<std::string>& named) {
+  std::string all = env(Env::load);
+  for (const std::string& path : named) all += (all.empty() ? "" : ":") + path;
+  if (!named.empty()) setenv("QN_LOAD", all.c_str(), 1);  // worker processes load them as well
+  std::istringstream paths(all);
+  for (std::string path; std::getline(paths, path, ':');) {
+    if (path.empty()) continue;
+    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
+      throw Error(ErrorKind::value, "", "--load", std::string("cannot be loaded: ") + dlerror(), "a library that links with libquern");
+    try {
+      registry();
+    } catch (const Error& e) {
+      throw Error(ErrorKind::value, "", "--load", "is " + path + ": " + e.what(), "a library whose ops can be registered");
+    }
+  }
+}
+
+int command_line(int argc, char** argv) {
   CLI::App app("quern: GPU kernels for LLM serving");
   app.set_version_flag("--version", "quern " QN_VERSION);
   app.require_subcommand(1);
+  app.fallthrough();
+  std::vector<std::string> libraries;
+  app.add_option("--load", libraries, "library with ops of your own, before the command; repeatable")->type_size(1)->allow_extra_args(false);
   app.get_formatter()->column_width(34);
   Action action;
   add_explaining(app, action);
   add_running(app, action);
   add_building(app, action);
+  if (argc > 2 && std::string(argv[1]) == "completion" && std::string(argv[2]) == "next") {  // the rest is a line half typed
+    for (const std::string& word : next_words(words_of(app), {argv + 3, argv + argc})) std::puts(word.c_str());
+    return kRight;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? kRight : kBadInput;
   }
   try {
+    load_libraries(libraries);
     return action();
   } catch (const Error& e) {
     std::fprintf(stderr, "quern: %s error: %s\n", name(e.kind()), e.what());
@@ -165,5 +291,3 @@ static int main_of(int argc, char** argv) {
 }
 
 }  // namespace quern::cli
-
-int main(int argc, char** argv) { return quern::cli::main_of(argc, argv); }

@@ -31,9 +31,9 @@ static std::string pascal(const std::string& name) {
   return out;
 }
 
-static std::string filled(std::string text, const std::string& family, const std::string& name) {
+static std::string filled(std::string text, const std::string& folder, const std::string& family, const std::string& name) {
   const std::pair<std::string, std::string> words[] = {
-      {"@family@", family}, {"@name@", name}, {"@Name@", pascal(name)}};
+      {"@folder@", folder}, {"@family@", family}, {"@name@", name}, {"@Name@", pascal(name)}};
   for (const auto& [from, to] : words)
     for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
       text.replace(at, from.size(), to);
@@ -48,11 +48,15 @@ int new_op(const NewOptions& options) {
     throw Error(ErrorKind::value, "", "op", "is '" + options.op + "'",
                 "family.name in snake_case, as in elementwise.scale");
   if (registry().count(options.op))
-    throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', which is there already", "a new name");
-  if (!std::filesystem::is_directory(options.checkout + "/quern/ops"))
+    throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', which is built into this quern", "a new name (or build again, if you removed its files)");
+  const bool own = !options.project.empty();
+  if (own && !std::filesystem::is_directory(options.project))
+    throw Error(ErrorKind::value, "", "--project", "is '" + options.project + "', which is no folder", "the root of your project");
+  if (!own && !std::filesystem::is_directory(options.checkout + "/quern/ops"))
     throw Error(ErrorKind::value, "", "--checkout", "is '" + options.checkout + "', which has no folder quern/ops",
                 "the root of a quern checkout");
-  const std::string folder = options.checkout + "/quern/ops/" + family;
+  const std::string inside = own ? family : "quern/ops/" + family;  // as the files include each other
+  const std::string folder = (own ? options.project : options.checkout) + "/" + inside;
   for (const TemplateFile& file : op_template())
     if (const std::string path = folder + "/" + name + file.suffix; std::filesystem::exists(path))
       throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', whose file " + path + " exists",
@@ -60,8 +64,20 @@ int new_op(const NewOptions& options) {
   if (!make_folders(folder)) throw Error(ErrorKind::device, "the folder " + folder + " cannot be made");
   for (const TemplateFile& file : op_template()) {
     const std::string path = folder + "/" + name + file.suffix;
-    write_file(path, filled(file.text, family, name));
+    write_file(path, filled(file.text, inside, family, name));
     fmt::print("wrote {}\n", path);
+  }
+  if (own) {
+    fmt::print(
+        "\nNow it scales a matrix. Add it to a library of your CMakeLists.txt:\n"
+        "  find_package(quern REQUIRED)\n"
+        "  quern_embed_sources(${{CMAKE_CURRENT_BINARY_DIR}}/kernels.cpp {0}/{1}.cuh {0}/{1}_spec.h)\n"
+        "  add_library(ops SHARED {0}/{1}.cpp ${{CMAKE_CURRENT_BINARY_DIR}}/kernels.cpp)\n"
+        "  target_include_directories(ops PUBLIC .)\n"
+        "  target_link_libraries(ops PUBLIC quern::quern)\n"
+        "build it, then: quern --load build/libops.so check {2}\n",
+        inside, name, options.op);
+    return kRight;
   }
   fmt::print(
       "\nNow it scales a matrix. Next:\n"

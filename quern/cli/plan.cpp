@@ -163,8 +163,11 @@ void print(const Explained& e) {
 
 int plan(const PlanOptions& options) {
   const Explained e = explain(options);
+  std::vector<jit::Compiled> compiled;
+  for (i32 i = 0; i < e.plan.count && options.compile; ++i) compiled.push_back(jit::build(e.plan.launches[i].spec, e.target));
   if (options.json) {
     Json j = to_json(e);
+    for (size_t i = 0; i < compiled.size(); ++i) j["launches"][i]["folder"] = compiled[i].folder;
     if (options.source)
       for (i32 i = 0; i < e.plan.count; ++i)
         j["launches"][size_t(i)]["rendered"] = jit::render(e.plan.launches[i].spec);
@@ -172,6 +175,7 @@ int plan(const PlanOptions& options) {
     return kRight;
   }
   print(e);
+  for (const jit::Compiled& c : compiled) fmt::print("{} {}\n", c.from_cache ? "in the cache as" : "compiled into", c.folder);
   if (options.source)
     for (i32 i = 0; i < e.plan.count; ++i)
       fmt::print("\n// {}\n{}", jit::entry_name(e.plan.launches[i].spec), jit::render(e.plan.launches[i].spec));

@@ -28,15 +28,17 @@ void Progress::draw() {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   std::string bar;
   for (long long i = 0; i < kWidth; ++i) bar += i < full ? "#" : ".";
-  std::string text = fmt::format("[{}] {}/{} {:.0f}s {}", bar, done_, total_, seconds, what_);
+  const std::string left = seconds_left_ >= 0 ? fmt::format(", {:.0f}s left", seconds_left_) : "";
+  std::string text = fmt::format("[{}] {}/{} {:.0f}s{} {}", bar, done_, total_, seconds, left, what_);
   if (text.size() > 110) text.resize(110);
   std::fprintf(stderr, "\r\x1b[K%s", text.c_str());
   shown_ = true;
 }
 
-void Progress::step(const std::string& what) {
+void Progress::step(const std::string& what, double seconds_left) {
   ++done_;
   what_ = what;
+  seconds_left_ = seconds_left;
   draw();
 }
 

@@ -13,8 +13,9 @@ class Progress {
   explicit Progress(long long total);
   ~Progress();
   Progress(const Progress&) = delete;
-  /// One more is done; `what` is shown beside the bar.
-  void step(const std::string& what = {});
+  /// One more is done; `what` is shown beside the bar, and the seconds that are left where they are known.
+  void step(const std::string& what = {}, double seconds_left = -1);
+  bool terminal() const { return terminal_; }
   /// A line of output on stdout, above the bar.
   void line(const std::string& text);
 
@@ -24,6 +25,7 @@ class Progress {
   long long total_, done_ = 0;
   bool terminal_, shown_ = false;
   std::string what_;
+  double seconds_left_ = -1;
   std::chrono::steady_clock::time_point start_, drawn_;
 };
 

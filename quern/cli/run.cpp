@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "quern/base/host_dtype.h"
 #include "quern/cli/commands.h"
@@ -36,19 +38,55 @@ Statistics statistics(const TensorView& v) {
   return s;
 }
 
-void print_outputs(const testing::CaseArgs& args, const std::vector<testing::Truth>& truths, const Budget& budget) {
-  Table table({"output", "shape", "dtype", "mean", "std", "min", "max", "nan/inf", "error/tolerance"});
+using Json = nlohmann::ordered_json;
+
+/// What one device made of the call.
+struct RunResult {
+  std::string device, kernels;
+  Json outputs = Json::array();
+  testing::Comparison comparison;
+  std::vector<double> us;  ///< of each run
+};
+
+Json number(double x) { return std::isfinite(x) ? Json(x) : Json("infinite"); }
+
+Json outputs_json(const testing::CaseArgs& args, const std::vector<testing::Truth>& truths, const Problem& problem) {
+  Json outputs = Json::array();
   for (const testing::Truth& t : truths) {
     const TensorView v = args.tensor(t.tensor);
     const Statistics s = statistics(v);
     const double n = double(std::max<i64>(1, s.finite)), mean = s.sum / n;
-    const testing::Comparison c = testing::compare(v, t.values, t.magnitudes, budget);
-    const auto text = [&](double x) { return s.finite ? fmt::format("{:.5g}", x) : std::string("-"); };
-    table.add({args.op().tensors[t.tensor].name, shape_string(v), name(v.dtype), text(mean),
-               text(std::sqrt(std::max(0.0, s.squares / n - mean * mean))), text(s.least), text(s.most),
-               std::to_string(s.odd), fmt::format("{:.3g}", c.error)});
+    const testing::Comparison c = testing::compare(v, t.values, t.magnitudes, testing::budget_of(args.op(), problem, t.tensor));
+    const auto value = [&](double x) { return s.finite ? Json(x) : Json(); };
+    outputs.push_back({{"name", args.op().tensors[t.tensor].name},
+                       {"shape", std::vector<i64>(v.shape, v.shape + v.rank)},
+                       {"dtype", name(v.dtype)},
+                       {"mean", value(mean)},
+                       {"std", value(std::sqrt(std::max(0.0, s.squares / n - mean * mean)))},
+                       {"min", value(s.least)},
+                       {"max", value(s.most)},
+                       {"odd", s.odd},
+                       {"error", number(c.error)}});
   }
-  fmt::print("{}", table.text());
+  return outputs;
+}
+
+void print(const RunResult& r, const std::string& called) {
+  fmt::print("{} {}\n", called, r.device);
+  if (!r.kernels.empty()) fmt::print("{}\n", r.kernels);
+  Table table({"output", "shape", "dtype", "mean", "std", "min", "max", "nan/inf", "error/tolerance"});
+  for (const Json& o : r.outputs) {
+    const auto text = [&](const char* key) { return o[key].is_null() ? std::string("-") : fmt::format("{:.5g}", o[key].get<double>()); };
+    table.add({o["name"], fmt::format("[{}]", fmt::join(o["shape"].get<std::vector<i64>>(), ", ")), o["dtype"], text("mean"), text("std"),
+               text("min"), text("max"), std::to_string(o["odd"].get<i64>()),
+               o["error"].is_string() ? "inf" : fmt::format("{:.3g}", o["error"].get<double>())});
+  }
+  fmt::print("{}{}{}; the call took {:.0f} us the first time", table.text(), r.comparison.ok ? "right" : "WRONG: ", r.comparison.message, r.us[0]);
+  if (std::vector<double> us(r.us.begin() + 1, r.us.end()); !us.empty()) {
+    std::nth_element(us.begin(), us.begin() + ptrdiff_t(us.size() - 1) / 2, us.end());
+    fmt::print(", then {:.0f} us (wall, with synchronisation; not a benchmark)", us[(us.size() - 1) / 2]);
+  }
+  fmt::print("\n");
 }
 
 }  // namespace
@@ -61,6 +99,7 @@ int run_op(const RunCommandOptions& options) {
   const Problem problem = bind(op, args.args(), run_options);
   const std::vector<testing::Truth> truths = testing::truth_of(args);
   bool right = true;
+  Json results = Json::array();
   for (const testing::CheckDevice& on : devices.list()) {
     run_options.device = on.device;
     testing::DeviceArgs device_args(args, *on.device);
@@ -74,19 +113,19 @@ int run_op(const RunCommandOptions& options) {
       us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
     }
     device_args.download();
-    fmt::print("{} {} {}\n", op.id, testing::case_text(op, args.given()), on.words);
-    if (!problem.empty) fmt::print("{}\n", testing::kernels_text(make_plan(op, problem, on.device->info())));
-    const Budget budget = testing::budget_of(op, problem);
-    print_outputs(args, truths, budget);
-    const testing::Comparison c = testing::judge(args, truths, budget);
-    fmt::print("{}{}; the call took {:.0f} us the first time", c.ok ? "right" : "WRONG: ", c.message, us[0]);
-    if (us.size() > 1) {
-      std::nth_element(us.begin() + 1, us.begin() + 1 + ptrdiff_t(us.size() - 1) / 2, us.end());
-      fmt::print(", then {:.0f} us (wall, with synchronisation; not a benchmark)", us[1 + (us.size() - 1) / 2]);
-    }
-    fmt::print("\n");
-    right &= c.ok;
+    RunResult r;
+    r.device = on.words;
+    r.us = us;
+    if (!problem.empty) r.kernels = testing::kernels_text(make_plan(op, problem, on.device->info()));
+    r.outputs = outputs_json(args, truths, problem);
+    r.comparison = testing::judge(args, truths, problem);
+    right &= r.comparison.ok;
+    const std::string which = testing::case_text(op, args.given());
+    if (!options.json) print(r, op.id + " " + which);
+    results.push_back({{"op", op.id}, {"case", which}, {"device", r.device}, {"kernels", r.kernels}, {"ok", r.comparison.ok},
+                       {"error", number(r.comparison.error)}, {"message", r.comparison.message}, {"us", us}, {"outputs", r.outputs}});
   }
+  if (options.json) std::puts(results.dump(2).c_str());
   return right ? kRight : kWrong;
 }
 

@@ -27,6 +27,17 @@ constexpr Result kErrorInvalidValue = 1;
 constexpr Result kErrorStubLibrary = 34;
 constexpr Result kErrorNoDevice = 100;
 constexpr Result kErrorStreamCaptureImplicit = 906;
+// Of a kernel that ran before the call that returns them; the context is lost.
+constexpr Result kErrorEccUncorrectable = 214;
+constexpr Result kErrorIllegalAddress = 700;
+constexpr Result kErrorLaunchTimeout = 702;
+constexpr Result kErrorAssert = 710;
+constexpr Result kErrorHardwareStackError = 714;
+constexpr Result kErrorIllegalInstruction = 715;
+constexpr Result kErrorMisalignedAddress = 716;
+constexpr Result kErrorInvalidAddressSpace = 717;
+constexpr Result kErrorInvalidPc = 718;
+constexpr Result kErrorLaunchFailed = 719;
 
 enum DeviceAttribute : i32 {
   kMultiprocessorCount = 16,

@@ -36,6 +36,16 @@ TEST(device_cuda_abi, errors_and_attributes_have_the_values_of_cuda_h) {
   EXPECT_EQ(int(kErrorStubLibrary), int(CUDA_ERROR_STUB_LIBRARY));
   EXPECT_EQ(int(kErrorNoDevice), int(CUDA_ERROR_NO_DEVICE));
   EXPECT_EQ(int(kErrorStreamCaptureImplicit), int(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT));
+  EXPECT_EQ(int(kErrorEccUncorrectable), int(CUDA_ERROR_ECC_UNCORRECTABLE));
+  EXPECT_EQ(int(kErrorIllegalAddress), int(CUDA_ERROR_ILLEGAL_ADDRESS));
+  EXPECT_EQ(int(kErrorLaunchTimeout), int(CUDA_ERROR_LAUNCH_TIMEOUT));
+  EXPECT_EQ(int(kErrorAssert), int(CUDA_ERROR_ASSERT));
+  EXPECT_EQ(int(kErrorHardwareStackError), int(CUDA_ERROR_HARDWARE_STACK_ERROR));
+  EXPECT_EQ(int(kErrorIllegalInstruction), int(CUDA_ERROR_ILLEGAL_INSTRUCTION));
+  EXPECT_EQ(int(kErrorMisalignedAddress), int(CUDA_ERROR_MISALIGNED_ADDRESS));
+  EXPECT_EQ(int(kErrorInvalidAddressSpace), int(CUDA_ERROR_INVALID_ADDRESS_SPACE));
+  EXPECT_EQ(int(kErrorInvalidPc), int(CUDA_ERROR_INVALID_PC));
+  EXPECT_EQ(int(kErrorLaunchFailed), int(CUDA_ERROR_LAUNCH_FAILED));
   EXPECT_EQ(int(kMultiprocessorCount), int(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   EXPECT_EQ(int(kL2CacheSize), int(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
   EXPECT_EQ(int(kMaxThreadsPerMultiprocessor), int(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));

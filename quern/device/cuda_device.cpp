@@ -171,12 +171,12 @@ void CudaDevice::destroy(Stream stream) {
 
 void CudaDevice::synchronize(Stream stream) {
   const ContextGuard guard(*this);
-  check(driver_.stream_synchronize(stream.handle), "cuStreamSynchronize (an earlier kernel may be at fault)");
+  check(driver_.stream_synchronize(stream.handle), "cuStreamSynchronize");
 }
 
 void CudaDevice::synchronize_all() {
   const ContextGuard guard(*this);
-  check(driver_.ctx_synchronize(), "cuCtxSynchronize (an earlier kernel may be at fault)");
+  check(driver_.ctx_synchronize(), "cuCtxSynchronize");
 }
 
 bool CudaDevice::capturing(Stream stream) {

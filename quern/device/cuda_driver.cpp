@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include "quern/base/error.h"
+#include "quern/base/log.h"
 
 namespace quern::cuda {
 namespace {
@@ -171,8 +172,15 @@ const Driver& driver() {
   return library().driver;
 }
 
+bool of_earlier_kernel(Result result) {
+  return (result >= kErrorHardwareStackError && result <= kErrorLaunchFailed) || result == kErrorIllegalAddress ||
+         result == kErrorLaunchTimeout || result == kErrorAssert || result == kErrorEccUncorrectable;
+}
+
 void fail(Result result, const std::string& what) {
-  throw Error(ErrorKind::device, what + " failed: " + describe(library().driver, result));
+  std::string text = what + " failed: " + describe(library().driver, result);
+  if (of_earlier_kernel(result)) text += "; " + suspects();
+  throw Error(ErrorKind::device, text);
 }
 
 }  // namespace quern::cuda

@@ -109,8 +109,8 @@ Arch Arch::parse(const std::string& text) {
   const bool specific = !digits.empty() && digits.back() == 'a';
   if (specific) digits.pop_back();
   for (const Arch& arch : kKnown) {
-    // "sm_90" is a target too: the arch without its specific instructions. Those below 90 have none.
-    if (digits == std::to_string(arch.number) && (!specific || arch.specific)) return {arch.number, specific};
+    // "sm_90" names sm_90a as well: kernels are compiled for an arch with its specific instructions, where it has some.
+    if (digits == std::to_string(arch.number) && (!specific || arch.specific)) return arch;
   }
   throw Error(ErrorKind::value, "", "arch", "is '" + text + "'", "one of " + known_names());
 }

@@ -22,6 +22,11 @@ struct QN_API Arch {
 /// The archs that every kernel is compiled for in tests.
 QN_API std::span<const Arch> known_archs();
 
+/// What f32 is in kernels of an emulated device. real: float. order_free: exact arithmetic modulo primes, equal in every
+/// order of sums (kit/order_free.h). tree: a hash of the expression, equal only in the same order. graph: the number of a
+/// node of the expression's graph (emu/graph.h).
+enum class Number : i32 { real, order_free, tree, graph };
+
 /// What plan may know of a device. A plain value: tests and `quern plan --arch` use ones without a device behind them.
 struct DeviceInfo {
   Arch arch;
@@ -131,6 +136,8 @@ class QN_API Device {
 
   /// Checked emulated devices return true and then get the memory of each call between begin_call and end_call.
   bool wants_memory_ranges() const { return wants_memory_ranges_; }
+  /// Number::real but for emulated devices that were made for proofs.
+  Number number() const { return number_; }
   virtual void begin_call(std::span<const MemoryRange>, const char* /*op*/) {}
   virtual void end_call() {}
 
@@ -139,6 +146,7 @@ class QN_API Device {
   DeviceId id_;
   u32 ordinal_ = 0;
   bool wants_memory_ranges_ = false;
+  Number number_ = Number::real;
 };
 
 /// The device that a tensor lies on: cpu is the process's emulated device, cuda:N the N-th GPU. Made on first use; never destroyed.

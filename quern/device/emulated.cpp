@@ -106,6 +106,7 @@ EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& op
   id_ = {DeviceType::cpu, 0};
   ordinal_ = 1000 + device_count++;
   wants_memory_ranges_ = options.checked;
+  number_ = options.number;
 }
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
@@ -123,7 +124,9 @@ void* EmulatedDevice::allocate(size_t bytes, const char* label) {
 void EmulatedDevice::release(void* pointer) { std::free(pointer); }
 
 void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {
-  if (capturing(stream)) throw Error(ErrorKind::frozen, "emulated device: allocation while the stream captures");
+  if (capturing(stream))
+    throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) +
+                                       " bytes would be allocated while the stream is capturing: pass a workspace");
   return allocate(bytes, "scratch");
 }
 
@@ -158,6 +161,8 @@ double EmulatedDevice::elapsed_us(Event from, Event to) {
 }
 
 void EmulatedDevice::begin_capture(Stream stream) {
+  if (!stream.handle)  // CUDA's cannot be captured either
+    throw Error(ErrorKind::device, "emulated device: the default stream cannot be captured: make one with create_stream()");
   EmulatedStream& state = state_of(stream);
   if (state.capture) throw Error(ErrorKind::device, "emulated device: the stream captures already");
   state.capture = std::make_unique<Graph>();

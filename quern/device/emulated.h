@@ -8,6 +8,10 @@
 
 namespace quern {
 
+namespace emu {
+class Graph;
+}
+
 /// When an asynchronous copy or product of the emulated device completes.
 enum class AsyncPolicy : i32 { eager, lazy, random };
 /// In which order ready threads of the emulated device go on.
@@ -19,6 +23,8 @@ struct EmulatedOptions {
   u64 seed = 1;
   bool checked = false;   ///< report races, uninitialised and out-of-bounds accesses; one OS thread a launch, so that a seed replays
   int os_threads = 0;     ///< 0: one per CPU; blocks of a launch are spread over them
+  Number number = Number::real;  ///< what f32 is in the device's kernels
+  emu::Graph* graph = nullptr;   ///< Number::graph: where expressions are kept; not owned
 };
 /// Defaults from QN_EMU_ASYNC, QN_EMU_SCHEDULE, QN_EMU_SEED, QN_EMU_CHECKED, QN_EMU_THREADS.
 QN_API EmulatedOptions emulated_options_from_env();

@@ -5,6 +5,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <mutex>
+
 #include "quern/base/error.h"
 #include "quern/emu/worker.h"
 
@@ -57,8 +59,11 @@ Symbol Module::find(const char* name) const {
 }
 
 /// Instrumentation that does not reach our hooks (another tsan runtime took the symbols, a flag was dropped) would
-/// check nothing, silently. So each checked module brings accesses that must be seen.
+/// check nothing, silently. So each checked module brings accesses that must be seen. Devices that load one file share its
+/// counters, hence the lock.
 void Module::check_hooks() const {
+  static std::mutex one_at_a_time;
+  std::lock_guard lock(one_at_a_time);
   const int missed = find<int (*)()>("quern_canary")();
   if (missed)
     throw Error(ErrorKind::internal, "emulated device: " + path + ": " + std::to_string(missed) +

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "quern/base/error.h"
+#include "quern/emu/graph.h"
 #include "quern/emu/shadow.h"
 #include "quern/emu/worker.h"
 
@@ -59,13 +61,22 @@ __attribute__((format(printf, 1, 2))) void run_print(const char* format, ...) {
   va_end(arguments);
 }
 
+u32 run_number(NumberOp op, u32 a, u32 b) {
+  Fiber& me = Worker::me();
+  try {
+    return me.worker->options().graph->word(op, a, b);
+  } catch (const Error& e) {
+    me.worker->fatal(ReportKind::fault, me, e.what());
+  }
+}
+
 }  // namespace
 
 const Runtime kRuntime = {
     sizeof(Runtime),        run_collective,    run_barrier,      run_cp_async,
     run_cp_async_commit,    run_cp_async_wait, run_atomic,       run_fence,
     run_grid_event,         run_access,        run_plain_access, run_misaligned,
-    run_bad_shared_address, run_clock,         run_print,
+    run_bad_shared_address, run_clock,         run_print,        run_number,
 };
 
 }  // namespace quern::emu

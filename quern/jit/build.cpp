@@ -13,92 +13,19 @@
 #include "quern/base/log.h"
 #include "quern/base/subprocess.h"
 #include "quern/jit/cache_disk.h"
+#include "quern/jit/cache_hooks.h"
+#include "quern/jit/cache_locks.h"
+#include "quern/jit/cache_roots.h"
 #include "quern/jit/compiler.h"
 #include "quern/jit/compiler_host.h"
-#include "quern/jit/compiler_nvrtc.h"
-#include "quern/jit/sources.h"
+#include "quern/jit/denied_compilers.h"
+#include "quern/jit/freeze.h"
+#include "quern/jit/kernel_source.h"
 
 namespace quern::jit {
 
-/// Raised when the rendered file, the function table of the emulated device or the entry's meaning changes.
-static constexpr int kAbi = 1;
-
-Target target_of(const Device& device) {
-  Target target;
-  target.arch = device.info().arch;
-  target.emulated = device.info().emulated;
-  target.checked = device.wants_memory_ranges();
-  return target;
-}
-
-static int debug_level() { return int(env_int(Env::jit_debug, 0)); }
-
-static const HostCompiler& host_compiler(const Target& target) {
-  return target.host_compiler.empty() ? HostCompiler::standard() : HostCompiler::named(target.host_compiler);
-}
-
-static NvrtcCompiler& nvrtc(Arch arch) {
-  if (NvrtcCompiler* compiler = NvrtcCompiler::get(arch)) return *compiler;
-  throw Error(ErrorKind::compile, nvrtc_missing_text(arch));
-}
-
-Digests digests(const KernelSpec& spec, const Target& target) {
-  Digests d;
-  const std::string source = render(spec);
-  d.key_text = "abi " + std::to_string(kAbi) + "\nkernel " + print(spec) + "\n";
-  if (target.emulated) {
-    // The kernel's code does not depend on the arch there, but plan's choices for it may: one entry serves all archs.
-    for (const std::string& option : host_compiler(target).options(target.checked, debug_level())) d.key_text += option + " ";
-    d.provenance = hash128_hex(host_compiler(target).provenance()).substr(0, 8);
-  } else {
-    d.key_text += target.arch.name() + " debug=" + std::to_string(debug_level());
-    d.provenance = hash128_hex(nvrtc(target.arch).provenance()).substr(0, 8);
-  }
-  d.key_text += "\nkernel.cu " + hash128_hex(source) + "\n";
-  for (const Source& header : included_sources(source, target.emulated)) d.key_text += header.name + " " + hash128_hex(header.text) + "\n";
-  d.identity = hash128_hex(d.key_text).substr(0, 16);
-  return d;
-}
-
-/// NVRTC: cubin bytes and statistics into `c`, the file into its folder.
-static void compile_cubin(const KernelSpec& spec, const Target& target, const std::string& source, Compiled& c) {
-  const std::vector<Source> headers = included_sources(source, false);
-  std::vector<Header> views;
-  for (const Source& h : headers) views.push_back({h.name.c_str(), h.text.c_str()});
-  CompileRequest request;
-  request.name = print(spec);
-  request.source = source;
-  request.headers = views;
-  request.arch = target.arch;
-  request.debug = debug_level();
-  request.want_ptx = !env(Env::jit_dump).empty();
-  CompileResult result = nvrtc(target.arch).compile(request);
-  c.image = std::move(result.image);
-  c.log = result.log;
-  c.ptx = result.ptx;
-  c.provenance = result.provenance;
-  c.compile_ms = result.milliseconds;
-  c.registers = result.registers;
-  c.spill_bytes = result.spill_bytes;
-  c.stack_bytes = result.stack_bytes;
-  c.serialised_wgmma = result.serialised_wgmma;
-  c.ignored_setmaxnreg = result.ignored_setmaxnreg;
-  write_file(c.image_path, {c.image.data(), c.image.size()});
-}
-
-static void compile_shared_object(const KernelSpec& spec, const Target& target, const std::string& source, Compiled& c) {
-  for (const Source& header : included_sources(source, true)) {
-    const std::string path = c.folder + "/source/" + header.name;
-    make_folders(std::filesystem::path(path).parent_path().string());
-    write_file(path, header.text);
-  }
-  const HostCompiler::Result result = host_compiler(target).compile(c.folder, print(spec), target.checked, debug_level());
-  c.log = result.log;
-  c.compile_ms = result.milliseconds;
-  remove_folder(c.folder + "/source");
-  std::error_code error;
-  std::filesystem::remove(c.folder + "/kernel.o", error);
-}
+/// "sm_90a", "the emulated device".
+static std::string world_name(const Target& target) { return target.emulated ? "the emulated device" : target.arch.name(); }
 
 /// QN_JIT_DUMP: source, log, binary and, where a disassembler is found, SASS, by the kernel's name.
 static void dump(const KernelSpec& spec, const Target& target, const std::string& source, const Compiled& c) {
@@ -126,52 +53,197 @@ static void warn(const KernelSpec& spec, const Target& target, const Compiled& c
   if (c.ignored_setmaxnreg) log(LogLevel::warning, where + ": setmaxnreg is ignored (C7508)");
 }
 
-static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const DiskCache& cache, Digests d) {
-  const std::string source = render(spec);
-  Compiled c;
-  c.entry = target.emulated ? "quern_entry" : entry_name(spec);
-  c.folder = cache.begin();
-  if (c.folder.empty()) {  // the root cannot be written: the kernel still runs, from a folder of this process
-    c.folder = make_private_folder("/tmp/quern-kernel.");
-    if (c.folder.empty()) throw Error(ErrorKind::compile, "neither the cache folder " + cache_folder() + " nor /tmp can be written");
-    log(LogLevel::warning, "the cache folder " + cache_folder() + " cannot be written; compiled kernels are not kept");
-  }
-  c.image_path = c.folder + (target.emulated ? "/kernel.so" : "/kernel.cubin");
+/// Calls `compile`, which fills c, and tells about it as the environment asks; also when it throws.
+template <class F>
+static void observed(const KernelSpec& spec, const Target& target, const std::string& source, Compiled& c, F compile) {
   try {
-    write_file(c.folder + "/kernel.cu", source);
-    if (target.emulated) compile_shared_object(spec, target, source, c);
-    else compile_cubin(spec, target, source, c);
+    compile();
   } catch (const Error& e) {
     c.log = e.what();
     c.image.clear();
     dump(spec, target, source, c);
-    remove_folder(c.folder);
     throw;
   }
   dump(spec, target, source, c);
   warn(spec, target, c);
-  const std::string what = target.emulated ? host_compiler(target).path() : "NVRTC for " + target.arch.name();
-  const std::string line = "compiled " + print(spec) + " with " + what + " in " + std::to_string(int(c.compile_ms)) + " ms";
+  const std::string line = "compiled " + print(spec) + " with " + c.compiler + (target.emulated ? "" : " for " + target.arch.name()) +
+                           " in " + std::to_string(int(c.compile_ms)) + " ms";
   if (env_flag(Env::jit_verbose)) log_always(line + "\n" + c.log);
-  else log(LogLevel::info, line);
-  // A candidate that does not load gives way to the next: the entry names the compiler that made it.
-  if (!c.provenance.empty()) d.provenance = hash128_hex(c.provenance).substr(0, 8);
-  const std::string folder = cache.publish(c.folder, spec, d, target, c);
-  c.image_path = folder + c.image_path.substr(c.folder.size());
-  c.folder = folder;
+  else log(LogLevel::call, line);
+}
+
+static std::vector<Header> views_of(const std::vector<Source>& sources) {
+  std::vector<Header> views;
+  for (const Source& s : sources) views.push_back({s.name.c_str(), s.text.c_str()});
+  return views;
+}
+
+/// A cubin is bytes in memory, so the kernel works whatever becomes of the files.
+static Compiled build_cubin(const KernelSpec& spec, const Target& target, const KernelSource& source, const DiskCache& cache, Digests d, bool replace) {
+  Compiled c;
+  c.entry = source.entry;
+  observed(spec, target, source.text, c, [&] {
+    const std::vector<Header> views = views_of(source.headers);
+    CompileRequest request;
+    request.name = source.name;
+    request.source = source.text;
+    request.headers = views;
+    request.arch = target.arch;
+    request.debug = debug_level();
+    request.want_ptx = !env(Env::jit_dump).empty();
+    CompileResult result = gpu_compiler(target.arch).compile(request);
+    // A candidate that does not load gives way to the next: the entry names the compiler that made it.
+    d.provenance = hash128_hex(result.provenance).substr(0, 8);
+    c.image = std::move(result.image);
+    c.log = result.log;
+    c.ptx = result.ptx;
+    c.compiler = result.compiler + " " + result.version;
+    c.compile_ms = result.milliseconds;
+    c.registers = result.registers;
+    c.spill_bytes = result.spill_bytes;
+    c.stack_bytes = result.stack_bytes;
+    c.serialised_wgmma = result.serialised_wgmma;
+    c.ignored_setmaxnreg = result.ignored_setmaxnreg;
+    if (const std::string why = denial_of(result.version); !why.empty()) throw Error(ErrorKind::compile, c.compiler + " " + why);
+  });
+  c.provenance = d.provenance;
+  c.folder = cache.put(d, meta_of(spec, target, d, c), source.text, {c.image.data(), c.image.size()}, replace);
+  if (!c.folder.empty()) c.image_path = c.folder + "/" + image_name(false);
   return c;
 }
 
-Compiled build(const KernelSpec& spec, const Target& target, bool fresh) {
-  // Threads that want the same kernel wait for one compile; different kernels rarely share a lock and compile in parallel.
-  static std::array<std::mutex, 64> locks;
-  const Digests d = digests(spec, target);
-  const DiskCache cache(cache_folder());
-  std::lock_guard lock(locks[hash64(d.identity.data(), d.identity.size()) % locks.size()]);
-  if (!fresh) {
-    if (auto found = cache.find(spec, d, target)) return *found;
+static void compile_shared_object(const Target& target, const KernelSource& source, Compiled& c) {
+  write_file(c.folder + "/kernel.cu", source.text);
+  write_headers(c.folder + "/source", views_of(source.headers));
+  const HostCompiler::Result result = host_compiler(target).compile(c.folder, source.name, mode_of(target));
+  c.log = result.log;
+  c.compile_ms = result.milliseconds;
+  c.compiler = host_compiler(target).path();
+  remove_folder(c.folder + "/source");
+  std::error_code error;
+  std::filesystem::remove(c.folder + "/kernel.o", error);
+  const auto image = read_file(c.image_path);
+  if (!image) throw Error(ErrorKind::device, "the compiler left no " + c.image_path);
+  c.image.assign(image->begin(), image->end());
+}
+
+/// A disk that is full, or a limit of the process, makes compilers fail in words of their own.
+static bool has_room(const std::string& folder) {
+  try {
+    write_file(folder + "/room", std::string(1 << 20, '\0'));
+    return true;
+  } catch (const Error&) {
+    return false;
   }
-  return compile_and_publish(spec, target, cache, d);
+}
+
+static std::string private_folder() {
+  const std::string folder = make_private_folder("/tmp/quern-kernel.");
+  if (folder.empty()) throw Error(ErrorKind::device, "neither the cache folder " + cache_folder() + " nor /tmp can be written");
+  return folder;
+}
+
+/// A host compiler writes files: beside the entries where that is possible, else into a folder of this process.
+static Compiled build_shared_object(const KernelSpec& spec, const Target& target, const KernelSource& source, const DiskCache& cache,
+                                    const Digests& d, bool replace) {
+  host_compiler(target);  // no compiler is an error before anything is written
+  Compiled c;
+  c.entry = "quern_entry";
+  c.provenance = d.provenance;
+  const auto compile_in = [&](const std::string& folder) {
+    c.folder = folder;
+    c.image_path = folder + "/" + image_name(true);
+    try {
+      compile_shared_object(target, source, c);
+      return true;
+    } catch (const Error&) {
+      const bool room = has_room(folder);
+      remove_folder(folder);
+      if (room) throw;
+      return false;
+    }
+  };
+  observed(spec, target, source.text, c, [&] {
+    const std::string beside = cache.begin();
+    if (!beside.empty() && compile_in(beside)) return;
+    log(LogLevel::warning, "the cache folder " + cache.root() + (beside.empty() ? " cannot be written" : " is full") + "; compiled kernels are not kept");
+    if (!compile_in(private_folder())) throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp has room for a kernel");
+    c.kept = false;
+  });
+  if (!c.kept) return c;
+  reached(CacheStep::image_written);
+  c.folder = cache.publish(c.folder, d, meta_of(spec, target, d, c), replace);
+  c.image_path = c.folder + "/" + image_name(true);
+  return c;
+}
+
+static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const KernelSource& source, const Digests& d, bool replace) {
+  if (frozen())
+    throw Error(ErrorKind::frozen, print(spec) + " for " + world_name(target) + " is not in the cache and would be compiled, which is frozen");
+  const DiskCache cache(cache_folder());
+  return target.emulated ? build_shared_object(spec, target, source, cache, d, replace) : build_cubin(spec, target, source, cache, d, replace);
+}
+
+/// The keys under which a kernel may lie: where no compiler is known, that of each kind of compiler.
+static std::vector<Digests> keys_of(const KernelSource& source, const Target& target) {
+  std::vector<Digests> keys = {digests(source, target)};
+  if (target.emulated && keys[0].provenance.empty() && target.host_compiler.empty()) {
+    Target clang = target;
+    clang.host_compiler = "clang++";
+    keys.push_back(digests(source, clang));
+  }
+  return keys;
+}
+
+/// Other processes that want the same entry wait, where locks work; none is needed to be right.
+class CompileScope {
+ public:
+  explicit CompileScope(const Digests& d) : locks_(made(cache_folder())), entry_(d.identity + d.provenance) {
+    locked_ = locks_.begin_compile(entry_);
+    reached(CacheStep::locked);
+  }
+  ~CompileScope() {
+    if (locked_) locks_.end_compile(entry_);
+  }
+  CompileScope(const CompileScope&) = delete;
+
+ private:
+  static const CacheLocks& made(const std::string& root) {
+    make_folders(root);
+    return CacheLocks::of(root);
+  }
+  const CacheLocks& locks_;
+  const std::string entry_;
+  bool locked_ = false;
+};
+
+/// Threads that want the same kernel wait for one compile; different kernels rarely share a lock and compile in parallel.
+static std::mutex& lock_of(const Digests& d) {
+  static std::array<std::mutex, 64> locks;
+  return locks[hash64(d.identity.data(), d.identity.size()) % locks.size()];
+}
+
+Compiled build(const KernelSpec& spec, const Target& target, bool fresh) {
+  const KernelSource source = read_source(spec, target.emulated);  // once: the wait for the lock may be long
+  const std::vector<Digests> keys = keys_of(source, target);
+  const Digests& d = keys[0];
+  const std::lock_guard lock(lock_of(d));
+  if (fresh) return compile_and_publish(spec, target, source, d, false);
+  for (const Digests& key : keys)
+    if (auto found = find_read_only(key)) return *found;
+  std::optional<CompileScope> scope;
+  if (!frozen()) scope.emplace(d);  // a frozen process waits for nobody
+  const DiskCache cache(cache_folder());
+  for (const Digests& key : keys)
+    if (auto found = cache.find(key)) return *found;
+  return compile_and_publish(spec, target, source, d, false);
+}
+
+Compiled rebuild(const KernelSpec& spec, const Target& target) {
+  const KernelSource source = read_source(spec, target.emulated);
+  const Digests d = digests(source, target);
+  const std::lock_guard lock(lock_of(d));
+  return compile_and_publish(spec, target, source, d, true);
 }
 
 }  // namespace quern::jit

@@ -9,39 +9,62 @@
 
 namespace quern::jit {
 
+struct KernelSource;
+
 /// What a kernel is compiled for.
 struct Target {
   Arch arch;
-  bool emulated = false;       ///< by a host compiler for the emulated device; else by NVRTC
+  bool emulated = false;       ///< by a host compiler for the emulated device; else by NVRTC or nvcc
   bool checked = false;        ///< emulated only: with access hooks
   std::string host_compiler;   ///< emulated only: command; empty: the standard one
+  Number number = Number::real;  ///< emulated only: what f32 is
 };
 Target target_of(const Device& device);
 
 /// A compiled kernel and what its compiler said.
 struct Compiled {
   std::string entry;           ///< symbol
-  std::string folder;          ///< its cache entry
-  std::string image_path;      ///< kernel.cubin or kernel.so inside it
-  std::vector<char> image;     ///< bytes, for cubins
+  std::string folder;          ///< its cache entry, or the pack that it is from; empty: it is kept in no file
+  std::string image_path;      ///< kernel.so inside it, or kernel.cubin where that is a file
+  std::vector<char> image;     ///< bytes
   bool from_cache = false;
+  bool kept = true;            ///< false: there was no room or no right, the files are this process's own
+  std::string compiler;        ///< "NVRTC 13.0.88", "nvcc 13.0.88", "/usr/bin/g++"
   double compile_ms = 0;       ///< of the compile that made it, now or earlier
   int registers = 0, spill_bytes = 0, stack_bytes = 0;
   bool serialised_wgmma = false, ignored_setmaxnreg = false;  ///< ptxas C7510, C7508
-  std::string provenance;      ///< of the compiler that made it now; empty from the cache
+  std::string provenance;      ///< 8 hex digits: which build of the compiler made it
   std::string log, ptx;                                       ///< ptx: with QN_JIT_DUMP only
 };
 
 /// The kernel from the disk cache, else compiled and published there. With `fresh` it is compiled even when cached.
-/// Throws Error{compile}.
+/// Throws Error{compile}; Error{frozen} when it would be compiled after freeze().
 Compiled build(const KernelSpec& spec, const Target& target, bool fresh = false);
+
+/// Compiles and takes the place of the entry: for one that is whole but cannot be loaded here.
+Compiled rebuild(const KernelSpec& spec, const Target& target);
 
 /// Digests of the entry that `build` would use: 16 hex digits of what decides the code, 8 of which compiler made it.
 struct Digests {
   std::string key_text;    ///< everything that the identity is computed from, as text
   std::string identity;    ///< 16 hex
-  std::string provenance;  ///< 8 hex
+  std::string provenance;  ///< 8 hex; empty when no compiler is found here, and then identity alone names the entry
+  std::string kernel;      ///< the function's name
+  bool emulated = false;
 };
 Digests digests(const KernelSpec& spec, const Target& target);
+/// As a library of another ABI number computes them.
+Digests digests(const KernelSpec& spec, const Target& target, int abi);
+/// Of sources that were read for the target.
+Digests digests(const KernelSource& source, const Target& target);
+
+class HostCompiler;
+struct HostMode;
+/// The compiler of an emulated target. Throws Error{compile} when there is none.
+const HostCompiler& host_compiler(const Target& target);
+/// How it compiles for that target.
+HostMode mode_of(const Target& target);
+/// QN_JIT_DEBUG.
+int debug_level();
 
 }  // namespace quern::jit

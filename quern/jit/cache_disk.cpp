@@ -2,146 +2,153 @@
 // Copyright 2026 The quern authors
 #include "quern/jit/cache_disk.h"
 
-#include <signal.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
-#include "quern/base/env.h"
 #include "quern/base/error.h"
 #include "quern/base/fs.h"
-#include "quern/base/hash.h"
 #include "quern/base/log.h"
+#include "quern/jit/cache_hooks.h"
+#include "quern/jit/cache_locks.h"
+#include "quern/jit/cache_roots.h"
 
 namespace quern::jit {
 
-std::string cache_folder() {
-  if (const std::string wanted = env(Env::cache_dir); !wanted.empty()) return wanted;
-  if (const std::string user = user_cache_folder(); !user.empty()) return user;
-  // No home: a folder in /tmp, if it is ours alone. Somebody else's could hold kernels of theirs.
-  const std::string shared = "/tmp/quern-" + std::to_string(getuid());
-  ::mkdir(shared.c_str(), 0700);
+namespace fs = std::filesystem;
+
+static std::string name_of(const Digests& d) { return d.kernel + "." + d.identity + "." + d.provenance; }
+
+static bool exists(const std::string& path) {
   struct stat status;
-  const bool ours = ::lstat(shared.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-                    (status.st_mode & 022) == 0;
-  static const std::string kept = ours ? shared : make_private_folder("/tmp/quern.");
-  return kept;
+  return ::lstat(path.c_str(), &status) == 0;
 }
 
-static const char* image_name(bool emulated) { return emulated ? "kernel.so" : "kernel.cubin"; }
-
-std::string DiskCache::entry_folder(const KernelSpec& spec, const Digests& d) const {
-  return root_ + "/" + spec.kernel->name + "." + d.identity + "." + d.provenance;
+static std::string require_file(const std::string& path, const char* what) {
+  if (auto bytes = read_file(path)) return *bytes;
+  throw Error(ErrorKind::internal, std::string("its ") + what + " is missing");
 }
 
-static Compiled parse(const std::string& folder, const std::string& text, const Digests& digests, const Target& target) {
-  const auto meta = nlohmann::json::parse(text);
-  if (meta.at("key").get<std::string>() != digests.key_text) throw Error(ErrorKind::internal, "it belongs to another key");
-  Compiled c;
-  c.folder = folder;
-  c.image_path = folder + "/" + image_name(target.emulated);
-  const auto image = read_file(c.image_path);
-  if (!image) throw Error(ErrorKind::internal, "its binary is missing");
-  if (hash128_hex(*image) != meta.at("checksum").get<std::string>()) throw Error(ErrorKind::internal, "its binary is damaged");
-  if (!target.emulated) c.image.assign(image->begin(), image->end());
-  c.entry = meta.at("entry");
-  c.compile_ms = meta.at("compile_ms");
-  c.registers = meta.at("registers");
-  c.spill_bytes = meta.at("spill_bytes");
-  c.stack_bytes = meta.at("stack_bytes");
-  c.serialised_wgmma = meta.at("serialised_wgmma");
-  c.ignored_setmaxnreg = meta.at("ignored_setmaxnreg");
-  c.from_cache = true;
-  return c;
+/// Keeps the time of last use, to the minute: a write a load would be felt on a network disk.
+static void touch(const std::string& meta_path) {
+  struct stat status;
+  if (::stat(meta_path.c_str(), &status) == 0 && ::time(nullptr) - status.st_mtime > 60)
+    ::utimensat(AT_FDCWD, meta_path.c_str(), nullptr, 0);
 }
 
-std::optional<Compiled> DiskCache::find(const KernelSpec& spec, const Digests& d, const Target& target) const {
-  const std::string folder = entry_folder(spec, d);
-  const auto text = read_file(folder + "/meta.json");
-  std::error_code error;
-  if (!text && !std::filesystem::exists(folder, error)) return std::nullopt;
+std::optional<Compiled> DiskCache::read(const std::string& name, const Digests& d) const {
+  const std::string folder = root_ + "/" + name, meta_path = folder + "/meta.json", image_path = folder + "/" + image_name(d.emulated);
+  const auto meta = read_file(meta_path);
+  if (!meta && !exists(folder)) return std::nullopt;
+  if (!read_only_) {
+    touch(meta_path);
+    if (d.emulated) CacheLocks::of(root_).hold_in_use(name);
+  }
   try {
-    if (!text) throw Error(ErrorKind::internal, "meta.json is missing");
-    return parse(folder, *text, d, target);
-  } catch (const std::exception& e) {
-    log(LogLevel::warning, "cache entry " + folder + " is not used (" + e.what() + "); compiling again");
+    EntryFiles files;
+    if (!meta) throw Error(ErrorKind::internal, "its meta.json is missing");
+    files.meta = *meta;
+    files.image = require_file(image_path, "binary");
+    const EntryMeta checked = check_entry(files);
+    if (checked.key != d.key_text) throw Error(ErrorKind::internal, "it belongs to another key");
+    Compiled c = compiled_of(checked);
+    c.folder = folder;
+    c.image_path = image_path;
+    c.image.assign(files.image.begin(), files.image.end());
+    return c;
+  } catch (const Error& e) {
+    log(LogLevel::warning, "cache entry " + folder + " is not used (" + e.what() + ")");
     return std::nullopt;
   }
 }
 
-/// Builds happen in ".quern-build.<pid>.XXXXXX" beside the entries.
-static const char kBuildPrefix[] = ".quern-build.";
-
-/// Removes what builds that were killed left behind: folders of our own name whose process is gone. Those of another machine
-/// on a shared disk may be in use, so only ones older than a day go as well.
-static void remove_abandoned(const std::string& root) {
+/// Entries of the same identity by other compilers.
+std::vector<std::string> DiskCache::others_of(const Digests& d) const {
+  std::vector<std::string> names;
+  const std::string prefix = d.kernel + "." + d.identity + ".";
   std::error_code error;
-  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(24);
-  for (std::filesystem::directory_iterator it(root, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (name.rfind(kBuildPrefix, 0) != 0) continue;
-    const int pid = std::atoi(name.c_str() + sizeof kBuildPrefix - 1);
-    std::error_code ignored;
-    const bool gone = pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
-    if (gone && it->last_write_time(ignored) < old && !ignored) remove_folder(it->path().string());
-  }
+  for (fs::directory_iterator it(root_, error), end; !error && it != end; it.increment(error))
+    if (const std::string name = it->path().filename().string(); name.rfind(prefix, 0) == 0 && name != name_of(d)) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<Compiled> DiskCache::find(const Digests& d) const {
+  if (!d.provenance.empty())
+    if (auto found = read(name_of(d), d)) return found;
+  if (!read_only_ && !d.provenance.empty()) return std::nullopt;
+  for (const std::string& name : others_of(d))
+    if (auto found = read(name, d)) return found;
+  return std::nullopt;
 }
 
 std::string DiskCache::begin() const {
-  if (make_folders(root_)) {
-    remove_abandoned(root_);
-    if (const std::string folder = make_private_folder(root_ + "/" + kBuildPrefix + std::to_string(getpid()) + "."); !folder.empty()) {
-      ::chmod(folder.c_str(), 0755);  // mkdtemp's 0700 would keep other users of a shared cache out
-      return folder;
-    }
+  if (!make_folders(root_)) return {};
+  remove_abandoned();
+  const std::string folder = make_private_folder(root_ + "/" + build_folder_prefix());
+  if (!folder.empty()) {
+    ::chmod(folder.c_str(), 0755);  // mkdtemp's 0700 would keep other users of a shared cache out
+    reached(CacheStep::folder_made);
   }
-  return {};
+  return folder;
 }
 
-std::string DiskCache::publish(const std::string& folder, const KernelSpec& spec, const Digests& d, const Target& t,
-                               const Compiled& c) const {
-  nlohmann::json meta;
-  const auto image = read_file(c.image_path);
-  meta["kernel"] = print(spec);
-  meta["entry"] = c.entry;
-  meta["key"] = d.key_text;
-  meta["identity"] = d.identity;
-  meta["provenance"] = d.provenance;
-  meta["checksum"] = hash128_hex(image.value_or(""));
-  meta["bytes"] = image.value_or("").size();
-  meta["compile_ms"] = c.compile_ms;
-  meta["registers"] = c.registers;
-  meta["spill_bytes"] = c.spill_bytes;
-  meta["stack_bytes"] = c.stack_bytes;
-  meta["serialised_wgmma"] = c.serialised_wgmma;
-  meta["ignored_setmaxnreg"] = c.ignored_setmaxnreg;
+std::string DiskCache::publish(const std::string& folder, const Digests& d, const EntryMeta& meta, bool replace) const {
+  const std::string name = meta.folder_name(), target = root_ + "/" + name;
   try {
-    write_file(folder + "/meta.json", meta.dump(1) + "\n");
+    write_file(folder + "/meta.json", meta_text(meta));
   } catch (const Error& e) {
     log(LogLevel::warning, std::string(e.what()) + "; the kernel is used from " + folder + " and not kept");
     return folder;
   }
-  const std::string target = entry_folder(spec, d);
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (std::rename(folder.c_str(), target.c_str()) == 0) return target;
-    if (errno != EEXIST && errno != ENOTEMPTY) break;
-    if (find(spec, d, t)) {  // somebody published first
+  reached(CacheStep::meta_written);
+  int error = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    error = ::rename(folder.c_str(), target.c_str()) == 0 ? reached(CacheStep::renamed) : errno;
+    if (error == 0) {
+      evict(cache_limit_bytes());  // reads the whole folder, 4 us an entry, after a compile of 100 ms or more
+      return target;
+    }
+    // Somebody may have published first, or the rename was done though it failed: NFS repeats a request whose answer was lost.
+    const bool done = !exists(folder);
+    if ((done || !replace) && read(name, d)) {
       remove_folder(folder);
       return target;
     }
-    // A damaged entry: move it away (a rename, so that a process that has it open keeps it) and put ours in its place.
+    if (done || !exists(target)) break;
+    // A damaged entry: moved away (a rename, so that a process that has it open keeps it) to make room.
     const std::string away = folder + ".old";
-    if (std::rename(target.c_str(), away.c_str()) == 0) remove_folder(away);
+    if (::rename(target.c_str(), away.c_str()) == 0) {
+      reached(CacheStep::moved_away);
+      remove_folder(away);
+    }
   }
-  log(LogLevel::warning, "cannot publish " + target + ": " + std::strerror(errno) + "; the kernel is used from " + folder);
+  log(LogLevel::warning, "cannot publish " + target + ": " + std::strerror(error) + "; the kernel is used from " + folder);
   return folder;
+}
+
+std::string DiskCache::put(const Digests& d, const EntryMeta& meta, const std::string& source, const std::string& image, bool replace) const {
+  const std::string folder = begin();
+  if (folder.empty()) {
+    log(LogLevel::warning, "the cache folder " + root_ + " cannot be written; compiled kernels are not kept");
+    return {};
+  }
+  try {
+    write_file(folder + "/kernel.cu", source);
+    write_file(folder + "/" + image_name(d.emulated), image);
+    reached(CacheStep::image_written);
+    const std::string kept = publish(folder, d, meta, replace);
+    if (kept != folder || exists(folder + "/meta.json")) return kept;
+  } catch (const Error& e) {
+    log(LogLevel::warning, std::string(e.what()) + "; the kernel is not kept");
+  }
+  remove_folder(folder);
+  return {};
 }
 
 }  // namespace quern::jit

@@ -3,8 +3,10 @@
 #pragma once
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "quern/base/error.h"
 #include "quern/device/device.h"
 
 namespace quern::jit {
@@ -30,6 +32,8 @@ struct CompileResult {
   std::string log;          ///< all that the compiler said
   std::string ptx;          ///< with want_ptx only
   std::string provenance;   ///< of the compiler that made it
+  std::string compiler;     ///< "NVRTC", "nvcc"
+  std::string version;      ///< of its ptxas, as the cubin states it: "13.0.88"; else the compiler's own
   double milliseconds = 0;
   int registers = 0;                ///< of a thread
   int spill_bytes = 0;              ///< stored plus loaded, of a thread
@@ -38,5 +42,30 @@ struct CompileResult {
   bool ignored_setmaxnreg = false;  ///< ptxas C7508: the register split has no effect
   std::vector<std::string> warnings;
 };
+
+/// Compiles CUDA C++ to cubins. Several threads may compile at once.
+class GpuCompiler {
+ public:
+  virtual ~GpuCompiler() = default;
+  /// Throws Error{compile} with the phase, the first errors and what to do.
+  virtual CompileResult compile(const CompileRequest& request) = 0;
+  /// Stands for the compiler's build.
+  virtual const std::string& provenance() const = 0;
+};
+
+/// What QN_JIT_COMPILER names, for the arch; nullptr when this machine has none. Error{value} for another name.
+GpuCompiler* find_gpu_compiler(Arch arch);
+/// The same; Error{compile} with the places that were looked at when there is none.
+GpuCompiler& gpu_compiler(Arch arch);
+/// Its options that decide the code, for every release the same; part of the identity digest.
+std::vector<std::string> gpu_code_options(Arch arch, int debug);
+
+/// "13.0.88" from the note "Cuda compilation tools, release 13.0, V13.0.88" that ptxas leaves in what it makes, and nvcc
+/// in its --version; empty when there is none.
+std::string toolkit_version_in(std::string_view bytes);
+/// Error{compile}: "PHASE: REASON", the first errors of the log, the remedy.
+Error compile_error(const std::string& phase, const std::string& reason, const std::string& log);
+/// Writes headers below a folder, by their names.
+void write_headers(const std::string& folder, std::span<const Header> headers);
 
 }  // namespace quern::jit

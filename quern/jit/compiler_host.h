@@ -4,9 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "quern/device/device.h"
 #include "quern/jit/sources.h"
 
 namespace quern::jit {
+
+/// How a kernel is compiled for the emulated device.
+struct HostMode {
+  bool checked = false;  ///< with access hooks
+  int debug = 0;         ///< QN_JIT_DEBUG
+  Number number = Number::real;
+};
 
 /// A C++ compiler found at run time: compiles kernels for the emulated device.
 class HostCompiler {
@@ -21,9 +29,9 @@ class HostCompiler {
     double milliseconds = 0;
   };
   /// Options that decide the code; part of the identity digest.
-  std::vector<std::string> options(bool checked, int debug) const;
+  static std::vector<std::string> options(bool clang, const HostMode& mode);
   /// Compiles folder/kernel.cu with its headers below folder/source into folder/kernel.so. Throws Error{compile}.
-  Result compile(const std::string& folder, const std::string& name, bool checked, int debug) const;
+  Result compile(const std::string& folder, const std::string& name, const HostMode& mode) const;
   /// Build id of the compiler's program: tells versions apart without running it.
   const std::string& provenance() const { return provenance_; }
   const std::string& path() const { return path_; }

@@ -13,8 +13,6 @@
 namespace quern::jit {
 namespace {
 
-constexpr int kErrorLines = 10;
-
 // sm_103 and sm_121 came with 12.9, all others that quern knows with 12.8 or earlier.
 bool release_knows(const NvrtcCandidate& c, int arch) {
   if (arch != 103 && arch != 121) return true;
@@ -23,21 +21,17 @@ bool release_knows(const NvrtcCandidate& c, int arch) {
 
 std::vector<LibraryPlace> places_now() { return nvrtc_places(env(Env::jit_nvrtc), search_places()); }
 
-std::string version_text(const NvrtcCandidate& c) {
-  if (c.major == 0) return "NVRTC";
-  return "NVRTC " + std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : "");
+std::string version_number(const NvrtcCandidate& c) {
+  return std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : "");
 }
+std::string version_text(const NvrtcCandidate& c) { return c.major == 0 ? "NVRTC" : "NVRTC " + version_number(c); }
 
 std::vector<std::string> options_of(const CompileRequest& request, const NvrtcCandidate& c) {
-  std::vector<std::string> options = {
-      "--gpu-architecture=" + request.arch.name(), "-std=c++20", "--ptxas-options=-v",
-      "--no-source-include",  // else NVRTC prefers files of the current folder to the headers in memory
-  };
+  std::vector<std::string> options = nvrtc_code_options(request.arch, request.debug);
+  options.push_back("--ptxas-options=-v");
   // From 12.9 on NVRTC keeps a cache of its own under the user's home through the driver; a hit there has no log, so
   // registers and spills would read 0, and quern has its own cache above.
   if (c.major > 12 || (c.major == 12 && c.minor >= 9)) options.push_back("--no-cache");
-  if (request.debug == 1) options.push_back("-lineinfo");
-  if (request.debug >= 2) options.push_back("-G");
   options.insert(options.end(), request.extra_options.begin(), request.extra_options.end());
   return options;
 }
@@ -85,13 +79,20 @@ class Program {
 void drop_zeros(std::string& text) { std::erase(text, '\0'); }
 
 [[noreturn]] void fail(const NvrtcLibrary& library, const std::string& phase, int result, const std::string& log) {
-  std::string lines = first_error_lines(log, kErrorLines);
-  if (!lines.empty()) lines = "\n" + lines;
-  throw Error(ErrorKind::compile, phase + ": " + library.get_error_string(result) + lines +
-                                      "\nQN_JIT_VERBOSE=1 prints the whole log, QN_JIT_DUMP=FOLDER keeps the source");
+  throw compile_error(phase, library.get_error_string(result), log);
 }
 
 }  // namespace
+
+std::vector<std::string> nvrtc_code_options(Arch arch, int debug) {
+  std::vector<std::string> options = {
+      "--gpu-architecture=" + arch.name(), "-std=c++20",
+      "--no-source-include",  // else NVRTC prefers files of the current folder to the headers in memory
+  };
+  if (debug == 1) options.push_back("-lineinfo");
+  if (debug >= 2) options.push_back("-G");
+  return options;
+}
 
 NvrtcCompiler::NvrtcCompiler(NvrtcCandidate candidate) : candidate_(std::move(candidate)) {
   // A bare name has no file to read; this last resort is loaded now.
@@ -163,6 +164,9 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
     drop_zeros(result.ptx);
   }
   read_ptxas_log(result);
+  result.compiler = "NVRTC";
+  result.version = toolkit_version_in({result.image.data(), result.image.size()});
+  if (result.version.empty()) result.version = version_number(candidate_);
   result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

@@ -7,7 +7,9 @@
 
 #include "quern/base/error.h"
 #include "quern/base/hash.h"
+#include "quern/base/log.h"
 #include "quern/jit/build.h"
+#include "quern/jit/freeze.h"
 
 namespace quern::jit {
 
@@ -38,14 +40,29 @@ Entry* find(const KernelSpec& spec, u32 device, size_t bucket) {
   return nullptr;
 }
 
+Function load_image(Device& device, const Compiled& c) {
+  const ImageKind kind = device.info().emulated ? ImageKind::shared_object : ImageKind::cubin;
+  return device.load(kind, c.image, c.image_path, c.entry, device.info().smem_block);
+}
+
+/// A whole entry may still not load: made on a machine with a newer libc, or removed since it was checked.
+Function load_or_rebuild(const KernelSpec& spec, Device& device, const Compiled& compiled) {
+  if (!compiled.from_cache || frozen()) return load_image(device, compiled);
+  try {
+    return load_image(device, compiled);
+  } catch (const Error& e) {
+    log(LogLevel::warning, "cache entry " + compiled.folder + " is not used (it does not load: " + e.what() + ")");
+  }
+  g_compiled++;
+  return load_image(device, rebuild(spec, target_of(device)));
+}
+
 Function load(const KernelSpec& spec, Device& device, Stream stream, size_t bucket) {
   if (device.capturing(stream))
-    throw Error(ErrorKind::frozen, print(spec) + " is not loaded yet and cannot be while the stream is capturing; call the op "
-                                               "once before the capture");
+    throw Error(ErrorKind::frozen, print(spec) + " is not loaded yet and cannot be while the stream is capturing");
   const Compiled compiled = build(spec, target_of(device));
   (compiled.from_cache ? g_from_disk : g_compiled)++;
-  const ImageKind kind = device.info().emulated ? ImageKind::shared_object : ImageKind::cubin;
-  const Function function = device.load(kind, compiled.image, compiled.image_path, compiled.entry, device.info().smem_block);
+  const Function function = load_or_rebuild(spec, device, compiled);
   std::lock_guard lock(g_insert);
   if (Entry* e = find(spec, device.ordinal(), bucket)) {  // another thread was first
     device.unload(function);

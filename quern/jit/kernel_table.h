@@ -7,7 +7,8 @@
 namespace quern::jit {
 
 /// The loaded kernel of a spec on a device. A hit takes no lock and allocates nothing; a miss builds (disk cache, else
-/// compile) and loads. Error{frozen} when that would be needed while the stream is capturing.
+/// compile) and loads. Error{frozen} when that would be needed while the stream is capturing,
+/// or a compile after freeze().
 Function get(const KernelSpec& spec, Device& device, Stream stream);
 
 /// How many kernels this process has compiled and how many it took from the disk cache so far.

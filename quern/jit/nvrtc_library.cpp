@@ -14,13 +14,12 @@
 #include <system_error>
 
 #include "quern/base/elf.h"
+#include "quern/jit/denied_compilers.h"
 
 namespace quern::jit {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int kMinimumMajor = 12, kMinimumMinor = 8;  // the first release with sm_100a, sm_120a and their PTX
 
 const CudaLibraryName& library_name() {
   static const CudaLibraryName name = {"libnvrtc", {"cu13", "cuda_nvrtc"}};
@@ -58,13 +57,7 @@ void read_version_from_names(NvrtcCandidate& c) {
 // The reason why that version is of no use, or empty. An unknown part passes: load_nvrtc looks again.
 std::string version_problem(const NvrtcCandidate& c, int driver_version) {
   if (c.major == 0) return {};
-  const bool old = c.major < kMinimumMajor || (c.major == kMinimumMajor && c.minor >= 0 && c.minor < kMinimumMinor);
-  const std::string version = std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : "");
-  if (old) return "is " + version + ", older than 12.8";
-  if (driver_version > 0 && c.major > driver_version / 1000)
-    return "is " + version + ", the driver supports CUDA " + std::to_string(driver_version / 1000) + "." +
-           std::to_string(driver_version % 1000 / 10) + " and would not load its kernels";
-  return {};
+  return release_problem(std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : ""), driver_version);
 }
 
 void reject(NvrtcCandidate& c, const std::string& reason) {

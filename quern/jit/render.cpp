@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "quern/base/tensor_view.h"
-#include "quern/jit/sources.h"
+#include "quern/jit/kernel_source.h"
 #include "quern/jit/spec.h"
 
 namespace quern_reflect {
@@ -16,10 +16,10 @@ namespace quern::jit {
 
 /// Names of a Config's fields, read from the source that declares it (one `type name;` a line, fields before functions): the
 /// language has no reflection yet, and a second list of the names would be a second place for one fact. Falls back to f0, f1.
-static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count) {
+static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count, const std::vector<Source>& headers) {
   std::vector<std::string> names;
   const std::string type = kernel.config_type.substr(kernel.config_type.rfind("::") + 2);
-  for (const Source& source : included_sources("#include \"" + kernel.header + "\"\n", true)) {
+  for (const Source& source : headers) {
     const size_t at = source.text.find("struct " + type + " {");
     if (at == std::string::npos) continue;
     std::istringstream lines(source.text.substr(at));
@@ -44,18 +44,18 @@ static std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-std::string print(const KernelSpec& spec) {
+static std::string print(const KernelSpec& spec, const std::vector<Source>& headers) {
   const auto values = words(spec.kernel->values(spec.config));
-  const auto names = field_names(*spec.kernel, values.size());
+  const auto names = field_names(*spec.kernel, values.size(), headers);
   std::string s = spec.kernel->name + "<";
   for (size_t i = 0; i < values.size(); ++i) s += (i ? ", " : "") + names[i] + "=" + values[i];
   if (spec.hooks) s += std::string(", hooks=") + spec.hooks->name;
   return s + ">";
 }
 
-std::string entry_name(const KernelSpec& spec) {
+static std::string entry_name(const KernelSpec& spec, const std::vector<Source>& headers) {
   const auto values = words(spec.kernel->values(spec.config));
-  const auto names = field_names(*spec.kernel, values.size());
+  const auto names = field_names(*spec.kernel, values.size(), headers);
   std::string s = spec.kernel->name + "_";
   for (size_t i = 0; i < values.size(); ++i) {
     const bool number = std::isdigit(values[i][0]) || values[i][0] == '-';
@@ -67,18 +67,36 @@ std::string entry_name(const KernelSpec& spec) {
   return s;
 }
 
-std::string render(const KernelSpec& spec) {
+/// The part of the rendered file that includes others.
+static std::string prologue(const KernelSpec& spec) {
+  const std::string include = "#include \"" + spec.kernel->header + "\"\n";
+  return spec.hooks ? include + spec.hooks->text + "\n" : include;
+}
+
+static std::string render(const KernelSpec& spec, const std::string& entry) {
   const KernelInfo& k = *spec.kernel;
-  std::string s = "#include \"" + k.header + "\"\n";
-  if (spec.hooks) s += std::string(spec.hooks->text) + "\n";
+  std::string s = prologue(spec);
   s += "static_assert(sizeof(" + k.params_type + ") == " + std::to_string(k.params_bytes) +
        ", \"host and device disagree on the layout of Params\");\n";
   s += "constexpr " + k.config_type + " config{" + k.initialiser(spec.config) + "};\n";
   std::string arguments = "config";
   if (k.default_hooks) arguments += std::string(", ") + (spec.hooks ? spec.hooks->type : k.default_hooks);
-  s += "QN_ENTRY(" + entry_name(spec) + ", " + k.params_type + ", " + std::to_string(k.threads(spec.config)) + ", " +
+  s += "QN_ENTRY(" + entry + ", " + k.params_type + ", " + std::to_string(k.threads(spec.config)) + ", " +
        std::to_string(k.min_blocks(spec.config)) + ", " + k.function + "<" + arguments + ">(p))\n";
   return s;
 }
+
+KernelSource read_source(const KernelSpec& spec, bool emulated) {
+  KernelSource source;
+  source.headers = included_sources(prologue(spec), emulated);
+  source.name = print(spec, source.headers);
+  source.entry = entry_name(spec, source.headers);
+  source.text = render(spec, source.entry);
+  return source;
+}
+
+std::string print(const KernelSpec& spec) { return print(spec, included_sources(prologue(spec), true)); }
+std::string entry_name(const KernelSpec& spec) { return entry_name(spec, included_sources(prologue(spec), true)); }
+std::string render(const KernelSpec& spec) { return render(spec, entry_name(spec)); }
 
 }  // namespace quern::jit

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "quern/base/env.h"
 #include "quern/base/error.h"
@@ -12,18 +13,38 @@
 
 namespace quern::jit {
 
+static std::vector<std::span<const EmbeddedSource>>& registered() {
+  static std::vector<std::span<const EmbeddedSource>> sets;
+  return sets;
+}
+
+void register_sources(const EmbeddedSource* sources, int count) { registered().emplace_back(sources, size_t(count)); }
+
+std::vector<std::string> source_names() {
+  std::vector<std::string> names;
+  for (const auto& set : registered())
+    for (const EmbeddedSource& source : set) names.push_back(source.name);
+  return names;
+}
+
 static std::optional<std::string> find_source(const std::string& name) {
   if (const std::string folder = env(Env::source_dir); !folder.empty()) {
     if (auto text = read_file(folder + "/" + name)) return text;
   }
-  for (int i = 0; i < kEmbeddedSourceCount; ++i)
-    if (name == kEmbeddedSources[i].name) return kEmbeddedSources[i].text;
-  return std::nullopt;
+  const char* found = nullptr;
+  for (const auto& set : registered())
+    for (const EmbeddedSource& source : set) {
+      if (name != source.name) continue;
+      if (found && std::strcmp(found, source.text) != 0)
+        throw Error(ErrorKind::compile, "two libraries carry different sources called '" + name + "'");
+      found = source.text;
+    }
+  return found ? std::optional<std::string>(found) : std::nullopt;
 }
 
 std::string source_text(const std::string& name) {
   if (auto text = find_source(name)) return *text;
-  throw Error(ErrorKind::compile, "no source '" + name + "' in the library" +
+  throw Error(ErrorKind::compile, "no source '" + name + "' in any library" +
                                       (env(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
 }
 

@@ -4,23 +4,28 @@
 #include <string>
 #include <vector>
 
+#include "quern/base/api.h"
+
 namespace quern::jit {
 
-/// A kernel source or header carried inside the library.
+/// A kernel source or header carried inside a library.
 struct EmbeddedSource {
-  const char* name;  ///< path from the repository's root, as in #include "..."
+  const char* name;  ///< path from the project's root, as in #include "..."
   const char* text;
 };
-extern const EmbeddedSource kEmbeddedSources[];
-extern const int kEmbeddedSourceCount;
+/// Makes sources known to kernels, for good. Files made by `quern_embed_sources` (CMake) call it when their library is loaded.
+QN_API void register_sources(const EmbeddedSource* sources, int count);
 
 struct Source {
   std::string name;
   std::string text;
 };
 
-/// Text of a kernel source: from QN_SOURCE_DIR when set, else from the library. Throws Error{internal} when there is none.
-std::string source_text(const std::string& name);
+/// Names of all registered sources.
+std::vector<std::string> source_names();
+/// Text of a kernel source: from QN_SOURCE_DIR when set, else from the libraries. Throws Error{compile} when there is none, or
+/// when two libraries carry different ones of that name.
+QN_API std::string source_text(const std::string& name);
 
 /// Every file that `text` includes with #include "...", directly or not, each once, in order of first use. kit/world.cuh
 /// includes one of kit/emu and kit/ptx; the other is left out, so that a change there recompiles nothing here. A file that

@@ -16,9 +16,10 @@ struct SoftmaxState {
 QN_DEVICE f32 negative_infinity() { return ptx::f32_of_bits(0xff800000u); }
 QN_DEVICE SoftmaxState empty_softmax() { return {negative_infinity(), f32(0.f)}; }
 
-/// exp2(logit - max), where the difference of two -inf (a row with nothing seen) counts as 0 and not as NaN.
+/// exp2(logit - max). Of a row with nothing seen (both -inf) it is 0; a NaN logit stays NaN beside any maximum, as fmax skips
+/// NaN and the maximum of a row of NaNs is -inf.
 QN_DEVICE f32 softmax_weight(f32 logit, f32 max) {
-  return ptx::exp2_approx(max == negative_infinity() ? f32(0.f) + negative_infinity() : logit - max);
+  return ptx::exp2_approx(logit - (max == negative_infinity() ? f32(0.f) : max));
 }
 
 /// Raises the state's maximum to at least `max` and returns the factor for what was accumulated under the old one.
@@ -30,9 +31,9 @@ QN_DEVICE f32 raise_max(SoftmaxState& state, f32 max) {
   return factor;
 }
 
-/// log2 of the sum of exp2 of all logits seen; -inf for the empty row.
+/// log2 of the sum of exp2 of all logits seen; -inf for the empty row, NaN after a NaN logit.
 QN_DEVICE f32 softmax_lse(const SoftmaxState& state) {
-  return state.sum > f32(0.f) ? state.max + ptx::log2_approx(state.sum) : negative_infinity();
+  return state.sum != f32(0.f) ? state.max + ptx::log2_approx(state.sum) : negative_infinity();
 }
 
 }  // namespace quern

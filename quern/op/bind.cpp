@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // Step 1: tensors become a Problem. Runs on every call, so the path without an error allocates nothing and formats nothing.
+#include <cstdio>
 #include <string>
 
 #include "quern/op/schema.h"
@@ -187,6 +188,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   p.pdl = options.pdl;
   p.empty = 1;
   if (op.hooks_offset >= 0) std::memcpy(&p.hooks, static_cast<const char*>(args) + op.hooks_offset, sizeof p.hooks);
+  if (!p.hooks) p.hooks = op.hooks;
   choose_variant(op, options.variant, p);
   u64 set = 0;
   bool placed = false;
@@ -195,7 +197,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p))
-        throw Error(ErrorKind::value, op.id, r.subject, "is " + std::to_string(r.got), expectation(r));
+        throw Error(ErrorKind::value, op.id, r.subject, "is " + to_string(r.got), expectation(r));
     }
   }
   return p;
@@ -219,8 +221,15 @@ std::string expectation(const Rejection& r) {
   return s;
 }
 
+std::string to_string(const Got& got) {
+  if (!got.is_real) return std::to_string(got.integer);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.7g", got.real);
+  return text;
+}
+
 std::string to_string(const Rejection& r) {
-  return std::string(r.subject ? r.subject : "") + "=" + std::to_string(r.got) + ", wants " + expectation(r);
+  return std::string(r.subject ? r.subject : "") + "=" + to_string(r.got) + ", wants " + expectation(r);
 }
 
 }  // namespace quern

@@ -62,11 +62,24 @@ struct Problem {
   QN_API int attr_at(ptrdiff_t offset) const;
 };
 
+/// A number that was refused, an integer or a real one.
+struct Got {
+  i64 integer = 0;
+  double real = 0;
+  bool is_real = false;
+  Got(i64 v) : integer(v) {}
+  Got(i32 v) : integer(v) {}
+  Got(double v) : real(v), is_real(true) {}
+  Got(float v) : Got(double(v)) {}
+};
+/// "30", "-0.5", "nan".
+QN_API std::string to_string(const Got& got);
+
 /// Why a variant or a requirement refuses a problem; `text` null means that it does not. Plain data, made on every call and
 /// formatted only when printed: "`heads_q` is 30, expected a multiple of 8".
 struct Rejection {
   const char* subject = nullptr;  ///< the axis, tensor or attribute
-  i64 got = 0;
+  Got got = 0;
   const char* text = nullptr;     ///< what was expected; "{}" in it stands for `wanted`
   i64 wanted = 0;
   explicit operator bool() const { return text != nullptr; }

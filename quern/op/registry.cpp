@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <sstream>
 
 #include "quern/base/nearest.h"
@@ -15,10 +16,19 @@ static std::map<std::string, const Op*>& ops() {
   return r;
 }
 
-const std::map<std::string, const Op*>& registry() { return ops(); }
+/// Ops are registered while a library is loaded, where an exception would end the process: it is kept for the first that asks.
+static std::string& registration_error() {
+  static std::string text;
+  return text;
+}
+
+const std::map<std::string, const Op*>& registry() {
+  if (!registration_error().empty()) throw Error(ErrorKind::value, "", "op", registration_error(), "ops that can be told apart, on bases that exist");
+  return ops();
+}
 
 void register_op(const Op* op) {
-  if (!ops().emplace(op->id, op).second) throw Error(ErrorKind::internal, "two ops are called " + op->id);
+  if (!ops().emplace(op->id, op).second) registration_error() = "is registered twice: " + op->id;
 }
 
 const Op& find_op(const std::string& id) {
@@ -32,6 +42,23 @@ const Op& find_op(const std::string& id) {
   }
   throw Error(ErrorKind::value, "", "op", "is '" + id + "'",
               "one of those that `quern list` shows" + (nearest.empty() ? "" : "; the nearest is " + nearest));
+}
+
+void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
+  const auto found = ops().find(base);
+  if (found == ops().end() || std::strcmp(found->second->args_type, op.args_type) != 0 || found->second->hooks_offset < 0) {
+    registration_error() = "is " + op.id + ", based on " + base + ", which is not there, has other Args or takes no hooks";
+    return;
+  }
+  const Op& from = *found->second;
+  const std::string id = op.id;
+  op = from;
+  op.id = id;
+  op.base = &from;
+  op.hooks = hooks;
+  op.generate = nullptr;
+  op.reference = nullptr;
+  op.order_free = nullptr;
 }
 
 int Op::tensor_index(const std::string& name) const {
@@ -93,6 +120,13 @@ void add_attr(Op& op, const AttrDef& attr) {
   if (op.attrs.size() == kMaxAttrs) throw Error(ErrorKind::internal, op.id + " has more than kMaxAttrs attributes");
   op.attr_offsets[op.attrs.size()] = i32(attr.offset);
   op.attrs.push_back(attr);
+}
+
+void set_may_be(Op& op, const char* input) {
+  TensorDef& t = op.tensors.back();
+  t.may_be = op.tensor_index(input);
+  if (t.may_be < 0 || t.role != Role::out || op.tensors[size_t(t.may_be)].role != Role::in || op.tensors[size_t(t.may_be)].extents_text != t.extents_text)
+    throw Error(ErrorKind::internal, op.id + ": `" + t.name + "` may be `" + input + "`, but an output may be an input of its dims that is stated before it");
 }
 
 double attr_value(const AttrDef& attr, const void* args) {

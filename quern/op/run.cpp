@@ -6,7 +6,8 @@
 
 #include "quern/base/log.h"
 #include "quern/jit/kernel_table.h"
-#include "quern/op/schema.h"
+#include "quern/op/call_words.h"
+#include "quern/op/observe.h"
 
 namespace quern {
 
@@ -107,7 +108,28 @@ class MemoryScope {
   bool active_ = false;
 };
 
-void launch_all(const Op& op, const void* args, const RunOptions& options, const Problem& problem, const Plan& plan, Device& device) {
+/// How the kernels of a call are compiled ahead of time. A command line cannot state a caller's hooks, a recorded call has them.
+std::string compile_ahead(const ObservedCall& call) {
+  const DeviceInfo& device = call.device.info();
+  const std::string target = (device.emulated ? " --device emu:" : " --arch ") + device.arch.name();
+  if (call.problem.hooks == call.op.hooks)
+    return "its kernels are compiled ahead of time by: quern plan --compile " + call.op.id + " " + call_words(call.op, call.args, call.options) + target;
+  return "its kernels with the hooks " + std::string(call.problem.hooks->name) + " are compiled ahead of time by: quern warm --trace FOLDER" + target +
+         ", where QN_TRACE=FOLDER QN_TRACE_MAX_MB=0 had the call recorded";
+}
+
+/// Says of a refused compile, load or allocation which call needed it, and what would have made it unnecessary.
+[[noreturn, gnu::cold, gnu::noinline]] void fail_frozen(const ObservedCall& call, const Error& e) {
+  const bool capturing = call.device.capturing(call.options.stream);
+  std::string expected = "the op to be called once";
+  if (capturing && call.plan.workspace > 0 && !call.options.workspace.data)
+    expected += " and RunOptions::workspace of " + std::to_string(call.plan.workspace) + " bytes";
+  expected += capturing ? " before the capture" : " before freeze()";
+  throw Error(ErrorKind::frozen, call.op.id, "", e.what(), expected + "; " + compile_ahead(call));
+}
+
+void launch_kernels(const ObservedCall& call) {
+  const auto& [op, args, options, problem, plan, device, capturing] = call;
   const WorkspaceScope workspace(op, plan, options, device);
   const MemoryScope memory(op, args, plan, workspace.data(), device);
   // All kernels are resolved before the first launch: a compile error leaves nothing half done.
@@ -121,20 +143,18 @@ void launch_all(const Op& op, const void* args, const RunOptions& options, const
   }
 }
 
-}  // namespace
-
-[[gnu::cold, gnu::noinline]] static void log_call(const Op& op, const void* args, const Plan& plan) {
-  std::string text = op.id + ":";
-  for (i32 i = 0; i < plan.count; ++i) text += (i ? " + " : " ") + jit::print(plan.launches[i].spec);
-  for (size_t i = 0; i < op.tensors.size() && log_enabled(LogLevel::tensor); ++i) {
-    const TensorView& view = op.tensor(args, i);
-    if (!view.present()) continue;
-    text += "\n  " + op.tensors[i].name + " " + name(view.dtype) + " " + shape_string(view) + " strides [";
-    for (int d = 0; d < view.rank; ++d) text += (d ? ", " : "") + std::to_string(view.strides[d]);
-    text += view.device.type == DeviceType::cuda ? "] on cuda:" + std::to_string(view.device.index) : "] on the host";
+/// Devices and compilers know no ops: their errors are named here.
+void launch_all(const ObservedCall& call) {
+  try {
+    launch_kernels(call);
+  } catch (const Error& e) {
+    if (e.kind() == ErrorKind::frozen) fail_frozen(call, e);
+    if (!e.op().empty()) throw;
+    throw e.in_call(call.op.id);
   }
-  log(LogLevel::call, text);
 }
+
+}  // namespace
 
 void run(const Op& op, const void* args, const RunOptions& options) {
   const Problem problem = bind(op, args, options);
@@ -142,8 +162,11 @@ void run(const Op& op, const void* args, const RunOptions& options) {
   if (!(device.id() == problem.device)) fail_device(op, problem, device);
   if (problem.empty) return;
   const Plan plan = make_plan(op, problem, device.info());
-  if (log_enabled(LogLevel::call)) log_call(op, args, plan);
-  launch_all(op, args, options, problem, plan, device);
+  ObservedCall call{op, args, options, problem, plan, device};
+  if (!calls_observed()) [[likely]]
+    return launch_all(call);
+  call.capturing = device.capturing(options.stream);
+  observe(call, launch_all);
 }
 
 }  // namespace quern

@@ -7,7 +7,9 @@
 #include <functional>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "quern/base/host_dtype.h"
@@ -36,6 +38,13 @@ inline Values permutation_of(Axis axis) { return {Values::Kind::permutation, axi
 inline Values length_upto(Axis axis) { return {Values::Kind::length, axis}; }     ///< each in [0, axis]
 inline Values generated() { return {Values::Kind::generated, Axis::tokens}; }     ///< by the op's `.generate`
 
+/// Error bound of one output element: of_value * |expected| + of_magnitude * magnitude + absolute, where magnitude is what
+/// the reference writes as the sum of the absolute terms of the element's last reduction (|expected| where it writes none).
+struct Budget {
+  double of_value = 0, of_magnitude = 0, absolute = 0;
+  bool exact = false;  ///< the op copies: not even the dtype's own rounding is allowed
+};
+
 struct TensorDef {
   std::string name;
   ptrdiff_t offset = 0;         ///< in Args
@@ -44,10 +53,12 @@ struct TensorDef {
   int like = -1;                ///< tensor whose dtype is allowed, and the default
   bool optional = false;
   bool strided = false;         ///< also the innermost dimension may have any stride
+  int may_be = -1;              ///< tensor that this output may be itself: the same memory and strides
   i32 rank = 0;
   Extent extents[kMaxRank];
   std::string extents_text;     ///< "tokens 2*intermediate"
   Values values;
+  std::optional<Budget> budget; ///< of this output; else the op's
   std::string doc;
 };
 
@@ -70,8 +81,8 @@ struct CaseValue {
   CaseValue(DType v) : number(int(v)) {}
 };
 /// One case: parameter names with values. Parameters: axes ("tokens"), dtypes ("x.dtype"), row padding in elements
-/// ("x.pad"), pointer offset in elements ("x.shift"), presence of an optional tensor ("bias.present"), attributes, the
-/// options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
+/// ("x.pad"), pointer offset in elements ("x.shift"), presence of an optional tensor ("bias.present"), an output in the
+/// place of the input that it may be ("out.in_place"), attributes, the options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
 using Case = std::map<std::string, double>;
 
 struct CaseAxis {
@@ -82,12 +93,6 @@ struct CaseAxis {
 /// Bytes that must move and operations that must be done, for the speed of light.
 struct Cost {
   double bytes = 0, flops = 0;
-};
-/// Error bound of one output element: of_value * |expected| + of_magnitude * magnitude + absolute, where magnitude is what
-/// the reference writes as the sum of the absolute terms of the element's last reduction (|expected| where it writes none).
-struct Budget {
-  double of_value = 0, of_magnitude = 0, absolute = 0;
-  bool exact = false;  ///< the op copies: not even the dtype's own rounding is allowed
 };
 
 /// Random numbers for `.generate`.
@@ -114,6 +119,7 @@ struct Op {
   std::string doc;      ///< formula and meaning
   std::string source;   ///< where the algorithm comes from
   size_t args_bytes = 0;
+  const char* args_type = "";   ///< Args' type, as typeid names it
   void (*construct)(void* args) = nullptr;       ///< default-made Args
   std::vector<TensorDef> tensors;
   std::vector<AttrDef> attrs;
@@ -121,6 +127,7 @@ struct Op {
   std::vector<Rejection (*)(const Problem&)> requirements;
   std::vector<Variant> variants;
   void (*reference)(const void* args, const void* magnitudes) = nullptr;
+  void (*order_free)(const void* args, const void* magnitudes) = nullptr;  ///< the reference in OrderFree numbers
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
@@ -128,6 +135,10 @@ struct Op {
   void (*derive)(Case& which) = nullptr;
   std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
   ptrdiff_t hooks_offset = -1;                   ///< in Args, of a `const jit::Hooks*`; -1: the op takes none
+  const jit::Hooks* hooks = nullptr;             ///< for calls whose Args name none
+  const Op* base = nullptr;                      ///< the op that this one is based on
+  ptrdiff_t hook_params_offset = -1;             ///< in Args, of the bytes that its kernels hand to the hooks
+  i32 hook_params_bytes = 0;
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
 
@@ -141,7 +152,7 @@ struct Op {
   int attr_index(const std::string& name) const;
 };
 
-/// All ops of the process by id.
+/// All ops of the process by id. Throws Error{value} when one could not be registered.
 QN_API const std::map<std::string, const Op*>& registry();
 /// Throws Error{value} with the nearest ids.
 QN_API const Op& find_op(const std::string& id);
@@ -167,6 +178,11 @@ struct like {
 QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name);
 
 QN_API void add_attr(Op& op, const AttrDef& attr);
+/// See Schema::may_be.
+QN_API void set_may_be(Op& op, const char* input);
+
+/// Makes `op` a copy of the registered op `base` under its own id, with hooks for its kernels.
+QN_API void base_on(Op& op, const char* base, const jit::Hooks* hooks);
 
 /// Builds an Op; see QN_OP.
 template <class Args> class Schema {
@@ -174,8 +190,17 @@ template <class Args> class Schema {
   explicit Schema(Op& op, const char* id) : op_(op) {
     op.id = id;
     op.args_bytes = sizeof(Args);
+    op.args_type = typeid(Args).name();
     op.construct = [](void* p) { new (p) Args(); };
     register_op(&op);
+  }
+  /// Starts as a copy of the op `base`, one of this library or of one that was loaded before, of the same Args; `hooks` are
+  /// plugged into its kernels where a call's Args name none. What follows replaces what the base states, but `generate`
+  /// runs after the base's. State at least `reference`: the base's knows nothing of the hooks.
+  Schema& based_on(const char* base, const jit::Hooks* hooks) {
+    base_on(op_, base, hooks);
+    last_doc_ = &op_.doc;
+    return *this;
   }
   Schema& doc(std::string text) { return op_.doc = std::move(text), *this; }
   /// Paper or document that the algorithm comes from.
@@ -186,10 +211,13 @@ template <class Args> class Schema {
   Schema& out(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::out, l.also, l.tensor); }
   Schema& inout(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::inout, std::move(dtypes), ""); }
   Schema& inout(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::inout, l.also, l.tensor); }
-  // These four speak of the tensor or attribute stated last.
+  // These speak of the tensor or attribute stated last.
   Schema& optional() { return op_.tensors.back().optional = true, *this; }
   Schema& strided() { return op_.tensors.back().strided = true, *this; }
+  /// This output may be `input` itself. `check` then runs its cases both ways.
+  Schema& may_be(const char* input) { return set_may_be(op_, input), *this; }
   Schema& values(Values v) { return op_.tensors.back().values = v, *this; }
+  Schema& within(Budget b) { return op_.tensors.back().budget = b, *this; }  ///< this output's own, in place of the op's
   Schema& meaning(std::string text) { return *last_doc_ = std::move(text), *this; }
 
   template <class T> Schema& attr(const char* name, T Args::*m) {
@@ -213,9 +241,13 @@ template <class Args> class Schema {
   /// One variant that runs everything.
   Schema& plan(Plan (*p)(const Problem&, const DeviceInfo&, const Knobs&)) { return variants({{"portable", nullptr, p}}); }
   /// Truth in double: host tensors in, outputs (f64, contiguous) written. `magnitudes` is Args as well, whose outputs may be
-  /// written with the sums of absolute terms (see Budget).
-  template <void (*f)(const Args& args, const Args& magnitudes)> Schema& reference() {
+  /// written with the sums of absolute terms (see Budget). `order_free`: the same function over OrderFree (op/ref.h).
+  template <void (*f)(const Args& args, const Args& magnitudes), void (*order_free)(const Args&, const Args&) = nullptr>
+  Schema& reference() {
     op_.reference = [](const void* a, const void* m) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
+    op_.order_free = nullptr;  // that of a base is not this op's
+    if constexpr (order_free != nullptr)
+      op_.order_free = [](const void* a, const void* m) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
     return *this;
   }
   /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors.
@@ -229,14 +261,21 @@ template <class Args> class Schema {
     return *this;
   }
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
-  /// A member of Args by which callers plug code into the op's kernels; plan finds it in Problem::hooks.
-  Schema& hooks(const jit::Hooks* Args::*m) { return op_.hooks_offset = member_offset(m), *this; }
+  /// Members of Args by which callers plug code into the op's kernels, and bytes that the code is handed; plan finds the
+  /// first in Problem::hooks.
+  template <size_t n> Schema& hooks(const jit::Hooks* Args::*m, u8 (Args::*params)[n]) {
+    op_.hooks_offset = member_offset(m);
+    op_.hook_params_offset = member_offset(params), op_.hook_params_bytes = i32(n);
+    return *this;
+  }
   /// Outputs of one index along this axis depend on that index of the inputs alone.
   Schema& rows(Axis axis) { return op_.has_rows = true, op_.rows = axis, *this; }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
     op_.cases = std::move(list);
     op_.derive = derive;
+    for (const TensorDef& t : op_.tensors)
+      if (t.may_be >= 0) op_.cases.push_back({t.name + ".in_place", {false, true}});
     return *this;
   }
   /// Shapes that `bench` times.

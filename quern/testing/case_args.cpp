@@ -24,9 +24,15 @@ static DType dtype_of(const Op& op, size_t i, const Case& which) {
   return t.dtypes.empty() ? DType::f32 : t.dtypes[0];
 }
 
+/// The tensor in whose memory tensor i lies: itself, or the input that it takes the place of.
+static size_t holder_of(const Op& op, size_t i, const Case& which) {
+  const TensorDef& t = op.tensors[i];
+  return t.may_be >= 0 && value_or(which, t.name + ".in_place", 0) != 0 ? size_t(t.may_be) : i;
+}
+
 /// Rank, shape and strides; absent when the case says so.
 static TensorView view_of(const Op& op, size_t i, const Case& which) {
-  const TensorDef& t = op.tensors[i];
+  const TensorDef& t = op.tensors[holder_of(op, i, which)];
   TensorView v;
   if (t.optional && value_or(which, t.name + ".present", 0) == 0) return v;
   v.dtype = dtype_of(op, i, which);
@@ -66,7 +72,8 @@ ArgsStorage fake_args(const Op& op, const Case& which, DeviceId device) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     TensorView v = view_of(op, i, which);
     v.device = device;
-    if (v.present()) v.data = reinterpret_cast<void*>((i + 1) << 44 | u64(shift_bytes(op, i, which, v.dtype)));
+    const size_t holder = holder_of(op, i, which);
+    if (v.present()) v.data = reinterpret_cast<void*>((holder + 1) << 44 | u64(shift_bytes(op, holder, which, v.dtype)));
     op.tensor(storage.get(), i) = v;
   }
   set_attrs(op, which, storage.get());
@@ -107,8 +114,11 @@ void each_row(const TensorView& view, const std::function<void(char* row, const 
   }
 }
 
-CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed)
-    : op_(&op), given_(complete(op, given)), which_(derived(op, given)), seed_(seed), args_(op) {
+CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed, Number number)
+    : CaseArgs(op, complete(op, given), derived(op, given), seed, number) {}
+
+CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed, Number number)
+    : op_(&op), given_(given), which_(which), seed_(seed), args_(op) {
   set_attrs(op, which_, args());
   Random random(seed);
   buffers_.resize(op.tensors.size());
@@ -116,6 +126,10 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed)
     TensorView& v = op.tensor(args(), i);
     v = view_of(op, i, which_);
     if (!v.present()) continue;
+    if (const size_t holder = holder_of(op, i, which_); holder != i) {
+      v.data = op.tensor(args(), holder).data;
+      continue;
+    }
     for (int d = 0; d < v.rank; ++d)
       if (v.shape[d] < 0)
         throw Error(ErrorKind::value, op.id, op.tensors[i].name, "would have shape " + shape_string(v), "extents >= 0");
@@ -129,21 +143,24 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed)
                   op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
     parallel_fill(b.bytes.get(), kPoison, size_t(b.size));
     v.data = b.bytes.get() + b.offset;
-    if (op.tensors[i].role != Role::out) fill(i, random);
+    if (op.tensors[i].role != Role::out) fill(i, random, number);
   }
+  if (op.base && op.base->generate) op.base->generate(args(), which_, random);
   if (op.generate) op.generate(args(), which_, random);
   for (Buffer& b : buffers_)
     if (b.bytes) parallel_copy(b.initial.get(), b.bytes.get(), size_t(b.size));
 }
 
-void CaseArgs::fill(size_t i, Random& random) {
+void CaseArgs::fill(size_t i, Random& random, Number number) {
   const TensorDef& t = op_->tensors[i];
   i64 extent = 0;
   if (t.values.kind != Values::Kind::data) extent = i64(value_or(which_, name(t.values.axis), 0));
-  if (!fill_tensor(tensor(i), t.values.kind, extent, random))
+  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number))
     throw Error(ErrorKind::value, op_->id, t.name, "has more elements than " + std::string(name(t.values.axis)),
                 "room for distinct values");
 }
+
+size_t CaseArgs::holder(size_t i) const { return holder_of(*op_, i, which_); }
 
 void CaseArgs::reset() {
   for (Buffer& b : buffers_)
@@ -161,9 +178,10 @@ static std::string place_of(const TensorView& v, i64 offset, i64 at) {
 std::string CaseArgs::damage_of(size_t i) const {
   const TensorView v = tensor(i);
   const Buffer& b = buffers_[i];
-  if (!v.present()) return "";
+  if (!b.bytes) return "";
   std::vector<char> now(b.bytes.get(), b.bytes.get() + b.size);
-  const bool input = op_->tensors[i].role == Role::in;
+  bool input = op_->tensors[i].role == Role::in;
+  for (size_t j = 0; j < buffers_.size(); ++j) input &= j == i || holder(j) != i;
   if (!input) {  // its elements may have changed
     const i64 size = size_of(v.dtype), last = v.rank - 1;
     each_row(v, [&](char* row, const i64*) {
@@ -195,9 +213,13 @@ DeviceArgs::DeviceArgs(CaseArgs& host, Device& device) : host_(host), device_(de
   for (size_t i = 0; i < blocks_.size(); ++i) {
     TensorView& v = host.op().tensor(args_.get(), i);
     if (!v.present()) continue;
+    v.device = device.id();
+    if (const size_t holder = host.holder(i); holder != i) {  // stated before it
+      v.data = host.op().tensor(args_.get(), holder).data;
+      continue;
+    }
     blocks_[i] = device.allocate(size_t(host.buffer(i).size), host.op().tensors[i].name.c_str());
     v.data = static_cast<char*>(blocks_[i]) + host.buffer(i).offset;
-    v.device = device.id();
   }
   upload();
 }

@@ -46,8 +46,13 @@ void each_row(const TensorView& view, const std::function<void(char* row, const 
 /// Owned host arguments. Movable; the views point into memory of this object.
 class CaseArgs {
  public:
-  /// `given` is completed and derived. Random contents depend on `seed` alone.
-  CaseArgs(const Op& op, const Case& given, u64 seed);
+  /// `given` is completed and derived. Random contents depend on `seed` alone; data is of the number type that the
+  /// device will compute with.
+  CaseArgs(const Op& op, const Case& given, u64 seed, Number number = Number::real);
+  /// Of a case with nothing left to complete or derive.
+  static CaseArgs of_derived(const Op& op, const Case& derived_case, u64 seed) {
+    return CaseArgs(op, derived_case, derived_case, seed, Number::real);
+  }
   CaseArgs(CaseArgs&&) = default;
 
   const Op& op() const { return *op_; }
@@ -71,9 +76,12 @@ class CaseArgs {
     i64 offset = 0;                                                    ///< of the view's data
   };
   const Buffer& buffer(size_t i) const { return buffers_[i]; }
+  /// The tensor whose buffer tensor i lies in: i itself, or the input that it takes the place of (its own buffer is empty then).
+  size_t holder(size_t i) const;
 
  private:
-  void fill(size_t i, Random& random);
+  CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed, Number number);
+  void fill(size_t i, Random& random, Number number);
   std::string damage_of(size_t i) const;
 
   const Op* op_;

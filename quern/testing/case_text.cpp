@@ -53,7 +53,7 @@ std::vector<std::string> parameter_names(const Op& op) {
 
 static bool is_switch(const Op& op, const std::string& name) {
   if (ends_with(name, ".present") || name == "batch_invariant" || name == "pdl" || ends_with(name, ".transposed") ||
-      ends_with(name, ".swap"))
+      ends_with(name, ".swap") || ends_with(name, ".in_place"))
     return true;
   const int attr = op.attr_index(name);
   return attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::boolean;
@@ -172,6 +172,11 @@ Case derived(const Op& op, const Case& given) {
   if (!op.derive) return which;
   check_sizes(op, which);
   op.derive(which);
+  // A size or switch that was given is not one to derive, unless it is a word of the cases, which derive may translate.
+  for (const auto& [name, value] : given) {
+    const auto same = [&](const CaseAxis& axis) { return axis.name == name; };
+    if (std::none_of(op.cases.begin(), op.cases.end(), same)) which[name] = value;
+  }
   return which;
 }
 

@@ -28,7 +28,8 @@ std::string case_text(const Op& op, const Case& which);
 
 /// `given`, then the first value of each parameter of op.cases that it leaves out.
 Case complete(const Op& op, Case given);
-/// complete() and then the op's derive: the parameters that tensors are made from.
+/// complete() and then the op's derive: the parameters that tensors are made from. What `given` states beside the words of
+/// the op's cases (heads_q=32 where these have heads_kv and gqa) is taken as it is.
 Case derived(const Op& op, const Case& given);
 /// A parameter's value, or `otherwise`.
 double value_or(const Case& which, const std::string& name, double otherwise);

@@ -55,11 +55,11 @@ void right_answer(const TensorView& x, const TensorView& weight, const TensorVie
   }
 }
 
-CheckResult checked(const Deed& deed) {
+CheckResult checked(const Deed& deed, bool in_place = false) {
   Puppet device(deed);
   CheckJob job;
   job.op = &find_op("norm.rms_norm");
-  job.given = {{"tokens", 3}, {"hidden", 64}, {"x.pad", 8}, {"out.pad", 16}, {"x.dtype", double(int(DType::f32))}};
+  job.given = {{"tokens", 3}, {"hidden", 64}, {"x.pad", 8}, {"out.pad", 16}, {"x.dtype", double(int(DType::f32))}, {"out.in_place", in_place}};
   job.devices = {{&device, "--device puppet"}};
   const std::vector<CheckResult> results = check_case(job);
   return results.empty() ? CheckResult{} : results[0];
@@ -138,6 +138,24 @@ TEST(testing_null_device, counts_launches_and_runs_nothing) {
   run(args.op(), args.args(), {.device = &device});
   EXPECT_EQ(device.launches(), 2);
   EXPECT_EQ(args.damage(), "");
+}
+
+/// An output in the place of its input: a kernel that writes before it has read is right elsewhere only, and what lies
+/// around the shared memory stays guarded.
+TEST(testing_check, an_output_in_place_of_an_input) {
+  EXPECT_TRUE(checked(right_answer, true).ok());
+  const Deed writes_early = [](const TensorView& x, const TensorView& w, const TensorView& out) {
+    const i64 first[] = {0, 0};
+    store_element(out, first, 0);
+    right_answer(x, w, out);
+  };
+  EXPECT_TRUE(checked(writes_early, false).ok());
+  expect_wrong(checked(writes_early, true), "`out` [0, ");
+  const Deed overruns = [](const TensorView& x, const TensorView& w, const TensorView& out) {
+    right_answer(x, w, out);
+    static_cast<float*>(out.data)[64] = 1;
+  };
+  expect_wrong(checked(overruns, true), "was overrun");
 }
 
 }  // namespace

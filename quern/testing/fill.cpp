@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "quern/base/host_dtype.h"
+#include "quern/kit/order_free.h"
 #include "quern/testing/case_args.h"
 #include "quern/testing/parallel.h"
 
@@ -60,8 +61,19 @@ static void each_element(const TensorView& view, u64 seed, const Store& store) {
   });
 }
 
-static void fill_data(const TensorView& view, u64 seed) {
+/// An element of another number type than float, any but 0 and NaN: all bits that the type gives a meaning.
+static void store_code(void* to, DType dtype, Number number, u64 bits) {
+  const bool order_free = number == Number::order_free;
+  u32 word = 1 + u32(bits % (size_of(dtype) == 1 ? 0x7e : order_free ? OrderFree::kPrime - 1 : 0x7eff));
+  if (size_of(dtype) == 4)
+    word = order_free ? OrderFree::of(word, 1 + u32(bits >> 32) % (OrderFree::kExponents - 1)).word : word << 16 | u32(bits >> 48);
+  std::memcpy(to, &word, size_t(size_of(dtype)));
+}
+
+static void fill_data(const TensorView& view, u64 seed, Number number) {
   const DType dtype = view.dtype;
+  if (number != Number::real && !is_integer(dtype))
+    return each_element(view, seed, [&](char* at, u64 bits) { store_code(at, dtype, number, bits); });
   if (is_integer(dtype))
     return each_element(view, seed, [&](char* at, u64 bits) { store_value(at, dtype, double(1 + bits % 100)); });
   if (size_of(dtype) > 2 || view.numel() < i64(kSums) / 8)
@@ -90,7 +102,7 @@ static bool fill_permutation(const TensorView& view, i64 extent, Random& random)
   return true;
 }
 
-bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random) {
+bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random, Number number) {
   if (kind == Values::Kind::permutation) return fill_permutation(view, extent, random);
   const u64 seed = random.next();
   if (view.rank == 0 || view.numel() == 0) return true;
@@ -103,7 +115,7 @@ bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& 
       each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); });
       break;
     case Values::Kind::generated: each_element(view, seed, [&](char* at, u64) { store(at, 0); }); break;
-    default: fill_data(view, seed);
+    default: fill_data(view, seed, number);
   }
   return true;
 }

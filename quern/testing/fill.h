@@ -7,7 +7,9 @@ namespace quern::testing {
 
 /// Fills a host tensor's elements by the kind of its values; `extent` is the axis that indices stay below (lengths: at
 /// most). Data is close to normal with variance 1 and never zero. Works on all CPUs; the contents depend on `random`
-/// and the shape alone. False when distinct values are asked for and there are more elements than values.
-bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random);
+/// and the shape alone. Of another
+/// number type than float it is any code but 0 and NaN. False when distinct values are asked for and there are more elements than values.
+bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random,
+                 Number number = Number::real);
 
 }  // namespace quern::testing

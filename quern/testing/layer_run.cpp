@@ -35,13 +35,14 @@ static void fill_uniform(const TensorView& view, u64 seed, double center, double
 }
 
 LayerRun::LayerRun(const Model& model, const LayerSizes& sizes, Device& device) : model_(model), sizes_(sizes), device_(device) {
+  if (model.layer.calls.empty()) throw Error(ErrorKind::value, "", "model", "has no decode_layer", "a model file with one, as llama-3.1-8b");
   const i64 longest = *std::max_element(sizes.lengths.begin(), sizes.lengths.end());
   extents_ = model.geometry;
   extents_["tokens"] = i64(sizes.lengths.size());
   extents_["page_size"] = sizes.page_size;
   extents_["max_pages"] = ceil_div(longest, sizes.page_size);
   extents_["pages"] = extents_["max_pages"] * extents_["tokens"] + 2;
-  for (const ModelTensor& t : model_.tensors)
+  for (const LayerTensor& t : model_.layer.tensors)
     if (t.of.empty()) make(t);
 }
 
@@ -51,12 +52,12 @@ LayerRun::~LayerRun() {
     try {
       device_.release(m.device.data);
     } catch (const Error& e) {  // the GPU has faulted: the error that unwinds says why
-      log(LogLevel::info, e.what());
+      log(LogLevel::call, e.what());
     }
   }
 }
 
-void LayerRun::make(const ModelTensor& tensor) {
+void LayerRun::make(const LayerTensor& tensor) {
   Memory& m = memories_[tensor.name];
   m.tensor = &tensor;
   const std::vector<i64> shape = extent_values(tensor.shape, extents_);
@@ -106,7 +107,7 @@ void LayerRun::make_wide(Memory& m) {
 }
 
 TensorView LayerRun::view(const std::string& name, TensorView Memory::*which) {
-  const ModelTensor& t = model_.tensor(name);
+  const LayerTensor& t = model_.layer.tensor(name);
   if (t.of.empty()) return memory(name).*which;
   const TensorView& base = memory(t.of).*which;
   const std::vector<i64> shape = extent_values(t.shape, extents_), strides = extent_values(t.strides, extents_);
@@ -116,7 +117,7 @@ TensorView LayerRun::view(const std::string& name, TensorView Memory::*which) {
   return v;
 }
 
-void LayerRun::args_of(const ModelCall& call, const Op& op, void* args, TensorView Memory::*which) {
+void LayerRun::args_of(const LayerCall& call, const Op& op, void* args, TensorView Memory::*which) {
   for (const auto& [argument, tensor] : call.args) {
     const int i = op.tensor_index(argument);
     if (i < 0) throw Error(ErrorKind::value, call.op, argument, "is no argument", "one that `quern info " + call.op + "` shows");
@@ -130,12 +131,12 @@ void LayerRun::args_of(const ModelCall& call, const Op& op, void* args, TensorVi
 }
 
 /// Tensors with memory of their own that a call writes.
-std::vector<std::string> LayerRun::written(const ModelCall& call, const Op& op) const {
+std::vector<std::string> LayerRun::written(const LayerCall& call, const Op& op) const {
   std::vector<std::string> names;
   for (const auto& [argument, tensor] : call.args) {
     const int i = op.tensor_index(argument);
     if (i < 0 || op.tensors[size_t(i)].role == Role::in) continue;
-    const ModelTensor& t = model_.tensor(tensor);
+    const LayerTensor& t = model_.layer.tensor(tensor);
     const std::string& base = t.of.empty() ? t.name : t.of;
     if (std::find(names.begin(), names.end(), base) == names.end()) names.push_back(base);
   }
@@ -149,7 +150,7 @@ void LayerRun::download(const std::string& base) {
 }
 
 LayerStep LayerRun::step(size_t i, const std::function<double(const std::function<void()>&)>& time) {
-  const ModelCall& call = model_.calls[i];
+  const LayerCall& call = model_.layer.calls[i];
   const Op& op = find_op(call.op);
   LayerStep step;
   step.does = call.does;
@@ -178,10 +179,9 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
   device_.synchronize({});
   step.us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 
-  const Budget budget = budget_of(op, problem);
   for (const std::string& base : written(call, op)) download(base);
   for (const Truth& truth : truths) {
-    const Comparison c = compare(op.tensor(host.get(), truth.tensor), truth.values, truth.magnitudes, budget);
+    const Comparison c = compare(op.tensor(host.get(), truth.tensor), truth.values, truth.magnitudes, budget_of(op, problem, truth.tensor));
     if (c.error >= step.comparison.error || !c.ok) step.comparison = c;
     if (!c.ok) break;
   }
@@ -197,7 +197,7 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
 
 std::vector<LayerOutput> LayerRun::outputs() {
   std::vector<LayerOutput> list;
-  for (const std::string& name : model_.outputs) {
+  for (const std::string& name : model_.layer.outputs) {
     const Memory& m = memory(name);
     std::vector<double> got(size_t(m.host.numel()));
     read_row(m.host.data, m.host.dtype, m.host.numel(), 1, got.data());
@@ -208,7 +208,7 @@ std::vector<LayerOutput> LayerRun::outputs() {
     }
     // Each call rounds its output once, an error of unit_roundoff / sqrt(3) in the mean square; independent roundings add in
     // quadrature and the layer passes each on with a gain of about one. Twice that is the bound.
-    const double bound = 2 * unit_roundoff(m.host.dtype) * std::sqrt(double(model_.calls.size()) / 3);
+    const double bound = 2 * unit_roundoff(m.host.dtype) * std::sqrt(double(model_.layer.calls.size()) / 3);
     list.push_back({name, std::sqrt(difference / size), size > 0 ? bound : 0});
   }
   return list;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "quern/testing/compare.h"
-#include "quern/testing/model.h"
+#include "quern/op/model.h"
 #include "quern/testing/truth.h"
 
 namespace quern::testing {
@@ -46,7 +46,7 @@ class LayerRun {
   ~LayerRun();
   LayerRun(const LayerRun&) = delete;
 
-  size_t steps() const { return model_.calls.size(); }
+  size_t steps() const { return model_.layer.calls.size(); }
   /// Runs call i and judges it. `time` runs the call it is given as often as it likes and returns microseconds; the state is
   /// put back afterwards.
   LayerStep step(size_t i, const std::function<double(const std::function<void()>&)>& time);
@@ -55,7 +55,7 @@ class LayerRun {
 
  private:
   struct Memory {
-    const ModelTensor* tensor;
+    const LayerTensor* tensor;
     TensorView host;     ///< the device's contents as of the last download
     TensorView device;
     TensorView wide;     ///< f64, of the whole-layer reference; weights and indices are shared with host
@@ -63,13 +63,13 @@ class LayerRun {
     std::vector<double> wide_values;
   };
   Memory& memory(const std::string& name) { return memories_.at(name); }
-  void make(const ModelTensor& tensor);
+  void make(const LayerTensor& tensor);
   void fill(Memory& m);
   void make_wide(Memory& m);
   TensorView view(const std::string& name, TensorView Memory::*which);
-  void args_of(const ModelCall& call, const Op& op, void* args, TensorView Memory::*which);
+  void args_of(const LayerCall& call, const Op& op, void* args, TensorView Memory::*which);
   void download(const std::string& base);
-  std::vector<std::string> written(const ModelCall& call, const Op& op) const;
+  std::vector<std::string> written(const LayerCall& call, const Op& op) const;
 
   Model model_;
   LayerSizes sizes_;

@@ -79,6 +79,17 @@ TEST(testing_pairwise, every_op_has_cases_that_run) {
         EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), has))
             << id << " " << axis.name << "=" << v.number << " is in no case that runs";
       }
+    // Nor may a requirement or plan lose a combination unseen.
+    for (const CaseAxis& p : op->cases)
+      for (const CaseAxis& q : op->cases) {
+        if (p.name >= q.name) continue;
+        for (const CaseValue& v : p.values)
+          for (const CaseValue& w : q.values) {
+            const auto both = [&](const Case& c) { return c.at(p.name) == v.number && c.at(q.name) == w.number; };
+            EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), both))
+                << id << " " << p.name << "=" << v.number << " " << q.name << "=" << w.number << " is in no case that runs";
+          }
+      }
   }
 }
 

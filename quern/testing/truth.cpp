@@ -44,7 +44,8 @@ std::vector<Truth> truth_of(const Op& op, const void* args) {
   return truths;
 }
 
-Budget budget_of(const Op& op, const Problem& problem) {
+Budget budget_of(const Op& op, const Problem& problem, size_t tensor) {
+  if (op.tensors[tensor].budget) return *op.tensors[tensor].budget;
   if (op.budget) return op.budget(problem);
   return {.of_value = 0, .of_magnitude = 8 * 0x1p-24, .absolute = 0};
 }

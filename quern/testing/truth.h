@@ -19,8 +19,9 @@ std::vector<Truth> truth_of(const CaseArgs& args);
 /// The same for any host arguments; outputs may be strided views.
 std::vector<Truth> truth_of(const Op& op, const void* args);
 
-/// The op's error budget, else rounding alone: one for the value, eight f32 roundings of the magnitude.
-Budget budget_of(const Op& op, const Problem& problem);
+/// The error budget of an output: its own, else the op's, else rounding alone: one for the value, eight f32 roundings of the
+/// magnitude.
+Budget budget_of(const Op& op, const Problem& problem, size_t tensor);
 /// The op's cost, else every operand moved once (those updated in place twice). `host_args` may be null when op.cost
 /// is.
 Cost cost_of(const Op& op, const Problem& problem, const void* args);

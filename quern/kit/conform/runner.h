@@ -76,7 +76,7 @@ class Folder {
 inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
                                   bool checked) {
   std::ofstream(folder.path / "kernel.cu") << text;
-  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", checked, 0);
+  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked});
   return (folder.path / "kernel.so").string();
 }
 

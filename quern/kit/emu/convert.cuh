@@ -5,19 +5,18 @@
 // to infinity, fp8 saturates to its largest finite value, NaN becomes the canonical NaN.
 #pragma once
 #include "quern/kit/emu/number.cuh"
-#include "quern/kit/round.cuh"
 
 namespace quern::ptx {
 
 QN_DEVICE f32 to_f32(bf16 x) { return emu::widen_bf16(x.bits); }
 QN_DEVICE f32 to_f32(f16 x) { return emu::widen_f16(x.bits); }
-QN_DEVICE f32 to_f32(e4m3 x) { return emu::widen_f16(f16_bits_of_e4m3(x.bits)); }
-QN_DEVICE f32 to_f32(e5m2 x) { return emu::widen_f16(f16_bits_of_e5m2(x.bits)); }
+QN_DEVICE f32 to_f32(e4m3 x) { return emu::widen_e4m3(x.bits); }
+QN_DEVICE f32 to_f32(e5m2 x) { return emu::widen_e5m2(x.bits); }
 
-QN_DEVICE bf16 to_bf16(f32 x) { return {bf16_bits_of(bits_of(x))}; }
-QN_DEVICE f16 to_f16(f32 x) { return {f16_bits_of(bits_of(x))}; }
-QN_DEVICE e4m3 to_e4m3(f32 x) { return {e4m3_bits_of(bits_of(x))}; }
-QN_DEVICE e5m2 to_e5m2(f32 x) { return {e5m2_bits_of(bits_of(x))}; }
+QN_DEVICE bf16 to_bf16(f32 x) { return {emu::narrow_bf16(x)}; }
+QN_DEVICE f16 to_f16(f32 x) { return {emu::narrow_f16(x)}; }
+QN_DEVICE e4m3 to_e4m3(f32 x) { return {emu::narrow_e4m3(x)}; }
+QN_DEVICE e5m2 to_e5m2(f32 x) { return {emu::narrow_e5m2(x)}; }
 
 /// Packed pairs: `low` goes to the lower half.
 QN_DEVICE u32 pack_bf16(f32 low, f32 high) { return to_bf16(low).bits | u32(to_bf16(high).bits) << 16; }

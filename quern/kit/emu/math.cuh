@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Arithmetic that differs from C++'s operators. The GPU's approximations are computed accurately here; what is modelled
-// is their flush of subnormals (.ftz).
+// Arithmetic that differs from C++'s operators.
 #pragma once
 #include "quern/kit/emu/number.cuh"
 
-namespace quern::emu {
-
-/// A subnormal becomes a zero of its sign.
-QN_DEVICE f32 flush(f32 x) {
-  const u32 bits = ptx::bits_of(x);
-  return (bits & 0x7f800000) == 0 ? ptx::f32_of_bits(bits & 0x80000000) : x;
-}
-
-}  // namespace quern::emu
-
 namespace quern::ptx {
 
-QN_DEVICE f32 exp2_approx(f32 x) { return emu::flush(emu::number_exp2(emu::flush(x))); }
-QN_DEVICE f32 log2_approx(f32 x) { return emu::number_log2(emu::flush(x)); }
-QN_DEVICE f32 rcp_approx(f32 x) { return emu::flush(f32(1.0f) / emu::flush(x)); }
-QN_DEVICE f32 rsqrt_approx(f32 x) { return f32(1.0f) / emu::number_sqrt(emu::flush(x)); }
+QN_DEVICE f32 exp2_approx(f32 x) { return emu::number_exp2(x); }
+QN_DEVICE f32 log2_approx(f32 x) { return emu::number_log2(x); }
+QN_DEVICE f32 rcp_approx(f32 x) { return emu::number_rcp(x); }
+QN_DEVICE f32 rsqrt_approx(f32 x) { return emu::number_rsqrt(x); }
 QN_DEVICE f32 tanh_approx(f32 x) { return emu::number_tanh(x); }
 QN_DEVICE f32 sqrt(f32 x) { return emu::number_sqrt(x); }
 QN_DEVICE f32 div(f32 a, f32 b) { return a / b; }
@@ -29,7 +18,7 @@ QN_DEVICE f32 fma(f32 a, f32 b, f32 c) { return emu::number_fma(a, b, c); }
 /// The operand that is not NaN, if one is.
 QN_DEVICE f32 fmax(f32 a, f32 b) { return a != a ? b : b != b ? a : a < b ? b : a; }
 QN_DEVICE f32 fmin(f32 a, f32 b) { return a != a ? b : b != b ? a : b < a ? b : a; }
-QN_DEVICE f32 fabs(f32 x) { return f32_of_bits(bits_of(x) & 0x7fffffff); }
+QN_DEVICE f32 fabs(f32 x) { return emu::number_abs(x); }
 /// To the nearest integer, ties to even.
 QN_DEVICE f32 round(f32 x) { return emu::number_round(x); }
 /// Sine and cosine of an angle in radians of at most pi; the device's are within 2^-20.5.

@@ -4,6 +4,7 @@
 // ldmatrix and mma.sync of a warp, with the fragment layouts of the PTX ISA (9.7.14.5: Matrix Fragments).
 #pragma once
 #include "quern/kit/emu/memory.cuh"
+#include "quern/kit/emu/number.cuh"
 
 namespace quern::emu {
 
@@ -67,33 +68,12 @@ inline __attribute__((always_inline)) void gather_operands(void** payloads, MmaO
     __builtin_memcpy(reinterpret_cast<f32*>(&to.d[group + 8]) + 2 * pair, mine.d + 2, 8);
   }
 }
-template <bool is_bf16>
-inline __attribute__((always_inline)) Row8 widen8(Words8 halves) {
-  if constexpr (is_bf16)
-    return widen8_bf16(halves);
-  else
-    return widen8_f16(halves);
-}
-
-/// D[16][8] += A[16][k] * B[k][8], each element summed in the order of k.
+/// D[16][8] += A[16][k] * B[k][8].
 template <int k, bool is_bf16>
 __attribute__((no_sanitize("thread"))) static void mean_mma(void** payloads, u32) {
   MmaOperands<k> operands;
   gather_operands<k>(payloads, operands);
-  Row8 b[k];
-  for (u32 j = 0; j < k / 2; ++j) {
-    b[2 * j] = widen8<is_bf16>(operands.b[j] & 0xffff);
-    b[2 * j + 1] = widen8<is_bf16>(operands.b[j] >> 16);
-  }
-  for (u32 row = 0; row < 16; ++row) {
-    const Row8 even = widen8<is_bf16>(operands.a[row] & 0xffff), odd = widen8<is_bf16>(operands.a[row] >> 16);
-    Row8 sum = operands.d[row];
-    for (u32 j = 0; j < k / 2; ++j) {
-      sum += even[j] * b[2 * j];
-      sum += odd[j] * b[2 * j + 1];
-    }
-    operands.d[row] = sum;
-  }
+  number_mma<k, is_bf16>(operands.a, operands.b, operands.d);
   for (u32 lane = 0; lane < 32; ++lane) {
     f32* out = static_cast<MmaPayload*>(payloads[lane])->d;
     __builtin_memcpy(out, reinterpret_cast<f32*>(&operands.d[lane / 4]) + 2 * (lane % 4), 8);

@@ -55,6 +55,12 @@ struct AtomicCall {
 
 enum class GridEvent : u32 { wait, launch_dependents };
 
+/// Operations of numbers that name their expression (kit/emu/number_tree.cuh). widen and narrow: from and to 16 bits;
+/// products: of an mma, in the order of k; mma: the products, then the addend.
+enum class NumberOp : u32 {
+  leaf, widen, narrow, add, fma, multiply, products, mma, divide, exp2, log2, reciprocal, rsqrt, sqrt, tanh, sin, cos, round
+};
+
 /// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
 struct Runtime {
   u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
@@ -76,6 +82,8 @@ struct Runtime {
   void (*bad_shared_address)(u32 address, u32 bytes, const char* what);
   u64 (*clock)();
   void (*print)(const char* format, ...);
+  /// The word of an expression, of kernels compiled for Number::graph.
+  u32 (*number)(NumberOp op, u32 a, u32 b);
 };
 
 /// What a thread knows of itself; lies at the top of its stack.

@@ -41,7 +41,7 @@ QN_OP(silu_and_mul, SiluAndMulArgs, "activation.silu_and_mul")
     .out("out", &SiluAndMulArgs::out, "tokens intermediate", like("x"))
     .rows(Axis::tokens)
     .plan(plan)
-    .reference<silu_and_mul_ref>()
+    .reference<silu_and_mul_ref<double>, silu_and_mul_ref<OrderFree>>()
     .budget(budget)
     .cases({{"tokens", {1, 0, 3, 64}},
             {"intermediate", {14336, 1, 7, 64, 127, 768, 1025, 2056, 4100}},

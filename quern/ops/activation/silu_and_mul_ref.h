@@ -8,14 +8,16 @@
 
 namespace quern::activation {
 
-inline void silu_and_mul_ref(const SiluAndMulArgs& a, const SiluAndMulArgs&) {
-  const Ref x(a.x);
-  RefOut out(a.out);
+template <class Real = double>
+void silu_and_mul_ref(const SiluAndMulArgs& a, const SiluAndMulArgs&) {
+  using std::exp;
+  const Ref<Real> x(a.x);
+  RefOut<Real> out(a.out);
   const i64 intermediate = out.dim(1);
   for (i64 t = 0; t < out.dim(0); ++t) {
     for (i64 i = 0; i < intermediate; ++i) {
-      const double gate = x(t, i);
-      out.set(gate / (1 + std::exp(-gate)) * x(t, intermediate + i), t, i);
+      const Real gate = x(t, i);
+      out.set(gate / (Real(1) + exp(-gate)) * x(t, intermediate + i), t, i);
     }
   }
 }

@@ -64,9 +64,9 @@ Rejection window_valid(const Problem& p) {
 }
 Rejection cap_valid(const Problem& p) {
   // Beyond a million the cap changes no logit that f32 holds to 2^-20, and its square overflows.
-  if (p.attr(&A::soft_cap) > 1e6f) return {"soft_cap", i64(min_of(p.attr(&A::soft_cap), 1e18f)), "at most {}", 1000000};
+  if (p.attr(&A::soft_cap) > 1e6f) return {"soft_cap", p.attr(&A::soft_cap), "at most {}", 1000000};
   if (p.attr(&A::soft_cap) >= 0) return {};
-  return {"soft_cap", i64(-1), "0 or a positive number"};
+  return {"soft_cap", p.attr(&A::soft_cap), "0 or a positive number"};
 }
 Rejection longest_valid(const Problem& p) {
   if (p.attr(&A::max_seq_kv) >= 0) return {};
@@ -235,7 +235,8 @@ Cost cost(const Problem& p, const A& a) {
 }
 
 /// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; logits in f32 are
-/// within 2^-15 of log2 for |logit| <= 64. lse has magnitude 0: it is judged by of_value alone.
+/// within 2^-15 of log2 for |logit| <= 64. out_lse has its own: what merges splits needs f32's precision, and logits of that
+/// size carry about 2^-20 of f32 rounding in each of 64 terms, log2 and exp2 2^-21 each.
 Budget budget(const Problem& p) {
   const double rounding = unit_roundoff(p.dtype(&A::q));
   return {.of_value = rounding, .of_magnitude = rounding + 0x1p-13, .absolute = 0x1p-18};
@@ -281,6 +282,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .out("out", &A::out, "batch heads_q head_dim", like("q"))
     .out("out_lse", &A::out_lse, "batch heads_q", {DType::f32})
     .optional()
+    .within({.absolute = 0x1p-13})
     .meaning("log2 of the sum of exp of the logits, sink included; -inf for a request without tokens")
     .attr("sm_scale", &A::sm_scale)
     .meaning("factor of logits; 0: 1 / sqrt(head_dim)")
@@ -290,7 +292,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .meaning("logit = soft_cap * tanh(logit / soft_cap); 0: none")
     .attr("max_seq_kv", &A::max_seq_kv)
     .meaning("CSR form: the longest request; 0: page_indices * page_size")
-    .hooks(&A::hooks)
+    .hooks(&A::hooks, &A::hook_params)
     .require(head_dim_fits)
     .require(heads_divide)
     .require(page_size_valid)
@@ -301,7 +303,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .require(sizes_fit)
     .rows(Axis::batch)
     .plan(plan)
-    .reference<decode_paged_ref>()
+    .reference<decode_paged_ref<double>, decode_paged_ref<OrderFree>>()
     .generate<generate_decode_paged>()
     .cost<cost>()
     .budget(budget)

@@ -34,9 +34,20 @@ QN_DEVICE f32 tanh_by_exp2(f32 x) {
   return f32(1.f) - f32(2.f) * ptx::rcp_approx(f32(1.f) + ptx::exp2_approx(x * f32(2.f * kLog2E)));
 }
 
+/// A member with a wrong signature, or without QN_DEVICE, would be a hook that is silently not called.
+template <class H> QN_DEVICE constexpr bool hooks_are_sound() {
+  constexpr bool kLogit = requires(f32 x, const HookContext& at) { x = H::logit(x, at); };
+  constexpr bool kVisible = requires(bool b, const HookContext& at) { b = H::visible(at); };
+  static_assert(kLogit || !requires { &H::logit; }, "hooks: expected QN_DEVICE f32 logit(f32, const HookContext&)");
+  static_assert(kVisible || !requires { &H::visible; }, "hooks: expected QN_DEVICE bool visible(const HookContext&)");
+  static_assert(kLogit || kVisible || requires(H* h, NoHooks* none) { none = h; }, "hooks: neither `logit` nor `visible` is a member");
+  return true;
+}
+
 /// A logit in units of log2 from q . k.
 template <DecodePagedConfig C, class H>
 QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContext& at) {
+  static_assert(hooks_are_sound<H>());
   constexpr bool kHook = requires { H::logit(product, at); };
   if constexpr (!C.soft_cap && !kHook) {
     return product * (f32(p.scale) * f32(kLog2E));

@@ -79,7 +79,7 @@ template <DecodePagedCombineConfig C> QN_DEVICE void decode_paged_combine(const 
   if (lane < kLanes) {
     for (i32 k = lane; k < parts.count; k += kLanes) {
       f32 part[4];
-      load_f32<f32, 4>(p.part_out + part_row<C>(parts, k) * C.head_dim + quad * 4, part);
+      load_f32<f32, 4>(reinterpret_cast<const f32*>(p.part_out) + part_row<C>(parts, k) * C.head_dim + quad * 4, part);
       QN_UNROLL
       for (int c = 0; c < 4; ++c) out[c] = ptx::fma(part[c], weights[k], out[c]);
     }

@@ -55,7 +55,7 @@ QN_DEVICE Finish finish_softmax(SoftmaxState state, const float* sink, i32 head_
     factor = raise_max(state, logit);
     state.sum = state.sum + softmax_weight(logit + shift, state.max);
   }
-  const bool some = state.sum > f32(0.f);
+  const bool some = state.sum != f32(0.f);  // NaN is something
   return {some ? factor * ptx::rcp_approx(state.sum) : f32(0.f), softmax_lse(state) - shift};
 }
 

@@ -8,6 +8,7 @@
 
 #include "quern/op/ref.h"
 #include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/hooks_spec.h"
 
 namespace quern::attention {
 
@@ -34,13 +35,25 @@ inline RequestPages request_pages(const DecodePagedArgs& a, i64 b) {
   return r;
 }
 
-inline void decode_paged_ref(const DecodePagedArgs& a, const DecodePagedArgs& magnitudes) {
-  const Ref q(a.q), k(a.k_cache), v(a.v_cache);
-  const RefOut out(a.out), lse(a.out_lse), out_magnitude(magnitudes.out), lse_magnitude(magnitudes.out_lse);
+/// Factor of logits: in order-free numbers as the kernel is given it, rounded to f32 and, with a soft cap, divided by it.
+template <class Real>
+Real logit_factor(const DecodePagedArgs& a) {
+  const double scale = a.sm_scale != 0 ? double(a.sm_scale) : 1 / std::sqrt(double(a.q.shape[2]));
+  if constexpr (std::is_same_v<Real, double>) return a.soft_cap > 0 ? scale / double(a.soft_cap) : scale;
+  const float rounded = float(scale);
+  return a.soft_cap > 0 ? rounded / a.soft_cap : rounded;
+}
+
+/// Attention in double, with the caller's own transform and mask of logits: what a variant's reference is made of.
+/// `logit(x, at)` takes and returns a logit in natural units, `visible(at)` says whether a position is seen.
+template <class Real = double, class Logit, class Visible>
+void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magnitudes, const Logit& logit, const Visible& visible) {
+  using std::exp, std::fabs, std::log2, std::tanh;
+  const Ref<Real> q(a.q), k(a.k_cache), v(a.v_cache);
+  const RefOut<Real> out(a.out), lse(a.out_lse), out_magnitude(magnitudes.out), lse_magnitude(magnitudes.out_lse);
   const i64 page_size = k.dim(1), group = q.dim(1) / std::max<i64>(1, k.dim(2)), dim = q.dim(2);
-  const double scale = a.sm_scale != 0 ? double(a.sm_scale) : 1 / std::sqrt(double(dim));
-  const double infinity = std::numeric_limits<double>::infinity();
-  std::vector<double> query(static_cast<size_t>(dim)), row(query), sums(query), absolute(query), logits;
+  const Real scale = logit_factor<Real>(a), minus_infinity = -std::numeric_limits<double>::infinity();
+  std::vector<Real> query(static_cast<size_t>(dim)), row(query), sums(query), absolute(query), logits;
   for (i64 b = 0; b < q.dim(0); ++b) {
     const RequestPages request = request_pages(a, b);
     const i64 length = request.length;
@@ -48,33 +61,46 @@ inline void decode_paged_ref(const DecodePagedArgs& a, const DecodePagedArgs& ma
     for (i64 h = 0; h < q.dim(1); ++h) {
       q.row({b, h}, query.data());
       logits.clear();
-      double most = a.sink.present() && length > 0 ? Ref(a.sink)(h) : -infinity;
+      Real most = a.sink.present() && length > 0 ? Ref<Real>(a.sink)(h) : minus_infinity;
+      const auto context = [&](i64 j) { return HookContext{i32(b), i32(h), i32(h / group), i32(j), i32(length), a.hook_params}; };
       for (i64 j = first; j < length; ++j) {
+        const HookContext at = context(j);
+        if (!visible(at)) {
+          logits.push_back(minus_infinity);
+          continue;
+        }
         k.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
-        double x = 0;
+        Real x = 0;
         for (i64 d = 0; d < dim; ++d) x += query[size_t(d)] * row[size_t(d)];
         x *= scale;
-        if (a.soft_cap > 0) x = double(a.soft_cap) * std::tanh(x / double(a.soft_cap));
+        if (a.soft_cap > 0) x = Real(a.soft_cap) * tanh(x);
+        x = logit(x, at);
         logits.push_back(x);
         most = std::max(most, x);
       }
-      double sum = a.sink.present() && length > 0 ? std::exp(Ref(a.sink)(h) - most) : 0;
-      std::fill(sums.begin(), sums.end(), 0.0);
-      std::fill(absolute.begin(), absolute.end(), 0.0);
+      Real sum = a.sink.present() && length > 0 ? exp(Ref<Real>(a.sink)(h) - most) : Real(0);
+      std::fill(sums.begin(), sums.end(), Real(0));
+      std::fill(absolute.begin(), absolute.end(), Real(0));
       for (i64 j = first; j < length; ++j) {
-        const double p = std::exp(logits[size_t(j - first)] - most);
+        if (!visible(context(j))) continue;
+        const Real p = exp(logits[size_t(j - first)] - most);
         sum += p;
         v.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
-        for (i64 d = 0; d < dim; ++d) sums[size_t(d)] += p * row[size_t(d)], absolute[size_t(d)] += std::fabs(p * row[size_t(d)]);
+        for (i64 d = 0; d < dim; ++d) sums[size_t(d)] += p * row[size_t(d)], absolute[size_t(d)] += fabs(p * row[size_t(d)]);
       }
       for (i64 d = 0; d < dim; ++d) {
-        out.set(sum == 0 ? 0 : sums[size_t(d)] / sum, b, h, d);
-        out_magnitude.set(sum == 0 ? 0 : absolute[size_t(d)] / sum, b, h, d);
+        out.set(sum == 0 ? Real(0) : sums[size_t(d)] / sum, b, h, d);
+        out_magnitude.set(sum == 0 ? Real(0) : absolute[size_t(d)] / sum, b, h, d);
       }
-      lse.set(sum == 0 ? -infinity : (most + std::log(sum)) / std::log(2.0), b, h);
+      lse.set(sum == 0 ? minus_infinity : in_log2_units(most) + log2(sum), b, h);
       lse_magnitude.set(0, b, h);
     }
   }
+}
+
+template <class Real = double>
+void decode_paged_ref(const DecodePagedArgs& a, const DecodePagedArgs& magnitudes) {
+  decode_paged_ref_with<Real>(a, magnitudes, [](Real x, const HookContext&) { return x; }, [](const HookContext&) { return true; });
 }
 
 }  // namespace quern::attention

@@ -140,6 +140,27 @@ TEST(attention_decode_paged, replays_with_other_lengths) {
   on.destroy(stream);
 }
 
+/// A NaN among a row's keys is in its output and in its lse, in one part and in cut items alike: fmax skips NaN, so that a
+/// row of NaNs has the maximum of an empty one.
+TEST(attention_decode_paged, nan_keys_reach_output_and_lse) {
+  for (const i64 capacity : {16, 900}) {
+    for (const bool all : {true, false}) {
+      CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", double(capacity)}, {"length", double(capacity)}}, 5);
+      DecodePagedArgs& a = args_of(c);
+      const u16 nan = 0x7fc0;
+      u16* key = static_cast<u16*>(a.k_cache.data);
+      const i64 page = Ref(a.page_table).index(0, 0);
+      for (i64 i = 0; i < (all ? a.k_cache.numel() : 1); ++i) key[all ? i : page * a.k_cache.strides[0]] = nan;
+      decode_paged(a);
+      for (i64 h = 0; h < 4; ++h) {
+        EXPECT_TRUE(std::isnan(Ref(a.out)(0, h, 7))) << capacity << " " << all;
+        EXPECT_TRUE(std::isnan(Ref(a.out_lse)(0, h))) << capacity << " " << all;
+        EXPECT_EQ(std::isnan(Ref(a.out_lse)(1, h)), all) << capacity;
+      }
+    }
+  }
+}
+
 const jit::Hooks kSlope = {"mine::Slope", "slope", R"(
 namespace mine {
 using namespace quern;
@@ -177,6 +198,28 @@ TEST(attention_decode_paged, calls_hooks) {
       EXPECT_NEAR(out(b, h, 5), expected / sum, 3e-3) << b << " " << h;
     }
   }
+}
+
+/// A hook that would silently not be called does not compile.
+TEST(attention_decode_paged, refuses_hooks_that_would_not_be_called) {
+  const auto error_with = [](const char* name, const std::string& member) {
+    const std::string text = "namespace mine { using namespace quern; struct Bad { " + member + " }; }";
+    const jit::Hooks hooks = {"mine::Bad", name, text.c_str()};
+    CaseArgs c(op(), kSmall, 1);
+    args_of(c).hooks = &hooks;
+    try {
+      decode_paged(args_of(c));
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("nothing thrown");
+  };
+  EXPECT_THAT(error_with("misspelt", "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"),
+              ::testing::HasSubstr("neither `logit` nor `visible`"));
+  EXPECT_THAT(error_with("signature", "QN_DEVICE bool visible(int) { return false; }"),
+              ::testing::HasSubstr("expected QN_DEVICE bool visible"));
+  EXPECT_THAT(error_with("not_static", "f32 logit(f32 x, const attention::HookContext&) { return x; }"),
+              ::testing::HasSubstr("expected QN_DEVICE f32 logit"));
 }
 
 }  // namespace

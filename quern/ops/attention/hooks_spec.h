@@ -4,7 +4,8 @@
 // What users plug into attention kernels: a class with one or both of
 //   QN_DEVICE f32 logit(f32 scaled_logit, const HookContext&)   the logit in natural units, after sm_scale and soft cap
 //   QN_DEVICE bool visible(const HookContext&)                  false: the query does not see this position
-// The kernel is compiled with it; a member that the class lacks costs nothing.
+// The kernel is compiled with it; a member that the class lacks costs nothing. QN_DEVICE makes a member static. A signature
+// other than these, and a class with neither member, do not compile; a misspelt member beside a right one is not noticed.
 #pragma once
 #include "quern/kit/abi.h"
 

@@ -219,7 +219,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .optional()
     .rows(Axis::m)
     .plan(plan)
-    .reference<dense_ref>()
+    .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)
     .cases({{"m", {1, 0, 3, 16, 17, 64, 129}},

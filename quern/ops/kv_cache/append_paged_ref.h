@@ -6,9 +6,11 @@
 
 namespace quern::kv_cache {
 
-inline void append_paged_ref(const AppendPagedArgs& a, const AppendPagedArgs&) {
-  const Ref k(a.k), v(a.v), batch_indices(a.batch_indices), positions(a.positions);
-  RefOut k_cache(a.k_cache), v_cache(a.v_cache);
+template <class Real = double>
+void append_paged_ref(const AppendPagedArgs& a, const AppendPagedArgs&) {
+  const Ref<Real> k(a.k), v(a.v);
+  const Ref batch_indices(a.batch_indices), positions(a.positions);
+  RefOut<Real> k_cache(a.k_cache), v_cache(a.v_cache);
   const i64 page_size = a.k_cache.shape[1];
   for (i64 t = 0; t < k.dim(0); ++t) {
     const i64 request = batch_indices.index(t), position = positions.index(t);

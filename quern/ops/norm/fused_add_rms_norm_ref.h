@@ -9,25 +9,27 @@
 
 namespace quern::norm {
 
-inline void fused_add_rms_norm_ref(const FusedAddRmsNormArgs& a, const FusedAddRmsNormArgs& magnitudes) {
-  const Ref x(a.x), weight(a.weight);
-  RefOut out(a.out), residual(a.residual), residual_magnitude(magnitudes.residual), out_magnitude(magnitudes.out);
+template <class Real = double>
+void fused_add_rms_norm_ref(const FusedAddRmsNormArgs& a, const FusedAddRmsNormArgs& magnitudes) {
+  using std::abs, std::sqrt;
+  const Ref<Real> x(a.x), weight(a.weight);
+  RefOut<Real> out(a.out), residual(a.residual), residual_magnitude(magnitudes.residual), out_magnitude(magnitudes.out);
   const i64 hidden = x.dim(1);
-  std::vector<double> sum(static_cast<size_t>(hidden));
+  std::vector<Real> sum(static_cast<size_t>(hidden));
   for (i64 t = 0; t < x.dim(0); ++t) {
-    double squares = 0;
+    Real squares = 0;
     for (i64 h = 0; h < hidden; ++h) {
-      const double before = residual.get(t, h);
+      const Real before = residual.get(t, h);
       sum[size_t(h)] = before + x(t, h);
       squares += sum[size_t(h)] * sum[size_t(h)];
       residual.set(sum[size_t(h)], t, h);
-      residual_magnitude.set(std::abs(before) + std::abs(x(t, h)), t, h);
+      residual_magnitude.set(abs(before) + abs(x(t, h)), t, h);
     }
-    const double scale = 1 / std::sqrt(squares / double(hidden) + double(a.eps));
+    const Real scale = Real(1) / sqrt(squares / Real(double(hidden)) + Real(a.eps));
     for (i64 h = 0; h < hidden; ++h) {
-      const double before = sum[size_t(h)] - x(t, h);
+      const Real before = sum[size_t(h)] - x(t, h);
       out.set(sum[size_t(h)] * scale * weight(h), t, h);
-      out_magnitude.set((std::abs(before) + std::abs(x(t, h))) * scale * std::abs(weight(h)), t, h);
+      out_magnitude.set((abs(before) + abs(x(t, h))) * scale * abs(weight(h)), t, h);
     }
   }
 }

@@ -29,16 +29,16 @@ QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .in("x", &RmsNormArgs::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
     .in("weight", &RmsNormArgs::weight, "hidden", like("x"))
     .out("out", &RmsNormArgs::out, "tokens hidden", like("x"))
-    .meaning("may be x itself")
+    .may_be("x")
     .attr("eps", &RmsNormArgs::eps)
     .meaning("added to the mean square")
     .require(eps_is_not_negative<RmsNormArgs>)
     .rows(Axis::tokens)
     .plan(plan)
-    .reference<rms_norm_ref>()
+    .reference<rms_norm_ref<double>, rms_norm_ref<OrderFree>>()
     .budget(norm_row_budget)
-    .cases({{"tokens", {1, 0, 3, 64, 301}},
-            {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 70000}},
+    .cases({{"tokens", {1, 0, 3, 64, 101}},
+            {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 40000}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 16, 1}}})

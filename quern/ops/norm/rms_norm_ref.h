@@ -9,13 +9,15 @@
 
 namespace quern::norm {
 
-inline void rms_norm_ref(const RmsNormArgs& a, const RmsNormArgs&) {
-  const Ref x(a.x), weight(a.weight);
-  RefOut out(a.out);
+template <class Real = double>
+void rms_norm_ref(const RmsNormArgs& a, const RmsNormArgs&) {
+  using std::sqrt;
+  const Ref<Real> x(a.x), weight(a.weight);
+  RefOut<Real> out(a.out);
   for (i64 t = 0; t < x.dim(0); ++t) {
-    double squares = 0;
+    Real squares = 0;
     for (i64 h = 0; h < x.dim(1); ++h) squares += x(t, h) * x(t, h);
-    const double scale = 1 / std::sqrt(squares / double(x.dim(1)) + double(a.eps));
+    const Real scale = Real(1) / sqrt(squares / Real(double(x.dim(1))) + Real(a.eps));
     for (i64 h = 0; h < x.dim(1); ++h) out.set(x(t, h) * scale * weight(h), t, h);
   }
 }

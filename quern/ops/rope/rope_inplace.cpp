@@ -96,14 +96,14 @@ static Rejection rotary_dim_fits(const Problem& p) {
 
 static Rejection frequencies_are_finite(const Problem& p) {
   const auto positive = [](double v) { return v > 0 && v < 1e30; };
-  if (!positive(p.attr(&A::theta))) return {"theta", i64(p.attr(&A::theta)), "a positive number", 0};
-  if (!positive(p.attr(&A::scale))) return {"scale", i64(p.attr(&A::scale)), "a positive number", 0};
-  if (!positive(p.attr(&A::llama31_factor))) return {"llama31_factor", i64(p.attr(&A::llama31_factor)), "a positive number", 0};
+  if (!positive(p.attr(&A::theta))) return {"theta", p.attr(&A::theta), "a positive number", 0};
+  if (!positive(p.attr(&A::scale))) return {"scale", p.attr(&A::scale), "a positive number", 0};
+  if (!positive(p.attr(&A::llama31_factor))) return {"llama31_factor", p.attr(&A::llama31_factor), "a positive number", 0};
   if (p.attr(&A::llama31_factor) == 1.f) return {};
-  if (!positive(p.attr(&A::original_max))) return {"original_max", i64(p.attr(&A::original_max)), "a positive number", 0};
-  if (!positive(p.attr(&A::low_freq_factor))) return {"low_freq_factor", i64(p.attr(&A::low_freq_factor)), "a positive number", 0};
+  if (!positive(p.attr(&A::original_max))) return {"original_max", p.attr(&A::original_max), "a positive number", 0};
+  if (!positive(p.attr(&A::low_freq_factor))) return {"low_freq_factor", p.attr(&A::low_freq_factor), "a positive number", 0};
   if (!(p.attr(&A::high_freq_factor) > p.attr(&A::low_freq_factor)))
-    return {"high_freq_factor", i64(p.attr(&A::high_freq_factor)), "more than low_freq_factor", 0};
+    return {"high_freq_factor", p.attr(&A::high_freq_factor), "more than low_freq_factor", 0};
   return {};
 }
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/ops/attention/decode_paged.h"
+
+namespace quern::mine {
+
+/// What goes into DecodePagedArgs::hook_params; alibi_hooks.cuh reads it.
+struct Alibi {
+  float slope = 0;  ///< of head 0; head h has slope * (h + 1)
+  i32 block = 64;   ///< positions in a block of the mask, at least 1
+  i32 first = 1;    ///< blocks at the start that every query sees
+  i32 last = 4;     ///< blocks at the end that it sees
+};
+
+/// attention.decode_paged whose logits lose slope * (h + 1) * (seq_len - 1 - position), over the first and the last blocks of
+/// positions only. `hook_params` holds an Alibi. Throws Error.
+QN_API void decode_alibi(const attention::DecodePagedArgs& args, const RunOptions& options = {});
+
+}  // namespace quern::mine

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// quern run --replay: a recorded call once more.
+#include "quern/testing/replay.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "quern/cli/commands.h"
+
+namespace quern::cli {
+
+namespace {
+
+std::string verdict(const testing::Comparison& c) {
+  return c.ok ? fmt::format("right ({:.3g} of its bound)", c.error) : "WRONG: " + c.message;
+}
+
+void print(const testing::TracedCall& call, const testing::ReplayResult& result, const std::string& on) {
+  fmt::print("{} from {} on {}\n{}\n", call.op->id, call.folder, on, result.kernels);
+  if (result.kernels != call.kernels) fmt::print("recorded with {}\n", call.kernels);
+  if (!result.has_reference) fmt::print("the recorded call failed ({}); this one came to an end\n", call.error);
+  for (const testing::ReplayedOutput& o : result.outputs) {
+    if (o.has_bits) fmt::print("{}: {}\n", o.name, o.different ? fmt::format("{} elements DIFFER from the record; {}", o.different, o.first) : "the recorded bits");
+    fmt::print("{}: against the reference {}; as recorded {}\n", o.name, verdict(o.replayed), verdict(o.recorded));
+  }
+}
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const testing::Comparison& c) {
+  return {{"ok", c.ok}, {"error", std::isfinite(c.error) ? Json(c.error) : Json("infinite")}, {"message", c.message}};
+}
+
+Json to_json(const testing::TracedCall& call, const testing::ReplayResult& result, const std::string& on) {
+  Json outputs = Json::array();
+  for (const testing::ReplayedOutput& o : result.outputs)
+    outputs.push_back({{"name", o.name},
+                       {"different", o.has_bits ? Json(o.different) : Json()},
+                       {"replayed", to_json(o.replayed)},
+                       {"recorded", to_json(o.recorded)}});
+  return {{"op", call.op->id},         {"folder", call.folder},   {"device", on}, {"kernels", result.kernels}, {"recorded_kernels", call.kernels},
+          {"ok", result.ok()},         {"recorded_error", call.error}, {"outputs", outputs}};
+}
+
+}  // namespace
+
+int replay(const RunCommandOptions& options) {
+  const testing::TracedCall call = testing::read_traced_call(options.replay);
+  DeviceOptions on = options.on;
+  if (on.device.empty()) on.device = call.emulated ? "emu:" + call.arch.name() : "cuda";
+  bool right = true;
+  Json results = Json::array();
+  const Devices devices(on);
+  for (const testing::CheckDevice& device : devices.list()) {
+    const testing::ReplayResult result = testing::replay(call, *device.device);
+    if (!options.json) print(call, result, device.words);
+    results.push_back(to_json(call, result, device.words));
+    right &= result.ok();
+  }
+  if (options.json) std::puts(results.dump(2).c_str());
+  return right ? kRight : kWrong;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/op/call_space.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "quern/base/nearest.h"
+
+namespace quern {
+
+namespace {
+
+/// All of a range of at most 2^15 sizes, else its first 2^12, then 64 an octave, and the last.
+std::vector<i64> sizes_of(i64 least, i64 most) {
+  constexpr i64 kAll = i64(1) << 15, kDense = i64(1) << 12;
+  std::vector<i64> values;
+  if (most - least < kAll) {
+    for (i64 v = least; v <= most; ++v) values.push_back(v);
+    return values;
+  }
+  for (i64 v = least; v < least + kDense; ++v) values.push_back(v);
+  for (i64 v = least + kDense; v < most; v += max_of<i64>(1, (v - least) / 64)) values.push_back(v);
+  values.push_back(most);
+  return values;
+}
+
+[[noreturn]] void fail_word(const Op& op, const std::string& word) {
+  std::vector<std::string> known;
+  for (const TensorDef& t : op.tensors) {
+    known.push_back(t.name + ".dtype");
+    if (t.optional) known.push_back(t.name + ".present");
+    for (i32 d = 0; d < t.rank; ++d)
+      if (t.extents[d].factor) known.push_back(name(t.extents[d].axis));
+  }
+  for (const AttrDef& a : op.attrs) known.push_back(a.name);
+  const std::string near = nearest(word, known);
+  throw Error(ErrorKind::value, op.id, word, "is no word of a model file's case",
+              (near.empty() ? "" : "`" + near + "`, or ") + std::string("an axis, TENSOR.dtype, TENSOR.present of an optional one, or an attribute"));
+}
+
+/// The axis of that name which a tensor of the op has; false: none.
+bool axis_of_op(const Op& op, const std::string& word, Axis& axis) {
+  for (const TensorDef& t : op.tensors)
+    for (i32 d = 0; d < t.rank; ++d)
+      if (t.extents[d].factor && word == name(t.extents[d].axis)) return axis = t.extents[d].axis, true;
+  return false;
+}
+
+double parse_number(const Op& op, const std::string& word, const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end) throw Error(ErrorKind::value, op.id, word, "is '" + text + "'", "a number");
+  return value;
+}
+
+}  // namespace
+
+CallSpace::CallSpace(const Model& model, const ModelCall& call, const Extents& chosen, const std::vector<size_t>& alternative)
+    : op_(find_op(call.op)), problem_{} {
+  for (const auto& [name, value] : model.geometry) names_.push_back(name), slots_.push_back(value);
+  for (const Limit& l : model.limits) {
+    const auto at = chosen.find(l.name);
+    names_.push_back(l.name), slots_.push_back(at == chosen.end() ? l.values.front() : at->second);
+  }
+  problem_.op = &op_;
+  problem_.hooks = op_.hooks;
+  problem_.variant = -1;
+  const auto invariant = chosen.find("batch_invariant");
+  problem_.batch_invariant = invariant != chosen.end() && invariant->second;
+  for (size_t i = 0; i < op_.attrs.size(); ++i) problem_.attrs[i] = op_.attrs[i].standard;
+  for (size_t i = 0; i < op_.tensors.size(); ++i) problem_.tensors[i] = {DType::f32, !op_.tensors[i].optional, 16, 1};
+  // dtypes first: the like of a tensor stands before it
+  const auto text_of = [&](const std::string& name) -> const std::string* {
+    for (size_t w = 0; w < call.words.size(); ++w)
+      if (call.words[w].name == name) return &call.words[w].values[alternative[w]];
+    return nullptr;
+  };
+  for (size_t i = 0; i < op_.tensors.size(); ++i) {
+    const TensorDef& t = op_.tensors[i];
+    DType& dtype = problem_.tensors[i].dtype;
+    if (const std::string* text = text_of(t.name + ".dtype")) dtype = dtype_from_name(*text);
+    else if (t.like >= 0) dtype = problem_.tensors[t.like].dtype;
+    else if (!t.dtypes.empty()) dtype = t.dtypes[0];
+    const bool allowed = (t.like >= 0 && dtype == problem_.tensors[t.like].dtype) || std::count(t.dtypes.begin(), t.dtypes.end(), dtype);
+    if (!allowed) throw Error(ErrorKind::type, op_.id, t.name, std::string("is ") + name(dtype), "a dtype that `quern info " + op_.id + "` shows");
+  }
+  for (size_t w = 0; w < call.words.size(); ++w) set_word(call.words[w].name, call.words[w].values[alternative[w]]);
+
+  for (size_t n = 0; n < names_.size(); ++n) {
+    const Limit* limit = model.limit(names_[n]);
+    if (!limit || !limit->range || std::none_of(terms_.begin(), terms_.end(), [&](const Term& t) { return t.expression.uses(n); })) continue;
+    variables_.push_back({names_[n], sizes_of(limit->values[0], limit->values[1]), false, n, false});
+  }
+  const Limit* alignment = model.limit("alignment");
+  set_facts(alignment ? alignment->values : std::vector<i64>{1, 2, 4, 8, 16});
+}
+
+void CallSpace::set_word(const std::string& word, const std::string& text) {
+  const size_t dot = word.find('.');
+  if (dot != std::string::npos) {
+    const int i = op_.tensor_index(word.substr(0, dot));
+    const std::string what = word.substr(dot + 1);
+    if (i < 0 || (what != "dtype" && what != "present")) fail_word(op_, word);
+    if (what == "present" && !op_.tensors[size_t(i)].optional) fail_word(op_, word);
+    if (what == "present") problem_.tensors[i].present = parse_number(op_, word, text) != 0;
+    return;
+  }
+  const int attr = op_.attr_index(word);
+  if (attr >= 0 && op_.attrs[size_t(attr)].kind == AttrDef::Kind::f32) {
+    problem_.attrs[attr] = double(float(parse_number(op_, word, text)));
+    return;
+  }
+  Axis axis;
+  if (attr >= 0) terms_.push_back({Expression(text, names_), false, size_t(attr)});
+  else if (axis_of_op(op_, word, axis)) terms_.push_back({Expression(text, names_), true, size_t(axis)});
+  else fail_word(op_, word);
+}
+
+/// Alignment and contiguity of each present tensor; and every axis of theirs has a value.
+void CallSpace::set_facts(const std::vector<i64>& alignments) {
+  for (size_t i = 0; i < op_.tensors.size(); ++i) {
+    const TensorDef& t = op_.tensors[i];
+    if (!problem_.tensors[i].present) continue;
+    for (i32 d = 0; d < t.rank; ++d) {
+      if (!t.extents[d].factor || std::any_of(terms_.begin(), terms_.end(), [&](const Term& x) { return x.axis && x.target == size_t(t.extents[d].axis); })) continue;
+      throw Error(ErrorKind::value, op_.id, name(t.extents[d].axis), "is not given by the model file", "a word for it, `" + t.name + "` has it");
+    }
+    Variable v{t.name + ".alignment", {}, true, i, true};
+    for (i64 a = 16; a >= size_of(problem_.tensors[i].dtype); a /= 2)
+      if (std::count(alignments.begin(), alignments.end(), a)) v.values.push_back(a);
+    if (v.values.empty()) throw Error(ErrorKind::value, op_.id, "alignment", "leaves none for `" + t.name + "`", "powers of two from its element's size to 16");
+    variables_.push_back(std::move(v));
+    if (t.rank > 1 || t.strided) variables_.push_back({t.name + ".contiguous", {1, 0}, true, i, false});
+  }
+}
+
+bool CallSpace::outputs_are_empty() const {
+  for (size_t i = 0; i < op_.tensors.size(); ++i) {
+    const TensorDef& t = op_.tensors[i];
+    if (t.role == Role::in || !problem_.tensors[i].present) continue;
+    bool empty = false;
+    for (i32 d = 0; d < t.rank; ++d) empty |= t.extents[d].factor * problem_[t.extents[d].axis] + t.extents[d].offset <= 0;
+    if (!empty) return false;
+  }
+  return true;
+}
+
+bool CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why) {
+  for (size_t v = 0; v < variables_.size(); ++v) {
+    const Variable& x = variables_[v];
+    const i64 value = x.values[size_t(point[v])];
+    if (!x.fact) slots_[x.slot] = value;
+    else (x.alignment ? problem_.tensors[x.slot].alignment : problem_.tensors[x.slot].contiguous) = i32(value);
+  }
+  for (const Term& t : terms_) {
+    const i64 value = t.expression(slots_.data());
+    if (t.axis) problem_.axes[t.target] = value;
+    else problem_.attrs[t.target] = double(value);
+  }
+  problem_.variant = variant;
+  if (outputs_are_empty()) return why = "its outputs are empty", false;
+  for (const auto check : op_.requirements)
+    if (const Rejection r = check(problem_)) return why = to_string(r), false;
+  try {
+    plan = make_plan(op_, problem_, device);
+    return true;
+  } catch (const Error& e) {
+    return why = e.what(), false;
+  }
+}
+
+}  // namespace quern

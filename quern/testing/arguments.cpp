@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/testing/arguments.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "quern/op/tensor_bytes.h"
+#include "quern/testing/case_args.h"
+#include "quern/testing/pairwise.h"
+
+namespace quern::testing {
+
+namespace {
+
+constexpr u64 kSeed = 1, kOtherSeed = 2;
+
+bool is_refusal(const Error& e) {
+  return e.kind() == ErrorKind::value || e.kind() == ErrorKind::type || e.kind() == ErrorKind::unsupported;
+}
+
+/// What one argument has shown so far.
+struct Argument {
+  std::string name;
+  bool matters = false, accepted = false, refused = false;
+  bool ignored() const { return !matters && !(refused && !accepted); }
+};
+
+class ArgumentTest {
+ public:
+  ArgumentTest(const Op& op, Device& device) : op_(op), device_(device) {
+    for (const TensorDef& t : op.tensors)
+      if (t.role != Role::out) arguments_.push_back({t.name});
+    for (const AttrDef& a : op.attrs) arguments_.push_back({a.name});
+    for (const CaseAxis& axis : op.cases)
+      if (axis.name == "batch_invariant") arguments_.push_back({axis.name});
+  }
+
+  void try_case(const Case& which) {
+    std::string before;
+    try {
+      before = outputs(which, [](CaseArgs&) {});
+    } catch (const Error&) {
+      return;  // a case that is refused shows nothing
+    }
+    if (before.empty()) return;
+    for (Argument& a : arguments_)
+      if (!a.matters) try_argument(a, which, before);
+  }
+
+  /// Whether the plan of some case or bench shape depends on batch_invariant.
+  void try_batch_invariance(const Case& given) {
+    for (Argument& a : arguments_) {
+      if (a.name != "batch_invariant" || a.matters) continue;
+      const Case which = derived(op_, given);
+      const ArgsStorage args = fake_args(op_, which);
+      RunOptions options = options_of(op_, which);
+      const auto planned = [&](bool invariant) {
+        options.batch_invariant = invariant;
+        const Problem problem = bind(op_, args.get(), options);
+        return problem.empty ? Plan() : make_plan(op_, problem, device_.info());
+      };
+      const Plan fast = planned(false), invariant = planned(true);
+      a.matters = fast.workspace != invariant.workspace || fast.count != invariant.count;
+      for (i32 i = 0; i < fast.count && !a.matters; ++i) a.matters = !(fast.launches[i].spec == invariant.launches[i].spec);
+    }
+  }
+
+  bool all_matter() const {
+    for (const Argument& a : arguments_)
+      if (!a.matters) return false;
+    return true;
+  }
+  std::vector<std::string> ignored() const {
+    std::vector<std::string> names;
+    for (const Argument& a : arguments_)
+      if (a.ignored()) names.push_back(a.name);
+    return names;
+  }
+
+ private:
+  void try_argument(Argument& a, const Case& which, const std::string& before) {
+    if (const int i = op_.tensor_index(a.name); i >= 0) {
+      if (CaseArgs(op_, which, kSeed).tensor(size_t(i)).present()) try_change(a, which, before, [&](CaseArgs& c) { refill(c, size_t(i)); });
+    } else if (const int at = op_.attr_index(a.name); at >= 0) {
+      const AttrDef& attr = op_.attrs[size_t(at)];
+      for (const double value : other_values(attr, CaseArgs(op_, which, kSeed)))
+        if (!a.matters) try_change(a, which, before, [&](CaseArgs& c) { set_attr(attr, c.args(), value); });
+    }
+  }
+
+  void try_change(Argument& a, const Case& which, const std::string& before, const std::function<void(CaseArgs&)>& change) {
+    try {
+      const bool changed = outputs(which, change) != before;
+      a.accepted = true;
+      a.matters |= changed;
+    } catch (const Error& e) {
+      (is_refusal(e) ? a.refused : a.matters) = true;
+    }
+  }
+
+  /// Bits of every output after a call with changed arguments; empty when there is nothing to do.
+  std::string outputs(const Case& which, const std::function<void(CaseArgs&)>& change) {
+    CaseArgs c(op_, which, kSeed);
+    change(c);
+    RunOptions options = options_of(op_, c.which());
+    options.device = &device_;
+    run(op_, c.args(), options);
+    std::string bits;
+    for (size_t i = 0; i < op_.tensors.size(); ++i) {
+      if (op_.tensors[i].role == Role::in || !c.tensor(i).present()) continue;
+      bits.append(packed_elements(c.tensor(i), device_, {}).get(), size_t(packed_bytes(c.tensor(i))));
+    }
+    return bits;
+  }
+
+  /// What another seed gives; where that is the same, the elements in another order.
+  void refill(CaseArgs& c, size_t i) {
+    const TensorView v = c.tensor(i);
+    std::string now(packed_elements(v, device_, {}).get(), size_t(packed_bytes(v)));
+    copy_elements(CaseArgs(c.op(), c.given(), kOtherSeed).tensor(i), v);
+    if (now != std::string(packed_elements(v, device_, {}).get(), now.size())) return;
+    std::rotate(now.begin(), now.begin() + size_of(v.dtype), now.end());
+    copy_elements(TensorView(now.data(), v.dtype, v.shape, v.rank), v);
+  }
+
+  /// Values of the op's cases, and near ones.
+  std::vector<double> other_values(const AttrDef& attr, const CaseArgs& c) const {
+    const double now = attr_value(attr, c.args());
+    if (attr.kind == AttrDef::Kind::boolean) return {now == 0 ? 1.0 : 0.0};
+    std::vector<double> values = {2 * now, now + 1, now / 2, 0, 1, 3};
+    for (const CaseAxis& axis : op_.cases)
+      if (axis.name == attr.name)
+        for (const CaseValue& v : axis.values) values.push_back(v.number);
+    std::erase(values, now);
+    return values;
+  }
+
+  const Op& op_;
+  Device& device_;
+  std::vector<Argument> arguments_;
+};
+
+}  // namespace
+
+std::vector<std::string> ignored_arguments(const Op& op, Device& device, double most_bytes) {
+  ArgumentTest test(op, device);
+  for (const Case& shape : op.bench) test.try_batch_invariance(shape);
+  const auto small = [&](const Case& given) {
+    return operand_bytes(op, fake_args(op, derived(op, given)).get()) <= most_bytes && runs(op, given, device.info());
+  };
+  for (const Case& which : pairwise(op.cases, small)) {
+    if (test.all_matter()) break;
+    test.try_batch_invariance(which);
+    test.try_case(which);
+  }
+  return test.ignored();
+}
+
+}  // namespace quern::testing

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Every argument of every op matters, and an argument that does not is found. The device of the second part computes
+// nothing by itself: at a launch it writes what the test says.
+#include "quern/testing/arguments.h"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "quern/base/host_dtype.h"
+#include "quern/device/emulated.h"
+#include "quern/testing/null_device.h"
+
+namespace quern::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class EveryOp : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EveryOp, heeds_every_argument) {
+  const std::unique_ptr<Device> device = make_emulated_device(device_info_of(Arch{}), {.checked = true});
+  EXPECT_THAT(ignored_arguments(find_op(GetParam()), *device), IsEmpty());
+}
+
+std::vector<std::string> ids() {
+  std::vector<std::string> all;
+  for (const auto& [id, op] : registry()) all.push_back(id);
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(testing_arguments, EveryOp, ::testing::ValuesIn(ids()), [](const auto& info) {
+  std::string name = info.param;
+  name[name.find('.')] = '_';
+  return name;
+});
+
+struct MixArgs {
+  TensorView out, x, bias;
+  float scale = 2;
+  i64 limit = 0;
+  bool flag = false;
+};
+
+/// An op on a device that reads what `uses` names: out = x * scale + bias.
+class Mix : public NullDevice {
+ public:
+  explicit Mix(std::vector<std::string> uses) : NullDevice(device_info_of(Arch{})), uses_(std::move(uses)) { wants_memory_ranges_ = true; }
+  void begin_call(std::span<const MemoryRange> ranges, const char*) override {
+    for (const MemoryRange& r : ranges) views_[r.name] = r.view;
+  }
+  void end_call() override {
+    const TensorView &x = views_["x"], &out = views_["out"];
+    for (i64 i = 0; i < x.shape[0]; ++i) {
+      double value = uses("x") ? load_element(x, &i) : 1;
+      if (uses("scale")) value *= scale;
+      if (uses("bias") && views_.count("bias")) value += load_element(views_["bias"], &i);
+      store_element(out, &i, value);
+    }
+    views_.clear();
+  }
+  static double scale;
+
+ private:
+  bool uses(const char* name) const { return std::find(uses_.begin(), uses_.end(), name) != uses_.end(); }
+  std::vector<std::string> uses_;
+  std::map<std::string, TensorView> views_;
+};
+double Mix::scale = 0;
+
+/// No launch: what the device does it does when the call ends.
+const Op& mix() {
+  static Op op = [] {
+    Op o;
+    o.id = "test.arguments";
+    o.args_bytes = sizeof(MixArgs);
+    o.construct = [](void* p) { new (p) MixArgs(); };
+    add_tensor(o, "x", offsetof(MixArgs, x), "tokens", Role::in, {DType::f32}, "");
+    add_tensor(o, "bias", offsetof(MixArgs, bias), "tokens", Role::in, {DType::f32}, "");
+    o.tensors.back().optional = true;
+    add_tensor(o, "out", offsetof(MixArgs, out), "tokens", Role::out, {DType::f32}, "");
+    add_attr(o, {"scale", offsetof(MixArgs, scale), AttrDef::Kind::f32, 2, ""});
+    add_attr(o, {"limit", offsetof(MixArgs, limit), AttrDef::Kind::i64, 0, ""});
+    o.requirements.push_back([](const Problem& p) { return p.attrs[1] == 0 ? Rejection{} : Rejection{"limit", i64(p.attrs[1]), "0"}; });
+    o.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&, const Knobs&) {
+                     Mix::scale = p.attrs[0];
+                     return Plan();
+                   }}};
+    o.cases = {{"tokens", {4, 7}}, {"bias.present", {false, true}}};
+    return o;
+  }();
+  return op;
+}
+
+TEST(testing_arguments, an_ignored_argument_is_found) {
+  const auto ignored = [](std::vector<std::string> uses) {
+    Mix device(std::move(uses));
+    return ignored_arguments(mix(), device);
+  };
+  EXPECT_THAT(ignored({"x", "bias", "scale"}), IsEmpty());  // limit: every other value is refused
+  EXPECT_THAT(ignored({"x", "scale"}), ElementsAre("bias"));
+  EXPECT_THAT(ignored({"x", "bias"}), ElementsAre("scale"));
+  EXPECT_THAT(ignored({"bias", "scale"}), ElementsAre("x"));
+}
+
+}  // namespace
+}  // namespace quern::testing

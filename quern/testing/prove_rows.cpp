@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// On what the order of a row's sums depends, in numbers that name their expression (Number::tree).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "quern/testing/check.h"
+#include "quern/testing/prove.h"
+
+namespace quern::testing {
+
+namespace {
+
+/// Bytes of row r of every output that has rows; of every output when r is -1.
+std::string output_bytes(const CaseArgs& args, i64 r) {
+  std::string bytes;
+  for (size_t i = 0; i < args.op().tensors.size(); ++i) {
+    TensorView v = args.tensor(i);
+    if (args.op().tensors[i].role == Role::in || !v.present()) continue;
+    if (r >= 0 && rows_dim(args.op(), args.op().tensors[i]) != 0) continue;
+    if (r >= 0) v = v.slice(0, r, r + 1);
+    const i64 size = size_of(v.dtype);
+    each_row(v, [&](char* row, const i64*) {
+      for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) bytes.append(row + j * v.strides[v.rank - 1] * size, size_t(size));
+    });
+  }
+  return bytes;
+}
+
+i64 rows_of(const CaseArgs& args) {
+  for (size_t i = 0; i < args.op().tensors.size(); ++i)
+    if (rows_dim(args.op(), args.op().tensors[i]) == 0 && args.tensor(i).present()) return args.tensor(i).shape[0];
+  return 0;
+}
+
+/// Rows [begin, end) as a call of its own; the bytes of row r in it.
+std::string row_among(CaseArgs& args, const RunOptions& options, i64 begin, i64 end, i64 r) {
+  const Op& op = args.op();
+  ArgsStorage some(op);
+  std::memcpy(some.get(), args.args(), op.args_bytes);
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    TensorView& v = op.tensor(some.get(), i);
+    if (v.present() && rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, begin, end);
+  }
+  args.reset();
+  run(op, some.get(), options);
+  return output_bytes(args, r);
+}
+
+/// Batches of other sizes with the row at other places: the last, the first, in the middle.
+std::vector<std::pair<i64, i64>> batches_with(i64 r, i64 rows) {
+  std::vector<std::pair<i64, i64>> batches = {{r, r + 1}};
+  for (const i64 size : {i64(2), i64(3), i64(17), i64(65), rows - 1})
+    for (const i64 begin : {r - size + 1, r, r - size / 2})
+      if (size > 1 && size < rows && begin >= 0 && begin + size <= rows) batches.push_back({begin, begin + size});
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  return batches;
+}
+
+bool has_mode(const Op& op) {
+  return std::any_of(op.cases.begin(), op.cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
+}
+
+void compare_rows(CaseArgs& args, const RunOptions& options, Proof::Rows& result) {
+  const i64 rows = rows_of(args);
+  for (const i64 r : {i64(0), rows / 2, rows - 1}) {
+    const std::string together = row_among(args, options, 0, rows, r);
+    for (const auto& [begin, end] : batches_with(r, rows)) {
+      ++result.batches;
+      if (row_among(args, options, begin, end, r) == together) continue;
+      result.holds = false;
+      result.message = fmt::format("{} index {} is summed in another order {} than among {}", name(args.op().rows), r,
+                                   end - begin == 1 ? "alone" : fmt::format("among {}", end - begin), rows);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+Case with_rows(const Op& op, Case given) {
+  if (!op.has_rows || given.contains(name(op.rows))) return given;
+  for (const CaseAxis& axis : op.cases) {
+    if (axis.name != name(op.rows)) continue;
+    double most = 0;
+    for (const CaseValue& v : axis.values) most = std::max(most, v.number);
+    given[axis.name] = most;
+  }
+  return given;
+}
+
+void Prover::prove_rows(const Op& op, const Case& given, u64 seed, Proof& proof) {
+  if (!op.has_rows) return;
+  for (const bool asked : has_mode(op) ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
+    Case which = given;
+    if (has_mode(op)) which["batch_invariant"] = asked;
+    CaseArgs args(op, which, seed, Number::tree);
+    if (!rows_can_be_sliced(op, args.args()) || rows_of(args) < 2) return;
+    RunOptions options = options_of(op, args.which());
+    options.device = tree_[0].device.get();
+    Proof::Rows result;
+    result.batch_invariant = asked;
+    result.promised = asked || !has_mode(op);
+    compare_rows(args, options, result);
+    if (result.promised && !result.holds) proof.message = result.message;
+    proof.rows.push_back(result);
+  }
+}
+
+void Prover::prove_repeatable(const Op& op, const Case& given, u64 seed, Proof& proof) {
+  CaseArgs args(op, given, seed, Number::tree);
+  std::string before;
+  for (int call = 0; call < 3; ++call) {  // twice on one device, then on another
+    const ProofDevice& on = tree_[call == 2];
+    RunOptions options = options_of(op, args.which());
+    options.device = on.device.get();
+    args.reset();
+    run(op, args.args(), options);
+    const std::string bytes = output_bytes(args, -1);
+    if (call > 0 && bytes != before) {
+      proof.message = "the order of sums differs from call to call: on " + on.words;
+      return;
+    }
+    before = bytes;
+  }
+  proof.repeatable = true;
+}
+
+}  // namespace quern::testing

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Runs recorded calls again.
+#pragma once
+#include "quern/testing/check.h"
+#include "quern/testing/traced_call.h"
+
+namespace quern::testing {
+
+/// How one output of a replay compares.
+struct ReplayedOutput {
+  std::string name;
+  bool has_bits = false;      ///< the record has outputs and was made on such a device
+  i64 different = 0;          ///< elements that differ in a bit from the recorded ones
+  std::string first;          ///< the first of them: "[0, 3] is 1.5 and was 1.25"
+  Comparison recorded, replayed;  ///< with the reference, within the op's error budget
+};
+struct ReplayResult {
+  std::string kernels;
+  std::vector<ReplayedOutput> outputs;
+  bool has_reference = false;     ///< the outputs were compared with the reference
+  bool ok() const;                ///< no bit differs and every replayed output is within its budget
+};
+
+/// Runs the call on a device: tensors with the recorded values, strides, alignment and aliasing, in memory that is poisoned
+/// (0xFF, NaN) between the rows, where the record has nothing. Throws what the call throws, and Error{value} when the record has no data. The reference
+/// is asked for calls that finished alone: one that failed may have an index that it would follow, too.
+ReplayResult replay(const TracedCall& call, Device& device);
+
+}  // namespace quern::testing

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// What scripts rely on: one JSON document on stdout for every command that has --json, and the completion of shells.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "quern/base/fs.h"
+#include "quern/base/subprocess.h"
+#include "quern/jit/sources.h"
+#include "quern/op/schema.h"
+
+namespace quern {
+namespace {
+
+using Json = nlohmann::json;
+
+/// stdout of a command line alone.
+std::string output_of(const std::string& line) { return run_process({"bash", "-c", std::string(QN_CLI) + " " + line + " 2>/dev/null"}).output; }
+
+struct Document {
+  const char* line;
+  const char* keys;  ///< of the document, or of each element of an array
+};
+
+TEST(cli_json, every_command_prints_one_document_with_its_keys) {
+  const std::string folder = make_private_folder((std::filesystem::temp_directory_path() / "quern-json-").string());
+  run_process({"env", "QN_TRACE=" + folder, QN_CLI, "run", "norm.rms_norm", "tokens=1", "hidden=64", "--device", "emu"});
+  std::string replayed = "run --json --replay";
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) replayed += " " + entry.path().string();  // the one call
+  Json small = Json::parse(jit::source_text("models/llama-3.1-8b.json"));
+  small["geometry"] = {{"layers", 1},      {"hidden", 256},   {"heads_q", 4},    {"heads_kv", 2},   {"head_dim", 64},
+                       {"intermediate", 512}, {"vocabulary", 64}, {"q_width", 256}, {"kv_width", 128}, {"qkv_width", 512}};
+  write_file(folder + "/model.json", small.dump());
+  const std::string demo = "demo --device emu --lengths 3 --json --model " + folder + "/model.json";
+  const Document documents[] = {
+      {"list --json", "op formula"},
+      {"info norm.rms_norm --json", "op formula source tensors attributes variants cases bench budget requirements parameters takes_hooks"},
+      {"plan norm.rms_norm --device emu --json", "kernel key grid smem workspace rejected launches"},
+      {"run norm.rms_norm tokens=2 hidden=64 --device emu --json", "op case device kernels ok error message us outputs"},
+      {replayed.c_str(), "op folder device kernels recorded_kernels ok recorded_error outputs"},
+      {"check norm.rms_norm tokens=2 hidden=64 x.dtype=f32 x.pad=0 out.pad=0 --device emu --json", "op case device kernels ok error message repro verdict"},
+      {"fuzz 5 --op norm --device emu --json", "calls outcomes breaks failures"},
+      {"bench norm.rms_norm tokens=1 hidden=64 --device emu --budget 1 --json", "ceilings results"},
+      {"doctor --json", "version devices nvrtc host_compilers cache environment test_compiles"},
+      {demo.c_str(), "model device ok steps outputs"}};
+  for (const Document& d : documents) {
+    Json j;
+    ASSERT_NO_THROW(j = Json::parse(output_of(d.line))) << d.line;
+    ASSERT_FALSE(j.empty()) << d.line;
+    const Json& checked = j.is_array() ? j[0] : j;
+    std::istringstream keys(d.keys);
+    for (std::string key; keys >> key;) EXPECT_TRUE(checked.contains(key)) << d.line << ": " << key;
+  }
+  remove_folder(folder);
+}
+
+TEST(cli_json, info_is_the_whole_definition_of_every_op) {
+  for (const auto& [id, op] : registry()) {
+    const Json j = Json::parse(output_of("info " + id + " --json"));
+    ASSERT_EQ(j["tensors"].size(), op->tensors.size()) << id;
+    for (size_t i = 0; i < op->tensors.size(); ++i) {
+      EXPECT_EQ(j["tensors"][i]["name"], op->tensors[i].name);
+      EXPECT_EQ(j["tensors"][i]["axes"].size(), size_t(op->tensors[i].rank));
+    }
+    EXPECT_EQ(j["attributes"].size(), op->attrs.size());
+    EXPECT_EQ(j["variants"].size(), op->variants.size());
+    EXPECT_EQ(j["cases"].size(), op->cases.size());
+    EXPECT_EQ(j["bench"].size(), op->bench.size());
+    EXPECT_FALSE(j["budget"]["outputs"].empty());
+  }
+}
+
+/// What bash would offer for a line, by the script as a user loads it.
+std::string offered(const std::string& line) {
+  const std::string folder = std::filesystem::path(QN_CLI).parent_path().string();
+  return run_process({"bash", "-c", "PATH=" + folder + ":$PATH; source <(quern completion bash); COMP_LINE='" + line +
+                                        "'; COMP_POINT=${#COMP_LINE}; _quern; printf '%s\n' \"${COMPREPLY[@]}\""}).output;
+}
+
+TEST(cli_completion, bash_is_offered_commands_ops_parameters_values_and_options) {
+  EXPECT_EQ(offered("quern de"), "demo\n");
+  EXPECT_EQ(offered("quern plan norm.rms"), "norm.rms_norm\n");
+  EXPECT_EQ(offered("quern check nor"), "norm\nnorm.fused_add_rms_norm\nnorm.rms_norm\n");
+  EXPECT_EQ(offered("quern run norm.rms_norm tok"), "tokens=\n");
+  EXPECT_EQ(offered("quern run norm.rms_norm x.dtype=b"), "bf16\n");
+  EXPECT_EQ(offered("quern run norm.rms_norm tokens=2 --che"), "--checked\n");
+  EXPECT_EQ(offered("quern plan norm.rms_norm --arch sm_9"), "sm_90a\n");
+  EXPECT_EQ(offered("quern nothing "), "\n");
+  for (const auto& [id, op] : registry()) EXPECT_NE(offered("quern info ").find(id + "\n"), std::string::npos) << id;
+}
+
+TEST(cli_completion, the_scripts_of_other_shells_ask_the_same_command) {
+  for (const char* shell : {"bash", "zsh", "fish"}) EXPECT_NE(output_of(std::string("completion ") + shell).find("completion next"), std::string::npos) << shell;
+  EXPECT_EQ(run_process({QN_CLI, "completion", "tcsh"}).status, 2);
+}
+
+}  // namespace
+}  // namespace quern

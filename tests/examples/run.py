@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Installs quern into a folder of its own and builds and runs what examples/ shows with nothing but that.
+Usage: run.py BUILD_FOLDER [NVCC]"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+build = os.path.abspath(sys.argv[1])
+work = tempfile.mkdtemp(prefix="quern-examples.")
+prefix = os.path.join(work, "prefix")
+quern = os.path.join(prefix, "bin", "quern")
+environment = dict(os.environ, QN_CACHE_DIR=os.path.join(work, "cache"))
+
+
+def run(*command, folder=work, prints=None, status=0):
+    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    out = result.stdout + result.stderr
+    if result.returncode != status or (prints and not re.search(prints, out)):
+        sys.exit(f"{' '.join(command)}: exit {result.returncode}, expected {status} and /{prints}/ in\n{out}")
+    return out
+
+
+def build_project(folder):
+    run("cmake", "-S", ".", "-B", "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}", folder=folder)
+    run("cmake", "--build", "build", folder=folder)
+
+
+def example_cpp():
+    folder = os.path.join(work, "cpp")
+    shutil.copytree(os.path.join(ROOT, "examples", "cpp"), folder)
+    build_project(folder)
+    run("build/mine-demo", folder=folder, prints=r"row 0: mean square 4\.0+\nrow 1: mean square 1\.0+")
+    mine = ["--load", os.path.join(folder, "build", "libmine.so")]
+    run(quern, *mine, "check", "mine.scale_rows", "--device", "emu", "--sample", "12", prints=r"mine\.scale_rows +12 +0 +0")
+    run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", prints=r"mine\.decode_alibi +4 +0 +0")
+    run(quern, *mine, "check", "mine.scale_rows", "--device", "emu", "--sample", "4", "--checked", prints=r"mine\.scale_rows +4 +0 +0")
+    # The cache has them: the second time compiles nothing.
+    run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", prints=r" 0 kernels compiled")
+    run(quern, *mine, "bench", "--compile", "mine", "--arch", "sm_90a", "--sample", "2", prints=r"scale_rows_row<")
+    run(quern, *mine, "plan", "mine.decode_alibi", "batch=64", prints=r"hooks=alibi")
+    run(quern, "--load", "/nowhere/lib.so", "list", status=2, prints=r"`--load` cannot be loaded")
+    copy = os.path.join(work, "libcopy.so")
+    shutil.copy(os.path.join(prefix, "lib", "libquern.so"), copy)
+    run(quern, "--load", copy, "list", status=2, prints=r"registered twice")
+    # A reference that forgets the slope must not agree with the kernel.
+    source = os.path.join(folder, "mine", "decode_alibi.cpp")
+    text = open(source).read()
+    wrong = text.replace("x - double(a.slope)", "x + double(a.slope)")
+    assert wrong != text
+    open(source, "w").write(wrong)
+    run("cmake", "--build", "build", folder=folder)
+    run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", status=1, prints=r"WRONG mine\.decode_alibi")
+
+
+def new_project():
+    """What `quern new --project` writes and says is enough for an op."""
+    folder = os.path.join(work, "new")
+    os.mkdir(folder)
+    said = run(quern, "new", "elementwise.triple", "--project", folder)
+    lines = [line.strip() for line in said.splitlines() if line.startswith("  ")]
+    with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
+        f.write("cmake_minimum_required(VERSION 3.25)\nproject(mine LANGUAGES CXX)\n" + "\n".join(lines) + "\n")
+    build_project(folder)
+    run(quern, "--load", os.path.join(folder, "build", "libops.so"), "check", "elementwise.triple", "--device", "emu", "--sample", "6",
+        prints=r"elementwise\.triple +6 +0 +0")
+
+
+def example_nvcc(nvcc):
+    folder = os.path.join(work, "nvcc")
+    shutil.copytree(os.path.join(ROOT, "examples", "nvcc"), folder)
+    for arch in ("sm_80", "sm_90a"):
+        run(nvcc, "-std=c++20", f"-arch={arch}", "-I", os.path.join(prefix, "include"), "-c", "main.cu", "-o", "main.o", folder=folder)
+
+
+try:
+    run("cmake", "--install", build, "--prefix", prefix)
+    example_cpp()
+    new_project()
+    if len(sys.argv) > 2:
+        example_nvcc(sys.argv[2])
+    print("examples: ok")
+finally:
+    shutil.rmtree(work)
