@@ -4,6 +4,7 @@
 // State of resident blocks: threads as fibers, warps, barriers.
 #pragma once
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -14,13 +15,14 @@ namespace quern::emu {
 
 struct Block;
 struct BlockShadow;
+struct Bulk;
 struct Cluster;
 struct Warp;
 class Worker;
 
 constexpr u32 kFullWarp = 0xffffffffu;
 
-enum class WaitReason : u8 { none, warp, barrier, poll };
+enum class WaitReason : u8 { none, warp, barrier, poll, mbarrier, cluster };
 
 /// One cp.async not yet carried out.
 struct AsyncCopy {
@@ -51,6 +53,13 @@ struct Fiber {
   u32 wait_line = 0;
   std::vector<AsyncCopy> copies;  ///< issued, oldest first
   std::vector<u32> copy_groups;   ///< sizes of committed groups, oldest first
+  std::vector<std::shared_ptr<Bulk>> stores;  ///< bulk stores not known to be complete, oldest first
+  u32 store_groups = 0;                       ///< committed
+  u32 stores_read = 0;                        ///< groups whose sources are known to have been read
+  u32 read_agent = 0, write_agent = 0;        ///< checked mode: who reads their sources, who writes their results
+  bool at_cluster_barrier = false;            ///< arrived, has not waited
+  u32 cluster_phase = 0;                      ///< of that arrival
+  bool dependency_waited = false;
   ThreadClock clock;              ///< checked mode
 };
 
@@ -83,16 +92,36 @@ struct Barrier {
   bool has_published = false;
 };
 
+/// An mbarrier. The word in shared memory only guards the place.
+struct Mbarrier {
+  Block* block = nullptr;
+  u32 offset = 0;
+  u32 count = 0;    ///< arrivals of a phase
+  u32 pending = 0;  ///< arrivals that this phase still takes
+  i64 bytes = 0;    ///< of copies that it still takes; below 0 when they came before they were expected
+  u32 phase = 0;
+  std::vector<Fiber*> waiting;
+  // Checked mode.
+  u32 agent = 0;                 ///< makes the accesses of the copies that complete here; its clock is the phase + 1
+  Epoch initialised;
+  Knowledge arrived, published;  ///< by arrivals so far, by those of completed phases
+
+  u64 word() const { return 0x72656972726162ull << 8 ^ offset; }
+  bool complete(u32 parity) const { return (phase & 1) != (parity & 1); }
+};
+
 struct Block {
   Cluster* cluster = nullptr;
   Index3 index = {};
   u64 linear = 0;  ///< number in the grid
   u32 rank = 0;    ///< in its cluster
   u32 live = 0;
+  bool dependency_waited = false;  ///< a thread has executed griddepcontrol.wait
   u8* smem = nullptr;
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
   Barrier barriers[16];
+  std::map<u32, Mbarrier> mbarriers;  ///< by offset
   std::unique_ptr<BlockShadow> shadow;  ///< checked mode
 };
 
@@ -100,6 +129,10 @@ struct Block {
 struct Cluster {
   u32 slot = 0;  ///< position in the worker's arena
   u32 live_blocks = 0;
+  u32 arrived = 0;  ///< at the cluster's barrier
+  u32 phase = 0;    ///< of it
+  std::vector<Fiber*> waiting;
+  Knowledge gathered, published;  ///< checked mode: by arrivals of this phase, by those of the last
   std::vector<Block> blocks;
 };
 

@@ -21,7 +21,8 @@ enum ByteState : u8 {
   kInitialised = 2,
   kWritable = 4,
   kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
-  kInFlight = 16,  ///< destination of a cp.async that nobody has waited for
+  kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that nobody has waited for
+  kGuarded = 32,   ///< part of an mbarrier
 };
 
 /// Cells and states of consecutive bytes.
@@ -40,7 +41,7 @@ constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic_re
 struct AsyncAccess {
   Epoch epoch;  ///< whoever knows this moment of the agent is ordered after the access
   Proxy proxy;
-  u32 first_agent;
+  u32 first_agent;  ///< 0: it is in the threads' own proxy, no fence is needed
 };
 
 /// The access that another one is not ordered after.

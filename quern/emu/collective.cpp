@@ -29,6 +29,7 @@ const char* name(Collective kind) {
       "mma_m16n8k16_f16",
       "mma_m16n8k8_bf16",
       "mma_m16n8k8_f16",
+      "tensormap_publish",
   };
   return kNames[u32(kind)];
 }

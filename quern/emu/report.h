@@ -23,6 +23,8 @@ enum class ReportKind {
   stack,
   async,
   proxy,
+  mbarrier,
+  cluster,
 };
 const char* name(ReportKind kind);
 

@@ -13,7 +13,10 @@ const char* verb(bool write) { return write ? "writes" : "reads"; }
 
 }  // namespace
 
-Shadow::Shadow(Worker& worker) : worker_(worker), request_(worker.launch().request), first_agent_(round_up<u32>(request_.threads, 32)) {
+Shadow::Shadow(Worker& worker)
+    : worker_(worker),
+      request_(worker.launch().request),
+      first_agent_(round_up<u32>(request_.threads, 32)) {
   if (request_.memory) request_.memory->begin_launch();
 }
 
@@ -22,6 +25,8 @@ void Shadow::block_started(Block& block) {
   if (block.shadow->cells.size() < request_.smem) block.shadow->cells.resize(request_.smem);
   block.shadow->states.assign(request_.smem, kInside | kWritable);
   block.shadow->agents.clear();
+  block.shadow->visits.clear();
+  block.shadow->dependency_waits.clear();
   for (u32 i = 0; i < block.fibers.size(); ++i) {
     ThreadClock& clock = block.fibers[i].clock;
     clock = ThreadClock{};
@@ -169,14 +174,17 @@ void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::
   const std::string other = name_of(fiber, conflict.other);
   std::string text = std::string(what) + " " + verb(write) + " " + place;
   if (conflict.in_flight) {
-    text += ", the destination of a cp.async of " + other + " that has not been waited for";
+    text += conflict.other.thread() < first_agent_
+                ? ", the destination of a cp.async of " + other + " that has not been waited for"
+                : ", the destination of " + other + " that is still in flight";
   } else if (conflict.unfenced) {
     text += ", which " + other + " wrote by an ordinary store, and no proxy fence lies between";
   } else {
     text += std::string(", not ordered after the ") + (conflict.other.atomic() ? "atomic " : "") +
             (conflict.other_writes ? "write" : "read") + " by " + other;
   }
-  Report report{conflict.unfenced ? ReportKind::proxy : ReportKind::race, fiber.block->index, i64(fiber.index), 0, std::move(text), fiber.pc};
+  const ReportKind kind = conflict.unfenced ? ReportKind::proxy : ReportKind::race;
+  Report report{kind, fiber.block->index, i64(fiber.index), 0, std::move(text), fiber.pc};
   if (request_.module && conflict.other_at) report.other_pc = request_.module->address_of(conflict.other_at);
   worker_.launch().add(std::move(report));
 }
@@ -187,7 +195,7 @@ void Shadow::report_uninitialised(Fiber& fiber, const char* what, const std::str
 
 /// False when the bytes are not shared memory of the block's cluster.
 bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-                          Epoch agent) {
+                          const AsyncAccess* async) {
   Block* block = fiber.block;
   u64 low = reinterpret_cast<u64>(block->smem);
   if (address - low >= request_.smem) {
@@ -196,6 +204,12 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
       if (address - reinterpret_cast<u64>(other.smem) < request_.smem) block = &other;
     low = reinterpret_cast<u64>(block->smem);
   }
+  if (block != fiber.block) {
+    if (block->live == 0)
+      worker_.fatal(ReportKind::cluster, fiber,
+                    text_of("%s to the shared memory of block rank %u, which has exited", what, block->rank), address);
+    visit(*block, async ? async->epoch : fiber.clock.epoch());
+  }
   const i64 offset = i64(address - low);
   if (offset < 0 || u64(offset) + bytes > request_.smem)
     worker_.fatal(ReportKind::smem_oob, fiber,
@@ -203,6 +217,12 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
                   address);
   const CellSpan span = shared_span(*block, u32(offset), bytes);
   const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(offset) + byte); };
+  for (u64 i = 0; i < bytes; ++i)
+    if (span.states[i] & kGuarded) {
+      worker_.report(ReportKind::mbarrier, fiber,
+                     std::string(what) + " " + verb(writes(kind)) + " " + place(i) + ", which holds an mbarrier", address);
+      return true;
+    }
   if (reads) {
     for (u64 i = 0; i < bytes; ++i)
       if (!(span.states[i] & (kInitialised | kInFlight))) {
@@ -212,8 +232,7 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
       }
   }
   const u32 code = code_of(fiber);
-  const AsyncAccess async{agent, Proxy::shared, first_agent_};
-  if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random(), agent ? &async : nullptr))
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random(), async))
     report_race(fiber, what, writes(kind), place(conflict.byte), conflict);
   if (writes(kind))
     for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
@@ -221,7 +240,7 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
 }
 
 void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-                          Epoch agent) {
+                          const AsyncAccess* async) {
   MemoryMap& memory = *request_.memory;
   MemoryMap::Region* region = memory.find(address);
   u64 inside = 0;
@@ -234,6 +253,7 @@ void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
                   text_of("%s of %llu bytes at 0x%llx: ", what, bytes, address) + memory.describe(address + inside) +
                       (region && address + inside < region->high ? ", between its elements" : ""),
                   address);
+  judge_overlap(fiber, address, bytes, kind, what);
   const CellSpan span = region->span(address, bytes);
   for (u64 i = 0; i < bytes; ++i) {
     if (writes(kind) && !(span.states[i] & kWritable))
@@ -244,18 +264,16 @@ void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
     for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
   }
   if (!span.cells) return;
-  const AsyncAccess async{agent, Proxy::global, first_agent_};
-  if (const Conflict conflict =
-          touch(span, fiber.clock, kind, code_of(fiber), worker_.random(), agent ? &async : nullptr))
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code_of(fiber), worker_.random(), async))
     report_race(fiber, what, writes(kind), memory.describe(address + conflict.byte), conflict);
   if (writes(kind))
     for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
 }
 
 void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-                   Epoch agent) {
+                   const AsyncAccess* async) {
   if (bytes == 0) return;
-  if (judge_shared(fiber, address, bytes, kind, reads, what, agent)) return;
+  if (judge_shared(fiber, address, bytes, kind, reads, what, async)) return;
   const void* pointer = reinterpret_cast<const void*>(address);
   if (worker_.arena().holds_stack(pointer)) {
     if (address - reinterpret_cast<u64>(fiber.stack) >= kStackBytes)
@@ -266,16 +284,11 @@ void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool r
   if (request_.module && request_.module->holds(pointer)) return;  // constants
   constexpr u64 kMostParams = 4096;
   if (address - reinterpret_cast<u64>(request_.params) < kMostParams && !writes(kind)) return;
-  if (request_.memory) judge_global(fiber, address, bytes, kind, reads, what, agent);
+  if (request_.memory) judge_global(fiber, address, bytes, kind, reads, what, async);
 }
 
 void Shadow::access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what) {
   judge(fiber, reinterpret_cast<u64>(address), bytes, write ? AccessKind::write : AccessKind::read, !write, what);
-}
-
-void Shadow::async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch,
-                          const char* what) {
-  judge(issuer, reinterpret_cast<u64>(address), bytes, kind, !writes(kind), what, epoch);
 }
 
 // ---- cp.async -------------------------------------------------------------------------------------------------------

@@ -23,6 +23,18 @@ std::string wait_text(const Fiber& fiber) {
       return text_of("barrier %u, line %u [%u of %u threads arrived]", fiber.wait_id, fiber.wait_line, barrier.arrived,
                      barrier.expected ? barrier.expected : fiber.block->live);
     }
+    case WaitReason::mbarrier: {
+      const auto found = fiber.block->mbarriers.find(fiber.wait_id);
+      if (found == fiber.block->mbarriers.end()) return text_of("mbarrier smem+0x%x", fiber.wait_id);
+      const Mbarrier& barrier = found->second;
+      return text_of("mbarrier smem+0x%x, parity %llu [phase %u, %u of %u arrivals and %lld bytes missing]", fiber.wait_id,
+                     fiber.wait_detail, barrier.phase, barrier.pending, barrier.count, (long long)barrier.bytes);
+    }
+    case WaitReason::cluster: {
+      u32 live = 0;
+      for (const Block& block : fiber.block->cluster->blocks) live += block.live;
+      return text_of("barrier.cluster [%u of %u threads arrived]", fiber.block->cluster->arrived, live);
+    }
     case WaitReason::poll: return text_of("polling 0x%llx", fiber.wait_detail);
     case WaitReason::none: break;
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "quern/emu/bulk.h"
 #include "quern/emu/fault.h"
 #include "quern/emu/shadow.h"
 #include "quern/emu/switch.h"
@@ -78,6 +79,7 @@ Fiber* Worker::pick() {
   if (launch_->stopped()) return nullptr;
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
+  if (!bulks_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) advance_bulk();
   if (hot_ && hot_->ready) {
     if (policy == SchedulePolicy::warp_first) return pick_lane(*hot_);
     hot_->queued = true;
@@ -131,6 +133,8 @@ void Worker::finish(Fiber& me) {
     if (!copy.done) complete_copy(me, copy);
   me.copies.clear();
   me.copy_groups.clear();
+  if (me.stores_read < me.store_groups || (!me.stores.empty() && me.stores.back()->group > me.store_groups))
+    report(ReportKind::async, me, "exits before it has waited until the sources of its bulk stores were read");
   // A stack that was never this deep is zero at its end.
   const u64* end = reinterpret_cast<const u64*>(me.stack);
   if (end[0] | end[1] | end[2] | end[3]) {
@@ -143,9 +147,11 @@ void Worker::finish(Fiber& me) {
   --block.live;
   me.warp->alive &= ~(1u << me.lane);
   if (me.warp->alive) leave_warp(me);
+  leave_cluster(me);
   if (block.live) {
     leave_barriers(me);
   } else {
+    finish_bulks(*this, block);
     --block.cluster->live_blocks;
     finished_blocks_ = true;
   }
@@ -175,6 +181,7 @@ void Worker::run(Launch& launch) {
   switches_ = 0;
   stay_in_warp_ = options().schedule == SchedulePolicy::warp_first && options().async != AsyncPolicy::random;
   used_stacks_ = 0;
+  polled_since_bulk_ = true;
   free_slots_.clear();
   if (launch.request.options.checked) {
     shadow_storage_ = std::make_unique<Shadow>(*this);
@@ -196,6 +203,7 @@ void Worker::run(Launch& launch) {
   queue_.clear();
   pollers_.clear();
   copying_.clear();
+  bulks_.clear();
   live_.clear();
   hot_ = nullptr;
   shadow_ = nullptr;
@@ -214,6 +222,11 @@ void Worker::schedule() {
       continue;
     }
     if (launch_->stopped()) return;
+    // As late as allowed is when nobody else can go on, pollers included.
+    if ((pollers_.empty() || polled_since_bulk_) && !bulks_.empty() && advance_bulk()) {
+      polled_since_bulk_ = false;
+      continue;
+    }
     if (live_.empty()) {
       if (!start_cluster()) return;
     } else if (!pollers_.empty()) {
@@ -238,6 +251,7 @@ bool Worker::revive_pollers() {
   }
   seen_progress_ = progress_;
   seen_launch_progress_ = launch_progress;
+  polled_since_bulk_ = true;
   std::vector<Fiber*> reviving;
   reviving.swap(pollers_);
   for (Fiber* fiber : reviving) wake(*fiber);

@@ -60,6 +60,9 @@ class Worker {
   Shadow* shadow() { return shadow_; }
   /// A thread has copies that may complete at any time (random policy).
   void copies_pending(Fiber& fiber) { copying_.push_back(&fiber); }
+  /// A copy of the copy engine begins; the policy says when it goes on.
+  void issue(std::shared_ptr<Bulk> bulk);
+  const std::vector<std::shared_ptr<Bulk>>& bulks() const { return bulks_; }
   /// Something happened that a polling thread of this worker could see.
   void progressed() { ++progress_; }
 
@@ -85,6 +88,8 @@ class Worker {
   void report_stuck(ReportKind kind);
   void report_fault();
   void complete_random_copy();
+  /// Lets a bulk copy go on; false when there is none.
+  bool advance_bulk();
 
   Launch* launch_ = nullptr;
   Shadow* shadow_ = nullptr;
@@ -97,6 +102,8 @@ class Worker {
   Warp* hot_ = nullptr;      ///< the warp that runs; not in the queue
   std::vector<Fiber*> pollers_;
   std::vector<Fiber*> copying_;
+  std::vector<std::shared_ptr<Bulk>> bulks_;  ///< not complete, oldest first
+  bool polled_since_bulk_ = true;
   Fiber* running_ = nullptr;
   void* main_context_ = nullptr;
   u64 rng_ = 1;

@@ -32,6 +32,7 @@ enum class Collective : u32 {
   mma_m16n8k16_f16,
   mma_m16n8k8_bf16,
   mma_m16n8k8_f16,
+  tensormap_publish,
 };
 
 /// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside
@@ -63,6 +64,55 @@ enum class NumberOp : u32 {
   leaf, widen, narrow, add, fma, multiply, products, mma, divide, exp2, log2, reciprocal, rsqrt, sqrt, tanh, sin, cos, round
 };
 
+/// Addresses are of the shared window: offset in bits 0-23, rank of the block in its cluster above. arrive_cluster may name
+/// any block, all others the own one.
+enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, wait };
+struct MbarrierCall {
+  MbarrierOp op;
+  u32 address;
+  u32 count;  ///< of arrivals
+  u32 bytes;  ///< of copies that the phase takes besides
+  u32 parity;
+};
+
+enum class BulkOp : u32 {
+  tensor_load,
+  tensor_load_multicast,
+  tensor_store,
+  tensor_reduce_add,
+  tensor_prefetch,
+  tensormap_prefetch,
+  load,
+  load_multicast,
+  store,
+  reduce_add,
+  prefetch,
+  copy_cluster,
+  store_async,
+};
+/// How words of a type are added, in the kernel's number type.
+struct Sums {
+  u32 (*f32)(u32 stored, u32 operand);
+  u32 (*bf16)(u32 stored, u32 operand);
+  u32 (*f16)(u32 stored, u32 operand);
+};
+/// A copy by the copy engine.
+struct BulkCall {
+  BulkOp op;
+  DType type;    ///< of the elements that reduce_add adds
+  u32 shared;    ///< the end in shared memory; of copy_cluster, the destination
+  u32 source;    ///< of copy_cluster
+  u32 bytes;     ///< a tensor copy's are the map's box
+  u32 mbarrier;  ///< of loads
+  u32 blocks;    ///< of a multicast: mask of ranks
+  u32 rank;      ///< number of coordinates
+  i32 at[5];     ///< coordinates, innermost first
+  u32 words[4];  ///< of store_async
+  void* global;  ///< the end in global memory, or the tensor map
+  const Sums* sums;
+};
+enum class TensorMapField : u32 { address, extent, stride };
+
 /// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
 struct Runtime {
   u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
@@ -89,6 +139,15 @@ struct Runtime {
 
   // Proxies, mbarriers, bulk copies, clusters.
   void (*proxy_fence)(ProxyFence fence, const void* address);
+  bool (*mbarrier)(const MbarrierCall& call);
+  void (*bulk)(const BulkCall& call);
+  void (*bulk_commit)();
+  void (*bulk_wait)(u32 groups_left, bool read);
+  void (*cluster_arrive)(bool release);
+  void (*cluster_wait)();
+  /// Shared memory of another block of the cluster is about to be accessed.
+  void (*cluster_access)(u32 rank, const char* what);
+  void (*tensormap_replace)(u32 map, TensorMapField field, u32 dim, u64 value);
 
   // Warpgroups: wgmma, setmaxnreg, stmatrix, elect.
 };
