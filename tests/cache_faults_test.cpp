@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "cache_processes.h"
+#include "full_sweep.h"
 #include "quern/jit/cache_disk.h"
 #include "quern/jit/cache_roots.h"
 
@@ -20,11 +21,6 @@ namespace fs = std::filesystem;
 using jit::CacheStep;
 
 namespace {
-
-bool full_form() {
-  const char* value = std::getenv("QN_TEST_FULL");
-  return value && std::string(value) == "1";
-}
 
 class cache_faults : public Cache {
  protected:
@@ -61,7 +57,7 @@ class cache_faults : public Cache {
     return t;
   }
   int compiles_ = 0;
-  const int rounds_ = full_form() ? 200 : 6;
+  const int rounds_ = full_sweep() ? 200 : 6;
 };
 
 int kill_at_step = -1;
@@ -103,7 +99,7 @@ TEST_F(cache_faults, a_rename_that_fails_after_it_succeeded) {
 TEST_F(cache_faults, a_process_that_is_killed_at_any_step) {
   static const char* const names[] = {"locked", "folder made", "binary written", "meta.json written", "damaged entry moved away", "renamed", "evicting"};
   static_assert(std::size(names) == size_t(CacheStep::count));
-  const int rounds = full_form() ? 20 : 1;
+  const int rounds = full_sweep() ? 20 : 1;
   for (int step = 0; step < int(CacheStep::count); ++step) {
     Tally t{std::string("kill -9 when ") + names[step], rounds};
     int compiles = 0;
@@ -139,7 +135,7 @@ TEST_F(cache_faults, damaged_entries) {
     write_file(path, bytes);
   };
   Random random(7);
-  const int flips = full_form() ? 400 : 25;
+  const int flips = full_sweep() ? 400 : 25;
   struct Fault {
     const char* name;
     int rounds;

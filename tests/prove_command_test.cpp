@@ -6,12 +6,12 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
+#include "full_sweep.h"
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
 #include "quern/jit/sources.h"
@@ -126,7 +126,7 @@ const char* small_case(const std::string& op) {
 }
 
 TEST_F(ProveCommand, accepts_every_op_as_it_is) {
-  const bool full = std::getenv("QN_TEST_FULL") != nullptr;
+  const bool full = full_sweep();
   std::vector<std::string> ids;
   for (const auto& [id, op] : registry()) ids.push_back(id);
   std::vector<ProcessResult> results(ids.size());
@@ -158,6 +158,16 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
   EXPECT_FALSE(rows[0]["holds"]);
   EXPECT_TRUE(rows[1]["batch_invariant"]);
   EXPECT_TRUE(rows[1]["holds"]);
+}
+
+/// Rows are cut out of the offsets as well.
+TEST_F(ProveCommand, cuts_rows_out_of_a_csr_form) {
+  const ProcessResult r = command("", {"prove", "attention.decode_paged", "--json", "--ways", "1"},
+                                  "batch=5 capacity=300 head_dim=64 gqa=1 csr=1 batch_invariant=1");
+  ASSERT_EQ(r.status, 0) << r.output;
+  const Json rows = Json::parse(r.output.substr(r.output.find('[')))[0]["rows"];
+  EXPECT_TRUE(rows[1]["holds"]);
+  EXPECT_GT(rows[1]["batches"], 5);
 }
 
 TEST_F(ProveCommand, shows_the_order_of_sums) {

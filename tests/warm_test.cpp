@@ -16,6 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "full_sweep.h"
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
 #include "quern/jit/build_many.h"
@@ -66,17 +67,12 @@ class jit_warm : public ::testing::Test {
 
 // ---- a frozen server ------------------------------------------------------------------------------------------------
 
-bool full() {
-  const char* value = std::getenv("QN_TEST_FULL");
-  return value && std::string(value) == "1";
-}
-
 /// 500 calls of the true geometry. The device plans as an H200, loads nothing and launches nothing, so no call needs its
 /// operands' memory; every kernel must be in the cache. (quern check --model FILE --frozen runs calls on a real device.)
 TEST_F(jit_warm, a_frozen_process_compiles_nothing_in_500_random_calls) {
   WarmOptions options{.model = "llama-3.1-8b", .devices = {device_info_of(Arch{})}};
   options.devices[0].emulated = 1;
-  if (!full()) options.limits = {"tp=1", "alignment=16", "page_size=16"};
+  if (!full_sweep()) options.limits = {"tp=1", "alignment=16", "page_size=16"};
   const WarmReport report = warm(options);
   for (const WarmKernel& k : report.kernels) EXPECT_EQ(k.state, WarmKernel::State::compiled) << k.kernel << ": " << k.error;
 
