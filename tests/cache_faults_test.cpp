@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "cache_processes.h"
+#include "full_sweep.h"
 #include "quern/jit/cache_disk.h"
 #include "quern/jit/cache_roots.h"
 
@@ -20,11 +21,6 @@ namespace fs = std::filesystem;
 using jit::CacheStep;
 
 namespace {
-
-bool full_form() {
-  const char* value = std::getenv("QN_TEST_FULL");
-  return value && std::string(value) == "1";
-}
 
 class cache_faults : public Cache {
  protected:
@@ -61,7 +57,7 @@ class cache_faults : public Cache {
     return t;
   }
   int compiles_ = 0;
-  const int rounds_ = full_form() ? 200 : 6;
+  const int rounds_ = full_sweep() ? 200 : 6;
 };
 
 int kill_at_step = -1;
@@ -103,18 +99,18 @@ TEST_F(cache_faults, a_rename_that_fails_after_it_succeeded) {
 TEST_F(cache_faults, a_process_that_is_killed_at_any_step) {
   static const char* const names[] = {"locked", "folder made", "binary written", "meta.json written", "damaged entry moved away", "renamed", "evicting"};
   static_assert(std::size(names) == size_t(CacheStep::count));
-  const int rounds = full_form() ? 20 : 1;
+  const int rounds = full_sweep() ? 20 : 1;
   for (int step = 0; step < int(CacheStep::count); ++step) {
     Tally t{std::string("kill -9 when ") + names[step], rounds};
     int compiles = 0;
     for (int round = 0; round < rounds; ++round) {
       remove_folder(root_);
       // A damaged entry is in the way, and an old one must go: so that one publish goes through every step.
-      const jit::Compiled damaged = jit::build(specs_[0], target()), old = jit::build(specs_[1], target());
-      fs::resize_file(damaged.image_path, 10);
+      const std::string damaged = made_elsewhere(0), old = made_elsewhere(1);
+      fs::resize_file(damaged + "/kernel.so", 10);
       const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(48);
-      for (const auto& f : fs::directory_iterator(old.folder)) fs::last_write_time(f.path(), long_ago);
-      fs::last_write_time(old.folder, long_ago);
+      for (const auto& f : fs::directory_iterator(old)) fs::last_write_time(f.path(), long_ago);
+      fs::last_write_time(old, long_ago);
       setenv("QN_CACHE_LIMIT_MB", "0", 1);
       take_compiles();
       kill_at_step = step;
@@ -139,7 +135,7 @@ TEST_F(cache_faults, damaged_entries) {
     write_file(path, bytes);
   };
   Random random(7);
-  const int flips = full_form() ? 400 : 25;
+  const int flips = full_sweep() ? 400 : 25;
   struct Fault {
     const char* name;
     int rounds;
@@ -152,6 +148,7 @@ TEST_F(cache_faults, damaged_entries) {
       {"missing", 1, [](const std::string& f, const std::string&) { fs::remove(f); }},
       {"of another entry", 1, [](const std::string& f, const std::string& o) { write_file(f, *read_file(o)); }},
       {"a folder", 1, [](const std::string& f, const std::string&) { fs::remove(f), fs::create_directory(f); }},
+      {"a pipe that nobody writes", 1, [](const std::string& f, const std::string&) { fs::remove(f), ::mkfifo(f.c_str(), 0644); }},
   };
   const jit::Compiled other = jit::build(specs_[1], target());
   for (const char* file : {"kernel.so", "meta.json", "kernel.cu"}) {
@@ -209,6 +206,7 @@ TEST_F(cache_faults, something_else_under_an_entrys_name) {
       {"a whole entry of another kernel", [&](const std::string& e) { fs::copy(other.folder, e); }},
       {"a file", [](const std::string& e) { write_file(e, "?"); }},
       {"an empty folder", [](const std::string& e) { fs::create_directory(e); }},
+      {"a pipe", [](const std::string& e) { ::mkfifo(e.c_str(), 0644); }},
       {"a link to nowhere", [](const std::string& e) { fs::create_symlink("/nowhere/at/all", e); }},
       {"a link to itself", [](const std::string& e) { fs::create_symlink(fs::path(e).filename(), e); }},
   };

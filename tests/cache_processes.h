@@ -136,6 +136,11 @@ class Cache : public ::testing::Test {
     }
     return all_right;
   }
+  /// The folder of the i-th kernel, made by a process that is gone: what one makes is in use while it lives.
+  std::string made_elsewhere(size_t i) {
+    EXPECT_TRUE(run([&] { return right(jit::build(specs_[i], target()), specs_[i]); }).right);
+    return jit::DiskCache(root_).folder_of(jit::digests(specs_[i], target()));
+  }
   /// `count` processes that start together.
   void race(int count, Tally& tally) {
     int gate[2];
@@ -201,16 +206,5 @@ inline std::vector<std::string> Cache::litter() const {
   }
   return names;
 }
-
-#ifdef QN_CLI
-/// The command, with variables like "QN_CACHE_DIR=/x".
-inline ProcessResult command(const std::vector<std::string>& variables, const std::vector<std::string>& words) {
-  std::vector<std::string> all = {"/usr/bin/env"};
-  all.insert(all.end(), variables.begin(), variables.end());
-  all.push_back(QN_CLI);
-  all.insert(all.end(), words.begin(), words.end());
-  return run_process(all);
-}
-#endif
 
 }  // namespace quern::cache_test

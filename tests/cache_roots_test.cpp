@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cache_processes.h"
+#include "cli_process.h"
 #include "quern/device/emulated.h"
 #include "quern/jit/cache_disk.h"
 #include "quern/jit/cache_locks.h"
@@ -130,12 +131,12 @@ TEST_F(cache_roots, a_machine_without_compilers_runs_from_packs) {
   for (const std::string compiler : {"g++", "clang++"}) {
     SCOPED_TRACE(compiler);
     const std::string emu = base_ + "/" + compiler + ".pack", gpu = base_ + "/sm_90a.pack", filled = "QN_CACHE_DIR=" + base_ + "/filled." + compiler;
-    const ProcessResult made = command({filled, "QN_JIT_HOST_COMPILER=" + compiler}, with({"plan", "--compile"}, {"--device", "emu"}));
+    const ProcessResult made = command(with({"plan", "--compile"}, {"--device", "emu"}), {filled, "QN_JIT_HOST_COMPILER=" + compiler});
     ASSERT_EQ(made.status, 0) << made.output;
-    ASSERT_EQ(command({filled}, with({"plan", "--compile"}, {"--arch", "sm_90a"})).status, 0);
-    EXPECT_THAT(command({filled}, {"cache", "pack", emu}).output, HasSubstr("expected one of those that the cache has kernels for: emu, sm_90a"));
-    ASSERT_EQ(command({filled}, {"cache", "pack", emu, "--arch", "emu"}).status, 0);
-    ASSERT_EQ(command({filled}, {"cache", "pack", gpu, "--arch", "sm_90a"}).status, 0);
+    ASSERT_EQ(command(with({"plan", "--compile"}, {"--arch", "sm_90a"}), {filled}).status, 0);
+    EXPECT_THAT(command({"cache", "pack", emu}, {filled}).output, HasSubstr("expected one of those that the cache has kernels for: emu, sm_90a"));
+    ASSERT_EQ(command({"cache", "pack", emu, "--arch", "emu"}, {filled}).status, 0);
+    ASSERT_EQ(command({"cache", "pack", gpu, "--arch", "sm_90a"}, {filled}).status, 0);
 
     const std::vector<std::string> bare = {"PATH=/nowhere", "QN_JIT_NVRTC=/nowhere/libnvrtc.so.13", "QN_CACHE_DIR=" + base_ + "/bare." + compiler};
     const auto bare_with = [&](const std::string& variable) {
@@ -143,37 +144,36 @@ TEST_F(cache_roots, a_machine_without_compilers_runs_from_packs) {
       all.push_back(variable);
       return all;
     };
-    EXPECT_EQ(command(bare, with({"run"}, {"--device", "emu"})).status, 3) << "no pack, no compiler";
-    const ProcessResult ran = command(bare_with("QN_CACHE_ROOTS=" + emu), with({"run"}, {"--device", "emu"}));
+    EXPECT_EQ(command(with({"run"}, {"--device", "emu"}), bare).status, 3) << "no pack, no compiler";
+    const ProcessResult ran = command(with({"run"}, {"--device", "emu"}), bare_with("QN_CACHE_ROOTS=" + emu));
     EXPECT_EQ(ran.status, 0) << ran.output;
     EXPECT_THAT(ran.output, HasSubstr("right"));
-    const ProcessResult taken = command(bare_with("QN_CACHE_ROOTS=" + gpu), with({"plan", "--compile"}, {"--arch", "sm_90a"}));
+    const ProcessResult taken = command(with({"plan", "--compile"}, {"--arch", "sm_90a"}), bare_with("QN_CACHE_ROOTS=" + gpu));
     EXPECT_EQ(taken.status, 0) << taken.output;
     EXPECT_THAT(taken.output, HasSubstr("in the cache as " + gpu));
-    EXPECT_NE(command(bare_with("QN_CACHE_ROOTS=" + gpu), with({"plan", "--compile"}, {"--arch", "sm_80"})).status, 0) << "another arch";
+    EXPECT_NE(command(with({"plan", "--compile"}, {"--arch", "sm_80"}), bare_with("QN_CACHE_ROOTS=" + gpu)).status, 0) << "another arch";
   }
 }
 
 TEST_F(cache_roots, the_command_lists_verifies_and_removes) {
-  build_all(0);
-  const std::vector<std::string> none;
-  const auto json = [&](const std::vector<std::string>& words) { return nlohmann::json::parse(command(none, words).output, nullptr, false); };
+  for (size_t i = 0; i < specs_.size(); ++i) made_elsewhere(i);
+  const auto json = [&](const std::vector<std::string>& words) { return nlohmann::json::parse(command(words).output, nullptr, false); };
   EXPECT_EQ(json({"cache", "ls", "--json"}).size(), 4u);
-  EXPECT_EQ(command(none, {"cache", "verify"}).status, 0);
+  EXPECT_EQ(command({"cache", "verify"}).status, 0);
   const std::string name = jit::DiskCache(root_).list()[1].name;
   write_file(root_ + "/" + name + "/kernel.cu", "?");
-  EXPECT_EQ(command(none, {"cache", "verify"}).status, 1);
-  EXPECT_THAT(command(none, {"cache", "verify"}).output, AllOf(HasSubstr(name + ": its source is damaged"), HasSubstr("4 kernels, 1 damaged"), Not(HasSubstr("rm "))));
+  EXPECT_EQ(command({"cache", "verify"}).status, 1);
+  EXPECT_THAT(command({"cache", "verify"}).output, AllOf(HasSubstr(name + ": its source is damaged"), HasSubstr("4 kernels, 1 damaged"), Not(HasSubstr("rm "))));
   const std::string pack = base_ + "/all.pack";
-  EXPECT_EQ(command(none, {"cache", "pack", pack}).status, 1) << "one was left out";
+  EXPECT_EQ(command({"cache", "pack", pack}).status, 1) << "one was left out";
   EXPECT_EQ(json({"cache", "prune", "--json"})["removed"], 1);
-  EXPECT_EQ(command(none, {"cache", "verify"}).status, 0);
+  EXPECT_EQ(command({"cache", "verify"}).status, 0);
   EXPECT_EQ(json({"cache", "clear", "--json"})["removed"], 3);
   EXPECT_THAT(jit::DiskCache(root_).list(), ::testing::IsEmpty());
   EXPECT_EQ(json({"cache", "unpack", pack, "--json"})["unpacked"], 3);
   EXPECT_EQ(json({"cache", "unpack", pack, "--json"})["unpacked"], 0);
   EXPECT_EQ(json({"cache", "verify", "--json"})["entries"], 3);
-  EXPECT_EQ(command(none, {"cache", "unpack", root_ + "/" + jit::DiskCache(root_).list()[0].name + "/kernel.cu"}).status, 2);
+  EXPECT_EQ(command({"cache", "unpack", root_ + "/" + jit::DiskCache(root_).list()[0].name + "/kernel.cu"}).status, 2);
 }
 
 // ---- eviction -------------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class cache_eviction : public Cache {
   /// All kernels, the i-th unused for i hours.
   void age_all() {
     for (size_t i = 0; i < specs_.size(); ++i) {
-      folders_.push_back(jit::build(specs_[i], target()).folder);
+      folders_.push_back(made_elsewhere(i));
       const auto when = fs::file_time_type::clock::now() - std::chrono::hours(i);
       for (const auto& f : fs::directory_iterator(folders_[i])) fs::last_write_time(f.path(), when);
       fs::last_write_time(folders_[i], when);

@@ -6,9 +6,14 @@
 #include <gmock/gmock.h>
 
 #include "cache_processes.h"
+#include "cli_process.h"
+#include "quern/device/emulated.h"
 #include "quern/jit/cache_disk.h"
+#include "quern/jit/cache_roots.h"
+#include "quern/jit/kernel_table.h"
 #include "quern/jit/pack.h"
 #include "quern/jit/sources.h"
+#include "quern/testing/case_args.h"
 
 namespace quern::cache_test {
 namespace {
@@ -64,6 +69,97 @@ TEST_F(cache_safety, a_source_that_is_edited_while_the_lock_is_waited_for_is_not
   write_file(g_header, before);
   EXPECT_THAT(image(), Not(HasSubstr("edited_")));
   EXPECT_EQ(take_compiles(), 2);
+}
+
+// ---- places that keep nothing ---------------------------------------------------------------------------------------------
+
+TEST_F(cache_safety, what_is_not_kept_says_so) {
+  jit::Target gpu;
+  gpu.arch = Arch::parse("sm_90a");
+  EXPECT_TRUE(jit::build(specs_[0], gpu).kept);
+  setenv("QN_CACHE_DIR", "/proc/no/such", 1);
+  EXPECT_FALSE(jit::build(specs_[0], gpu).kept);
+  EXPECT_FALSE(jit::build(specs_[0], target()).kept);
+}
+
+TEST_F(cache_safety, the_limit_is_one_whatever_is_asked_for) {
+  for (const auto& [asked, bytes] : {std::pair{"9223372036854775807", i64(1) << 60}, {"9000000000000", i64(1) << 60}, {"-1", i64(0)}, {"3", i64(3) << 20}}) {
+    setenv("QN_CACHE_LIMIT_MB", asked, 1);
+    EXPECT_EQ(jit::cache_limit_bytes(), bytes) << asked;
+  }
+}
+
+// ---- entries that do not load ---------------------------------------------------------------------------------------------
+
+/// Whole by all checksums, as one from a machine with another libc.
+TEST_F(cache_safety, an_entry_of_a_read_only_root_that_does_not_load_gives_way_to_the_next_root) {
+  unsetenv("QN_JIT_HOST_COMPILER");
+  const Op& op = find_op("norm.rms_norm");
+  testing::CaseArgs args(op, {{"tokens", 3}, {"hidden", 96}}, 1);
+  const auto device = make_emulated_device(device_info_of(Arch{}), {});
+  const jit::KernelSpec spec = make_plan(op, bind(op, args.args(), {}), device->info()).launches[0].spec;
+  const jit::Digests d = jit::digests(spec, target());
+  jit::Compiled c;
+  c.entry = "quern_entry";
+  const std::string text = "no shared object";
+  c.image.assign(text.begin(), text.end());
+  ASSERT_NE(jit::DiskCache(base_ + "/bad").put(d, jit::meta_of(spec, target(), d, c), jit::render(spec), text, false), "");
+  const auto call = [&] {
+    const jit::Counters before = jit::counters();
+    quern::run(op, args.args(), {.device = make_emulated_device(device_info_of(Arch{}), {}).get()});
+    return int(jit::counters().compiled - before.compiled);
+  };
+  setenv("QN_CACHE_ROOTS", (base_ + "/bad").c_str(), 1);
+  EXPECT_EQ(call(), 1);
+  EXPECT_EQ(call(), 0) << "the cache folder has it now";
+  setenv("QN_JIT_FROZEN", "1", 1);
+  EXPECT_EQ(call(), 0);
+  remove_folder(root_);
+  try {
+    call();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what();
+  }
+}
+
+// ---- packs of strangers ---------------------------------------------------------------------------------------------------
+
+TEST_F(cache_safety, a_pack_writes_nothing_outside_the_cache_folder) {
+  const jit::Compiled made = jit::build(specs_[0], target());
+  jit::EntryFiles files = jit::DiskCache(root_).files(fs::path(made.folder).filename().string());
+  const jit::Digests whole = jit::digests_of(jit::parse_meta(files.meta));
+  jit::EntryMeta meta = jit::parse_meta(files.meta);
+  meta.kernel = "../../outside<>";
+  files.meta = jit::meta_text(meta);
+  EXPECT_THROW(jit::parse_meta(files.meta), Error);
+  const std::string pack = base_ + "/strange.pack", name = "../../outside." + whole.identity + "." + whole.provenance;
+  for (const std::string& under : {name, whole.folder_name()}) {
+    jit::write_pack(pack, {{under, files}});
+    const ProcessResult r = command({"cache", "unpack", pack}, {"QN_CACHE_DIR=" + base_ + "/a/b/c"});
+    EXPECT_EQ(r.status, under == name ? 2 : 1) << r.output;
+    EXPECT_THAT(r.output, HasSubstr(under == name ? "no entry" : "left out"));
+    for (const auto& file : fs::recursive_directory_iterator(base_)) EXPECT_EQ(file.path().string().find("outside"), std::string::npos) << file.path();
+  }
+}
+
+TEST_F(cache_safety, a_root_that_is_a_pipe_is_not_waited_for) {
+  ASSERT_EQ(::mkfifo((base_ + "/pipe").c_str(), 0644), 0);
+  setenv("QN_CACHE_ROOTS", (base_ + "/pipe").c_str(), 1);
+  const Outcome o = run([&] { return right(jit::build(specs_[0], target()), specs_[0]); }, 20);
+  EXPECT_TRUE(o.right) << o.log;
+  EXPECT_THAT(o.log, HasSubstr("is no pack"));
+}
+
+// ---- files that are mapped ------------------------------------------------------------------------------------------------
+
+TEST_F(cache_safety, what_a_process_made_itself_is_left_alone_while_it_lives) {
+  const jit::Compiled made = jit::build(specs_[0], target());
+  const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& f : fs::directory_iterator(made.folder)) fs::last_write_time(f.path(), long_ago);
+  fs::last_write_time(made.folder, long_ago);
+  EXPECT_TRUE(run([&] { return jit::DiskCache(root_).evict(0) == 0; }).right);
+  EXPECT_TRUE(fs::exists(made.image_path));
 }
 
 }  // namespace

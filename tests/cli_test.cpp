@@ -8,19 +8,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli_process.h"
 #include "quern/base/fs.h"
-#include "quern/base/subprocess.h"
 #include "quern/op/schema.h"
 
 namespace quern {
 namespace {
 
 using Json = nlohmann::json;
-
-ProcessResult command(std::vector<std::string> words) {
-  words.insert(words.begin(), QN_CLI);
-  return run_process(words);
-}
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 

@@ -5,9 +5,9 @@
 // along each range, bound from tensors, without anything of the enumeration that made the list.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <map>
 
+#include "full_sweep.h"
 #include "quern/jit/sources.h"
 #include "quern/op/reach.h"
 #include "quern/testing/case_args.h"
@@ -15,11 +15,6 @@
 
 namespace quern {
 namespace {
-
-bool full() {
-  const char* value = std::getenv("QN_TEST_FULL");
-  return value && std::string(value) == "1";
-}
 
 class ModelCoverage : public ::testing::TestWithParam<std::string> {
  protected:
@@ -61,7 +56,7 @@ class ModelCoverage : public ::testing::TestWithParam<std::string> {
 
 TEST_P(ModelCoverage, random_calls_reach_the_list_and_nothing_else) {
   testing::ModelCalls calls(model, 20260701);
-  const i64 count = full() ? 400000 : 100000;
+  const i64 count = full_sweep() ? 400000 : 100000;
   for (i64 i = 0; i < count; ++i)
     if (!covered(calls.draw())) return;
   for (size_t k = 0; k < seen.size(); ++k)
@@ -74,7 +69,7 @@ TEST_P(ModelCoverage, other_gpus_of_the_arch_reach_no_other_kernels) {
   testing::ModelCalls calls(model, 3);
   for (const i32 sms : {66, 78, 114, 144}) {
     device.sms = sms;
-    for (i64 i = 0; i < (full() ? 100000 : 2000); ++i)
+    for (i64 i = 0; i < (full_sweep() ? 100000 : 2000); ++i)
       if (!covered(calls.draw())) return;
   }
 }
@@ -88,7 +83,7 @@ TEST_P(ModelCoverage, every_size_along_each_range_stays_in_the_list) {
     if (!l.range) continue;
     // Up to 2^18 sizes, all of them in the tests' full form; else all at first and then every 61st, a prime: all remainders occur.
     const i64 most = std::min(l.values[1], l.values[0] + (i64(1) << 18));
-    for (i64 size = l.values[0]; size <= most; size += full() || size < 600 ? 1 : 61 * (1 + size / 40000)) {
+    for (i64 size = l.values[0]; size <= most; size += full_sweep() || size < 600 ? 1 : 61 * (1 + size / 40000)) {
       for (size_t c = 0; c < calls.size(); ++c) {
         bool uses = false;
         for (const ModelWord& w : calls.call(c).words)

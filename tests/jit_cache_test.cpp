@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "cache_processes.h"
 #include "quern/base/fs.h"
 #include "quern/jit/build.h"
 #include "quern/jit/denied_compilers.h"
@@ -20,29 +21,18 @@ namespace quern {
 namespace {
 
 namespace fs = std::filesystem;
+using cache_test::rms_norm_spec;
 
-class jit_cache : public testing::Test {
+class jit_cache : public ::testing::Test {
  protected:
   void SetUp() override {
-    root = make_private_folder(testing::TempDir() + "quern-test.");
+    root = make_private_folder(::testing::TempDir() + "quern-test.");
     setenv("QN_CACHE_DIR", (root + "/cache").c_str(), 1);
   }
   void TearDown() override {
     unsetenv("QN_CACHE_DIR");
     for (const char* name : {"QN_SOURCE_DIR", "QN_JIT_COMPILER", "QN_JIT_NVCC"}) unsetenv(name);
     remove_folder(root);
-  }
-  /// The kernel of an op's first case.
-  static jit::KernelSpec spec(i64 hidden = 4096) {
-    struct Args {
-      TensorView out, x, weight;
-      float eps = 1e-6f;
-    } a;
-    void* fake = reinterpret_cast<void*>(4096);
-    a.x = a.out = TensorView(fake, DType::bf16, {4, hidden});
-    a.weight = TensorView(fake, DType::bf16, {hidden});
-    const Op& op = find_op("norm.rms_norm");
-    return make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a"))).launches[0].spec;
   }
   static jit::Target emulated() {
     jit::Target target;
@@ -54,21 +44,21 @@ class jit_cache : public testing::Test {
 };
 
 TEST_F(jit_cache, serves_the_second_build_from_disk) {
-  const jit::Compiled first = jit::build(spec(), emulated()), second = jit::build(spec(), emulated());
+  const jit::Compiled first = jit::build(rms_norm_spec(4096), emulated()), second = jit::build(rms_norm_spec(4096), emulated());
   EXPECT_FALSE(first.from_cache);
   EXPECT_TRUE(second.from_cache);
   EXPECT_EQ(first.folder, second.folder);
   for (const char* file : {"kernel.cu", "kernel.so", "meta.json"}) EXPECT_TRUE(fs::exists(second.folder + "/" + file)) << file;
-  const auto digests = jit::digests(spec(), emulated());
+  const auto digests = jit::digests(rms_norm_spec(4096), emulated());
   EXPECT_EQ(fs::path(second.folder).filename().string(), "norm_row." + digests.identity + "." + digests.provenance);
 }
 
 TEST_F(jit_cache, compiles_again_when_an_entry_is_damaged) {
-  const jit::Compiled good = jit::build(spec(), emulated());
+  const jit::Compiled good = jit::build(rms_norm_spec(4096), emulated());
   const auto damage = [&](const std::string& file, const std::function<void(const std::string&)>& how) {
     how(good.folder + "/" + file);
-    EXPECT_FALSE(jit::build(spec(), emulated()).from_cache) << file;
-    EXPECT_TRUE(jit::build(spec(), emulated()).from_cache) << file;
+    EXPECT_FALSE(jit::build(rms_norm_spec(4096), emulated()).from_cache) << file;
+    EXPECT_TRUE(jit::build(rms_norm_spec(4096), emulated()).from_cache) << file;
   };
   damage("kernel.so", [](const std::string& p) { fs::resize_file(p, fs::file_size(p) / 2); });
   damage("kernel.so", [](const std::string& p) {
@@ -82,17 +72,17 @@ TEST_F(jit_cache, compiles_again_when_an_entry_is_damaged) {
 }
 
 TEST_F(jit_cache, does_not_serve_an_entry_of_another_key) {
-  const jit::Compiled small = jit::build(spec(128), emulated()), large = jit::build(spec(4096), emulated());
+  const jit::Compiled small = jit::build(rms_norm_spec(128), emulated()), large = jit::build(rms_norm_spec(4096), emulated());
   fs::remove_all(large.folder);
   fs::copy(small.folder, large.folder);  // a foreign entry under this name
-  EXPECT_FALSE(jit::build(spec(4096), emulated()).from_cache);
+  EXPECT_FALSE(jit::build(rms_norm_spec(4096), emulated()).from_cache);
 }
 
 /// Another process may be between publishing the entry and opening its binary.
 TEST_F(jit_cache, keeps_a_whole_entry_that_somebody_published_first) {
-  const jit::Compiled first = jit::build(spec(), emulated());
+  const jit::Compiled first = jit::build(rms_norm_spec(4096), emulated());
   fs::create_hard_link(first.image_path, root + "/first.so");
-  const jit::Compiled second = jit::build(spec(), emulated(), true);
+  const jit::Compiled second = jit::build(rms_norm_spec(4096), emulated(), true);
   EXPECT_EQ(second.image_path, first.image_path);
   EXPECT_TRUE(fs::equivalent(second.image_path, root + "/first.so"));
   EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 2) << "the entry and .quern-locks, nothing else";
@@ -101,7 +91,7 @@ TEST_F(jit_cache, keeps_a_whole_entry_that_somebody_published_first) {
 TEST_F(jit_cache, works_where_the_folder_cannot_be_written) {
   write_file(root + "/file", "not a folder");
   setenv("QN_CACHE_DIR", (root + "/file/cache").c_str(), 1);
-  const jit::Compiled c = jit::build(spec(), emulated());
+  const jit::Compiled c = jit::build(rms_norm_spec(4096), emulated());
   EXPECT_TRUE(fs::exists(c.image_path));
   remove_folder(c.folder);
 }
@@ -112,7 +102,7 @@ TEST_F(jit_cache, threads_that_want_one_kernel_compile_it_once) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
-      const bool fresh = !jit::build(spec(), emulated()).from_cache;
+      const bool fresh = !jit::build(rms_norm_spec(4096), emulated()).from_cache;
       std::lock_guard lock(mutex);
       compiled += fresh;
     });
@@ -122,13 +112,13 @@ TEST_F(jit_cache, threads_that_want_one_kernel_compile_it_once) {
 
 TEST_F(jit_cache, key_changes_with_what_decides_the_code_and_with_nothing_else) {
   const auto identity = [](const jit::KernelSpec& s, const jit::Target& t) { return jit::digests(s, t).identity; };
-  const std::string base = identity(spec(), emulated());
-  EXPECT_NE(identity(spec(128), emulated()), base);
+  const std::string base = identity(rms_norm_spec(4096), emulated());
+  EXPECT_NE(identity(rms_norm_spec(128), emulated()), base);
   jit::Target checked = emulated();
   checked.checked = true;
-  EXPECT_NE(identity(spec(), checked), base);
+  EXPECT_NE(identity(rms_norm_spec(4096), checked), base);
   setenv("QN_CACHE_DIR", (root + "/elsewhere").c_str(), 1);
-  EXPECT_EQ(identity(spec(), emulated()), base);
+  EXPECT_EQ(identity(rms_norm_spec(4096), emulated()), base);
 }
 
 TEST_F(jit_cache, an_edited_source_recompiles_exactly_its_dependents) {
@@ -138,7 +128,7 @@ TEST_F(jit_cache, an_edited_source_recompiles_exactly_its_dependents) {
     write_file(path.string(), jit::source_text(name));
   }
   setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
-  const auto identity = [&] { return jit::digests(spec(), emulated()).identity; };
+  const auto identity = [&] { return jit::digests(rms_norm_spec(4096), emulated()).identity; };
   const auto edit = [&](const std::string& name) {
     std::ofstream(root + "/src/" + name, std::ios::app) << "\n// edited\n";
     return identity();
@@ -158,12 +148,12 @@ TEST_F(jit_cache, nvcc_makes_the_same_kernel_under_a_key_of_its_own) {
     jit::Target gpu;
     gpu.arch = Arch::parse(arch);
     unsetenv("QN_JIT_COMPILER");
-    const jit::Digests of_nvrtc = jit::digests(spec(), gpu);
-    const jit::Compiled by_nvrtc = jit::build(spec(), gpu);
+    const jit::Digests of_nvrtc = jit::digests(rms_norm_spec(4096), gpu);
+    const jit::Compiled by_nvrtc = jit::build(rms_norm_spec(4096), gpu);
     setenv("QN_JIT_COMPILER", "nvcc", 1);
-    const jit::Digests of_nvcc = jit::digests(spec(), gpu);
+    const jit::Digests of_nvcc = jit::digests(rms_norm_spec(4096), gpu);
     if (of_nvcc.provenance.empty()) GTEST_SKIP() << "needs CUDA's headers, of a toolkit with nvcc: tools/install_nvcc.sh";
-    const jit::Compiled made = jit::build(spec(), gpu), cached = jit::build(spec(), gpu);
+    const jit::Compiled made = jit::build(rms_norm_spec(4096), gpu), cached = jit::build(rms_norm_spec(4096), gpu);
     EXPECT_THAT(of_nvcc.key_text, testing::HasSubstr(std::string("options nvcc -cubin --gpu-architecture=") + arch + " -std=c++20\n"));
     EXPECT_NE(of_nvcc.identity, of_nvrtc.identity);
     EXPECT_NE(of_nvcc.provenance, of_nvrtc.provenance);
@@ -179,7 +169,7 @@ TEST_F(jit_cache, nvcc_makes_the_same_kernel_under_a_key_of_its_own) {
     const std::string version = made.compiler.substr(5);
     const jit::DeniedCompiler table[] = {{version.c_str(), version.c_str(), "it drops barriers"}};
     jit::deny_compilers_for_test(table);
-    EXPECT_THROW(jit::build(spec(), gpu), Error) << "neither its kernels nor itself are used";
+    EXPECT_THROW(jit::build(rms_norm_spec(4096), gpu), Error) << "neither its kernels nor itself are used";
     jit::deny_compilers_for_test({});
   }
 }
@@ -190,7 +180,7 @@ TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
   write_file(path.string(), jit::source_text("quern/ops/norm/norm_row.cuh") + "\nint broken = no_such_name;\n");
   setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
   try {
-    jit::build(spec(), emulated());
+    jit::build(rms_norm_spec(4096), emulated());
     FAIL() << "it compiled";
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::compile);

@@ -45,6 +45,14 @@ MUTATIONS = [
     ("digests.cpp", "the included files are not in the key", "d.key_text += header.name + \" \" + hash128_hex(header.text)", "d.key_text += header.name",
      "cache_key.a_byte*"),
     ("sources.cpp", "files that an included file includes are not in the key", "    collect(*included, other_world, into);\n", "", "cache_key.a_byte*"),
+    ("cache_entry.cpp", "an entry may name a folder outside", "if (!is_entry_name(digests_of(meta).folder_name())) fail(", "if (false) fail(", "cache_safety.a_pack*"),
+    ("build.cpp", "a cubin that is not kept says that it is", "  c.kept = c.folder == cache.folder_of(d);\n  if (!c.folder", "  if (!c.folder", "cache_safety.what_is_not*"),
+    ("build.cpp", "an entry that does not load is compiled again for ever", "  if (auto found = find_kept(keys, bad)) return *found;\n", "", "cache_safety.an_entry*"),
+    ("cache_disk.cpp", "what a process made may be evicted while it runs", "if (d.emulated) CacheLocks::of(root_).hold_in_use(name);  // its maker", "// its maker",
+     "cache_safety.what_a_process*"),
+    ("cache_disk.cpp", "a pipe in a file's place is waited for", "if (auto bytes = read_regular_file(path))", "if (auto bytes = read_file(path))", "cache_faults.damaged*"),
+    ("cache_roots.cpp", "the limit overflows", "std::clamp<i64>(megabytes, 0, kMost)", "megabytes", "cache_safety.the_limit*"),
+    ("pack.cpp", "a root that is a pipe is waited for", "O_RDONLY | O_NONBLOCK | O_CLOEXEC", "O_RDONLY | O_CLOEXEC", "cache_safety.a_root*"),
     ("pack.cpp", "entries of a pack are not checked", "if (check_entry(f).key != d.key_text)", "if (false)", "cache_roots.a_damaged_pack*"),
 ]
 

@@ -5,23 +5,22 @@
 // smaller than the rounding of the result. A process a fault: QN_SOURCE_DIR holds the changed source.
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <thread>
 
+#include "full_sweep.h"
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
 #include "quern/jit/sources.h"
 #include "quern/op/schema.h"
+#include "quern/testing/parallel.h"
 
 namespace quern {
 namespace {
 
 using Json = nlohmann::json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// A textual change, and a case of an op on which it shows in a proof but not in a check.
 struct SmallFault {
@@ -55,19 +54,15 @@ const SmallFault kSmallFaults[] = {
 };
 
 /// Calls f(0) .. f(count - 1), as many at a time as there are CPUs.
-void in_parallel(size_t count, const std::function<void(size_t)>& f) {
-  std::atomic<size_t> next{0};
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < std::max(2u, std::thread::hardware_concurrency()); ++t)
-    threads.emplace_back([&] {
-      for (size_t i; (i = next++) < count;) f(i);
-    });
-  for (std::thread& thread : threads) thread.join();
+void for_all(size_t count, const std::function<void(size_t)>& f) {
+  testing::in_parallel(i64(count), 1, [&](i64 begin, i64 end) {
+    for (i64 i = begin; i < end; ++i) f(size_t(i));
+  });
 }
 
-class ProveCommand : public testing::Test {
+class ProveCommand : public ::testing::Test {
  protected:
-  void SetUp() override { root_ = make_private_folder(testing::TempDir() + "quern-test."); }
+  void SetUp() override { root_ = make_private_folder(::testing::TempDir() + "quern-test."); }
   void TearDown() override {
     if (!root_.empty()) remove_folder(root_);
   }
@@ -103,7 +98,7 @@ class ProveCommand : public testing::Test {
 TEST_F(ProveCommand, finds_what_a_tolerance_lets_pass) {
   constexpr size_t kCount = std::size(kSmallFaults);
   ProcessResult checks[kCount], proofs[kCount];
-  in_parallel(kCount, [&](size_t i) {
+  for_all(kCount, [&](size_t i) {
     const SmallFault& fault = kSmallFaults[i];
     const std::string folder = planted(fault);
     checks[i] = command(folder, {"check", fault.op, "--sample", "1", "--device", "emu", "--seeds", "3"}, fault.words);
@@ -126,11 +121,11 @@ const char* small_case(const std::string& op) {
 }
 
 TEST_F(ProveCommand, accepts_every_op_as_it_is) {
-  const bool full = std::getenv("QN_TEST_FULL") != nullptr;
+  const bool full = full_sweep();
   std::vector<std::string> ids;
   for (const auto& [id, op] : registry()) ids.push_back(id);
   std::vector<ProcessResult> results(ids.size());
-  in_parallel(ids.size(), [&](size_t i) {
+  for_all(ids.size(), [&](size_t i) {
     results[i] = command("", {"prove", ids[i], "--json", "--ways", full ? "0" : "2", "--sample", full ? "5" : "1"},
                          full ? "" : small_case(ids[i]));
   });
@@ -158,6 +153,16 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
   EXPECT_FALSE(rows[0]["holds"]);
   EXPECT_TRUE(rows[1]["batch_invariant"]);
   EXPECT_TRUE(rows[1]["holds"]);
+}
+
+/// Rows are cut out of the offsets as well.
+TEST_F(ProveCommand, cuts_rows_out_of_a_csr_form) {
+  const ProcessResult r = command("", {"prove", "attention.decode_paged", "--json", "--ways", "1"},
+                                  "batch=5 capacity=300 head_dim=64 gqa=1 csr=1 batch_invariant=1");
+  ASSERT_EQ(r.status, 0) << r.output;
+  const Json rows = Json::parse(r.output.substr(r.output.find('[')))[0]["rows"];
+  EXPECT_TRUE(rows[1]["holds"]);
+  EXPECT_GT(rows[1]["batches"], 5);
 }
 
 TEST_F(ProveCommand, shows_the_order_of_sums) {

@@ -16,9 +16,9 @@
 #include <thread>
 #include <tuple>
 
+#include "cli_process.h"
 #include "quern/base/fs.h"
 #include "quern/base/log.h"
-#include "quern/base/subprocess.h"
 #include "quern/device/cuda_driver.h"
 #include "quern/device/emulated.h"
 #include "quern/jit/kernel_table.h"
@@ -57,14 +57,6 @@ class Recording {
 Json json_of(const std::string& path) { return Json::parse(read_file(path).value_or("{}")); }
 
 /// The command with variables set.
-ProcessResult command(std::vector<std::string> words, const std::vector<std::string>& variables = {}) {
-  std::vector<std::string> all = {"env"};
-  all.insert(all.end(), variables.begin(), variables.end());
-  all.push_back(QN_CLI);
-  all.insert(all.end(), words.begin(), words.end());
-  return run_process(all);
-}
-
 void run_case(const Op& op, const Case& which, u64 seed = 1) {
   testing::CaseArgs args(op, which, seed);
   run(op, args.args(), testing::options_of(op, args.which()));

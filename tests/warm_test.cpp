@@ -16,8 +16,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "full_sweep.h"
+#include "cli_process.h"
 #include "quern/base/fs.h"
-#include "quern/base/subprocess.h"
 #include "quern/jit/build_many.h"
 #include "quern/jit/freeze.h"
 #include "quern/jit/kernel_table.h"
@@ -28,13 +29,9 @@
 namespace quern {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-ProcessResult command(std::vector<std::string> words) {
-  words.insert(words.begin(), QN_CLI);
-  return run_process(words);
-}
 
 class jit_warm : public ::testing::Test {
  protected:
@@ -66,17 +63,12 @@ class jit_warm : public ::testing::Test {
 
 // ---- a frozen server ------------------------------------------------------------------------------------------------
 
-bool full() {
-  const char* value = std::getenv("QN_TEST_FULL");
-  return value && std::string(value) == "1";
-}
-
 /// 500 calls of the true geometry. The device plans as an H200, loads nothing and launches nothing, so no call needs its
 /// operands' memory; every kernel must be in the cache. (quern check --model FILE --frozen runs calls on a real device.)
 TEST_F(jit_warm, a_frozen_process_compiles_nothing_in_500_random_calls) {
   WarmOptions options{.model = "llama-3.1-8b", .devices = {device_info_of(Arch{})}};
   options.devices[0].emulated = 1;
-  if (!full()) options.limits = {"tp=1", "alignment=16", "page_size=16"};
+  if (!full_sweep()) options.limits = {"tp=1", "alignment=16", "page_size=16"};
   const WarmReport report = warm(options);
   for (const WarmKernel& k : report.kernels) EXPECT_EQ(k.state, WarmKernel::State::compiled) << k.kernel << ": " << k.error;
 
@@ -179,10 +171,12 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
   EXPECT_EQ(failed.status, 3) << failed.output;
   EXPECT_THAT(failed.output, HasSubstr("0 compiled, 0 cached, 2 failed"));
   setenv("QN_CACHE_DIR", "/proc/none", 1);  // nobody can write there
-  const ProcessResult lost = command({"warm", "--model", small_model(), "--device", "emu"});
+  for (const auto& [option, where] : {std::pair{"--device", "emu"}, std::pair{"--arch", "sm_90a"}}) {
+    const ProcessResult lost = command({"warm", "--model", small_model(), option, where});
+    EXPECT_EQ(lost.status, 3) << lost.output;
+    EXPECT_THAT(lost.output, AllOf(HasSubstr("0 compiled"), HasSubstr("the cache folder /proc/none does not keep it")));
+  }
   setenv("QN_CACHE_DIR", folder_.c_str(), 1);
-  EXPECT_EQ(lost.status, 3) << lost.output;
-  EXPECT_THAT(lost.output, HasSubstr("the cache folder /proc/none does not keep it"));
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"--model", "llama-9"}, "llama-3.1-8b"},
       {{"--model", small_model(), "tokns=1..8"}, "one of alignment, batch_invariant, tokens"},
@@ -198,6 +192,8 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
       {{"--model", geometry_of("64.5")}, "`h` is 64.5 in geometry"},
       {{"--model", geometry_of("-64")}, "`h` is -64 in geometry"},
       {{"--model", geometry_of("true")}, "`h` is true in geometry"},
+      {{"--model", small_model(R"(, {"does": "x", "op": "norm.rms_norm", "cases": {}})")}, "has `cases` in a call, expected `case`"},
+      {{"--model", small_model(R"(], "limit": [)")}, "has `limit` in the model, expected `limits`"},
       {{"--trace", path("none")}, "none"},
       {{"--trace", std::string(5000, 'a')}, "value error: `trace` is 'aaa"},
       {{"--model", small_model(), "--arch", "sm_42"}, "sm_90a"}};

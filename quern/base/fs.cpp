@@ -15,9 +15,8 @@
 
 namespace quern {
 
-std::optional<std::string> read_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
+/// Closes the descriptor.
+static std::optional<std::string> read_all(int fd) {
   struct stat status = {};
   const bool sized = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
   std::string bytes(sized ? size_t(status.st_size) + 1 : 4096, '\0');  // one more: the end is seen without growing
@@ -36,6 +35,21 @@ std::optional<std::string> read_file(const std::string& path) {
   ::close(fd);
   bytes.resize(done);
   return bytes;
+}
+
+std::optional<std::string> read_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  return read_all(fd);
+}
+
+std::optional<std::string> read_regular_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  struct stat status = {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return read_all(fd);
+  ::close(fd);
+  return std::nullopt;
 }
 
 void write_file(const std::string& path, std::string_view bytes) {

@@ -9,6 +9,8 @@ namespace quern {
 
 /// Whole file, or nothing when it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
+/// The same of a file; nothing, without waiting, of a pipe, a device or a folder.
+std::optional<std::string> read_regular_file(const std::string& path);
 /// Throws Error{device} with the path and errno's text. Not synced to the disk: whoever keeps files past a crash of the machine
 /// must be able to tell a half one.
 void write_file(const std::string& path, std::string_view bytes);

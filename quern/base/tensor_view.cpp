@@ -47,6 +47,8 @@ TensorView TensorView::slice(int dim, i64 begin, i64 end) const {
   return view;
 }
 
+std::string place_name(DeviceId id) { return id.type == DeviceType::cuda ? "cuda:" + std::to_string(id.index) : "the host"; }
+
 std::string shape_string(const TensorView& view) {
   std::string s = "[";
   for (int d = 0; d < view.rank; ++d) s += (d ? ", " : "") + std::to_string(view.shape[d]);

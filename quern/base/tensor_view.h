@@ -18,6 +18,8 @@ struct DeviceId {
   i32 index = 0;
   friend bool operator==(const DeviceId&, const DeviceId&) = default;
 };
+/// "cuda:1", "the host".
+std::string place_name(DeviceId id);
 
 /// A tensor that somebody else owns: pointer, dtype, shape and strides in elements, device. A default-made view (rank 0,
 /// no data) stands for an absent optional tensor. Host (cpu) tensors run on the emulated device.

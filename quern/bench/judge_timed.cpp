@@ -13,6 +13,7 @@
 #include "quern/op/ref.h"
 #include "quern/testing/check.h"
 #include "quern/testing/parallel.h"
+#include "quern/testing/rows.h"
 #include "quern/testing/truth.h"
 
 namespace quern::bench {
@@ -51,12 +52,6 @@ bool leaves_any(const std::vector<Truth>& truths) {
   return false;
 }
 
-i64 row_extent(const Op& op, const void* args) {
-  for (size_t i = 0; i < op.tensors.size(); ++i)
-    if (op.tensor(args, i).present() && testing::rows_dim(op, op.tensors[i]) == 0) return op.tensor(args, i).shape[0];
-  return 0;
-}
-
 Comparison compare_rows(const testing::CaseArgs& host, const Outputs& outputs, const std::vector<i64>& rows,
                         const Problem& problem, bool& leaves) {
   const Op& op = host.op();
@@ -67,7 +62,7 @@ Comparison compare_rows(const testing::CaseArgs& host, const Outputs& outputs, c
       const i64 r = rows[size_t(k)];
       testing::ArgsStorage one(op);
       std::memcpy(one.get(), host.args(), op.args_bytes);
-      testing::keep_row(op, one.get(), r);
+      testing::keep_rows(op, one.get(), r, r + 1);
       const std::vector<Truth> truths = testing::truth_of(op, one.get());
       const auto output = [&](size_t t) { return outputs.at(t).view.slice(0, r, r + 1); };
       const Comparison c = compare_all(op, truths, problem, output, "row " + std::to_string(r) + ": ");
@@ -142,7 +137,7 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     if (op.tensors[i].role != Role::in && host.tensor(i).present()) outputs.emplace(i, sets.download(set, i));
   const double work = testing::cost_of(op, problem, host.args()).flops / 2 + testing::operand_bytes(op, host.args());
   Verdict v;
-  v.rows = row_extent(op, host.args());
+  v.rows = testing::row_count(op, host.args());
   bool all_written = false;
   if (work > whole_work && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
     // As many as 20 s allow on one CPU, 2 to 8

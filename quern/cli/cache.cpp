@@ -40,7 +40,7 @@ void judge(Item& item, bool whole) {
   try {
     item.meta = jit::parse_meta(item.files.meta);
     if (whole) jit::check_whole_entry(item.files);
-    if (item.meta.folder_name() != item.name) throw Error(ErrorKind::internal, "it is not the entry of its name");
+    if (jit::digests_of(item.meta).folder_name() != item.name) throw Error(ErrorKind::internal, "it is not the entry of its name");
   } catch (const Error& e) {
     item.problem = e.what();
   }
@@ -215,13 +215,8 @@ int unpack(const CacheCommandOptions& o) {
       continue;
     }
     if (there.count(item.name)) continue;
-    jit::Digests d;
-    d.key_text = item.meta.key;
-    d.kernel = item.meta.kernel.substr(0, item.meta.kernel.find('<'));
-    d.identity = item.meta.identity;
-    d.provenance = item.meta.provenance;
-    d.emulated = item.meta.target == "emu";
-    if (cache.put(d, item.meta, item.files.source, item.files.image, false).empty())
+    const jit::Digests d = jit::digests_of(item.meta);
+    if (cache.put(d, item.meta, item.files.source, item.files.image, false) != cache.folder_of(d))
       throw Error(ErrorKind::device, "cannot write " + cache.root());
     ++count;
   }

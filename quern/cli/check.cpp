@@ -100,9 +100,12 @@ nlohmann::ordered_json to_json(const CheckResult& r) {
           {"repro", r.repro}};
 }
 
-void print_failure(Progress& progress, const CheckResult& r) {
+/// A compile that fails would print pages for each of its cases.
+void print_failure(Progress& progress, const CheckResult& r, std::set<std::string>& said) {
+  const bool again = !said.insert(r.message).second && r.message.find('\n') != std::string::npos;
   progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which,
-                            r.message, r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
+                            again ? r.message.substr(0, r.message.find('\n')) + " (as above)" : r.message, r.kernels.empty() ? "no kernel" : r.kernels,
+                            r.repro));
 }
 
 void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
@@ -125,6 +128,7 @@ int check(const CheckCommandOptions& options) {
   const std::vector<CheckJob> jobs = jobs_of(options, wanted, devices);
   std::map<std::string, Tally> tallies;
   auto results_json = nlohmann::ordered_json::array();
+  std::set<std::string> said;
   bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
@@ -138,7 +142,7 @@ int check(const CheckCommandOptions& options) {
         if (options.json)
           results_json.push_back(to_json(r));
         else if (!r.ok())
-          print_failure(progress, r);
+          print_failure(progress, r, said);
         else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
           progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}",
                                     r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op, r.variant,

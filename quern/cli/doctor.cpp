@@ -14,9 +14,11 @@
 #include "quern/base/subprocess.h"
 #include "quern/cli/commands.h"
 #include "quern/jit/build.h"
+#include "quern/jit/cache_disk.h"
 #include "quern/jit/cache_roots.h"
 #include "quern/jit/compiler_nvcc.h"
 #include "quern/jit/compiler_nvrtc.h"
+#include "quern/jit/pack.h"
 #include "quern/testing/pairwise.h"
 
 namespace quern::cli {
@@ -87,6 +89,24 @@ Json host_compilers() {
   return list;
 }
 
+/// What QN_CACHE_ROOTS names, in its order.
+Json read_only_roots() {
+  Json list = Json::array();
+  for (const std::string& path : jit::read_only_roots()) {
+    Json root = {{"path", path}};
+    std::error_code error;
+    try {
+      if (std::filesystem::is_directory(path, error)) root["kind"] = "folder", root["entries"] = jit::DiskCache(path, true).list().size();
+      else if (std::filesystem::exists(path, error)) root["kind"] = "pack", root["entries"] = jit::Pack::read(path).names().size();
+      else root["problem"] = "is not there";
+    } catch (const Error& e) {
+      root["problem"] = e.what();
+    }
+    list.push_back(root);
+  }
+  return list;
+}
+
 Json cache() {
   namespace fs = std::filesystem;
   const std::string folder = jit::cache_folder();
@@ -98,7 +118,7 @@ Json cache() {
        at.increment(error))
     if (at->is_regular_file(error)) bytes += i64(at->file_size(error));
   make_folders(folder);
-  return {{"folder", folder}, {"writable", access(folder.c_str(), W_OK) == 0}, {"entries", entries}, {"bytes", bytes}};
+  return {{"folder", folder}, {"writable", access(folder.c_str(), W_OK) == 0}, {"entries", entries}, {"bytes", bytes}, {"read_only", read_only_roots()}};
 }
 
 Json environment() {
@@ -184,6 +204,9 @@ void print(const Json& j) {
   fmt::print("cache\n  {}: {} entries, {}, {}\n", text(cache, "folder"), cache["entries"].get<i64>(),
              megabytes(cache["bytes"].get<i64>()),
              cache["writable"].get<bool>() ? "writable" : "NOT writable: kernels are compiled anew in each process");
+  for (const Json& root : cache["read_only"])
+    fmt::print("  {}: {}\n", text(root, "path"),
+               root.contains("problem") ? text(root, "problem") : fmt::format("read-only {} of {} entries", text(root, "kind"), root["entries"].get<i64>()));
   fmt::print("disassembler\n  {}\n",
              text(j, "disassembler").empty() ? "none found (cuobjdump, nvdisasm)" : text(j, "disassembler"));
   fmt::print("environment\n");

@@ -13,7 +13,6 @@ namespace quern::cli {
 
 using Json = nlohmann::ordered_json;
 
-static const char* word(Role role) { return role == Role::in ? "in" : role == Role::out ? "out" : "inout"; }
 static const char* word(AttrDef::Kind kind) {
   const char* words[] = {"f32", "i32", "i64", "bool"};
   return words[int(kind)];
@@ -75,7 +74,7 @@ static Json to_json(const Op& op) {
   j["tensors"] = Json::array();
   for (const TensorDef& t : op.tensors)
     j["tensors"].push_back({{"name", t.name},
-                            {"role", word(t.role)},
+                            {"role", name(t.role)},
                             {"dims", t.extents_text},
                             {"axes", axes_json(t)},
                             {"dtypes", dtype_words(op, t)},
@@ -115,7 +114,7 @@ static void print(const Op& op) {
     also(t.optional ? "optional" : "");
     also(t.strided ? "any strides" : "");
     also(t.may_be >= 0 ? "may be " + op.tensors[size_t(t.may_be)].name + " itself" : "");
-    tensors.add({t.name, word(t.role), "[" + t.extents_text + "]",
+    tensors.add({t.name, name(t.role), "[" + t.extents_text + "]",
                  fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
   }
   fmt::print("\n{}", tensors.text());

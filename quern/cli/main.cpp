@@ -88,10 +88,10 @@ void add_running(CLI::App& app, Action& action) {
   check_command->add_flag("--json", check_options->json);
   check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary");
   auto model_options = std::make_shared<CheckModelOptions>();
-  check_command->add_option("--model", model_options->model,
-                            "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
-  check_command->add_option("--calls", model_options->calls, "--model: how many")->check(CLI::PositiveNumber);
-  check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up");
+  auto* model = check_command->add_option("--model", model_options->model,
+                                          "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
+  check_command->add_option("--calls", model_options->calls, "--model: how many")->check(CLI::PositiveNumber)->needs(model);
+  check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up")->needs(model);
   add_device_options(*check_command, check_options->on, "emu and every GPU; --model: the first GPU, else emu");
   check_command->callback([&action, check_options, model_options] {
     if (model_options->model.empty()) {
@@ -243,7 +243,6 @@ CommandWords words_of(const CLI::App& app) {
 static void load_libraries(const std::vector<std::string>& named) {
   std::string all = env(Env::load);
   for (const std::string& path : named) all += (all.empty() ? "" : ":") + path;
-  if (!named.empty()) setenv("QN_LOAD", all.c_str(), 1);  // worker processes load them as well
   std::istringstream paths(all);
   for (std::string path; std::getline(paths, path, ':');) {
     if (path.empty()) continue;

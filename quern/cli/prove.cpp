@@ -12,6 +12,7 @@
 #include "quern/cli/table.h"
 #include "quern/testing/pairwise.h"
 #include "quern/testing/prove.h"
+#include "quern/testing/rows.h"
 #include "quern/testing/sum_shape.h"
 
 namespace quern::cli {
@@ -24,7 +25,7 @@ namespace {
 /// The order of sums of a case, in each mode that the op has.
 std::vector<std::pair<std::string, std::string>> sums_of(const Op& op, const Case& given, u64 seed) {
   std::vector<std::pair<std::string, std::string>> all;
-  const bool modes = std::any_of(op.cases.begin(), op.cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
+  const bool modes = testing::has_invariant_mode(op);
   for (int mode = 0; mode <= int(modes); ++mode) {
     Case which = given;
     if (modes) which["batch_invariant"] = mode;

@@ -93,21 +93,17 @@ static Compiled build_cubin(const KernelSpec& spec, const Target& target, const 
     request.want_ptx = !env(Env::jit_dump).empty();
     CompileResult result = gpu_compiler(target.arch).compile(request);
     // A candidate that does not load gives way to the next: the entry names the compiler that made it.
-    d.provenance = hash128_hex(result.provenance).substr(0, 8);
+    d.provenance = short_provenance(result.provenance);
+    static_cast<CompileFacts&>(c) = result;
     c.image = std::move(result.image);
     c.log = result.log;
     c.ptx = result.ptx;
     c.compiler = result.compiler + " " + result.version;
-    c.compile_ms = result.milliseconds;
-    c.registers = result.registers;
-    c.spill_bytes = result.spill_bytes;
-    c.stack_bytes = result.stack_bytes;
-    c.serialised_wgmma = result.serialised_wgmma;
-    c.ignored_setmaxnreg = result.ignored_setmaxnreg;
     if (const std::string why = denial_of(result.version); !why.empty()) throw Error(ErrorKind::compile, c.compiler + " " + why);
   });
   c.provenance = d.provenance;
   c.folder = cache.put(d, meta_of(spec, target, d, c), source.text, {c.image.data(), c.image.size()}, replace);
+  c.kept = c.folder == cache.folder_of(d);
   if (!c.folder.empty()) c.image_path = c.folder + "/" + image_name(false);
   return c;
 }
@@ -173,13 +169,21 @@ static Compiled build_shared_object(const KernelSpec& spec, const Target& target
   if (!c.kept) return c;
   reached(CacheStep::image_written);
   c.folder = cache.publish(c.folder, d, meta_of(spec, target, d, c), replace);
+  c.kept = c.folder == cache.folder_of(d);
   c.image_path = c.folder + "/" + image_name(true);
   return c;
 }
 
+/// Where a look-up looks: "/a, /b.pack, /cache".
+static std::string places() {
+  std::string all;
+  for (const std::string& root : read_only_roots()) all += root + ", ";
+  return all + cache_folder();
+}
+
 static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const KernelSource& source, const Digests& d, bool replace) {
   if (frozen())
-    throw Error(ErrorKind::frozen, print(spec) + " for " + world_name(target) + " is not in the cache and would be compiled, which is frozen");
+    throw Error(ErrorKind::frozen, print(spec) + " for " + world_name(target) + " is not in the cache (" + d.folder_name() + " in " + places() + ") and would be compiled, which is frozen");
   const DiskCache cache(cache_folder());
   return target.emulated ? build_shared_object(spec, target, source, cache, d, replace) : build_cubin(spec, target, source, cache, d, replace);
 }
@@ -223,6 +227,16 @@ static std::mutex& lock_of(const Digests& d) {
   return locks[hash64(d.identity.data(), d.identity.size()) % locks.size()];
 }
 
+/// In any root.
+static std::optional<Compiled> find_kept(const std::vector<Digests>& keys, const std::set<std::string>& bad) {
+  for (const Digests& key : keys)
+    if (auto found = find_read_only(key, bad)) return found;
+  const DiskCache cache(cache_folder());
+  for (const Digests& key : keys)
+    if (auto found = cache.find(key, bad)) return found;
+  return std::nullopt;
+}
+
 Compiled build(const KernelSpec& spec, const Target& target, bool fresh) {
   const KernelSource source = read_source(spec, target.emulated);  // once: the wait for the lock may be long
   const std::vector<Digests> keys = keys_of(source, target);
@@ -239,11 +253,12 @@ Compiled build(const KernelSpec& spec, const Target& target, bool fresh) {
   return compile_and_publish(spec, target, source, d, false);
 }
 
-Compiled rebuild(const KernelSpec& spec, const Target& target) {
+Compiled rebuild(const KernelSpec& spec, const Target& target, const std::set<std::string>& bad) {
   const KernelSource source = read_source(spec, target.emulated);
-  const Digests d = digests(source, target);
-  const std::lock_guard lock(lock_of(d));
-  return compile_and_publish(spec, target, source, d, true);
+  const std::vector<Digests> keys = keys_of(source, target);
+  const std::lock_guard lock(lock_of(keys[0]));
+  if (auto found = find_kept(keys, bad)) return *found;
+  return compile_and_publish(spec, target, source, keys[0], true);
 }
 
 }  // namespace quern::jit

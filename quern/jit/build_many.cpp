@@ -202,7 +202,7 @@ class Workers {
 void find_compilers(std::span<const BuildJob> jobs) {
   std::vector<std::string> seen;
   for (const BuildJob& job : jobs) {
-    const std::string target = (job.target.emulated ? "emu" : job.target.arch.name()) + job.target.host_compiler;
+    const std::string target = job.target.name() + job.target.host_compiler;
     if (std::find(seen.begin(), seen.end(), target) != seen.end()) continue;
     seen.push_back(target);
     try {

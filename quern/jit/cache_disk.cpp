@@ -22,15 +22,13 @@ namespace quern::jit {
 
 namespace fs = std::filesystem;
 
-static std::string name_of(const Digests& d) { return d.kernel + "." + d.identity + "." + d.provenance; }
-
 static bool exists(const std::string& path) {
   struct stat status;
   return ::lstat(path.c_str(), &status) == 0;
 }
 
 static std::string require_file(const std::string& path, const char* what) {
-  if (auto bytes = read_file(path)) return *bytes;
+  if (auto bytes = read_regular_file(path)) return *bytes;
   throw Error(ErrorKind::internal, std::string("its ") + what + " is missing");
 }
 
@@ -43,7 +41,7 @@ static void touch(const std::string& meta_path) {
 
 std::optional<Compiled> DiskCache::read(const std::string& name, const Digests& d) const {
   const std::string folder = root_ + "/" + name, meta_path = folder + "/meta.json", image_path = folder + "/" + image_name(d.emulated);
-  const auto meta = read_file(meta_path);
+  const auto meta = read_regular_file(meta_path);
   if (!meta && !exists(folder)) return std::nullopt;
   if (!read_only_) {
     touch(meta_path);
@@ -70,20 +68,21 @@ std::optional<Compiled> DiskCache::read(const std::string& name, const Digests& 
 /// Entries of the same identity by other compilers.
 std::vector<std::string> DiskCache::others_of(const Digests& d) const {
   std::vector<std::string> names;
-  const std::string prefix = d.kernel + "." + d.identity + ".";
+  const std::string prefix = d.prefix();
   std::error_code error;
   for (fs::directory_iterator it(root_, error), end; !error && it != end; it.increment(error))
-    if (const std::string name = it->path().filename().string(); name.rfind(prefix, 0) == 0 && name != name_of(d)) names.push_back(name);
+    if (const std::string name = it->path().filename().string(); name.rfind(prefix, 0) == 0 && name != d.folder_name()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::optional<Compiled> DiskCache::find(const Digests& d) const {
+std::optional<Compiled> DiskCache::find(const Digests& d, const std::set<std::string>& bad) const {
+  const auto read_good = [&](const std::string& name) { return bad.count(root_ + "/" + name) ? std::nullopt : read(name, d); };
   if (!d.provenance.empty())
-    if (auto found = read(name_of(d), d)) return found;
+    if (auto found = read_good(d.folder_name())) return found;
   if (!read_only_ && !d.provenance.empty()) return std::nullopt;
   for (const std::string& name : others_of(d))
-    if (auto found = read(name, d)) return found;
+    if (auto found = read_good(name)) return found;
   return std::nullopt;
 }
 
@@ -99,7 +98,7 @@ std::string DiskCache::begin() const {
 }
 
 std::string DiskCache::publish(const std::string& folder, const Digests& d, const EntryMeta& meta, bool replace) const {
-  const std::string name = meta.folder_name(), target = root_ + "/" + name;
+  const std::string name = digests_of(meta).folder_name(), target = root_ + "/" + name;
   try {
     write_file(folder + "/meta.json", meta_text(meta));
   } catch (const Error& e) {
@@ -111,7 +110,8 @@ std::string DiskCache::publish(const std::string& folder, const Digests& d, cons
   for (int attempt = 0; attempt < 3; ++attempt) {
     error = ::rename(folder.c_str(), target.c_str()) == 0 ? reached(CacheStep::renamed) : errno;
     if (error == 0) {
-      evict(cache_limit_bytes());  // reads the whole folder, 4 us an entry, after a compile of 100 ms or more
+      if (d.emulated) CacheLocks::of(root_).hold_in_use(name);  // its maker loads it
+      evict(cache_limit_bytes());  // reads the whole folder, 14 to 22 us an entry, after a compile of 100 ms or more
       return target;
     }
     // Somebody may have published first, or the rename was done though it failed: NFS repeats a request whose answer was lost.

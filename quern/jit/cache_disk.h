@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,9 @@ class DiskCache {
   const std::string& root() const { return root_; }
 
   /// By identity and provenance; of a read-only folder, and where no compiler is known, by identity alone. Nothing when
-  /// absent; a damaged entry or one of another key is nothing as well, with a warning.
-  std::optional<Compiled> find(const Digests& digests) const;
+  /// absent; a damaged entry or one of another key is nothing as well, with a warning; so is one whose folder is in `bad`.
+  std::optional<Compiled> find(const Digests& digests, const std::set<std::string>& bad = {}) const;
+  std::string folder_of(const Digests& digests) const { return root_ + "/" + digests.folder_name(); }
   /// A private folder to build in; empty when the root cannot be written.
   std::string begin() const;
   /// Writes meta.json into `folder`, which has source and binary, and renames it into place. Losing the race to another

@@ -19,14 +19,13 @@ static const char kOwnChecksum[] = "meta_checksum";
 
 [[noreturn]] static void fail(const std::string& what) { throw Error(ErrorKind::internal, what); }
 
-std::string EntryMeta::folder_name() const { return kernel.substr(0, kernel.find('<')) + "." + identity + "." + provenance; }
-
 const char* image_name(bool emulated) { return emulated ? "kernel.so" : "kernel.cubin"; }
 
 EntryMeta meta_of(const KernelSpec& spec, const Target& target, const Digests& d, const Compiled& c) {
   EntryMeta m;
+  static_cast<CompileFacts&>(m) = c;
   m.kernel = print(spec);
-  m.target = target.emulated ? "emu" : target.arch.name();
+  m.target = target.name();
   m.entry = c.entry;
   m.key = d.key_text;
   m.identity = d.identity;
@@ -34,14 +33,18 @@ EntryMeta meta_of(const KernelSpec& spec, const Target& target, const Digests& d
   m.compiler = c.compiler;
   m.checksum = hash128_hex({c.image.data(), c.image.size()});
   m.bytes = i64(c.image.size());
-  m.compile_ms = c.compile_ms;
-  m.registers = c.registers;
-  m.spill_bytes = c.spill_bytes;
-  m.stack_bytes = c.stack_bytes;
-  m.serialised_wgmma = c.serialised_wgmma;
-  m.ignored_setmaxnreg = c.ignored_setmaxnreg;
   return m;
 }
+
+bool is_entry_name(const std::string& name) {
+  const size_t last = name.rfind('.'), middle = last == std::string::npos || last == 0 ? last : name.rfind('.', last - 1);
+  if (middle == std::string::npos || middle == 0 || last - middle != 17 || name.size() - last != 9) return false;
+  const auto only = [](const std::string& s, const char* letters) { return s.find_first_not_of(letters) == std::string::npos; };
+  constexpr char kHex[] = "0123456789abcdef", kWord[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  return only(name.substr(0, middle), kWord) && only(name.substr(middle + 1, 16), kHex) && only(name.substr(last + 1), kHex);
+}
+
+Digests digests_of(const EntryMeta& m) { return {m.key, m.identity, m.provenance, function_of(m.kernel), m.target == "emu"}; }
 
 std::string meta_text(const EntryMeta& meta) {
   Json j = meta;
@@ -55,11 +58,14 @@ EntryMeta parse_meta(const std::string& text) {
   const Json own = j[kOwnChecksum];
   j.erase(kOwnChecksum);
   if (own != hash128_hex(j.dump(-1, ' ', false, Json::error_handler_t::replace))) fail("its meta.json is damaged");
+  EntryMeta meta;
   try {
-    return j.get<EntryMeta>();
+    meta = j.get<EntryMeta>();
   } catch (const Json::exception& e) {
     fail(std::string("its meta.json is of another version: ") + e.what());
   }
+  if (!is_entry_name(digests_of(meta).folder_name())) fail("its meta.json names no entry");
+  return meta;
 }
 
 EntryMeta check_entry(const EntryFiles& files) {
@@ -79,16 +85,11 @@ EntryMeta check_whole_entry(const EntryFiles& files) {
 
 Compiled compiled_of(const EntryMeta& m) {
   Compiled c;
+  static_cast<CompileFacts&>(c) = m;
   c.from_cache = true;
   c.entry = m.entry;
   c.compiler = m.compiler;
   c.provenance = m.provenance;
-  c.compile_ms = m.compile_ms;
-  c.registers = m.registers;
-  c.spill_bytes = m.spill_bytes;
-  c.stack_bytes = m.stack_bytes;
-  c.serialised_wgmma = m.serialised_wgmma;
-  c.ignored_setmaxnreg = m.ignored_setmaxnreg;
   return c;
 }
 

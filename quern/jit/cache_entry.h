@@ -8,7 +8,7 @@
 namespace quern::jit {
 
 /// meta.json: what an entry says of its binary.
-struct EntryMeta {
+struct EntryMeta : CompileFacts {
   std::string kernel;      ///< as print() writes it
   std::string target;      ///< "sm_90a", or "emu"
   std::string entry;       ///< symbol
@@ -17,13 +17,9 @@ struct EntryMeta {
   std::string compiler;    ///< "NVRTC 13.0.88", "g++"
   std::string checksum;    ///< of the binary
   i64 bytes = 0;           ///< of the binary
-  double compile_ms = 0;
-  int registers = 0, spill_bytes = 0, stack_bytes = 0;
-  bool serialised_wgmma = false, ignored_setmaxnreg = false;
-
-  /// Folder name: "<kernel function>.<identity>.<provenance>".
-  std::string folder_name() const;
 };
+/// True for what Digests::folder_name() may return: a folder of its own, directly below the root.
+bool is_entry_name(const std::string& name);
 
 /// Files of an entry. The binary is kernel.cubin or kernel.so.
 struct EntryFiles {
@@ -32,9 +28,11 @@ struct EntryFiles {
 const char* image_name(bool emulated);
 
 EntryMeta meta_of(const KernelSpec& spec, const Target& target, const Digests& digests, const Compiled& compiled);
+/// The digests that the entry was made with.
+Digests digests_of(const EntryMeta& meta);
 /// Text of meta.json with a checksum of itself.
 std::string meta_text(const EntryMeta& meta);
-/// Throws Error{internal} with what is wrong: "meta.json is damaged", "meta.json lacks ...".
+/// Throws Error{internal} with what is wrong: "its meta.json is damaged", "its meta.json names no entry".
 EntryMeta parse_meta(const std::string& text);
 /// parse_meta, and the binary is the one that it speaks of, by a compiler that is not denied. Throws Error{internal}.
 EntryMeta check_entry(const EntryFiles& files);

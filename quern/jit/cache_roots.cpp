@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <mutex>
 #include <set>
 #include <sstream>
@@ -40,8 +41,9 @@ std::vector<std::string> read_only_roots() {
 }
 
 i64 cache_limit_bytes() {
-  constexpr i64 kStandardMegabytes = 4096;  // some 100000 cubins
-  return env_int(Env::cache_limit_mb, kStandardMegabytes) << 20;
+  constexpr i64 kStandardMegabytes = 4096, kMost = i64(1) << 40;  // some 100000 cubins; no disk has more
+  const i64 megabytes = env_int(Env::cache_limit_mb, kStandardMegabytes);
+  return std::clamp<i64>(megabytes, 0, kMost) << 20;
 }
 
 static void warn_once(const std::string& text) {
@@ -52,42 +54,43 @@ static void warn_once(const std::string& text) {
 }
 
 /// From a pack. What the emulated device loads must be a file of its own.
-static std::optional<Compiled> find_in_pack(const std::string& path, const Digests& d) {
-  const Pack* pack = Pack::open(path);
+static std::optional<Compiled> find_in_pack(const std::string& path, const Digests& d, const std::set<std::string>& bad) {
+  const Pack* pack = bad.count(path) ? nullptr : Pack::open(path);
   if (!pack) return std::nullopt;
   const auto files = pack->find(d);
   if (!files) return std::nullopt;
   const EntryMeta meta = parse_meta(files->meta);
+  const DiskCache cache(cache_folder());
   if (d.emulated) {  // taken out before?
-    Digests same = d;
-    same.provenance = meta.provenance;
-    if (auto found = DiskCache(cache_folder()).find(same)) return found;
+    const Digests same = digests_of(meta);
+    if (bad.count(cache.folder_of(same))) return std::nullopt;
+    if (auto found = cache.find(same)) return found;
   }
   Compiled c = compiled_of(meta);
   c.folder = path;
   c.image.assign(files->image.begin(), files->image.end());
   if (!d.emulated) return c;
-  c.folder = DiskCache(cache_folder()).put(d, meta, files->source, files->image, false);
+  c.folder = cache.put(d, meta, files->source, files->image, false);
   if (c.folder.empty()) c.folder = make_private_folder("/tmp/quern-kernel.");
-  if (c.folder.empty()) throw Error(ErrorKind::device, "neither the cache folder " + cache_folder() + " nor /tmp can be written");
+  if (c.folder.empty()) throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp can be written");
   c.image_path = c.folder + "/" + image_name(true);
   struct stat status;
   if (::stat(c.image_path.c_str(), &status) != 0) write_file(c.image_path, files->image);
   return c;
 }
 
-static std::optional<Compiled> find_in_root(const std::string& root, const Digests& d) {
+static std::optional<Compiled> find_in_root(const std::string& root, const Digests& d, const std::set<std::string>& bad) {
   struct stat status;
   if (::stat(root.c_str(), &status) != 0) {
     warn_once("QN_CACHE_ROOTS names " + root + ", which is not there");
     return std::nullopt;
   }
-  return S_ISDIR(status.st_mode) ? DiskCache(root, true).find(d) : find_in_pack(root, d);
+  return S_ISDIR(status.st_mode) ? DiskCache(root, true).find(d, bad) : find_in_pack(root, d, bad);
 }
 
-std::optional<Compiled> find_read_only(const Digests& d) {
+std::optional<Compiled> find_read_only(const Digests& d, const std::set<std::string>& bad) {
   for (const std::string& root : read_only_roots()) {
-    auto found = find_in_root(root, d);
+    auto found = find_in_root(root, d, bad);
     if (!found) continue;
     if (!d.provenance.empty() && found->provenance != d.provenance)
       log(LogLevel::call, d.kernel + " is taken from " + root + ", where " + found->compiler + " made it (provenance " +

@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ i64 cache_limit_bytes();
 std::string build_folder_prefix();
 
 /// The kernel from the first of read_only_roots() that has a whole entry of its identity. A kernel for the emulated device that lies in a pack
-/// is put into cache_folder() first, since only a file can be loaded.
-std::optional<Compiled> find_read_only(const Digests& digests);
+/// is put into cache_folder() first, since only a file can be loaded. Entries and packs whose path is in `bad` are passed by.
+std::optional<Compiled> find_read_only(const Digests& digests, const std::set<std::string>& bad = {});
 
 }  // namespace quern::jit

@@ -62,14 +62,6 @@ int DiskCache::remove_abandoned() const {
   return count;
 }
 
-/// "<kernel>.<16 hex>.<8 hex>".
-static bool is_entry_name(const std::string& name) {
-  const size_t last = name.rfind('.'), middle = last == std::string::npos || last == 0 ? last : name.rfind('.', last - 1);
-  const auto hex = [](const std::string& s) { return s.find_first_not_of("0123456789abcdef") == std::string::npos; };
-  return middle != std::string::npos && middle > 0 && name[0] != '.' && last - middle == 17 && name.size() - last == 9 &&
-         hex(name.substr(middle + 1, 16)) && hex(name.substr(last + 1));
-}
-
 std::vector<EntryStat> DiskCache::list() const {
   std::vector<EntryStat> all;
   std::error_code error;
@@ -93,7 +85,7 @@ std::vector<EntryStat> DiskCache::list() const {
 }
 
 EntryFiles DiskCache::files(const std::string& name) const {
-  const auto text = [&](const char* file) { return read_file(root_ + "/" + name + "/" + file).value_or(""); };
+  const auto text = [&](const char* file) { return read_regular_file(root_ + "/" + name + "/" + file).value_or(""); };
   EntryFiles f{text("meta.json"), text("kernel.cu"), text(image_name(false))};
   if (f.image.empty()) f.image = text(image_name(true));
   return f;

@@ -8,6 +8,7 @@
 
 #include "quern/base/error.h"
 #include "quern/device/device.h"
+#include "quern/jit/compile_facts.h"
 
 namespace quern::jit {
 
@@ -27,19 +28,13 @@ struct CompileRequest {
   bool want_ptx = false;
 };
 
-struct CompileResult {
+struct CompileResult : CompileFacts {
   std::vector<char> image;  ///< cubin
   std::string log;          ///< all that the compiler said
   std::string ptx;          ///< with want_ptx only
   std::string provenance;   ///< of the compiler that made it
   std::string compiler;     ///< "NVRTC", "nvcc"
   std::string version;      ///< of its ptxas, as the cubin states it: "13.0.88"; else the compiler's own
-  double milliseconds = 0;
-  int registers = 0;                ///< of a thread
-  int spill_bytes = 0;              ///< stored plus loaded, of a thread
-  int stack_bytes = 0;              ///< local memory of a thread
-  bool serialised_wgmma = false;    ///< ptxas C7510: wgmma instructions wait for each other
-  bool ignored_setmaxnreg = false;  ///< ptxas C7508: the register split has no effect
   std::vector<std::string> warnings;
 };
 

@@ -125,7 +125,7 @@ CompileResult NvccCompiler::compile(const CompileRequest& request) {
   result.version = toolkit_version_in(image);
   if (result.version.empty()) result.version = candidate_.version;
   read_ptxas_log(result);
-  result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  result.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

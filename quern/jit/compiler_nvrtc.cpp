@@ -167,7 +167,7 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   result.compiler = "NVRTC";
   result.version = toolkit_version_in({result.image.data(), result.image.size()});
   if (result.version.empty()) result.version = version_number(candidate_);
-  result.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  result.compile_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

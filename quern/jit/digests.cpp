@@ -41,7 +41,7 @@ static const HostCompiler* host_compiler_if_any(const Target& target) {
   }
 }
 
-static std::string short_provenance(const std::string& of_compiler) { return hash128_hex(of_compiler).substr(0, 8); }
+std::string short_provenance(const std::string& of_compiler) { return hash128_hex(of_compiler).substr(0, 8); }
 
 static std::vector<std::string> options_for(const Target& target, Digests& d) {
   if (!target.emulated) {
@@ -57,7 +57,7 @@ static std::vector<std::string> options_for(const Target& target, Digests& d) {
 
 static Digests digests(const KernelSource& source, const Target& target, int abi) {
   Digests d;
-  d.kernel = source.name.substr(0, source.name.find('<'));
+  d.kernel = function_of(source.name);
   d.emulated = target.emulated;
   d.key_text = "abi " + std::to_string(abi) + "\nkernel " + source.name + "\noptions";
   for (const std::string& option : options_for(target, d)) d.key_text += " " + option;

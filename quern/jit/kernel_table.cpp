@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <mutex>
+#include <set>
+#include <string>
 
 #include "quern/base/error.h"
 #include "quern/base/hash.h"
@@ -46,23 +48,25 @@ Function load_image(Device& device, const Compiled& c) {
 }
 
 /// A whole entry may still not load: made on a machine with a newer libc, or removed since it was checked.
-Function load_or_rebuild(const KernelSpec& spec, Device& device, const Compiled& compiled) {
-  if (!compiled.from_cache || frozen()) return load_image(device, compiled);
-  try {
-    return load_image(device, compiled);
-  } catch (const Error& e) {
-    log(LogLevel::warning, "cache entry " + compiled.folder + " is not used (it does not load: " + e.what() + ")");
+Function load_or_rebuild(const KernelSpec& spec, Device& device, Compiled compiled) {
+  for (std::set<std::string> bad; compiled.from_cache; compiled = rebuild(spec, target_of(device), bad)) {
+    try {
+      const Function function = load_image(device, compiled);
+      g_from_disk++;
+      return function;
+    } catch (const Error& e) {
+      log(LogLevel::warning, "cache entry " + compiled.folder + " is not used (it does not load: " + e.what() + ")");
+    }
+    bad.insert(compiled.folder);
   }
   g_compiled++;
-  return load_image(device, rebuild(spec, target_of(device)));
+  return load_image(device, compiled);
 }
 
 Function load(const KernelSpec& spec, Device& device, Stream stream, size_t bucket) {
   if (device.capturing(stream))
     throw Error(ErrorKind::frozen, print(spec) + " is not loaded yet and cannot be while the stream is capturing");
-  const Compiled compiled = build(spec, target_of(device));
-  (compiled.from_cache ? g_from_disk : g_compiled)++;
-  const Function function = load_or_rebuild(spec, device, compiled);
+  const Function function = load_or_rebuild(spec, device, build(spec, target_of(device)));
   std::lock_guard lock(g_insert);
   if (Entry* e = find(spec, device.ordinal(), bucket)) {  // another thread was first
     device.unload(function);

@@ -48,7 +48,7 @@ bool read_at(int fd, u64 offset, char* into, u64 bytes) {
 Pack Pack::read(const std::string& path) {
   Pack pack;
   pack.path_ = path;
-  pack.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  pack.fd_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (pack.fd_ < 0) fail(path, std::string("cannot be opened: ") + std::strerror(errno));
   struct stat status = {};
   Header header;
@@ -57,7 +57,7 @@ Pack Pack::read(const std::string& path) {
     ::close(pack.fd_);
     fail(path, what);
   };
-  if (::fstat(pack.fd_, &status) != 0 || !read_at(pack.fd_, 0, reinterpret_cast<char*>(&header), sizeof header) ||
+  if (::fstat(pack.fd_, &status) != 0 || !S_ISREG(status.st_mode) || !read_at(pack.fd_, 0, reinterpret_cast<char*>(&header), sizeof header) ||
       std::memcmp(header.magic, kMagic, sizeof header.magic) != 0)
     refuse("is no pack");
   const u64 size = u64(status.st_size);
@@ -68,7 +68,10 @@ Pack Pack::read(const std::string& path) {
     refuse("has a damaged index");
   std::istringstream lines(index);
   std::string name;
-  for (Place p; lines >> name >> p.offset >> p.meta >> p.source >> p.image;) pack.index_[name] = p;
+  for (Place p; lines >> name >> p.offset >> p.meta >> p.source >> p.image;) {
+    if (!is_entry_name(name)) refuse("names what is no entry in its index");
+    pack.index_[name] = p;
+  }
   return pack;
 }
 
@@ -107,7 +110,7 @@ EntryFiles Pack::files(const std::string& name) const {
 }
 
 std::optional<EntryFiles> Pack::find(const Digests& d) const {
-  const std::string prefix = d.kernel + "." + d.identity + ".";
+  const std::string prefix = d.prefix();
   for (auto at = index_.lower_bound(prefix); at != index_.end() && at->first.rfind(prefix, 0) == 0; ++at) {
     EntryFiles f = files(at->second);
     try {

@@ -96,6 +96,7 @@ KernelSource read_source(const KernelSpec& spec, bool emulated) {
 }
 
 std::string print(const KernelSpec& spec) { return print(spec, included_sources(prologue(spec), true)); }
+std::string function_of(const std::string& printed) { return printed.substr(0, printed.find('<')); }
 std::string entry_name(const KernelSpec& spec) { return entry_name(spec, included_sources(prologue(spec), true)); }
 std::string render(const KernelSpec& spec) { return render(spec, entry_name(spec)); }
 

@@ -49,6 +49,8 @@ struct KernelSpec {
 
 /// "rms_norm_row_block<x_dtype=bf16, vector=8, threads=256>".
 QN_API std::string print(const KernelSpec& spec);
+/// "rms_norm_row_block" of that.
+std::string function_of(const std::string& printed);
 /// The kernel's symbol, shown by profilers: "rms_norm_row_block__bf16_vector8_threads256".
 std::string entry_name(const KernelSpec& spec);
 /// The five-line source that owns the only entry.

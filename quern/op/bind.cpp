@@ -158,8 +158,7 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
     p.device = view.device;
     placed = true;
   } else if (!(view.device == p.device)) {
-    const auto place = [](DeviceId id) { return id.type == DeviceType::cuda ? "cuda:" + std::to_string(id.index) : std::string("the host"); };
-    fail(op, t, ErrorKind::value, "is on " + place(view.device), place(p.device) + " like the tensors before it");
+    fail(op, t, ErrorKind::value, "is on " + place_name(view.device), place_name(p.device) + " like the tensors before it");
   }
 }
 

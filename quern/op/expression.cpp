@@ -15,7 +15,7 @@ static Error wrong(const std::string& text, const std::string& what, const std::
   return Error(ErrorKind::value, "", "expression", "'" + text + "' " + what, expected);
 }
 
-/// Recursive descent: sum = product {(+|-) product}, product = factor {(*|/) factor}, factor = number | name | call | (sum).
+/// Recursive descent: sum = product {(+|-) product}, product = factor {(*|/) factor}, factor = number | name | call | (sum) | -factor.
 class ExpressionParser {
  public:
   ExpressionParser(Expression& into, const std::vector<std::string>& names) : e_(into), names_(names), text_(into.text_) {}
@@ -59,6 +59,7 @@ class ExpressionParser {
   void factor() {
     const char c = next();
     if (take('(')) return deeper(), sum(), need(')'), void(--depth_);
+    if (take('-')) return deeper(), add(Kind::number, 0), factor(), add(Kind::subtract), void(--depth_);
     if (std::isdigit(static_cast<unsigned char>(c))) return number();
     size_t end = at_;
     while (end < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[end])) || text_[end] == '_')) ++end;

@@ -88,7 +88,19 @@ static i64 geometry_value(const std::string& word, const Json& value) {
   return value.get<i64>();
 }
 
+/// A key that nothing reads is a mistake, of which its writer would not hear otherwise.
+static void check_keys(const Json& json, const std::string& what, const std::vector<std::string>& known) {
+  for (const auto& [key, value] : json.items())
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      const std::string near = nearest(key, known);
+      std::string all;
+      for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
+      throw Error(ErrorKind::value, "", "model", "has `" + key + "` in " + what, near.empty() ? "one of " + all : "`" + near + "`");
+    }
+}
+
 static ModelCall parse_call(const Json& json) {
+  check_keys(json, "a call", {"does", "op", "missing", "case"});
   ModelCall c;
   c.does = json.at("does");
   c.op = json.at("op");
@@ -99,6 +111,7 @@ static ModelCall parse_call(const Json& json) {
 }
 
 static LayerTensor parse_tensor(const std::string& name, const Json& json, DType standard) {
+  check_keys(json, "the tensor " + name, {"of", "offset", "shape", "strides", "holds", "dtype"});
   LayerTensor t;
   t.name = name;
   t.of = json.value("of", "");
@@ -111,6 +124,7 @@ static LayerTensor parse_tensor(const std::string& name, const Json& json, DType
 }
 
 static LayerCall parse_layer_call(const Json& json) {
+  check_keys(json, "a call of decode_layer", {"does", "op", "args", "attrs"});
   LayerCall c;
   c.does = json.at("does");
   c.op = json.at("op");
@@ -121,6 +135,7 @@ static LayerCall parse_layer_call(const Json& json) {
 }
 
 static Layer parse_layer(const Json& json) {
+  check_keys(json, "decode_layer", {"dtype", "tensors", "calls", "outputs"});
   Layer layer;
   const DType standard = dtype_from_name(json.at("dtype"));
   for (const auto& [tensor, definition] : json.at("tensors").items()) layer.tensors.push_back(parse_tensor(tensor, definition, standard));
@@ -144,6 +159,7 @@ static std::string text_of_model(const std::string& name) {
 Model load_model(const std::string& name) {
   try {
     const Json json = Json::parse(text_of_model(name));
+    check_keys(json, "the model", {"name", "geometry", "limits", "calls", "decode_layer"});
     Model m;
     m.name = json.at("name");
     for (const auto& [word, value] : json.at("geometry").items()) m.geometry[word] = geometry_value(word, value);

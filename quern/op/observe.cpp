@@ -26,12 +26,10 @@ std::string call_name(const ObservedCall& call) {
   return text;
 }
 
-std::string place(DeviceId id) { return id.type == DeviceType::cuda ? "cuda:" + std::to_string(id.index) : "the host"; }
-
 std::string tensor_line(const TensorDef& t, const TensorView& v) {
   std::string strides;
   for (int d = 0; d < v.rank; ++d) strides += (d ? ", " : "") + std::to_string(v.strides[d]);
-  return fmt::format("\n  {} {} {} strides [{}] at {} on {}", t.name, name(v.dtype), shape_string(v), strides, fmt::ptr(v.data), place(v.device));
+  return fmt::format("\n  {} {} {} strides [{}] at {} on {}", t.name, name(v.dtype), shape_string(v), strides, fmt::ptr(v.data), place_name(v.device));
 }
 
 std::string attributes_line(const ObservedCall& call) {

@@ -118,6 +118,7 @@ TEST(expression, nests_64_deep_and_no_deeper) {
     EXPECT_THROW(extent_value(nested("max(0, ", ")", depth), {}), Error);
   }
   EXPECT_THROW(extent_value(std::string(300000, '('), {}), Error);
+  EXPECT_THROW(extent_value(std::string(300000, '-') + "1", {}), Error);
 }
 
 TEST(expression, computes_and_refuses) {
@@ -126,7 +127,9 @@ TEST(expression, computes_and_refuses) {
   EXPECT_EQ(extent_value("(heads + 2 * max(heads, tp)) * dim / tp", extents), 320);
   EXPECT_EQ(extent_value("ceil_div(dim + 1, tp) - 1 - 2", extents), 6);
   EXPECT_EQ(extent_value("min(heads,tp)", extents), 8);
-  for (const char* wrong : {"", "heads /", "heads / tp", "dim / (heads - 8)", "(heads", "heads)", "max(heads)", "pow(2, 3)", "head", "9*9999999999999999*9999", "1e3"})
+  EXPECT_EQ(extent_value("-heads * 2 + dim - -1", extents), 113);
+  EXPECT_EQ(extent_value("max(-(heads - 9), -2)", extents), 1);
+  for (const char* wrong : {"", "heads /", "heads / tp", "dim / (heads - 8)", "(heads", "heads)", "max(heads)", "pow(2, 3)", "head", "9*9999999999999999*9999", "1e3", "-"})
     EXPECT_THROW(extent_value(wrong, extents), Error) << wrong;
 }
 

@@ -42,8 +42,7 @@ Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device) {
 namespace {
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_device(const Op& op, const Problem& p, const Device& device) {
-  const auto place = [](DeviceId id) { return id.type == DeviceType::cuda ? "cuda:" + std::to_string(id.index) : std::string("the host"); };
-  throw Error(ErrorKind::value, op.id, "device", "is on " + place(device.id()), place(p.device) + ", where the tensors lie");
+  throw Error(ErrorKind::value, op.id, "device", "is on " + place_name(device.id()), place_name(p.device) + ", where the tensors lie");
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, i64 got, i64 needed) {

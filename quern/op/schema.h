@@ -19,6 +19,7 @@
 namespace quern {
 
 enum class Role : i32 { in, out, inout };
+constexpr const char* name(Role role) { return role == Role::in ? "in" : role == Role::out ? "out" : "inout"; }
 
 /// Extent of one dimension: factor * axis + offset; a number when the factor is 0.
 struct Extent {

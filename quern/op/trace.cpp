@@ -105,7 +105,6 @@ Json attribute_json(const AttrDef& a, const void* args) {
 }
 
 Json tensors_json(const ObservedCall& call, const std::vector<Block>& blocks) {
-  static const char* const kRoles[] = {"in", "out", "inout"};
   Json list = Json::array();
   for (size_t i = 0; i < call.op.tensors.size(); ++i) {
     const TensorView& v = call.op.tensor(call.args, i);
@@ -113,7 +112,7 @@ Json tensors_json(const ObservedCall& call, const std::vector<Block>& blocks) {
     const TensorDef& t = call.op.tensors[i];
     const size_t block = block_of(blocks, v);
     list.push_back({{"name", t.name},
-                    {"role", kRoles[int(t.role)]},
+                    {"role", name(t.role)},
                     {"dtype", name(v.dtype)},
                     {"shape", std::vector<i64>(v.shape, v.shape + v.rank)},
                     {"strides", std::vector<i64>(v.strides, v.strides + v.rank)},

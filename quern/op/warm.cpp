@@ -29,8 +29,6 @@ class Clock {
   size_t all_;
 };
 
-std::string arch_word(const DeviceInfo& device) { return device.emulated ? "emu" : device.arch.name(); }
-
 /// Kernels of single calls join those of the model.
 void add_calls(const std::vector<WarmCall>& calls, const DeviceInfo& device, Reach& reached) {
   for (const WarmCall& call : calls) {
@@ -55,12 +53,12 @@ void add_calls(const std::vector<WarmCall>& calls, const DeviceInfo& device, Rea
 void add_reached(const Reach& reached, const DeviceInfo& device, WarmReport& report, std::vector<jit::BuildJob>& jobs) {
   const jit::Target target{device.arch, device.emulated != 0, false, ""};
   for (const ReachedKernel& k : reached.kernels) {
-    report.kernels.push_back({jit::print(k.spec), arch_word(device), k.calls, k.aligned});
+    report.kernels.push_back({jit::print(k.spec), target.name(), k.calls, k.aligned});
     jobs.push_back({k.spec, target});
   }
   for (const ReachedCall& c : reached.calls) {
     report.plans += c.plans;
-    if (!c.skipped.empty()) report.skipped.push_back({c.does, c.op, arch_word(device), c.skipped, c.refused > 0});
+    if (!c.skipped.empty()) report.skipped.push_back({c.does, c.op, target.name(), c.skipped, c.refused > 0});
   }
 }
 

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "quern/testing/rows.h"
+
 namespace quern::testing {
 
 std::string kernels_text(const Plan& plan) {
@@ -33,47 +35,6 @@ Comparison judge(const CaseArgs& args, const std::vector<Truth>& truths, const P
     worst.message = damage;
   }
   return worst;
-}
-
-int rows_dim(const Op& op, const TensorDef& t) {
-  int found = -1;
-  for (int d = 0; d < t.rank; ++d) {
-    const Extent& e = t.extents[d];
-    if (e.factor == 0 || e.axis != op.rows) continue;
-    found = d == 0 && e.factor == 1 && e.offset == 0 ? 0 : -2;
-  }
-  return found;
-}
-
-bool has_row_offsets(const Op& op, const TensorDef& t) {
-  const Extent& e = t.extents[0];
-  return t.rank == 1 && e.factor == 1 && e.axis == op.rows && e.offset == 1;
-}
-
-void keep_row(const Op& op, void* args, i64 row) {
-  for (size_t i = 0; i < op.tensors.size(); ++i) {
-    TensorView& v = op.tensor(args, i);
-    if (!v.present()) continue;
-    if (rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, row, row + 1);
-    if (has_row_offsets(op, op.tensors[i])) v = v.slice(0, row, row + 2);
-  }
-}
-
-/// Tensors of generated contents may point at rows, which a cut moves; not those that row offsets point at.
-bool rows_can_be_sliced(const Op& op, const void* args) {
-  if (!op.has_rows) return false;
-  const auto absent = [&](size_t i) { return args && !op.tensor(args, i).present(); };
-  bool offsets = false;
-  for (size_t i = 0; i < op.tensors.size(); ++i) offsets |= !absent(i) && has_row_offsets(op, op.tensors[i]);
-  for (size_t i = 0; i < op.tensors.size(); ++i) {
-    const TensorDef& t = op.tensors[i];
-    if (absent(i) || has_row_offsets(op, t)) continue;
-    const int dim = rows_dim(op, t);
-    const bool generated = t.values.kind == Values::Kind::generated;
-    const bool indexes_rows = (t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows;
-    if (dim == -2 || indexes_rows || (generated && dim != 0 && !offsets)) return false;
-  }
-  return true;
 }
 
 namespace {
@@ -128,43 +89,20 @@ class VariantCheck {
     if (!c.ok) r.verdict = CheckResult::Verdict::wrong, r.message = c.message;
   }
 
-  i64 rows() const {
-    for (size_t i = 0; i < op_.tensors.size(); ++i)
-      if (rows_dim(op_, op_.tensors[i]) == 0 && args_.tensor(i).present()) return args_.tensor(i).shape[0];
-    return 0;
-  }
-
-  /// Bytes of row r of every output, in order.
-  std::string row_bits(i64 r) const {
-    std::string bits;
-    for (const Truth& t : truths_) {
-      if (rows_dim(op_, op_.tensors[t.tensor]) != 0) continue;
-      const TensorView v = args_.tensor(t.tensor).slice(0, r, r + 1);
-      const i64 size = size_of(v.dtype);
-      each_row(v, [&](char* row, const i64*) {
-        for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) bits.append(row + j * v.strides[v.rank - 1] * size, size_t(size));
-      });
-    }
-    return bits;
-  }
-
   /// Batch invariance: a row alone has the bits that it has in the batch.
   void judge_rows(RunOptions options, CheckResult& result) {
-    const i64 n = rows();
-    const auto& cases = op_.cases;
-    const bool has_mode =
-        std::any_of(cases.begin(), cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
-    if (!rows_can_be_sliced(op_, args_.args()) || n < 2 || (has_mode && !options.batch_invariant)) return;
+    const i64 n = row_count(op_, args_.args());
+    if (!rows_can_be_sliced(op_, args_.args()) || n < 2 || (has_invariant_mode(op_) && !options.batch_invariant)) return;
     options.batch_invariant = true;
     call(device_args_.args(), options);
     const i64 picked[] = {n / 2, n - 1};
-    const std::string together[] = {row_bits(picked[0]), row_bits(picked[1])};
+    const std::string together[] = {output_bytes(args_, picked[0]), output_bytes(args_, picked[1])};
     for (int k = picked[0] == picked[1]; k < 2; ++k) {
       ArgsStorage one(op_);
       std::memcpy(one.get(), device_args_.args(), op_.args_bytes);
-      keep_row(op_, one.get(), picked[k]);
+      keep_rows(op_, one.get(), picked[k], picked[k] + 1);
       call(one.get(), options);
-      if (row_bits(picked[k]) == together[k]) continue;
+      if (output_bytes(args_, picked[k]) == together[k]) continue;
       result.verdict = CheckResult::Verdict::wrong;
       result.message = std::string("not batch invariant: ") + name(op_.rows) + " index " + std::to_string(picked[k]) +
                        " has other bits alone than among " + std::to_string(n);

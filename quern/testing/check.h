@@ -47,15 +47,6 @@ void check_cases(const std::vector<CheckJob>& jobs, int threads,
 /// Compares every output of `args` (as after a run) with the truth, and looks for damage. The message names the output.
 Comparison judge(const CaseArgs& args, const std::vector<Truth>& truths, const Problem& problem);
 
-/// The dimension of a tensor that is the op's rows axis: 0, or -1 for none, or -2 when rows cannot be cut out of it.
-int rows_dim(const Op& op, const TensorDef& t);
-/// True for the offsets of a CSR form: one more than rows, of which row r has entries r and r + 1.
-bool has_row_offsets(const Op& op, const TensorDef& t);
-/// Restricts every tensor of `args` to one row; the offsets of a CSR form stay absolute.
-void keep_row(const Op& op, void* args, i64 row);
-/// True when one index of the op's rows axis can be cut out of every tensor; with `args`, of every present one.
-bool rows_can_be_sliced(const Op& op, const void* args = nullptr);
-
 /// "rms_norm_row_block<...> + combine<...>" of a plan.
 std::string kernels_text(const Plan& plan);
 

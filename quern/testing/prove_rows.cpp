@@ -7,44 +7,19 @@
 #include <algorithm>
 #include <cstring>
 
-#include "quern/testing/check.h"
 #include "quern/testing/prove.h"
+#include "quern/testing/rows.h"
 
 namespace quern::testing {
 
 namespace {
-
-/// Bytes of row r of every output that has rows; of every output when r is -1.
-std::string output_bytes(const CaseArgs& args, i64 r) {
-  std::string bytes;
-  for (size_t i = 0; i < args.op().tensors.size(); ++i) {
-    TensorView v = args.tensor(i);
-    if (args.op().tensors[i].role == Role::in || !v.present()) continue;
-    if (r >= 0 && rows_dim(args.op(), args.op().tensors[i]) != 0) continue;
-    if (r >= 0) v = v.slice(0, r, r + 1);
-    const i64 size = size_of(v.dtype);
-    each_row(v, [&](char* row, const i64*) {
-      for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) bytes.append(row + j * v.strides[v.rank - 1] * size, size_t(size));
-    });
-  }
-  return bytes;
-}
-
-i64 rows_of(const CaseArgs& args) {
-  for (size_t i = 0; i < args.op().tensors.size(); ++i)
-    if (rows_dim(args.op(), args.op().tensors[i]) == 0 && args.tensor(i).present()) return args.tensor(i).shape[0];
-  return 0;
-}
 
 /// Rows [begin, end) as a call of its own; the bytes of row r in it.
 std::string row_among(CaseArgs& args, const RunOptions& options, i64 begin, i64 end, i64 r) {
   const Op& op = args.op();
   ArgsStorage some(op);
   std::memcpy(some.get(), args.args(), op.args_bytes);
-  for (size_t i = 0; i < op.tensors.size(); ++i) {
-    TensorView& v = op.tensor(some.get(), i);
-    if (v.present() && rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, begin, end);
-  }
+  keep_rows(op, some.get(), begin, end);
   args.reset();
   run(op, some.get(), options);
   return output_bytes(args, r);
@@ -61,12 +36,8 @@ std::vector<std::pair<i64, i64>> batches_with(i64 r, i64 rows) {
   return batches;
 }
 
-bool has_mode(const Op& op) {
-  return std::any_of(op.cases.begin(), op.cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
-}
-
 void compare_rows(CaseArgs& args, const RunOptions& options, Proof::Rows& result) {
-  const i64 rows = rows_of(args);
+  const i64 rows = row_count(args.op(), args.args());
   for (const i64 r : {i64(0), rows / 2, rows - 1}) {
     const std::string together = row_among(args, options, 0, rows, r);
     for (const auto& [begin, end] : batches_with(r, rows)) {
@@ -95,16 +66,16 @@ Case with_rows(const Op& op, Case given) {
 
 void Prover::prove_rows(const Op& op, const Case& given, u64 seed, Proof& proof) {
   if (!op.has_rows) return;
-  for (const bool asked : has_mode(op) ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
+  for (const bool asked : has_invariant_mode(op) ? std::vector<bool>{false, true} : std::vector<bool>{false}) {
     Case which = given;
-    if (has_mode(op)) which["batch_invariant"] = asked;
+    if (has_invariant_mode(op)) which["batch_invariant"] = asked;
     CaseArgs args(op, which, seed, Number::tree);
-    if (!rows_can_be_sliced(op, args.args()) || rows_of(args) < 2) return;
+    if (!rows_can_be_sliced(op, args.args()) || row_count(args.op(), args.args()) < 2) return;
     RunOptions options = options_of(op, args.which());
     options.device = tree_[0].device.get();
     Proof::Rows result;
     result.batch_invariant = asked;
-    result.promised = asked || !has_mode(op);
+    result.promised = asked || !has_invariant_mode(op);
     compare_rows(args, options, result);
     if (result.promised && !result.holds) proof.message = result.message;
     proof.rows.push_back(result);

@@ -11,7 +11,7 @@
 #include "quern/device/emulated.h"
 #include "quern/emu/graph.h"
 #include "quern/testing/case_args.h"
-#include "quern/testing/check.h"
+#include "quern/testing/rows.h"
 
 namespace quern::testing {
 

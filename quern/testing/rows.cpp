@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/testing/rows.h"
+
+#include <algorithm>
+
+namespace quern::testing {
+
+namespace {
+
+/// True for the offsets of a CSR form: one more than rows, of which row r has entries r and r + 1.
+bool has_row_offsets(const Op& op, const TensorDef& t) {
+  const Extent& e = t.extents[0];
+  return t.rank == 1 && e.factor == 1 && e.axis == op.rows && e.offset == 1;
+}
+
+}  // namespace
+
+int rows_dim(const Op& op, const TensorDef& t) {
+  int found = -1;
+  for (int d = 0; d < t.rank; ++d) {
+    const Extent& e = t.extents[d];
+    if (e.factor == 0 || e.axis != op.rows) continue;
+    found = d == 0 && e.factor == 1 && e.offset == 0 ? 0 : -2;
+  }
+  return found;
+}
+
+void keep_rows(const Op& op, void* args, i64 begin, i64 end) {
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    TensorView& v = op.tensor(args, i);
+    if (!v.present()) continue;
+    if (rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, begin, end);
+    if (has_row_offsets(op, op.tensors[i])) v = v.slice(0, begin, end + 1);
+  }
+}
+
+/// Tensors of generated contents may point at rows, which a cut moves; not those that row offsets point at.
+bool rows_can_be_sliced(const Op& op, const void* args) {
+  if (!op.has_rows) return false;
+  const auto absent = [&](size_t i) { return args && !op.tensor(args, i).present(); };
+  bool offsets = false;
+  for (size_t i = 0; i < op.tensors.size(); ++i) offsets |= !absent(i) && has_row_offsets(op, op.tensors[i]);
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    const TensorDef& t = op.tensors[i];
+    if (absent(i) || has_row_offsets(op, t)) continue;
+    const int dim = rows_dim(op, t);
+    const bool generated = t.values.kind == Values::Kind::generated;
+    const bool indexes_rows = (t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows;
+    if (dim == -2 || indexes_rows || (generated && dim != 0 && !offsets)) return false;
+  }
+  return true;
+}
+
+i64 row_count(const Op& op, const void* args) {
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (rows_dim(op, op.tensors[i]) == 0 && op.tensor(args, i).present()) return op.tensor(args, i).shape[0];
+  return 0;
+}
+
+std::string output_bytes(const CaseArgs& args, i64 r) {
+  std::string bytes;
+  for (size_t i = 0; i < args.op().tensors.size(); ++i) {
+    TensorView v = args.tensor(i);
+    if (args.op().tensors[i].role == Role::in || !v.present()) continue;
+    if (r >= 0 && rows_dim(args.op(), args.op().tensors[i]) != 0) continue;
+    if (r >= 0) v = v.slice(0, r, r + 1);
+    const i64 size = size_of(v.dtype);
+    each_row(v, [&](char* row, const i64*) {
+      for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) bytes.append(row + j * v.strides[v.rank - 1] * size, size_t(size));
+    });
+  }
+  return bytes;
+}
+
+bool has_invariant_mode(const Op& op) {
+  return std::any_of(op.cases.begin(), op.cases.end(), [](const CaseAxis& c) { return c.name == "batch_invariant"; });
+}
+
+}  // namespace quern::testing

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Rows of a call: indices of the axis that the op states by `.rows`, which can be cut out of its tensors.
+#pragma once
+#include <string>
+
+#include "quern/testing/case_args.h"
+
+namespace quern::testing {
+
+/// The dimension of a tensor that is the op's rows axis: 0, or -1 for none, or -2 when rows cannot be cut out of it.
+int rows_dim(const Op& op, const TensorDef& t);
+/// Restricts every tensor of `args` to rows [begin, end); the offsets of a CSR form stay absolute.
+void keep_rows(const Op& op, void* args, i64 begin, i64 end);
+/// True when one index of the op's rows axis can be cut out of every tensor; with `args`, of every present one.
+bool rows_can_be_sliced(const Op& op, const void* args = nullptr);
+/// The number of rows of a call, 0 without any.
+i64 row_count(const Op& op, const void* args);
+/// Bytes of row r of every output that has rows; all bytes of every output when r is -1.
+std::string output_bytes(const CaseArgs& args, i64 r);
+/// True for an op whose calls may ask for batch invariance, so that it is promised only then.
+bool has_invariant_mode(const Op& op);
+
+}  // namespace quern::testing
