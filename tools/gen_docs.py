@@ -143,7 +143,9 @@ def generated(name, command):
     if name == "planted faults of ops":
         return planted_faults("tests/planted_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
     if name == "planted faults of samples":
-        return planted_faults("quern/emu/planted_kernels.h", r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,')
+        rows = [planted_faults(f"quern/emu/planted_{which}.h", r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,').splitlines(True)
+                for which in ("kernels", "copies")]
+        return "".join(rows[0] + rows[1][2:])
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
     if name == "mutations of the JIT":

@@ -11,8 +11,8 @@ namespace quern::emu {
 
 /// A copy between its issue and its completion. A multicast is one for each block.
 struct Bulk {
-  BulkCall call;
-  EncodedTensorMap map;     ///< of a tensor copy, as it was at the issue
+  BulkCall call{};
+  EncodedTensorMap map{};   ///< of a tensor copy, as it was at the issue; else its magic is 0
   Block* block = nullptr;   ///< whose shared memory is the destination of a load, the source of a store
   Block* source = nullptr;  ///< of a copy within the cluster
   u32 bytes = 0;

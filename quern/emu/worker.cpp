@@ -36,6 +36,7 @@ u64 Worker::random() {
 // ---- switching ------------------------------------------------------------------------------------------------------
 
 void Worker::switch_from(Fiber& me, Fiber* next) {
+  if (next == &me) return;  // a copy that pick() let go on was what it waits for
   ++switches_;
   running_ = next;
   store_origin(jump(next ? next->context : main_context_, &me.context));

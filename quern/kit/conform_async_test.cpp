@@ -332,6 +332,28 @@ TEST_P(Async, bulk_loads_see_fenced_stores) {
   });
 }
 
+TEST_P(Async, a_pipeline_streams_tiles) {
+  const Tensor tensor{DType::f32, 2, {32, 7 * 8}, {32, 8}, 0}, half{DType::f32, 2, {32, 7 * 8}, {32, 4}, 0};
+  std::vector<float> in(32 * 7 * 8);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = float(i * 7 % 1009) - 500;
+  Kernel kernel(GetParam(), kernel_text("pipeline.cuh", "stream_tiles", 96, "TensorParams"), 96,
+                3 * 1024 + 1024 + 48);
+  for (const u32 blocks : {1u, 2u, 7u}) {
+    kernel.config.grid[0] = blocks;
+    kernel.under_every_policy([&] {
+      std::vector<float> out(in.size(), NAN);
+      kernel.run_with(in, out, [&](const void* from, void* to) {
+        TensorParams p{};
+        p.from = kernel.device().make_tensor_map(tensor.spec(from, Swizzle::none));
+        p.to = kernel.device().make_tensor_map(half.spec(to, Swizzle::none));
+        p.n = 7;
+        return p;
+      });
+      for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i], 2 * in[i] + 1) << "element " << i;
+    });
+  }
+}
+
 // ---- clusters -------------------------------------------------------------------------------------------------------
 
 TEST_P(Async, clusters) {
