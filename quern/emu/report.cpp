@@ -22,6 +22,7 @@ const char* name(ReportKind kind) {
     case ReportKind::fault: return "FAULT";
     case ReportKind::stack: return "STACK";
     case ReportKind::async: return "ASYNC";
+    case ReportKind::proxy: return "PROXY";
   }
   return "?";
 }

@@ -22,6 +22,7 @@ enum class ReportKind {
   fault,
   stack,
   async,
+  proxy,
 };
 const char* name(ReportKind kind);
 

@@ -16,6 +16,7 @@ namespace quern::emu {
 struct BlockShadow {
   std::vector<Cell> cells;
   std::vector<u8> states;
+  std::vector<std::string> agents;  ///< names, in the order of their numbers
 };
 
 class Shadow {
@@ -35,11 +36,18 @@ class Shadow {
   void copy_waited(Fiber& fiber, const AsyncCopy& copy);
   void before_atomic(Fiber& fiber, const AtomicCall& call);
   void fence(Fiber& fiber);
+  void proxy_fence(Fiber& fiber, ProxyFence fence);
+
+  /// Number of a new agent of the block: someone besides its threads who accesses memory. `name` as reports call it.
+  u32 new_agent(Block& block, std::string name);
+  /// An access that the thread issues and the agent makes at its moment `epoch`. `what` names the instruction.
+  void async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch, const char* what);
 
  private:
-  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
-  bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
-  void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
+  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, Epoch agent = {});
+  bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, Epoch agent);
+  void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, Epoch agent);
+  std::string name_of(const Fiber& fiber, Epoch other) const;
   void report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict);
   void report_uninitialised(Fiber& fiber, const char* what, const std::string& place);
   CellSpan shared_span(Block& block, u32 offset, u64 bytes);
@@ -48,6 +56,7 @@ class Shadow {
 
   Worker& worker_;
   const LaunchRequest& request_;
+  const u32 first_agent_;  ///< agents are numbered behind the threads of a block
   std::unordered_map<u64, Knowledge> published_;  ///< by address: what its atomics have released
   std::vector<ThreadClock*> meeting_;
 };

@@ -77,6 +77,8 @@ const Runtime kRuntime = {
     run_cp_async_commit,    run_cp_async_wait, run_atomic,       run_fence,
     run_grid_event,         run_access,        run_plain_access, run_misaligned,
     run_bad_shared_address, run_clock,         run_print,        run_number,
+
+    run_proxy_fence,
 };
 
 }  // namespace quern::emu

@@ -16,5 +16,6 @@ void run_cp_async_commit();
 void run_cp_async_wait(u32 groups_left);
 u64 run_atomic(const AtomicCall& call);
 void run_fence(Scope scope);
+void run_proxy_fence(ProxyFence fence, const void* address);
 
 }  // namespace quern::emu

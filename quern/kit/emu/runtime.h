@@ -40,7 +40,9 @@ using Meaning = void (*)(void** payloads, u32 mask);
 
 enum class AtomicOp : u32 { load, store, exch, cas, add, max_i32, min_i32, max_u32, min_u32, combine };
 enum class Order : u32 { relaxed, acquire, release, acq_rel };
-enum class Scope : u32 { block, gpu };
+enum class Scope : u32 { block, cluster, gpu };
+/// Fences between the generic proxy (ordinary accesses) and the async or the tensor-map proxy.
+enum class ProxyFence : u32 { async, async_shared, async_global, mbarrier_init, tensormap_release, tensormap_acquire };
 
 /// One atomic access of 4 or 8 bytes. combine computes the stored word for AtomicOp::combine.
 struct AtomicCall {
@@ -84,6 +86,11 @@ struct Runtime {
   void (*print)(const char* format, ...);
   /// The word of an expression, of kernels compiled for Number::graph.
   u32 (*number)(NumberOp op, u32 a, u32 b);
+
+  // Proxies, mbarriers, bulk copies, clusters.
+  void (*proxy_fence)(ProxyFence fence, const void* address);
+
+  // Warpgroups: wgmma, setmaxnreg, stmatrix, elect.
 };
 
 /// What a thread knows of itself; lies at the top of its stack.

@@ -7,6 +7,7 @@
 #include "quern/kit/emu/convert.cuh"
 #include "quern/kit/emu/cp_async.cuh"
 #include "quern/kit/emu/entry.cuh"
+#include "quern/kit/emu/fence.cuh"
 #include "quern/kit/emu/math.cuh"
 #include "quern/kit/emu/memory.cuh"
 #include "quern/kit/emu/mma.cuh"

@@ -7,6 +7,7 @@
 #include "quern/kit/ptx/convert.cuh"
 #include "quern/kit/ptx/cp_async.cuh"
 #include "quern/kit/ptx/entry.cuh"
+#include "quern/kit/ptx/fence.cuh"
 #include "quern/kit/ptx/math.cuh"
 #include "quern/kit/ptx/memory.cuh"
 #include "quern/kit/ptx/mma.cuh"
