@@ -23,6 +23,8 @@ const char* name(ReportKind kind) {
     case ReportKind::stack: return "STACK";
     case ReportKind::async: return "ASYNC";
     case ReportKind::proxy: return "PROXY";
+    case ReportKind::wgmma: return "WGMMA";
+    case ReportKind::registers: return "REGISTERS";
   }
   return "?";
 }

@@ -23,6 +23,8 @@ enum class ReportKind {
   stack,
   async,
   proxy,
+  wgmma,
+  registers,
 };
 const char* name(ReportKind kind);
 

@@ -43,7 +43,19 @@ class Shadow {
   /// An access that the thread issues and the agent makes at its moment `epoch`. `what` names the instruction.
   void async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch, const char* what);
 
+  /// The thread's registers come before later wgmma.
+  void wgmma_fence(Fiber& fiber);
+  /// A thread issues a wgmma: whether its registers are free for it and fenced. Then they are the wgmma's.
+  void wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call);
+  void wgmma_holds(Fiber& fiber, const WgmmaCall& call, u64 number);
+  void wgmma_waited(Fiber& fiber, Warpgroup& group);
+  /// Who reads shared memory for the warpgroup.
+  u32 wgmma_agent(Fiber& fiber, Warpgroup& group);
+  /// Whether the view of the thread's warp of shared memory must be judged for that wgmma, which it then is.
+  bool wgmma_view_is_new(Fiber& fiber, WgmmaOp& op);
+
  private:
+  void judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, const char* what);
   void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, Epoch agent = {});
   bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, Epoch agent);
   void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, Epoch agent);

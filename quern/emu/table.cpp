@@ -79,6 +79,9 @@ const Runtime kRuntime = {
     run_bad_shared_address, run_clock,         run_print,        run_number,
 
     run_proxy_fence,
+
+    run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
+    run_set_registers,
 };
 
 }  // namespace quern::emu

@@ -17,5 +17,10 @@ void run_cp_async_wait(u32 groups_left);
 u64 run_atomic(const AtomicCall& call);
 void run_fence(Scope scope);
 void run_proxy_fence(ProxyFence fence, const void* address);
+void run_wgmma(const WgmmaCall& call);
+void run_wgmma_fence();
+void run_wgmma_commit();
+void run_wgmma_wait(u32 groups_left);
+void run_set_registers(bool increase, u32 registers);
 
 }  // namespace quern::emu

@@ -78,6 +78,7 @@ Fiber* Worker::pick() {
   if (launch_->stopped()) return nullptr;
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
+  if (!multiplying_.empty() && random() % 4 == 0) complete_random_product();
   if (hot_ && hot_->ready) {
     if (policy == SchedulePolicy::warp_first) return pick_lane(*hot_);
     hot_->queued = true;
@@ -109,6 +110,16 @@ void Worker::complete_random_copy() {
   }
 }
 
+void Worker::complete_random_product() {
+  const size_t at = random() % multiplying_.size();
+  Warpgroup& group = *multiplying_[at].group;
+  if (group.done < group.arrived) complete_product(*this, *multiplying_[at].block, group);
+  if (group.done < group.arrived) return;
+  group.pending = false;
+  multiplying_[at] = multiplying_.back();
+  multiplying_.pop_back();
+}
+
 // ---- faults ---------------------------------------------------------------------------------------------------------
 
 void Worker::report(ReportKind kind, const Fiber& at, std::string text, u64 address) {
@@ -131,6 +142,7 @@ void Worker::finish(Fiber& me) {
     if (!copy.done) complete_copy(me, copy);
   me.copies.clear();
   me.copy_groups.clear();
+  leave_wgmma(me);
   // A stack that was never this deep is zero at its end.
   const u64* end = reinterpret_cast<const u64*>(me.stack);
   if (end[0] | end[1] | end[2] | end[3]) {
@@ -146,6 +158,7 @@ void Worker::finish(Fiber& me) {
   if (block.live) {
     leave_barriers(me);
   } else {
+    check_register_changes(me);
     --block.cluster->live_blocks;
     finished_blocks_ = true;
   }
@@ -156,6 +169,7 @@ void Worker::retire() {
   if (!finished_blocks_) return;
   finished_blocks_ = false;
   std::erase_if(copying_, [](Fiber* fiber) { return fiber->done; });
+  std::erase_if(multiplying_, [](const Multiplying& pending) { return pending.block->live == 0; });
   std::erase_if(live_, [&](Cluster* cluster) {
     if (cluster->live_blocks) return false;
     free_slots_.push_back(cluster->slot);
@@ -196,6 +210,7 @@ void Worker::run(Launch& launch) {
   queue_.clear();
   pollers_.clear();
   copying_.clear();
+  multiplying_.clear();
   live_.clear();
   hot_ = nullptr;
   shadow_ = nullptr;
