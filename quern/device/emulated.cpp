@@ -238,6 +238,7 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
   request.grid = {config.grid[0], config.grid[1], config.grid[2]};
   request.cluster = config.cluster;
   request.threads = config.threads;
+  request.registers = module.registers;
   request.smem = config.smem;
   // As many blocks as fit into the multiprocessors; each block also costs 1 KiB of shared memory.
   const i32 by_threads = info_.threads_sm / i32(round_up<u32>(config.threads, 32));

@@ -23,6 +23,7 @@ struct LaunchRequest {
   u32 cluster = 1;
   u32 threads = 1;
   u32 smem = 0;
+  u32 registers = 256;      ///< of a thread, at launch
   u32 resident_blocks = 1;  ///< most blocks that the device holds at once
   EmulatedOptions options;
   const Module* module = nullptr;  ///< where code lies, to name source lines

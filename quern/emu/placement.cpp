@@ -72,6 +72,9 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
   block.dependency_waited = false;
   block.fibers.resize(warps * 32);
   block.warps.resize(warps);
+  block.warpgroups.clear();
+  block.warpgroups.resize(ceil_div<u32>(warps, 4));
+  block.free_registers = 0;
   if (shadow_) shadow_->block_started(block);
 
   ThreadContext common{};
@@ -93,6 +96,8 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
     warp.queued = false;
     warp.barrier_lanes = warp.parked = 0;
     for (Rendezvous& meeting : warp.meetings) meeting.arrived = 0;
+    warp.registers = request.registers;
+    warp.register_changes.clear();
     for (u32 lane = 0; lane < 32; ++lane)
       if (warp.alive >> lane & 1) place_fiber(block, w * 32 + lane, first_stack + w * 32 + lane, common);
     wake(warp, warp.alive);
@@ -123,6 +128,8 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.stores.clear();
   fiber.store_groups = fiber.stores_read = fiber.read_agent = fiber.write_agent = 0;
   fiber.at_cluster_barrier = fiber.dependency_waited = false;
+  fiber.wgmma = {};
+  fiber.register_changes = 0;
   void* top = reinterpret_cast<void*>(context_at & ~u64(63));
   fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);
 }

@@ -25,6 +25,8 @@ const char* name(ReportKind kind) {
     case ReportKind::proxy: return "PROXY";
     case ReportKind::mbarrier: return "MBARRIER";
     case ReportKind::cluster: return "CLUSTER";
+    case ReportKind::wgmma: return "WGMMA";
+    case ReportKind::registers: return "REGISTERS";
   }
   return "?";
 }

@@ -25,6 +25,8 @@ enum class ReportKind {
   proxy,
   mbarrier,
   cluster,
+  wgmma,
+  registers,
 };
 const char* name(ReportKind kind);
 

@@ -279,6 +279,8 @@ void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool r
     if (address - reinterpret_cast<u64>(fiber.stack) >= kStackBytes)
       worker_.report(ReportKind::stack, fiber, text_of("%s of %llu bytes in another thread's stack", what, bytes),
                      address);
+    else
+      judge_registers(fiber, address, bytes, writes(kind), what);
     return;
   }
   if (request_.module && request_.module->holds(pointer)) return;  // constants

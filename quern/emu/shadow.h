@@ -73,7 +73,20 @@ class Shadow {
   /// griddepcontrol.wait: what launches before this one did is visible.
   void dependency_wait(Fiber& fiber);
 
+  // Warpgroups.
+  /// The thread's registers come before later wgmma.
+  void wgmma_fence(Fiber& fiber);
+  /// A thread issues a wgmma: whether its registers are free for it and fenced. Then they are the wgmma's.
+  void wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call);
+  void wgmma_holds(Fiber& fiber, const WgmmaCall& call, u64 number);
+  void wgmma_waited(Fiber& fiber, Warpgroup& group);
+  /// Who reads shared memory for the warpgroup.
+  u32 wgmma_agent(Fiber& fiber, Warpgroup& group);
+  /// Whether the view of the thread's warp of shared memory must be judged for that wgmma, which it then is.
+  bool wgmma_view_is_new(Fiber& fiber, WgmmaOp& op);
+
  private:
+  void judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, const char* what);
   void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
              const AsyncAccess* async = nullptr);
   bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,

@@ -89,6 +89,9 @@ const Runtime kRuntime = {
     run_proxy_fence,        run_mbarrier,      run_bulk,         run_bulk_commit,
     run_bulk_wait,          run_cluster_arrive, run_cluster_wait, run_cluster_access,
     run_tensormap_replace,
+
+    run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
+    run_set_registers,
 };
 
 }  // namespace quern::emu

@@ -81,6 +81,7 @@ Fiber* Worker::pick() {
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
   if (!bulks_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) advance_bulk();
+  if (!multiplying_.empty() && random() % 4 == 0) complete_random_product();
   if (hot_ && hot_->ready) {
     if (policy == SchedulePolicy::warp_first) return pick_lane(*hot_);
     hot_->queued = true;
@@ -112,6 +113,16 @@ void Worker::complete_random_copy() {
   }
 }
 
+void Worker::complete_random_product() {
+  const size_t at = random() % multiplying_.size();
+  Warpgroup& group = *multiplying_[at].group;
+  if (group.done < group.arrived) complete_product(*this, *multiplying_[at].block, group);
+  if (group.done < group.arrived) return;
+  group.pending = false;
+  multiplying_[at] = multiplying_.back();
+  multiplying_.pop_back();
+}
+
 // ---- faults ---------------------------------------------------------------------------------------------------------
 
 void Worker::report(ReportKind kind, const Fiber& at, std::string text, u64 address) {
@@ -136,6 +147,7 @@ void Worker::finish(Fiber& me) {
   me.copy_groups.clear();
   if (me.stores_read < me.store_groups || (!me.stores.empty() && me.stores.back()->group > me.store_groups))
     report(ReportKind::async, me, "exits before it has waited until the sources of its bulk stores were read");
+  leave_wgmma(me);
   // A stack that was never this deep is zero at its end.
   const u64* end = reinterpret_cast<const u64*>(me.stack);
   if (end[0] | end[1] | end[2] | end[3]) {
@@ -153,6 +165,7 @@ void Worker::finish(Fiber& me) {
     leave_barriers(me);
   } else {
     finish_bulks(*this, block);
+    check_register_changes(me);
     --block.cluster->live_blocks;
     finished_blocks_ = true;
   }
@@ -163,6 +176,7 @@ void Worker::retire() {
   if (!finished_blocks_) return;
   finished_blocks_ = false;
   std::erase_if(copying_, [](Fiber* fiber) { return fiber->done; });
+  std::erase_if(multiplying_, [](const Multiplying& pending) { return pending.block->live == 0; });
   std::erase_if(live_, [&](Cluster* cluster) {
     if (cluster->live_blocks) return false;
     free_slots_.push_back(cluster->slot);
@@ -205,6 +219,7 @@ void Worker::run(Launch& launch) {
   pollers_.clear();
   copying_.clear();
   bulks_.clear();
+  multiplying_.clear();
   live_.clear();
   hot_ = nullptr;
   shadow_ = nullptr;

@@ -80,7 +80,7 @@ inline std::string build_emulated(const Folder& folder, const std::string& text,
   return (folder.path / "kernel.so").string();
 }
 
-inline std::vector<char> build_cubin(const std::string& text, Arch arch) {
+inline jit::CompileResult compile_gpu(const std::string& text, Arch arch) {
   std::vector<std::pair<std::string, std::string>> files;
   for (const auto& entry : fs::recursive_directory_iterator(source_root() / "quern" / "kit")) {
     if (entry.path().extension() != ".cuh" && entry.path().filename() != "abi.h" &&
@@ -99,8 +99,9 @@ inline std::vector<char> build_cubin(const std::string& text, Arch arch) {
   request.source = text;
   request.headers = headers;
   request.arch = arch;
-  return compiler->compile(request).image;
+  return compiler->compile(request);
 }
+inline std::vector<char> build_cubin(const std::string& text, Arch arch) { return compile_gpu(text, arch).image; }
 
 /// One kernel in one world. The text ends with QN_ENTRY(conform, ...).
 class Kernel {

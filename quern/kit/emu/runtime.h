@@ -22,6 +22,7 @@ enum class Collective : u32 {
   ballot,
   any,
   all,
+  elect,
   ldmatrix_x1,
   ldmatrix_x2,
   ldmatrix_x4,
@@ -33,6 +34,14 @@ enum class Collective : u32 {
   mma_m16n8k8_bf16,
   mma_m16n8k8_f16,
   tensormap_publish,
+  stmatrix_x1,
+  stmatrix_x2,
+  stmatrix_x4,
+  stmatrix_x1_trans,
+  stmatrix_x2_trans,
+  stmatrix_x4_trans,
+  increase_registers,
+  decrease_registers,
 };
 
 /// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside
@@ -113,6 +122,30 @@ struct BulkCall {
 };
 enum class TensorMapField : u32 { address, extent, stride };
 
+/// Bytes of K in an operand's row: of every wgmma, whatever the type.
+constexpr u32 kWgmmaRowBytes = 32;
+
+/// Operands of a wgmma as its meaning gets them: gathered, each row's 32 bytes of K behind each other.
+struct WgmmaOperands {
+  const u8 (*a)[kWgmmaRowBytes];  ///< [64]
+  const u8 (*b)[kWgmmaRowBytes];  ///< [n]
+  void* const* d;                 ///< [128] accumulators of each thread of the warpgroup
+  void* scratch;                  ///< kWgmmaScratchBytes, aligned to 64
+  bool add;
+};
+constexpr u64 kWgmmaScratchBytes = 128 << 10;
+/// One wgmma as one thread of the warpgroup issues it.
+struct WgmmaCall {
+  u32 n;
+  u32 element_bytes;
+  bool a_mn_major, b_mn_major, add;
+  u64 a, b;          ///< descriptors
+  u32* a_registers;  ///< A's four registers, or null when it lies in shared memory
+  void* d;
+  u32 d_bytes;
+  void (*meaning)(const WgmmaOperands& operands);  ///< runs once for the warpgroup
+};
+
 /// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
 struct Runtime {
   u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
@@ -149,7 +182,22 @@ struct Runtime {
   void (*cluster_access)(u32 rank, const char* what);
   void (*tensormap_replace)(u32 map, TensorMapField field, u32 dim, u64 value);
 
-  // Warpgroups: wgmma, setmaxnreg, stmatrix, elect.
+  // Warpgroups: wgmma, setmaxnreg.
+  void (*wgmma)(const WgmmaCall& call);
+  void (*wgmma_fence)();
+  void (*wgmma_commit)();
+  void (*wgmma_wait)(u32 groups_left);
+  void (*set_registers)(bool increase, u32 registers);
+};
+
+constexpr u64 kStackBytes = 64 << 10;
+
+/// Checked mode: which words of a thread's stack were accessed since its last wgmma_fence, and which are registers of a
+/// wgmma in flight. One bit for 4 bytes.
+struct RegisterWatch {
+  static constexpr u64 kWords = kStackBytes / 4;
+  u64 touched[kWords / 64];
+  u64 in_flight[kWords / 64];
 };
 
 /// What a thread knows of itself; lies at the top of its stack.
@@ -162,9 +210,9 @@ struct ThreadContext {
   u32 lane, warp;
   u32 rank, cluster_blocks;
   u32 smem_bytes;
+  RegisterWatch* watch;  ///< null until a checked thread's first wgmma_fence or wgmma
 };
 
-constexpr u64 kStackBytes = 64 << 10;
 constexpr u64 kSmemStride = 512 << 10;
 /// Slots are aligned alike, so equal offsets in them share a cache set: each slot starts its content at another colour.
 constexpr u64 kStackColours = 64;
@@ -178,6 +226,11 @@ inline __attribute__((always_inline)) u64 context_address(u64 address) {
 }
 inline __attribute__((always_inline)) ThreadContext* current() {
   return reinterpret_cast<ThreadContext*>(context_address(reinterpret_cast<u64>(__builtin_frame_address(0))));
+}
+
+/// Registers that a thread is launched with: what __launch_bounds__ leaves it of a multiprocessor's 65536.
+constexpr u32 launch_registers(u32 threads, u32 min_blocks) {
+  return min_of<u32>(256, 65536 / (round_up<u32>(threads, 32) * max_of<u32>(min_blocks, 1)) / 8 * 8);
 }
 
 }  // namespace quern::emu
