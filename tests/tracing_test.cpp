@@ -199,6 +199,36 @@ TEST(tracing, the_newest_calls_are_kept) {
   EXPECT_EQ(testing::read_traced_call(calls[0]).op->tensor(testing::read_traced_call(calls[0]).args.get(), 0).shape[0], 3);
 }
 
+TEST(tracing, a_new_recording_removes_nothing_of_the_one_before) {
+  const auto call_five_times = [] {
+    for (int i = 0; i < 5; ++i) run_case(find_op("norm.rms_norm"), {{"tokens", i + 1}, {"hidden", 64}});
+  };
+  Recording first({.max_calls = 10});
+  call_five_times();
+  Recording second({.max_calls = 2});
+  call_five_times();
+  EXPECT_EQ(first.calls().size(), 5u);
+  EXPECT_EQ(second.calls().size(), 2u);
+}
+
+/// As the workers of a server are, which forks them after a warm-up.
+TEST(tracing, a_forked_process_removes_nothing_of_its_parents) {
+  Recording recording({.max_calls = 2});
+  testing::CaseArgs c(find_op("norm.rms_norm"), {{"tokens", 4}, {"hidden", 64}}, 1);
+  for (int i = 0; i < 2; ++i) run(c.op(), c.args(), {});
+  const std::vector<std::string> of_parent = recording.calls();
+  EXPECT_EXIT(
+      {
+        const Problem problem = bind(c.op(), c.args(), {});
+        const Plan plan = make_plan(c.op(), problem, emulated().info());
+        for (int i = 0; i < 3; ++i) observe({c.op(), c.args(), {}, problem, plan, emulated()}, [](const ObservedCall&) {});
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(recording.calls().size(), 4u);
+  for (const std::string& folder : of_parent) EXPECT_TRUE(std::filesystem::exists(folder)) << folder;
+}
+
 TEST(tracing, data_beyond_the_bound_is_left_out_and_said_so) {
   Recording recording({.max_bytes = 1000});
   run_case(find_op("norm.rms_norm"), {{"tokens", 16}, {"hidden", 64}});

@@ -43,9 +43,12 @@ struct Recorder {
   };
   std::mutex mutex;
   TraceOptions options = options_from_env();
-  std::deque<Kept> kept;       // oldest first
+  pid_t process = ::getpid();  // that `kept` is of
+  std::deque<Kept> kept;       // oldest first, since the last set_trace()
   i64 kept_bytes = 0, next = 0;
   std::set<std::string> seen;  // digests of calls recorded without data
+
+  void forget_kept() { kept.clear(), kept_bytes = 0; }
 };
 
 Recorder& recorder() {
@@ -221,12 +224,15 @@ std::string publish(const std::string& from, const std::string& to, const std::s
   }
 }
 
-/// Removes the oldest folders beyond the bounds. Calls without data are a list, which is of use when it is whole.
-void keep(const std::string& folder, i64 bytes) {
+/// Removes the oldest folders beyond the bounds, but none that a parent process or another recording made. Calls without data
+/// are a list, which is of use when it is whole.
+void keep(const std::string& folder, i64 bytes, const TraceOptions& options) {
   std::vector<std::string> old;
   {
     Recorder& r = recorder();
     const std::lock_guard lock(r.mutex);
+    if (r.process != ::getpid()) r.process = ::getpid(), r.forget_kept();  // since a fork
+    if (r.options.folder != options.folder) return;                        // since a set_trace() beside this call
     r.kept.push_back({folder, bytes});
     r.kept_bytes += bytes;
     while (r.kept.size() > 1 && (i64(r.kept.size()) > r.options.max_calls || r.kept_bytes > r.options.max_bytes)) {
@@ -260,7 +266,7 @@ std::string write_call(const ObservedCall& call, const TraceOptions& options, co
     if (with_data) write_tensors(call, folder, false);
     write_file(folder + "/call.json", text);
     const std::string published = publish(folder, options.folder, call.op.id);
-    if (options.max_bytes > 0) keep(published, with_data ? data_bytes(call) : 0);
+    if (options.max_bytes > 0) keep(published, with_data ? data_bytes(call) : 0, options);
     return published;
   } catch (...) {
     remove_folder(folder);
@@ -293,6 +299,7 @@ void set_trace(const TraceOptions& options) {
   const std::lock_guard lock(r.mutex);
   r.options = options;
   r.seen.clear();
+  r.forget_kept();
   set_observed(!r.options.folder.empty());
 }
 
