@@ -373,6 +373,22 @@ TEST(tracing, each_value_of_a_record_is_checked_before_it_is_used) {
   EXPECT_THAT(command({"run", "--replay", folder}).output, HasSubstr("has the key \"eps\" twice"));
 }
 
+/// Values of a record are printed in errors, by recursion.
+TEST(tracing, a_record_that_nests_too_deep_is_refused) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
+  recording.stop();
+  const std::string folder = recording.only(), deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const auto& [file, from] : {std::pair{"result.json", "\"finished\""}, std::pair{"call.json", "9.999999974752427e-07"}}) {
+    std::string text = read_file(folder + "/" + file).value();
+    ASSERT_NE(text.find(from), std::string::npos) << text;
+    write_file(folder + "/" + file, text.replace(text.find(from), std::strlen(from), deep));
+    const ProcessResult r = command({"run", "--replay", folder});
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, AllOf(HasSubstr(file), HasSubstr("is nested deeper than 64")));
+  }
+}
+
 TEST(tracing, a_replay_that_needs_more_memory_than_there_is_is_refused) {
   Recording recording;
   run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});

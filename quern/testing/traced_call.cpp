@@ -13,6 +13,7 @@
 #include <set>
 
 #include "quern/base/fs.h"
+#include "quern/base/json_depth.h"
 #include "quern/op/tensor_bytes.h"
 #include "quern/op/trace.h"
 
@@ -29,6 +30,19 @@ namespace fs = std::filesystem;
 
 /// Most bytes of one memory: the stand-in addresses of two of them lie twice as far apart.
 constexpr i64 kMostBytes = i64(1) << 47;
+
+/// The document in a file; a key that an object has twice is refused, which JSON's parser would take the last of.
+Json parse(const std::string& path, const std::string& text) {
+  if (!json_nests_well(text)) fail(path, "is nested deeper than " + std::to_string(kMostJsonDepth), "what QN_TRACE writes");
+  std::vector<std::set<std::string>> keys;  // of the objects that are open, by depth
+  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.resize(size_t(depth) + 1), keys.emplace_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      fail(path, "has the key " + value.dump() + " twice in one object", "it once");
+    if (event == Json::parse_event_t::object_end) keys.resize(size_t(depth) + 1);
+    return true;
+  });
+}
 
 [[noreturn]] void fail_in_call(const TracedCall& call, const std::string& got, const std::string& expected) {
   fail(call.folder + "/call.json", got, expected);
@@ -200,7 +214,7 @@ void read_result(TracedCall& call) {
     call.error = call.left_out.empty() ? "it did not come to an end" : "";
     return;
   }
-  const Json j = Json::parse(*text);
+  const Json j = parse(call.folder + "/result.json", *text);
   call.finished = j.at("status") == "finished";
   if (!call.finished) call.error = j.at("error");
 }
@@ -216,23 +230,11 @@ std::string TracedCall::elements(size_t tensor, bool after) const {
   return std::move(*bytes);
 }
 
-/// The document; a key that an object has twice is refused, which JSON's parser would take the last of.
-static Json parse(const std::string& folder, const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open, by depth
-  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.resize(size_t(depth) + 1), keys.emplace_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      fail(folder + "/call.json", "has the key " + value.dump() + " twice in one object", "it once");
-    if (event == Json::parse_event_t::object_end) keys.resize(size_t(depth) + 1);
-    return true;
-  });
-}
-
 TracedCall read_traced_call(const std::string& folder) {
   const std::optional<std::string> text = read_file(folder + "/call.json");
   if (!text) fail(folder, "has no call.json that can be read", "a folder of one call in the folder that QN_TRACE named");
   try {
-    const Json j = parse(folder, *text);
+    const Json j = parse(folder + "/call.json", *text);
     if (j.at("format") != kTraceFormat) fail(folder, "is of format " + j.at("format").dump(), "format " + std::to_string(kTraceFormat));
     TracedCall call(find_op(j.at("op").get<std::string>()));
     call.folder = folder;
