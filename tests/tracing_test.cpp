@@ -4,6 +4,7 @@
 // Records of calls and their replay, and the log.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -398,7 +399,48 @@ TEST(tracing, a_replay_that_needs_more_memory_than_there_is_is_refused) {
   write_file(recording.only() + "/call.json", j.dump());
   const ProcessResult r = command({"run", "--replay", recording.only()});
   EXPECT_EQ(r.status, 3) << r.output;
-  EXPECT_THAT(r.output, HasSubstr("the host has no 7036874417"));
+  EXPECT_THAT(r.output, HasSubstr("the host has no 14073748835"));  // once more for the reference
+}
+
+/// x and out of n elements take 4 n bytes, with those of the reference 8 n, with its doubles and the packed outputs 28 n.
+TEST(tracing, the_memory_of_what_a_replay_is_compared_with_is_counted) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
+  recording.stop();
+  Json j = json_of(recording.only() + "/call.json");
+  const i64 rows = i64(::sysconf(_SC_PHYS_PAGES)) * i64(::sysconf(_SC_PAGESIZE)) / 16 / 64;
+  for (Json& t : j["tensors"]) {
+    if (t["name"] == "weight") continue;
+    t["shape"] = {rows, 64};
+    j["memory"][t["memory"].get<size_t>()]["bytes"] = rows * 64 * 2;
+  }
+  write_file(recording.only() + "/call.json", j.dump());
+  const ProcessResult r = command({"run", "--replay", recording.only()});
+  EXPECT_EQ(r.status, 3) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("the host has no "));
+}
+
+TEST(tracing, files_that_are_no_files_or_far_too_large_are_refused_unread) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
+  recording.stop();
+  const std::string folder = recording.only();
+  const auto replayed = [&] { return run_process({"timeout", "60", QN_CLI, "run", "--replay", folder}); };
+  for (const char* name : {"x.before", "out.after", "result.json", "call.json"}) {
+    const std::string path = folder + "/" + name, text = read_file(path).value();
+    std::filesystem::resize_file(path, size_t(1) << 40);  // sparse
+    ProcessResult r = replayed();
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, HasSubstr(name));
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    r = replayed();
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, HasSubstr(name));
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    write_file(path, text);
+  }
+  EXPECT_EQ(replayed().status, 0);
 }
 
 // ---- failing calls --------------------------------------------------------------------------------------------------

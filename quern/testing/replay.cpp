@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 #include "quern/base/host_dtype.h"
 #include "quern/op/tensor_bytes.h"
@@ -16,12 +15,26 @@ namespace quern::testing {
 
 namespace {
 
+size_t size_on_host(const TracedMemory& m) { return size_t(round_up<i64>(m.bytes + m.misalignment + 2 * kGuardBytes, 256)); }
+
+/// A system that promises more memory than it has would kill the process for filling it. The reference has tensors of its own
+/// and writes doubles, values and magnitudes; outputs are compared packed, those of the record and of the replay.
+void check_room(const TracedCall& call, bool reference) {
+  size_t all = 0;
+  for (const TracedMemory& m : call.memory) all += (1 + size_t(reference)) * size_on_host(m);
+  for (size_t i = 0; i < call.places.size(); ++i) {
+    const TensorView& v = call.op->tensor(call.args.get(), i);
+    if (call.places[i].memory >= 0 && call.op->tensors[i].role != Role::in) all += size_t(v.numel()) * ((reference ? 2 * sizeof(double) : 0) + 2 * size_t(size_of(v.dtype)));
+  }
+  const size_t room = size_t(::sysconf(_SC_PHYS_PAGES)) * size_t(::sysconf(_SC_PAGESIZE));
+  if (all > room) throw Error(ErrorKind::device, "the host has no " + std::to_string(all) + " bytes for the tensors of " + call.folder + " and what they are compared with");
+}
+
 /// The memory of a recorded call, as it was before the call: on the host, or on a GPU where the device is one.
 class ReplayMemory {
  public:
   ReplayMemory(const TracedCall& call, Device& device) : device_(device), args(call.args) {
-    for (const TracedMemory& m : call.memory) sizes_.push_back(size_t(round_up<i64>(m.bytes + m.misalignment + 2 * kGuardBytes, 256)));
-    check_room(call);
+    for (const TracedMemory& m : call.memory) sizes_.push_back(size_on_host(m));
     for (const size_t size : sizes_) {
       host_.emplace_back(static_cast<char*>(std::aligned_alloc(256, size)), std::free);
       if (!host_.back()) throw Error(ErrorKind::device, "the host has no " + std::to_string(size) + " bytes for the tensors of " + call.folder);
@@ -41,12 +54,6 @@ class ReplayMemory {
   ReplayMemory(const ReplayMemory&) = delete;
 
  private:
-  /// A system that promises more memory than it has would kill the process for filling it.
-  void check_room(const TracedCall& call) const {
-    const size_t all = std::accumulate(sizes_.begin(), sizes_.end(), size_t(0)), room = size_t(::sysconf(_SC_PHYS_PAGES)) * size_t(::sysconf(_SC_PAGESIZE));
-    if (all > room) throw Error(ErrorKind::device, "the host has no " + std::to_string(all) + " bytes for the tensors of " + call.folder);
-  }
-
   void place(const TracedCall& call, size_t i) {
     const TracedPlace& at = call.places[i];
     if (at.memory < 0) return;
@@ -125,6 +132,7 @@ bool ReplayResult::ok() const {
 ReplayResult replay(const TracedCall& call, Device& device) {
   if (!call.left_out.empty()) throw Error(ErrorKind::value, "", "trace", "'" + call.folder + "' has no data (" + call.left_out + ")", "one with data");
   const Op& op = *call.op;
+  check_room(call, call.finished);
   ReplayMemory memory(call, device);
   RunOptions options = call.options;
   options.device = &device;

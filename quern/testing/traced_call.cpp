@@ -30,6 +30,8 @@ namespace fs = std::filesystem;
 
 /// Most bytes of one memory: the stand-in addresses of two of them lie twice as far apart.
 constexpr i64 kMostBytes = i64(1) << 47;
+/// Most bytes of call.json and result.json; what varies in them is the text of hooks.
+constexpr size_t kMostText = size_t(16) << 20;
 
 /// The document in a file; a key that an object has twice is refused, which JSON's parser would take the last of.
 Json parse(const std::string& path, const std::string& text) {
@@ -209,12 +211,14 @@ void read_call(const Json& j, TracedCall& call) {
 }
 
 void read_result(TracedCall& call) {
-  const std::optional<std::string> text = read_file(call.folder + "/result.json");
+  const std::string path = call.folder + "/result.json";
+  const std::optional<std::string> text = read_regular_file(path, kMostText);
+  if (std::error_code error; !text && fs::exists(path, error)) fail(path, "is no file that can be read", "what QN_TRACE writes");
   if (!text) {
     call.error = call.left_out.empty() ? "it did not come to an end" : "";
     return;
   }
-  const Json j = parse(call.folder + "/result.json", *text);
+  const Json j = parse(path, *text);
   call.finished = j.at("status") == "finished";
   if (!call.finished) call.error = j.at("error");
 }
@@ -223,15 +227,16 @@ void read_result(TracedCall& call) {
 
 std::string TracedCall::elements(size_t tensor, bool after) const {
   const std::string path = folder + "/" + op->tensors[tensor].name + (after ? ".after" : ".before");
-  std::optional<std::string> bytes = read_file(path);
   const i64 wanted = packed_bytes(op->tensor(args.get(), tensor));
-  if (!bytes || i64(bytes->size()) != wanted)
-    fail(folder, bytes ? "has " + std::to_string(bytes->size()) + " bytes in " + path : "has no " + path, std::to_string(wanted) + " bytes");
-  return std::move(*bytes);
+  std::optional<std::string> bytes = read_regular_file(path, size_t(wanted));
+  if (bytes && i64(bytes->size()) == wanted) return std::move(*bytes);
+  std::error_code no_file;
+  const auto size = fs::file_size(path, no_file);
+  fail(folder, no_file ? "has no file " + path : "has " + std::to_string(size) + " bytes in " + path, std::to_string(wanted) + " bytes");
 }
 
 TracedCall read_traced_call(const std::string& folder) {
-  const std::optional<std::string> text = read_file(folder + "/call.json");
+  const std::optional<std::string> text = read_regular_file(folder + "/call.json", kMostText);
   if (!text) fail(folder, "has no call.json that can be read", "a folder of one call in the folder that QN_TRACE named");
   try {
     const Json j = parse(folder + "/call.json", *text);
