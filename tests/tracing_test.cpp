@@ -24,6 +24,7 @@
 #include "quern/device/emulated.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/observe.h"
+#include "quern/op/trace.h"
 #include "quern/ops/attention/decode_paged.h"
 #include "quern/ops/kv_cache/append_paged.h"
 #include "quern/testing/replay.h"
@@ -66,7 +67,8 @@ void run_case(const Op& op, const Case& which, u64 seed = 1) {
 void expect_replays(const std::string& folder, Device& device, bool bits) {
   const testing::TracedCall call = testing::read_traced_call(folder);
   const testing::ReplayResult result = testing::replay(call, device);
-  EXPECT_TRUE(result.ok()) << folder;
+  EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right) << folder;
+  EXPECT_EQ(result.compared(), result.outputs.size());
   EXPECT_FALSE(result.outputs.empty());
   for (const testing::ReplayedOutput& o : result.outputs) {
     EXPECT_EQ(o.has_bits, bits);
@@ -146,6 +148,41 @@ TEST(tracing, an_output_in_place_of_an_input_stays_there) {
   EXPECT_EQ(call.memory[size_t(call.places[0].memory)].misalignment % 256, 2);
   EXPECT_EQ(bind(*call.op, call.args.get(), call.options).tensors[0].alignment, 2);
   expect_replays(recording.only(), emulated(), true);
+}
+
+/// What a disk does that is full after the inputs: the first output is written and the second is not.
+TEST(tracing, a_call_whose_outputs_could_not_be_written_is_compared_with_the_reference_alone) {
+  static std::string folder;
+  Recording recording;
+  testing::CaseArgs c(find_op("norm.fused_add_rms_norm"), {{"tokens", 3}, {"hidden", 64}}, 1);
+  const Problem problem = bind(c.op(), c.args(), {});
+  const Plan plan = make_plan(c.op(), problem, emulated().info());
+  folder = recording.folder;
+  observe({c.op(), c.args(), {}, problem, plan, emulated()}, [](const ObservedCall&) {
+    std::filesystem::create_directory(testing::traced_calls(folder)[0] + "/out.after");
+  });
+  recording.stop();
+  EXPECT_EQ(json_of(recording.only() + "/result.json")["status"], kOutputsNotRecorded);
+  for (const auto& entry : std::filesystem::directory_iterator(recording.only())) EXPECT_NE(entry.path().extension(), ".after") << entry.path();
+  const testing::ReplayResult result = testing::replay(testing::read_traced_call(recording.only()), emulated());
+  EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right);
+  EXPECT_EQ(result.compared(), 2u);
+  EXPECT_FALSE(result.has_recorded);
+  for (const testing::ReplayedOutput& o : result.outputs) EXPECT_FALSE(o.has_bits);
+  EXPECT_THAT(command({"run", "--replay", recording.only()}).output, HasSubstr("the record has no outputs; bits not compared"));
+}
+
+TEST(tracing, a_replay_without_anything_to_compare_is_not_right) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 3}, {"hidden", 64}});
+  recording.stop();
+  std::filesystem::remove(recording.only() + "/result.json");
+  const ProcessResult r = command({"run", "--replay", recording.only(), "--json"});
+  EXPECT_EQ(r.status, 4) << r.output;
+  const Json j = Json::parse(r.output)[0];
+  EXPECT_EQ(j["ok"], false);
+  EXPECT_EQ(j["compared"], 0);
+  EXPECT_THAT(command({"run", "--replay", recording.only()}).output, HasSubstr("nothing was compared"));
 }
 
 TEST(tracing, what_lies_between_rows_is_no_part_of_a_record) {

@@ -14,7 +14,7 @@
 namespace quern::cli {
 
 /// Exit codes.
-constexpr int kRight = 0, kWrong = 1, kBadInput = 2, kEnvironment = 3;
+constexpr int kRight = 0, kWrong = 1, kBadInput = 2, kEnvironment = 3, kNotCompared = 4;
 int exit_code(ErrorKind kind);
 
 struct ListOptions {

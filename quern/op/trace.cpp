@@ -325,8 +325,15 @@ void record_outputs(const ObservedCall& call, const std::string& folder) {
   try {
     write_tensors(call, folder, true);
     write_result(folder, {{"status", "finished"}});
+    return;
   } catch (const std::exception& e) {
     log(LogLevel::warning, "QN_TRACE: the outputs of " + call.op.id + " are not recorded: " + e.what());
+  }
+  for (const TensorDef& t : call.op.tensors) remove_folder(folder + "/" + t.name + ".after");  // and a full disk has room again
+  try {
+    write_result(folder, {{"status", kOutputsNotRecorded}});
+  } catch (const std::exception& e) {
+    log(LogLevel::warning, std::string("QN_TRACE: ") + e.what());
   }
 }
 

@@ -17,10 +17,13 @@ struct ReplayedOutput {
   Comparison recorded, replayed;  ///< with the reference, within the op's error budget
 };
 struct ReplayResult {
+  enum class Verdict { right, wrong, not_compared };
   std::string kernels;
-  std::vector<ReplayedOutput> outputs;
+  std::vector<ReplayedOutput> outputs;  ///< none where the recorded call did not come to an end
+  bool has_recorded = false;      ///< the record has outputs
   bool has_reference = false;     ///< the outputs were compared with the reference
-  bool ok() const;                ///< no bit differs and every replayed output is within its budget
+  size_t compared() const;        ///< outputs that were compared, with their bits or with the reference
+  Verdict verdict() const;        ///< right: some were compared, no bit differs and every replayed output is within its budget
 };
 
 /// Runs the call on a device: tensors with the recorded values, strides, alignment and aliasing, in memory that is poisoned

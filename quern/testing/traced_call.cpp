@@ -219,7 +219,8 @@ void read_result(TracedCall& call) {
     return;
   }
   const Json j = parse(path, *text);
-  call.finished = j.at("status") == "finished";
+  call.has_outputs = j.at("status") == "finished";
+  call.finished = call.has_outputs || j.at("status") == kOutputsNotRecorded;
   if (!call.finished) call.error = j.at("error");
 }
 

@@ -37,7 +37,8 @@ struct TracedCall {
   std::vector<TracedPlace> places;  ///< by the op's tensors
   std::vector<TracedMemory> memory;
   std::string left_out;  ///< why the record has no data; empty when it has
-  bool finished = false; ///< outputs were recorded
+  bool finished = false; ///< it came to an end
+  bool has_outputs = false;  ///< and its outputs are in the record
   std::string error;     ///< of the recorded call
 
   /// Elements of a tensor before the call or after it, packed; Error{value} when the record lacks them.
