@@ -150,6 +150,28 @@ TEST(tracing, an_output_in_place_of_an_input_stays_there) {
   expect_replays(recording.only(), emulated(), true);
 }
 
+/// Of an arch are devices with more and fewer multiprocessors, and grids depend on them.
+TEST(tracing, a_device_that_plans_differently_is_judged_by_the_reference_alone) {
+  Recording recording;
+  run_case(find_op("attention.decode_paged"), {{"batch", 1}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 700}, {"length", 700}});
+  recording.stop();
+  DeviceInfo few = emulated().info();
+  few.sms = 1;
+  const std::unique_ptr<Device> smaller = make_emulated_device(few, {});
+  const testing::TracedCall call = testing::read_traced_call(recording.only());
+  const testing::ReplayResult result = testing::replay(call, *smaller);
+  EXPECT_FALSE(result.planned_alike) << result.kernels;
+  EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right);
+  for (const testing::ReplayedOutput& o : result.outputs) EXPECT_FALSE(o.has_bits);
+  EXPECT_TRUE(testing::replay(call, emulated()).planned_alike);
+  Json j = json_of(recording.only() + "/call.json");
+  j["plan"]["launches"][0]["grid"][1] = j["plan"]["launches"][0]["grid"][1].get<i64>() + 1;
+  write_file(recording.only() + "/call.json", j.dump());
+  const ProcessResult r = command({"run", "--replay", recording.only()});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("planned differently; bits not compared"), Not(HasSubstr("DIFFER"))));
+}
+
 /// What a disk does that is full after the inputs: the first output is written and the second is not.
 TEST(tracing, a_call_whose_outputs_could_not_be_written_is_compared_with_the_reference_alone) {
   static std::string folder;

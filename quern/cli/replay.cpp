@@ -25,6 +25,7 @@ void print(const testing::TracedCall& call, const testing::ReplayResult& result,
   if (result.kernels != call.kernels) fmt::print("recorded with {}\n", call.kernels);
   if (!result.has_reference) fmt::print("the recorded call failed ({}); this one came to an end\n", call.error);
   else if (!result.has_recorded) fmt::print("the record has no outputs; bits not compared\n");
+  else if (!result.planned_alike) fmt::print("planned differently; bits not compared\n");
   if (result.compared() == 0) fmt::print("nothing was compared\n");
   for (const testing::ReplayedOutput& o : result.outputs) {
     if (o.has_bits) fmt::print("{}: {}\n", o.name, o.different ? fmt::format("{} elements DIFFER from the record; {}", o.different, o.first) : "the recorded bits");
@@ -46,7 +47,7 @@ Json to_json(const testing::TracedCall& call, const testing::ReplayResult& resul
                        {"replayed", to_json(o.replayed)},
                        {"recorded", result.has_recorded ? to_json(o.recorded) : Json()}});
   return {{"op", call.op->id},         {"folder", call.folder},   {"device", on}, {"kernels", result.kernels}, {"recorded_kernels", call.kernels},
-          {"ok", result.verdict() == testing::ReplayResult::Verdict::right}, {"compared", result.compared()}, {"recorded_error", call.error}, {"outputs", outputs}};
+          {"ok", result.verdict() == testing::ReplayResult::Verdict::right}, {"compared", result.compared()}, {"planned_alike", result.planned_alike}, {"recorded_error", call.error}, {"outputs", outputs}};
 }
 
 }  // namespace

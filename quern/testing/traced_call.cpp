@@ -195,6 +195,15 @@ void read_options(const Json& j, TracedCall& call) {
   if (!call.options.variant) fail_in_call(call, "asks for the variant " + j["variant"].dump(), "one that " + call.op->id + " has");
 }
 
+void read_launch(const Json& j, TracedCall& call) {
+  constexpr i64 kMost = std::numeric_limits<u32>::max();
+  TracedLaunch& l = call.launches.emplace_back();
+  l.kernel = j.at("kernel");
+  for (size_t d = 0; d < 3; ++d) l.grid[d] = u32(integer(call, "the grid of " + l.kernel, j.at("grid").at(d), 0, kMost));
+  l.cluster = u32(integer(call, "the cluster of " + l.kernel, j.at("cluster"), 0, kMost));
+  call.kernels += (call.kernels.empty() ? "" : " + ") + l.kernel;
+}
+
 void read_call(const Json& j, TracedCall& call) {
   const Json& device = j.at("device");
   call.emulated = device.at("kind") == "emu";
@@ -205,7 +214,7 @@ void read_call(const Json& j, TracedCall& call) {
   read_attributes(j.at("attributes"), call);
   read_options(j.at("options"), call);
   if (j.contains("hooks")) read_hooks(j["hooks"], call);
-  for (const Json& l : j.at("plan").at("launches")) call.kernels += (call.kernels.empty() ? "" : " + ") + l.at("kernel").get<std::string>();
+  for (const Json& l : j.at("plan").at("launches")) read_launch(l, call);
   const std::string data = j.at("data");
   if (data != "recorded") call.left_out = data;
 }

@@ -22,6 +22,13 @@ struct TracedPlace {
   i64 offset = 0;  ///< bytes
 };
 
+/// What of a launch of the recorded plan decides the order in which its kernel computes.
+struct TracedLaunch {
+  std::string kernel;   ///< "norm_row<...>"
+  u32 grid[3] = {};
+  u32 cluster = 1;
+};
+
 /// A recorded call. Its arguments can be bound and planned as they are; their pointers have the alignment of the recorded
 /// ones, alias as those did, and must not be followed (replay.h gives them memory).
 struct TracedCall {
@@ -34,6 +41,7 @@ struct TracedCall {
   bool emulated = false;
   Arch arch;
   std::string kernels;  ///< of the recorded plan: "norm_row<...> + combine<...>"
+  std::vector<TracedLaunch> launches;  ///< of the recorded plan
   std::vector<TracedPlace> places;  ///< by the op's tensors
   std::vector<TracedMemory> memory;
   std::string left_out;  ///< why the record has no data; empty when it has
