@@ -237,18 +237,50 @@ TEST(tracing, hooks_and_their_parameters_are_recorded) {
   Recording recording;
   attention::decode_paged(a);
   recording.stop();
-  const testing::TracedCall call = testing::read_traced_call(recording.only());
+  const testing::TracedCall call = testing::read_traced_call(recording.only(), true);
   const testing::ReplayResult result = testing::replay(call, emulated());
   for (const testing::ReplayedOutput& o : result.outputs) EXPECT_EQ(o.different, 0) << o.name;
   const auto& read = *static_cast<const attention::DecodePagedArgs*>(call.args.get());
   EXPECT_STREQ(read.hooks->text, kSlope.text);
   EXPECT_EQ(std::memcmp(read.hook_params, a.hook_params, sizeof a.hook_params), 0);
   // Another record with these hooks is of the same kernel, which a list holds once
-  const testing::TracedCall again = testing::read_traced_call(recording.only());
+  const testing::TracedCall again = testing::read_traced_call(recording.only(), true);
   EXPECT_EQ(static_cast<const attention::DecodePagedArgs*>(again.args.get())->hooks, read.hooks);
   EXPECT_TRUE(make_plan(op, bind(op, again.args.get(), {}), emulated().info()).launches[0].spec == make_plan(op, bind(op, call.args.get(), {}), emulated().info()).launches[0].spec);
   // The reference knows no hooks, so it disagrees: the hooks were run.
   EXPECT_FALSE(result.outputs[0].replayed.ok);
+}
+
+/// The text of hooks is compiled and loaded: a folder of a stranger must not bring its own.
+TEST(tracing, hooks_of_no_registered_op_are_run_only_when_trusted) {
+  Op& op = const_cast<Op&>(find_op("attention.decode_paged"));
+  testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 40}}, 1);
+  static_cast<attention::DecodePagedArgs*>(c.args())->hooks = &kSlope;
+  Recording recording;
+  attention::decode_paged(*static_cast<attention::DecodePagedArgs*>(c.args()));
+  recording.stop();
+  const std::string folder = recording.only();
+  ProcessResult r = command({"run", "--replay", folder});
+  EXPECT_EQ(r.status, 2) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("has the hooks \"slope\", code that no registered op has"), HasSubstr("--trust-hooks")));
+  r = command({"run", "--replay", folder, "--trust-hooks"});
+  EXPECT_EQ(r.status, 1) << r.output;  // they ran: the reference knows none
+  EXPECT_THAT(r.output, HasSubstr("the recorded bits"));
+  EXPECT_EQ(command({"run", "norm.rms_norm", "--trust-hooks"}).status, 2);
+  // Those of a registered op are its own, whatever the record calls them; with another letter they are not
+  Json j = json_of(folder + "/call.json");
+  j["hooks"]["name"] = "other";
+  write_file(folder + "/call.json", j.dump());
+  op.hooks = &kSlope;
+  const testing::TracedCall own = testing::read_traced_call(folder);
+  EXPECT_EQ(static_cast<const attention::DecodePagedArgs*>(own.args.get())->hooks, &kSlope);
+  for (const char* part : {"type", "text"}) {
+    Json changed = j;
+    changed["hooks"][part] = j["hooks"][part].get<std::string>() + " ";
+    write_file(folder + "/call.json", changed.dump());
+    EXPECT_THROW(testing::read_traced_call(folder), Error) << part;
+  }
+  op.hooks = nullptr;
 }
 
 TEST(tracing, the_newest_calls_are_kept) {

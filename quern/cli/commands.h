@@ -68,6 +68,7 @@ struct RunCommandOptions {
   unsigned long long seed = 1;
   int iterations = 1;
   std::string replay;  ///< folder of a recorded call, in place of op and words
+  bool trust_hooks = false;  ///< that are recorded in it, whoever wrote them
   bool json = false;
 };
 int run_op(const RunCommandOptions& options);
@@ -159,6 +160,7 @@ struct WarmCommandOptions {
   WarmOptions what;
   std::vector<std::string> archs;
   std::string trace;   ///< folder that QN_TRACE wrote; empty: none
+  bool trust_hooks = false;  ///< that are recorded in it, whoever wrote them
   std::string device;  ///< with no archs and empty: the standard device
   bool json = false;
 };

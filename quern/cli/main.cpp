@@ -69,7 +69,9 @@ void add_running(CLI::App& app, Action& action) {
   run_command->add_flag("--json", run_options->json);
   run_command->add_option("--iters", run_options->iterations, "how often")->check(CLI::PositiveNumber);
   add_device_options(*run_command, run_options->on, "QN_DEVICE, else the first GPU, else emu");
-  run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)")->excludes(run_op_option);
+  auto* replayed = run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)");
+  replayed->excludes(run_op_option);
+  run_command->add_flag("--trust-hooks", run_options->trust_hooks, "--replay: also run code that is recorded in the folder")->needs(replayed);
   run_command->callback([&action, run_options] {
     if (run_options->replay.empty() && run_options->op.empty()) throw CLI::RequiredError("op");
     action = [=] { return run_options->replay.empty() ? run_op(*run_options) : replay(*run_options); };
@@ -207,7 +209,8 @@ void add_building(CLI::App& app, Action& action) {
   auto warm_options = std::make_shared<WarmCommandOptions>();
   warm_command->add_option("limits", warm_options->what.limits, "in the place of the model file's: tokens=1..64 tp=1,2 alignment=16");
   warm_command->add_option("--model", warm_options->what.model, "model inside the library, or a model file");
-  warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
+  auto* trace = warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
+  warm_command->add_flag("--trust-hooks", warm_options->trust_hooks, "--trace: also compile code that is recorded in the folder")->needs(trace);
   warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,...")->delimiter(',');
   warm_command->add_option("--device", warm_options->device, "for this device: emu, cuda:N (default: the first GPU, else emu)");
   warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(CLI::PositiveNumber);

@@ -53,7 +53,7 @@ Json to_json(const testing::TracedCall& call, const testing::ReplayResult& resul
 }  // namespace
 
 int replay(const RunCommandOptions& options) {
-  const testing::TracedCall call = testing::read_traced_call(options.replay);
+  const testing::TracedCall call = testing::read_traced_call(options.replay, options.trust_hooks);
   DeviceOptions on = options.on;
   if (on.device.empty()) on.device = call.emulated ? "emu:" + call.arch.name() : "cuda";
   using Verdict = testing::ReplayResult::Verdict;

@@ -98,7 +98,7 @@ int warm(const WarmCommandOptions& options) {
   WarmOptions what = options.what;
   for (const std::string& arch : options.archs) what.devices.push_back(device_info_of(Arch::parse(arch)));
   if (!options.device.empty()) what.devices.push_back(device_from_name(options.device).info());
-  if (!options.trace.empty()) what.calls = testing::warm_calls(options.trace);
+  if (!options.trace.empty()) what.calls = testing::warm_calls(options.trace, options.trust_hooks);
   std::unique_ptr<Progress> progress;
   std::string last_error;  // a missing compiler fails all alike
   const WarmReport report = quern::warm(what, [&](const WarmKernel& k, size_t done, size_t all, double seconds_left) {

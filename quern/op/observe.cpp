@@ -119,7 +119,8 @@ void observe(const ObservedCall& call, void (*launch)(const ObservedCall&)) {
     if (folder.empty()) throw;
     record_failure(folder, e);
     std::string note = "\nthe call is recorded in " + folder;
-    if (e.kind() == ErrorKind::device) note += "; to find the thread and line: quern run --replay " + folder + " --device emu --checked";
+    const char* trust = call.problem.hooks == call.op.hooks ? "" : " --trust-hooks";
+    if (e.kind() == ErrorKind::device) note += "; to find the thread and line: quern run --replay " + folder + " --device emu --checked" + trust;
     throw e.in_call(call.op.id, note);
   }
 }

@@ -175,11 +175,22 @@ const jit::Hooks* lasting_hooks(const Json& j) {
   return &at->second;
 }
 
-void read_hooks(const Json& j, TracedCall& call) {
+/// Those of a registered op with that code, whose name is then of no matter; null: none.
+const jit::Hooks* registered_hooks(const Json& j) {
+  for (const auto& [id, op] : registry())
+    if (op->hooks && j.at("type") == op->hooks->type && j.at("text") == op->hooks->text) return op->hooks;
+  return nullptr;
+}
+
+void read_hooks(const Json& j, bool trust_hooks, TracedCall& call) {
   const Op& op = *call.op;
   const Json& parameters = j.at("parameters");
   if (op.hooks_offset < 0 || i32(parameters.size()) != op.hook_params_bytes) fail_in_call(call, "has hooks", "none, or hooks that " + op.id + " takes");
-  const jit::Hooks* hooks = lasting_hooks(j);
+  const jit::Hooks* hooks = registered_hooks(j);
+  if (!hooks && !trust_hooks)
+    fail_in_call(call, "has the hooks " + j.at("name").dump() + ", code that no registered op has",
+                 "--trust-hooks (trust_hooks in C++) from whoever trusts the writer of that folder: the code is compiled and run");
+  if (!hooks) hooks = lasting_hooks(j);
   std::memcpy(static_cast<char*>(call.args.get()) + op.hooks_offset, &hooks, sizeof hooks);
   u8* into = static_cast<u8*>(call.args.get()) + op.hook_params_offset;
   for (const Json& p : parameters) *into++ = u8(integer(call, "the hook parameter", p, 0, 255));
@@ -204,7 +215,7 @@ void read_launch(const Json& j, TracedCall& call) {
   call.kernels += (call.kernels.empty() ? "" : " + ") + l.kernel;
 }
 
-void read_call(const Json& j, TracedCall& call) {
+void read_call(const Json& j, bool trust_hooks, TracedCall& call) {
   const Json& device = j.at("device");
   call.emulated = device.at("kind") == "emu";
   call.arch = Arch::parse(device.at("arch"));
@@ -213,7 +224,7 @@ void read_call(const Json& j, TracedCall& call) {
   read_tensors(j.at("tensors"), id, call);
   read_attributes(j.at("attributes"), call);
   read_options(j.at("options"), call);
-  if (j.contains("hooks")) read_hooks(j["hooks"], call);
+  if (j.contains("hooks")) read_hooks(j["hooks"], trust_hooks, call);
   for (const Json& l : j.at("plan").at("launches")) read_launch(l, call);
   const std::string data = j.at("data");
   if (data != "recorded") call.left_out = data;
@@ -245,7 +256,7 @@ std::string TracedCall::elements(size_t tensor, bool after) const {
   fail(folder, no_file ? "has no file " + path : "has " + std::to_string(size) + " bytes in " + path, std::to_string(wanted) + " bytes");
 }
 
-TracedCall read_traced_call(const std::string& folder) {
+TracedCall read_traced_call(const std::string& folder, bool trust_hooks) {
   const std::optional<std::string> text = read_regular_file(folder + "/call.json", kMostText);
   if (!text) fail(folder, "has no call.json that can be read", "a folder of one call in the folder that QN_TRACE named");
   try {
@@ -253,7 +264,7 @@ TracedCall read_traced_call(const std::string& folder) {
     if (j.at("format") != kTraceFormat) fail(folder, "is of format " + j.at("format").dump(), "format " + std::to_string(kTraceFormat));
     TracedCall call(find_op(j.at("op").get<std::string>()));
     call.folder = folder;
-    read_call(j, call);
+    read_call(j, trust_hooks, call);
     read_result(call);
     return call;
   } catch (const Json::exception& e) {

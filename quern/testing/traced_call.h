@@ -53,8 +53,9 @@ struct TracedCall {
   std::string elements(size_t tensor, bool after) const;
 };
 
-/// Throws Error{value} naming the folder and what is wrong in it, also when it was written by another format.
-TracedCall read_traced_call(const std::string& folder);
+/// Throws Error{value} naming the folder and what is wrong in it, also when it was written by another format. Recorded hooks are
+/// code, which a replay compiles and runs: other than those of a registered op are refused unless `trust_hooks`.
+TracedCall read_traced_call(const std::string& folder, bool trust_hooks = false);
 /// Folders of calls in a folder that QN_TRACE named, in the order of recording; `folder` itself when it is one.
 std::vector<std::string> traced_calls(const std::string& folder);
 
