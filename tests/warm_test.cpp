@@ -221,6 +221,30 @@ TEST_F(jit_warm, recorded_calls_become_a_list) {
   EXPECT_THAT(built.output, HasSubstr("0 compiled, 2 cached, 0 failed")) << "the same keys as the calls themselves";
 }
 
+TEST_F(jit_warm, check_model_runs_on_the_devices_that_were_asked_for) {
+  const std::vector<std::string> words = {"check", "--model", small_model(), "--calls", "2", "--device", "emu"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return command(all);
+  };
+  const ProcessResult checked = with({"--checked", "--async", "eager,lazy", "--emu-seed", "7", "--json"});
+  ASSERT_EQ(checked.status, 0) << checked.output;
+  const Json j = Json::parse(checked.output);
+  ASSERT_EQ(j.size(), 2u);
+  EXPECT_EQ(j[0]["device"], "--device emu --async eager --emu-seed 7 --checked");
+  EXPECT_EQ(j[1]["device"], "--device emu --async lazy --emu-seed 7 --checked");
+  EXPECT_GT(j[0]["compiled"], 0);
+  EXPECT_EQ(j[0]["compared"], 2);
+  EXPECT_EQ(with({"--async", "soon"}).status, 2);
+  // What means nothing there is refused, not ignored
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--seeds", "2"}, {"--sample", "1"}, {"--full"}, {"--each-kernel"}, {"--threads", "1"}, {"--quiet"}}) {
+    const ProcessResult r = with(more);
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, AllOf(HasSubstr(more[0]), HasSubstr("--model")));
+  }
+}
+
 TEST_F(jit_warm, check_model_runs_frozen_calls) {
   const std::string model = small_model();
   const ProcessResult cold = command({"check", "--model", model, "--frozen", "--calls", "3", "--device", "emu"});
@@ -229,7 +253,7 @@ TEST_F(jit_warm, check_model_runs_frozen_calls) {
   EXPECT_EQ(command({"warm", "--model", model, "--device", "emu"}).status, 0);
   const ProcessResult warmed = command({"check", "--model", model, "--frozen", "--calls", "20", "--device", "emu"});
   EXPECT_EQ(warmed.status, 0) << warmed.output;
-  EXPECT_THAT(warmed.output, HasSubstr("20 calls of small on NVIDIA H200, frozen: 0 kernels compiled, 2 from the cache, 0 failures; 20 calls compared"));
+  EXPECT_THAT(warmed.output, HasSubstr("20 calls of small on NVIDIA H200 (--device emu), frozen: 0 kernels compiled, 2 from the cache, 0 failures; 20 calls compared"));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ int check(const CheckCommandOptions& options);
 struct CheckModelOptions {
   std::string model;
   std::vector<std::string> limits;
-  std::string device;
+  DeviceOptions on;
   long long calls = 500;
   unsigned long long seed = 1;
   bool frozen = false, json = false;

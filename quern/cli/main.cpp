@@ -82,16 +82,18 @@ void add_running(CLI::App& app, Action& action) {
   check_command->add_option("words", check_options->words,
                             "ops, families or all; then parameters that are fixed: tokens=1,64");
   check_command->add_option("--seed", check_options->seed, "seed of the data");
-  check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber);
-  check_command->add_option("--sample", check_options->sample, "only so many cases of each op");
-  check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel");
-  check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)");
-  check_command->add_flag("--full", check_options->full, "every combination instead of every pair");
+  const std::vector<CLI::Option*> of_cases = {
+      check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber),
+      check_command->add_option("--sample", check_options->sample, "only so many cases of each op"),
+      check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
+      check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)"),
+      check_command->add_flag("--full", check_options->full, "every combination instead of every pair"),
+      check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary")};
   check_command->add_flag("--json", check_options->json);
-  check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary");
   auto model_options = std::make_shared<CheckModelOptions>();
   auto* model = check_command->add_option("--model", model_options->model,
                                           "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
+  for (CLI::Option* option : of_cases) model->excludes(option);
   check_command->add_option("--calls", model_options->calls, "--model: how many")->check(CLI::PositiveNumber)->needs(model);
   check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up")->needs(model);
   add_device_options(*check_command, check_options->on, "emu and every GPU; --model: the first GPU, else emu");
@@ -101,7 +103,7 @@ void add_running(CLI::App& app, Action& action) {
       return;
     }
     model_options->limits = check_options->words;
-    model_options->device = check_options->on.device;
+    model_options->on = check_options->on;
     model_options->seed = check_options->seed;
     model_options->json = check_options->json;
     action = [=] { return check_model(*model_options); };
