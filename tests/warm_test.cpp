@@ -245,6 +245,23 @@ TEST_F(jit_warm, check_model_runs_on_the_devices_that_were_asked_for) {
   }
 }
 
+TEST_F(jit_warm, check_model_refuses_what_warm_refuses) {
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{small_model(), "alignment=1"}, "small, norm: norm.rms_norm: `alignment` leaves none for `x`"},
+      {{small_model(R"(, {"does": "other norm", "op": "norm.rms_norm", "case": {"tokens": "tokens"}})")}, "small, other norm: norm.rms_norm: `hidden` is not given by the model file"},
+      {{small_model(R"(, {"does": "x", "op": "norm.rms_norm", "case": {"tokens": 1, "hidden": 64, "x.dtype": ["f32", "u8"]}})")}, "small, x: norm.rms_norm: `x` is u8"},
+      {{small_model(R"(, {"does": "x", "op": "norm.rms_nrm", "case": {}})")}, "small, x: `op` is 'norm.rms_nrm'"}};
+  for (const auto& [words, text] : wrong)
+    for (const std::string& subcommand : {std::string("check"), std::string("warm")}) {
+      std::vector<std::string> all = {subcommand, "--model"};
+      all.insert(all.end(), words.begin(), words.end());
+      all.insert(all.end(), {"--device", "emu"});
+      const ProcessResult r = command(all);
+      EXPECT_EQ(r.status, 2) << subcommand << ": " << r.output;
+      EXPECT_THAT(r.output, HasSubstr(text)) << subcommand;
+    }
+}
+
 TEST_F(jit_warm, check_model_runs_frozen_calls) {
   const std::string model = small_model();
   const ProcessResult cold = command({"check", "--model", model, "--frozen", "--calls", "3", "--device", "emu"});

@@ -135,6 +135,19 @@ void CallSpace::set_facts(const std::vector<i64>& alignments) {
   }
 }
 
+std::vector<std::vector<size_t>> alternatives_of(const ModelCall& call) {
+  std::vector<std::vector<size_t>> all;
+  std::vector<size_t> at(call.words.size(), 0);
+  for (;;) {
+    all.push_back(at);
+    size_t w = at.size();
+    while (w > 0 && ++at[w - 1] == call.words[w - 1].values.size()) at[--w] = 0;
+    if (w == 0) return all;
+  }
+}
+
+Error in_model(const Error& error, const Model& model, const ModelCall& call) { return Error(error.kind(), model.name + ", " + call.does + ": " + error.what()); }
+
 bool CallSpace::outputs_are_empty() const {
   for (size_t i = 0; i < op_.tensors.size(); ++i) {
     const TensorDef& t = op_.tensors[i];

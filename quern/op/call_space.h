@@ -51,4 +51,9 @@ class CallSpace {
   Problem problem_;
 };
 
+/// Every combination of the words' values: of each word which one.
+std::vector<std::vector<size_t>> alternatives_of(const ModelCall& call);
+/// An error of a call with the names of model and call in front.
+Error in_model(const Error& error, const Model& model, const ModelCall& call);
+
 }  // namespace quern

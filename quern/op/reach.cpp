@@ -153,7 +153,7 @@ class Walk {
   bool changed_ = true;
 };
 
-/// A list of values that are each walked: of a limit, or of a word of the call.
+/// A limit that is a list, of which each value is walked.
 struct Choice {
   std::string name;
   std::vector<i64> values;
@@ -194,19 +194,11 @@ void walk_call(const Model& model, const ModelCall& call, const DeviceInfo& devi
   std::vector<i32> variants = {-1};
   for (size_t v = 0; v < op.variants.size() && op.variants.size() > 1; ++v)
     if (std::string(op.variants[v].name) == "portable") variants.push_back(i32(v));
-  std::vector<Choice> words;
-  for (size_t w = 0; w < call.words.size(); ++w) {
-    words.push_back({std::to_string(w), {}});
-    for (size_t i = 0; i < call.words[w].values.size(); ++i) words.back().values.push_back(i64(i));
-  }
-  each_choice(words, [&](const Extents& word) {
-    std::vector<size_t> alternative;
-    for (size_t w = 0; w < words.size(); ++w) alternative.push_back(size_t(word.at(std::to_string(w))));
+  for (const std::vector<size_t>& alternative : alternatives_of(call))
     each_choice(choices_of(model, call), [&](const Extents& chosen) {
       CallSpace space(model, call, chosen, alternative);
       for (const i32 variant : variants) Walk(space, variant, device, reach, into).run();
     });
-  });
 }
 
 }  // namespace
@@ -224,7 +216,7 @@ Reach reach(const Model& model, const DeviceInfo& device) {
     try {
       walk_call(model, call, device, reach, into);
     } catch (const Error& e) {
-      throw Error(e.kind(), model.name + ", " + call.does + ": " + e.what());
+      throw in_model(e, model, call);
     }
     for (const size_t k : into.kernels) reach.kernels[k].calls.push_back(call.does);
   }
