@@ -206,6 +206,26 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
   }
 }
 
+/// Some of a call's values may be refused while others reach kernels.
+TEST_F(jit_warm, values_that_the_op_refuses_are_named) {
+  const std::string file = path("refused.json");
+  std::ofstream(file) << R"({"name": "m", "geometry": {"d": 64}, "limits": {"batch": "1..4", "page_size": [16, 32], "empty": [0, 1], "alignment": [16]}, "calls": [
+    {"does": "decode", "op": "attention.decode_paged", "case": {"batch": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
+    {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "batch * empty", "hidden": "d", "x.dtype": "bf16"}}]})";
+  const ProcessResult r = command({"warm", "--model", file, "--arch", "sm_90a", "--list"});
+  EXPECT_EQ(r.status, 2) << r.output;
+  for (const char* with : {"head_dim=1000 page_size=16", "head_dim=1000 page_size=32"})
+    EXPECT_THAT(r.output, ::testing::ContainsRegex(std::string("skipped decode with ") + with + " \\(attention.decode_paged, sm_90a\\): .*head_dim"));
+  EXPECT_THAT(r.output, ::testing::Not(HasSubstr("head_dim=d")));
+  EXPECT_THAT(r.output, HasSubstr("skipped norm with empty=0 (norm.rms_norm, sm_90a): its outputs are empty"));
+  const Json j = Json::parse(command({"warm", "--model", file, "--arch", "sm_90a", "--list", "--json"}).output);
+  ASSERT_EQ(j["skipped"].size(), 3u);
+  EXPECT_EQ(j["skipped"][0]["with"], "head_dim=1000 page_size=16");
+  EXPECT_EQ(j["skipped"][0]["refused"], true);
+  EXPECT_EQ(j["skipped"][2]["refused"], false);
+  EXPECT_GT(j["kernels"].size(), 1u);
+}
+
 TEST_F(jit_warm, recorded_calls_become_a_list) {
   setenv("QN_TRACE", path("trace").c_str(), 1);
   for (const char* tokens : {"tokens=2", "tokens=3"})

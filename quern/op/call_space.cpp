@@ -159,7 +159,7 @@ bool CallSpace::outputs_are_empty() const {
   return true;
 }
 
-bool CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why) {
+CallSpace::At CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why) {
   for (size_t v = 0; v < variables_.size(); ++v) {
     const Variable& x = variables_[v];
     const i64 value = x.values[size_t(point[v])];
@@ -172,14 +172,14 @@ bool CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& devic
     else problem_.attrs[t.target] = double(value);
   }
   problem_.variant = variant;
-  if (outputs_are_empty()) return why = "its outputs are empty", false;
+  if (outputs_are_empty()) return why = "its outputs are empty", At::empty;
   for (const auto check : op_.requirements)
-    if (const Rejection r = check(problem_)) return why = to_string(r), false;
+    if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
   try {
     plan = make_plan(op_, problem_, device);
-    return true;
+    return At::planned;
   } catch (const Error& e) {
-    return why = e.what(), false;
+    return why = e.what(), At::refused;
   }
 }
 

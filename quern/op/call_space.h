@@ -30,8 +30,9 @@ class CallSpace {
 
   const Op& op() const { return op_; }
   const std::vector<Variable>& variables() const { return variables_; }
-  /// The plan there; false with the reason where the op refuses the call, and for calls without work.
-  bool plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why);
+  enum class At { planned, refused, empty };  ///< empty: the outputs have no elements
+  /// The plan there, or why there is none.
+  At plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why);
 
  private:
   struct Term {
