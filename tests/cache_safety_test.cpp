@@ -125,6 +125,12 @@ TEST_F(cache_safety, an_entry_of_a_read_only_root_that_does_not_load_gives_way_t
   }
 }
 
+/// Its checksum is of the text printed again, by recursion.
+TEST_F(cache_safety, an_entry_that_nests_too_deep_is_damaged) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const char* key : {"kernel", "meta_checksum"}) EXPECT_THROW(jit::parse_meta("{\"meta_checksum\": 1, \"" + std::string(key) + "\": " + deep + "}"), Error);
+}
+
 /// A device that has no room, or has failed.
 class FullDevice : public testing::NullDevice {
  public:

@@ -44,11 +44,11 @@ std::optional<std::string> read_file(const std::string& path) {
   return read_all(fd);
 }
 
-std::optional<std::string> read_regular_file(const std::string& path) {
+std::optional<std::string> read_regular_file(const std::string& path, size_t most) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   struct stat status = {};
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return read_all(fd);
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && size_t(status.st_size) <= most) return read_all(fd);
   ::close(fd);
   return std::nullopt;
 }
