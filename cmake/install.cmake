@@ -8,7 +8,7 @@ endif()
 install(DIRECTORY quern/base quern/op quern/kit quern/ops DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern
   FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "conform" EXCLUDE)
 install(FILES quern/device/device.h quern/device/emulated.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/device)
-install(FILES quern/jit/spec.h quern/jit/freeze.h quern/jit/sources.h quern/jit/build.h quern/jit/kernel_table.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/jit)
+install(FILES quern/jit/spec.h quern/jit/freeze.h quern/jit/sources.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/jit)
 install(FILES quern/testing/warm_trace.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/testing)
 install(FILES quern/cli/command_line.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/cli)
 

@@ -242,7 +242,6 @@ TEST_F(cache_faults, a_full_disk) {
   }
   Tally t{"no file may exceed 1 KB, /tmp neither", 1};
   const Outcome o = run([&] {
-    signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {1024, 1024};
     setrlimit(RLIMIT_FSIZE, &limit);
     // A cubin needs no file at all; a kernel for the emulated device does.

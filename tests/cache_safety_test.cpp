@@ -9,11 +9,13 @@
 #include "cli_process.h"
 #include "quern/device/emulated.h"
 #include "quern/jit/cache_disk.h"
+#include "quern/jit/cache_locks.h"
 #include "quern/jit/cache_roots.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/jit/pack.h"
 #include "quern/jit/sources.h"
 #include "quern/testing/case_args.h"
+#include "quern/testing/null_device.h"
 
 namespace quern::cache_test {
 namespace {
@@ -123,6 +125,92 @@ TEST_F(cache_safety, an_entry_of_a_read_only_root_that_does_not_load_gives_way_t
   }
 }
 
+/// Its checksum is of the text printed again, by recursion.
+TEST_F(cache_safety, an_entry_that_nests_too_deep_is_damaged) {
+  const std::string deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const char* key : {"kernel", "meta_checksum"}) EXPECT_THROW(jit::parse_meta("{\"meta_checksum\": 1, \"" + std::string(key) + "\": " + deep + "}"), Error);
+}
+
+/// A device that has no room, or has failed.
+class FullDevice : public testing::NullDevice {
+ public:
+  using NullDevice::NullDevice;
+  Function load(ImageKind, std::span<const char>, const std::string&, const std::string&, int) override {
+    throw Error(ErrorKind::device, "out of memory");
+  }
+};
+
+TEST_F(cache_safety, an_entry_is_not_to_blame_that_a_device_is_full) {
+  const jit::Compiled made = jit::build(specs_[0], target());
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  FullDevice full(info);
+  take_compiles();
+  const i64 before = jit::counters().compiled;
+  try {
+    jit::get(specs_[0], full, Stream{});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::device) << e.what();
+  }
+  EXPECT_EQ(take_compiles(), 0);
+  EXPECT_EQ(jit::counters().compiled, before);
+  EXPECT_TRUE(jit::build(specs_[0], target()).from_cache);
+}
+
+/// What lies in the cache is found without the lock.
+TEST_F(cache_safety, a_load_waits_for_no_compile) {
+  const jit::Compiled made = jit::build(specs_[0], target());
+  const jit::Digests d = jit::digests(specs_[0], target());
+  int ready[2], done[2];
+  ASSERT_EQ(pipe(ready) + pipe(done), 0);
+  const pid_t holder = start(
+      [&] {
+        char byte;
+        ::close(done[1]);
+        const bool locked = jit::CacheLocks::of(root_).begin_compile(d.identity + d.provenance);
+        if (::write(ready[1], "x", 1) != 1) return false;
+        while (::read(done[0], &byte, 1) < 0) {}
+        return locked;
+      },
+      1);
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  const Outcome o = run([&] { return jit::build(specs_[0], target()).from_cache; }, 10);
+  EXPECT_TRUE(o.right) << o.log;
+  ::close(done[1]);
+  EXPECT_TRUE(finish(holder, 1).right);
+  for (const int fd : {ready[0], ready[1], done[0]}) ::close(fd);
+}
+
+// ---- processes of another kind --------------------------------------------------------------------------------------------
+
+TEST_F(cache_safety, a_compiler_whose_end_is_not_seen_has_not_succeeded) {
+  EXPECT_TRUE(run([] {
+                signal(SIGCHLD, SIG_IGN);
+                const ProcessResult r = run_process({"sh", "-c", "echo said; exit 3"});
+                return r.status != 0 && r.output.find("said") == 0 && r.output.find("SIGCHLD") != std::string::npos;
+              }).right);
+}
+
+TEST_F(cache_safety, what_is_kept_nowhere_does_not_pile_up_in_tmp) {
+  const auto folders_of = [](pid_t process) {
+    int count = 0;
+    for (const auto& e : fs::directory_iterator("/tmp")) {
+      const std::string name = e.path().filename().string();
+      count += name.starts_with(".quern-build.") && name.find("." + std::to_string(process) + ".") != std::string::npos;
+    }
+    return count;
+  };
+  setenv("QN_CACHE_DIR", "/proc/no/such", 1);
+  const auto compile = [&] { return right(jit::build(specs_[0], target()), specs_[0]); };
+  const pid_t first = start(compile, 1);
+  EXPECT_TRUE(finish(first, 1).right);
+  EXPECT_EQ(folders_of(first), 1);
+  EXPECT_TRUE(run(compile).right);
+  EXPECT_EQ(folders_of(first), 0);
+}
+
 // ---- packs of strangers ---------------------------------------------------------------------------------------------------
 
 TEST_F(cache_safety, a_pack_writes_nothing_outside_the_cache_folder) {
@@ -141,6 +229,15 @@ TEST_F(cache_safety, a_pack_writes_nothing_outside_the_cache_folder) {
     EXPECT_THAT(r.output, HasSubstr(under == name ? "no entry" : "left out"));
     for (const auto& file : fs::recursive_directory_iterator(base_)) EXPECT_EQ(file.path().string().find("outside"), std::string::npos) << file.path();
   }
+}
+
+TEST_F(cache_safety, unpack_puts_whole_entries_in_the_place_of_damaged_ones) {
+  const std::string entry = made_elsewhere(0), pack = base_ + "/all.pack";
+  ASSERT_EQ(command({"cache", "pack", pack}).status, 0);
+  EXPECT_THAT(command({"cache", "unpack", pack}).output, HasSubstr("unpacked 0 kernels"));
+  write_file(entry + "/kernel.so", "?");
+  EXPECT_THAT(command({"cache", "unpack", pack}).output, HasSubstr("unpacked 1 kernels"));
+  EXPECT_EQ(command({"cache", "verify"}).status, 0);
 }
 
 TEST_F(cache_safety, a_root_that_is_a_pipe_is_not_waited_for) {

@@ -114,8 +114,11 @@ TEST_F(jit_freeze, a_call_with_hooks_is_sent_to_a_trace) {
   setenv("QN_CACHE_DIR", cold.c_str(), 1);
   jit::freeze();
   EXPECT_THAT(frozen_text(op, args, {.device = second.get()}),
-              AllOf(HasSubstr("with the hooks half_logits"), HasSubstr("quern warm --trace FOLDER --device emu:sm_90a"), Not(HasSubstr("plan --compile"))));
-  const ProcessResult warmed = run_process({QN_CLI, "warm", "--trace", trace, "--device", "emu:sm_90a"});
+              AllOf(HasSubstr("with the hooks half_logits"), HasSubstr("quern warm --trace FOLDER --device emu:sm_90a --trust-hooks"), Not(HasSubstr("plan --compile"))));
+  const ProcessResult refused = run_process({QN_CLI, "warm", "--trace", trace, "--device", "emu:sm_90a"});
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_THAT(refused.output, HasSubstr("--trust-hooks"));
+  const ProcessResult warmed = run_process({QN_CLI, "warm", "--trace", trace, "--device", "emu:sm_90a", "--trust-hooks"});
   EXPECT_EQ(warmed.status, 0) << warmed.output;
   EXPECT_NO_THROW(run(op, args.args(), {.device = second.get()}));
 }

@@ -80,7 +80,7 @@ class ProveCommand : public ::testing::Test {
   /// A folder with the changed source.
   std::string planted(const SmallFault& fault) const {
     const std::string name = std::string("quern/") + fault.file;
-    const std::string folder = root_ + "/source" + std::to_string(&fault - kSmallFaults);
+    const std::string folder = root_ + "/" + std::to_string(std::hash<std::string>()(fault.name));
     std::string text = jit::source_text(name);
     const size_t at = text.find(fault.from);
     EXPECT_NE(at, std::string::npos) << name << " does not hold what '" << fault.name << "' changes";
@@ -153,6 +153,25 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
   EXPECT_FALSE(rows[0]["holds"]);
   EXPECT_TRUE(rows[1]["batch_invariant"]);
   EXPECT_TRUE(rows[1]["holds"]);
+}
+
+/// Other data is drawn for each trial, but not other lengths: a fault of some lengths is no coincidence.
+TEST_F(ProveCommand, finds_what_goes_wrong_for_some_lengths_only) {
+  const SmallFault fault = {"the last token of some requests", "ops/attention/decode_paged.cuh", "s.end = min_of(length, s.begin + taken * kTile)",
+                            "s.end = min_of(length - i32(length % 3 == 2), s.begin + taken * kTile)", "attention.decode_paged",
+                            "batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
+  const std::string folder = planted(fault);
+  for (const char* seed : {"10", "11", "14"}) {
+    const ProcessResult r = command(folder, {"prove", fault.op, "--ways", "1", "--seed", seed}, fault.words);
+    EXPECT_EQ(r.status, 1) << r.output;
+    EXPECT_THAT(r.output, HasSubstr(fault.message));
+  }
+}
+
+TEST_F(ProveCommand, proves_each_value_that_is_named) {
+  const ProcessResult r = command("", {"prove", "activation.silu_and_mul", "--json", "--ways", "1"}, "tokens=2,5");
+  ASSERT_EQ(r.status, 0) << r.output;
+  EXPECT_EQ(Json::parse(r.output.substr(r.output.find('['))).size(), 2u);
 }
 
 /// Rows are cut out of the offsets as well.

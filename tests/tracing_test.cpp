@@ -4,9 +4,11 @@
 // Records of calls and their replay, and the log.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +25,7 @@
 #include "quern/device/emulated.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/observe.h"
+#include "quern/op/trace.h"
 #include "quern/ops/attention/decode_paged.h"
 #include "quern/ops/kv_cache/append_paged.h"
 #include "quern/testing/replay.h"
@@ -65,7 +68,8 @@ void run_case(const Op& op, const Case& which, u64 seed = 1) {
 void expect_replays(const std::string& folder, Device& device, bool bits) {
   const testing::TracedCall call = testing::read_traced_call(folder);
   const testing::ReplayResult result = testing::replay(call, device);
-  EXPECT_TRUE(result.ok()) << folder;
+  EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right) << folder;
+  EXPECT_EQ(result.compared(), result.outputs.size());
   EXPECT_FALSE(result.outputs.empty());
   for (const testing::ReplayedOutput& o : result.outputs) {
     EXPECT_EQ(o.has_bits, bits);
@@ -147,6 +151,63 @@ TEST(tracing, an_output_in_place_of_an_input_stays_there) {
   expect_replays(recording.only(), emulated(), true);
 }
 
+/// Of an arch are devices with more and fewer multiprocessors, and grids depend on them.
+TEST(tracing, a_device_that_plans_differently_is_judged_by_the_reference_alone) {
+  Recording recording;
+  run_case(find_op("attention.decode_paged"), {{"batch", 1}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 700}, {"length", 700}});
+  recording.stop();
+  DeviceInfo few = emulated().info();
+  few.sms = 1;
+  const std::unique_ptr<Device> smaller = make_emulated_device(few, {});
+  const testing::TracedCall call = testing::read_traced_call(recording.only());
+  const testing::ReplayResult result = testing::replay(call, *smaller);
+  EXPECT_FALSE(result.planned_alike) << result.kernels;
+  EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right);
+  for (const testing::ReplayedOutput& o : result.outputs) EXPECT_FALSE(o.has_bits);
+  EXPECT_TRUE(testing::replay(call, emulated()).planned_alike);
+  Json j = json_of(recording.only() + "/call.json");
+  j["plan"]["launches"][0]["grid"][1] = j["plan"]["launches"][0]["grid"][1].get<i64>() + 1;
+  write_file(recording.only() + "/call.json", j.dump());
+  const ProcessResult r = command({"run", "--replay", recording.only()});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("planned differently; bits not compared"), Not(HasSubstr("DIFFER"))));
+}
+
+/// What a disk does that is full after the inputs: the first output is written and the second is not.
+TEST(tracing, a_call_whose_outputs_could_not_be_written_is_compared_with_the_reference_alone) {
+  static std::string folder;
+  Recording recording;
+  testing::CaseArgs c(find_op("norm.fused_add_rms_norm"), {{"tokens", 3}, {"hidden", 64}}, 1);
+  const Problem problem = bind(c.op(), c.args(), {});
+  const Plan plan = make_plan(c.op(), problem, emulated().info());
+  folder = recording.folder;
+  observe({c.op(), c.args(), {}, problem, plan, emulated()}, [](const ObservedCall&) {
+    std::filesystem::create_directory(testing::traced_calls(folder)[0] + "/out.after");
+  });
+  recording.stop();
+  EXPECT_EQ(json_of(recording.only() + "/result.json")["status"], kOutputsNotRecorded);
+  for (const auto& entry : std::filesystem::directory_iterator(recording.only())) EXPECT_NE(entry.path().extension(), ".after") << entry.path();
+  const testing::ReplayResult result = testing::replay(testing::read_traced_call(recording.only()), emulated());
+  EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right);
+  EXPECT_EQ(result.compared(), 2u);
+  EXPECT_FALSE(result.has_recorded);
+  for (const testing::ReplayedOutput& o : result.outputs) EXPECT_FALSE(o.has_bits);
+  EXPECT_THAT(command({"run", "--replay", recording.only()}).output, HasSubstr("the record has no outputs; bits not compared"));
+}
+
+TEST(tracing, a_replay_without_anything_to_compare_is_not_right) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 3}, {"hidden", 64}});
+  recording.stop();
+  std::filesystem::remove(recording.only() + "/result.json");
+  const ProcessResult r = command({"run", "--replay", recording.only(), "--json"});
+  EXPECT_EQ(r.status, 4) << r.output;
+  const Json j = Json::parse(r.output)[0];
+  EXPECT_EQ(j["ok"], false);
+  EXPECT_EQ(j["compared"], 0);
+  EXPECT_THAT(command({"run", "--replay", recording.only()}).output, HasSubstr("nothing was compared"));
+}
+
 TEST(tracing, what_lies_between_rows_is_no_part_of_a_record) {
   Recording recording;
   run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}, {"x.pad", 8}});
@@ -177,18 +238,50 @@ TEST(tracing, hooks_and_their_parameters_are_recorded) {
   Recording recording;
   attention::decode_paged(a);
   recording.stop();
-  const testing::TracedCall call = testing::read_traced_call(recording.only());
+  const testing::TracedCall call = testing::read_traced_call(recording.only(), true);
   const testing::ReplayResult result = testing::replay(call, emulated());
   for (const testing::ReplayedOutput& o : result.outputs) EXPECT_EQ(o.different, 0) << o.name;
   const auto& read = *static_cast<const attention::DecodePagedArgs*>(call.args.get());
   EXPECT_STREQ(read.hooks->text, kSlope.text);
   EXPECT_EQ(std::memcmp(read.hook_params, a.hook_params, sizeof a.hook_params), 0);
   // Another record with these hooks is of the same kernel, which a list holds once
-  const testing::TracedCall again = testing::read_traced_call(recording.only());
+  const testing::TracedCall again = testing::read_traced_call(recording.only(), true);
   EXPECT_EQ(static_cast<const attention::DecodePagedArgs*>(again.args.get())->hooks, read.hooks);
   EXPECT_TRUE(make_plan(op, bind(op, again.args.get(), {}), emulated().info()).launches[0].spec == make_plan(op, bind(op, call.args.get(), {}), emulated().info()).launches[0].spec);
   // The reference knows no hooks, so it disagrees: the hooks were run.
   EXPECT_FALSE(result.outputs[0].replayed.ok);
+}
+
+/// The text of hooks is compiled and loaded: a folder of a stranger must not bring its own.
+TEST(tracing, hooks_of_no_registered_op_are_run_only_when_trusted) {
+  Op& op = const_cast<Op&>(find_op("attention.decode_paged"));
+  testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 40}}, 1);
+  static_cast<attention::DecodePagedArgs*>(c.args())->hooks = &kSlope;
+  Recording recording;
+  attention::decode_paged(*static_cast<attention::DecodePagedArgs*>(c.args()));
+  recording.stop();
+  const std::string folder = recording.only();
+  ProcessResult r = command({"run", "--replay", folder});
+  EXPECT_EQ(r.status, 2) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("has the hooks \"slope\", code that no registered op has"), HasSubstr("--trust-hooks")));
+  r = command({"run", "--replay", folder, "--trust-hooks"});
+  EXPECT_EQ(r.status, 1) << r.output;  // they ran: the reference knows none
+  EXPECT_THAT(r.output, HasSubstr("the recorded bits"));
+  EXPECT_EQ(command({"run", "norm.rms_norm", "--trust-hooks"}).status, 2);
+  // Those of a registered op are its own, whatever the record calls them; with another letter they are not
+  Json j = json_of(folder + "/call.json");
+  j["hooks"]["name"] = "other";
+  write_file(folder + "/call.json", j.dump());
+  op.hooks = &kSlope;
+  const testing::TracedCall own = testing::read_traced_call(folder);
+  EXPECT_EQ(static_cast<const attention::DecodePagedArgs*>(own.args.get())->hooks, &kSlope);
+  for (const char* part : {"type", "text"}) {
+    Json changed = j;
+    changed["hooks"][part] = j["hooks"][part].get<std::string>() + " ";
+    write_file(folder + "/call.json", changed.dump());
+    EXPECT_THROW(testing::read_traced_call(folder), Error) << part;
+  }
+  op.hooks = nullptr;
 }
 
 TEST(tracing, the_newest_calls_are_kept) {
@@ -197,6 +290,36 @@ TEST(tracing, the_newest_calls_are_kept) {
   const std::vector<std::string> calls = recording.calls();
   ASSERT_EQ(calls.size(), 3u);
   EXPECT_EQ(testing::read_traced_call(calls[0]).op->tensor(testing::read_traced_call(calls[0]).args.get(), 0).shape[0], 3);
+}
+
+TEST(tracing, a_new_recording_removes_nothing_of_the_one_before) {
+  const auto call_five_times = [] {
+    for (int i = 0; i < 5; ++i) run_case(find_op("norm.rms_norm"), {{"tokens", i + 1}, {"hidden", 64}});
+  };
+  Recording first({.max_calls = 10});
+  call_five_times();
+  Recording second({.max_calls = 2});
+  call_five_times();
+  EXPECT_EQ(first.calls().size(), 5u);
+  EXPECT_EQ(second.calls().size(), 2u);
+}
+
+/// As the workers of a server are, which forks them after a warm-up.
+TEST(tracing, a_forked_process_removes_nothing_of_its_parents) {
+  Recording recording({.max_calls = 2});
+  testing::CaseArgs c(find_op("norm.rms_norm"), {{"tokens", 4}, {"hidden", 64}}, 1);
+  for (int i = 0; i < 2; ++i) run(c.op(), c.args(), {});
+  const std::vector<std::string> of_parent = recording.calls();
+  EXPECT_EXIT(
+      {
+        const Problem problem = bind(c.op(), c.args(), {});
+        const Plan plan = make_plan(c.op(), problem, emulated().info());
+        for (int i = 0; i < 3; ++i) observe({c.op(), c.args(), {}, problem, plan, emulated()}, [](const ObservedCall&) {});
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
+  EXPECT_EQ(recording.calls().size(), 4u);
+  for (const std::string& folder : of_parent) EXPECT_TRUE(std::filesystem::exists(folder)) << folder;
 }
 
 TEST(tracing, data_beyond_the_bound_is_left_out_and_said_so) {
@@ -216,6 +339,36 @@ TEST(tracing, without_data_each_distinct_call_is_recorded_once) {
   EXPECT_EQ(recording.calls().size(), 1u);
   run(c.op(), c.args(), {.pdl = true});
   EXPECT_EQ(recording.calls().size(), 2u);
+}
+
+TEST(tracing, without_data_calls_are_distinct_by_all_that_a_record_says) {
+  Recording recording({.max_bytes = 0});
+  const Op& op = find_op("norm.rms_norm");
+  const Case base = {{"tokens", 4}, {"hidden", 64}};
+  const std::pair<const char*, double> changes[] = {{"tokens", 5}, {"hidden", 72}, {"x.dtype", double(int(DType::f32))}, {"x.pad", 8}, {"out.pad", 8}, {"x.shift", 1}, {"out.in_place", 1}, {"eps", 1e-3}};
+  std::vector<std::unique_ptr<testing::CaseArgs>> calls;
+  calls.push_back(std::make_unique<testing::CaseArgs>(op, base, 1));
+  for (const auto& [word, value] : changes) {
+    Case which = base;
+    which[word] = value;
+    calls.push_back(std::make_unique<testing::CaseArgs>(op, which, 1));
+  }
+  testing::CaseArgs large(op, {{"tokens", 999}, {"hidden", 64}}, 1);
+  DeviceInfo few = emulated().info();
+  few.sms = 1;
+  const std::unique_ptr<Device> other = make_emulated_device(few, {});
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& c : calls) run(op, c->args(), testing::options_of(op, c->which()));
+    run(op, calls[0]->args(), {.variant = op.variants[0].name});
+    run(op, calls[0]->args(), {.batch_invariant = true});
+    run(op, calls[0]->args(), {.skip_check = true});
+    run(op, large.args(), {});
+    run(op, large.args(), {.device = other.get()});  // another grid
+  }
+  std::set<std::string> texts;
+  for (const std::string& folder : recording.calls()) texts.insert(read_file(folder + "/call.json").value());
+  EXPECT_EQ(texts.size(), std::size(changes) + 6);
+  EXPECT_EQ(recording.calls().size(), texts.size());
 }
 
 TEST(tracing, without_data_no_distinct_call_is_removed) {
@@ -343,6 +496,22 @@ TEST(tracing, each_value_of_a_record_is_checked_before_it_is_used) {
   EXPECT_THAT(command({"run", "--replay", folder}).output, HasSubstr("has the key \"eps\" twice"));
 }
 
+/// Values of a record are printed in errors, by recursion.
+TEST(tracing, a_record_that_nests_too_deep_is_refused) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
+  recording.stop();
+  const std::string folder = recording.only(), deep = std::string(200000, '[') + std::string(200000, ']');
+  for (const auto& [file, from] : {std::pair{"result.json", "\"finished\""}, std::pair{"call.json", "9.999999974752427e-07"}}) {
+    std::string text = read_file(folder + "/" + file).value();
+    ASSERT_NE(text.find(from), std::string::npos) << text;
+    write_file(folder + "/" + file, text.replace(text.find(from), std::strlen(from), deep));
+    const ProcessResult r = command({"run", "--replay", folder});
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, AllOf(HasSubstr(file), HasSubstr("is nested deeper than 64")));
+  }
+}
+
 TEST(tracing, a_replay_that_needs_more_memory_than_there_is_is_refused) {
   Recording recording;
   run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
@@ -352,7 +521,48 @@ TEST(tracing, a_replay_that_needs_more_memory_than_there_is_is_refused) {
   write_file(recording.only() + "/call.json", j.dump());
   const ProcessResult r = command({"run", "--replay", recording.only()});
   EXPECT_EQ(r.status, 3) << r.output;
-  EXPECT_THAT(r.output, HasSubstr("the host has no 7036874417"));
+  EXPECT_THAT(r.output, HasSubstr("the host has no 14073748835"));  // once more for the reference
+}
+
+/// x and out of n elements take 4 n bytes, with those of the reference 8 n, with its doubles and the packed outputs 28 n.
+TEST(tracing, the_memory_of_what_a_replay_is_compared_with_is_counted) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
+  recording.stop();
+  Json j = json_of(recording.only() + "/call.json");
+  const i64 rows = i64(::sysconf(_SC_PHYS_PAGES)) * i64(::sysconf(_SC_PAGESIZE)) / 16 / 64;
+  for (Json& t : j["tensors"]) {
+    if (t["name"] == "weight") continue;
+    t["shape"] = {rows, 64};
+    j["memory"][t["memory"].get<size_t>()]["bytes"] = rows * 64 * 2;
+  }
+  write_file(recording.only() + "/call.json", j.dump());
+  const ProcessResult r = command({"run", "--replay", recording.only()});
+  EXPECT_EQ(r.status, 3) << r.output;
+  EXPECT_THAT(r.output, HasSubstr("the host has no "));
+}
+
+TEST(tracing, files_that_are_no_files_or_far_too_large_are_refused_unread) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
+  recording.stop();
+  const std::string folder = recording.only();
+  const auto replayed = [&] { return run_process({"timeout", "60", QN_CLI, "run", "--replay", folder}); };
+  for (const char* name : {"x.before", "out.after", "result.json", "call.json"}) {
+    const std::string path = folder + "/" + name, text = read_file(path).value();
+    std::filesystem::resize_file(path, size_t(1) << 40);  // sparse
+    ProcessResult r = replayed();
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, HasSubstr(name));
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    r = replayed();
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, HasSubstr(name));
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    write_file(path, text);
+  }
+  EXPECT_EQ(replayed().status, 0);
 }
 
 // ---- failing calls --------------------------------------------------------------------------------------------------
@@ -432,6 +642,29 @@ TEST(tracing, the_error_of_an_earlier_kernel_names_the_last_calls_or_how_to_know
   EXPECT_LT(text.find("activation.silu_and_mul"), text.find("norm.rms_norm: norm_row<"));
   EXPECT_THAT(text, HasSubstr(recording.calls()[0]));
   EXPECT_THAT(text_of(cuda::kErrorInvalidValue), Not(HasSubstr("earlier launch")));
+}
+
+// ---- what it costs -----------------------------------------------------------------------------------------------------
+
+/// The names of a kernel's fields are read from its sources, 0.1 ms each time, and a document of a call is another.
+TEST(tracing, a_call_that_was_seen_is_neither_printed_nor_written_again) {
+  testing::CaseArgs c(find_op("norm.rms_norm"), {{"tokens", 4}, {"hidden", 64}}, 1);
+  const Problem problem = bind(c.op(), c.args(), {});
+  const Plan plan = make_plan(c.op(), problem, emulated().info());
+  const auto best_us = [&](auto&& f) {
+    double best = HUGE_VAL;
+    for (int i = 0; i < 300; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      f();
+      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
+    }
+    return best;
+  };
+  Recording recording({.max_bytes = 0});
+  const double print_us = best_us([&] { jit::print(plan.launches[0].spec); });
+  const double seen_us = best_us([&] { observe({c.op(), c.args(), {}, problem, plan, emulated()}, [](const ObservedCall&) {}); });
+  EXPECT_EQ(recording.calls().size(), 1u);
+  EXPECT_LT(seen_us, print_us / 4) << "one that prints takes " << print_us << " us";
 }
 
 // ---- the log --------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class jit_warm : public ::testing::Test {
   }
   /// A model file with one size.
   std::string geometry_of(const std::string& value) const {
-    const std::string file = path("geometry" + value + ".json");
+    const std::string file = path("geometry" + value.substr(0, 9) + ".json");
     std::ofstream(file) << R"({"name": "sizes", "geometry": {"h": )" << value << "}}";
     return file;
   }
@@ -191,6 +191,7 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
       {{"--model", geometry_of("1e300")}, "`h` is 1e+300 in geometry, expected an integer"},
       {{"--model", geometry_of("64.5")}, "`h` is 64.5 in geometry"},
       {{"--model", geometry_of("-64")}, "`h` is -64 in geometry"},
+      {{"--model", geometry_of(std::string(200000, '[') + std::string(200000, ']'))}, "is nested deeper than 64"},
       {{"--model", geometry_of("true")}, "`h` is true in geometry"},
       {{"--model", small_model(R"(, {"does": "x", "op": "norm.rms_norm", "cases": {}})")}, "has `cases` in a call, expected `case`"},
       {{"--model", small_model(R"(], "limit": [)")}, "has `limit` in the model, expected `limits`"},
@@ -203,6 +204,26 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
     EXPECT_EQ(r.status, 2) << r.output;
     EXPECT_THAT(r.output, HasSubstr(text));
   }
+}
+
+/// Some of a call's values may be refused while others reach kernels.
+TEST_F(jit_warm, values_that_the_op_refuses_are_named) {
+  const std::string file = path("refused.json");
+  std::ofstream(file) << R"({"name": "m", "geometry": {"d": 64}, "limits": {"batch": "1..4", "page_size": [16, 32], "empty": [0, 1], "alignment": [16]}, "calls": [
+    {"does": "decode", "op": "attention.decode_paged", "case": {"batch": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
+    {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "batch * empty", "hidden": "d", "x.dtype": "bf16"}}]})";
+  const ProcessResult r = command({"warm", "--model", file, "--arch", "sm_90a", "--list"});
+  EXPECT_EQ(r.status, 2) << r.output;
+  for (const char* with : {"head_dim=1000 page_size=16", "head_dim=1000 page_size=32"})
+    EXPECT_THAT(r.output, ::testing::ContainsRegex(std::string("skipped decode with ") + with + " \\(attention.decode_paged, sm_90a\\): .*head_dim"));
+  EXPECT_THAT(r.output, ::testing::Not(HasSubstr("head_dim=d")));
+  EXPECT_THAT(r.output, HasSubstr("skipped norm with empty=0 (norm.rms_norm, sm_90a): its outputs are empty"));
+  const Json j = Json::parse(command({"warm", "--model", file, "--arch", "sm_90a", "--list", "--json"}).output);
+  ASSERT_EQ(j["skipped"].size(), 3u);
+  EXPECT_EQ(j["skipped"][0]["with"], "head_dim=1000 page_size=16");
+  EXPECT_EQ(j["skipped"][0]["refused"], true);
+  EXPECT_EQ(j["skipped"][2]["refused"], false);
+  EXPECT_GT(j["kernels"].size(), 1u);
 }
 
 TEST_F(jit_warm, recorded_calls_become_a_list) {
@@ -220,6 +241,47 @@ TEST_F(jit_warm, recorded_calls_become_a_list) {
   EXPECT_THAT(built.output, HasSubstr("0 compiled, 2 cached, 0 failed")) << "the same keys as the calls themselves";
 }
 
+TEST_F(jit_warm, check_model_runs_on_the_devices_that_were_asked_for) {
+  const std::vector<std::string> words = {"check", "--model", small_model(), "--calls", "2", "--device", "emu"};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return command(all);
+  };
+  const ProcessResult checked = with({"--checked", "--async", "eager,lazy", "--emu-seed", "7", "--json"});
+  ASSERT_EQ(checked.status, 0) << checked.output;
+  const Json j = Json::parse(checked.output);
+  ASSERT_EQ(j.size(), 2u);
+  EXPECT_EQ(j[0]["device"], "--device emu --async eager --emu-seed 7 --checked");
+  EXPECT_EQ(j[1]["device"], "--device emu --async lazy --emu-seed 7 --checked");
+  EXPECT_GT(j[0]["compiled"], 0);
+  EXPECT_EQ(j[0]["compared"], 2);
+  EXPECT_EQ(with({"--async", "soon"}).status, 2);
+  // What means nothing there is refused, not ignored
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--seeds", "2"}, {"--sample", "1"}, {"--full"}, {"--each-kernel"}, {"--threads", "1"}, {"--quiet"}}) {
+    const ProcessResult r = with(more);
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_THAT(r.output, AllOf(HasSubstr(more[0]), HasSubstr("--model")));
+  }
+}
+
+TEST_F(jit_warm, check_model_refuses_what_warm_refuses) {
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{small_model(), "alignment=1"}, "small, norm: norm.rms_norm: `alignment` leaves none for `x`"},
+      {{small_model(R"(, {"does": "other norm", "op": "norm.rms_norm", "case": {"tokens": "tokens"}})")}, "small, other norm: norm.rms_norm: `hidden` is not given by the model file"},
+      {{small_model(R"(, {"does": "x", "op": "norm.rms_norm", "case": {"tokens": 1, "hidden": 64, "x.dtype": ["f32", "u8"]}})")}, "small, x: norm.rms_norm: `x` is u8"},
+      {{small_model(R"(, {"does": "x", "op": "norm.rms_nrm", "case": {}})")}, "small, x: `op` is 'norm.rms_nrm'"}};
+  for (const auto& [words, text] : wrong)
+    for (const std::string& subcommand : {std::string("check"), std::string("warm")}) {
+      std::vector<std::string> all = {subcommand, "--model"};
+      all.insert(all.end(), words.begin(), words.end());
+      all.insert(all.end(), {"--device", "emu"});
+      const ProcessResult r = command(all);
+      EXPECT_EQ(r.status, 2) << subcommand << ": " << r.output;
+      EXPECT_THAT(r.output, HasSubstr(text)) << subcommand;
+    }
+}
+
 TEST_F(jit_warm, check_model_runs_frozen_calls) {
   const std::string model = small_model();
   const ProcessResult cold = command({"check", "--model", model, "--frozen", "--calls", "3", "--device", "emu"});
@@ -228,7 +290,7 @@ TEST_F(jit_warm, check_model_runs_frozen_calls) {
   EXPECT_EQ(command({"warm", "--model", model, "--device", "emu"}).status, 0);
   const ProcessResult warmed = command({"check", "--model", model, "--frozen", "--calls", "20", "--device", "emu"});
   EXPECT_EQ(warmed.status, 0) << warmed.output;
-  EXPECT_THAT(warmed.output, HasSubstr("20 calls of small on NVIDIA H200, frozen: 0 kernels compiled, 2 from the cache, 0 failures; 20 calls compared"));
+  EXPECT_THAT(warmed.output, HasSubstr("20 calls of small on NVIDIA H200 (--device emu), frozen: 0 kernels compiled, 2 from the cache, 0 failures; 20 calls compared"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "quern/base/fs.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,16 +44,41 @@ std::optional<std::string> read_file(const std::string& path) {
   return read_all(fd);
 }
 
-std::optional<std::string> read_regular_file(const std::string& path) {
+std::optional<std::string> read_regular_file(const std::string& path, size_t most) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   struct stat status = {};
-  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) return read_all(fd);
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && size_t(status.st_size) <= most) return read_all(fd);
   ::close(fd);
   return std::nullopt;
 }
 
+namespace {
+
+/// A write past the process's file size limit shall fail, not end the process: SIGXFSZ is for the thread that writes.
+class FileSizeSignal {
+ public:
+  FileSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~FileSizeSignal() {
+    if (sigismember(&before_, SIGXFSZ)) return;
+    const timespec now = {};
+    while (sigtimedwait(&signal_, nullptr, &now) < 0 && errno == EINTR) {}
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  FileSizeSignal(const FileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_, before_;
+};
+
+}  // namespace
+
 void write_file(const std::string& path, std::string_view bytes) {
+  const FileSizeSignal blocked;
   const auto fail = [&] {
     const std::string why = std::strerror(errno);
     throw Error(ErrorKind::device, "cannot write " + path + ": " + why);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,8 +11,8 @@ namespace quern {
 
 /// Whole file, or nothing when it cannot be read.
 std::optional<std::string> read_file(const std::string& path);
-/// The same of a file; nothing, without waiting, of a pipe, a device or a folder.
-std::optional<std::string> read_regular_file(const std::string& path);
+/// The same of a file; nothing, without waiting, of a pipe, a device or a folder, and, without reading, of more than `most` bytes.
+std::optional<std::string> read_regular_file(const std::string& path, size_t most = SIZE_MAX);
 /// Throws Error{device} with the path and errno's text. Not synced to the disk: whoever keeps files past a crash of the machine
 /// must be able to tell a half one.
 void write_file(const std::string& path, std::string_view bytes);

@@ -41,8 +41,10 @@ ProcessResult run_process(const std::vector<std::string>& command) {
       else if (errno != EINTR) break;
     }
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    pid_t ended;
+    while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {}
+    result.status = ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    if (ended != child) result.output += "\nhow " + command[0] + " ended is unknown: " + std::strerror(errno) + " (does this process ignore SIGCHLD?)\n";
   } else {
     result.output = command[0] + ": " + std::strerror(error);
   }

@@ -27,7 +27,10 @@ bool is_folder(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/// One entry of one root, read and judged.
+/// How much of an entry is read: what it says of itself; all of it, compared with its checksums; and kept after that.
+enum class Depth { meta, whole, contents };
+
+/// One entry of one root, judged.
 struct Item {
   std::string root, name;
   i64 bytes = 0, idle_seconds = -1;  ///< -1: packs do not know
@@ -36,31 +39,35 @@ struct Item {
   std::string problem;               ///< why it is not used; empty: it is whole
 };
 
-void judge(Item& item, bool whole) {
+void judge(Item& item, Depth depth) {
   try {
     item.meta = jit::parse_meta(item.files.meta);
-    if (whole) jit::check_whole_entry(item.files);
+    if (depth != Depth::meta) jit::check_whole_entry(item.files);
     if (jit::digests_of(item.meta).folder_name() != item.name) throw Error(ErrorKind::internal, "it is not the entry of its name");
   } catch (const Error& e) {
     item.problem = e.what();
   }
+  if (depth != Depth::contents) item.files = {};
 }
 
-/// All entries of a folder or pack. `whole`: every file is compared with its checksum.
-std::vector<Item> items_of(const std::string& root, bool whole) {
+/// All entries of a folder or pack.
+std::vector<Item> items_of(const std::string& root, Depth depth) {
   std::vector<Item> items;
   if (is_folder(root)) {
     const jit::DiskCache cache(root, true);
-    for (const jit::EntryStat& e : cache.list()) items.push_back({root, e.name, e.bytes, e.idle_seconds, cache.files(e.name)});
+    for (const jit::EntryStat& e : cache.list()) {
+      items.push_back({root, e.name, e.bytes, e.idle_seconds, depth == Depth::meta ? cache.meta_file(e.name) : cache.files(e.name), {}, {}});
+      judge(items.back(), depth);
+    }
   } else {
     const jit::Pack pack = jit::Pack::read(root);
     for (const std::string& name : pack.names()) {
       Item item{root, name, 0, -1, pack.files(name)};
       item.bytes = i64(item.files.meta.size() + item.files.source.size() + item.files.image.size());
+      judge(item, depth);
       items.push_back(std::move(item));
     }
   }
-  for (Item& item : items) judge(item, whole);
   return items;
 }
 
@@ -75,10 +82,10 @@ std::vector<std::string> roots() {
   return all;
 }
 
-std::vector<Item> all_items(bool whole) {
+std::vector<Item> all_items(Depth depth) {
   std::vector<Item> all;
   for (const std::string& root : roots())
-    for (Item& item : items_of(root, whole)) all.push_back(std::move(item));
+    for (Item& item : items_of(root, depth)) all.push_back(std::move(item));
   return all;
 }
 
@@ -104,7 +111,7 @@ std::string duration(i64 seconds) {
 }
 
 int ls(bool json) {
-  const std::vector<Item> items = all_items(false);
+  const std::vector<Item> items = all_items(Depth::meta);
   if (json) {
     Json list = Json::array();
     for (const Item& item : items) list.push_back(to_json(item));
@@ -129,7 +136,7 @@ int ls(bool json) {
 
 int verify(bool json) {
   Json damaged = Json::array();
-  const std::vector<Item> items = all_items(true);
+  const std::vector<Item> items = all_items(Depth::whole);
   for (const Item& item : items) {
     if (item.problem.empty()) continue;
     if (!json) fmt::print("damaged {}/{}: {}\n", item.root, item.name, item.problem);
@@ -153,7 +160,7 @@ int prune(const CacheCommandOptions& o) {
   const jit::DiskCache cache(jit::cache_folder());
   int count = 0;
   cache.remove_abandoned();
-  for (const Item& item : is_folder(cache.root()) ? items_of(cache.root(), true) : std::vector<Item>{}) {
+  for (const Item& item : is_folder(cache.root()) ? items_of(cache.root(), Depth::whole) : std::vector<Item>{}) {
     const bool old = o.idle_days >= 0 && item.idle_seconds >= o.idle_days * 86400 && item.idle_seconds >= jit::kFreshSeconds &&
                      !jit::CacheLocks::of(cache.root()).in_use(item.name);
     if (old || !item.problem.empty()) count += cache.remove(item.name);
@@ -184,7 +191,7 @@ std::string target_of(const std::vector<Item>& items, const std::string& wanted)
 }
 
 int pack(const CacheCommandOptions& o) {
-  const std::vector<Item> items = all_items(true);
+  const std::vector<Item> items = all_items(Depth::contents);
   const std::string target = target_of(items, o.arch);
   std::map<std::string, jit::EntryFiles> entries;
   i64 bytes = 0;
@@ -206,15 +213,17 @@ int pack(const CacheCommandOptions& o) {
 int unpack(const CacheCommandOptions& o) {
   const jit::DiskCache cache(jit::cache_folder());
   int count = 0, damaged = 0;
-  std::set<std::string> there;
-  for (const jit::EntryStat& e : cache.list()) there.insert(e.name);
-  for (const Item& item : items_of(o.file, true)) {
+  std::set<std::string> whole;
+  if (is_folder(cache.root()))
+    for (const Item& item : items_of(cache.root(), Depth::whole))
+      if (item.problem.empty()) whole.insert(item.name);
+  for (const Item& item : items_of(o.file, Depth::contents)) {
     if (!item.problem.empty()) {
       fmt::print(stderr, "left out {}: {}\n", item.name, item.problem);
       ++damaged;
       continue;
     }
-    if (there.count(item.name)) continue;
+    if (whole.count(item.name)) continue;
     const jit::Digests d = jit::digests_of(item.meta);
     if (cache.put(d, item.meta, item.files.source, item.files.image, false) != cache.folder_of(d))
       throw Error(ErrorKind::device, "cannot write " + cache.root());

@@ -14,29 +14,39 @@
 
 namespace quern::cli {
 
-static void print_json(const testing::ModelRunReport& r) {
-  const nlohmann::ordered_json j = {{"calls", r.calls},         {"compared", r.compared}, {"compiled", r.compiled},
-                                    {"from_cache", r.from_disk}, {"failures", r.failures}, {"left_out", r.left_out}};
-  std::puts(j.dump(2).c_str());
+namespace {
+
+nlohmann::ordered_json to_json(const testing::ModelRunReport& r, const std::string& on) {
+  return {{"device", on},              {"calls", r.calls},         {"compared", r.compared}, {"compiled", r.compiled},
+          {"from_cache", r.from_disk}, {"failures", r.failures}, {"left_out", r.left_out}};
 }
+
+void print(const testing::ModelRunReport& r, const Model& model, const testing::CheckDevice& on, bool frozen, Progress& progress) {
+  for (const std::string& failure : r.failures) progress.line("FAILED " + failure);
+  for (const auto& [call, example] : r.left_out) progress.line(fmt::format("left out as too large for this device: {} ({})", call, example));
+  progress.line(fmt::format("{} calls of {} on {} ({}){}: {} kernels compiled, {} from the cache, {} failures; {} calls compared with their references", r.calls, model.name,
+                            on.device->info().name, on.words, frozen ? ", frozen" : "", r.compiled, r.from_disk, r.failures.size(), r.compared));
+}
+
+}  // namespace
 
 int check_model(const CheckModelOptions& options) {
   Model model = load_model(options.model);
   for (const std::string& word : options.limits) set_limit(model, word);
-  Device& device = device_from_name(options.device);
+  const Devices devices(options.on);
   if (options.frozen) jit::freeze();
-  Progress progress(options.calls);
-  const testing::ModelRunReport r =
-      testing::run_model(model, {.calls = options.calls, .seed = options.seed, .device = &device}, [&](const testing::ModelDraw& draw) { progress.step(draw.call->does); });
-  if (options.json) {
-    print_json(r);
-  } else {
-    for (const std::string& failure : r.failures) progress.line("FAILED " + failure);
-    for (const auto& [call, example] : r.left_out) progress.line(fmt::format("left out as too large for this device: {} ({})", call, example));
-    progress.line(fmt::format("{} calls of {} on {}{}: {} kernels compiled, {} from the cache, {} failures; {} calls compared with their references", r.calls,
-                              model.name, device.info().name, options.frozen ? ", frozen" : "", r.compiled, r.from_disk, r.failures.size(), r.compared));
+  Progress progress(options.calls * i64(devices.list().size()));
+  auto results = nlohmann::ordered_json::array();
+  bool right = true;
+  for (const testing::CheckDevice& on : devices.list()) {
+    const testing::ModelRunReport r =
+        testing::run_model(model, {.calls = options.calls, .seed = options.seed, .on = on}, [&](const testing::ModelDraw& draw) { progress.step(draw.call->does); });
+    if (options.json) results.push_back(to_json(r, on.words));
+    else print(r, model, on, options.frozen, progress);
+    right &= r.failures.empty() && r.calls > 0;
   }
-  return r.failures.empty() && r.calls > 0 ? kRight : kWrong;
+  if (options.json) std::puts(results.dump(2).c_str());
+  return right ? kRight : kWrong;
 }
 
 }  // namespace quern::cli

@@ -14,7 +14,7 @@
 namespace quern::cli {
 
 /// Exit codes.
-constexpr int kRight = 0, kWrong = 1, kBadInput = 2, kEnvironment = 3;
+constexpr int kRight = 0, kWrong = 1, kBadInput = 2, kEnvironment = 3, kNotCompared = 4;
 int exit_code(ErrorKind kind);
 
 struct ListOptions {
@@ -68,6 +68,7 @@ struct RunCommandOptions {
   unsigned long long seed = 1;
   int iterations = 1;
   std::string replay;  ///< folder of a recorded call, in place of op and words
+  bool trust_hooks = false;  ///< that are recorded in it, whoever wrote them
   bool json = false;
 };
 int run_op(const RunCommandOptions& options);
@@ -88,7 +89,7 @@ int check(const CheckCommandOptions& options);
 struct CheckModelOptions {
   std::string model;
   std::vector<std::string> limits;
-  std::string device;
+  DeviceOptions on;
   long long calls = 500;
   unsigned long long seed = 1;
   bool frozen = false, json = false;
@@ -159,6 +160,7 @@ struct WarmCommandOptions {
   WarmOptions what;
   std::vector<std::string> archs;
   std::string trace;   ///< folder that QN_TRACE wrote; empty: none
+  bool trust_hooks = false;  ///< that are recorded in it, whoever wrote them
   std::string device;  ///< with no archs and empty: the standard device
   bool json = false;
 };

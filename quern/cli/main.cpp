@@ -69,7 +69,9 @@ void add_running(CLI::App& app, Action& action) {
   run_command->add_flag("--json", run_options->json);
   run_command->add_option("--iters", run_options->iterations, "how often")->check(CLI::PositiveNumber);
   add_device_options(*run_command, run_options->on, "QN_DEVICE, else the first GPU, else emu");
-  run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)")->excludes(run_op_option);
+  auto* replayed = run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)");
+  replayed->excludes(run_op_option);
+  run_command->add_flag("--trust-hooks", run_options->trust_hooks, "--replay: also run code that is recorded in the folder")->needs(replayed);
   run_command->callback([&action, run_options] {
     if (run_options->replay.empty() && run_options->op.empty()) throw CLI::RequiredError("op");
     action = [=] { return run_options->replay.empty() ? run_op(*run_options) : replay(*run_options); };
@@ -80,16 +82,18 @@ void add_running(CLI::App& app, Action& action) {
   check_command->add_option("words", check_options->words,
                             "ops, families or all; then parameters that are fixed: tokens=1,64");
   check_command->add_option("--seed", check_options->seed, "seed of the data");
-  check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber);
-  check_command->add_option("--sample", check_options->sample, "only so many cases of each op");
-  check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel");
-  check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)");
-  check_command->add_flag("--full", check_options->full, "every combination instead of every pair");
+  const std::vector<CLI::Option*> of_cases = {
+      check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber),
+      check_command->add_option("--sample", check_options->sample, "only so many cases of each op"),
+      check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
+      check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)"),
+      check_command->add_flag("--full", check_options->full, "every combination instead of every pair"),
+      check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary")};
   check_command->add_flag("--json", check_options->json);
-  check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary");
   auto model_options = std::make_shared<CheckModelOptions>();
   auto* model = check_command->add_option("--model", model_options->model,
                                           "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
+  for (CLI::Option* option : of_cases) model->excludes(option);
   check_command->add_option("--calls", model_options->calls, "--model: how many")->check(CLI::PositiveNumber)->needs(model);
   check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up")->needs(model);
   add_device_options(*check_command, check_options->on, "emu and every GPU; --model: the first GPU, else emu");
@@ -99,7 +103,7 @@ void add_running(CLI::App& app, Action& action) {
       return;
     }
     model_options->limits = check_options->words;
-    model_options->device = check_options->on.device;
+    model_options->on = check_options->on;
     model_options->seed = check_options->seed;
     model_options->json = check_options->json;
     action = [=] { return check_model(*model_options); };
@@ -207,7 +211,8 @@ void add_building(CLI::App& app, Action& action) {
   auto warm_options = std::make_shared<WarmCommandOptions>();
   warm_command->add_option("limits", warm_options->what.limits, "in the place of the model file's: tokens=1..64 tp=1,2 alignment=16");
   warm_command->add_option("--model", warm_options->what.model, "model inside the library, or a model file");
-  warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
+  auto* trace = warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
+  warm_command->add_flag("--trust-hooks", warm_options->trust_hooks, "--trace: also compile code that is recorded in the folder")->needs(trace);
   warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,...")->delimiter(',');
   warm_command->add_option("--device", warm_options->device, "for this device: emu, cuda:N (default: the first GPU, else emu)");
   warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(CLI::PositiveNumber);

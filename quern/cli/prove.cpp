@@ -61,7 +61,7 @@ Json to_json(const Proof& p) {
 
 /// Of several cases of an op: sums of counts, and whether all hold.
 struct Total {
-  int cases = 0, ways = 0, plans = 0, wrong = 0;
+  int cases = 0, ways = 0, plans = 0, wrong = 0, coincidences = 0;
   bool by_meaning = false;
   /// By mode: cases that hold, cases, promised.
   struct Mode {
@@ -71,12 +71,16 @@ struct Total {
   std::map<bool, Mode> modes;
 
   void add(const Proof& p) {
-    ++cases, ways += p.ways, plans += p.plans, wrong += !p.ok();
+    ++cases, ways += p.ways, plans += p.plans, wrong += !p.ok(), coincidences += p.coincidences;
     by_meaning = p.by_meaning;
     for (const Proof::Rows& r : p.rows) {
       Mode& m = modes[r.batch_invariant];
       ++m.cases, m.holds += r.holds, m.promised = r.promised;
     }
+  }
+  std::string exact_text() const {
+    if (wrong) return fmt::format("{} wrong", wrong);
+    return fmt::format("yes, {}{}", by_meaning ? "the op's meaning" : "each other", coincidences ? fmt::format(" ({} coincidences)", coincidences) : "");
   }
   std::string rows_text() const {
     std::string text;
@@ -94,16 +98,17 @@ std::vector<Case> cases_of(const Op& op, const std::vector<CaseAxis>& fixed, int
   const DeviceInfo device = device_info_of(Arch{});
   const auto allowed = [&](const Case& c) { return testing::runs(op, c, device); };
   std::vector<CaseAxis> parameters = testing::parameters_of(op, fixed);
-  // One case when nothing else is asked for: the first values, with rows enough
-  Case first;
-  for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
-  bool named = false;
-  for (const CaseAxis& f : fixed) named |= op.has_rows && f.name == name(op.rows);
-  if (op.has_rows && !named) {
-    first.erase(name(op.rows));
-    first = testing::with_rows(op, first);
-  }
-  std::vector<Case> cases = {first};
+  const auto is_fixed = [&](const std::string& axis) { return std::any_of(fixed.begin(), fixed.end(), [&](const CaseAxis& f) { return f.name == axis; }); };
+  // When nothing else is asked for: each combination of what is fixed with the first values of the others, with rows enough
+  std::vector<CaseAxis> few = parameters;
+  for (CaseAxis& p : few)
+    if (!is_fixed(p.name)) p.values.erase(p.values.begin() + 1, p.values.end());
+  std::vector<Case> cases = testing::full_product(few, [](const Case&) { return true; });
+  for (Case& c : cases)
+    if (op.has_rows && !is_fixed(name(op.rows))) {
+      c.erase(name(op.rows));
+      c = testing::with_rows(op, c);
+    }
   if (sample <= 1) return cases;
   const std::vector<Case> all = testing::pairwise(parameters, allowed);
   for (size_t i = 1; i < size_t(sample) && i < all.size(); ++i) cases.push_back(all[i * all.size() / size_t(sample)]);
@@ -115,7 +120,7 @@ void print(const Proof& p) {
   if (p.exact)
     fmt::print("  exact        {} ways with {} plans agree {}\n", p.ways, p.plans,
                p.by_meaning ? "with the op's meaning" : "with each other");
-  if (p.coincidences > 0) fmt::print("               {} differences did not show with another seed\n", p.coincidences);
+  if (p.coincidences > 0) fmt::print("               {} differences did not show with other data\n", p.coincidences);
   if (p.repeatable) fmt::print("  repeatable   same order of sums on another device, schedule and number of OS threads\n");
   for (const Proof::Rows& r : p.rows)
     fmt::print("  rows{}  {}{}\n", r.batch_invariant ? ", batch_invariant" : "",
@@ -157,7 +162,7 @@ int prove(const ProveOptions& options) {
     Table table({"op", "cases", "ways", "plans", "exact", "batch-invariant"});
     for (const auto& [id, t] : totals)
       table.add({id, std::to_string(t.cases), std::to_string(t.ways), std::to_string(t.plans),
-                 t.wrong ? fmt::format("{} wrong", t.wrong) : t.by_meaning ? "yes, the op's meaning" : "yes, each other", t.rows_text()});
+                 t.exact_text(), t.rows_text()});
     fmt::print("{}", table.text());
   }
   return right ? kRight : kWrong;

@@ -24,9 +24,12 @@ void print(const testing::TracedCall& call, const testing::ReplayResult& result,
   fmt::print("{} from {} on {}\n{}\n", call.op->id, call.folder, on, result.kernels);
   if (result.kernels != call.kernels) fmt::print("recorded with {}\n", call.kernels);
   if (!result.has_reference) fmt::print("the recorded call failed ({}); this one came to an end\n", call.error);
+  else if (!result.has_recorded) fmt::print("the record has no outputs; bits not compared\n");
+  else if (!result.planned_alike) fmt::print("planned differently; bits not compared\n");
+  if (result.compared() == 0) fmt::print("nothing was compared\n");
   for (const testing::ReplayedOutput& o : result.outputs) {
     if (o.has_bits) fmt::print("{}: {}\n", o.name, o.different ? fmt::format("{} elements DIFFER from the record; {}", o.different, o.first) : "the recorded bits");
-    fmt::print("{}: against the reference {}; as recorded {}\n", o.name, verdict(o.replayed), verdict(o.recorded));
+    fmt::print("{}: against the reference {}{}\n", o.name, verdict(o.replayed), result.has_recorded ? "; as recorded " + verdict(o.recorded) : "");
   }
 }
 
@@ -42,28 +45,30 @@ Json to_json(const testing::TracedCall& call, const testing::ReplayResult& resul
     outputs.push_back({{"name", o.name},
                        {"different", o.has_bits ? Json(o.different) : Json()},
                        {"replayed", to_json(o.replayed)},
-                       {"recorded", to_json(o.recorded)}});
+                       {"recorded", result.has_recorded ? to_json(o.recorded) : Json()}});
   return {{"op", call.op->id},         {"folder", call.folder},   {"device", on}, {"kernels", result.kernels}, {"recorded_kernels", call.kernels},
-          {"ok", result.ok()},         {"recorded_error", call.error}, {"outputs", outputs}};
+          {"ok", result.verdict() == testing::ReplayResult::Verdict::right}, {"compared", result.compared()}, {"planned_alike", result.planned_alike}, {"recorded_error", call.error}, {"outputs", outputs}};
 }
 
 }  // namespace
 
 int replay(const RunCommandOptions& options) {
-  const testing::TracedCall call = testing::read_traced_call(options.replay);
+  const testing::TracedCall call = testing::read_traced_call(options.replay, options.trust_hooks);
   DeviceOptions on = options.on;
   if (on.device.empty()) on.device = call.emulated ? "emu:" + call.arch.name() : "cuda";
-  bool right = true;
+  using Verdict = testing::ReplayResult::Verdict;
+  bool wrong = false, not_compared = false;
   Json results = Json::array();
   const Devices devices(on);
   for (const testing::CheckDevice& device : devices.list()) {
     const testing::ReplayResult result = testing::replay(call, *device.device);
     if (!options.json) print(call, result, device.words);
     results.push_back(to_json(call, result, device.words));
-    right &= result.ok();
+    wrong |= result.verdict() == Verdict::wrong;
+    not_compared |= result.verdict() == Verdict::not_compared;
   }
   if (options.json) std::puts(results.dump(2).c_str());
-  return right ? kRight : kWrong;
+  return wrong ? kWrong : not_compared ? kNotCompared : kRight;
 }
 
 }  // namespace quern::cli

@@ -62,7 +62,7 @@ void print_json(const WarmReport& report) {
     j["kernels"].push_back(std::move(x));
   }
   j["skipped"] = nlohmann::ordered_json::array();
-  for (const WarmSkipped& s : report.skipped) j["skipped"].push_back({{"call", s.call}, {"op", s.op}, {"arch", s.arch}, {"refused", s.refused}, {"reason", s.reason}});
+  for (const WarmSkipped& s : report.skipped) j["skipped"].push_back({{"call", s.call}, {"op", s.op}, {"arch", s.arch}, {"with", s.with}, {"refused", s.refused}, {"reason", s.reason}});
   j["plans"] = report.plans;
   j["list_seconds"] = report.list_seconds;
   j["build_seconds"] = report.build_seconds;
@@ -75,7 +75,7 @@ void print_skipped(const WarmReport& report) {
   for (const WarmSkipped& s : report.skipped) {
     const bool lacks = s.reason == "not in quern yet";
     if (lacks && missing.find(s.op) == std::string::npos) missing += (missing.empty() ? "" : ", ") + s.op;
-    if (!lacks) fmt::print("skipped {} ({}, {}): {}\n", s.call, s.op, s.arch, s.reason);
+    if (!lacks) fmt::print("skipped {}{} ({}, {}): {}\n", s.call, s.with.empty() ? "" : " with " + s.with, s.op, s.arch, s.reason);
   }
   if (!missing.empty()) fmt::print("not in quern yet: {}\n", missing);
 }
@@ -98,7 +98,7 @@ int warm(const WarmCommandOptions& options) {
   WarmOptions what = options.what;
   for (const std::string& arch : options.archs) what.devices.push_back(device_info_of(Arch::parse(arch)));
   if (!options.device.empty()) what.devices.push_back(device_from_name(options.device).info());
-  if (!options.trace.empty()) what.calls = testing::warm_calls(options.trace);
+  if (!options.trace.empty()) what.calls = testing::warm_calls(options.trace, options.trust_hooks);
   std::unique_ptr<Progress> progress;
   std::string last_error;  // a missing compiler fails all alike
   const WarmReport report = quern::warm(what, [&](const WarmKernel& k, size_t done, size_t all, double seconds_left) {

@@ -27,6 +27,12 @@ constexpr Result kErrorInvalidValue = 1;
 constexpr Result kErrorStubLibrary = 34;
 constexpr Result kErrorNoDevice = 100;
 constexpr Result kErrorStreamCaptureImplicit = 906;
+// Of an image: for another GPU or driver, damaged, or without the kernel.
+constexpr Result kErrorInvalidImage = 200;
+constexpr Result kErrorNoBinaryForGpu = 209;
+constexpr Result kErrorUnsupportedPtxVersion = 222;
+constexpr Result kErrorInvalidSource = 300;
+constexpr Result kErrorNotFound = 500;
 // Of a kernel that ran before the call that returns them; the context is lost.
 constexpr Result kErrorEccUncorrectable = 214;
 constexpr Result kErrorIllegalAddress = 700;

@@ -40,6 +40,11 @@ TEST(device_cuda_abi, errors_and_attributes_have_the_values_of_cuda_h) {
   EXPECT_EQ(int(kErrorIllegalAddress), int(CUDA_ERROR_ILLEGAL_ADDRESS));
   EXPECT_EQ(int(kErrorLaunchTimeout), int(CUDA_ERROR_LAUNCH_TIMEOUT));
   EXPECT_EQ(int(kErrorAssert), int(CUDA_ERROR_ASSERT));
+  EXPECT_EQ(int(kErrorInvalidImage), int(CUDA_ERROR_INVALID_IMAGE));
+  EXPECT_EQ(int(kErrorNoBinaryForGpu), int(CUDA_ERROR_NO_BINARY_FOR_GPU));
+  EXPECT_EQ(int(kErrorUnsupportedPtxVersion), int(CUDA_ERROR_UNSUPPORTED_PTX_VERSION));
+  EXPECT_EQ(int(kErrorInvalidSource), int(CUDA_ERROR_INVALID_SOURCE));
+  EXPECT_EQ(int(kErrorNotFound), int(CUDA_ERROR_NOT_FOUND));
   EXPECT_EQ(int(kErrorHardwareStackError), int(CUDA_ERROR_HARDWARE_STACK_ERROR));
   EXPECT_EQ(int(kErrorIllegalInstruction), int(CUDA_ERROR_ILLEGAL_INSTRUCTION));
   EXPECT_EQ(int(kErrorMisalignedAddress), int(CUDA_ERROR_MISALIGNED_ADDRESS));

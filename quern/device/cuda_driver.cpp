@@ -177,10 +177,15 @@ bool of_earlier_kernel(Result result) {
          result == kErrorLaunchTimeout || result == kErrorAssert || result == kErrorEccUncorrectable;
 }
 
+static bool of_the_image(Result result) {
+  return result == kErrorInvalidImage || result == kErrorNoBinaryForGpu || result == kErrorUnsupportedPtxVersion ||
+         result == kErrorInvalidSource || result == kErrorNotFound;
+}
+
 void fail(Result result, const std::string& what) {
   std::string text = what + " failed: " + describe(library().driver, result);
   if (of_earlier_kernel(result)) text += "; " + suspects();
-  throw Error(ErrorKind::device, text);
+  throw Error(of_the_image(result) ? ErrorKind::unsupported : ErrorKind::device, text);
 }
 
 }  // namespace quern::cuda

@@ -85,7 +85,8 @@ int device_count(std::string* why = nullptr);
 /// The started driver. Throws Error{device} with device_count's reason when there is no usable GPU.
 const Driver& driver();
 
-/// Throws Error{device}: "<what> failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". Where the result is of a kernel that ran
+/// Throws Error{device}: "<what> failed: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"; Error{unsupported} when an image is refused
+/// for what it is. Where the result is of a kernel that ran
 /// before (an illegal address), the text goes on with suspects() of base/log.h.
 [[noreturn]] void fail(Result result, const std::string& what);
 

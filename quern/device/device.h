@@ -122,7 +122,8 @@ class QN_API Device {
 
   // Kernels.
   /// Loads a compiled image (cubin bytes, or for the emulated device the path of a shared object in `image_path`).
-  /// `entry` is the kernel's symbol, `smem` the most dynamic shared memory it will be launched with. Error{frozen} while capturing.
+  /// `entry` is the kernel's symbol, `smem` the most dynamic shared memory it will be launched with. Error{frozen} while capturing;
+  /// Error{unsupported} when the image is not one for this device, Error{device} when the device fails.
   virtual Function load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry, int smem) = 0;
   virtual void unload(Function function) = 0;
   /// `params` is copied before the call returns.

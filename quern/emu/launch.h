@@ -62,7 +62,11 @@ class Launch {
   /// Changes of memory that a polling thread may be waiting for.
   std::atomic<u64> progress{0};
   std::atomic<i32> active_workers{0};
-  std::atomic<i32> stuck_workers{0};
+  /// Workers that have nothing to do until `progress` moves on from `stuck_at`. One that was counted at an earlier value has
+  /// news to see, whenever its OS thread runs again.
+  std::mutex stuck_mutex;
+  u64 stuck_at = 0;
+  i32 stuck_workers = 0;
   std::atomic<u32> resident{0};  ///< blocks started and not finished
   std::atomic<u64> switches{0};
   std::atomic<u64> waited_blocks{0};  ///< that have executed griddepcontrol.wait

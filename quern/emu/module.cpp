@@ -14,12 +14,12 @@ namespace quern::emu {
 
 Module::Module(const std::string& path, bool checked) : path(path) {
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle_) throw Error(ErrorKind::device, std::string("emulated device: ") + dlerror());
+  if (!handle_) throw Error(ErrorKind::unsupported, std::string("emulated device: ") + dlerror());
   try {
     entry = find<void (*)(const void*)>("quern_entry");
     threads = *find<const int*>("quern_entry_threads");
     if (*find<const u32*>("quern_runtime_bytes") != sizeof(Runtime))
-      throw Error(ErrorKind::internal, "emulated device: " + path + " was compiled for another function table");
+      throw Error(ErrorKind::unsupported, "emulated device: " + path + " was compiled for another function table");
     registers = *find<const u32*>("quern_entry_registers");
     if (checked) check_hooks();
     find<void (*)(const Runtime*)>("quern_bind")(&kRuntime);

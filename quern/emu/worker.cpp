@@ -276,19 +276,18 @@ bool Worker::revive_pollers() {
 
 /// Waits for another worker to change memory after this one's last look at it; false when all are stuck.
 bool Worker::others_progress() {
-  ++launch_->stuck_workers;
-  bool progress = false;
+  bool counted = false;
   while (!launch_->stopped()) {
-    const bool all_stuck = launch_->stuck_workers >= launch_->active_workers;
-    if (launch_->progress != seen_launch_progress_) {
-      progress = true;
-      break;
+    {
+      const std::lock_guard lock(launch_->stuck_mutex);
+      if (launch_->progress != seen_launch_progress_) return true;
+      if (launch_->stuck_at != seen_launch_progress_) launch_->stuck_at = seen_launch_progress_, launch_->stuck_workers = 0;
+      if (!counted) ++launch_->stuck_workers, counted = true;
+      if (launch_->stuck_workers >= launch_->active_workers) return false;
     }
-    if (all_stuck) break;
     sched_yield();
   }
-  --launch_->stuck_workers;
-  return progress || launch_->stopped();
+  return true;
 }
 
 // ---- workers of the process -----------------------------------------------------------------------------------------

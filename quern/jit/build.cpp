@@ -133,12 +133,6 @@ static bool has_room(const std::string& folder) {
   }
 }
 
-static std::string private_folder() {
-  const std::string folder = make_private_folder("/tmp/quern-kernel.");
-  if (folder.empty()) throw Error(ErrorKind::device, "neither the cache folder " + cache_folder() + " nor /tmp can be written");
-  return folder;
-}
-
 /// A host compiler writes files: beside the entries where that is possible, else into a folder of this process.
 static Compiled build_shared_object(const KernelSpec& spec, const Target& target, const KernelSource& source, const DiskCache& cache,
                                     const Digests& d, bool replace) {
@@ -163,7 +157,7 @@ static Compiled build_shared_object(const KernelSpec& spec, const Target& target
     const std::string beside = cache.begin();
     if (!beside.empty() && compile_in(beside)) return;
     log(LogLevel::warning, "the cache folder " + cache.root() + (beside.empty() ? " cannot be written" : " is full") + "; compiled kernels are not kept");
-    if (!compile_in(private_folder())) throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp has room for a kernel");
+    if (!compile_in(folder_of_process())) throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp has room for a kernel");
     c.kept = false;
   });
   if (!c.kept) return c;
@@ -212,7 +206,7 @@ class CompileScope {
   CompileScope(const CompileScope&) = delete;
 
  private:
-  static const CacheLocks& made(const std::string& root) {
+  static const CacheLocks& made(std::string root) {
     make_folders(root);
     return CacheLocks::of(root);
   }
@@ -237,20 +231,27 @@ static std::optional<Compiled> find_kept(const std::vector<Digests>& keys, const
   return std::nullopt;
 }
 
+/// Unless another process was first. A good entry keeps its place, one of `bad` gives way.
+static Compiled compile_alone(const KernelSpec& spec, const Target& target, const KernelSource& source, const std::vector<Digests>& keys,
+                              const std::set<std::string>& bad) {
+  std::optional<CompileScope> scope;
+  if (!frozen()) {
+    scope.emplace(keys[0]);
+    const DiskCache cache(cache_folder());
+    for (const Digests& key : keys)
+      if (auto found = cache.find(key, bad)) return *found;
+  }
+  return compile_and_publish(spec, target, source, keys[0], !bad.empty());
+}
+
 Compiled build(const KernelSpec& spec, const Target& target, bool fresh) {
   const KernelSource source = read_source(spec, target.emulated);  // once: the wait for the lock may be long
   const std::vector<Digests> keys = keys_of(source, target);
   const Digests& d = keys[0];
   const std::lock_guard lock(lock_of(d));
   if (fresh) return compile_and_publish(spec, target, source, d, false);
-  for (const Digests& key : keys)
-    if (auto found = find_read_only(key)) return *found;
-  std::optional<CompileScope> scope;
-  if (!frozen()) scope.emplace(d);  // a frozen process waits for nobody
-  const DiskCache cache(cache_folder());
-  for (const Digests& key : keys)
-    if (auto found = cache.find(key)) return *found;
-  return compile_and_publish(spec, target, source, d, false);
+  if (auto found = find_kept(keys, {})) return *found;  // waits for nobody
+  return compile_alone(spec, target, source, keys, {});
 }
 
 Compiled rebuild(const KernelSpec& spec, const Target& target, const std::set<std::string>& bad) {
@@ -258,7 +259,7 @@ Compiled rebuild(const KernelSpec& spec, const Target& target, const std::set<st
   const std::vector<Digests> keys = keys_of(source, target);
   const std::lock_guard lock(lock_of(keys[0]));
   if (auto found = find_kept(keys, bad)) return *found;
-  return compile_and_publish(spec, target, source, keys[0], true);
+  return compile_alone(spec, target, source, keys, bad);
 }
 
 }  // namespace quern::jit

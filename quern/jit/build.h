@@ -43,7 +43,7 @@ struct Compiled : CompileFacts {
 Compiled build(const KernelSpec& spec, const Target& target, bool fresh = false);
 
 /// For an entry that is whole but cannot be loaded here: another one of the kernel, of a later root, else a compile, which
-/// takes the entry's place where that lies in the cache folder. `bad`: Compiled::folder of those. Throws as build() does.
+/// takes the entry's place where that lies in the cache folder. `bad`: checksums of those images. Throws as build() does.
 Compiled rebuild(const KernelSpec& spec, const Target& target, const std::set<std::string>& bad);
 
 /// Digests of the entry that `build` would use: 16 hex digits of what decides the code, 8 of which compiler made it.

@@ -39,7 +39,7 @@ static void touch(const std::string& meta_path) {
     ::utimensat(AT_FDCWD, meta_path.c_str(), nullptr, 0);
 }
 
-std::optional<Compiled> DiskCache::read(const std::string& name, const Digests& d) const {
+std::optional<Compiled> DiskCache::read(const std::string& name, const Digests& d, const std::set<std::string>& bad) const {
   const std::string folder = root_ + "/" + name, meta_path = folder + "/meta.json", image_path = folder + "/" + image_name(d.emulated);
   const auto meta = read_regular_file(meta_path);
   if (!meta && !exists(folder)) return std::nullopt;
@@ -54,6 +54,7 @@ std::optional<Compiled> DiskCache::read(const std::string& name, const Digests& 
     files.image = require_file(image_path, "binary");
     const EntryMeta checked = check_entry(files);
     if (checked.key != d.key_text) throw Error(ErrorKind::internal, "it belongs to another key");
+    if (bad.count(checked.checksum)) return std::nullopt;
     Compiled c = compiled_of(checked);
     c.folder = folder;
     c.image_path = image_path;
@@ -77,12 +78,11 @@ std::vector<std::string> DiskCache::others_of(const Digests& d) const {
 }
 
 std::optional<Compiled> DiskCache::find(const Digests& d, const std::set<std::string>& bad) const {
-  const auto read_good = [&](const std::string& name) { return bad.count(root_ + "/" + name) ? std::nullopt : read(name, d); };
   if (!d.provenance.empty())
-    if (auto found = read_good(d.folder_name())) return found;
+    if (auto found = read(d.folder_name(), d, bad)) return found;
   if (!read_only_ && !d.provenance.empty()) return std::nullopt;
   for (const std::string& name : others_of(d))
-    if (auto found = read_good(name)) return found;
+    if (auto found = read(name, d, bad)) return found;
   return std::nullopt;
 }
 

@@ -29,7 +29,7 @@ class DiskCache {
   const std::string& root() const { return root_; }
 
   /// By identity and provenance; of a read-only folder, and where no compiler is known, by identity alone. Nothing when
-  /// absent; a damaged entry or one of another key is nothing as well, with a warning; so is one whose folder is in `bad`.
+  /// absent; a damaged entry or one of another key is nothing as well, with a warning; so is one whose binary has a checksum of `bad`.
   std::optional<Compiled> find(const Digests& digests, const std::set<std::string>& bad = {}) const;
   std::string folder_of(const Digests& digests) const { return root_ + "/" + digests.folder_name(); }
   /// A private folder to build in; empty when the root cannot be written.
@@ -44,6 +44,8 @@ class DiskCache {
   // Housekeeping.
   std::vector<EntryStat> list() const;
   EntryFiles files(const std::string& name) const;
+  /// The same with meta.json alone.
+  EntryFiles meta_file(const std::string& name) const;
   /// Takes an entry away: renamed first, so that nobody sees a part. False when it cannot be.
   bool remove(const std::string& name) const;
   /// Removes entries, those that were used longest ago first, until at most `bytes` remain; never one that is fresh or mapped
@@ -53,7 +55,7 @@ class DiskCache {
   int remove_abandoned() const;
 
  private:
-  std::optional<Compiled> read(const std::string& name, const Digests& digests) const;
+  std::optional<Compiled> read(const std::string& name, const Digests& digests, const std::set<std::string>& bad = {}) const;
   std::vector<std::string> others_of(const Digests& digests) const;
   std::string root_;
   bool read_only_ = false;

@@ -6,6 +6,7 @@
 
 #include "quern/base/error.h"
 #include "quern/base/hash.h"
+#include "quern/base/json_depth.h"
 #include "quern/jit/denied_compilers.h"
 
 namespace quern::jit {
@@ -53,6 +54,7 @@ std::string meta_text(const EntryMeta& meta) {
 }
 
 EntryMeta parse_meta(const std::string& text) {
+  if (!json_nests_well(text)) fail("its meta.json is damaged");
   Json j = Json::parse(text, nullptr, false);
   if (!j.is_object() || !j.contains(kOwnChecksum)) fail("its meta.json is damaged");
   const Json own = j[kOwnChecksum];

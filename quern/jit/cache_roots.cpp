@@ -28,8 +28,15 @@ std::string cache_folder() {
   struct stat status;
   const bool ours = ::lstat(shared.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
                     (status.st_mode & 022) == 0;
-  static const std::string kept = ours ? shared : make_private_folder("/tmp/quern.");
+  static const std::string kept = ours ? shared : make_private_folder("/tmp/" + build_folder_prefix());
   return kept;
+}
+
+std::string folder_of_process() {
+  DiskCache("/tmp").remove_abandoned();
+  const std::string folder = make_private_folder("/tmp/" + build_folder_prefix());
+  if (folder.empty()) throw Error(ErrorKind::device, "neither the cache folder " + cache_folder() + " nor /tmp can be written");
+  return folder;
 }
 
 std::vector<std::string> read_only_roots() {
@@ -55,24 +62,21 @@ static void warn_once(const std::string& text) {
 
 /// From a pack. What the emulated device loads must be a file of its own.
 static std::optional<Compiled> find_in_pack(const std::string& path, const Digests& d, const std::set<std::string>& bad) {
-  const Pack* pack = bad.count(path) ? nullptr : Pack::open(path);
+  const Pack* pack = Pack::open(path);
   if (!pack) return std::nullopt;
   const auto files = pack->find(d);
   if (!files) return std::nullopt;
   const EntryMeta meta = parse_meta(files->meta);
+  if (bad.count(meta.checksum)) return std::nullopt;
   const DiskCache cache(cache_folder());
-  if (d.emulated) {  // taken out before?
-    const Digests same = digests_of(meta);
-    if (bad.count(cache.folder_of(same))) return std::nullopt;
-    if (auto found = cache.find(same)) return found;
-  }
+  if (d.emulated)  // taken out before?
+    if (auto found = cache.find(digests_of(meta), bad)) return found;
   Compiled c = compiled_of(meta);
   c.folder = path;
   c.image.assign(files->image.begin(), files->image.end());
   if (!d.emulated) return c;
   c.folder = cache.put(d, meta, files->source, files->image, false);
-  if (c.folder.empty()) c.folder = make_private_folder("/tmp/quern-kernel.");
-  if (c.folder.empty()) throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp can be written");
+  if (c.folder.empty()) c.folder = folder_of_process();
   c.image_path = c.folder + "/" + image_name(true);
   struct stat status;
   if (::stat(c.image_path.c_str(), &status) != 0) write_file(c.image_path, files->image);

@@ -91,6 +91,10 @@ EntryFiles DiskCache::files(const std::string& name) const {
   return f;
 }
 
+EntryFiles DiskCache::meta_file(const std::string& name) const {
+  return {read_regular_file(root_ + "/" + name + "/meta.json").value_or(""), "", ""};
+}
+
 bool DiskCache::remove(const std::string& name) const {
   const std::string away = make_private_folder(root_ + "/" + build_folder_prefix());
   if (away.empty()) return false;

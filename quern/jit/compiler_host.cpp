@@ -15,6 +15,7 @@
 #include "quern/base/fs.h"
 #include "quern/base/hash.h"
 #include "quern/base/subprocess.h"
+#include "quern/jit/ptxas_log.h"
 
 namespace quern::jit {
 
@@ -70,10 +71,10 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   return o;
 }
 
-static std::string first_lines(const std::string& text, int count) {
+static std::string indented(const std::string& text) {
   std::istringstream in(text);
-  std::string out, line;
-  while (count-- > 0 && std::getline(in, line)) out += "\n  " + line;
+  std::string out;
+  for (std::string line; std::getline(in, line);) out += "\n  " + line;
   return out;
 }
 
@@ -89,7 +90,7 @@ HostCompiler::Result HostCompiler::compile(const std::string& folder, const std:
     const ProcessResult process = run_process(words);
     result.log += process.output;
     if (process.status != 0)
-      throw Error(ErrorKind::compile, name + " did not " + phase + " with " + path_ + ":" + first_lines(process.output, 12) +
+      throw Error(ErrorKind::compile, name + " did not " + phase + " with " + path_ + ":" + indented(first_error_lines(process.output, 12)) +
                                           "\n  (QN_JIT_DUMP=DIR keeps the source; QN_SOURCE_DIR edits and runs it)");
   };
   run(command, "compile");

@@ -55,9 +55,10 @@ Function load_or_rebuild(const KernelSpec& spec, Device& device, Compiled compil
       g_from_disk++;
       return function;
     } catch (const Error& e) {
+      if (e.kind() != ErrorKind::unsupported) throw;  // the entry is not to blame that the device is full or has failed
       log(LogLevel::warning, "cache entry " + compiled.folder + " is not used (it does not load: " + e.what() + ")");
     }
-    bad.insert(compiled.folder);
+    bad.insert(hash128_hex({compiled.image.data(), compiled.image.size()}));
   }
   g_compiled++;
   return load_image(device, compiled);

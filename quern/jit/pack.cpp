@@ -146,7 +146,13 @@ void write_pack(const std::string& path, const std::map<std::string, EntryFiles>
   std::memcpy(header.index_digest, hash128_hex(index).data(), sizeof header.index_digest);
   std::memcpy(bytes.data(), &header, sizeof header);
   const std::string beside = path + ".new." + std::to_string(getpid());
-  write_file(beside, bytes + index);
+  bytes += index;
+  try {
+    write_file(beside, bytes);
+  } catch (const Error&) {
+    ::unlink(beside.c_str());
+    throw;
+  }
   if (::rename(beside.c_str(), path.c_str()) == 0) return;
   const std::string why = std::strerror(errno);
   ::unlink(beside.c_str());

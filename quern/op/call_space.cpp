@@ -135,6 +135,19 @@ void CallSpace::set_facts(const std::vector<i64>& alignments) {
   }
 }
 
+std::vector<std::vector<size_t>> alternatives_of(const ModelCall& call) {
+  std::vector<std::vector<size_t>> all;
+  std::vector<size_t> at(call.words.size(), 0);
+  for (;;) {
+    all.push_back(at);
+    size_t w = at.size();
+    while (w > 0 && ++at[w - 1] == call.words[w - 1].values.size()) at[--w] = 0;
+    if (w == 0) return all;
+  }
+}
+
+Error in_model(const Error& error, const Model& model, const ModelCall& call) { return Error(error.kind(), model.name + ", " + call.does + ": " + error.what()); }
+
 bool CallSpace::outputs_are_empty() const {
   for (size_t i = 0; i < op_.tensors.size(); ++i) {
     const TensorDef& t = op_.tensors[i];
@@ -146,7 +159,7 @@ bool CallSpace::outputs_are_empty() const {
   return true;
 }
 
-bool CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why) {
+CallSpace::At CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why) {
   for (size_t v = 0; v < variables_.size(); ++v) {
     const Variable& x = variables_[v];
     const i64 value = x.values[size_t(point[v])];
@@ -159,14 +172,14 @@ bool CallSpace::plan_at(const Point& point, i32 variant, const DeviceInfo& devic
     else problem_.attrs[t.target] = double(value);
   }
   problem_.variant = variant;
-  if (outputs_are_empty()) return why = "its outputs are empty", false;
+  if (outputs_are_empty()) return why = "its outputs are empty", At::empty;
   for (const auto check : op_.requirements)
-    if (const Rejection r = check(problem_)) return why = to_string(r), false;
+    if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
   try {
     plan = make_plan(op_, problem_, device);
-    return true;
+    return At::planned;
   } catch (const Error& e) {
-    return why = e.what(), false;
+    return why = e.what(), At::refused;
   }
 }
 

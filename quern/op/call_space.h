@@ -30,8 +30,9 @@ class CallSpace {
 
   const Op& op() const { return op_; }
   const std::vector<Variable>& variables() const { return variables_; }
-  /// The plan there; false with the reason where the op refuses the call, and for calls without work.
-  bool plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why);
+  enum class At { planned, refused, empty };  ///< empty: the outputs have no elements
+  /// The plan there, or why there is none.
+  At plan_at(const Point& point, i32 variant, const DeviceInfo& device, Plan& plan, std::string& why);
 
  private:
   struct Term {
@@ -50,5 +51,10 @@ class CallSpace {
   std::vector<Variable> variables_;
   Problem problem_;
 };
+
+/// Every combination of the words' values: of each word which one.
+std::vector<std::vector<size_t>> alternatives_of(const ModelCall& call);
+/// An error of a call with the names of model and call in front.
+Error in_model(const Error& error, const Model& model, const ModelCall& call);
 
 }  // namespace quern

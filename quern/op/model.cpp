@@ -7,6 +7,7 @@
 
 #include "quern/base/error.h"
 #include "quern/base/fs.h"
+#include "quern/base/json_depth.h"
 #include "quern/base/nearest.h"
 #include "quern/jit/sources.h"
 
@@ -158,7 +159,9 @@ static std::string text_of_model(const std::string& name) {
 
 Model load_model(const std::string& name) {
   try {
-    const Json json = Json::parse(text_of_model(name));
+    const std::string text = text_of_model(name);
+    if (!json_nests_well(text)) throw Error(ErrorKind::value, "", "model", "'" + name + "' is nested deeper than " + std::to_string(kMostJsonDepth), "a model file");
+    const Json json = Json::parse(text);
     check_keys(json, "the model", {"name", "geometry", "limits", "calls", "decode_layer"});
     Model m;
     m.name = json.at("name");

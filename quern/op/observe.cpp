@@ -6,7 +6,11 @@
 
 #include <atomic>
 #include <cmath>
+#include <mutex>
+#include <type_traits>
+#include <unordered_map>
 
+#include "quern/base/hash.h"
 #include "quern/base/host_dtype.h"
 #include "quern/base/log.h"
 #include "quern/jit/spec.h"
@@ -19,10 +23,17 @@ namespace {
 
 std::atomic<int> g_observed = -1;  // -1: nobody looked yet
 
+struct SpecHash {
+  size_t operator()(const jit::KernelSpec& spec) const {
+    static_assert(std::has_unique_object_representations_v<jit::KernelSpec>);
+    return hash64(&spec, sizeof spec);
+  }
+};
+
 /// "norm.rms_norm: norm_row<...>".
 std::string call_name(const ObservedCall& call) {
   std::string text = call.op.id + ":";
-  for (i32 i = 0; i < call.plan.count; ++i) text += (i ? " + " : " ") + jit::print(call.plan.launches[i].spec);
+  for (i32 i = 0; i < call.plan.count; ++i) text += (i ? " + " : " ") + kernel_name(call.plan.launches[i].spec);
   return text;
 }
 
@@ -102,6 +113,14 @@ bool calls_observed() {
   return g_observed.load(std::memory_order_relaxed) != 0;
 }
 
+const std::string& kernel_name(const jit::KernelSpec& spec) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& names = *new std::unordered_map<jit::KernelSpec, std::string, SpecHash>;  // nodes stay where they are
+  const std::lock_guard lock(mutex);
+  const auto at = names.find(spec);
+  return at != names.end() ? at->second : names.emplace(spec, jit::print(spec)).first->second;
+}
+
 void set_observed(bool tracing) { g_observed.store(tracing || log_enabled(LogLevel::call), std::memory_order_relaxed); }
 
 void observe(const ObservedCall& call, void (*launch)(const ObservedCall&)) {
@@ -119,7 +138,8 @@ void observe(const ObservedCall& call, void (*launch)(const ObservedCall&)) {
     if (folder.empty()) throw;
     record_failure(folder, e);
     std::string note = "\nthe call is recorded in " + folder;
-    if (e.kind() == ErrorKind::device) note += "; to find the thread and line: quern run --replay " + folder + " --device emu --checked";
+    const char* trust = call.problem.hooks == call.op.hooks ? "" : " --trust-hooks";
+    if (e.kind() == ErrorKind::device) note += "; to find the thread and line: quern run --replay " + folder + " --device emu --checked" + trust;
     throw e.in_call(call.op.id, note);
   }
 }

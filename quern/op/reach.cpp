@@ -103,12 +103,11 @@ class Walk {
   i32 key_at(const Point& point) {
     std::string why;
     Plan& plan = plans_[next_];
-    if (!space_.plan_at(point, variant_, device_, plan, why)) {
-      ++call_.refused;
-      if (call_.plans == 0) call_.skipped = why;
-      return -1;
-    }
-    if (call_.plans++ == 0) call_.skipped.clear();
+    const CallSpace::At at = space_.plan_at(point, variant_, device_, plan, why);
+    if (at == CallSpace::At::refused && call_.refused++ == 0) call_.skipped = why;
+    if (at == CallSpace::At::empty && call_.refused == 0) call_.skipped = why;
+    if (at != CallSpace::At::planned) return -1;
+    ++call_.plans;
     const bool is_best = best(point);
     bool same = key_ >= 0 && is_best == was_best_ && plan.count == plans_[1 - next_].count;  // as the point before, mostly
     for (i32 i = 0; same && i < plan.count; ++i) same = plan.launches[i].spec == plans_[1 - next_].launches[i].spec;
@@ -153,7 +152,7 @@ class Walk {
   bool changed_ = true;
 };
 
-/// A list of values that are each walked: of a limit, or of a word of the call.
+/// A limit that is a list, of which each value is walked.
 struct Choice {
   std::string name;
   std::vector<i64> values;
@@ -189,24 +188,42 @@ std::vector<Choice> choices_of(const Model& model, const ModelCall& call) {
   return lists;
 }
 
+/// "head_dim=1000 tp=2": of the words and lists that have several values, which these are.
+std::string choice_text(const ModelCall& call, const std::vector<size_t>& alternative, const std::vector<Choice>& lists, const Extents& chosen) {
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& value) { text += (text.empty() ? "" : " ") + name + "=" + value; };
+  for (size_t w = 0; w < call.words.size(); ++w)
+    if (call.words[w].values.size() > 1) add(call.words[w].name, call.words[w].values[alternative[w]]);
+  for (const Choice& list : lists)
+    if (list.values.size() > 1) add(list.name, std::to_string(chosen.at(list.name)));
+  return text;
+}
+
+/// What one combination of words and lists reaches joins what the call does.
+void add_combination(const ReachedCall& one, const std::string& with, ReachedCall& into) {
+  into.plans += one.plans;
+  into.refused += one.refused;
+  for (const size_t k : one.kernels)
+    if (std::find(into.kernels.begin(), into.kernels.end(), k) == into.kernels.end()) into.kernels.push_back(k);
+  if (one.plans == 0) into.none.push_back({with, one.skipped, one.refused > 0});
+}
+
 void walk_call(const Model& model, const ModelCall& call, const DeviceInfo& device, Reach& reach, ReachedCall& into) {
   const Op& op = find_op(call.op);
   std::vector<i32> variants = {-1};
   for (size_t v = 0; v < op.variants.size() && op.variants.size() > 1; ++v)
     if (std::string(op.variants[v].name) == "portable") variants.push_back(i32(v));
-  std::vector<Choice> words;
-  for (size_t w = 0; w < call.words.size(); ++w) {
-    words.push_back({std::to_string(w), {}});
-    for (size_t i = 0; i < call.words[w].values.size(); ++i) words.back().values.push_back(i64(i));
-  }
-  each_choice(words, [&](const Extents& word) {
-    std::vector<size_t> alternative;
-    for (size_t w = 0; w < words.size(); ++w) alternative.push_back(size_t(word.at(std::to_string(w))));
-    each_choice(choices_of(model, call), [&](const Extents& chosen) {
+  const std::vector<Choice> lists = choices_of(model, call);
+  for (const std::vector<size_t>& alternative : alternatives_of(call))
+    each_choice(lists, [&](const Extents& chosen) {
       CallSpace space(model, call, chosen, alternative);
-      for (const i32 variant : variants) Walk(space, variant, device, reach, into).run();
+      ReachedCall one;
+      for (const i32 variant : variants) Walk(space, variant, device, reach, one).run();
+      add_combination(one, choice_text(call, alternative, lists, chosen), into);
     });
-  });
+  if (into.plans > 0 || into.none.empty()) return;
+  into.skipped = into.none[0].why;
+  into.none.clear();
 }
 
 }  // namespace
@@ -224,7 +241,7 @@ Reach reach(const Model& model, const DeviceInfo& device) {
     try {
       walk_call(model, call, device, reach, into);
     } catch (const Error& e) {
-      throw Error(e.kind(), model.name + ", " + call.does + ": " + e.what());
+      throw in_model(e, model, call);
     }
     for (const size_t k : into.kernels) reach.kernels[k].calls.push_back(call.does);
   }

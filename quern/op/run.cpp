@@ -114,7 +114,7 @@ std::string compile_ahead(const ObservedCall& call) {
   if (call.problem.hooks == call.op.hooks)
     return "its kernels are compiled ahead of time by: quern plan --compile " + call.op.id + " " + call_words(call.op, call.args, call.options) + target;
   return "its kernels with the hooks " + std::string(call.problem.hooks->name) + " are compiled ahead of time by: quern warm --trace FOLDER" + target +
-         ", where QN_TRACE=FOLDER QN_TRACE_MAX_MB=0 had the call recorded";
+         " --trust-hooks, where QN_TRACE=FOLDER QN_TRACE_MAX_MB=0 had the call recorded";
 }
 
 /// Says of a refused compile, load or allocation which call needed it, and what would have made it unnecessary.

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -43,9 +44,12 @@ struct Recorder {
   };
   std::mutex mutex;
   TraceOptions options = options_from_env();
-  std::deque<Kept> kept;       // oldest first
+  pid_t process = ::getpid();  // that `kept` is of
+  std::deque<Kept> kept;       // oldest first, since the last set_trace()
   i64 kept_bytes = 0, next = 0;
-  std::set<std::string> seen;  // digests of calls recorded without data
+  std::set<std::string> seen;  // digests of calls recorded without data (call_digest)
+
+  void forget_kept() { kept.clear(), kept_bytes = 0; }
 };
 
 Recorder& recorder() {
@@ -126,7 +130,7 @@ Json plan_json(const ObservedCall& call) {
   Json launches = Json::array();
   for (i32 i = 0; i < call.plan.count; ++i) {
     const Launch& l = call.plan.launches[i];
-    launches.push_back({{"kernel", jit::print(l.spec)},
+    launches.push_back({{"kernel", kernel_name(l.spec)},
                         {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}},
                         {"cluster", l.config.cluster},
                         {"threads", l.config.threads},
@@ -168,6 +172,63 @@ Json call_json(const ObservedCall& call) {
             {"plan", plan_json(call)}};
   if (call.problem.hooks) j["hooks"] = hooks_json(call);
   return j;
+}
+
+/// Of all that call_json() says, of each thing as it is in memory: a call that was seen costs no document.
+class Digest {
+ public:
+  template <class T> void add(const T& value) {
+    static_assert(std::has_unique_object_representations_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  void add(const char* text) { bytes_.append(text ? text : "\x01", text ? std::strlen(text) + 1 : 1); }  // null is no text
+  void add(const void* from, size_t size) { bytes_.append(static_cast<const char*>(from), size); }
+  std::string text() const { return hash128_hex(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+void add_tensors(const ObservedCall& call, Digest& to) {
+  const std::vector<Block> blocks = blocks_of(call);
+  to.add(blocks.size());
+  for (const Block& b : blocks) to.add(b.end - b.begin), to.add(b.begin % 256);
+  for (size_t i = 0; i < call.op.tensors.size(); ++i) {
+    const TensorView& v = call.op.tensor(call.args, i);
+    to.add(i32(v.present()));
+    if (!v.present()) continue;
+    const size_t block = block_of(blocks, v);
+    to.add(v.dtype), to.add(v.rank), to.add(block), to.add(address(v) - blocks[block].begin);
+    to.add(v.shape, size_t(v.rank) * sizeof v.shape[0]);
+    to.add(v.strides, size_t(v.rank) * sizeof v.strides[0]);
+  }
+}
+
+std::string call_digest(const ObservedCall& call) {
+  Digest d;
+  const DeviceInfo& info = call.device.info();
+  d.add(call.op.id.c_str());
+  d.add(info.emulated), d.add(call.device.id().index), d.add(info.arch.name().c_str()), d.add(info.name);
+  const RunOptions& o = call.options;
+  d.add(o.variant);
+  d.add(i32(o.batch_invariant) | i32(o.pdl) << 1 | i32(o.skip_check) << 2);
+  d.add(o.workspace.data ? o.workspace.bytes : i64(0));
+  for (const AttrDef& a : call.op.attrs) {
+    if (a.kind == AttrDef::Kind::i64) d.add(static_cast<const char*>(call.args) + a.offset, sizeof(i64));
+    else d.add(std::bit_cast<u64>(attr_value(a, call.args)));
+  }
+  add_tensors(call, d);
+  d.add(call.plan.variant), d.add(call.plan.workspace), d.add(call.plan.count);
+  for (i32 i = 0; i < call.plan.count; ++i) {
+    const Launch& l = call.plan.launches[i];
+    d.add(l.spec.kernel), d.add(l.spec.config);
+    d.add(l.config.grid), d.add(l.config.cluster), d.add(l.config.threads), d.add(l.config.smem), d.add(i32(l.config.pdl));
+  }
+  if (const jit::Hooks* hooks = call.problem.hooks) {
+    d.add(hooks->type), d.add(hooks->name), d.add(hooks->text);
+    d.add(static_cast<const char*>(call.args) + call.op.hook_params_offset, size_t(call.op.hook_params_bytes));
+  }
+  return d.text();
 }
 
 i64 data_bytes(const ObservedCall& call) {
@@ -221,12 +282,15 @@ std::string publish(const std::string& from, const std::string& to, const std::s
   }
 }
 
-/// Removes the oldest folders beyond the bounds. Calls without data are a list, which is of use when it is whole.
-void keep(const std::string& folder, i64 bytes) {
+/// Removes the oldest folders beyond the bounds, but none that a parent process or another recording made. Calls without data
+/// are a list, which is of use when it is whole.
+void keep(const std::string& folder, i64 bytes, const TraceOptions& options) {
   std::vector<std::string> old;
   {
     Recorder& r = recorder();
     const std::lock_guard lock(r.mutex);
+    if (r.process != ::getpid()) r.process = ::getpid(), r.forget_kept();  // since a fork
+    if (r.options.folder != options.folder) return;                        // since a set_trace() beside this call
     r.kept.push_back({folder, bytes});
     r.kept_bytes += bytes;
     while (r.kept.size() > 1 && (i64(r.kept.size()) > r.options.max_calls || r.kept_bytes > r.options.max_bytes)) {
@@ -260,7 +324,7 @@ std::string write_call(const ObservedCall& call, const TraceOptions& options, co
     if (with_data) write_tensors(call, folder, false);
     write_file(folder + "/call.json", text);
     const std::string published = publish(folder, options.folder, call.op.id);
-    if (options.max_bytes > 0) keep(published, with_data ? data_bytes(call) : 0);
+    if (options.max_bytes > 0) keep(published, with_data ? data_bytes(call) : 0, options);
     return published;
   } catch (...) {
     remove_folder(folder);
@@ -268,16 +332,20 @@ std::string write_call(const ObservedCall& call, const TraceOptions& options, co
   }
 }
 
-std::string record(const ObservedCall& call, const TraceOptions& options) {
+/// What is written of the call, with why its data is left out, if it is.
+std::string call_text(const ObservedCall& call, const std::string& why_not) {
   Json j = call_json(call);
-  const std::string why_not = left_out(call, options);
   j["data"] = why_not.empty() ? Json("recorded") : Json("left out: " + why_not);
-  const std::string text = j.dump(1) + "\n";
-  if (options.max_bytes > 0) return write_call(call, options, text, why_not.empty());
-  const std::string digest = hash128_hex(text);
+  return j.dump(1) + "\n";
+}
+
+std::string record(const ObservedCall& call, const TraceOptions& options) {
+  const std::string why_not = left_out(call, options);
+  if (options.max_bytes > 0) return write_call(call, options, call_text(call, why_not), why_not.empty());
+  const std::string digest = call_digest(call);
   if (!claim(digest)) return "";
   try {
-    return write_call(call, options, text, false);
+    return write_call(call, options, call_text(call, why_not), false);
   } catch (...) {
     release_claim(digest);
     throw;
@@ -293,6 +361,7 @@ void set_trace(const TraceOptions& options) {
   const std::lock_guard lock(r.mutex);
   r.options = options;
   r.seen.clear();
+  r.forget_kept();
   set_observed(!r.options.folder.empty());
 }
 
@@ -318,8 +387,15 @@ void record_outputs(const ObservedCall& call, const std::string& folder) {
   try {
     write_tensors(call, folder, true);
     write_result(folder, {{"status", "finished"}});
+    return;
   } catch (const std::exception& e) {
     log(LogLevel::warning, "QN_TRACE: the outputs of " + call.op.id + " are not recorded: " + e.what());
+  }
+  for (const TensorDef& t : call.op.tensors) remove_folder(folder + "/" + t.name + ".after");  // and a full disk has room again
+  try {
+    write_result(folder, {{"status", kOutputsNotRecorded}});
+  } catch (const std::exception& e) {
+    log(LogLevel::warning, std::string("QN_TRACE: ") + e.what());
   }
 }
 

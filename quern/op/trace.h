@@ -10,6 +10,8 @@ namespace quern {
 
 /// The "format" of call.json.
 constexpr int kTraceFormat = 1;
+/// The "status" of a call whose outputs could not be written, beside "finished" and "failed".
+constexpr char kOutputsNotRecorded[] = "finished, outputs not recorded";
 
 /// Why the call's data would not be recorded; empty when it would.
 std::string trace_left_out(const ObservedCall& call);
@@ -18,7 +20,7 @@ std::string trace_left_out(const ObservedCall& call);
 /// name; empty when nothing was recorded (no recording, or a call like one recorded before and no data asked for). A
 /// failure to record is a warning.
 std::string record_inputs(const ObservedCall& call);
-/// Adds the tensors that it wrote to the folder, where the inputs were recorded with their data. Waits for the stream.
+/// Adds the tensors that it wrote to the folder, all or none, where the inputs were recorded with their data. Waits for the stream.
 /// Throws Error{device} when the call failed.
 void record_outputs(const ObservedCall& call, const std::string& folder);
 /// Notes in the folder that the call failed.

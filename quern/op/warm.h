@@ -40,10 +40,11 @@ struct WarmKernel {
   i64 image_bytes = 0;             ///< of the cubin or shared object
   std::string error;               ///< why it failed
 };
-/// A call that reaches no kernel.
+/// A call that reaches no kernel, or none with some of the values that its words and lists may have.
 struct WarmSkipped {
   std::string call, op, arch, reason;
   bool refused = false;    ///< the op refuses the call; else quern lacks the op, or the call computes nothing
+  std::string with;        ///< "head_dim=1000 tp=2"; empty: any
 };
 struct WarmReport {
   std::vector<WarmKernel> kernels;

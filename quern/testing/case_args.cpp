@@ -114,10 +114,10 @@ void each_row(const TensorView& view, const std::function<void(char* row, const 
   }
 }
 
-CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed, Number number)
-    : CaseArgs(op, complete(op, given), derived(op, given), seed, number) {}
+CaseArgs::CaseArgs(const Op& op, const Case& given, u64 seed, Number number, u64 redraw)
+    : CaseArgs(op, complete(op, given), derived(op, given), seed, number, redraw) {}
 
-CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed, Number number)
+CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed, Number number, u64 redraw)
     : op_(&op), given_(given), which_(which), seed_(seed), args_(op) {
   set_attrs(op, which_, args());
   Random random(seed);
@@ -143,7 +143,7 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
                   op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
     parallel_fill(b.bytes.get(), kPoison, size_t(b.size));
     v.data = b.bytes.get() + b.offset;
-    if (op.tensors[i].role != Role::out) fill(i, random, number);
+    if (op.tensors[i].role != Role::out) fill(i, random, number, redraw);
   }
   if (op.base && op.base->generate) op.base->generate(args(), which_, random);
   if (op.generate) op.generate(args(), which_, random);
@@ -151,11 +151,11 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
     if (b.bytes) parallel_copy(b.initial.get(), b.bytes.get(), size_t(b.size));
 }
 
-void CaseArgs::fill(size_t i, Random& random, Number number) {
+void CaseArgs::fill(size_t i, Random& random, Number number, u64 redraw) {
   const TensorDef& t = op_->tensors[i];
   i64 extent = 0;
   if (t.values.kind != Values::Kind::data) extent = i64(value_or(which_, name(t.values.axis), 0));
-  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number))
+  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number, redraw))
     throw Error(ErrorKind::value, op_->id, t.name, "has more elements than " + std::string(name(t.values.axis)),
                 "room for distinct values");
 }

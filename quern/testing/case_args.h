@@ -47,11 +47,11 @@ void each_row(const TensorView& view, const std::function<void(char* row, const 
 class CaseArgs {
  public:
   /// `given` is completed and derived. Random contents depend on `seed` alone; data is of the number type that the
-  /// device will compute with.
-  CaseArgs(const Op& op, const Case& given, u64 seed, Number number = Number::real);
+  /// device will compute with. `redraw`: other floating data for each value, lengths and indices the same.
+  CaseArgs(const Op& op, const Case& given, u64 seed, Number number = Number::real, u64 redraw = 0);
   /// Of a case with nothing left to complete or derive.
   static CaseArgs of_derived(const Op& op, const Case& derived_case, u64 seed) {
-    return CaseArgs(op, derived_case, derived_case, seed, Number::real);
+    return CaseArgs(op, derived_case, derived_case, seed, Number::real, 0);
   }
   CaseArgs(CaseArgs&&) = default;
 
@@ -80,8 +80,8 @@ class CaseArgs {
   size_t holder(size_t i) const;
 
  private:
-  CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed, Number number);
-  void fill(size_t i, Random& random, Number number);
+  CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed, Number number, u64 redraw);
+  void fill(size_t i, Random& random, Number number, u64 redraw);
   std::string damage_of(size_t i) const;
 
   const Op* op_;

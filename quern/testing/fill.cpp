@@ -102,7 +102,7 @@ static bool fill_permutation(const TensorView& view, i64 extent, Random& random)
   return true;
 }
 
-bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random, Number number) {
+bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random, Number number, u64 redraw) {
   if (kind == Values::Kind::permutation) return fill_permutation(view, extent, random);
   const u64 seed = random.next();
   if (view.rank == 0 || view.numel() == 0) return true;
@@ -115,7 +115,7 @@ bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& 
       each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); });
       break;
     case Values::Kind::generated: each_element(view, seed, [&](char* at, u64) { store(at, 0); }); break;
-    default: fill_data(view, seed, number);
+    default: fill_data(view, is_integer(view.dtype) ? seed : seed + redraw * 0x9E3779B97F4A7C15ull, number);
   }
   return true;
 }

@@ -9,7 +9,8 @@ namespace quern::testing {
 /// most). Data is close to normal with variance 1 and never zero. Works on all CPUs; the contents depend on `random`
 /// and the shape alone. Of another
 /// number type than float it is any code but 0 and NaN. False when distinct values are asked for and there are more elements than values.
+/// `redraw`: other floating data for each value, everything else, what is drawn later included, the same.
 bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random,
-                 Number number = Number::real);
+                 Number number = Number::real, u64 redraw = 0);
 
 }  // namespace quern::testing

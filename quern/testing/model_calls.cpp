@@ -6,11 +6,20 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "quern/op/call_space.h"
+
 namespace quern::testing {
 
 ModelCalls::ModelCalls(const Model& model, u64 seed) : model_(model), random_(seed) {
   for (const ModelCall& c : model_.calls)
     if (!c.missing) calls_.push_back(&c);
+  for (const ModelCall* c : calls_) {
+    try {
+      for (const std::vector<size_t>& alternative : alternatives_of(*c)) CallSpace(model_, *c, {}, alternative);
+    } catch (const Error& e) {
+      throw in_model(e, model_, *c);
+    }
+  }
   if (calls_.empty()) throw Error(ErrorKind::value, "", "model", "has no calls", "a model file with calls");
 }
 

@@ -20,7 +20,7 @@ struct ModelDraw {
 
 class ModelCalls {
  public:
-  /// The calls whose ops quern has. Throws Error{value} when there is none.
+  /// The calls whose ops quern has. Throws Error{value} when there is none, and for what is wrong in one, as a warm-up does.
   ModelCalls(const Model& model, u64 seed);
   size_t size() const { return calls_.size(); }
   const ModelCall& call(size_t i) const { return *calls_[i]; }

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "quern/jit/kernel_table.h"
-#include "quern/testing/check.h"
 
 namespace quern::testing {
 
@@ -73,7 +72,7 @@ std::string run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& d
 }  // namespace
 
 ModelRunReport run_model(const Model& model, const ModelRunOptions& options, const std::function<void(const ModelDraw&)>& progress) {
-  Device& device = *options.device;
+  Device& device = *options.on.device;
   const bool emulated = device.info().emulated;
   const Size most = {options.most_bytes ? options.most_bytes : emulated ? 0x1p26 : 0x1p29, options.most_flops ? options.most_flops : emulated ? 1e9 : 1e300};
   ModelCalls calls(model, options.seed);
@@ -91,8 +90,10 @@ ModelRunReport run_model(const Model& model, const ModelRunOptions& options, con
       continue;
     }
     bool compared = false;
-    const std::string wrong = run_one(draw, size, options.seed + u64(i), device, compared);
-    if (!wrong.empty()) report.failures.push_back(draw.call->does + ": quern run " + draw.op->id + " " + case_text(*draw.op, draw.which) + "\n  " + wrong);
+    const u64 seed = options.seed + u64(i);
+    const std::string wrong = run_one(draw, size, seed, device, compared);
+    if (!wrong.empty())
+      report.failures.push_back(draw.call->does + ": quern run " + draw.op->id + " " + case_text(*draw.op, draw.which) + " --seed " + std::to_string(seed) + " " + options.on.words + "\n  " + wrong);
     report.compared += compared;
     report.calls = ++i;
     if (progress) progress(draw);

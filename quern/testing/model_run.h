@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "quern/testing/check.h"
 #include "quern/testing/model_calls.h"
 
 namespace quern::testing {
@@ -13,7 +14,7 @@ namespace quern::testing {
 struct ModelRunOptions {
   i64 calls = 500;
   u64 seed = 1;
-  Device* device = nullptr;
+  CheckDevice on;
   double most_bytes = 0;   ///< of a call's operands; 0: 64 MB on the emulated device, 512 MB on a GPU
   double most_flops = 0;   ///< 0: 1e9 on the emulated device, else any
 };

@@ -28,7 +28,7 @@ struct Proof {
   int plans = 0;        ///< different plans among them
   bool by_meaning = false;  ///< compared with the op's order-free reference; else with each other
   bool exact = false;
-  int coincidences = 0;  ///< differences that another seed did not show: a sum of the field happened to be 0
+  int coincidences = 0;  ///< differences that other data did not show: a sum of the field happened to be 0
   // A row's order of sums
   struct Rows {
     bool batch_invariant = false;  ///< the mode that was asked for
@@ -56,7 +56,8 @@ class Prover {
   void prove_rows(const Op& op, const Case& given, u64 seed, Proof& proof);
   void prove_repeatable(const Op& op, const Case& given, u64 seed, Proof& proof);
   int most_ways_;
-  std::vector<ProofDevice> order_free_, tree_;
+  std::vector<ProofDevice> order_free_;
+  std::vector<ProofDevice> tree_;  ///< as it is; with few SMs; as it is, in another schedule
 };
 
 /// The case with as many rows as the op's cases have at most, unless `given` names them: proofs of rows need several.

@@ -13,6 +13,7 @@
 #include <set>
 
 #include "quern/base/fs.h"
+#include "quern/base/json_depth.h"
 #include "quern/op/tensor_bytes.h"
 #include "quern/op/trace.h"
 
@@ -29,6 +30,21 @@ namespace fs = std::filesystem;
 
 /// Most bytes of one memory: the stand-in addresses of two of them lie twice as far apart.
 constexpr i64 kMostBytes = i64(1) << 47;
+/// Most bytes of call.json and result.json; what varies in them is the text of hooks.
+constexpr size_t kMostText = size_t(16) << 20;
+
+/// The document in a file; a key that an object has twice is refused, which JSON's parser would take the last of.
+Json parse(const std::string& path, const std::string& text) {
+  if (!json_nests_well(text)) fail(path, "is nested deeper than " + std::to_string(kMostJsonDepth), "what QN_TRACE writes");
+  std::vector<std::set<std::string>> keys;  // of the objects that are open, by depth
+  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) keys.resize(size_t(depth) + 1), keys.emplace_back();
+    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+      fail(path, "has the key " + value.dump() + " twice in one object", "it once");
+    if (event == Json::parse_event_t::object_end) keys.resize(size_t(depth) + 1);
+    return true;
+  });
+}
 
 [[noreturn]] void fail_in_call(const TracedCall& call, const std::string& got, const std::string& expected) {
   fail(call.folder + "/call.json", got, expected);
@@ -159,11 +175,22 @@ const jit::Hooks* lasting_hooks(const Json& j) {
   return &at->second;
 }
 
-void read_hooks(const Json& j, TracedCall& call) {
+/// Those of a registered op with that code, whose name is then of no matter; null: none.
+const jit::Hooks* registered_hooks(const Json& j) {
+  for (const auto& [id, op] : registry())
+    if (op->hooks && j.at("type") == op->hooks->type && j.at("text") == op->hooks->text) return op->hooks;
+  return nullptr;
+}
+
+void read_hooks(const Json& j, bool trust_hooks, TracedCall& call) {
   const Op& op = *call.op;
   const Json& parameters = j.at("parameters");
   if (op.hooks_offset < 0 || i32(parameters.size()) != op.hook_params_bytes) fail_in_call(call, "has hooks", "none, or hooks that " + op.id + " takes");
-  const jit::Hooks* hooks = lasting_hooks(j);
+  const jit::Hooks* hooks = registered_hooks(j);
+  if (!hooks && !trust_hooks)
+    fail_in_call(call, "has the hooks " + j.at("name").dump() + ", code that no registered op has",
+                 "--trust-hooks (trust_hooks in C++) from whoever trusts the writer of that folder: the code is compiled and run");
+  if (!hooks) hooks = lasting_hooks(j);
   std::memcpy(static_cast<char*>(call.args.get()) + op.hooks_offset, &hooks, sizeof hooks);
   u8* into = static_cast<u8*>(call.args.get()) + op.hook_params_offset;
   for (const Json& p : parameters) *into++ = u8(integer(call, "the hook parameter", p, 0, 255));
@@ -179,7 +206,16 @@ void read_options(const Json& j, TracedCall& call) {
   if (!call.options.variant) fail_in_call(call, "asks for the variant " + j["variant"].dump(), "one that " + call.op->id + " has");
 }
 
-void read_call(const Json& j, TracedCall& call) {
+void read_launch(const Json& j, TracedCall& call) {
+  constexpr i64 kMost = std::numeric_limits<u32>::max();
+  TracedLaunch& l = call.launches.emplace_back();
+  l.kernel = j.at("kernel");
+  for (size_t d = 0; d < 3; ++d) l.grid[d] = u32(integer(call, "the grid of " + l.kernel, j.at("grid").at(d), 0, kMost));
+  l.cluster = u32(integer(call, "the cluster of " + l.kernel, j.at("cluster"), 0, kMost));
+  call.kernels += (call.kernels.empty() ? "" : " + ") + l.kernel;
+}
+
+void read_call(const Json& j, bool trust_hooks, TracedCall& call) {
   const Json& device = j.at("device");
   call.emulated = device.at("kind") == "emu";
   call.arch = Arch::parse(device.at("arch"));
@@ -188,20 +224,23 @@ void read_call(const Json& j, TracedCall& call) {
   read_tensors(j.at("tensors"), id, call);
   read_attributes(j.at("attributes"), call);
   read_options(j.at("options"), call);
-  if (j.contains("hooks")) read_hooks(j["hooks"], call);
-  for (const Json& l : j.at("plan").at("launches")) call.kernels += (call.kernels.empty() ? "" : " + ") + l.at("kernel").get<std::string>();
+  if (j.contains("hooks")) read_hooks(j["hooks"], trust_hooks, call);
+  for (const Json& l : j.at("plan").at("launches")) read_launch(l, call);
   const std::string data = j.at("data");
   if (data != "recorded") call.left_out = data;
 }
 
 void read_result(TracedCall& call) {
-  const std::optional<std::string> text = read_file(call.folder + "/result.json");
+  const std::string path = call.folder + "/result.json";
+  const std::optional<std::string> text = read_regular_file(path, kMostText);
+  if (std::error_code error; !text && fs::exists(path, error)) fail(path, "is no file that can be read", "what QN_TRACE writes");
   if (!text) {
     call.error = call.left_out.empty() ? "it did not come to an end" : "";
     return;
   }
-  const Json j = Json::parse(*text);
-  call.finished = j.at("status") == "finished";
+  const Json j = parse(path, *text);
+  call.has_outputs = j.at("status") == "finished";
+  call.finished = call.has_outputs || j.at("status") == kOutputsNotRecorded;
   if (!call.finished) call.error = j.at("error");
 }
 
@@ -209,34 +248,23 @@ void read_result(TracedCall& call) {
 
 std::string TracedCall::elements(size_t tensor, bool after) const {
   const std::string path = folder + "/" + op->tensors[tensor].name + (after ? ".after" : ".before");
-  std::optional<std::string> bytes = read_file(path);
   const i64 wanted = packed_bytes(op->tensor(args.get(), tensor));
-  if (!bytes || i64(bytes->size()) != wanted)
-    fail(folder, bytes ? "has " + std::to_string(bytes->size()) + " bytes in " + path : "has no " + path, std::to_string(wanted) + " bytes");
-  return std::move(*bytes);
+  std::optional<std::string> bytes = read_regular_file(path, size_t(wanted));
+  if (bytes && i64(bytes->size()) == wanted) return std::move(*bytes);
+  std::error_code no_file;
+  const auto size = fs::file_size(path, no_file);
+  fail(folder, no_file ? "has no file " + path : "has " + std::to_string(size) + " bytes in " + path, std::to_string(wanted) + " bytes");
 }
 
-/// The document; a key that an object has twice is refused, which JSON's parser would take the last of.
-static Json parse(const std::string& folder, const std::string& text) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open, by depth
-  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::object_start) keys.resize(size_t(depth) + 1), keys.emplace_back();
-    if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-      fail(folder + "/call.json", "has the key " + value.dump() + " twice in one object", "it once");
-    if (event == Json::parse_event_t::object_end) keys.resize(size_t(depth) + 1);
-    return true;
-  });
-}
-
-TracedCall read_traced_call(const std::string& folder) {
-  const std::optional<std::string> text = read_file(folder + "/call.json");
+TracedCall read_traced_call(const std::string& folder, bool trust_hooks) {
+  const std::optional<std::string> text = read_regular_file(folder + "/call.json", kMostText);
   if (!text) fail(folder, "has no call.json that can be read", "a folder of one call in the folder that QN_TRACE named");
   try {
-    const Json j = parse(folder, *text);
+    const Json j = parse(folder + "/call.json", *text);
     if (j.at("format") != kTraceFormat) fail(folder, "is of format " + j.at("format").dump(), "format " + std::to_string(kTraceFormat));
     TracedCall call(find_op(j.at("op").get<std::string>()));
     call.folder = folder;
-    read_call(j, call);
+    read_call(j, trust_hooks, call);
     read_result(call);
     return call;
   } catch (const Json::exception& e) {

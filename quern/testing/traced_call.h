@@ -22,6 +22,13 @@ struct TracedPlace {
   i64 offset = 0;  ///< bytes
 };
 
+/// What of a launch of the recorded plan decides the order in which its kernel computes.
+struct TracedLaunch {
+  std::string kernel;   ///< "norm_row<...>"
+  u32 grid[3] = {};
+  u32 cluster = 1;
+};
+
 /// A recorded call. Its arguments can be bound and planned as they are; their pointers have the alignment of the recorded
 /// ones, alias as those did, and must not be followed (replay.h gives them memory).
 struct TracedCall {
@@ -34,18 +41,21 @@ struct TracedCall {
   bool emulated = false;
   Arch arch;
   std::string kernels;  ///< of the recorded plan: "norm_row<...> + combine<...>"
+  std::vector<TracedLaunch> launches;  ///< of the recorded plan
   std::vector<TracedPlace> places;  ///< by the op's tensors
   std::vector<TracedMemory> memory;
   std::string left_out;  ///< why the record has no data; empty when it has
-  bool finished = false; ///< outputs were recorded
+  bool finished = false; ///< it came to an end
+  bool has_outputs = false;  ///< and its outputs are in the record
   std::string error;     ///< of the recorded call
 
   /// Elements of a tensor before the call or after it, packed; Error{value} when the record lacks them.
   std::string elements(size_t tensor, bool after) const;
 };
 
-/// Throws Error{value} naming the folder and what is wrong in it, also when it was written by another format.
-TracedCall read_traced_call(const std::string& folder);
+/// Throws Error{value} naming the folder and what is wrong in it, also when it was written by another format. Recorded hooks are
+/// code, which a replay compiles and runs: other than those of a registered op are refused unless `trust_hooks`.
+TracedCall read_traced_call(const std::string& folder, bool trust_hooks = false);
 /// Folders of calls in a folder that QN_TRACE named, in the order of recording; `folder` itself when it is one.
 std::vector<std::string> traced_calls(const std::string& folder);
 

@@ -6,10 +6,10 @@
 
 namespace quern::testing {
 
-std::vector<WarmCall> warm_calls(const std::string& folder) {
+std::vector<WarmCall> warm_calls(const std::string& folder, bool trust_hooks) {
   std::vector<WarmCall> calls;
   for (const std::string& one : traced_calls(folder)) {
-    const TracedCall call = read_traced_call(one);
+    const TracedCall call = read_traced_call(one, trust_hooks);
     calls.push_back({"recorded " + call.op->id, bind(*call.op, call.args.get(), call.options)});
   }
   if (calls.empty()) throw Error(ErrorKind::value, "", "trace", "is '" + folder + "'", "a folder with calls that QN_TRACE recorded");

@@ -71,6 +71,18 @@ def new_project():
         prints=r"elementwise\.triple +6 +0 +0")
 
 
+def headers_compile():
+    """Every installed header includes what it needs, of what is installed: in one order and in the other."""
+    include = os.path.join(prefix, "include")
+    names = sorted(os.path.relpath(os.path.join(folder, name), include) for folder, _, files in os.walk(include) for name in files
+                   if name.endswith(".h"))
+    for order in (names, names[::-1]):
+        source = os.path.join(work, "headers.cpp")
+        with open(source, "w") as f:
+            f.writelines(f'#include "{name}"\n' for name in order)
+        run("c++", "-std=c++20", "-fsyntax-only", "-I", include, source)
+
+
 def example_nvcc(nvcc):
     folder = os.path.join(work, "nvcc")
     shutil.copytree(os.path.join(ROOT, "examples", "nvcc"), folder)
@@ -80,6 +92,7 @@ def example_nvcc(nvcc):
 
 try:
     run("cmake", "--install", build, "--prefix", prefix)
+    headers_compile()
     example_cpp()
     new_project()
     if len(sys.argv) > 2:
