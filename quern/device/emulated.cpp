@@ -21,6 +21,7 @@
 
 #include "quern/base/env.h"
 #include "quern/base/error.h"
+#include "quern/device/tensor_map.h"
 #include "quern/emu/footprint.h"
 #include "quern/emu/launch.h"
 #include "quern/emu/memory_map.h"
@@ -266,7 +267,7 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
   emu::LaunchStats stats;
   const std::vector<emu::Report> reports = emu::run_launch(request, &stats);
   // A launch that never waited may end before the ones it overlapped.
-  if (!stats.all_waited) next.left = next.overlapped;
+  if (!stats.waited) next.left = next.overlapped;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     tail = std::move(next);
@@ -297,6 +298,10 @@ void EmulatedDevice::launch(Function function, const LaunchConfig& config, const
 }
 
 TensorMap EmulatedDevice::make_tensor_map(const TensorMapSpec& spec) {
+  if (spec.rank < 1 || spec.rank > 5)
+    throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
+  if (const char* problem = tensor_map_problem(spec))
+    throw Error(ErrorKind::device, "emulated device: a tensor map of " + tensor_map_text(spec) + ": " + problem);
   emu::EncodedTensorMap encoded{};
   encoded.magic = emu::EncodedTensorMap::kMagic;
   encoded.base = reinterpret_cast<u64>(spec.base);

@@ -161,7 +161,6 @@ struct Block {
   u64 linear = 0;  ///< number in the grid
   u32 rank = 0;    ///< in its cluster
   u32 live = 0;
-  bool dependency_waited = false;  ///< a thread has executed griddepcontrol.wait
   u8* smem = nullptr;
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;

@@ -12,15 +12,16 @@ namespace quern::emu {
 namespace {
 
 const char* name(BulkOp op) {
-  static const char* const kNames[] = {"tma_load",  "tma_load_multicast",  "tma_store",     "tma_reduce_add",
-                                       "tma_prefetch", "prefetch_tensormap", "bulk_load",   "bulk_load_multicast",
-                                       "bulk_store",   "bulk_reduce_add",   "bulk_prefetch", "bulk_copy_cluster",
+  static const char* const kNames[] = {"tma_load",     "tma_load_multicast", "tma_store",     "tma_reduce_add",
+                                       "tma_prefetch", "prefetch_tensormap", "bulk_load",     "bulk_load_multicast",
+                                       "bulk_store",   "bulk_reduce_add",    "bulk_prefetch", "bulk_copy_cluster",
                                        "st_async"};
   return kNames[u32(op)];
 }
 bool is_tensor(BulkOp op) { return op <= BulkOp::tensormap_prefetch; }
 bool is_store(BulkOp op) {
-  return op == BulkOp::tensor_store || op == BulkOp::tensor_reduce_add || op == BulkOp::store || op == BulkOp::reduce_add;
+  return op == BulkOp::tensor_store || op == BulkOp::tensor_reduce_add || op == BulkOp::store ||
+         op == BulkOp::reduce_add;
 }
 bool is_prefetch(BulkOp op) {
   return op == BulkOp::tensor_prefetch || op == BulkOp::tensormap_prefetch || op == BulkOp::prefetch;
@@ -72,8 +73,9 @@ void check_contiguous(Fiber& me, const BulkCall& call) {
 Mbarrier& mbarrier_of(Fiber& me, const BulkCall& call, Block& block) {
   const auto found = block.mbarriers.find(call.mbarrier & 0xffffff);
   if (found == block.mbarriers.end())
-    refuse(me, call, ReportKind::mbarrier,
-           text_of(": no mbarrier was initialised at smem+0x%x of block rank %u", call.mbarrier & 0xffffff, block.rank));
+    refuse(
+        me, call, ReportKind::mbarrier,
+        text_of(": no mbarrier was initialised at smem+0x%x of block rank %u", call.mbarrier & 0xffffff, block.rank));
   return found->second;
 }
 
@@ -131,15 +133,13 @@ void load(Bulk& bulk) {
 
 void read_source(Bulk& bulk) {
   bulk.data.resize(bulk.bytes);
-  for_each_chunk(bulk, [&](u32 at, u32 offset, u32 bytes) {
-    std::memcpy(&bulk.data[at], bulk.block->smem + offset, bytes);
-  });
+  for_each_chunk(bulk,
+                 [&](u32 at, u32 offset, u32 bytes) { std::memcpy(&bulk.data[at], bulk.block->smem + offset, bytes); });
 }
 
 void write_results(Bulk& bulk) {
   if (is_tensor(bulk.call.op)) {
-    for_each_run(bulk.map, bulk.call.at,
-                 [&](u8* to, u32 at, u32 bytes) { put(bulk, to, &bulk.data[at], bytes); });
+    for_each_run(bulk.map, bulk.call.at, [&](u8* to, u32 at, u32 bytes) { put(bulk, to, &bulk.data[at], bytes); });
   } else {
     put(bulk, static_cast<u8*>(bulk.call.global), bulk.data.data(), bulk.bytes);
   }
@@ -152,7 +152,8 @@ void issue_load(Fiber& me, Bulk bulk, u32 rank) {
   bulk.block = &me.block->cluster->blocks[rank];
   if (bulk.call.op == BulkOp::copy_cluster) bulk.source = me.block;
   if (rank != me.block->rank && bulk.block->live == 0)
-    refuse(me, bulk.call, ReportKind::cluster, text_of(" to the shared memory of block rank %u, which has exited", rank));
+    refuse(me, bulk.call, ReportKind::cluster,
+           text_of(" to the shared memory of block rank %u, which has exited", rank));
   Mbarrier& barrier = mbarrier_of(me, bulk.call, *bulk.block);
   if (worker.shadow()) worker.shadow()->load_issued(me, bulk, barrier, name(bulk.call.op));
   worker.issue(std::make_shared<Bulk>(std::move(bulk)));
@@ -161,7 +162,8 @@ void issue_load(Fiber& me, Bulk bulk, u32 rank) {
 void issue_store(Fiber& me, Bulk bulk) {
   Worker& worker = *me.worker;
   if (bulk.call.shared >> 24 != me.block->rank)
-    refuse(me, bulk.call, ReportKind::smem_oob, text_of(" from the shared memory of block rank %u", bulk.call.shared >> 24));
+    refuse(me, bulk.call, ReportKind::smem_oob,
+           text_of(" from the shared memory of block rank %u", bulk.call.shared >> 24));
   bulk.block = me.block;
   bulk.group = me.store_groups + 1;
   const DType type = is_tensor(bulk.call.op) ? bulk.map.dtype : bulk.call.type;
@@ -237,7 +239,8 @@ void finish_bulks(Worker& worker, Block& block) {
     u64 word;
     std::memcpy(&word, block.smem + offset, 8);
     if (word != barrier.word())
-      worker.report(ReportKind::mbarrier, block.fibers[0], text_of("the mbarrier at smem+0x%x was overwritten", offset));
+      worker.report(ReportKind::mbarrier, block.fibers[0],
+                    text_of("the mbarrier at smem+0x%x was overwritten", offset));
   }
 }
 
@@ -260,7 +263,8 @@ void run_bulk(const BulkCall& call) {
   check_shared(me, call, call.shared, bulk.bytes);
   if (call.op == BulkOp::copy_cluster) check_shared(me, call, call.source, bulk.bytes);
   if (is_store(call.op)) return issue_store(me, std::move(bulk));
-  if (call.mbarrier % 8) refuse(me, call, ReportKind::misaligned, text_of(" with an mbarrier at smem+0x%x", call.mbarrier));
+  if (call.mbarrier % 8)
+    refuse(me, call, ReportKind::misaligned, text_of(" with an mbarrier at smem+0x%x", call.mbarrier));
   if (!is_multicast(call.op)) {
     if (call.mbarrier >> 24 != call.shared >> 24)
       refuse(me, call, ReportKind::mbarrier, ": the mbarrier lies in another block than the destination");
@@ -297,7 +301,8 @@ void run_tensormap_replace(u32 address, TensorMapField field, u32 dim, u64 value
   const char* what = "tensormap.replace";
   if (address >> 24 != me.block->rank || offset + sizeof(TensorMap) > me.thread->smem_bytes)
     worker.fatal(ReportKind::smem_oob, me, text_of("%s at smem+0x%x", what, offset), offset);
-  if (offset % 128) worker.fatal(ReportKind::misaligned, me, text_of("%s at smem+0x%x, no multiple of 128", what, offset));
+  if (offset % 128)
+    worker.fatal(ReportKind::misaligned, me, text_of("%s at smem+0x%x, no multiple of 128", what, offset));
   u8* place = me.block->smem + offset;
   if (worker.shadow()) {
     worker.shadow()->access(me, place, sizeof(TensorMap), false, what);

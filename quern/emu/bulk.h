@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Copies by the copy engine: bulk and tensor copies, asynchronous stores. One may complete anywhere between its issue and the
-// wait for it; the policy chooses where.
+// Copies by the copy engine: bulk and tensor copies, asynchronous stores. One may complete anywhere between its issue
+// and the wait for it; the policy chooses where.
 #pragma once
 #include "quern/emu/tensor_map.h"
 #include "quern/emu/worker.h"

@@ -47,8 +47,8 @@ std::string run(const std::string& path, const Sample& sample, const EmulatedOpt
                                 {TensorView(out.data(), DType::f32, {blocks}), "out", Access::write},
                                 {TensorView(scratch.values, DType::f32, {64}), "scratch", Access::scratch},
                                 {TensorView(flags.data(), DType::i32, {64}), "flags", Access::read_write}};
-  const TensorMap map_of_rows = device->make_tensor_map(
-      {DType::f32, 2, in.data(), {64, blocks}, {320}, {32, 1}, Swizzle::none});
+  const TensorMap map_of_rows =
+      device->make_tensor_map({DType::f32, 2, in.data(), {64, blocks}, {320}, {32, 1}, Swizzle::none});
   const TensorMap map_of_results =
       device->make_tensor_map({DType::f32, 2, scratch.values, {32, 2}, {128}, {32, 1}, Swizzle::none});
   const Params params{in.data(), out.data(), scratch.values, flags.data(), 64, map_of_rows, map_of_results};
@@ -143,6 +143,74 @@ TEST_P(Planted, a_race_names_both_places_and_the_buffer) {
   EXPECT_THAT(report, ::testing::HasSubstr("not ordered after the write by thread"));
   EXPECT_THAT(report, ::testing::HasSubstr("kernel.cu:"));
   EXPECT_THAT(report, ::testing::HasSubstr("; the other access at"));
+}
+
+TEST_P(Planted, a_deadlock_at_an_mbarrier_names_phase_arrivals_and_bytes) {
+  const Sample& sample = planted::copy_samples()[0];
+  std::string body = sample.body;
+  const std::string from = "full + 8 * s, 128)";
+  body.replace(body.find(from), from.size(), "full + 8 * s, 256)");
+  const conform::Folder folder;
+  const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), GetParam(), false);
+  EmulatedOptions options = options_of(AsyncPolicy::lazy, SchedulePolicy::fifo, 1);
+  options.checked = false;
+  const std::string report = run(path, sample, options);
+  EXPECT_THAT(report, ::testing::StartsWith("DEADLOCK"));
+  EXPECT_THAT(report,
+              ::testing::HasSubstr("32 threads of block (0,0,0) warp  1: mbarrier smem+0x200, parity 0 [phase 0, "
+                                   "0 of 1 arrivals and 128 bytes missing]"));
+}
+
+TEST_P(Planted, a_missing_proxy_fence_names_the_store) {
+  const Sample& sample = planted::copy_samples()[1];
+  std::string body = sample.body;
+  const std::string from = "    ptx::fence_proxy_async_shared();\n";
+  body.erase(body.find(from), from.size());
+  const conform::Folder folder;
+  const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), GetParam(), true);
+  const std::string report = run(path, sample, options_of(AsyncPolicy::eager, SchedulePolicy::warp_first, 1));
+  EXPECT_THAT(report,
+              ::testing::HasSubstr("tma_store reads smem+0x0, which thread 0 (warp 0 lane 0) wrote by an ordinary "
+                                   "store, and no proxy fence lies between"));
+  EXPECT_THAT(report, ::testing::HasSubstr("; the other access at"));
+}
+
+TEST_P(Planted, a_launch_that_never_waits_does_not_order_what_is_behind_it) {
+  const std::string text = std::string(planted::kPrelude) + R"(
+  if (p.n == 1) p.flags[threadIdx.x] = 1;
+  if (p.n >= 3) ptx::grid_dependency_wait();
+  if (p.n == 4) p.flags[32 + threadIdx.x] = p.flags[threadIdx.x];
+}
+QN_ENTRY(planted, P, 32, 1, body(p))
+)";
+  const conform::Folder folder;
+  const std::string path = conform::build_emulated(folder, text, GetParam(), true);
+  const auto report_of = [&](std::vector<i32> launches) -> std::string {
+    const auto device =
+        make_emulated_device(DeviceInfo{}, options_of(AsyncPolicy::eager, SchedulePolicy::warp_first, 1));
+    const Function function = device->load(ImageKind::shared_object, {}, path, "planted", 0);
+    std::vector<u32> flags(64, 0);
+    const MemoryRange range{TensorView(flags.data(), DType::i32, {64}), "flags", MemoryRange::Access::read_write};
+    device->begin_call({&range, 1}, "chain");
+    std::string report;
+    try {
+      for (const i32 what : launches) {
+        Params params{};
+        params.flags = flags.data();
+        params.n = what;
+        device->launch(function, {.threads = 32, .pdl = true}, &params, sizeof(params), {});
+      }
+    } catch (const Error& error) {
+      report = error.what();
+    }
+    device->end_call();
+    device->unload(function);
+    return report;
+  };
+  EXPECT_EQ(report_of({1, 3, 4}), "");
+  EXPECT_EQ(report_of({1, 4}), "");
+  EXPECT_THAT(report_of({1, 2, 4}), ::testing::StartsWith("RACE"));
+  EXPECT_THAT(report_of({1, 2, 4}), ::testing::HasSubstr("by a kernel launched before"));
 }
 
 TEST_P(Planted, an_object_without_hooks_is_refused_in_checked_mode) {

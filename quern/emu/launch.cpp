@@ -35,7 +35,7 @@ std::vector<Report> run_launch(const LaunchRequest& request, LaunchStats* stats)
   run_crew(int(std::min<u64>(workers, launch.clusters)), [&] { WorkerLease()->run(launch); });
   if (stats) {
     stats->switches = launch.switches;
-    stats->all_waited = launch.waited_blocks == launch.blocks;
+    stats->waited = launch.waited;
   }
   std::vector<Report> reports = launch.take_reports();
   if (request.module) locate(reports, *request.module);

@@ -35,7 +35,7 @@ struct LaunchRequest {
 };
 struct LaunchStats {
   u64 switches = 0;
-  bool all_waited = false;  ///< each block has executed griddepcontrol.wait
+  bool waited = false;  ///< a block has executed griddepcontrol.wait: then the launch ended after those before it
 };
 
 /// Runs the grid to its end or its first fatal fault. Thread-safe.
@@ -69,7 +69,7 @@ class Launch {
   i32 stuck_workers = 0;
   std::atomic<u32> resident{0};  ///< blocks started and not finished
   std::atomic<u64> switches{0};
-  std::atomic<u64> waited_blocks{0};  ///< that have executed griddepcontrol.wait
+  std::atomic<bool> waited{false};  ///< a block has executed griddepcontrol.wait
 
  private:
   std::atomic<u64> next_cluster_{0};

@@ -15,8 +15,9 @@ constexpr u32 kMostArrivals = (1 << 20) - 1;
 constexpr i64 kMostBytes = (1 << 20) - 1;
 
 const char* name(MbarrierOp op) {
-  static const char* const kNames[] = {"mbarrier.init",      "mbarrier.inval",     "mbarrier.arrive",  "mbarrier.arrive",
-                                       "mbarrier.expect_tx", "mbarrier.test_wait", "mbarrier.try_wait"};
+  static const char* const kNames[] = {"mbarrier.init",    "mbarrier.inval",     "mbarrier.arrive",
+                                       "mbarrier.arrive",  "mbarrier.expect_tx", "mbarrier.test_wait",
+                                       "mbarrier.try_wait"};
   return kNames[u32(op)];
 }
 
@@ -30,10 +31,12 @@ Block& block_of(Fiber& me, const MbarrierCall& call) {
   const u32 rank = call.address >> 24, offset = call.address & 0xffffff;
   if (offset % 8) refuse(me, call, "no multiple of 8", ReportKind::misaligned);
   if (rank >= me.block->cluster->blocks.size() || offset + 8 > me.thread->smem_bytes)
-    refuse(me, call, text_of("outside the %u bytes of block rank %u", me.thread->smem_bytes, rank), ReportKind::smem_oob);
+    refuse(me, call, text_of("outside the %u bytes of block rank %u", me.thread->smem_bytes, rank),
+           ReportKind::smem_oob);
   if (rank != me.block->rank && call.op != MbarrierOp::arrive_cluster)
-    refuse(me, call, text_of("in block rank %u, from block rank %u: only an arrival may name another block", rank,
-                             me.block->rank));
+    refuse(
+        me, call,
+        text_of("in block rank %u, from block rank %u: only an arrival may name another block", rank, me.block->rank));
   return me.block->cluster->blocks[rank];
 }
 
@@ -67,8 +70,9 @@ void init(Fiber& me, Block& block, const MbarrierCall& call) {
 
 void arrive(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
   if (call.count == 0 || call.count > barrier.pending)
-    refuse(me, call, text_of("%u arrivals, phase %u takes %u more of %u", call.count, barrier.phase, barrier.pending,
-                             barrier.count));
+    refuse(me, call,
+           text_of("%u arrivals, phase %u takes %u more of %u", call.count, barrier.phase, barrier.pending,
+                   barrier.count));
   if (me.worker->shadow()) me.worker->shadow()->arrive(me, barrier);
   barrier.pending -= call.count;
 }

@@ -69,7 +69,6 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
     barrier.has_published = false;
   }
   block.mbarriers.clear();
-  block.dependency_waited = false;
   block.fibers.resize(warps * 32);
   block.warps.resize(warps);
   block.warpgroups.clear();

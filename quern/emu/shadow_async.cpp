@@ -42,7 +42,8 @@ void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine) {
                        name_of(fiber, barrier.initialised));
   }
   // For who reuses the memory.
-  touch(shared_span(*barrier.block, barrier.offset, 8), clock, AccessKind::atomic_read, code_of(fiber), worker_.random());
+  touch(shared_span(*barrier.block, barrier.offset, 8), clock, AccessKind::atomic_read, code_of(fiber),
+        worker_.random());
 }
 
 void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
@@ -64,8 +65,8 @@ void Shadow::phase_completes(Mbarrier& barrier) {
 
 // ---- the copy engine ------------------------------------------------------------------------------------------------
 
-/// Whatever the policy, nobody may touch the destination before the phase in which the copy lands is seen to be complete. The
-/// check against earlier accesses belongs to the issue.
+/// Whatever the policy, nobody may touch the destination before the phase in which the copy lands is seen to be
+/// complete. The check against earlier accesses belongs to the issue.
 void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, const char* what) {
   const BulkCall& call = bulk.call;
   const bool by_engine = call.op != BulkOp::store_async;
@@ -103,7 +104,8 @@ void Shadow::load_landed(const Bulk& bulk, Mbarrier& barrier) {
   visit(*bulk.block, epoch);
 }
 
-/// Two agents of the thread: one reads the sources, one writes the results, since a thread may wait for the reads alone.
+/// Two agents of the thread: one reads the sources, one writes the results, since a thread may wait for the reads
+/// alone.
 void Shadow::store_issued(Fiber& issuer, const Bulk& bulk, const char* what) {
   const BulkCall& call = bulk.call;
   if (!issuer.read_agent) {
@@ -175,9 +177,9 @@ void Shadow::block_exits(Block& block) {
     for (const Fiber& fiber : block.fibers) known |= fiber.index < request_.threads && fiber.clock.covers(visit);
     if (known) continue;
     const bool foreign = visit.block() != block.linear;
-    Report report{foreign ? ReportKind::cluster : ReportKind::async, block.index, i64(block.fibers[0].index), 0,
-                  "the block exits, not ordered after an access to its shared memory by " +
-                      name_of(block.fibers[0], visit)};
+    Report report{
+        foreign ? ReportKind::cluster : ReportKind::async, block.index, i64(block.fibers[0].index), 0,
+        "the block exits, not ordered after an access to its shared memory by " + name_of(block.fibers[0], visit)};
     worker_.launch().add(std::move(report));
   }
 }

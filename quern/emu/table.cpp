@@ -20,8 +20,7 @@ void run_grid_event(GridEvent event) {
   Fiber& me = Worker::me();
   if (event != GridEvent::wait || me.dependency_waited) return;
   me.dependency_waited = true;
-  if (!me.block->dependency_waited) ++me.worker->launch().waited_blocks;
-  me.block->dependency_waited = true;
+  me.worker->launch().waited = true;
   if (me.worker->shadow()) me.worker->shadow()->dependency_wait(me);
 }
 

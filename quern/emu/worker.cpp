@@ -145,8 +145,12 @@ void Worker::finish(Fiber& me) {
     if (!copy.done) complete_copy(me, copy);
   me.copies.clear();
   me.copy_groups.clear();
-  if (me.stores_read < me.store_groups || (!me.stores.empty() && me.stores.back()->group > me.store_groups))
-    report(ReportKind::async, me, "exits before it has waited until the sources of its bulk stores were read");
+  for (const std::shared_ptr<Bulk>& store : me.stores) {
+    if (store->group <= me.stores_read) continue;
+    launch_->add({ReportKind::async, me.block->index, i64(me.index), 0,
+                  "exits before it has waited until the source of this bulk store was read", store->pc});
+    break;
+  }
   leave_wgmma(me);
   // A stack that was never this deep is zero at its end.
   const u64* end = reinterpret_cast<const u64*>(me.stack);

@@ -59,6 +59,9 @@ template <class T> QN_HOST_DEVICE constexpr T ceil_div(T a, T b) { return (a + b
 /// Smallest multiple of b that is >= a, for a >= 0, b > 0.
 template <class T> QN_HOST_DEVICE constexpr T round_up(T a, T b) { return ceil_div(a, b) * b; }
 
+/// Shared memory of a pipeline's mbarriers (kit/pipeline.cuh).
+QN_HOST_DEVICE constexpr u32 pipeline_bytes(int stages) { return 16 * u32(stages); }
+
 /// Exact division of a u32 below 2^31 by a fixed divisor in [1, 2^31), without a division: a multiplication by
 /// ceil(2^(31 + shift) / divisor) whose error stays below 2^shift (Granlund and Montgomery, PLDI 1994).
 struct Divisor {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// mbarriers, the copy engine, tensor maps and clusters against their specification, computed here by plain indexing, in every
-// world that has them.
+// mbarriers, the copy engine, tensor maps and clusters against their specification, computed here by plain indexing, in
+// every world that has them.
 #include <cmath>
 #include <cstring>
 
@@ -116,7 +116,8 @@ TEST_P(Async, bulk_reductions_add_every_element) {
 
 // ---- tensors --------------------------------------------------------------------------------------------------------
 
-/// A tensor in a buffer: extents innermost first; rows of dimension d + 1 are `pad` bytes further apart than they need be.
+/// A tensor in a buffer: extents innermost first; rows of dimension d + 1 are `pad` bytes further apart than they need
+/// be.
 struct Tensor {
   DType type;
   int rank;
@@ -160,8 +161,8 @@ struct Tensor {
   }
 };
 
-/// By the definition: within lines of 128 bytes, the 16-byte chunk c of row r of `width` bytes lies in place of c ^ (r's line
-/// modulo the number of chunks in the width). None: in place.
+/// By the definition: within lines of 128 bytes, the 16-byte chunk c of row r of `width` bytes lies in place of c ^
+/// (r's line modulo the number of chunks in the width). None: in place.
 int swizzled_place(Swizzle swizzle, int byte) {
   if (swizzle == Swizzle::none) return byte;
   const int width = 16 << int(swizzle), chunks = width / 16;
@@ -187,8 +188,8 @@ Swizzle widest(const Tensor& tensor) {
 }
 
 std::string print(const Tensor& tensor, Swizzle swizzle, const char* what) {
-  return std::string(what) + " rank " + std::to_string(tensor.rank) + " box " + std::to_string(tensor.box[0]) + " type " +
-         std::to_string(int(tensor.type)) + " swizzle " + std::to_string(int(swizzle));
+  return std::string(what) + " rank " + std::to_string(tensor.rank) + " box " + std::to_string(tensor.box[0]) +
+         " type " + std::to_string(int(tensor.type)) + " swizzle " + std::to_string(int(swizzle));
 }
 
 /// Loads a box at `from`, looks at shared memory, stores it at `to`.
@@ -288,7 +289,8 @@ TEST_P(Async, a_multicast_reaches_every_block) {
             if (swizzled_place(Swizzle::b128, i % box_bytes / 128 * 128 + j) == i % box_bytes)
               source = 4 * 128 + i % box_bytes / 128 * 128 + j;
         }
-        ASSERT_EQ(out[size_t(block * (2 * box_bytes + 64) + i)], in[size_t(source)]) << "block " << block << " byte " << i;
+        ASSERT_EQ(out[size_t(block * (2 * box_bytes + 64) + i)], in[size_t(source)])
+            << "block " << block << " byte " << i;
       }
   });
 }
@@ -337,7 +339,7 @@ TEST_P(Async, a_pipeline_streams_tiles) {
   std::vector<float> in(32 * 7 * 8);
   for (size_t i = 0; i < in.size(); ++i) in[i] = float(i * 7 % 1009) - 500;
   Kernel kernel(GetParam(), kernel_text("pipeline.cuh", "stream_tiles", 96, "TensorParams"), 96,
-                3 * 1024 + 1024 + 48);
+                3 * 1024 + 1024 + pipeline_bytes(3));
   for (const u32 blocks : {1u, 2u, 7u}) {
     kernel.config.grid[0] = blocks;
     kernel.under_every_policy([&] {
@@ -368,16 +370,18 @@ TEST_P(Async, clusters) {
       for (u32 t = 0; t < 32; ++t) {
         const u32 rank = block % 4, next = (rank + 1) % 4, before = (rank + 3) % 4;
         const auto theirs = [&](u32 who, u32 i) { return 1000 * who + in[i]; };
-        const u32 expected[] = {
-            rank * 100 + 4 + 10000 * before,
-            theirs(next, t),
-            theirs(next, 2 * t) + 3 * theirs(next, 2 * t + 1) + 5 * theirs(next, 62 - 2 * t) + 7 * theirs(next, 63 - 2 * t),
-            theirs(next, 4 * t) + 3 * theirs(next, 4 * t + 1) + 5 * theirs(next, 4 * t + 2) + 7 * theirs(next, 4 * t + 3),
-            7 * (31 - t) + before + 3 * t + 5 * before,
-            before + 3 * t + 5 * (t + before) + 7 * (t * before),
-            9 * (31 - t) + before + 3 * t + 5 * before + 7 * (t + 1) + 11 * (3 * t),
-            theirs(before, t) + 3 * theirs(before, 127 - t)};
-        for (u32 k = 0; k < 8; ++k) ASSERT_EQ(out[(block * 8 + k) * 32 + t], expected[k]) << block << " " << k << " " << t;
+        const u32 expected[] = {rank * 100 + 4 + 10000 * before,
+                                theirs(next, t),
+                                theirs(next, 2 * t) + 3 * theirs(next, 2 * t + 1) + 5 * theirs(next, 62 - 2 * t) +
+                                    7 * theirs(next, 63 - 2 * t),
+                                theirs(next, 4 * t) + 3 * theirs(next, 4 * t + 1) + 5 * theirs(next, 4 * t + 2) +
+                                    7 * theirs(next, 4 * t + 3),
+                                7 * (31 - t) + before + 3 * t + 5 * before,
+                                before + 3 * t + 5 * (t + before) + 7 * (t * before),
+                                9 * (31 - t) + before + 3 * t + 5 * before + 7 * (t + 1) + 11 * (3 * t),
+                                theirs(before, t) + 3 * theirs(before, 127 - t)};
+        for (u32 k = 0; k < 8; ++k)
+          ASSERT_EQ(out[(block * 8 + k) * 32 + t], expected[k]) << block << " " << k << " " << t;
       }
   });
 }

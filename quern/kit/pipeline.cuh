@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // A ring of stages in shared memory that producers fill by bulk or tensor copies and consumers read. Each stage has two
-// mbarriers: `full` completes when the bytes that were announced have come, `empty` when every consumer has released the stage.
-// The roles below count stages and parities.
+// mbarriers: `full` completes when the bytes that were announced have come, `empty` when every consumer has released
+// the stage. The roles below count stages and parities.
 //
 //   pipeline_init<4>(barriers, consumer_warps);      one thread; then a barrier of the block, or of the cluster
 //   Producer<4> fill{barriers};                      one thread
@@ -39,8 +39,8 @@ QN_DEVICE u32 empty_barrier(u32 barriers, u32 stage) {
   return barriers + 8 * (stages + stage);
 }
 
-/// By one thread. `fills` arrivals announce a stage (one for each producer), `releases` free it (one for each consumer warp, in a
-/// cluster that shares its copies of every block).
+/// By one thread. `fills` arrivals announce a stage (one for each producer), `releases` free it (one for each consumer
+/// warp, in a cluster that shares its copies of every block).
 template <int stages>
 QN_DEVICE void pipeline_init(u32 barriers, u32 releases, u32 fills = 1) {
   for (u32 stage = 0; stage < u32(stages); ++stage) {
@@ -78,8 +78,8 @@ template <int stages>
 QN_DEVICE void end_fill(Producer<stages>& producer) {
   to_next_stage<Producer<stages>, stages>(producer);
 }
-/// Waits until the consumers have released all that was filled. Where other blocks release the stages, a block must not exit
-/// before.
+/// Waits until the consumers have released all that was filled. Where other blocks release the stages, a block must not
+/// exit before.
 template <int stages>
 QN_DEVICE void drain(Producer<stages>& producer) {
   for (u32 i = 0; i < u32(stages); ++i) {
@@ -104,8 +104,7 @@ template <int stages>
 QN_DEVICE void release_cluster(const Consumer<stages>& consumer, u32 stage, u32 blocks) {
   ptx::sync_warp();
   if (ptx::lane_id() < blocks)
-    ptx::mbarrier_arrive_cluster(
-        ptx::cluster_address(empty_barrier<stages>(consumer.barriers, stage), ptx::lane_id()));
+    ptx::mbarrier_arrive_cluster(ptx::cluster_address(empty_barrier<stages>(consumer.barriers, stage), ptx::lane_id()));
 }
 /// Goes on to the next stage; the current one is released later.
 template <int stages>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Every instruction of kit/ptx has its meaning in kit/emu and is used by a kernel of the conformance tests, which runs in every
-// world: read off the sources, so that none can be forgotten.
+// Every instruction of kit/ptx has its meaning in kit/emu and is used by a kernel of the conformance tests, which runs
+// in every world: read off the sources, so that none can be forgotten.
 #include <filesystem>
 #include <fstream>
 #include <regex>

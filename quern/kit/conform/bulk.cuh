@@ -6,8 +6,8 @@
 
 namespace quern::conform {
 
-/// One warp. in: 4096 bytes. out: the same bytes reversed by 16-byte pieces, through shared memory: loads under each policy,
-/// stores in three groups
+/// One warp. in: 4096 bytes. out: the same bytes reversed by 16-byte pieces, through shared memory: loads under each
+/// policy, stores in three groups
 QN_DEVICE void bulk_copies(const Params& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem), barrier = base + 8192;
@@ -24,8 +24,7 @@ QN_DEVICE void bulk_copies(const Params& p) {
   }
   ptx::sync_block();
   ptx::mbarrier_wait(barrier, 0);
-  for (u32 i = t; i < 256; i += 32)
-    ptx::st_shared(smem + 4096 + 16 * (255 - i), ptx::ld_shared<u32x4>(smem + 16 * i));
+  for (u32 i = t; i < 256; i += 32) ptx::st_shared(smem + 4096 + 16 * (255 - i), ptx::ld_shared<u32x4>(smem + 16 * i));
   ptx::fence_proxy_async_shared();
   ptx::sync_block();
   if (t == 0) {

@@ -6,9 +6,9 @@
 
 namespace quern::conform {
 
-/// Clusters of four blocks of 32 threads. Block r sends to block (r + 1) % 4. in: u32 [128]. out u32 [blocks, 8, 32]: rank and
-/// blocks of the cluster; what was read of the next block by each size; what arrived from the block before by stores, by
-/// asynchronous stores and by a copy; what a remote arrival announced.
+/// Clusters of four blocks of 32 threads. Block r sends to block (r + 1) % 4. in: u32 [128]. out u32 [blocks, 8, 32]:
+/// rank and blocks of the cluster; what was read of the next block by each size; what arrived from the block before by
+/// stores, by asynchronous stores and by a copy; what a remote arrival announced.
 QN_DEVICE void cluster_all(const Params& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem), rank = ptx::cluster_rank(), blocks = ptx::cluster_blocks();
@@ -58,7 +58,8 @@ QN_DEVICE void cluster_all(const Params& p) {
   ptx::mbarrier_wait(bytes_come, 0);
   const u32* sent = reinterpret_cast<const u32*>(smem + 1024);
   const u32* wide_sent = reinterpret_cast<const u32*>(smem + 4864);
-  out[192] = sent[31 - t] + 3 * sent[32 + 2 * t] + 5 * sent[33 + 2 * t] + 7 * wide_sent[2 * t] + 11 * wide_sent[64 + 4 * t + 2];
+  out[192] = sent[31 - t] + 3 * sent[32 + 2 * t] + 5 * sent[33 + 2 * t] + 7 * wide_sent[2 * t] +
+             11 * wide_sent[64 + 4 * t + 2];
   out[224] = sent[96 + t] + 3 * sent[96 + 127 - t];
 
   // A second use of the barrier by arrivals with bytes, of which none come by then: a copy brings them.

@@ -6,8 +6,9 @@
 
 namespace quern::conform {
 
-/// 128 threads. in: u32 [32]. out u32 [5, 128]: the neighbour's number after each of two phases, then what test_wait said
-/// before and after an arrival, what a phase of copies brought, and a bit for each wait of an mbarrier that is used anew.
+/// 128 threads. in: u32 [32]. out u32 [5, 128]: the neighbour's number after each of two phases, then what test_wait
+/// said before and after an arrival, what a phase of copies brought, and a bit for each wait of an mbarrier that is
+/// used anew.
 QN_DEVICE void mbarrier_all(const Params& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem);

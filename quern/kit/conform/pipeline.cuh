@@ -6,8 +6,8 @@
 
 namespace quern::conform {
 
-/// A producer warp and two consumer warps stream tiles of 8 x 32 f32 through a ring of three stages: out = 2 in + 1. `from` and
-/// `to` map [n * 8, 32]; block b takes tiles b, b + blocks, ...
+/// A producer warp and two consumer warps stream tiles of 8 x 32 f32 through a ring of three stages: out = 2 in + 1.
+/// `from` and `to` map [n * 8, 32]; block b takes tiles b, b + blocks, ...
 QN_DEVICE void stream_tiles(const TensorParams& p) {
   constexpr int kStages = 3, kTile = 1024, kHalf = kTile / 2;
   QN_SMEM(smem);

@@ -19,9 +19,17 @@ QN_DEVICE void load_box_multicast(const TensorParams& p, u32 to, u32 barrier, u1
   switch (p.rank) {
     case 1: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0]); break;
     case 2: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1]); break;
-    case 3: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2]); break;
-    case 4: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2], p.at[3]); break;
-    case 5: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2], p.at[3], p.at[4]); break;
+    case 3:
+      ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2]);
+      break;
+    case 4:
+      ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2],
+                              p.at[3]);
+      break;
+    case 5:
+      ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2], p.at[3],
+                              p.at[4]);
+      break;
   }
 }
 QN_DEVICE void store_box(const TensorParams& p, u32 from, CachePolicy policy) {
@@ -38,8 +46,13 @@ QN_DEVICE void add_box(const TensorParams& p, u32 from) {
     case 1: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0]); break;
     case 2: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1]); break;
     case 3: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2]); break;
-    case 4: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2], p.store[3]); break;
-    case 5: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2], p.store[3], p.store[4]); break;
+    case 4:
+      ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2], p.store[3]);
+      break;
+    case 5:
+      ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2], p.store[3],
+                          p.store[4]);
+      break;
   }
 }
 QN_DEVICE void prefetch_box(const TensorParams& p) {
@@ -79,7 +92,8 @@ QN_DEVICE void tma_copy(const TensorParams& p) {
   }
 }
 
-/// Clusters of two. Each block multicasts a box to both: block r's lies behind r boxes. out: [block, box of 0, box of 1]
+/// Clusters of two. Each block multicasts a box to both: block r's lies behind r boxes. out: [block, box of 0, box of
+/// 1]
 QN_DEVICE void tma_multicast(const TensorParams& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem), rank = ptx::cluster_rank();
@@ -102,8 +116,9 @@ QN_DEVICE void tma_multicast(const TensorParams& p) {
   ptx::cluster_wait();
 }
 
-/// One warp. out begins with two maps' places. The map `from` is taken into shared memory, made one of a row of `n` elements
-/// further on and `n` bytes a row less, and put to out[0]; the map `to` is written to out[1] by ordinary stores. Then boxes by both: out + 256
+/// One warp. out begins with two maps' places. The map `from` is taken into shared memory, made one of a row of `n`
+/// elements further on and `n` bytes a row less, and put to out[0]; the map `to` is written to out[1] by ordinary
+/// stores. Then boxes by both: out + 256
 QN_DEVICE void tensormap_made_on_the_device(const TensorParams& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem), barrier = base + 512, box = base + 1024;
@@ -140,7 +155,8 @@ QN_DEVICE void tensormap_made_on_the_device(const TensorParams& p) {
   }
 }
 
-/// in u32 [32]; `to` maps out, u32 [32]. Ordinary stores to global memory, then a bulk load of them: out[i] = 2 in[i] + 1
+/// in u32 [32]; `to` maps out, u32 [32]. Ordinary stores to global memory, then a bulk load of them: out[i] = 2 in[i] +
+/// 1
 QN_DEVICE void load_after_ordinary_stores(const Params& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem);

@@ -16,9 +16,7 @@ QN_DEVICE bool mbarrier(MbarrierOp op, u32 address, u32 count = 1, u32 bytes = 0
 namespace quern::ptx {
 
 /// A phase takes `arrivals` (1 .. 2^20 - 1). Others may use it after a fence_mbarrier_init and a barrier.
-QN_DEVICE void mbarrier_init(u32 mbarrier, u32 arrivals) {
-  emu::mbarrier(emu::MbarrierOp::init, mbarrier, arrivals);
-}
+QN_DEVICE void mbarrier_init(u32 mbarrier, u32 arrivals) { emu::mbarrier(emu::MbarrierOp::init, mbarrier, arrivals); }
 /// The memory is free for other use.
 QN_DEVICE void mbarrier_inval(u32 mbarrier) { emu::mbarrier(emu::MbarrierOp::inval, mbarrier); }
 
@@ -54,9 +52,7 @@ QN_DEVICE bool mbarrier_try_wait_cluster(u32 mbarrier, u32 parity) {
   return emu::mbarrier(emu::MbarrierOp::test_wait, mbarrier, 0, 0, parity);
 }
 /// Waits for the phase of that parity.
-QN_DEVICE void mbarrier_wait(u32 mbarrier, u32 parity) {
-  emu::mbarrier(emu::MbarrierOp::wait, mbarrier, 0, 0, parity);
-}
+QN_DEVICE void mbarrier_wait(u32 mbarrier, u32 parity) { emu::mbarrier(emu::MbarrierOp::wait, mbarrier, 0, 0, parity); }
 QN_DEVICE void mbarrier_wait_cluster(u32 mbarrier, u32 parity) {
   emu::mbarrier(emu::MbarrierOp::wait, mbarrier, 0, 0, parity);
 }

@@ -39,8 +39,8 @@ QN_DEVICE void tensormap_replace_stride(u32 map, u64 stride) {
   emu::current()->runtime->tensormap_replace(map, emu::TensorMapField::stride, dim, stride);
 }
 
-/// By all lanes of a warp: the map in shared memory becomes the one in global memory, and is released: after a barrier or a
-/// flag, its users go on with fence_proxy_tensormap_acquire.
+/// By all lanes of a warp: the map in shared memory becomes the one in global memory, and is released: after a barrier
+/// or a flag, its users go on with fence_proxy_tensormap_acquire.
 QN_DEVICE void tensormap_publish(TensorMap* to, u32 from) {
   emu::PublishPayload payload{to, from};
   emu::current()->runtime->collective(kFullMask, emu::Collective::tensormap_publish, &payload,

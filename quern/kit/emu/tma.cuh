@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Boxes of a tensor that a tensor map describes. The map holds its specification (quern/emu/tensor_map.h); bounds, swizzle and
-// when a copy completes are the runtime's.
+// Boxes of a tensor that a tensor map describes. The map holds its specification (quern/emu/tensor_map.h); bounds,
+// swizzle and when a copy completes are the runtime's.
 #pragma once
 #include "quern/kit/emu/bulk.cuh"
 
@@ -11,7 +11,9 @@ namespace quern::emu {
 template <class... At>
 QN_DEVICE void tensor(BulkOp op, u32 shared, const TensorMap* map, u32 mbarrier, u32 blocks, At... at) {
   static_assert(sizeof...(At) >= 1 && sizeof...(At) <= 5);
-  BulkCall call{op, DType::u8, shared, 0, 0, mbarrier, blocks, sizeof...(At), {i32(at)...}, {}, const_cast<TensorMap*>(map), &kSums};
+  BulkCall call{
+      op,    DType::u8, shared, 0, 0, mbarrier, blocks, sizeof...(At), {i32(at)...}, {}, const_cast<TensorMap*>(map),
+      &kSums};
   current()->runtime->bulk(call);
 }
 

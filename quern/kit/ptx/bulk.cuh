@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// 9.7.9.25.4 cp.async.bulk: copies of contiguous bytes by the copy engine, and the groups that stores are waited for by.
-// Sizes and addresses are multiples of 16. sm_90 and above.
+// 9.7.9.25.4 cp.async.bulk: copies of contiguous bytes by the copy engine, and the groups that stores are waited for
+// by. Sizes and addresses are multiples of 16. sm_90 and above.
 #pragma once
 #include "quern/kit/ptx/number.cuh"
 
@@ -12,7 +12,8 @@ namespace quern::ptx {
 QN_DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 mbarrier,
                          CachePolicy policy = CachePolicy::evict_normal) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+          "r"(to),
       "l"(from), "r"(bytes), "r"(mbarrier), "l"(u64(policy))
       : "memory");
 }
@@ -20,7 +21,8 @@ QN_DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 mbarrier,
 QN_DEVICE void bulk_load_multicast(u32 to, const void* from, u32 bytes, u32 mbarrier, u16 blocks,
                                    CachePolicy policy = CachePolicy::evict_normal) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], [%1], %2, "
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint [%0], [%1], "
+      "%2, "
       "[%3], %4, %5;" ::"r"(to),
       "l"(from), "r"(bytes), "r"(mbarrier), "h"(blocks), "l"(u64(policy))
       : "memory");
@@ -39,15 +41,18 @@ QN_DEVICE void bulk_store(void* to, u32 from, u32 bytes, CachePolicy policy = Ca
 }
 /// Adds to what lies there, each element by itself; belongs to the thread's open group.
 QN_DEVICE void bulk_reduce_add(f32* to, u32 from, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes)
                : "memory");
 }
 QN_DEVICE void bulk_reduce_add(bf16* to, u32 from, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes)
                : "memory");
 }
 QN_DEVICE void bulk_reduce_add(f16* to, u32 from, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], %2;" ::"l"(to), "r"(from),
+               "r"(bytes)
                : "memory");
 }
 QN_DEVICE void bulk_prefetch(const void* from, u32 bytes) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// 9.7.13.15 mbarrier: 8 bytes of shared memory that count arrivals and bytes of asynchronous copies. A phase completes when
-// both have come; waits name it by its parity, 0 for the first. Addresses are of the shared window. sm_90 and above.
+// 9.7.13.15 mbarrier: 8 bytes of shared memory that count arrivals and bytes of asynchronous copies. A phase completes
+// when both have come; waits name it by its parity, 0 for the first. Addresses are of the shared window. sm_90 and
+// above.
 #pragma once
 #include "quern/kit/ptx/entry.cuh"
 
@@ -57,7 +58,8 @@ QN_DEVICE bool mbarrier_test_wait(u32 mbarrier, u32 parity) {
 QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) {
   u32 out;
   asm volatile(
-      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2, 0x989680;\nselp.u32 %0, 1, 0, "
+      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2, 0x989680;\nselp.u32 %0, 1, "
+      "0, "
       "p;\n}"
       : "=r"(out)
       : "r"(mbarrier), "r"(parity)
@@ -68,7 +70,8 @@ QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) {
 QN_DEVICE bool mbarrier_try_wait_cluster(u32 mbarrier, u32 parity) {
   u32 out;
   asm volatile(
-      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2, 0x989680;\nselp.u32 %0, 1, "
+      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2, 0x989680;\nselp.u32 %0, "
+      "1, "
       "0, p;\n}"
       : "=r"(out)
       : "r"(mbarrier), "r"(parity)

@@ -21,15 +21,17 @@ QN_DEVICE void tensormap_replace_extent(u32 map, u32 extent) {
 /// Bytes of a step of dimension dim + 1, a multiple of 16.
 template <int dim>
 QN_DEVICE void tensormap_replace_stride(u32 map, u64 stride) {
-  asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], %1, %2;" ::"r"(map), "n"(dim), "l"(stride)
+  asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], %1, %2;" ::"r"(map), "n"(dim),
+               "l"(stride)
                : "memory");
 }
 
-/// By all lanes of a warp: the map in shared memory becomes the one in global memory, and is released: after a barrier or a
-/// flag, its users go on with fence_proxy_tensormap_acquire.
+/// By all lanes of a warp: the map in shared memory becomes the one in global memory, and is released: after a barrier
+/// or a flag, its users go on with fence_proxy_tensormap_acquire.
 QN_DEVICE void tensormap_publish(TensorMap* to, u32 from) {
   asm volatile(
-      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(to),
+      "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%0], [%1], 128;" ::"l"(
+          to),
       "r"(from)
       : "memory");
 }
