@@ -8,7 +8,7 @@
 #include <map>
 
 #include "quern/base/error.h"
-#include "quern/emu/planted_kernels.h"
+#include "quern/emu/planted_wgmma.h"
 #include "quern/kit/conform/runner.h"
 
 namespace quern::emu {
@@ -72,10 +72,10 @@ class Planted : public ::testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Compilers, Planted, ::testing::ValuesIn(conform::host_compilers()),
                          [](const auto& info) { return info.param[0] == 'g' ? "gcc" : "clang"; });
 
-TEST_P(Planted, correct_kernels_are_not_reported) {
-  for (const Sample& sample : planted::samples()) {
+void expect_no_reports(const std::vector<Sample>& samples, const std::string& compiler) {
+  for (const Sample& sample : samples) {
     const conform::Folder folder;
-    const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), true);
+    const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), compiler, true);
     for (u64 seed = 1; seed <= 25; ++seed)
       for (const AsyncPolicy async : kAsync)
         EXPECT_EQ(run(path, sample, options_of(async, kSchedules[seed % 3], seed)), "")
@@ -83,15 +83,15 @@ TEST_P(Planted, correct_kernels_are_not_reported) {
   }
 }
 
-TEST_P(Planted, every_fault_is_reported_under_every_policy) {
-  for (const Sample& sample : planted::samples())
+void expect_reports(const std::vector<Sample>& samples, const std::string& compiler) {
+  for (const Sample& sample : samples)
     for (const Mutation& mutation : sample.mutations) {
       std::string body = sample.body;
       const size_t at = body.find(mutation.from);
       ASSERT_NE(at, std::string::npos) << sample.name << ": " << mutation.name;
       body.replace(at, std::string(mutation.from).size(), mutation.to);
       const conform::Folder folder;
-      const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), GetParam(), true);
+      const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), compiler, true);
       for (const AsyncPolicy async : kAsync)
         for (const SchedulePolicy schedule : kSchedules) {
           const std::string report = run(path, sample, options_of(async, schedule, 7));
@@ -102,6 +102,11 @@ TEST_P(Planted, every_fault_is_reported_under_every_policy) {
         }
     }
 }
+
+TEST_P(Planted, correct_kernels_are_not_reported) { expect_no_reports(planted::samples(), GetParam()); }
+TEST_P(Planted, every_fault_is_reported_under_every_policy) { expect_reports(planted::samples(), GetParam()); }
+TEST_P(Planted, correct_kernels_of_warpgroups_are_not_reported) { expect_no_reports(planted::wgmma_samples(), GetParam()); }
+TEST_P(Planted, every_fault_of_warpgroups_is_reported_under_every_policy) { expect_reports(planted::wgmma_samples(), GetParam()); }
 
 TEST_P(Planted, a_race_names_both_places_and_the_buffer) {
   const Sample& sample = planted::samples()[0];
