@@ -78,7 +78,8 @@ Fiber* Worker::pick() {
   if (launch_->stopped()) return nullptr;
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
-  if (!multiplying_.empty() && random() % 4 == 0) complete_random_product();
+  // A meaning may ask who runs it, so not on the main stack.
+  if (!multiplying_.empty() && running_ && random() % 4 == 0) complete_random_product();
   if (hot_ && hot_->ready) {
     if (policy == SchedulePolicy::warp_first) return pick_lane(*hot_);
     hot_->queued = true;

@@ -262,6 +262,29 @@ TEST_P(Warpgroups, wgmma_groups_in_flight) {
   }
 }
 
+/// Of every kind of number, the same as mma.sync bit for bit: also those of proofs. Of small integers on a GPU too.
+TEST_P(Warpgroups, wgmma_is_what_mma_is) {
+  for (const Number number : {Number::real, Number::order_free, Number::tree}) {
+    World world = GetParam();
+    world.options.number = number;
+    std::vector<u16> in(80 * 16);
+    for (u32 i = 0; i < in.size(); ++i)
+      in[i] = number == Number::real ? u16(pattern_of(kBf16, int(i * 37 % 31) - 15)) : u16(i * 1237 % 30011);
+    std::vector<u32> out(3 * 1024, 0x7fffffff);
+    Kernel kernel(world, text_of("wgmma_and_mma"), 128, 2560);
+    kernel.run(in, out, 0);
+    std::vector<u32> values(out.begin(), out.begin() + 1024);
+    std::sort(values.begin(), values.end());
+    EXPECT_GT(std::unique(values.begin(), values.end()) - values.begin(), 100) << int(number);
+    for (u32 i = 0; i < 1024; ++i) {
+      ASSERT_NE(out[i], 0x7fffffffu) << int(number) << " element " << i;
+      ASSERT_EQ(out[i], out[2048 + i]) << int(number) << " element " << i;
+      ASSERT_EQ(out[1024 + i], out[2048 + i]) << int(number) << " element " << i << ", A from registers";
+    }
+    if (world.compiler.empty() || world.options.checked) break;  // numbers of proofs are emulated, unchecked
+  }
+}
+
 // ---- FP8 ------------------------------------------------------------------------------------------------------------
 
 double truncated(double x, int exponent) { return std::ldexp(std::trunc(std::ldexp(x, -exponent)), exponent); }
@@ -385,6 +408,7 @@ TEST(warpgroup_kernels, compile_without_spills_and_serialised_products) {
                                                  {"product_negated", 128},
                                                  {"product_pipeline", 256},
                                                  {"fp8_chain", 128},
+                                                 {"wgmma_and_mma", 128},
                                                  {"stmatrix_all", 32},
                                                  {"elect_all", 32},
                                                  {"warpgroups_all", 384}};
