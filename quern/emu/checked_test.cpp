@@ -10,6 +10,7 @@
 #include "quern/base/error.h"
 #include "quern/emu/planted_copies.h"
 #include "quern/emu/planted_kernels.h"
+#include "quern/emu/planted_wgmma.h"
 #include "quern/kit/conform/runner.h"
 
 namespace quern::emu {
@@ -73,7 +74,7 @@ std::string run(const std::string& path, const Sample& sample, const EmulatedOpt
 
 std::vector<const Sample*> all_samples() {
   std::vector<const Sample*> all;
-  for (const auto* samples : {&planted::samples(), &planted::copy_samples()})
+  for (const auto* samples : {&planted::samples(), &planted::copy_samples(), &planted::wgmma_samples()})
     for (const Sample& sample : *samples) all.push_back(&sample);
   return all;
 }

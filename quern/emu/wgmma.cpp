@@ -228,17 +228,12 @@ void run_wgmma_wait(u32 groups_left) {
   });
 }
 
+/// Its accumulators are gone: nothing may be computed into them, so the launch ends.
 void leave_wgmma(Fiber& me) {
-  WgmmaThread& mine = me.wgmma;
+  const WgmmaThread& mine = me.wgmma;
   if (mine.issued == mine.waited) return;
-  Warpgroup& group = me.block->warpgroups[me.index / kThreads];
   if (!mine.held.empty()) me.pc = mine.held.back().pc;
-  me.worker->report(ReportKind::wgmma, me, text_of("exits, and has not waited for %llu wgmma", mine.issued - mine.waited));
-  // Its accumulators are gone; nothing may be computed into them.
-  group.first = group.arrived = group.done = group.first + group.ops.size();
-  group.ops.clear();
-  mine.waited = mine.issued;
-  wake_waiting(*me.worker, group);
+  me.worker->fatal(ReportKind::wgmma, me, text_of("exits, and has not waited for %llu wgmma", mine.issued - mine.waited));
 }
 
 }  // namespace quern::emu

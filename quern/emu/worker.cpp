@@ -81,7 +81,8 @@ Fiber* Worker::pick() {
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
   if (!bulks_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) advance_bulk();
-  if (!multiplying_.empty() && random() % 4 == 0) complete_random_product();
+  // A meaning may ask who runs it, so not on the main stack.
+  if (!multiplying_.empty() && running_ && random() % 4 == 0) complete_random_product();
   if (hot_ && hot_->ready) {
     if (policy == SchedulePolicy::warp_first) return pick_lane(*hot_);
     hot_->queued = true;

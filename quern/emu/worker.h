@@ -148,7 +148,7 @@ class WorkerLease {
 void complete_copy(Fiber& fiber, AsyncCopy& copy);
 /// Carries out the oldest wgmma that is not done; all threads have issued it.
 void complete_product(Worker& worker, Block& block, Warpgroup& group);
-/// A thread exits: what it has not waited for is a fault, and its registers are gone.
+/// A thread exits: what it has not waited for is a fault.
 void leave_wgmma(Fiber& me);
 /// The block's last thread exits: whether the warps of each warpgroup changed their registers alike.
 void check_register_changes(Fiber& me);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <map>
 
 #include "quern/kit/conform/runner.h"
 
@@ -41,13 +42,14 @@ double value_of(const Type& t, u32 pattern) {
   const double fraction = std::ldexp(double(mantissa), -t.mantissa_bits);
   return sign * (exponent ? std::ldexp(1 + fraction, int(exponent) - t.bias) : std::ldexp(fraction, 1 - t.bias));
 }
+/// By search through the format's values; each found once.
 u32 pattern_of(const Type& t, int value) {
+  static std::map<std::pair<std::string, int>, u32> known;
+  const auto [place, is_new] = known.try_emplace({t.name, value});
+  if (!is_new) return place->second;
   const u32 sign = value < 0 ? 1u << (t.mantissa_bits + t.exponent_bits) : 0;
-  for (u32 exponent = 0; exponent < 1u << t.exponent_bits; ++exponent) {
-    if (int(exponent) - t.bias > 16) break;
-    for (u32 mantissa = 0; mantissa < 1u << t.mantissa_bits; ++mantissa)
-      if (value_of(t, exponent << t.mantissa_bits | mantissa) == std::abs(value)) return sign | exponent << t.mantissa_bits | mantissa;
-  }
+  for (u32 pattern = 0; pattern < 1u << (t.mantissa_bits + t.exponent_bits); ++pattern)
+    if (value_of(t, pattern) == std::abs(value)) return place->second = sign | pattern;
   ADD_FAILURE() << value << " is no " << t.name;
   return 0;
 }
@@ -260,6 +262,29 @@ TEST_P(Warpgroups, wgmma_groups_in_flight) {
   }
 }
 
+/// Of every kind of number, the same as mma.sync bit for bit: also those of proofs. Of small integers on a GPU too.
+TEST_P(Warpgroups, wgmma_is_what_mma_is) {
+  for (const Number number : {Number::real, Number::order_free, Number::tree}) {
+    World world = GetParam();
+    world.options.number = number;
+    std::vector<u16> in(80 * 16);
+    for (u32 i = 0; i < in.size(); ++i)
+      in[i] = number == Number::real ? u16(pattern_of(kBf16, int(i * 37 % 31) - 15)) : u16(i * 1237 % 30011);
+    std::vector<u32> out(3 * 1024, 0x7fffffff);
+    Kernel kernel(world, text_of("wgmma_and_mma"), 128, 2560);
+    kernel.run(in, out, 0);
+    std::vector<u32> values(out.begin(), out.begin() + 1024);
+    std::sort(values.begin(), values.end());
+    EXPECT_GT(std::unique(values.begin(), values.end()) - values.begin(), 100) << int(number);
+    for (u32 i = 0; i < 1024; ++i) {
+      ASSERT_NE(out[i], 0x7fffffffu) << int(number) << " element " << i;
+      ASSERT_EQ(out[i], out[2048 + i]) << int(number) << " element " << i;
+      ASSERT_EQ(out[1024 + i], out[2048 + i]) << int(number) << " element " << i << ", A from registers";
+    }
+    if (world.compiler.empty() || world.options.checked) break;  // numbers of proofs are emulated, unchecked
+  }
+}
+
 // ---- FP8 ------------------------------------------------------------------------------------------------------------
 
 double truncated(double x, int exponent) { return std::ldexp(std::trunc(std::ldexp(x, -exponent)), exponent); }
@@ -383,6 +408,7 @@ TEST(warpgroup_kernels, compile_without_spills_and_serialised_products) {
                                                  {"product_negated", 128},
                                                  {"product_pipeline", 256},
                                                  {"fp8_chain", 128},
+                                                 {"wgmma_and_mma", 128},
                                                  {"stmatrix_all", 32},
                                                  {"elect_all", 32},
                                                  {"warpgroups_all", 384}};

@@ -74,9 +74,9 @@ class Folder {
 
 /// Shared object of a kernel text for the emulated device.
 inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
-                                  bool checked) {
+                                  bool checked, Number number = Number::real) {
   std::ofstream(folder.path / "kernel.cu") << text;
-  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked});
+  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked, .number = number});
   return (folder.path / "kernel.so").string();
 }
 
@@ -117,7 +117,7 @@ class Kernel {
     } else {
       emulated_ = make_emulated_device(info, world.options);
       device_ = emulated_.get();
-      path_ = build_emulated(folder_, text, world.compiler, world.options.checked);
+      path_ = build_emulated(folder_, text, world.compiler, world.options.checked, world.options.number);
       // Where no GPU runs it, the text is at least assembled for one; once is enough.
       if (cuda_device_count() == 0 && world.name == worlds().front().name && jit::NvrtcCompiler::get(Arch{90, 1}))
         build_cubin(text, Arch{90, 1});

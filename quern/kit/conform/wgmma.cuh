@@ -160,6 +160,56 @@ QN_DEVICE void product_pipeline(const Params& p) {
     for (u32 i = 0; i < 16; ++i) static_cast<f32*>(p.out)[(64 * j + row_of(i)) * 32 + column_of(i)] = d[j][i];
 }
 
+/// in: A [64][16] then B [16][16] bf16, row-major. The same products by wgmma (both ways to give A) and by mma.sync, added up
+/// twice: out [3][64][16] words.
+QN_DEVICE void wgmma_and_mma(const Params& p) {
+  QN_SMEM(smem);
+  // Without swizzle: 8 rows of 16 bytes, the halves of K 1280 apart.
+  const u32* in = static_cast<const u32*>(p.in);
+  for (u32 i = threadIdx.x; i < 640; i += 128)
+    ptx::st_shared(smem + i % 8 / 4 * 1280 + i / 8 * 16 + i % 4 * 4, in[i]);
+  ptx::fence_proxy_async_shared();
+  ptx::sync_block();
+  const u32 address = ptx::smem_address(smem);
+  const MatrixDescriptor of_a = k_major_descriptor(address, Swizzle::none, 128, 1280);
+  const MatrixDescriptor of_b = k_major_descriptor(address + 1024, Swizzle::none, 128, 1280);
+  const u32 row = row_of(0), pair = ptx::lane_id() % 4;
+  u32 a[4];
+  QN_UNROLL
+  for (u32 i = 0; i < 4; ++i) a[i] = in[8 * (row + i % 2 * 8) + pair + i / 2 * 4];
+  f32 d[2][8], e[2][4];
+  QN_UNROLL
+  for (u32 i = 0; i < 8; ++i) e[i / 4][i % 4] = f32(0.f);
+  QN_UNROLL
+  for (u32 round = 0; round < 2; ++round) {
+    ptx::wgmma_hold(a);
+    ptx::wgmma_hold(d[0]);
+    ptx::wgmma_hold(d[1]);
+    ptx::wgmma_fence();
+    ptx::wgmma<bf16>(d[0], of_a, of_b, round > 0);
+    ptx::wgmma<bf16>(d[1], a, of_b, round > 0);
+    ptx::wgmma_commit();
+    ptx::wgmma_wait<0>();
+    ptx::wgmma_hold(a);
+    ptx::wgmma_hold(d[0]);
+    ptx::wgmma_hold(d[1]);
+    QN_UNROLL
+    for (u32 j = 0; j < 2; ++j) {
+      const u32* column = in + 512 + 8 * (8 * j + ptx::lane_id() / 4) + pair;
+      const u32 b[2] = {column[0], column[4]};
+      ptx::mma_m16n8k16_bf16(e[j], a, b);
+    }
+  }
+  u32* out = static_cast<u32*>(p.out);
+  QN_UNROLL
+  for (u32 i = 0; i < 8; ++i) {
+    const u32 at = row_of(i) * 16 + column_of(i);
+    out[at] = ptx::bits_of(d[0][i]);
+    out[1024 + at] = ptx::bits_of(d[1][i]);
+    out[2048 + at] = ptx::bits_of(e[i / 4][i % 4]);
+  }
+}
+
 /// in: A [64][32 p.n], B [16][32 p.n] e4m3, K-major without swizzle in steps of 32: step s at 2560 s. out [64][16] f32.
 QN_DEVICE void fp8_chain(const Params& p) {
   QN_SMEM(smem);

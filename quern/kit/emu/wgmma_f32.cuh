@@ -29,14 +29,16 @@ template <class T> QN_DEVICE Row8 widen8_of(const u8* elements) {
 
 /// Fraction bits that FP8 products and their sum keep beside the largest exponent on Hopper.
 constexpr i32 kFp8FractionBits = 13;
-/// Exponent that a zero counts with: below every product's. e5m2 products begin at -32.
-constexpr i32 kNoExponent = -30;
+/// Exponent that a zero counts with: a product with it is below every other, which begin at -28.
+constexpr i32 kExponentOfZero = -60;
+/// No sum is aligned to less, so that the scale is an f32.
+constexpr i32 kLeastExponent = -100;
 
 /// Exponent of a small number as the hardware aligns by: the stored one, of subnormals that of the smallest normal number.
 template <class T> QN_DEVICE i32 fp8_exponent(u8 byte) {
   constexpr i32 mantissa = __is_same(T, e4m3) ? 3 : 2, bias = __is_same(T, e4m3) ? 7 : 15;
   const i32 stored = (byte & 0x7f) >> mantissa;
-  return (byte & 0x7f) == 0 ? kNoExponent : (stored ? stored : 1) - bias;
+  return (byte & 0x7f) == 0 ? kExponentOfZero : (stored ? stored : 1) - bias;
 }
 
 /// The model of an FP8 instruction: eight results c + sum of a[i] * b[i], i < k. Tensor cores of Hopper do not add in f32:
@@ -49,7 +51,7 @@ inline __attribute__((always_inline)) Row8 fp8_sum(const Row8* a, const Row8* b,
                                                    bool special) {
   const Ints8 c_bits = __builtin_bit_cast(Ints8, c);
   const Ints8 c_exponent = ((c_bits >> 23) & 255) - 127;
-  Ints8 largest = c_exponent > 2 * kNoExponent ? c_exponent : Ints8{} + 2 * kNoExponent;
+  Ints8 largest = c_exponent > kLeastExponent ? c_exponent : Ints8{} + kLeastExponent;
   for (u32 i = 0; i < k; ++i) {
     const Ints8 exponent = ea[i] + eb[i];
     largest = exponent > largest ? exponent : largest;
