@@ -8,7 +8,7 @@
 // ascending order, 16 columns an instruction, whatever the tile.
 #pragma once
 #include "quern/kit/kit.cuh"
-#include "quern/kit/tma.cuh"
+#include "quern/kit/pipeline.cuh"
 #include "quern/kit/wgmma.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
@@ -38,60 +38,39 @@ struct DenseTiles {
   }
 };
 
-/// The stage whose turn it is, and the parity of its barriers' phase.
-template <int kStages>
-struct Turn {
-  u32 stage = 0, parity = 0;
-  QN_DEVICE void next(Turn& t) {
-    if (++t.stage == kStages) t.stage = 0, t.parity ^= 1;
-  }
-};
-
-/// Addresses in shared memory.
-template <DenseSm90Config C>
-struct DenseRing {
-  static constexpr auto L = dense_sm90_smem(C);
-  u32 base;
-  QN_DEVICE u32 a(u32 base, u32 stage) { return base + stage * L.stage + L.a; }
-  QN_DEVICE u32 b(u32 base, u32 stage) { return base + stage * L.stage + L.b; }
-  QN_DEVICE u32 full(u32 base, u32 stage) { return base + L.barriers + 16 * stage; }
-  QN_DEVICE u32 empty(u32 base, u32 stage) { return base + L.barriers + 16 * stage + 8; }
-};
-
 /// By one thread.
 template <DenseSm90Config C>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
-  using Ring = DenseRing<C>;
+  constexpr auto L = dense_sm90_smem(C);
   const auto tiles = DenseTiles<C>::of(p);
   const int steps = (p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
-  Turn<C.stages> turn;
+  Producer<C.stages> fill{smem + L.barriers};
   for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
     const DenseTile tile = DenseTiles<C>::at(tiles, index);
     QN_NO_UNROLL
     for (int step = 0; step < steps; ++step) {
-      const u32 full = Ring::full(smem, turn.stage);
-      ptx::mbarrier_wait(Ring::empty(smem, turn.stage), turn.parity ^ 1);
-      ptx::mbarrier_arrive_expect_tx(full, Ring::L.stage);
-      ptx::tma_load(Ring::a(smem, turn.stage), &p.a, full, ptx::CachePolicy::evict_normal, step * kDenseSm90TileK, tile.row);
-      ptx::tma_load(Ring::b(smem, turn.stage), &p.b, full, ptx::CachePolicy::evict_normal, step * kDenseSm90TileK, tile.column);
-      Turn<C.stages>::next(turn);
+      const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+      ptx::tma_load(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kDenseSm90TileK, tile.row);
+      ptx::tma_load(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kDenseSm90TileK, tile.column);
+      end_fill(fill);
     }
   }
 }
 
 /// sums = the 64 rows of the warpgroup times the tile of b.
 template <DenseSm90Config C, int kRegisters>
-QN_DEVICE void multiply_tile(u32 smem, u32 warpgroup, int steps, Turn<C.stages>& turn, f32 (&sums)[kRegisters]) {
+QN_DEVICE void multiply_tile(u32 smem, u32 warpgroup, int steps, Consumer<C.stages>& read, f32 (&sums)[kRegisters]) {
   using T = dtype_t<C.dtype>;
-  using Ring = DenseRing<C>;
+  constexpr auto L = dense_sm90_smem(C);
   QN_UNROLL
   for (int i = 0; i < kRegisters; ++i) sums[i] = 0.f;
   u32 before = 0;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
-    ptx::mbarrier_wait(Ring::full(smem, turn.stage), turn.parity);
-    const auto a = k_major_descriptor(Ring::a(smem, turn.stage) + warpgroup * 64 * 128, Swizzle::b128);
-    const auto b = k_major_descriptor(Ring::b(smem, turn.stage), Swizzle::b128);
+    begin_read(read);
+    const u32 stage = smem + read.stage * L.stage;
+    const auto a = k_major_descriptor(stage + L.a + warpgroup * 64 * 128, Swizzle::b128);
+    const auto b = k_major_descriptor(stage + L.b, Swizzle::b128);
     ptx::wgmma_hold(sums);
     ptx::wgmma_fence();
     QN_UNROLL
@@ -100,16 +79,16 @@ QN_DEVICE void multiply_tile(u32 smem, u32 warpgroup, int steps, Turn<C.stages>&
     ptx::wgmma_hold(sums);
     // One group stays in flight; the stage of the one before has been read.
     ptx::wgmma_wait<1>();
-    if (step > 0 && ptx::lane_id() == 0) ptx::mbarrier_arrive(Ring::empty(smem, before));
-    before = turn.stage;
-    Turn<C.stages>::next(turn);
+    if (step > 0) release(read, before);
+    before = read.stage;
+    skip_read(read);
   }
   ptx::wgmma_wait<0>();
   ptx::wgmma_hold(sums);
-  if (ptx::lane_id() == 0) ptx::mbarrier_arrive(Ring::empty(smem, before));
+  release(read, before);
 }
 
-/// Lane q of a quad has word i of row i's...: words[i] of lane q becomes words[q] of lane i.
+/// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
 QN_DEVICE void transpose_quad(u32 (&words)[4]) {
   const u32 lane = ptx::lane_id();
   QN_UNROLL
@@ -192,10 +171,10 @@ template <DenseSm90Config C>
 QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
   const auto tiles = DenseTiles<C>::of(p);
   const int steps = (p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
-  Turn<C.stages> turn;
+  Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
   for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
     f32 sums[C.tile_n / 2];
-    multiply_tile<C>(smem, warpgroup, steps, turn, sums);
+    multiply_tile<C>(smem, warpgroup, steps, read, sums);
     if (index + gridDim.x >= DenseTiles<C>::count(tiles)) ptx::grid_launch_dependents();
     write_tile<C>(p, DenseTiles<C>::at(tiles, index), warpgroup, sums);
   }
@@ -203,18 +182,13 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 
 template <DenseSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  using Ring = DenseRing<C>;
   static_assert(C.threads == kWarpgroupSize * (1 + C.tile_m / 64) && C.tile_m % 64 == 0 && C.tile_n % 32 == 0);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
     ptx::prefetch_tensormap(&p.a);
     ptx::prefetch_tensormap(&p.b);
-    for (u32 stage = 0; stage < u32(C.stages); ++stage) {
-      ptx::mbarrier_init(Ring::full(smem, stage), 1);
-      ptx::mbarrier_init(Ring::empty(smem, stage), 4 * (C.tile_m / 64));  // warps that multiply
-    }
-    ptx::fence_mbarrier_init();
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, 4 * (C.tile_m / 64));  // warps that multiply
   }
   ptx::sync_block();
   ptx::grid_dependency_wait();
