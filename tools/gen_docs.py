@@ -65,6 +65,7 @@ def planted_faults(path, owner):
     return table(["kernel", "fault", "report"], rows)
 
 
+SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 SMALL_FAULT = re.compile(r"\{" + r",\s*".join([r"(" + STRING + r")"] * 7) + r"\}")
 
 
@@ -143,7 +144,11 @@ def generated(name, command):
     if name == "planted faults of ops":
         return planted_faults("tests/planted_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
     if name == "planted faults of samples":
-        return planted_faults("quern/emu/planted_kernels.h", r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,')
+        return planted_faults("quern/emu/planted_kernels.h", SAMPLE)
+    if name == "faults of ops for asan":
+        return planted_faults("tests/planted_asan_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
+    if name == "faults of samples for asan":
+        return planted_faults("quern/emu/planted_asan.h", SAMPLE)
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
     if name == "mutations of the JIT":

@@ -5,59 +5,17 @@
 // kernels.
 #include <gmock/gmock.h>
 
-#include <map>
-
-#include "quern/base/error.h"
-#include "quern/emu/planted_kernels.h"
-#include "quern/kit/conform/runner.h"
+#include "quern/emu/planted_run.h"
 
 namespace quern::emu {
 namespace {
 
 using planted::Mutation;
+using planted::run;
 using planted::Sample;
-
-struct Params {
-  const float* in;
-  float* out;
-  float* scratch;
-  u32* flags;
-  i32 n;
-};
 
 constexpr AsyncPolicy kAsync[] = {AsyncPolicy::eager, AsyncPolicy::lazy, AsyncPolicy::random};
 constexpr SchedulePolicy kSchedules[] = {SchedulePolicy::warp_first, SchedulePolicy::fifo, SchedulePolicy::shuffled};
-
-/// The report's text, or empty.
-std::string run(const std::string& path, const Sample& sample, const EmulatedOptions& options) {
-  const auto device = make_emulated_device(DeviceInfo{}, options);
-  const Function function = device->load(ImageKind::shared_object, {}, path, "planted", int(sample.smem));
-  const i64 blocks = sample.blocks;
-  std::vector<float> in(size_t(80 * blocks), 0.5f), out(size_t(blocks), 0.0f), scratch(64, 0.0f);
-  std::vector<u32> flags(64, 0);
-  TensorView rows(in.data(), DType::f32, {blocks, 64});
-  rows.strides[0] = 80;
-  using Access = MemoryRange::Access;
-  const MemoryRange ranges[] = {{rows, "in", Access::read},
-                                {TensorView(out.data(), DType::f32, {blocks}), "out", Access::write},
-                                {TensorView(scratch.data(), DType::f32, {64}), "scratch", Access::scratch},
-                                {TensorView(flags.data(), DType::i32, {64}), "flags", Access::read_write}};
-  const Params params{in.data(), out.data(), scratch.data(), flags.data(), 64};
-  LaunchConfig config;
-  config.grid[0] = sample.blocks;
-  config.threads = sample.threads;
-  config.smem = sample.smem;
-  std::string report;
-  device->begin_call(ranges, sample.name);
-  try {
-    device->launch(function, config, &params, sizeof(params), {});
-  } catch (const Error& error) {
-    report = error.what();
-  }
-  device->end_call();
-  device->unload(function);
-  return report;
-}
 
 EmulatedOptions options_of(AsyncPolicy async, SchedulePolicy schedule, u64 seed) {
   EmulatedOptions options;
@@ -75,7 +33,7 @@ INSTANTIATE_TEST_SUITE_P(Compilers, Planted, ::testing::ValuesIn(conform::host_c
 TEST_P(Planted, correct_kernels_are_not_reported) {
   for (const Sample& sample : planted::samples()) {
     const conform::Folder folder;
-    const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), true);
+    const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), {.checked = true});
     for (u64 seed = 1; seed <= 25; ++seed)
       for (const AsyncPolicy async : kAsync)
         EXPECT_EQ(run(path, sample, options_of(async, kSchedules[seed % 3], seed)), "")
@@ -86,17 +44,13 @@ TEST_P(Planted, correct_kernels_are_not_reported) {
 TEST_P(Planted, every_fault_is_reported_under_every_policy) {
   for (const Sample& sample : planted::samples())
     for (const Mutation& mutation : sample.mutations) {
-      std::string body = sample.body;
-      const size_t at = body.find(mutation.from);
-      ASSERT_NE(at, std::string::npos) << sample.name << ": " << mutation.name;
-      body.replace(at, std::string(mutation.from).size(), mutation.to);
       const conform::Folder folder;
-      const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), GetParam(), true);
+      const std::string text = planted::text_of(sample, planted::mutated(sample, mutation));
+      const std::string path = conform::build_emulated(folder, text, GetParam(), {.checked = true});
       for (const AsyncPolicy async : kAsync)
         for (const SchedulePolicy schedule : kSchedules) {
           const std::string report = run(path, sample, options_of(async, schedule, 7));
-          const std::string kind = report.substr(0, report.find_first_of(" :"));
-          EXPECT_THAT(mutation.kinds, ::testing::Contains(kind))
+          EXPECT_THAT(mutation.kinds, ::testing::Contains(planted::kind_of(report)))
               << sample.name << ": " << mutation.name << ", async " << int(async) << " schedule " << int(schedule)
               << ", reported: " << report;
         }
@@ -109,7 +63,7 @@ TEST_P(Planted, a_race_names_both_places_and_the_buffer) {
   const std::string from = "if (threadIdx.x == 0) p.out";
   body.replace(body.find(from), from.size(), "p.out");
   const conform::Folder folder;
-  const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), GetParam(), true);
+  const std::string path = conform::build_emulated(folder, planted::text_of(sample, body), GetParam(), {.checked = true});
   const std::string report = run(path, sample, options_of(AsyncPolicy::eager, SchedulePolicy::warp_first, 1));
   EXPECT_THAT(report, ::testing::HasSubstr("'out' f32 [3] + 0x0"));
   EXPECT_THAT(report, ::testing::HasSubstr("not ordered after the write by thread"));
@@ -120,7 +74,7 @@ TEST_P(Planted, a_race_names_both_places_and_the_buffer) {
 TEST_P(Planted, an_object_without_hooks_is_refused_in_checked_mode) {
   const Sample& sample = planted::samples()[0];
   const conform::Folder folder;
-  const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), false);
+  const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), {});
   EmulatedOptions options;
   options.checked = true;
   const auto device = make_emulated_device(DeviceInfo{}, options);

@@ -22,6 +22,9 @@ const char* name(ReportKind kind) {
     case ReportKind::fault: return "FAULT";
     case ReportKind::stack: return "STACK";
     case ReportKind::async: return "ASYNC";
+    case ReportKind::local_oob: return "LOCAL-OOB";
+    case ReportKind::index_oob: return "INDEX-OOB";
+    case ReportKind::undefined: return "UNDEFINED";
   }
   return "?";
 }

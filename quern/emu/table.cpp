@@ -8,7 +8,6 @@
 
 #include "quern/base/error.h"
 #include "quern/emu/graph.h"
-#include "quern/emu/shadow.h"
 #include "quern/emu/worker.h"
 
 namespace quern::emu {
@@ -19,15 +18,13 @@ void run_grid_event(GridEvent) {}
 
 void run_access(u32 lane, const void* address, u32 bytes, bool write, const char* what) {
   Fiber& me = Worker::me();
-  if (!me.worker->shadow()) return;
-  me.worker->shadow()->access(me.warp->fibers[lane], address, bytes, write, what);
+  me.worker->access(me.warp->fibers[lane], address, bytes, write, what);
 }
 
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
   Fiber& me = Worker::me();
-  if (!me.worker->shadow()) return;
   me.pc = pc;
-  me.worker->shadow()->access(me, address, bytes, write, write ? "store" : "load");
+  me.worker->access(me, address, bytes, write, write ? "store" : "load");
 }
 
 void run_misaligned(const void* address, u32 bytes) {
@@ -77,6 +74,7 @@ const Runtime kRuntime = {
     run_cp_async_commit,    run_cp_async_wait, run_atomic,       run_fence,
     run_grid_event,         run_access,        run_plain_access, run_misaligned,
     run_bad_shared_address, run_clock,         run_print,        run_number,
+    run_undefined,
 };
 
 }  // namespace quern::emu

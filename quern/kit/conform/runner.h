@@ -74,9 +74,9 @@ class Folder {
 
 /// Shared object of a kernel text for the emulated device.
 inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
-                                  bool checked) {
+                                  const jit::HostMode& mode) {
   std::ofstream(folder.path / "kernel.cu") << text;
-  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked});
+  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", mode);
   return (folder.path / "kernel.so").string();
 }
 
@@ -115,7 +115,7 @@ class Kernel {
     } else {
       emulated_ = make_emulated_device(info, world.options);
       device_ = emulated_.get();
-      path_ = build_emulated(folder_, text, world.compiler, world.options.checked);
+      path_ = build_emulated(folder_, text, world.compiler, {.checked = world.options.checked, .asan = world.options.asan});
       function_ = device_->load(ImageKind::shared_object, {}, path_, "conform", int(smem));
     }
   }
