@@ -28,15 +28,17 @@ EmulatedOptions asan_options(AsyncPolicy async = AsyncPolicy::eager, int os_thre
   return options;
 }
 
+/// The sample as it is, then each of its mutations.
+std::vector<std::string> bodies_of(const Sample& sample) {
+  std::vector<std::string> bodies = {sample.body};
+  for (const Mutation& mutation : sample.mutations) bodies.push_back(planted::mutated(sample, mutation));
+  return bodies;
+}
+
 class Asan : public ::testing::TestWithParam<std::string> {
  protected:
-  std::string build(const Sample& sample, const std::string& body, const jit::HostMode& mode = {.asan = true}) const {
-    return conform::build_emulated(folder_, planted::text_of(sample, body), GetParam(), mode);
-  }
-  /// Line of the sample's file that holds `part`.
-  static i64 line_of(const Sample& sample, const std::string& body, const std::string& part) {
-    const std::string text = planted::text_of(sample, body);
-    return 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(text.find(part)), '\n');
+  std::string build(const std::string& text, const jit::HostMode& mode = {.asan = true}) const {
+    return conform::build_emulated(folder_, text, GetParam(), mode);
   }
   const conform::Folder folder_;
 };
@@ -44,77 +46,81 @@ INSTANTIATE_TEST_SUITE_P(Compilers, Asan, ::testing::ValuesIn(conform::host_comp
                          [](const auto& info) { return info.param[0] == 'g' ? "gcc" : "clang"; });
 
 TEST_P(Asan, correct_kernels_are_not_reported) {
-  for (const auto* samples : {&planted::samples(), &planted::asan_samples()})
-    for (const Sample& sample : *samples) {
-      const conform::Folder folder;
-      const std::string path = conform::build_emulated(folder, planted::text_of(sample, sample.body), GetParam(), {.asan = true});
-      for (const AsyncPolicy async : kAsync)
-        for (const int os_threads : {1, 3}) EXPECT_EQ(run(path, sample, asan_options(async, os_threads)), "") << sample.name;
-    }
+  for (const Sample& sample : planted::samples()) {
+    const std::string path = build(planted::text_of(sample, sample.body));
+    for (const AsyncPolicy async : kAsync)
+      for (const int os_threads : {1, 3}) EXPECT_EQ(run(path, sample, asan_options(async, os_threads)), "") << sample.name;
+  }
 }
 
+/// Faults and clean launches in turn: a stopped launch leaves marks on stacks, which the next one must not meet.
 TEST_P(Asan, every_fault_is_reported_with_thread_and_line) {
-  for (const Sample& sample : planted::asan_samples())
-    for (const Mutation& mutation : sample.mutations) {
-      const std::string body = planted::mutated(sample, mutation), path = build(sample, body);
-      for (const AsyncPolicy async : kAsync) {
-        const std::string report = run(path, sample, asan_options(async));
+  for (const Sample& sample : planted::asan_samples()) {
+    const std::string path = build(planted::text_of(sample, bodies_of(sample)));
+    for (const AsyncPolicy async : kAsync) {
+      EXPECT_EQ(run(path, sample, asan_options(async)), "") << sample.name;
+      for (size_t i = 0; i < sample.mutations.size(); ++i) {
+        const Mutation& mutation = sample.mutations[i];
+        const std::string report = run(path, sample, asan_options(async), int(i + 1));
         EXPECT_THAT(mutation.kinds, Contains(kind_of(report))) << sample.name << ": " << mutation.name << ", reported: " << report;
         EXPECT_THAT(report, ::testing::ContainsRegex("^[-A-Z]+ block \\([01],0,0\\) thread [0-9]+ .*kernel\\.cu:[0-9]+"))
             << sample.name << ": " << mutation.name;
+        EXPECT_EQ(run(path, sample, asan_options(async, 2)), "") << sample.name << " after " << mutation.name;
       }
     }
+  }
 }
 
 /// What only this mode finds: neither the emulator alone nor checked mode says anything of local variables and arithmetic.
 TEST_P(Asan, the_same_faults_are_not_seen_without_it) {
   int unseen = 0;
   for (const Sample& sample : planted::asan_samples())
-    for (const Mutation& mutation : sample.mutations) {
-      const std::string body = planted::mutated(sample, mutation);
-      for (const bool checked : {false, true}) {
-        EmulatedOptions options;
-        options.checked = checked;
-        const std::string report = run(build(sample, body, {.checked = checked}), sample, options);
+    for (const bool checked : {false, true}) {
+      const std::string path = build(planted::text_of(sample, bodies_of(sample)), {.checked = checked});
+      EmulatedOptions options;
+      options.checked = checked;
+      for (size_t i = 0; i < sample.mutations.size(); ++i) {
+        const std::string report = run(path, sample, options, int(i + 1)), kind = sample.mutations[i].kinds[0];
         unseen += report.empty();
-        if (mutation.kinds[0] == "UNDEFINED" || mutation.kinds[0] == "LOCAL-OOB" || mutation.kinds[0] == "INDEX-OOB")
-          EXPECT_THAT(report, ::testing::AnyOf("", HasSubstr("division by zero"))) << mutation.name;
-        if (!checked) EXPECT_THAT(kind_of(report), ::testing::AnyOf("", "FAULT", "SMEM-OOB")) << mutation.name;
+        if (kind == "UNDEFINED" || kind == "LOCAL-OOB" || kind == "INDEX-OOB") {
+          EXPECT_THAT(report, ::testing::AnyOf("", HasSubstr("division by zero"))) << sample.mutations[i].name;
+        }
+        if (!checked) {
+          EXPECT_THAT(kind_of(report), ::testing::AnyOf("", "FAULT", "SMEM-OOB")) << sample.mutations[i].name;
+        }
       }
     }
   EXPECT_GE(unseen, 40);
 }
 
 TEST_P(Asan, reports_say_what_and_where) {
-  const auto report_of = [&](size_t sample, const char* name) {
-    const Sample& s = planted::asan_samples()[sample];
-    for (const Mutation& m : s.mutations)
-      if (m.name == std::string(name)) return run(build(s, planted::mutated(s, m)), s, asan_options());
-    ADD_FAILURE() << "no fault " << name;
-    return std::string();
-  };
-  const auto at = [&](size_t sample, const char* part) {
-    const Sample& s = planted::asan_samples()[sample];
-    return "kernel.cu:" + std::to_string(line_of(s, s.body, part));
-  };
-  std::string report = report_of(0, "local array read past its end");
-  EXPECT_THAT(report, HasSubstr("load of 4 bytes 0 bytes past the end of 'held' (32 bytes)"));
-  EXPECT_THAT(report, HasSubstr(at(0, "sum += taken[i]")));
-  report = report_of(0, "a variable used after its scope");
-  EXPECT_THAT(report, HasSubstr("whose scope has ended"));
-  report = report_of(0, "index past a local array");
-  EXPECT_THAT(report, HasSubstr("index 4 of an array of type"));
-  EXPECT_THAT(report, HasSubstr(at(0, "sum += from[")));
-  report = report_of(1, "shift by the width");
-  EXPECT_THAT(report, HasSubstr("shift of 32-bit type 'int' by 32 places"));
-  EXPECT_THAT(report, HasSubstr(at(1, "1 << (n / 4)")));
-  EXPECT_THAT(report_of(1, "shift by a negative number"), HasSubstr("shift by -4 places, a negative number"));
-  EXPECT_THAT(report_of(1, "overflow of a product"), HasSubstr("overflow: 64 * 34000000 cannot be represented in type 'int'"));
-  EXPECT_THAT(report_of(1, "float too large for an integer"), HasSubstr("2.2e+09 is outside the range of type 'int'"));
-  EXPECT_THAT(report_of(1, "a bool that is neither"), HasSubstr("load of 63, which is no value of type 'bool'"));
-  EXPECT_THAT(report_of(2, "null pointer"), HasSubstr("through a null pointer"));
-  EXPECT_THAT(report_of(2, "pointer that is no multiple of its type"), HasSubstr("which is no multiple of 4"));
-  EXPECT_THAT(report_of(2, "vector load past the row"), HasSubstr("of 'in' f32 [2, 64]"));
+  for (const Sample& sample : planted::asan_samples()) {
+    const std::vector<std::string> bodies = bodies_of(sample);
+    const std::string text = planted::text_of(sample, bodies), path = build(text);
+    const auto expect = [&](const char* name, const char* where, const std::vector<const char*>& words) {
+      for (size_t i = 0; i < sample.mutations.size(); ++i) {
+        if (sample.mutations[i].name != std::string(name)) continue;
+        const size_t at = text.find(where, text.find("body" + std::to_string(i + 1) + "("));
+        const auto line = 1 + std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n');
+        const std::string report = run(path, sample, asan_options(), int(i + 1));
+        EXPECT_THAT(report, HasSubstr("kernel.cu:" + std::to_string(line)));
+        for (const char* word : words) EXPECT_THAT(report, HasSubstr(word));
+      }
+    };
+    expect("local array written past its end", "taken[p.n / 8] =", {"store of ", "4 bytes past the end of 'held' (32 bytes)"});
+    expect("a variable used after its scope", "sum += kept", {"load of 4 bytes", "whose scope has ended"});
+    expect("index past a local array", "inner[p.n / 16]", {"index 4 of an array of type", "[4]"});
+    expect("another thread's variable", "if (t == 1)", {"load of 4 bytes in another thread's stack"});
+    expect("shift by the width", "1 << (n / 2)", {"shift of 32-bit type 'int' by 32 places"});
+    expect("shift by a negative number", "1 << (n / 4 - 20)", {"shift by -4 places, a negative number"});
+    expect("overflow of a product", "n * (34", {"overflow: 64 * 34000000 cannot be represented in type 'int'"});
+    expect("division by zero", "n / (n - 64", {"division: 64 / 0 "});
+    expect("float too large for an integer", "4.4e9f", {"2.2e+09 is outside the range of type 'int'"});
+    expect("a bool that is neither", "const bool*>(p.in)", {"load of 63, which is no value of type"});
+    expect("null pointer", "maybe[t]", {"null"});
+    expect("pointer that is no multiple of its type", "odd[0]", {"which is no multiple of 4"});
+    expect("vector load past the row", "<u32x4>", {"'in' f32 [2, 64] + 0x10", ", between its elements"});
+  }
 }
 
 /// Overflows do no damage: the launch goes on and finds the others.
@@ -125,21 +131,8 @@ TEST_P(Asan, several_faults_of_one_launch_are_reported) {
     const Mutation& m = sample.mutations[size_t(i)];
     body.replace(body.find(m.from), std::string(m.from).size(), m.to);
   }
-  const std::string report = run(build(sample, body), sample, asan_options());
+  const std::string report = run(build(planted::text_of(sample, body)), sample, asan_options());
   EXPECT_EQ(std::count(report.begin(), report.end(), '\n'), 2) << report;
-}
-
-/// A stopped launch leaves marks on stacks, which the next one on the same stacks must not meet.
-TEST_P(Asan, a_launch_after_a_fault_is_clean) {
-  const Sample& sample = planted::asan_samples()[0];
-  const std::string good = build(sample, sample.body);
-  const conform::Folder folder;
-  const std::string bad =
-      conform::build_emulated(folder, planted::text_of(sample, planted::mutated(sample, sample.mutations[0])), GetParam(), {.asan = true});
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(kind_of(run(bad, sample, asan_options())), "LOCAL-OOB");
-    EXPECT_EQ(run(good, sample, asan_options()), "");
-  }
 }
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
@@ -156,16 +149,21 @@ TEST_P(Asan, an_object_whose_instrumentation_does_not_reach_us_is_refused) {
     }
     return std::string();
   };
-  EXPECT_EQ(refusal(build(sample, sample.body)), "");
-  EXPECT_THAT(refusal(build(sample, sample.body, {})), HasSubstr("lacks quern_asan_canary"));
-  EXPECT_THAT(refusal(build(sample, sample.body, {.checked = true})), HasSubstr("lacks quern_asan_canary"));
+  const std::string text = planted::text_of(sample, sample.body);
+  EXPECT_EQ(refusal(build(text)), "");
+  EXPECT_THAT(refusal(build(text, {})), HasSubstr("lacks quern_asan_canary"));
+  EXPECT_THAT(refusal(build(text, {.checked = true})), HasSubstr("lacks quern_asan_canary"));
   // The hooks without what calls them: each part of the instrumentation left out in turn.
-  const auto without = [&](const std::vector<std::string>& extra) {
+  const bool gcc = GetParam() == "g++";
+  const auto with = [&](const std::vector<std::pair<std::string, std::string>>& changes) {
     const std::string stem = (folder_.path / "less").string();
-    std::ofstream(stem + ".cu") << planted::text_of(sample, sample.body);
+    std::ofstream(stem + ".cu") << text;
     std::vector<std::string> compile = {GetParam()};
-    for (const std::string& option : jit::HostCompiler::options(GetParam() != "g++", {.asan = true})) compile.push_back(option);
-    compile.insert(compile.end(), extra.begin(), extra.end());
+    for (std::string option : jit::HostCompiler::options(!gcc, {.asan = true})) {
+      for (const auto& [begin, instead] : changes)
+        if (option.starts_with(begin)) option = instead;
+      if (!option.empty()) compile.push_back(option);
+    }
     compile.insert(compile.end(), {"-I" + (folder_.path / "source").string(), "-x", "c++", "-c", stem + ".cu", "-o", stem + ".o"});
     const std::vector<std::string> link = {GetParam(), "-shared", "-Wl,--wrap=memcpy,--wrap=memset,--wrap=memmove", stem + ".o", "-o", stem + ".so"};
     for (const auto& command : {compile, link}) {
@@ -174,12 +172,16 @@ TEST_P(Asan, an_object_whose_instrumentation_does_not_reach_us_is_refused) {
     }
     return refusal(stem + ".so");
   };
-  const std::string address = GetParam() == "g++" ? "kernel-address" : "address";
-  EXPECT_THAT(without({"-fno-sanitize=" + address}), HasSubstr("a local array's overrun was not reported"));
-  EXPECT_THAT(without({"-fno-sanitize=undefined"}), HasSubstr("a shift too far was not reported"));
-  EXPECT_THAT(without({"-fno-sanitize=float-cast-overflow"}), HasSubstr("a conversion out of range was not reported"));
-  if (GetParam() == "g++")
-    EXPECT_THAT(without({"--param=asan-stack=0"}), HasSubstr("a local array's overrun was not reported"));
+  // g++ takes the offset of a shadow only where there is one.
+  const std::string no_local = "a local array's overrun was not reported", undefined = "-fsanitize=undefined,float-cast-overflow";
+  if (gcc) {
+    EXPECT_THAT(with({{"-fsanitize=kernel-address", ""}, {"-fasan-shadow-offset", ""}}), HasSubstr(no_local));
+    EXPECT_THAT(with({{"--param=asan-stack=1", "--param=asan-stack=0"}}), HasSubstr(no_local));
+    EXPECT_THAT(with({{undefined, "-fsanitize=undefined"}}), HasSubstr("a conversion out of range was not reported"));
+  } else {
+    EXPECT_THAT(with({{"-fsanitize=address", ""}}), HasSubstr(no_local));
+  }
+  EXPECT_THAT(with({{undefined, "-fsanitize=float-cast-overflow"}}), HasSubstr("a shift too far was not reported"));
 }
 
 TEST(asan, does_not_go_together_with_checked) {

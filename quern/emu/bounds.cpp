@@ -15,9 +15,10 @@ i32 usable_of_eight(u64 address) { return *reinterpret_cast<const i8*>(kAsanShad
 /// Marks that both compilers write; the values are AddressSanitizer's.
 constexpr u8 kBeforeFirstLocal = 0xf1, kAfterScope = 0xf8;
 
-/// "0 bytes past the end of 'acc' (64 bytes)", from the description that a compiler puts in front of a function's local variables:
-/// two words, 0x41b58ab3 and a pointer to "COUNT OFFSET SIZE LENGTH NAME[:LINE] OFFSET SIZE LENGTH NAME ...". Of the variables
-/// the one next to the address. Empty when there is none.
+}  // namespace
+
+/// From the description that a compiler puts in front of a function's local variables: two words, 0x41b58ab3 and a pointer to
+/// "COUNT OFFSET SIZE LENGTH NAME[:LINE] OFFSET SIZE LENGTH NAME ...".
 std::string nearest_local(u64 address, u64 stack) {
   u64 frame = address & ~u64(7);
   const auto mark = [](u64 at) { return u8(usable_of_eight(at)); };
@@ -36,7 +37,7 @@ std::string nearest_local(u64 address, u64 stack) {
     if (*rest != ' ') break;
     std::string name(rest + 1, strnlen(rest + 1, length));
     rest += 1 + name.size();
-    name.resize(std::min(name.find(':'), name.size()));
+    name.resize(std::min(name.find_first_of(":."), name.size()));  // clang appends ".i" and a number to what was inlined
     const u64 low = frame + offset, high = low + size;
     const u64 away = address < low ? low - address : address >= high ? address - high + 1 : 0;
     if (away >= nearest) continue;
@@ -48,8 +49,6 @@ std::string nearest_local(u64 address, u64 stack) {
   }
   return found;
 }
-
-}  // namespace
 
 Bounds::Bounds(Worker& worker) : worker_(worker), request_(worker.launch().request) {}
 
@@ -131,6 +130,9 @@ Bounds::Place Bounds::judge(Fiber& fiber, const void* pointer, u64 bytes, bool w
   if (request_.module && request_.module->holds(pointer)) return place;  // constants
   constexpr u64 kMostParams = 4096;
   if (address - reinterpret_cast<u64>(request_.params) < kMostParams && !write) return place;
+  constexpr u64 kNullPage = 4096;
+  if (address < kNullPage)
+    worker_.fatal(ReportKind::fault, fiber, text_of("%s of %llu bytes through a null pointer, at 0x%llx", what, bytes, address), address);
   if (request_.memory) place.region = judge_global(fiber, address, bytes, write, what);
   return place;
 }

@@ -9,6 +9,10 @@
 
 namespace quern::emu {
 
+/// With asan: where an address lies among the local variables of a function on the stack, "0 bytes past the end of 'acc' (64
+/// bytes)" of the nearest; empty when there is none.
+std::string nearest_local(u64 address, u64 stack);
+
 class Bounds {
  public:
   explicit Bounds(Worker& worker);

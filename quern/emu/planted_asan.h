@@ -36,17 +36,17 @@ inline const std::vector<Sample>& asan_samples() {
   ptx::sync_warp();
   if (t == 0) p.out[blockIdx.x] = sum + f32(chosen);
 )",
-       {{"local array read past its end", "i < p.n / 10", "i < p.n / 8", {"LOCAL-OOB"}},
-        {"local array read before its begin", "held + p.n / 64", "held - p.n / 64", {"LOCAL-OOB"}},
+       {{"local array read past its end", "i < p.n / 10", "i < p.n / 8", {"LOCAL-OOB", "INDEX-OOB"}},
+        {"local array read before its begin", "held + p.n / 64", "held - p.n / 64", {"LOCAL-OOB", "INDEX-OOB"}},
         {"local array written past its end", "taken[p.n / 16] = sum", "taken[p.n / 8] = sum", {"LOCAL-OOB"}},
         {"index past a local array", "sum += from[p.n / 64] + inner[p.n / 32]", "sum += inner[p.n / 16]", {"INDEX-OOB"}},
-        {"index before a local array", "inner[p.n / 32] += sum", "inner[p.n / 32 - 3] += sum", {"INDEX-OOB"}},
+        {"index before a local array", "inner[p.n / 32] += sum", "inner[p.n / 32 - 3] += sum", {"INDEX-OOB", "LOCAL-OOB"}},
         {"index past an array, within its struct", "pair.first[p.n / 32]", "pair.first[p.n / 16 - 1]", {"INDEX-OOB"}},
         {"a variable used after its scope", "const f32* from = inner;", "const f32* from = inner; kept = from - 4;", {"LOCAL-OOB"}},
         {"another thread's variable", "  ptx::sync_warp();", R"(
   if (t == 0) *reinterpret_cast<f32**>(p.scratch) = held;
   ptx::sync_warp();
-  sum += (*reinterpret_cast<f32**>(p.scratch))[1];)", {"STACK"}}}},
+  if (t == 1) p.out[blockIdx.x] = (*reinterpret_cast<f32**>(p.scratch))[1];)", {"STACK"}}}},
       {"arithmetic",
        32,
        2,
@@ -68,7 +68,7 @@ inline const std::vector<Sample>& asan_samples() {
        {{"shift by the width", "1 << (n / 4)", "1 << (n / 2)", {"UNDEFINED"}},
         {"shift by a negative number", "1 << (n / 4)", "1 << (n / 4 - 20)", {"UNDEFINED"}},
         {"overflow of a product", "33000000", "34000000", {"UNDEFINED"}},
-        {"overflow of a sum", "far + (n - t)", "far + (n + t)", {"UNDEFINED"}},
+        {"overflow of a sum", "far + (n - t)", "far + (n + t + 1)", {"UNDEFINED"}},
         {"overflow of a difference", "least - n / 64", "least - n / 16", {"UNDEFINED"}},
         {"division by zero", "n - 60 + t", "n - 64 + t", {"UNDEFINED"}},
         {"float too large for an integer", "* 4e9f", "* 4.4e9f", {"UNDEFINED"}},
@@ -112,9 +112,9 @@ inline const std::vector<Sample>& asan_samples() {
         {"shared memory written past its end", "words[384 + t] = 1", "words[449 + t] = 1", {"SMEM-OOB"}},
         {"shared memory read before its begin", "words[384 + 63 - t]", "words[i32(t) - 1]", {"SMEM-OOB"}},
         {"shared memory read past its end by the kit", "ld_shared<f32>(smem + 4 * t)", "ld_shared<f32>(smem + 1800 + 4 * t)", {"SMEM-OOB"}},
-        {"one array of shared memory overrun into the next", "parts.left[t] = ", "parts.left[t + 1] = ", {"INDEX-OOB"}},
+        {"one array of shared memory overrun into the next", "parts.left[t] = ", "if (t == 63) parts.left[t + 1] = 0; parts.left[t] = ", {"INDEX-OOB"}},
         {"pointer that is no multiple of its type", "p.n / 16)", "p.n / 32)", {"MISALIGNED"}},
-        {"null pointer", "p.n > 0 ? row", "p.n > 64 ? row", {"FAULT"}}}},
+        {"null pointer", "p.n > 0 ? row", "p.n > 64 ? row", {"FAULT", "UNDEFINED"}}}},
   };
   return all;
 }

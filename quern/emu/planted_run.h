@@ -14,7 +14,7 @@ struct Params {
   float* out;
   float* scratch;
   u32* flags;
-  i32 n;
+  i32 n, which;
 };
 
 /// Replaces what the mutation names.
@@ -27,7 +27,7 @@ inline std::string mutated(const Sample& sample, const Mutation& mutation) {
 }
 
 /// The report's text, or empty.
-inline std::string run(const std::string& path, const Sample& sample, const EmulatedOptions& options) {
+inline std::string run(const std::string& path, const Sample& sample, const EmulatedOptions& options, int which = 0) {
   const auto device = make_emulated_device(DeviceInfo{}, options);
   const Function function = device->load(ImageKind::shared_object, {}, path, "planted", int(sample.smem));
   const i64 blocks = sample.blocks;
@@ -40,7 +40,7 @@ inline std::string run(const std::string& path, const Sample& sample, const Emul
                                 {TensorView(out.data(), DType::f32, {blocks}), "out", Access::write},
                                 {TensorView(scratch.data(), DType::f32, {64}), "scratch", Access::scratch},
                                 {TensorView(flags.data(), DType::i32, {64}), "flags", Access::read_write}};
-  const Params params{in.data(), out.data(), scratch.data(), flags.data(), 64};
+  const Params params{in.data(), out.data(), scratch.data(), flags.data(), 64, which};
   LaunchConfig config;
   config.grid[0] = sample.blocks;
   config.threads = sample.threads;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 
+#include "quern/emu/bounds.h"
 #include "quern/emu/worker.h"
 
 namespace quern::emu {
@@ -77,7 +78,8 @@ const char* use_name(u8 use) {
 Report mismatch_report(const Mismatch& m, u64 pointer) {
   const std::string use = std::string(use_name(m.use)) + " of type " + m.type->name;
   const u64 alignment = u64(1) << m.log_alignment;
-  if (!pointer) return {ReportKind::fault, {}, -1, 0, use + " through a null pointer"};
+  constexpr u64 kNullPage = 4096;
+  if (pointer < kNullPage) return {ReportKind::fault, {}, -1, pointer, use + text_of(" through a null pointer, at 0x%llx", pointer)};
   if (pointer & (alignment - 1))
     return {ReportKind::misaligned, {}, -1, pointer,
             use + text_of(" at 0x%llx, which is no multiple of %llu", pointer, alignment)};
@@ -140,6 +142,12 @@ void run_undefined(Undefined what, const void* data, u64 a, u64 b, void* pc) {
   report.block = me.block->index;
   report.thread = me.index;
   report.pc = pc;
+  // g++ follows pointers to the variables they point into: "too few bytes" of one.
+  const u64 stack = reinterpret_cast<u64>(me.stack);
+  if (report.kind == ReportKind::index_oob && report.address - stack < kStackBytes) {
+    report.kind = ReportKind::local_oob;
+    if (const std::string where = nearest_local(report.address, stack); !where.empty()) report.text += ": " + where;
+  }
   const Position& at = *static_cast<const Position*>(data);
   if (at.file) report.location = std::string(at.file) + ":" + std::to_string(at.line);
   worker.launch().add(std::move(report));
