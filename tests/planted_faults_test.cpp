@@ -103,9 +103,13 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
         begin == std::string::npos ? Json() : Json::parse(run.result.output.substr(begin), nullptr, false);
     ASSERT_TRUE(results.is_array()) << run.title << ": " << run.result.output;
     EXPECT_EQ(results.size(), 3u) << run.title;
-    for (const Json& result : results)
+    for (const Json& result : results) {
       EXPECT_THAT(run.kinds, testing::Contains(kind_of(result))) << run.title << "\n"
                                                                  << result["device"] << ": " << result["message"];
+      if (mode() == "--asan" && !run.source_dir.empty()) {
+        EXPECT_THAT(result["message"].get<std::string>(), testing::ContainsRegex("quern/(ops|kit)/[a-z_/]+[.]cuh:[0-9]+")) << run.title;
+      }
+    }
   }
 
   std::string root_;

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // For tests: compiles a kernel text for every world that this machine has (each host compiler for the emulated device,
-// plain and checked; NVRTC where a GPU is usable) and runs it there.
+// plain, checked and with asan; NVRTC where a GPU is usable) and runs it there.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -47,11 +47,12 @@ inline std::vector<std::string> host_compilers() {
 inline std::vector<World> worlds() {
   std::vector<World> all;
   for (const std::string& compiler : host_compilers())
-    for (const bool checked : {false, true}) {
-      World world{compiler + (checked ? "_checked" : ""), compiler, {}};
+    for (const char* mode : {"", "_checked", "_asan"}) {
+      World world{compiler + mode, compiler, {}};
       for (char& c : world.name)
         if (c == '+') c = 'p';
-      world.options.checked = checked;
+      world.options.checked = mode == std::string("_checked");
+      world.options.asan = mode == std::string("_asan");
       all.push_back(world);
     }
   if (cuda_device_count() > 0) all.push_back({"cuda", "", {}});
@@ -123,7 +124,7 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
-  /// Runs on copies of `in` and `out`; `out` then holds the result. Checked worlds watch both.
+  /// Runs on copies of `in` and `out`; `out` then holds the result. Checked worlds and asan watch both.
   template <class In, class Out>
   void run(const std::vector<In>& in, std::vector<Out>& out, i32 n) {
     const size_t in_bytes = in.size() * sizeof(In), out_bytes = out.size() * sizeof(Out);
