@@ -16,9 +16,9 @@ struct Target {
   Arch arch;
   bool emulated = false;       ///< by a host compiler for the emulated device; else by NVRTC or nvcc
   bool checked = false;        ///< emulated only: with access hooks
-  bool asan = false;           ///< emulated only: with the hooks of AddressSanitizer and UndefinedBehaviorSanitizer
   std::string host_compiler;   ///< emulated only: command; empty: the standard one
   Number number = Number::real;  ///< emulated only: what f32 is
+  bool asan = false;           ///< emulated only: with the hooks of AddressSanitizer and UndefinedBehaviorSanitizer
 };
 Target target_of(const Device& device);
 
