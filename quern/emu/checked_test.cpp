@@ -177,7 +177,7 @@ TEST_P(Planted, a_missing_proxy_fence_names_the_store) {
 }
 
 TEST_P(Planted, a_launch_that_never_waits_does_not_order_what_is_behind_it) {
-  const std::string text = std::string(planted::kPrelude) + R"(
+  const std::string text = std::string("#include \"quern/kit/world.cuh\"") + planted::kPrelude + R"(
   if (p.n == 1) p.flags[threadIdx.x] = 1;
   if (p.n >= 3) ptx::grid_dependency_wait();
   if (p.n == 4) p.flags[32 + threadIdx.x] = p.flags[threadIdx.x];
