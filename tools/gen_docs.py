@@ -47,6 +47,7 @@ def quoted_file(path):
 
 
 STRING = r'"(?:[^"\\]|\\.)*"'
+SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}\}"
 FAULT = re.compile(r"\{(" + STRING + r")," + (r"\s*" + STRING + r"(?:\s*" + STRING + r")*,") * 2 + r"\s*" + KINDS)
 
@@ -143,7 +144,10 @@ def generated(name, command):
     if name == "planted faults of ops":
         return planted_faults("tests/planted_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
     if name == "planted faults of samples":
-        return planted_faults("quern/emu/planted_kernels.h", r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,')
+        rows = [planted_faults(f"quern/emu/planted_{which}.h", SAMPLE).splitlines(True) for which in ("kernels", "copies")]
+        return "".join(rows[0] + rows[1][2:])
+    if name == "planted faults of warpgroups":
+        return planted_faults("quern/emu/planted_wgmma.h", SAMPLE)
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
     if name == "mutations of the JIT":

@@ -32,7 +32,7 @@ std::vector<BareLaunch> bare_launches(const Op& op, const void* args, const RunO
     bare.function = jit::get(l.spec, device, options.stream);
     bare.config = l.config;
     bare.bytes = l.spec.kernel->params_bytes;
-    l.params(bare.params, args, problem, plan, static_cast<char*>(options.workspace.data));
+    l.params(bare.params, args, problem, plan, static_cast<char*>(options.workspace.data), device);
   }
   return launches;
 }

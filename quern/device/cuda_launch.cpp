@@ -6,6 +6,7 @@
 
 #include "quern/base/error.h"
 #include "quern/device/cuda_device.h"
+#include "quern/device/tensor_map.h"
 
 namespace quern {
 namespace {
@@ -119,34 +120,6 @@ static cuda::TensorMapDataType tensor_type(DType dtype) {
   }
 }
 
-static std::string tensor_map_text(const TensorMapSpec& s) {
-  const auto list = [](const auto* values, int count) {
-    std::string text = "[";
-    for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(values[i]);
-    return text + "]";
-  };
-  char base[32];
-  std::snprintf(base, sizeof base, "%p", s.base);
-  return std::string(name(s.dtype)) + " at " + base + ", shape " + list(s.shape, s.rank) + ", strides " +
-         list(s.stride_bytes, s.rank - 1) + " B, box " + list(s.box, s.rank) + ", swizzle " +
-         std::to_string(s.swizzle == Swizzle::none ? 0 : 16 << int(s.swizzle)) + " B";
-}
-
-// CUDA only says "invalid argument"; these are its rules, in the order in which they are usually broken.
-static const char* tensor_map_problem(const TensorMapSpec& s) {
-  if (reinterpret_cast<size_t>(s.base) % 16) return "the base address is not a multiple of 16";
-  for (int d = 0; d < s.rank - 1; ++d)
-    if (s.stride_bytes[d] % 16 || s.stride_bytes[d] >= i64(1) << 40) return "a stride is not a multiple of 16 bytes";
-  for (int d = 0; d < s.rank; ++d) {
-    if (s.shape[d] < 1 || s.shape[d] > i64(1) << 32) return "an extent is outside 1 .. 2^32";
-    if (s.box[d] < 1 || s.box[d] > 256) return "a box extent is outside 1 .. 256";
-  }
-  const int inner = s.box[0] * size_of(s.dtype);
-  if (inner % 16) return "the box's inner extent is not a multiple of 16 bytes";
-  if (s.swizzle != Swizzle::none && inner > 16 << int(s.swizzle)) return "the box's inner extent exceeds the swizzle";
-  return "no rule that quern knows is broken";
-}
-
 TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
   static_assert(int(Swizzle::none) == cuda::kSwizzleNone && int(Swizzle::b32) == cuda::kSwizzle32 &&
                 int(Swizzle::b64) == cuda::kSwizzle64 && int(Swizzle::b128) == cuda::kSwizzle128);
@@ -166,8 +139,11 @@ TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
   const cuda::Result result = driver_.tensor_map_encode_tiled(
       &map, tensor_type(spec.dtype), u32(spec.rank), spec.base, shape, strides, box, steps, cuda::kInterleaveNone,
       cuda::TensorMapSwizzle(int(spec.swizzle)), cuda::kPromoteL2_256, cuda::kFillZeros);
-  if (result != cuda::kSuccess) [[unlikely]]
-    fail(result, "cuTensorMapEncodeTiled of " + tensor_map_text(spec) + ": " + tensor_map_problem(spec) + "; it");
+  if (result != cuda::kSuccess) [[unlikely]] {
+    const char* problem = tensor_map_problem(spec);
+    fail(result, "cuTensorMapEncodeTiled of " + tensor_map_text(spec) + ": " +
+                     (problem ? problem : "no rule that quern knows is broken") + "; it");
+  }
   return map;
 }
 

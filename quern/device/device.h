@@ -70,11 +70,6 @@ struct LaunchConfig {
   bool pdl = false;     ///< programmatic dependent launch: may start before its predecessor ends
 };
 
-/// CUDA's tiled tensor map (128 bytes, 64-byte aligned), opaque.
-struct alignas(64) TensorMap {
-  u64 opaque[16];
-};
-enum class Swizzle : i32 { none, b32, b64, b128 };
 struct TensorMapSpec {
   DType dtype;
   int rank;

@@ -21,6 +21,8 @@
 
 #include "quern/base/env.h"
 #include "quern/base/error.h"
+#include "quern/device/tensor_map.h"
+#include "quern/emu/footprint.h"
 #include "quern/emu/launch.h"
 #include "quern/emu/memory_map.h"
 #include "quern/emu/module.h"
@@ -37,7 +39,18 @@ struct EmulatedEvent {
 struct Graph {
   std::vector<std::function<void()>> nodes;
 };
+/// The newest launch of a stream, as far as a dependent one of the same host thread may overlap it. Memory that was given back
+/// since may belong to someone else.
+struct Tail {
+  std::thread::id thread;
+  u64 releases = 0;
+  std::shared_ptr<const emu::Footprint> footprint;
+  /// Of launches that it may itself have overlapped: all, and those that may go on when it has ended.
+  std::vector<std::shared_ptr<const emu::Footprint>> overlapped, left;
+};
 struct EmulatedStream {
+  /// Shared with the graphs that were captured from the stream. Checked mode.
+  std::shared_ptr<Tail> tail = std::make_shared<Tail>();
   std::unique_ptr<Graph> capture;  ///< set while capturing
 };
 
@@ -54,7 +67,7 @@ class EmulatedDevice final : public Device {
 
   Stream create_stream() override { return {new EmulatedStream}; }
   void destroy(Stream stream) override { delete static_cast<EmulatedStream*>(stream.handle); }
-  void synchronize(Stream) override {}
+  void synchronize(Stream stream) override { forget(*state_of(stream).tail); }
   bool capturing(Stream stream) override { return bool(state_of(stream).capture); }
   Event create_event() override { return {new EmulatedEvent}; }
   void destroy(Event event) override { delete static_cast<EmulatedEvent*>(event.handle); }
@@ -83,12 +96,18 @@ class EmulatedDevice final : public Device {
   }
   void submit(Stream stream, std::function<void()> work);
   void check(const emu::Module& module, const LaunchConfig& config) const;
-  void run(const emu::Module& module, const LaunchConfig& config, const void* params, emu::MemoryMap* memory) const;
+  void run(const emu::Module& module, const LaunchConfig& config, const void* params, emu::MemoryMap* memory,
+           Tail& tail);
+  void forget(Tail& tail) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    tail = {};
+  }
   std::shared_ptr<emu::MemoryMap> call_memory();
 
   const EmulatedOptions options_;
   EmulatedStream default_stream_;
   std::mutex mutex_;
+  std::atomic<u64> releases_{0};
   /// Ranges of the call that each host thread is in.
   std::unordered_map<std::thread::id, std::shared_ptr<emu::MemoryMap>> calls_;
 };
@@ -121,7 +140,10 @@ void* EmulatedDevice::allocate(size_t bytes, const char* label) {
   return memory;
 }
 
-void EmulatedDevice::release(void* pointer) { std::free(pointer); }
+void EmulatedDevice::release(void* pointer) {
+  ++releases_;
+  std::free(pointer);
+}
 
 void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {
   if (capturing(stream))
@@ -140,14 +162,17 @@ void EmulatedDevice::submit(Stream stream, std::function<void()> work) {
 }
 
 void EmulatedDevice::copy(void* destination, const void* source, size_t bytes, Stream stream) {
-  submit(stream, [=, memory = call_memory()] {
+  // A launch behind it overlaps nothing before it.
+  submit(stream, [=, this, memory = call_memory(), tail = state_of(stream).tail] {
+    forget(*tail);
     std::memmove(destination, source, bytes);
     if (memory) memory->mark_initialised(destination, bytes);
   });
 }
 
 void EmulatedDevice::fill(void* destination, u8 byte, size_t bytes, Stream stream) {
-  submit(stream, [=, memory = call_memory()] {
+  submit(stream, [=, this, memory = call_memory(), tail = state_of(stream).tail] {
+    forget(*tail);
     std::memset(destination, byte, bytes);
     if (memory) memory->mark_initialised(destination, bytes);
   });
@@ -207,13 +232,14 @@ void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config
 }
 
 void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, const void* params,
-                         emu::MemoryMap* memory) const {
+                         emu::MemoryMap* memory, Tail& tail) {
   emu::LaunchRequest request;
   request.entry = module.entry;
   request.params = params;
   request.grid = {config.grid[0], config.grid[1], config.grid[2]};
   request.cluster = config.cluster;
   request.threads = config.threads;
+  request.registers = module.registers;
   request.smem = config.smem;
   // As many blocks as fit into the multiprocessors; each block also costs 1 KiB of shared memory.
   const i32 by_threads = info_.threads_sm / i32(round_up<u32>(config.threads, 32));
@@ -222,7 +248,30 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
   request.options = options_;
   request.module = &module;
   request.memory = memory;
-  const std::vector<emu::Report> reports = emu::run_launch(request);
+  Tail before, next{.thread = std::this_thread::get_id(), .releases = releases_};
+  if (memory) {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (config.pdl && tail.thread == next.thread && tail.releases == next.releases) before = tail;
+    }
+    const auto footprint = std::make_shared<emu::Footprint>(*memory);
+    next.footprint = footprint;
+    request.footprint = footprint.get();
+    if (before.footprint) {
+      next.overlapped = {before.footprint};
+      request.overlapped = before.overlapped;
+      request.overlapped.push_back(before.footprint);
+      request.overlapped_after_wait = before.left;
+    }
+  }
+  emu::LaunchStats stats;
+  const std::vector<emu::Report> reports = emu::run_launch(request, &stats);
+  // A launch that never waited may end before the ones it overlapped.
+  if (!stats.waited) next.left = next.overlapped;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    tail = std::move(next);
+  }
   if (!reports.empty()) throw Error(ErrorKind::device, emu::describe(reports));
 }
 
@@ -239,17 +288,23 @@ void EmulatedDevice::launch(Function function, const LaunchConfig& config, const
   if (capturing(stream)) {
     auto kept = std::make_shared<Params>();
     std::memcpy(kept->bytes, params, params_bytes);
-    return submit(stream, [this, &module, config, kept, memory] { run(module, config, kept->bytes, memory.get()); });
+    return submit(stream, [this, &module, config, kept, memory, tail = state_of(stream).tail] {
+      run(module, config, kept->bytes, memory.get(), *tail);
+    });
   }
   Params local;
   std::memcpy(local.bytes, params, params_bytes);
-  run(module, config, local.bytes, memory.get());
+  run(module, config, local.bytes, memory.get(), *state_of(stream).tail);
 }
 
 TensorMap EmulatedDevice::make_tensor_map(const TensorMapSpec& spec) {
+  if (spec.rank < 1 || spec.rank > 5)
+    throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
+  if (const char* problem = tensor_map_problem(spec))
+    throw Error(ErrorKind::device, "emulated device: a tensor map of " + tensor_map_text(spec) + ": " + problem);
   emu::EncodedTensorMap encoded{};
   encoded.magic = emu::EncodedTensorMap::kMagic;
-  encoded.base = spec.base;
+  encoded.base = reinterpret_cast<u64>(spec.base);
   std::memcpy(encoded.shape, spec.shape, sizeof(spec.shape));
   std::memcpy(encoded.stride_bytes, spec.stride_bytes, sizeof(spec.stride_bytes));
   std::memcpy(encoded.box, spec.box, sizeof(spec.box));

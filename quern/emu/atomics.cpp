@@ -71,4 +71,9 @@ void run_fence(Scope) {
   if (me.worker->shadow()) me.worker->shadow()->fence(me);
 }
 
+void run_proxy_fence(ProxyFence fence, const void*) {
+  Fiber& me = Worker::me();
+  if (me.worker->shadow()) me.worker->shadow()->proxy_fence(me, fence);
+}
+
 }  // namespace quern::emu

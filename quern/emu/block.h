@@ -4,6 +4,7 @@
 // State of resident blocks: threads as fibers, warps, barriers.
 #pragma once
 #include <deque>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -14,13 +15,14 @@ namespace quern::emu {
 
 struct Block;
 struct BlockShadow;
+struct Bulk;
 struct Cluster;
 struct Warp;
 class Worker;
 
 constexpr u32 kFullWarp = 0xffffffffu;
 
-enum class WaitReason : u8 { none, warp, barrier, poll };
+enum class WaitReason : u8 { none, warp, barrier, poll, mbarrier, cluster, wgmma, registers };
 
 /// One cp.async not yet carried out.
 struct AsyncCopy {
@@ -29,6 +31,25 @@ struct AsyncCopy {
   const void* source;
   void* pc;
   bool done;
+};
+
+/// Registers of a thread that belong to a wgmma until the thread has waited for it.
+struct HeldRegisters {
+  u8* first;
+  u32 bytes;
+  u64 until;         ///< number of the last wgmma that has them
+  u32 n;             ///< of accumulators: only a wgmma of as many columns may have them too; 0: they hold A
+  u32 values[4];     ///< of A, which is poison meanwhile
+  void* pc;
+};
+/// A thread's place in the sequence of its warpgroup's wgmma, which are numbered from 0.
+struct WgmmaThread {
+  u64 issued = 0;
+  u64 waited = 0;           ///< those before are complete
+  std::vector<u64> groups;  ///< committed: number behind the last of each, oldest first
+  std::vector<HeldRegisters> held;
+  bool fenced = false;
+  std::unique_ptr<RegisterWatch> watch;  ///< checked mode
 };
 
 /// A CUDA thread. The stack and its ThreadContext lie in the worker's arena.
@@ -51,7 +72,16 @@ struct Fiber {
   u32 wait_line = 0;
   std::vector<AsyncCopy> copies;  ///< issued, oldest first
   std::vector<u32> copy_groups;   ///< sizes of committed groups, oldest first
+  std::vector<std::shared_ptr<Bulk>> stores;  ///< bulk stores not known to be complete, oldest first
+  u32 store_groups = 0;                       ///< committed
+  u32 stores_read = 0;                        ///< groups whose sources are known to have been read
+  u32 read_agent = 0, write_agent = 0;        ///< checked mode: who reads their sources, who writes their results
+  bool at_cluster_barrier = false;            ///< arrived, has not waited
+  u32 cluster_phase = 0;                      ///< of that arrival
+  bool dependency_waited = false;
   ThreadClock clock;              ///< checked mode
+  WgmmaThread wgmma;
+  u32 register_changes = 0;  ///< setmaxnreg executed
 };
 
 /// Lanes of one mask on their way to a collective.
@@ -72,6 +102,30 @@ struct Warp {
   u32 barrier_id = 0, barrier_line = 0;
   u32 parked = 0;          ///< those of them that need not wait for the barrier, but for their warp
   Rendezvous meetings[4];  ///< disjoint masks may meet at the same time
+  u32 registers = 0;       ///< of each thread
+  std::vector<u32> register_changes;  ///< what setmaxnreg made of them
+};
+
+/// One wgmma on its way: issued by some of the warpgroup's threads, by all, or done.
+struct WgmmaOp {
+  WgmmaCall call;  ///< of the first thread
+  Fiber* first = nullptr;
+  void* pc = nullptr;
+  u32 arrived = 0;
+  bool done = false;
+  void* d[128];
+  std::vector<u8> a;  ///< rows of A from registers
+  u32 checked = 0;    ///< warps whose view of shared memory was judged
+  Knowledge judged;   ///< what the last of them knew
+};
+struct Warpgroup {
+  std::deque<WgmmaOp> ops;  ///< oldest first, those that some thread has not waited for
+  u64 first = 0;            ///< number of the oldest
+  u64 arrived = 0;          ///< wgmma that all threads have issued
+  u64 done = 0;
+  u32 agent = 0;            ///< checked mode: who reads shared memory; 0: none yet
+  bool pending = false;     ///< random policy: in the worker's list
+  std::vector<Fiber*> waiting;
 };
 
 struct Barrier {
@@ -83,6 +137,24 @@ struct Barrier {
   bool has_published = false;
 };
 
+/// An mbarrier. The word in shared memory only guards the place.
+struct Mbarrier {
+  Block* block = nullptr;
+  u32 offset = 0;
+  u32 count = 0;    ///< arrivals of a phase
+  u32 pending = 0;  ///< arrivals that this phase still takes
+  i64 bytes = 0;    ///< of copies that it still takes; below 0 when they came before they were expected
+  u32 phase = 0;
+  std::vector<Fiber*> waiting;
+  // Checked mode.
+  u32 agent = 0;                 ///< makes the accesses of the copies that complete here; its clock is the phase + 1
+  Epoch initialised;
+  Knowledge arrived, published;  ///< by arrivals so far, by those of completed phases
+
+  u64 word() const { return 0x72656972726162ull << 8 ^ offset; }
+  bool complete(u32 parity) const { return (phase & 1) != (parity & 1); }
+};
+
 struct Block {
   Cluster* cluster = nullptr;
   Index3 index = {};
@@ -92,7 +164,10 @@ struct Block {
   u8* smem = nullptr;
   std::vector<Fiber> fibers;
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
+  u32 free_registers = 0;  ///< in the pool that setmaxnreg takes from
   Barrier barriers[16];
+  std::map<u32, Mbarrier> mbarriers;  ///< by offset
   std::unique_ptr<BlockShadow> shadow;  ///< checked mode
 };
 
@@ -100,6 +175,10 @@ struct Block {
 struct Cluster {
   u32 slot = 0;  ///< position in the worker's arena
   u32 live_blocks = 0;
+  u32 arrived = 0;  ///< at the cluster's barrier
+  u32 phase = 0;    ///< of it
+  std::vector<Fiber*> waiting;
+  Knowledge gathered, published;  ///< checked mode: by arrivals of this phase, by those of the last
   std::vector<Block> blocks;
 };
 

@@ -22,9 +22,10 @@ void record_read(Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 
 
 }  // namespace
 
-Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random) {
+Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
+               const AsyncAccess* async) {
   const bool atomic = is_atomic(kind);
-  const Epoch now = clock.epoch(atomic);
+  const Epoch now = async ? async->epoch : clock.epoch(atomic);
   const auto conflicts = [&](Epoch epoch) { return epoch && !(atomic && epoch.atomic()) && !clock.covers(epoch); };
   // Neighbouring bytes mostly have the same history: then what became of one becomes of the next.
   Cell before, after;
@@ -43,6 +44,8 @@ Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, 
     }
     before = cell;
     if (conflicts(cell.write)) return {i, cell.write, cell.write_at, true, false};
+    if (async && cell.write && cell.write.thread() < async->first_agent && !clock.known.fenced(async->proxy, cell.write))
+      return {i, cell.write, cell.write_at, true, false, true};
     if (writes(kind)) {
       for (int r = 0; r < Cell::kReaders; ++r)
         if (conflicts(cell.read[r])) return {i, cell.read[r], cell.read_at[r], false, false};

@@ -21,7 +21,8 @@ enum ByteState : u8 {
   kInitialised = 2,
   kWritable = 4,
   kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
-  kInFlight = 16,  ///< destination of a cp.async that nobody has waited for
+  kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that nobody has waited for
+  kGuarded = 32,   ///< part of an mbarrier
 };
 
 /// Cells and states of consecutive bytes.
@@ -35,6 +36,14 @@ enum class AccessKind { read, write, atomic_read, atomic_write };
 constexpr bool writes(AccessKind kind) { return kind == AccessKind::write || kind == AccessKind::atomic_write; }
 constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic_read; }
 
+/// An access that goes on after its instruction: made by an agent (a bulk copy, a matrix instruction) in another proxy than
+/// the threads' own. Agents are numbered behind the threads of a block.
+struct AsyncAccess {
+  Epoch epoch;  ///< whoever knows this moment of the agent is ordered after the access
+  Proxy proxy;
+  u32 first_agent;  ///< 0: it is in the threads' own proxy, no fence is needed
+};
+
 /// The access that another one is not ordered after.
 struct Conflict {
   u64 byte = 0;  ///< index in the span
@@ -42,11 +51,14 @@ struct Conflict {
   u32 other_at = 0;
   bool other_writes = false;
   bool in_flight = false;
+  bool unfenced = false;  ///< ordered, but the write was an ordinary one and no proxy fence covers it
   explicit operator bool() const { return other || in_flight; }
 };
 
 /// Looks for a conflict of an access by the thread with that clock and records the access. code: where in the module.
-Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random);
+/// async: the thread only issues the access.
+Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
+               const AsyncAccess* async = nullptr);
 
 /// A waited-for copy becomes an ordinary write of the thread.
 void land(const CellSpan& span, const ThreadClock& clock, u32 code);

@@ -109,6 +109,39 @@ void Knowledge::join_snapshot(u64 of_block, const Shared<Snapshot>& known) {
 }
 
 void Knowledge::join(const Knowledge& other) {
+  join_order(other);
+  join_proxies(other);
+}
+
+void Knowledge::join_proxies(const Knowledge& other) {
+  if (!other.proxies || other.proxies == proxies) return;
+  if (!proxies && other.block == block) {
+    proxies = other.proxies;
+    return;
+  }
+  Shared<Proxies> both(new Proxies);
+  for (u32 i = 0; i < kProxies; ++i) {
+    Knowledge& known = both->known[i];
+    if (proxies) known = proxies->known[i];
+    known.block = block;
+    known.join_order(other.proxies->known[i]);
+  }
+  proxies = std::move(both);
+}
+
+bool Knowledge::fenced(Proxy proxy, Epoch write) const { return proxies && proxies->known[u32(proxy)].covers(write); }
+
+void Knowledge::fence(Proxy proxy, const Knowledge& before) {
+  Shared<Proxies> more(new Proxies);
+  for (u32 i = 0; i < kProxies; ++i) {
+    if (proxies) more->known[i] = proxies->known[i];
+    more->known[i].block = block;
+  }
+  more->known[u32(proxy)].join_order(before);
+  proxies = std::move(more);
+}
+
+void Knowledge::join_order(const Knowledge& other) {
   if (other.block == block) {
     join_same_block(other);
   } else if (other.base || other.recent) {
@@ -178,6 +211,38 @@ void synchronise_base(ThreadClock* const* clocks, size_t count, u32 block_thread
   }
 }
 
+/// Which writes are fenced is news to all. Fences are mostly executed by every thread before a barrier, so the news are
+/// gathered in one snapshot instead of joined one by one.
+void share_proxies(ThreadClock* const* clocks, size_t count) {
+  bool same = true;
+  for (size_t i = 1; i < count; ++i) same &= clocks[i]->known.proxies == clocks[0]->known.proxies;
+  if (same) return;
+  Shared<Proxies> together(new Proxies);
+  for (u32 p = 0; p < kProxies; ++p) {
+    Knowledge& all = together->known[p];
+    all.block = clocks[0]->known.block;
+    Shared<Snapshot> gathered(new Snapshot);
+    const void* last_base = nullptr;
+    const void* last_foreign = nullptr;
+    for (size_t i = 0; i < count; ++i) {
+      if (!clocks[i]->known.proxies) continue;
+      const Knowledge& theirs = clocks[i]->known.proxies->known[p];
+      if (theirs.base && theirs.base.get() != last_base) raise_all(gathered->clocks, theirs.base->clocks);
+      last_base = theirs.base.get();
+      if (theirs.recent)
+        for (const Recent::Entry& entry : theirs.recent->entries) raise(gathered->clocks, entry.thread, entry.clock);
+      if (!theirs.foreign || theirs.foreign.get() == last_foreign) continue;
+      last_foreign = theirs.foreign.get();
+      Knowledge of_others;
+      of_others.block = all.block;
+      of_others.foreign = theirs.foreign;
+      all.join(of_others);
+    }
+    if (!gathered->clocks.empty()) all.base = gathered;
+  }
+  for (size_t i = 0; i < count; ++i) clocks[i]->known.proxies = together;
+}
+
 void share_fenced(ThreadClock* const* clocks, size_t count) {
   ThreadClock* first = nullptr;
   for (size_t i = 0; i < count; ++i) {
@@ -213,6 +278,7 @@ void synchronise(ThreadClock* const* clocks, size_t count, u32 block_threads) {
   if (count > kFewThreads || count * 4 > block_threads || !synchronise_recent(clocks, count))
     synchronise_base(clocks, count, block_threads);
   share_fenced(clocks, count);
+  share_proxies(clocks, count);
   for (size_t i = 0; i < count; ++i) ++clocks[i]->now;
 }
 

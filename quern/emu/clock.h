@@ -81,12 +81,20 @@ struct Foreign {
   std::vector<Entry> entries;
 };
 
+/// What bulk copies, matrix instructions and tensor maps see of ordinary writes takes a fence: of shared memory, of global
+/// memory, of mbarriers that were initialised. A tensor map takes two, by its writer and by its user.
+enum class Proxy : u32 { shared, global, mbarrier, tensormap_released, tensormap };
+constexpr u32 kProxies = 5;
+
+struct Proxies;
+
 /// What is known at one moment, apart from whose moment it is.
 struct Knowledge {
   u64 block = 0;
   Shared<Snapshot> base;  ///< of the own block
   Shared<Recent> recent;  ///< of the own block, since the base
   Shared<Foreign> foreign;
+  Shared<Proxies> proxies;  ///< which of all that is known to be fenced; travels with the rest
 
   /// Whether an access at that epoch happened before.
   bool covers(Epoch epoch) const;
@@ -94,10 +102,23 @@ struct Knowledge {
   void learn(u32 thread, u32 clock);
   /// Learns all that the other knows, of any block.
   void join(const Knowledge& other);
+  /// Learns what the other knows to be fenced, and nothing else.
+  void join_proxies(const Knowledge& other);
+  /// Whether a fence of that kind covers the write.
+  bool fenced(Proxy proxy, Epoch write) const;
+  /// A fence of that kind behind all that `before` knows.
+  void fence(Proxy proxy, const Knowledge& before);
 
  private:
+  void join_order(const Knowledge& other);
   void join_same_block(const Knowledge& other);
   void join_snapshot(u64 block, const Shared<Snapshot>& known);
+};
+
+/// For each proxy, which writes are known to be fenced.
+struct Proxies {
+  u32 owners = 0;
+  Knowledge known[kProxies];
 };
 
 /// A thread's clock. Its own accesses carry `now`; others know them when they know that clock.

@@ -19,6 +19,7 @@ const char* name(Collective kind) {
       "ballot",
       "any",
       "all",
+      "elect_sync",
       "ldmatrix_x1",
       "ldmatrix_x2",
       "ldmatrix_x4",
@@ -29,6 +30,15 @@ const char* name(Collective kind) {
       "mma_m16n8k16_f16",
       "mma_m16n8k8_bf16",
       "mma_m16n8k8_f16",
+      "tensormap_publish",
+      "stmatrix_x1",
+      "stmatrix_x2",
+      "stmatrix_x4",
+      "stmatrix_x1_trans",
+      "stmatrix_x2_trans",
+      "stmatrix_x4_trans",
+      "increase_registers",
+      "decrease_registers",
   };
   return kNames[u32(kind)];
 }

@@ -95,7 +95,23 @@ TEST(emu_device, unusable_images_are_errors) {
   Device& device = counter.kernel->device();
   EXPECT_EQ(error_of([&] { device.load(ImageKind::cubin, {}, "", "x", 0); }).kind(), ErrorKind::device);
   EXPECT_EQ(error_of([&] { device.load(ImageKind::shared_object, {}, "/nowhere.so", "x", 0); }).kind(),
-            ErrorKind::device);
+            ErrorKind::unsupported);
+}
+
+TEST(emu_device, refuses_tensor_maps_that_cuda_would_refuse) {
+  const auto device = make_emulated_device(DeviceInfo{}, EmulatedOptions{});
+  alignas(16) static float data[64 * 64];
+  const TensorMapSpec good{DType::f32, 2, data, {64, 64}, {256}, {32, 8}, Swizzle::b128};
+  EXPECT_NO_THROW(device->make_tensor_map(good));
+  const auto problem = [&](auto change) {
+    TensorMapSpec spec = good;
+    change(spec);
+    return std::string(error_of([&] { device->make_tensor_map(spec); }).what());
+  };
+  EXPECT_NE(problem([](TensorMapSpec& s) { s.box[0] = 64; }).find("inner extent exceeds the swizzle"), std::string::npos);
+  EXPECT_NE(problem([](TensorMapSpec& s) { s.stride_bytes[0] = 260; }).find("not a multiple of 16"), std::string::npos);
+  EXPECT_NE(problem([](TensorMapSpec& s) { s.base = data + 1; }).find("base address"), std::string::npos);
+  EXPECT_NE(problem([](TensorMapSpec& s) { s.rank = 6; }).find("rank 6"), std::string::npos);
 }
 
 // ---- the memory of a call -------------------------------------------------------------------------------------------

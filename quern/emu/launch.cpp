@@ -33,7 +33,10 @@ std::vector<Report> run_launch(const LaunchRequest& request, LaunchStats* stats)
   Launch launch(request);
   const int workers = request.options.checked ? 1 : std::max(1, request.options.os_threads);
   run_crew(int(std::min<u64>(workers, launch.clusters)), [&] { WorkerLease()->run(launch); });
-  if (stats) stats->switches = launch.switches;
+  if (stats) {
+    stats->switches = launch.switches;
+    stats->waited = launch.waited;
+  }
   std::vector<Report> reports = launch.take_reports();
   if (request.module) locate(reports, *request.module);
   return reports;

@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -10,6 +11,7 @@
 
 namespace quern::emu {
 
+class Footprint;
 class MemoryMap;
 class Module;
 
@@ -21,13 +23,19 @@ struct LaunchRequest {
   u32 cluster = 1;
   u32 threads = 1;
   u32 smem = 0;
+  u32 registers = 256;      ///< of a thread, at launch
   u32 resident_blocks = 1;  ///< most blocks that the device holds at once
   EmulatedOptions options;
   const Module* module = nullptr;  ///< where code lies, to name source lines
   MemoryMap* memory = nullptr;     ///< checked mode: what the launch may touch; null: global memory is not checked
+  // Checked mode, programmatic dependent launch.
+  Footprint* footprint = nullptr;  ///< filled with what the launch touches
+  std::vector<std::shared_ptr<const Footprint>> overlapped;             ///< of launches that may not have ended
+  std::vector<std::shared_ptr<const Footprint>> overlapped_after_wait;  ///< those of them that griddepcontrol.wait leaves
 };
 struct LaunchStats {
   u64 switches = 0;
+  bool waited = false;  ///< a block has executed griddepcontrol.wait: then the launch ended after those before it
 };
 
 /// Runs the grid to its end or its first fatal fault. Thread-safe.
@@ -61,6 +69,7 @@ class Launch {
   i32 stuck_workers = 0;
   std::atomic<u32> resident{0};  ///< blocks started and not finished
   std::atomic<u64> switches{0};
+  std::atomic<bool> waited{false};  ///< a block has executed griddepcontrol.wait
 
  private:
   std::atomic<u64> next_cluster_{0};

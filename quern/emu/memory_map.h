@@ -30,6 +30,7 @@ class MemoryMap {
   };
   /// Region that holds the byte, or null.
   Region* find(u64 address);
+  const std::vector<Region>& regions() const { return regions_; }
   /// Forgets who touched what: launches of a stream are ordered.
   void begin_launch();
   /// Host code (a copy, a fill) has written there.

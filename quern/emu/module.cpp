@@ -20,8 +20,9 @@ Module::Module(const std::string& path, bool checked) : path(path) {
     threads = *find<const int*>("quern_entry_threads");
     if (*find<const u32*>("quern_runtime_bytes") != sizeof(Runtime))
       throw Error(ErrorKind::unsupported, "emulated device: " + path + " was compiled for another function table");
-    find<void (*)(const Runtime*)>("quern_bind")(&kRuntime);
+    registers = *find<const u32*>("quern_entry_registers");
     if (checked) check_hooks();
+    find<void (*)(const Runtime*)>("quern_bind")(&kRuntime);
   } catch (...) {
     dlclose(handle_);
     throw;

@@ -19,6 +19,7 @@ class Module {
 
   void (*entry)(const void* params) = nullptr;
   int threads = 0;
+  u32 registers = 0;  ///< of a thread, at launch
   const std::string path;
 
   /// Code and data of the object.

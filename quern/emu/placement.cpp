@@ -38,6 +38,9 @@ bool Worker::start_cluster() {
   cluster.slot = slot;
   cluster.blocks.resize(request.cluster);
   cluster.live_blocks = request.cluster;
+  cluster.arrived = cluster.phase = 0;
+  cluster.waiting.clear();
+  cluster.gathered = cluster.published = {};
   used_stacks_ = max_of(used_stacks_, (slot + 1) * stacks_per_cluster);
   launch_->resident += request.cluster;
   live_.push_back(&cluster);
@@ -65,8 +68,12 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
     barrier.published = {};
     barrier.has_published = false;
   }
+  block.mbarriers.clear();
   block.fibers.resize(warps * 32);
   block.warps.resize(warps);
+  block.warpgroups.clear();
+  block.warpgroups.resize(ceil_div<u32>(warps, 4));
+  block.free_registers = 0;
   if (shadow_) shadow_->block_started(block);
 
   ThreadContext common{};
@@ -88,6 +95,8 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
     warp.queued = false;
     warp.barrier_lanes = warp.parked = 0;
     for (Rendezvous& meeting : warp.meetings) meeting.arrived = 0;
+    warp.registers = request.registers;
+    warp.register_changes.clear();
     for (u32 lane = 0; lane < 32; ++lane)
       if (warp.alive >> lane & 1) place_fiber(block, w * 32 + lane, first_stack + w * 32 + lane, common);
     wake(warp, warp.alive);
@@ -115,6 +124,11 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.wait_detail = 0;
   fiber.copies.clear();
   fiber.copy_groups.clear();
+  fiber.stores.clear();
+  fiber.store_groups = fiber.stores_read = fiber.read_agent = fiber.write_agent = 0;
+  fiber.at_cluster_barrier = fiber.dependency_waited = false;
+  fiber.wgmma = {};
+  fiber.register_changes = 0;
   void* top = reinterpret_cast<void*>(context_at & ~u64(63));
   fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);
 }

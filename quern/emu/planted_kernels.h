@@ -20,16 +20,18 @@ struct Sample {
   unsigned threads, blocks, smem;
   const char* body;  ///< of void body(const P& p)
   std::vector<Mutation> mutations;
+  unsigned cluster = 1;
+  int dependent_launches = 0;  ///< 0: one ordinary launch
+  const char* header = "quern/kit/world.cuh";
 };
 
 inline const char* const kPrelude = R"(
-#include "quern/kit/world.cuh"
 using namespace quern;
-struct P { const f32* in; f32* out; f32* scratch; u32* flags; i32 n; };
+struct P { const f32* in; f32* out; f32* scratch; u32* flags; i32 n; TensorMap rows, results; };
 QN_DEVICE void body(const P& p) {
 )";
 inline std::string text_of(const Sample& sample, const std::string& body) {
-  return kPrelude + body + "\n}\nQN_ENTRY(planted, P, " + std::to_string(sample.threads) + ", 1, body(p))\n";
+  return "#include \"" + std::string(sample.header) + "\"" + kPrelude + body + "\n}\nQN_ENTRY(planted, P, " + std::to_string(sample.threads) + ", 1, body(p))\n";
 }
 
 // in [blocks, 64] in rows of 80, out [blocks]; scratch [64], flags [64] (zero before each launch)

@@ -22,6 +22,11 @@ const char* name(ReportKind kind) {
     case ReportKind::fault: return "FAULT";
     case ReportKind::stack: return "STACK";
     case ReportKind::async: return "ASYNC";
+    case ReportKind::proxy: return "PROXY";
+    case ReportKind::mbarrier: return "MBARRIER";
+    case ReportKind::cluster: return "CLUSTER";
+    case ReportKind::wgmma: return "WGMMA";
+    case ReportKind::registers: return "REGISTERS";
   }
   return "?";
 }

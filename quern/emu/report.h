@@ -22,6 +22,11 @@ enum class ReportKind {
   fault,
   stack,
   async,
+  proxy,
+  mbarrier,
+  cluster,
+  wgmma,
+  registers,
 };
 const char* name(ReportKind kind);
 

@@ -13,7 +13,10 @@ const char* verb(bool write) { return write ? "writes" : "reads"; }
 
 }  // namespace
 
-Shadow::Shadow(Worker& worker) : worker_(worker), request_(worker.launch().request) {
+Shadow::Shadow(Worker& worker)
+    : worker_(worker),
+      request_(worker.launch().request),
+      first_agent_(round_up<u32>(request_.threads, 32)) {
   if (request_.memory) request_.memory->begin_launch();
 }
 
@@ -21,6 +24,9 @@ void Shadow::block_started(Block& block) {
   if (!block.shadow) block.shadow = std::make_unique<BlockShadow>();
   if (block.shadow->cells.size() < request_.smem) block.shadow->cells.resize(request_.smem);
   block.shadow->states.assign(request_.smem, kInside | kWritable);
+  block.shadow->agents.clear();
+  block.shadow->visits.clear();
+  block.shadow->dependency_waits.clear();
   for (u32 i = 0; i < block.fibers.size(); ++i) {
     ThreadClock& clock = block.fibers[i].clock;
     clock = ThreadClock{};
@@ -67,6 +73,50 @@ void Shadow::fence(Fiber& fiber) {
   ++clock.now;
 }
 
+void Shadow::proxy_fence(Fiber& fiber, ProxyFence fence) {
+  ThreadClock& clock = fiber.clock;
+  Knowledge before = clock.published();
+  switch (fence) {
+    case ProxyFence::async:
+      clock.known.fence(Proxy::shared, before);
+      clock.known.fence(Proxy::global, before);
+      clock.known.fence(Proxy::mbarrier, before);
+      break;
+    case ProxyFence::async_shared:
+      clock.known.fence(Proxy::shared, before);
+      clock.known.fence(Proxy::mbarrier, before);
+      break;
+    case ProxyFence::async_global: clock.known.fence(Proxy::global, before); break;
+    case ProxyFence::mbarrier_init: {
+      // Only what the thread itself initialised.
+      Knowledge own;
+      own.block = clock.known.block;
+      own.learn(clock.thread, clock.now);
+      clock.known.fence(Proxy::mbarrier, own);
+      break;
+    }
+    case ProxyFence::tensormap_release: clock.known.fence(Proxy::tensormap_released, before); break;
+    case ProxyFence::tensormap_acquire:
+      // What its writers have not released stays unseen.
+      if (clock.known.proxies) {
+        const Knowledge released = clock.known.proxies->known[u32(Proxy::tensormap_released)];
+        clock.known.fence(Proxy::tensormap, released);
+      }
+      break;
+  }
+  ++clock.now;
+}
+
+u32 Shadow::new_agent(Block& block, std::string name) {
+  const u32 number = first_agent_ + u32(block.shadow->agents.size());
+  constexpr u32 kNumbers = 1 << 11;  // of an Epoch
+  if (number >= kNumbers)
+    worker_.fatal(ReportKind::async, Worker::me(),
+                  text_of("a block with more than %u mbarriers and threads with bulk copies", kNumbers - first_agent_));
+  block.shadow->agents.push_back(std::move(name));
+  return number;
+}
+
 /// The memory model's synchronises-with: a release (or a fence before a relaxed write) publishes at the address, an
 /// acquire (or a relaxed read before a fence) learns. Read-modify-writes continue what was published; a plain store
 /// replaces it.
@@ -109,19 +159,32 @@ CellSpan Shadow::shared_span(Block& block, u32 offset, u64 bytes) {
   return {block.shadow->cells.data() + offset, block.shadow->states.data() + offset, bytes};
 }
 
+std::string Shadow::name_of(const Fiber& fiber, Epoch other) const {
+  const bool same_block = other.block() == fiber.block->linear;
+  std::string block = same_block ? "" : text_of("block %llu ", other.block());
+  if (other.thread() < first_agent_)
+    return block + text_of("thread %u (warp %u lane %u)", other.thread(), other.thread() / 32, other.thread() % 32);
+  for (const Block& b : fiber.block->cluster->blocks)
+    if (b.linear == other.block()) return block + b.shadow->agents[other.thread() - first_agent_];
+  return block + "a bulk copy";
+}
+
 void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::string& place,
                          const Conflict& conflict) {
-  std::string other = text_of("thread %u (warp %u lane %u)", conflict.other.thread(), conflict.other.thread() / 32,
-                              conflict.other.thread() % 32);
-  if (conflict.other.block() != fiber.block->linear) other = text_of("block %llu ", conflict.other.block()) + other;
+  const std::string other = name_of(fiber, conflict.other);
   std::string text = std::string(what) + " " + verb(write) + " " + place;
   if (conflict.in_flight) {
-    text += ", the destination of a cp.async of " + other + " that has not been waited for";
+    text += conflict.other.thread() < first_agent_
+                ? ", the destination of a cp.async of " + other + " that has not been waited for"
+                : ", the destination of " + other + " that is still in flight";
+  } else if (conflict.unfenced) {
+    text += ", which " + other + " wrote by an ordinary store, and no proxy fence lies between";
   } else {
     text += std::string(", not ordered after the ") + (conflict.other.atomic() ? "atomic " : "") +
             (conflict.other_writes ? "write" : "read") + " by " + other;
   }
-  Report report{ReportKind::race, fiber.block->index, i64(fiber.index), 0, std::move(text), fiber.pc};
+  const ReportKind kind = conflict.unfenced ? ReportKind::proxy : ReportKind::race;
+  Report report{kind, fiber.block->index, i64(fiber.index), 0, std::move(text), fiber.pc};
   if (request_.module && conflict.other_at) report.other_pc = request_.module->address_of(conflict.other_at);
   worker_.launch().add(std::move(report));
 }
@@ -131,7 +194,8 @@ void Shadow::report_uninitialised(Fiber& fiber, const char* what, const std::str
 }
 
 /// False when the bytes are not shared memory of the block's cluster.
-bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what) {
+bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                          const AsyncAccess* async) {
   Block* block = fiber.block;
   u64 low = reinterpret_cast<u64>(block->smem);
   if (address - low >= request_.smem) {
@@ -140,6 +204,12 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
       if (address - reinterpret_cast<u64>(other.smem) < request_.smem) block = &other;
     low = reinterpret_cast<u64>(block->smem);
   }
+  if (block != fiber.block) {
+    if (block->live == 0)
+      worker_.fatal(ReportKind::cluster, fiber,
+                    text_of("%s to the shared memory of block rank %u, which has exited", what, block->rank), address);
+    visit(*block, async ? async->epoch : fiber.clock.epoch());
+  }
   const i64 offset = i64(address - low);
   if (offset < 0 || u64(offset) + bytes > request_.smem)
     worker_.fatal(ReportKind::smem_oob, fiber,
@@ -147,6 +217,12 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
                   address);
   const CellSpan span = shared_span(*block, u32(offset), bytes);
   const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(offset) + byte); };
+  for (u64 i = 0; i < bytes; ++i)
+    if (span.states[i] & kGuarded) {
+      worker_.report(ReportKind::mbarrier, fiber,
+                     std::string(what) + " " + verb(writes(kind)) + " " + place(i) + ", which holds an mbarrier", address);
+      return true;
+    }
   if (reads) {
     for (u64 i = 0; i < bytes; ++i)
       if (!(span.states[i] & (kInitialised | kInFlight))) {
@@ -156,14 +232,15 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
       }
   }
   const u32 code = code_of(fiber);
-  if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random()))
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random(), async))
     report_race(fiber, what, writes(kind), place(conflict.byte), conflict);
   if (writes(kind))
     for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
   return true;
 }
 
-void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what) {
+void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                          const AsyncAccess* async) {
   MemoryMap& memory = *request_.memory;
   MemoryMap::Region* region = memory.find(address);
   u64 inside = 0;
@@ -176,6 +253,7 @@ void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
                   text_of("%s of %llu bytes at 0x%llx: ", what, bytes, address) + memory.describe(address + inside) +
                       (region && address + inside < region->high ? ", between its elements" : ""),
                   address);
+  judge_overlap(fiber, address, bytes, kind, what);
   const CellSpan span = region->span(address, bytes);
   for (u64 i = 0; i < bytes; ++i) {
     if (writes(kind) && !(span.states[i] & kWritable))
@@ -186,26 +264,29 @@ void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
     for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
   }
   if (!span.cells) return;
-  if (const Conflict conflict = touch(span, fiber.clock, kind, code_of(fiber), worker_.random()))
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code_of(fiber), worker_.random(), async))
     report_race(fiber, what, writes(kind), memory.describe(address + conflict.byte), conflict);
   if (writes(kind))
     for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
 }
 
-void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what) {
+void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                   const AsyncAccess* async) {
   if (bytes == 0) return;
-  if (judge_shared(fiber, address, bytes, kind, reads, what)) return;
+  if (judge_shared(fiber, address, bytes, kind, reads, what, async)) return;
   const void* pointer = reinterpret_cast<const void*>(address);
   if (worker_.arena().holds_stack(pointer)) {
     if (address - reinterpret_cast<u64>(fiber.stack) >= kStackBytes)
       worker_.report(ReportKind::stack, fiber, text_of("%s of %llu bytes in another thread's stack", what, bytes),
                      address);
+    else
+      judge_registers(fiber, address, bytes, writes(kind), what);
     return;
   }
   if (request_.module && request_.module->holds(pointer)) return;  // constants
   constexpr u64 kMostParams = 4096;
   if (address - reinterpret_cast<u64>(request_.params) < kMostParams && !writes(kind)) return;
-  if (request_.memory) judge_global(fiber, address, bytes, kind, reads, what);
+  if (request_.memory) judge_global(fiber, address, bytes, kind, reads, what, async);
 }
 
 void Shadow::access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what) {

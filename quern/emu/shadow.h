@@ -6,6 +6,7 @@
 #pragma once
 #include <unordered_map>
 
+#include "quern/emu/bulk.h"
 #include "quern/emu/cells.h"
 #include "quern/emu/memory_map.h"
 #include "quern/emu/worker.h"
@@ -16,7 +17,13 @@ namespace quern::emu {
 struct BlockShadow {
   std::vector<Cell> cells;
   std::vector<u8> states;
+  std::vector<std::string> agents;  ///< names, in the order of their numbers
+  std::vector<Epoch> visits;        ///< accesses that must have happened before the block exits, the last of each party
+  std::vector<Epoch> dependency_waits;
 };
+
+/// What an agent's access goes through: the copy engine, its reader of tensor maps, or the same way as a thread's.
+enum class Through { engine, tensor_maps, threads };
 
 class Shadow {
  public:
@@ -35,11 +42,59 @@ class Shadow {
   void copy_waited(Fiber& fiber, const AsyncCopy& copy);
   void before_atomic(Fiber& fiber, const AtomicCall& call);
   void fence(Fiber& fiber);
+  void proxy_fence(Fiber& fiber, ProxyFence fence);
+
+  /// Number of a new agent of the block: someone besides its threads who accesses memory. `name` as reports call it.
+  u32 new_agent(Block& block, std::string name);
+  /// An access that the thread issues and the agent makes at its moment `epoch`. `what` names the instruction.
+  void async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch, const char* what,
+                    Through through = Through::engine);
+
+  // mbarriers: an arrival publishes, who sees a phase complete learns.
+  void mbarrier_begins(Fiber& fiber, Mbarrier& barrier);
+  void mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine);
+  void mbarrier_ends(Fiber& fiber, Mbarrier& barrier);
+  void arrive(Fiber& fiber, Mbarrier& barrier);
+  void phase_completes(Mbarrier& barrier);
+  void phase_seen(Fiber& fiber, const Mbarrier& barrier) { fiber.clock.known.join(barrier.published); }
+
+  // Copies by the copy engine.
+  void load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, const char* what);
+  void load_landed(const Bulk& bulk, Mbarrier& barrier);
+  void store_issued(Fiber& issuer, const Bulk& bulk, const char* what);
+  void stores_waited(Fiber& fiber, u32 last_group, bool read);
+
+  // Clusters.
+  void arrive(Fiber& fiber, Cluster& cluster, bool release);
+  /// Someone accesses the block's shared memory: it must not exit before.
+  void visit(Block& block, Epoch epoch);
+  void block_exits(Block& block);
+
+  /// griddepcontrol.wait: what launches before this one did is visible.
+  void dependency_wait(Fiber& fiber);
+
+  // Warpgroups.
+  /// The thread's registers come before later wgmma.
+  void wgmma_fence(Fiber& fiber);
+  /// A thread issues a wgmma: whether its registers are free for it and fenced. Then they are the wgmma's.
+  void wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call);
+  void wgmma_holds(Fiber& fiber, const WgmmaCall& call, u64 number);
+  void wgmma_waited(Fiber& fiber, Warpgroup& group);
+  /// Who reads shared memory for the warpgroup.
+  u32 wgmma_agent(Fiber& fiber, Warpgroup& group);
+  /// Whether the view of the thread's warp of shared memory must be judged for that wgmma, which it then is.
+  bool wgmma_view_is_new(Fiber& fiber, WgmmaOp& op);
 
  private:
-  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
-  bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
-  void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what);
+  void judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, const char* what);
+  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+             const AsyncAccess* async = nullptr);
+  bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                    const AsyncAccess* async);
+  void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                    const AsyncAccess* async);
+  void judge_overlap(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, const char* what);
+  std::string name_of(const Fiber& fiber, Epoch other) const;
   void report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict);
   void report_uninitialised(Fiber& fiber, const char* what, const std::string& place);
   CellSpan shared_span(Block& block, u32 offset, u64 bytes);
@@ -48,6 +103,7 @@ class Shadow {
 
   Worker& worker_;
   const LaunchRequest& request_;
+  const u32 first_agent_;  ///< agents are numbered behind the threads of a block
   std::unordered_map<u64, Knowledge> published_;  ///< by address: what its atomics have released
   std::vector<ThreadClock*> meeting_;
 };

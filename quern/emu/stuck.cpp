@@ -23,6 +23,27 @@ std::string wait_text(const Fiber& fiber) {
       return text_of("barrier %u, line %u [%u of %u threads arrived]", fiber.wait_id, fiber.wait_line, barrier.arrived,
                      barrier.expected ? barrier.expected : fiber.block->live);
     }
+    case WaitReason::mbarrier: {
+      const auto found = fiber.block->mbarriers.find(fiber.wait_id);
+      if (found == fiber.block->mbarriers.end()) return text_of("mbarrier smem+0x%x", fiber.wait_id);
+      const Mbarrier& barrier = found->second;
+      return text_of("mbarrier smem+0x%x, parity %llu [phase %u, %u of %u arrivals and %lld bytes missing]", fiber.wait_id,
+                     fiber.wait_detail, barrier.phase, barrier.pending, barrier.count, (long long)barrier.bytes);
+    }
+    case WaitReason::cluster: {
+      u32 live = 0;
+      for (const Block& block : fiber.block->cluster->blocks) live += block.live;
+      return text_of("barrier.cluster [%u of %u threads arrived]", fiber.block->cluster->arrived, live);
+    }
+    case WaitReason::wgmma: {
+      const Warpgroup& group = fiber.block->warpgroups[fiber.index / 128];
+      const u64 at = group.arrived - group.first;
+      return text_of("wgmma_wait [%u of 128 threads of the warpgroup have issued the wgmma it waits for]",
+                     at < group.ops.size() ? group.ops[at].arrived : 0);
+    }
+    case WaitReason::registers:
+      return text_of("increase_registers to %u [has %u, needs %llu of the pool, which has %u]", fiber.wait_id,
+                     fiber.warp->registers, fiber.wait_detail, fiber.block->free_registers);
     case WaitReason::poll: return text_of("polling 0x%llx", fiber.wait_detail);
     case WaitReason::none: break;
   }

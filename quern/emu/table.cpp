@@ -14,8 +14,15 @@
 namespace quern::emu {
 namespace {
 
-// Programmatic dependent launch: launches do not overlap here, so both events are already true.
-void run_grid_event(GridEvent) {}
+// Programmatic dependent launch: launches run one after the other here, so there is nothing to wait for. Checked mode judges
+// accesses as if the launch before had been overlapped from its begin, its trigger being as early as it may be.
+void run_grid_event(GridEvent event) {
+  Fiber& me = Worker::me();
+  if (event != GridEvent::wait || me.dependency_waited) return;
+  me.dependency_waited = true;
+  me.worker->launch().waited = true;
+  if (me.worker->shadow()) me.worker->shadow()->dependency_wait(me);
+}
 
 void run_access(u32 lane, const void* address, u32 bytes, bool write, const char* what) {
   Fiber& me = Worker::me();
@@ -77,6 +84,13 @@ const Runtime kRuntime = {
     run_cp_async_commit,    run_cp_async_wait, run_atomic,       run_fence,
     run_grid_event,         run_access,        run_plain_access, run_misaligned,
     run_bad_shared_address, run_clock,         run_print,        run_number,
+
+    run_proxy_fence,        run_mbarrier,      run_bulk,         run_bulk_commit,
+    run_bulk_wait,          run_cluster_arrive, run_cluster_wait, run_cluster_access,
+    run_tensormap_replace,
+
+    run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
+    run_set_registers,
 };
 
 }  // namespace quern::emu

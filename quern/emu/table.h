@@ -16,5 +16,19 @@ void run_cp_async_commit();
 void run_cp_async_wait(u32 groups_left);
 u64 run_atomic(const AtomicCall& call);
 void run_fence(Scope scope);
+void run_proxy_fence(ProxyFence fence, const void* address);
+bool run_mbarrier(const MbarrierCall& call);
+void run_bulk(const BulkCall& call);
+void run_bulk_commit();
+void run_bulk_wait(u32 groups_left, bool read);
+void run_cluster_arrive(bool release);
+void run_cluster_wait();
+void run_cluster_access(u32 rank, const char* what);
+void run_tensormap_replace(u32 map, TensorMapField field, u32 dim, u64 value);
+void run_wgmma(const WgmmaCall& call);
+void run_wgmma_fence();
+void run_wgmma_commit();
+void run_wgmma_wait(u32 groups_left);
+void run_set_registers(bool increase, u32 registers);
 
 }  // namespace quern::emu

@@ -9,7 +9,7 @@ namespace quern::emu {
 struct EncodedTensorMap {
   static constexpr u64 kMagic = 0x70616d2d6e657571;
   u64 magic;
-  void* base;
+  u64 base;
   i64 shape[5];
   i64 stride_bytes[4];
   i32 box[5];
@@ -18,5 +18,35 @@ struct EncodedTensorMap {
   DType dtype;
 };
 static_assert(sizeof(EncodedTensorMap) <= sizeof(TensorMap));
+
+/// Bytes of a box in shared memory.
+inline u32 box_bytes(const EncodedTensorMap& map) {
+  u32 bytes = u32(size_of(map.dtype));
+  for (int d = 0; d < map.rank; ++d) bytes *= u32(map.box[d]);
+  return bytes;
+}
+
+/// Calls visit(address, offset, bytes) for each contiguous run of the box at `at` that lies in the tensor; offset is in the
+/// box, before any swizzle.
+template <class Visit>
+void for_each_run(const EncodedTensorMap& map, const i32 (&at)[5], const Visit& visit) {
+  const i64 element = size_of(map.dtype);
+  const i64 first = max_of<i64>(0, -i64(at[0])), last = min_of<i64>(map.box[0], map.shape[0] - at[0]);
+  if (first >= last) return;
+  i64 rows = 1;
+  for (int d = 1; d < map.rank; ++d) rows *= map.box[d];
+  for (i64 row = 0; row < rows; ++row) {
+    i64 rest = row, address = i64(map.base) + (at[0] + first) * element;
+    bool inside = true;
+    for (int d = 1; d < map.rank; ++d) {
+      const i64 index = at[d] + rest % map.box[d];
+      rest /= map.box[d];
+      inside &= index >= 0 && index < map.shape[d];
+      address += index * map.stride_bytes[d - 1];
+    }
+    if (inside)
+      visit(reinterpret_cast<u8*>(address), u32((row * map.box[0] + first) * element), u32((last - first) * element));
+  }
+}
 
 }  // namespace quern::emu

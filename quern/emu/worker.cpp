@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "quern/emu/bulk.h"
 #include "quern/emu/fault.h"
 #include "quern/emu/shadow.h"
 #include "quern/emu/switch.h"
@@ -35,6 +36,7 @@ u64 Worker::random() {
 // ---- switching ------------------------------------------------------------------------------------------------------
 
 void Worker::switch_from(Fiber& me, Fiber* next) {
+  if (next == &me) return;  // a copy that pick() let go on was what it waits for
   ++switches_;
   running_ = next;
   store_origin(jump(next ? next->context : main_context_, &me.context));
@@ -78,6 +80,9 @@ Fiber* Worker::pick() {
   if (launch_->stopped()) return nullptr;
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
+  if (!bulks_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) advance_bulk();
+  // A meaning may ask who runs it, so not on the main stack.
+  if (!multiplying_.empty() && running_ && random() % 4 == 0) complete_random_product();
   if (hot_ && hot_->ready) {
     if (policy == SchedulePolicy::warp_first) return pick_lane(*hot_);
     hot_->queued = true;
@@ -109,6 +114,16 @@ void Worker::complete_random_copy() {
   }
 }
 
+void Worker::complete_random_product() {
+  const size_t at = random() % multiplying_.size();
+  Warpgroup& group = *multiplying_[at].group;
+  if (group.done < group.arrived) complete_product(*this, *multiplying_[at].block, group);
+  if (group.done < group.arrived) return;
+  group.pending = false;
+  multiplying_[at] = multiplying_.back();
+  multiplying_.pop_back();
+}
+
 // ---- faults ---------------------------------------------------------------------------------------------------------
 
 void Worker::report(ReportKind kind, const Fiber& at, std::string text, u64 address) {
@@ -131,6 +146,13 @@ void Worker::finish(Fiber& me) {
     if (!copy.done) complete_copy(me, copy);
   me.copies.clear();
   me.copy_groups.clear();
+  for (const std::shared_ptr<Bulk>& store : me.stores) {
+    if (store->group <= me.stores_read) continue;
+    launch_->add({ReportKind::async, me.block->index, i64(me.index), 0,
+                  "exits before it has waited until the source of this bulk store was read", store->pc});
+    break;
+  }
+  leave_wgmma(me);
   // A stack that was never this deep is zero at its end.
   const u64* end = reinterpret_cast<const u64*>(me.stack);
   if (end[0] | end[1] | end[2] | end[3]) {
@@ -143,9 +165,12 @@ void Worker::finish(Fiber& me) {
   --block.live;
   me.warp->alive &= ~(1u << me.lane);
   if (me.warp->alive) leave_warp(me);
+  leave_cluster(me);
   if (block.live) {
     leave_barriers(me);
   } else {
+    finish_bulks(*this, block);
+    check_register_changes(me);
     --block.cluster->live_blocks;
     finished_blocks_ = true;
   }
@@ -156,6 +181,7 @@ void Worker::retire() {
   if (!finished_blocks_) return;
   finished_blocks_ = false;
   std::erase_if(copying_, [](Fiber* fiber) { return fiber->done; });
+  std::erase_if(multiplying_, [](const Multiplying& pending) { return pending.block->live == 0; });
   std::erase_if(live_, [&](Cluster* cluster) {
     if (cluster->live_blocks) return false;
     free_slots_.push_back(cluster->slot);
@@ -175,6 +201,7 @@ void Worker::run(Launch& launch) {
   switches_ = 0;
   stay_in_warp_ = options().schedule == SchedulePolicy::warp_first && options().async != AsyncPolicy::random;
   used_stacks_ = 0;
+  polled_since_bulk_ = true;
   free_slots_.clear();
   if (launch.request.options.checked) {
     shadow_storage_ = std::make_unique<Shadow>(*this);
@@ -196,6 +223,8 @@ void Worker::run(Launch& launch) {
   queue_.clear();
   pollers_.clear();
   copying_.clear();
+  bulks_.clear();
+  multiplying_.clear();
   live_.clear();
   hot_ = nullptr;
   shadow_ = nullptr;
@@ -214,6 +243,11 @@ void Worker::schedule() {
       continue;
     }
     if (launch_->stopped()) return;
+    // As late as allowed is when nobody else can go on, pollers included.
+    if ((pollers_.empty() || polled_since_bulk_) && !bulks_.empty() && advance_bulk()) {
+      polled_since_bulk_ = false;
+      continue;
+    }
     if (live_.empty()) {
       if (!start_cluster()) return;
     } else if (!pollers_.empty()) {
@@ -238,6 +272,7 @@ bool Worker::revive_pollers() {
   }
   seen_progress_ = progress_;
   seen_launch_progress_ = launch_progress;
+  polled_since_bulk_ = true;
   std::vector<Fiber*> reviving;
   reviving.swap(pollers_);
   for (Fiber* fiber : reviving) wake(*fiber);

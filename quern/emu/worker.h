@@ -60,8 +60,22 @@ class Worker {
   Shadow* shadow() { return shadow_; }
   /// A thread has copies that may complete at any time (random policy).
   void copies_pending(Fiber& fiber) { copying_.push_back(&fiber); }
+  /// A copy of the copy engine begins; the policy says when it goes on.
+  void issue(std::shared_ptr<Bulk> bulk);
+  const std::vector<std::shared_ptr<Bulk>>& bulks() const { return bulks_; }
   /// Something happened that a polling thread of this worker could see.
   void progressed() { ++progress_; }
+  /// A warpgroup has wgmma that may be carried out at any time (random policy).
+  void products_pending(Block& block, Warpgroup& group) { multiplying_.push_back({&block, &group}); }
+  /// Memory for one product.
+  struct Scratch {
+    alignas(64) u8 of_meaning[kWgmmaScratchBytes];
+    u8 a[64][kWgmmaRowBytes], b[256][kWgmmaRowBytes];
+  };
+  Scratch& scratch() {
+    if (!scratch_) scratch_ = std::make_unique<Scratch>();
+    return *scratch_;
+  }
 
   // For the signal handler.
   Fiber* running() { return running_; }
@@ -85,6 +99,9 @@ class Worker {
   void report_stuck(ReportKind kind);
   void report_fault();
   void complete_random_copy();
+  /// Lets a bulk copy go on; false when there is none.
+  bool advance_bulk();
+  void complete_random_product();
 
   Launch* launch_ = nullptr;
   Shadow* shadow_ = nullptr;
@@ -97,6 +114,14 @@ class Worker {
   Warp* hot_ = nullptr;      ///< the warp that runs; not in the queue
   std::vector<Fiber*> pollers_;
   std::vector<Fiber*> copying_;
+  std::vector<std::shared_ptr<Bulk>> bulks_;  ///< not complete, oldest first
+  bool polled_since_bulk_ = true;
+  struct Multiplying {
+    Block* block;
+    Warpgroup* group;
+  };
+  std::vector<Multiplying> multiplying_;
+  std::unique_ptr<Scratch> scratch_;
   Fiber* running_ = nullptr;
   void* main_context_ = nullptr;
   u64 rng_ = 1;
@@ -121,6 +146,12 @@ class WorkerLease {
 
 /// Carries out copy number `index` of the thread.
 void complete_copy(Fiber& fiber, AsyncCopy& copy);
+/// Carries out the oldest wgmma that is not done; all threads have issued it.
+void complete_product(Worker& worker, Block& block, Warpgroup& group);
+/// A thread exits: what it has not waited for is a fault.
+void leave_wgmma(Fiber& me);
+/// The block's last thread exits: whether the warps of each warpgroup changed their registers alike.
+void check_register_changes(Fiber& me);
 /// Where and why a thread waits, for deadlock reports.
 std::string wait_text(const Fiber& fiber);
 /// A thread has exited: barriers and collectives may now be complete without it.

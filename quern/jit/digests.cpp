@@ -13,7 +13,7 @@
 namespace quern::jit {
 
 /// Raised when the rendered file, the function table of the emulated device or the entry's meaning changes.
-static constexpr int kAbi = 3;
+static constexpr int kAbi = 4;
 
 Target target_of(const Device& device) {
   Target target;

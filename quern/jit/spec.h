@@ -42,6 +42,7 @@ struct KernelSpec {
   const Hooks* hooks = nullptr;
   alignas(8) char config[kMaxConfigBytes] = {};
 
+  template <class Config> const Config& config_as() const { return *reinterpret_cast<const Config*>(config); }
   friend bool operator==(const KernelSpec& a, const KernelSpec& b) {
     return a.kernel == b.kernel && a.hooks == b.hooks && std::memcmp(a.config, b.config, kMaxConfigBytes) == 0;
   }

@@ -39,12 +39,28 @@ QN_HOST_DEVICE constexpr int size_of(DType t) {
   }
 }
 
+/// Width in bytes within which a tensor map permutes 16-byte chunks of shared memory.
+enum class Swizzle : i32 { none, b32, b64, b128 };
+/// Where the byte at a linear shared-memory address lies: bits 4.. (1, 2 or 3 of them) are xored with bits 7.. Both bytes
+/// are of the shared window, not of the tile, so a tile that begins at a multiple of 1024 has the same pattern everywhere.
+QN_HOST_DEVICE constexpr u32 swizzled(Swizzle mode, u32 address) {
+  return address ^ ((address >> 7 & ((1u << int(mode)) - 1)) << 4);
+}
+
+/// CUDA's tiled tensor map (128 bytes, 64-byte aligned), opaque. A kernel has it in its Params, by value.
+struct alignas(64) TensorMap {
+  u64 opaque[16];
+};
+
 template <class T> QN_HOST_DEVICE constexpr T min_of(T a, T b) { return b < a ? b : a; }
 template <class T> QN_HOST_DEVICE constexpr T max_of(T a, T b) { return a < b ? b : a; }
 /// Smallest integer >= a / b, for a >= 0, b > 0.
 template <class T> QN_HOST_DEVICE constexpr T ceil_div(T a, T b) { return (a + b - 1) / b; }
 /// Smallest multiple of b that is >= a, for a >= 0, b > 0.
 template <class T> QN_HOST_DEVICE constexpr T round_up(T a, T b) { return ceil_div(a, b) * b; }
+
+/// Shared memory of a pipeline's mbarriers (kit/pipeline.cuh).
+QN_HOST_DEVICE constexpr u32 pipeline_bytes(int stages) { return 16 * u32(stages); }
 
 /// Exact division of a u32 below 2^31 by a fixed divisor in [1, 2^31), without a division: a multiplication by
 /// ceil(2^(31 + shift) / divisor) whose error stays below 2^shift (Granlund and Montgomery, PLDI 1994).

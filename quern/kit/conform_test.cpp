@@ -292,6 +292,49 @@ TEST_P(Conform, atomics) {
   EXPECT_EQ(out[9], threads);
 }
 
+TEST_P(Conform, atomics_of_every_order) {
+  std::vector<u32> in(1), out(16 + 2 * 64);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "atomics_by_order", 64), 64, 0);
+  kernel.run(in, out, 0);
+  EXPECT_EQ(out[0], 64u);
+  EXPECT_EQ(out[1], 2 * 64u);
+  EXPECT_EQ(out[2], 3 * 64u);
+  EXPECT_EQ(out[3], 4 * 64u);
+  EXPECT_EQ(float_of(out[4]), 16.0f);
+  EXPECT_EQ(out[9], 77u);
+  EXPECT_EQ(out[12], 99u);
+  EXPECT_EQ(out[13], 1u);
+  // Each value is handed on once: 0, which lay there, and all but the last.
+  std::vector<u32> seen(out.begin() + 16, out.begin() + 16 + 64);
+  seen.push_back(out[5]);
+  std::sort(seen.begin(), seen.end());
+  for (u32 t = 0; t <= 64; ++t) EXPECT_EQ(seen[t], t);
+  u32 winners = 0;
+  for (u32 t = 0; t < 64; ++t) {
+    const u32 before = out[16 + 64 + t];
+    winners += before == 0;
+    EXPECT_EQ(before, t + 1 == out[6] ? 0 : out[6]) << t;
+  }
+  EXPECT_EQ(winners, 1u);
+}
+
+TEST_P(Conform, more_arithmetic) {
+  std::vector<float> in;
+  for (int i = -12; i <= 12; ++i) in.push_back(float(i) * 0.25f);  // within pi, where sin.approx has its bound
+  std::vector<float> out(6 * in.size(), NAN);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "math_more", 64), 64, 0);
+  kernel.run(in, out, i32(in.size()));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const float* got = &out[6 * i];
+    EXPECT_EQ(got[0], in[i] > 1.5f ? in[i] : 1.5f);
+    EXPECT_EQ(got[1], in[i] < 1.5f ? in[i] : 1.5f);
+    EXPECT_FLOAT_EQ(got[2], float(double(in[i]) / 3));
+    EXPECT_EQ(got[3], float(std::nearbyint(double(in[i]))));
+    EXPECT_NEAR(got[4], std::sin(double(in[i])), 0x1p-20);
+    EXPECT_NEAR(got[5], std::cos(double(in[i])), 0x1p-20);
+  }
+}
+
 TEST_P(Conform, blocks_that_wait_for_each_other_are_resident_together) {
   std::vector<u32> in(1), out(17);
   Kernel kernel(GetParam(), kernel_text("memory.cuh", "token_ring", 32), 32, 0);

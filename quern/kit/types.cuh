@@ -27,6 +27,13 @@ struct alignas(16) u32x4 {
   u32 x, y, z, w;
 };
 
+/// What the L2 keeps when it runs full: the policies that createpolicy would encode.
+enum class CachePolicy : u64 {
+  evict_normal = 0x1000000000000000ull,
+  evict_first = 0x12f0000000000000ull,
+  evict_last = 0x14f0000000000000ull,
+};
+
 constexpr int kWarpSize = 32;
 constexpr u32 kFullMask = 0xffffffffu;
 

@@ -17,13 +17,14 @@ template <class Args> struct Call {
   const Problem& problem;
   const Plan& plan;
   char* workspace;  ///< of plan.workspace bytes, 256-byte aligned
+  Device& device;   ///< encodes tensor maps
 };
 
 /// One kernel launch of a plan.
 struct Launch {
   jit::KernelSpec spec;
   LaunchConfig config;
-  void (*params)(void* into, const void* args, const Problem& problem, const Plan& plan, char* workspace) = nullptr;
+  void (*params)(void* into, const void* args, const Problem& problem, const Plan& plan, char* workspace, Device& device) = nullptr;
 };
 
 /// Sizes of a launch as plan writes them.
@@ -60,16 +61,16 @@ struct Plan {
     l.config.threads = u32(config.threads);
     l.config.smem = u32(grid.smem);
     l.config.pdl = grid.pdl != 0;
-    l.params = [](void* into, const void* args, const Problem& problem, const Plan& plan, char* workspace) {
-      call_fill<Params>(fill, into, args, problem, plan, workspace);
+    l.params = [](void* into, const void* args, const Problem& problem, const Plan& plan, char* workspace, Device& device) {
+      call_fill<Params>(fill, into, args, problem, plan, workspace, device);
     };
   }
 
  private:
   template <class Params, class Args>
   static void call_fill(Params (*fill)(const Call<Args>&), void* into, const void* args, const Problem& problem,
-                        const Plan& plan, char* workspace) {
-    new (into) Params(fill(Call<Args>{*static_cast<const Args*>(args), problem, plan, workspace}));
+                        const Plan& plan, char* workspace, Device& device) {
+    new (into) Params(fill(Call<Args>{*static_cast<const Args*>(args), problem, plan, workspace, device}));
   }
 };
 

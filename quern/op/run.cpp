@@ -137,7 +137,7 @@ void launch_kernels(const ObservedCall& call) {
   for (i32 i = 0; i < plan.count; ++i) {
     const Launch& l = plan.launches[i];
     alignas(64) char params[kMaxParamsBytes];
-    l.params(params, args, problem, plan, workspace.data());
+    l.params(params, args, problem, plan, workspace.data(), device);
     device.launch(functions[size_t(i)], l.config, params, l.spec.kernel->params_bytes, options.stream);
   }
 }

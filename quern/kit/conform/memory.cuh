@@ -70,6 +70,39 @@ QN_DEVICE void atomics_all(const Params& p) {
   ptx::red_add_release_gpu(out + 5, 1);
 }
 
+/// 64 threads. out u32 [16 + 2 * 64]: what each kind of addition leaves; the last exchanged value, the winner of a
+/// compare-and-swap, a message behind a fence of each scope; then what each thread's exchange and compare-and-swap returned.
+QN_DEVICE void atomics_by_order(const Params& p) {
+  u32* out = static_cast<u32*>(p.out);
+  const u32 t = threadIdx.x;
+  ptx::atomic_add_acq_rel_gpu(out + 0, 1);
+  ptx::atomic_add_acquire_gpu(out + 1, 2);
+  ptx::atomic_add_release_gpu(out + 2, 3);
+  ptx::red_add(out + 3, 4);
+  ptx::red_add(reinterpret_cast<f32*>(out + 4), 0.25f);
+  out[16 + t] = ptx::atomic_exch(out + 5, t + 1);
+  out[16 + 64 + t] = ptx::atomic_cas(out + 6, 0, t + 1);
+  if (t == 0) {
+    out[7] = 77;
+    ptx::fence_gpu();
+    ptx::st_relaxed_gpu(out + 8, 1);
+    out[10] = 99;
+    ptx::fence_block();
+    ptx::st_relaxed_gpu(out + 11, 1);
+  } else if (t == 32) {
+    while (ptx::ld_relaxed_gpu(out + 8) == 0) {
+    }
+    ptx::fence_gpu();
+    out[9] = out[7];
+    while (ptx::ld_relaxed_gpu(out + 11) == 0) {
+    }
+    ptx::fence_block();
+    out[12] = out[10];
+    const u64 before = ptx::clock64(), after = ptx::clock64();
+    out[13] = u32(after >= before && after != 0);
+  }
+}
+
 /// Blocks pass a token in order of their number: block b waits until out[0] == b, then appends b to out[1..].
 QN_DEVICE void token_ring(const Params& p) {
   u32* out = static_cast<u32*>(p.out);
@@ -103,6 +136,20 @@ QN_DEVICE void barriers_all(const Params& p) {
   } else {
     ptx::bar_sync(1, int(threads));
     out[t] = shared[t - threads / 2];
+  }
+}
+
+/// in: f32 [n]; out [n, 6]: max and min with 1.5, quotient by 3, nearest integer, sine, cosine
+QN_DEVICE void math_more(const Params& p) {
+  for (int i = int(threadIdx.x); i < p.n; i += int(blockDim.x)) {
+    const f32 x = static_cast<const f32*>(p.in)[i];
+    f32* out = static_cast<f32*>(p.out) + 6 * i;
+    out[0] = ptx::fmax(x, f32(1.5f));
+    out[1] = ptx::fmin(x, f32(1.5f));
+    out[2] = ptx::div(x, f32(3.0f));
+    out[3] = ptx::round(x);
+    out[4] = ptx::sin_approx(x);
+    out[5] = ptx::cos_approx(x);
   }
 }
 

@@ -74,13 +74,13 @@ class Folder {
 
 /// Shared object of a kernel text for the emulated device.
 inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
-                                  bool checked) {
+                                  bool checked, Number number = Number::real) {
   std::ofstream(folder.path / "kernel.cu") << text;
-  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked});
+  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked, .number = number});
   return (folder.path / "kernel.so").string();
 }
 
-inline std::vector<char> build_cubin(const std::string& text, Arch arch) {
+inline jit::CompileResult compile_gpu(const std::string& text, Arch arch) {
   std::vector<std::pair<std::string, std::string>> files;
   for (const auto& entry : fs::recursive_directory_iterator(source_root() / "quern" / "kit")) {
     if (entry.path().extension() != ".cuh" && entry.path().filename() != "abi.h" &&
@@ -99,13 +99,15 @@ inline std::vector<char> build_cubin(const std::string& text, Arch arch) {
   request.source = text;
   request.headers = headers;
   request.arch = arch;
-  return compiler->compile(request).image;
+  return compiler->compile(request);
 }
+inline std::vector<char> build_cubin(const std::string& text, Arch arch) { return compile_gpu(text, arch).image; }
 
 /// One kernel in one world. The text ends with QN_ENTRY(conform, ...).
 class Kernel {
  public:
-  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, const DeviceInfo& info = {}) {
+  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, const DeviceInfo& info = {})
+      : options_(world.options) {
     config.threads = threads;
     config.smem = smem;
     if (world.compiler.empty()) {
@@ -115,7 +117,10 @@ class Kernel {
     } else {
       emulated_ = make_emulated_device(info, world.options);
       device_ = emulated_.get();
-      path_ = build_emulated(folder_, text, world.compiler, world.options.checked);
+      path_ = build_emulated(folder_, text, world.compiler, world.options.checked, world.options.number);
+      // Where no GPU runs it, the text is at least assembled for one; once is enough.
+      if (cuda_device_count() == 0 && world.name == worlds().front().name && jit::NvrtcCompiler::get(Arch{90, 1}))
+        build_cubin(text, Arch{90, 1});
       function_ = device_->load(ImageKind::shared_object, {}, path_, "conform", int(smem));
     }
   }
@@ -123,9 +128,29 @@ class Kernel {
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
+  /// Calls visit() under each policy of asynchronous completion; a GPU has but its own.
+  template <class Visit>
+  void under_every_policy(const Visit& visit) {
+    if (!emulated_) return visit();
+    for (const AsyncPolicy policy : {AsyncPolicy::eager, AsyncPolicy::lazy, AsyncPolicy::random}) {
+      SCOPED_TRACE("async policy " + std::to_string(int(policy)));
+      device_->unload(function_);
+      options_.async = policy;
+      emulated_ = make_emulated_device(DeviceInfo(device_->info()), options_);
+      device_ = emulated_.get();
+      function_ = device_->load(ImageKind::shared_object, {}, path_, "conform", int(config.smem));
+      visit();
+    }
+  }
+
   /// Runs on copies of `in` and `out`; `out` then holds the result. Checked worlds watch both.
   template <class In, class Out>
   void run(const std::vector<In>& in, std::vector<Out>& out, i32 n) {
+    run_with(in, out, [&](const void* from, void* to) { return Params{from, to, n}; });
+  }
+  /// The same with the parameters that make(from, to) returns for the copies.
+  template <class In, class Out, class Make>
+  void run_with(const std::vector<In>& in, std::vector<Out>& out, const Make& make) {
     const size_t in_bytes = in.size() * sizeof(In), out_bytes = out.size() * sizeof(Out);
     void* from = device_->allocate(in_bytes, "in");
     void* to = device_->allocate(out_bytes, "out");
@@ -133,10 +158,10 @@ class Kernel {
     device_->copy(to, out.data(), out_bytes, {});
     const MemoryRange ranges[] = {{TensorView(from, DType::u8, {i64(in_bytes)}), "in", MemoryRange::Access::read},
                                   {TensorView(to, DType::u8, {i64(out_bytes)}), "out", out_access}};
-    const Params params{from, to, n};
+    const auto params = make(static_cast<const void*>(from), to);
     try {
       device_->begin_call(ranges, "conform");
-      device_->launch(function_, config, &params, sizeof(params), {});
+      for (int i = 0; i < launches; ++i) device_->launch(function_, config, &params, sizeof(params), {});
       device_->end_call();
       device_->synchronize({});
       device_->copy(out.data(), to, out_bytes, {});
@@ -151,6 +176,7 @@ class Kernel {
     device_->release(to);
   }
 
+  int launches = 1;
   LaunchConfig config;
   MemoryRange::Access out_access = MemoryRange::Access::read_write;
   Device& device() { return *device_; }
@@ -158,6 +184,7 @@ class Kernel {
 
  private:
   Folder folder_;
+  EmulatedOptions options_;
   std::unique_ptr<Device> emulated_;
   Device* device_ = nullptr;
   Function function_;
@@ -165,8 +192,9 @@ class Kernel {
 };
 
 /// Text of a kernel file of this folder with one of its functions as the entry.
-inline std::string kernel_text(const std::string& file, const std::string& function, u32 threads) {
-  return "#include \"quern/kit/conform/" + file + "\"\nQN_ENTRY(conform, quern::conform::Params, " +
+inline std::string kernel_text(const std::string& file, const std::string& function, u32 threads,
+                               const std::string& params = "Params") {
+  return "#include \"quern/kit/conform/" + file + "\"\nQN_ENTRY(conform, quern::conform::" + params + ", " +
          std::to_string(threads) + ", 1, quern::conform::" + function + "(p))\n";
 }
 

@@ -28,6 +28,8 @@
     __VA_ARGS__;                                                                             \
   }                                                                                          \
   extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS; \
+  extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_entry_registers =                               \
+      ::quern::emu::launch_registers(THREADS, MIN_BLOCKS);                                   \
   extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_runtime_bytes = sizeof(::quern::emu::Runtime); \
   extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void quern_bind(  \
       const ::quern::emu::Runtime* runtime) {                                                \

@@ -14,11 +14,29 @@ namespace quern::emu {
 static const void* volatile canary_address __attribute__((unused)) = nullptr;
 static volatile int canary_hits __attribute__((unused)) = 0;
 
+/// Marks words of the stack as accessed; whether a wgmma in flight uses one of them.
+__attribute__((no_sanitize("thread"), always_inline)) inline bool touch_registers(RegisterWatch& watch, u64 address,
+                                                                                  u64 bytes) {
+  bool in_flight = false;
+  const u64 first = (address & (kStackBytes - 1)) / 4, last = ((address + bytes - 1) & (kStackBytes - 1)) / 4;
+  for (u64 word = first; word <= last; ++word) {
+    const u64 bit = u64(1) << word % 64;
+    watch.touched[word / 64] |= bit;
+    in_flight |= (watch.in_flight[word / 64] & bit) != 0;
+  }
+  return in_flight;
+}
+
 __attribute__((no_sanitize("thread"), always_inline)) inline void on_access(const void* address, u64 bytes,
                                                                             bool write) {
-  // A thread's own stack is private unless it hands out a pointer; most accesses end here.
+  // A thread's own stack is private unless it hands out a pointer; most accesses end here. Registers that wgmma uses lie
+  // there too.
   const u64 frame = reinterpret_cast<u64>(__builtin_frame_address(0));
-  if ((reinterpret_cast<u64>(address) ^ frame) < kStackBytes) return;
+  if ((reinterpret_cast<u64>(address) ^ frame) < kStackBytes) {
+    if (!bound_runtime) return;
+    RegisterWatch* watch = current()->watch;
+    if (__builtin_expect(!watch, 1) || !touch_registers(*watch, reinterpret_cast<u64>(address), bytes)) return;
+  }
   void* pc = __builtin_return_address(0);
   if (__builtin_expect(address == canary_address, 0)) {
     canary_hits = canary_hits + 1;

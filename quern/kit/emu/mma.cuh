@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// ldmatrix and mma.sync of a warp, with the fragment layouts of the PTX ISA (9.7.14.5: Matrix Fragments).
+// ldmatrix, stmatrix and mma.sync of a warp, with the fragment layouts of the PTX ISA (9.7.14.5: Matrix Fragments).
 #pragma once
 #include "quern/kit/emu/memory.cuh"
 #include "quern/kit/emu/number.cuh"
@@ -20,6 +20,8 @@ __attribute__((no_sanitize("thread"))) static void mean_ldmatrix(void** payloads
   const Runtime& runtime = *current()->runtime;
   for (u32 lane = 0; lane < 8 * matrices; ++lane)
     runtime.access(lane, static_cast<LdmatrixPayload*>(payloads[lane])->row, 16, false, "ldmatrix");
+  for (u32 lane = 0; lane < 32; ++lane)
+    runtime.access(lane, static_cast<LdmatrixPayload*>(payloads[lane])->out, 4 * matrices, true, "ldmatrix");
   for (u32 matrix = 0; matrix < matrices; ++matrix) {
     u16 element[8][8];
     for (u32 row = 0; row < 8; ++row)
@@ -38,6 +40,38 @@ QN_DEVICE void ldmatrix(u32* out, u32 address, Collective kind) {
   LdmatrixPayload payload{nullptr, out};
   if (me.lane < 8 * matrices) payload.row = shared_pointer(address, 16, "ldmatrix");
   me.runtime->collective(kFullMask, kind, &payload, mean_ldmatrix<matrices, transposed>);
+}
+
+struct StmatrixPayload {
+  u8* row;  ///< where the row that this lane addresses goes, or null where the variant does not use the lane
+  const u32* in;
+};
+
+/// The way back of ldmatrix.
+template <int matrices, bool transposed>
+__attribute__((no_sanitize("thread"))) static void mean_stmatrix(void** payloads, u32) {
+  const Runtime& runtime = *current()->runtime;
+  for (u32 lane = 0; lane < 8 * matrices; ++lane)
+    runtime.access(lane, static_cast<StmatrixPayload*>(payloads[lane])->row, 16, true, "stmatrix");
+  for (u32 lane = 0; lane < 32; ++lane)
+    runtime.access(lane, static_cast<StmatrixPayload*>(payloads[lane])->in, 4 * matrices, false, "stmatrix");
+  for (u32 matrix = 0; matrix < matrices; ++matrix) {
+    u16 element[8][8];
+    for (u32 lane = 0; lane < 32; ++lane) {
+      const u32 major = lane / 4, minor = 2 * (lane % 4), pair = static_cast<StmatrixPayload*>(payloads[lane])->in[matrix];
+      (transposed ? element[minor][major] : element[major][minor]) = u16(pair);
+      (transposed ? element[minor + 1][major] : element[major][minor + 1]) = u16(pair >> 16);
+    }
+    for (u32 row = 0; row < 8; ++row)
+      __builtin_memcpy(static_cast<StmatrixPayload*>(payloads[8 * matrix + row])->row, element[row], 16);
+  }
+}
+template <int matrices, bool transposed>
+QN_DEVICE void stmatrix(u32 address, const u32* in, Collective kind) {
+  const ThreadContext& me = *current();
+  StmatrixPayload payload{nullptr, in};
+  if (me.lane < 8 * matrices) payload.row = shared_pointer(address, 16, "stmatrix");
+  me.runtime->collective(kFullMask, kind, &payload, mean_stmatrix<matrices, transposed>);
 }
 
 struct MmaPayload {
@@ -108,6 +142,27 @@ QN_DEVICE void ldmatrix_x2_trans(u32 (&out)[2], u32 address) {
 }
 QN_DEVICE void ldmatrix_x4_trans(u32 (&out)[4], u32 address) {
   emu::ldmatrix<4, true>(out, address, emu::Collective::ldmatrix_x4_trans);
+}
+
+/// 8x8 matrices of 16-bit elements into shared memory; lane 8 m + r gives the address of row r of matrix m, in[m] is what
+/// ldmatrix would read.
+QN_DEVICE void stmatrix_x1(u32 address, const u32 (&in)[1]) {
+  emu::stmatrix<1, false>(address, in, emu::Collective::stmatrix_x1);
+}
+QN_DEVICE void stmatrix_x2(u32 address, const u32 (&in)[2]) {
+  emu::stmatrix<2, false>(address, in, emu::Collective::stmatrix_x2);
+}
+QN_DEVICE void stmatrix_x4(u32 address, const u32 (&in)[4]) {
+  emu::stmatrix<4, false>(address, in, emu::Collective::stmatrix_x4);
+}
+QN_DEVICE void stmatrix_x1_trans(u32 address, const u32 (&in)[1]) {
+  emu::stmatrix<1, true>(address, in, emu::Collective::stmatrix_x1_trans);
+}
+QN_DEVICE void stmatrix_x2_trans(u32 address, const u32 (&in)[2]) {
+  emu::stmatrix<2, true>(address, in, emu::Collective::stmatrix_x2_trans);
+}
+QN_DEVICE void stmatrix_x4_trans(u32 address, const u32 (&in)[4]) {
+  emu::stmatrix<4, true>(address, in, emu::Collective::stmatrix_x4_trans);
 }
 
 /// D += A * B with f32 accumulators, A row-major, B column-major.

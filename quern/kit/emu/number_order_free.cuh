@@ -71,43 +71,49 @@ QN_DEVICE void widen_rows(const Words8* packed, u32 rows, f32 (*wide)[8]) {
     }
 }
 
-/// See number_f32.cuh. Up to 16 folded products fit a word.
-template <int k, bool is_bf16>
-QN_DEVICE void number_mma(const Words8* a, const Words8* b, Row8* d) {
-  f32 wide[k][8];
-  widen_rows(b, k / 2, wide);
+/// d[16][8] += left[16][k] * right[k][8]. Up to 32 folded products fit a word.
+template <int k> QN_DEVICE void number_products(const f32 (*left)[k], const f32 (*right)[8], Row8* d) {
+  static_assert(k <= 32);
   Parts8 columns[k];
   Words8 lost_column = {};
   bool plain = true;
   for (u32 x = 0; x < k; ++x) {
-    columns[x] = parts8(wide[x]);
+    columns[x] = parts8(right[x]);
     lost_column |= columns[x].lost, plain = plain && columns[x].plain;
   }
   for (u32 row = 0; row < 16; ++row) {
-    f32 left[k];
     bool plain_row = plain;
     u32 lost = 0;
     for (u32 x = 0; x < k; ++x) {
-      left[x] = f32::of_half(x % 2 ? a[row][x / 2] >> 16 : a[row][x / 2] & 0xffff);
-      plain_row = plain_row && left[x].is_number();
-      lost |= left[x].word & f32::kNoExponent;
+      plain_row = plain_row && left[row][x].is_number() && !left[row][x].is_logarithm();
+      lost |= left[row][x].word & f32::kNoExponent;
     }
     const Parts8 before = parts8(d[row].of);
     if (!plain_row || !before.plain) {
       for (u32 c = 0; c < 8; ++c)
-        for (u32 x = 0; x < k; ++x) d[row].of[c] += left[x] * wide[x][c];
+        for (u32 x = 0; x < k; ++x) d[row].of[c] += left[row][x] * right[x][c];
       continue;
     }
     Words8 value = before.value, exponent = before.exponent;
     const Words8 unknown = before.lost | lost_column | lost;
     for (u32 x = 0; x < k; ++x) {
-      value += folded_value(columns[x].value * left[x].value());
-      exponent += folded_exponent(columns[x].exponent * left[x].exponent());
+      value += folded_value(columns[x].value * left[row][x].value());
+      exponent += folded_exponent(columns[x].exponent * left[row][x].exponent());
     }
     for (u32 c = 0; c < 8; ++c)
       d[row].of[c] = unknown[c] ? f32::without_exponent(value[c] % f32::kPrime)
                                 : f32::of(value[c] % f32::kPrime, exponent[c] % f32::kExponents);
   }
+}
+
+/// See number_f32.cuh.
+template <int k, bool is_bf16>
+QN_DEVICE void number_mma(const Words8* a, const Words8* b, Row8* d) {
+  f32 left[16][k], right[k][8];
+  widen_rows(b, k / 2, right);
+  for (u32 row = 0; row < 16; ++row)
+    for (u32 x = 0; x < k; ++x) left[row][x] = f32::of_half(x % 2 ? a[row][x / 2] >> 16 : a[row][x / 2] & 0xffff);
+  number_products<k>(left, right, d);
 }
 
 }  // namespace emu

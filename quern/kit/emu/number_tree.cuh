@@ -177,21 +177,25 @@ QN_DEVICE u16 narrow_f16(f32 x) { return narrow_half(x); }
 QN_DEVICE u8 narrow_e4m3(f32 x) { return narrow_byte(x); }
 QN_DEVICE u8 narrow_e5m2(f32 x) { return narrow_byte(x); }
 
-/// See number_f32.cuh. An element is one node: mma(its addend, the chain of its products that are not 0).
-template <int k, bool is_bf16>
-QN_DEVICE void number_mma(const Words8* a, const Words8* b, Row8* d) {
-  f32 right[k][8];
-  for (u32 x = 0; x < k; ++x)
-    for (u32 c = 0; c < 8; ++c) right[x][c] = widen_half(x % 2 ? b[x / 2][c] >> 16 : b[x / 2][c] & 0xffff);
-  for (u32 row = 0; row < 16; ++row) {
-    f32 left[k];
-    for (u32 x = 0; x < k; ++x) left[x] = widen_half(x % 2 ? a[row][x / 2] >> 16 : a[row][x / 2] & 0xffff);
+/// d[16][8] += left[16][k] * right[k][8]. An element is one node: mma(its addend, the chain of its products that are not 0).
+template <int k> QN_DEVICE void number_products(const f32 (*left)[k], const f32 (*right)[8], Row8* d) {
+  for (u32 row = 0; row < 16; ++row)
     for (u32 c = 0; c < 8; ++c) {
       f32 products = 0.f;
-      for (u32 x = 0; x < k; ++x) products = sum_of(NumberOp::products, products, left[x] * right[x][c], false);
+      for (u32 x = 0; x < k; ++x) products = sum_of(NumberOp::products, products, left[row][x] * right[x][c], false);
       d[row].of[c] = sum_of(NumberOp::mma, products, d[row].of[c], false);
     }
-  }
+}
+
+/// See number_f32.cuh.
+template <int k, bool is_bf16>
+QN_DEVICE void number_mma(const Words8* a, const Words8* b, Row8* d) {
+  f32 left[16][k], right[k][8];
+  for (u32 x = 0; x < k; ++x)
+    for (u32 c = 0; c < 8; ++c) right[x][c] = widen_half(x % 2 ? b[x / 2][c] >> 16 : b[x / 2][c] & 0xffff);
+  for (u32 row = 0; row < 16; ++row)
+    for (u32 x = 0; x < k; ++x) left[row][x] = widen_half(x % 2 ? a[row][x / 2] >> 16 : a[row][x / 2] & 0xffff);
+  number_products<k>(left, right, d);
 }
 
 }  // namespace emu

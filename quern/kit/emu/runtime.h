@@ -22,6 +22,7 @@ enum class Collective : u32 {
   ballot,
   any,
   all,
+  elect,
   ldmatrix_x1,
   ldmatrix_x2,
   ldmatrix_x4,
@@ -32,6 +33,15 @@ enum class Collective : u32 {
   mma_m16n8k16_f16,
   mma_m16n8k8_bf16,
   mma_m16n8k8_f16,
+  tensormap_publish,
+  stmatrix_x1,
+  stmatrix_x2,
+  stmatrix_x4,
+  stmatrix_x1_trans,
+  stmatrix_x2_trans,
+  stmatrix_x4_trans,
+  increase_registers,
+  decrease_registers,
 };
 
 /// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside
@@ -40,7 +50,9 @@ using Meaning = void (*)(void** payloads, u32 mask);
 
 enum class AtomicOp : u32 { load, store, exch, cas, add, max_i32, min_i32, max_u32, min_u32, combine };
 enum class Order : u32 { relaxed, acquire, release, acq_rel };
-enum class Scope : u32 { block, gpu };
+enum class Scope : u32 { block, cluster, gpu };
+/// Fences between the generic proxy (ordinary accesses) and the async or the tensor-map proxy.
+enum class ProxyFence : u32 { async, async_shared, async_global, mbarrier_init, tensormap_release, tensormap_acquire };
 
 /// One atomic access of 4 or 8 bytes. combine computes the stored word for AtomicOp::combine.
 struct AtomicCall {
@@ -59,6 +71,79 @@ enum class GridEvent : u32 { wait, launch_dependents };
 /// products: of an mma, in the order of k; mma: the products, then the addend.
 enum class NumberOp : u32 {
   leaf, widen, narrow, add, fma, multiply, products, mma, divide, exp2, log2, reciprocal, rsqrt, sqrt, tanh, sin, cos, round
+};
+
+/// Addresses are of the shared window: offset in bits 0-23, rank of the block in its cluster above. arrive_cluster may name
+/// any block, all others the own one.
+enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, wait };
+struct MbarrierCall {
+  MbarrierOp op;
+  u32 address;
+  u32 count;  ///< of arrivals
+  u32 bytes;  ///< of copies that the phase takes besides
+  u32 parity;
+};
+
+enum class BulkOp : u32 {
+  tensor_load,
+  tensor_load_multicast,
+  tensor_store,
+  tensor_reduce_add,
+  tensor_prefetch,
+  tensormap_prefetch,
+  load,
+  load_multicast,
+  store,
+  reduce_add,
+  prefetch,
+  copy_cluster,
+  store_async,
+};
+/// How words of a type are added, in the kernel's number type.
+struct Sums {
+  u32 (*f32)(u32 stored, u32 operand);
+  u32 (*bf16)(u32 stored, u32 operand);
+  u32 (*f16)(u32 stored, u32 operand);
+};
+/// A copy by the copy engine.
+struct BulkCall {
+  BulkOp op;
+  DType type;    ///< of the elements that reduce_add adds
+  u32 shared;    ///< the end in shared memory; of copy_cluster, the destination
+  u32 source;    ///< of copy_cluster
+  u32 bytes;     ///< a tensor copy's are the map's box
+  u32 mbarrier;  ///< of loads
+  u32 blocks;    ///< of a multicast: mask of ranks
+  u32 rank;      ///< number of coordinates
+  i32 at[5];     ///< coordinates, innermost first
+  u32 words[4];  ///< of store_async
+  void* global;  ///< the end in global memory, or the tensor map
+  const Sums* sums;
+};
+enum class TensorMapField : u32 { address, extent, stride };
+
+/// Bytes of K in an operand's row: of every wgmma, whatever the type.
+constexpr u32 kWgmmaRowBytes = 32;
+
+/// Operands of a wgmma as its meaning gets them: gathered, each row's 32 bytes of K behind each other.
+struct WgmmaOperands {
+  const u8 (*a)[kWgmmaRowBytes];  ///< [64]
+  const u8 (*b)[kWgmmaRowBytes];  ///< [n]
+  void* const* d;                 ///< [128] accumulators of each thread of the warpgroup
+  void* scratch;                  ///< kWgmmaScratchBytes, aligned to 64
+  bool add;
+};
+constexpr u64 kWgmmaScratchBytes = 128 << 10;
+/// One wgmma as one thread of the warpgroup issues it.
+struct WgmmaCall {
+  u32 n;
+  u32 element_bytes;
+  bool a_mn_major, b_mn_major, add;
+  u64 a, b;          ///< descriptors
+  u32* a_registers;  ///< A's four registers, or null when it lies in shared memory
+  void* d;
+  u32 d_bytes;
+  void (*meaning)(const WgmmaOperands& operands);  ///< runs once for the warpgroup
 };
 
 /// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
@@ -84,6 +169,35 @@ struct Runtime {
   void (*print)(const char* format, ...);
   /// The word of an expression, of kernels compiled for Number::graph.
   u32 (*number)(NumberOp op, u32 a, u32 b);
+
+  // Proxies, mbarriers, bulk copies, clusters.
+  void (*proxy_fence)(ProxyFence fence, const void* address);
+  bool (*mbarrier)(const MbarrierCall& call);
+  void (*bulk)(const BulkCall& call);
+  void (*bulk_commit)();
+  void (*bulk_wait)(u32 groups_left, bool read);
+  void (*cluster_arrive)(bool release);
+  void (*cluster_wait)();
+  /// Shared memory of another block of the cluster is about to be accessed.
+  void (*cluster_access)(u32 rank, const char* what);
+  void (*tensormap_replace)(u32 map, TensorMapField field, u32 dim, u64 value);
+
+  // Warpgroups: wgmma, setmaxnreg.
+  void (*wgmma)(const WgmmaCall& call);
+  void (*wgmma_fence)();
+  void (*wgmma_commit)();
+  void (*wgmma_wait)(u32 groups_left);
+  void (*set_registers)(bool increase, u32 registers);
+};
+
+constexpr u64 kStackBytes = 64 << 10;
+
+/// Checked mode: which words of a thread's stack were accessed since its last wgmma_fence, and which are registers of a
+/// wgmma in flight. One bit for 4 bytes.
+struct RegisterWatch {
+  static constexpr u64 kWords = kStackBytes / 4;
+  u64 touched[kWords / 64];
+  u64 in_flight[kWords / 64];
 };
 
 /// What a thread knows of itself; lies at the top of its stack.
@@ -96,9 +210,9 @@ struct ThreadContext {
   u32 lane, warp;
   u32 rank, cluster_blocks;
   u32 smem_bytes;
+  RegisterWatch* watch;  ///< null until a checked thread's first wgmma_fence or wgmma
 };
 
-constexpr u64 kStackBytes = 64 << 10;
 constexpr u64 kSmemStride = 512 << 10;
 /// Slots are aligned alike, so equal offsets in them share a cache set: each slot starts its content at another colour.
 constexpr u64 kStackColours = 64;
@@ -112,6 +226,11 @@ inline __attribute__((always_inline)) u64 context_address(u64 address) {
 }
 inline __attribute__((always_inline)) ThreadContext* current() {
   return reinterpret_cast<ThreadContext*>(context_address(reinterpret_cast<u64>(__builtin_frame_address(0))));
+}
+
+/// Registers that a thread is launched with: what __launch_bounds__ leaves it of a multiprocessor's 65536.
+constexpr u32 launch_registers(u32 threads, u32 min_blocks) {
+  return min_of<u32>(256, 65536 / (round_up<u32>(threads, 32) * max_of<u32>(min_blocks, 1)) / 8 * 8);
 }
 
 }  // namespace quern::emu

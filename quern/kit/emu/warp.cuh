@@ -50,6 +50,12 @@ __attribute__((no_sanitize("thread"), unused)) static void mean_ballot(void** pa
     if (mask >> lane & 1) *static_cast<u32*>(payloads[lane]) = yes;
 }
 
+/// Elect: the lowest lane of those that came.
+__attribute__((no_sanitize("thread"), unused)) static void mean_elect(void** payloads, u32 mask) {
+  for (u32 lane = 0; lane < 32; ++lane)
+    if (mask >> lane & 1) *static_cast<u32*>(payloads[lane]) = (mask & (1u << lane) - 1) == 0;
+}
+
 QN_DEVICE u32 shuffled(u32 value, u32 argument, u32 width, u32 mask, Collective kind, Meaning meaning) {
   ShufflePayload payload{value, argument, width, 0};
   current()->runtime->collective(mask, kind, &payload, meaning);
@@ -105,6 +111,13 @@ QN_DEVICE i32 shfl_up(i32 value, int delta, int width = 32, u32 mask = kFullMask
 }
 QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMask) {
   return i32(shfl_down(u32(value), delta, width, mask));
+}
+
+/// True in one lane of those in `mask`, always the same one; which is not said.
+QN_DEVICE bool elect_sync(u32 mask = kFullMask) {
+  u32 payload = 0;
+  emu::current()->runtime->collective(mask, emu::Collective::elect, &payload, emu::mean_elect);
+  return payload != 0;
 }
 
 /// Mask of the lanes that voted yes; whether any, whether all of those in `mask` did.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// 9.7.14.5 warp-level matrix instructions: ldmatrix, mma.sync.
+// 9.7.14.5 warp-level matrix instructions: ldmatrix, stmatrix, mma.sync.
 #pragma once
 #include "quern/kit/ptx/memory.cuh"
 
@@ -36,6 +36,31 @@ QN_DEVICE void ldmatrix_x4_trans(u32 (&out)[4], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
                : "r"(address)
+               : "memory");
+}
+
+/// 9.7.14.5.16 stmatrix: 8x8 matrices of 16-bit elements into shared memory; lane 8 m + r gives the address of row r of
+/// matrix m, in[m] is what ldmatrix would read. sm_90 and above.
+QN_DEVICE void stmatrix_x1(u32 address, const u32 (&in)[1]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.shared.b16 [%0], {%1};" ::"r"(address), "r"(in[0]) : "memory");
+}
+QN_DEVICE void stmatrix_x2(u32 address, const u32 (&in)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(in[0]), "r"(in[1]) : "memory");
+}
+QN_DEVICE void stmatrix_x4(u32 address, const u32 (&in)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(in[0]), "r"(in[1]),
+               "r"(in[2]), "r"(in[3])
+               : "memory");
+}
+QN_DEVICE void stmatrix_x1_trans(u32 address, const u32 (&in)[1]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%0], {%1};" ::"r"(address), "r"(in[0]) : "memory");
+}
+QN_DEVICE void stmatrix_x2_trans(u32 address, const u32 (&in)[2]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(in[0]), "r"(in[1]) : "memory");
+}
+QN_DEVICE void stmatrix_x4_trans(u32 address, const u32 (&in)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(in[0]), "r"(in[1]),
+               "r"(in[2]), "r"(in[3])
                : "memory");
 }
 

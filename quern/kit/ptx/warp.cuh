@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Collectives of a warp: 9.7.9.6 shfl.sync, 9.7.13.10 vote.sync.
+// Collectives of a warp: 9.7.9.6 shfl.sync, 9.7.13.10 vote.sync, 9.7.13.14 elect.sync.
 #pragma once
 #include "quern/kit/ptx/number.cuh"
 
@@ -68,6 +68,13 @@ QN_DEVICE i32 shfl_up(i32 value, int delta, int width = 32, u32 mask = kFullMask
 }
 QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMask) {
   return i32(shfl_down(u32(value), delta, width, mask));
+}
+
+/// True in one lane of those in `mask`, always the same one; which is not said. sm_90 and above.
+QN_DEVICE bool elect_sync(u32 mask = kFullMask) {
+  u32 out;
+  asm volatile("{\n.reg .pred p;\nelect.sync _|p, %1;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(out) : "r"(mask));
+  return out != 0;
 }
 
 /// Mask of the lanes that voted yes; whether any, whether all of those in `mask` did.

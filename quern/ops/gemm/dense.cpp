@@ -6,6 +6,7 @@
 
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/dense_ref.h"
+#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/dense_spec.h"
 
 namespace quern::gemm {
@@ -218,7 +219,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .in("bias", &DenseArgs::bias, "n", like("out", {DType::f32}))
     .optional()
     .rows(Axis::m)
-    .plan(plan)
+    .variants({{"warp_specialised_sm90", rejects_sm90, plan_sm90}, {"portable", nullptr, plan}})
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// mbarriers: counters of arrivals and of bytes that asynchronous copies bring.
+#include <cstring>
+
+#include "quern/emu/bulk.h"
+#include "quern/emu/shadow.h"
+#include "quern/emu/table.h"
+
+namespace quern::emu {
+namespace {
+
+constexpr u32 kMostArrivals = (1 << 20) - 1;
+constexpr i64 kMostBytes = (1 << 20) - 1;
+
+const char* name(MbarrierOp op) {
+  static const char* const kNames[] = {"mbarrier.init",    "mbarrier.inval",     "mbarrier.arrive",
+                                       "mbarrier.arrive",  "mbarrier.expect_tx", "mbarrier.test_wait",
+                                       "mbarrier.try_wait"};
+  return kNames[u32(op)];
+}
+
+[[noreturn]] void refuse(Fiber& me, const MbarrierCall& call, const std::string& why,
+                         ReportKind kind = ReportKind::mbarrier) {
+  me.worker->fatal(kind, me, text_of("%s at smem+0x%x: ", name(call.op), call.address & 0xffffff) + why,
+                   call.address & 0xffffff);
+}
+
+Block& block_of(Fiber& me, const MbarrierCall& call) {
+  const u32 rank = call.address >> 24, offset = call.address & 0xffffff;
+  if (offset % 8) refuse(me, call, "no multiple of 8", ReportKind::misaligned);
+  if (rank >= me.block->cluster->blocks.size() || offset + 8 > me.thread->smem_bytes)
+    refuse(me, call, text_of("outside the %u bytes of block rank %u", me.thread->smem_bytes, rank),
+           ReportKind::smem_oob);
+  if (rank != me.block->rank && call.op != MbarrierOp::arrive_cluster)
+    refuse(
+        me, call,
+        text_of("in block rank %u, from block rank %u: only an arrival may name another block", rank, me.block->rank));
+  return me.block->cluster->blocks[rank];
+}
+
+/// Opens the next phase when nothing is missing from this one.
+void check_complete(Worker& worker, Mbarrier& barrier) {
+  worker.progressed();
+  if (barrier.pending || barrier.bytes) return;
+  barrier.pending = barrier.count;
+  ++barrier.phase;
+  if (worker.shadow()) worker.shadow()->phase_completes(barrier);
+  std::erase_if(barrier.waiting, [&](Fiber* fiber) {
+    if (!barrier.complete(u32(fiber->wait_detail))) return false;
+    worker.wake(*fiber);
+    return true;
+  });
+}
+
+void init(Fiber& me, Block& block, const MbarrierCall& call) {
+  const u32 offset = call.address & 0xffffff;
+  if (call.count == 0 || call.count > kMostArrivals) refuse(me, call, text_of("for %u arrivals", call.count));
+  if (block.mbarriers.count(offset)) refuse(me, call, "there is one already");
+  Mbarrier barrier;
+  barrier.block = &block;
+  barrier.offset = offset;
+  barrier.count = barrier.pending = call.count;
+  Mbarrier& placed = block.mbarriers[offset] = std::move(barrier);
+  if (me.worker->shadow()) me.worker->shadow()->mbarrier_begins(me, placed);
+  const u64 word = placed.word();
+  std::memcpy(block.smem + offset, &word, 8);
+}
+
+void arrive(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
+  if (call.count == 0 || call.count > barrier.pending)
+    refuse(me, call,
+           text_of("%u arrivals, phase %u takes %u more of %u", call.count, barrier.phase, barrier.pending,
+                   barrier.count));
+  if (me.worker->shadow()) me.worker->shadow()->arrive(me, barrier);
+  barrier.pending -= call.count;
+}
+
+void expect(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
+  if (barrier.bytes + i64(call.bytes) > kMostBytes)
+    refuse(me, call, text_of("%u bytes, with %lld pending: more than 2^20 - 1", call.bytes, (long long)barrier.bytes));
+  barrier.bytes += call.bytes;
+}
+
+bool wait(Fiber& me, Mbarrier& barrier, u32 parity) {
+  while (!barrier.complete(parity)) {
+    barrier.waiting.push_back(&me);
+    me.worker->wait(me, WaitReason::mbarrier, barrier.offset, parity & 1);
+  }
+  return true;
+}
+
+/// A thread that looks again and again lets the others run before each further look.
+bool test(Fiber& me, Mbarrier& barrier, u32 parity) {
+  if (barrier.complete(parity)) return true;
+  const u64 place = reinterpret_cast<u64>(&barrier);
+  if (me.wait_detail == place && me.polled_value == barrier.phase)
+    me.worker->poll(me, &barrier);
+  else
+    me.worker->progressed();
+  me.wait_detail = place;
+  me.polled_value = barrier.phase;
+  return barrier.complete(parity);
+}
+
+}  // namespace
+
+void complete_bytes(Worker& worker, Mbarrier& barrier, u32 bytes) {
+  barrier.bytes -= bytes;
+  if (barrier.bytes < -kMostBytes) {
+    worker.report(ReportKind::mbarrier, barrier.block->fibers[0],
+                  text_of("mbarrier smem+0x%x was brought %lld bytes more than it expects: the count has 20 bits",
+                          barrier.offset, -(long long)barrier.bytes));
+    worker.launch().stop();
+  }
+  check_complete(worker, barrier);
+}
+
+bool run_mbarrier(const MbarrierCall& call) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  Worker& worker = *me.worker;
+  Block& block = block_of(me, call);
+  if (&block != me.block) run_cluster_access(call.address >> 24, name(call.op));
+  if (call.op == MbarrierOp::init) {
+    init(me, block, call);
+    return true;
+  }
+  const auto found = block.mbarriers.find(call.address & 0xffffff);
+  if (found == block.mbarriers.end()) refuse(me, call, "none was initialised there");
+  Mbarrier& barrier = found->second;
+  u64 word;
+  std::memcpy(&word, block.smem + barrier.offset, 8);
+  if (word != barrier.word()) refuse(me, call, "it was overwritten");
+  if (worker.shadow()) worker.shadow()->mbarrier_used(me, barrier, false);
+  switch (call.op) {
+    case MbarrierOp::init: break;
+    case MbarrierOp::inval:
+      if (!barrier.waiting.empty()) refuse(me, call, "a thread waits at it");
+      if (worker.shadow()) worker.shadow()->mbarrier_ends(me, barrier);
+      std::memset(block.smem + barrier.offset, 0xff, 8);
+      block.mbarriers.erase(found);
+      break;
+    case MbarrierOp::expect_tx:
+      expect(me, barrier, call);
+      check_complete(worker, barrier);
+      break;
+    case MbarrierOp::arrive:
+    case MbarrierOp::arrive_cluster:
+      if (call.bytes) expect(me, barrier, call);
+      arrive(me, barrier, call);
+      check_complete(worker, barrier);
+      break;
+    case MbarrierOp::test_wait:
+      if (!test(me, barrier, call.parity)) return false;
+      if (worker.shadow()) worker.shadow()->phase_seen(me, barrier);
+      break;
+    case MbarrierOp::wait:
+      wait(me, barrier, call.parity);
+      if (worker.shadow()) worker.shadow()->phase_seen(me, barrier);
+      break;
+  }
+  return true;
+}
+
+}  // namespace quern::emu

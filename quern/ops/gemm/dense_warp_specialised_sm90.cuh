@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[i, j] = sum_x a[i, x] b[j, x] + bias[j], for sm_90a
+// A block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of out. One warp of its first warpgroup loads:
+// TMA fills a ring of stages with 64 columns of a and b, as far ahead as the ring is long, over the end of a tile too. The
+// other warpgroups multiply 64 rows each by wgmma, whose operands both come from the stage. An element is the sum over k in
+// ascending order, 16 columns an instruction, whatever the tile.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/kit/pipeline.cuh"
+#include "quern/kit/wgmma.cuh"
+#include "quern/ops/gemm/dense_sm90_spec.h"
+#include "quern/ops/gemm/dense_store.cuh"
+
+namespace quern::gemm {
+
+/// A tile's place in out.
+struct DenseTile {
+  i32 row, column;
+};
+
+/// Tiles in the order in which blocks take them: groups of 8 along m, then along n, so that blocks that run together share
+/// rows of a and b in the L2.
+template <DenseSm90Config C>
+struct DenseTiles {
+  static constexpr u32 kGroup = 8;
+  u32 tiles_m, tiles_n;
+
+  QN_DEVICE DenseTiles of(const DenseSm90Params& p) {
+    return {u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n};
+  }
+  QN_DEVICE u32 count(const DenseTiles& t) { return t.tiles_m * t.tiles_n; }
+  QN_DEVICE DenseTile at(const DenseTiles& t, u32 index) {
+    const u32 group = index / (kGroup * t.tiles_n), inside = index - group * kGroup * t.tiles_n;
+    const u32 rows = min_of(kGroup, t.tiles_m - group * kGroup), column = inside / rows;
+    return {i32((group * kGroup + inside - column * rows) * C.tile_m), i32(column * C.tile_n)};
+  }
+};
+
+/// By one thread.
+template <DenseSm90Config C>
+QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
+  constexpr auto L = dense_sm90_smem(C);
+  const auto tiles = DenseTiles<C>::of(p);
+  const int steps = (p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
+  Producer<C.stages> fill{smem + L.barriers};
+  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
+    const DenseTile tile = DenseTiles<C>::at(tiles, index);
+    QN_NO_UNROLL
+    for (int step = 0; step < steps; ++step) {
+      const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+      ptx::tma_load(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kDenseSm90TileK, tile.row);
+      ptx::tma_load(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kDenseSm90TileK, tile.column);
+      end_fill(fill);
+    }
+  }
+}
+
+/// sums = the 64 rows of the warpgroup times the tile of b.
+template <DenseSm90Config C, int kRegisters>
+QN_DEVICE void multiply_tile(u32 smem, u32 warpgroup, int steps, Consumer<C.stages>& read, f32 (&sums)[kRegisters]) {
+  using T = dtype_t<C.dtype>;
+  constexpr auto L = dense_sm90_smem(C);
+  QN_UNROLL
+  for (int i = 0; i < kRegisters; ++i) sums[i] = 0.f;
+  u32 before = 0;
+  QN_NO_UNROLL
+  for (int step = 0; step < steps; ++step) {
+    begin_read(read);
+    const u32 stage = smem + read.stage * L.stage;
+    const auto a = k_major_descriptor(stage + L.a + warpgroup * 64 * 128, Swizzle::b128);
+    const auto b = k_major_descriptor(stage + L.b, Swizzle::b128);
+    ptx::wgmma_hold(sums);
+    ptx::wgmma_fence();
+    QN_UNROLL
+    for (int k = 0; k < kDenseSm90TileK / 16; ++k) ptx::wgmma<T>(sums, a.advanced(32 * k), b.advanced(32 * k), true);
+    ptx::wgmma_commit();
+    ptx::wgmma_hold(sums);
+    // One group stays in flight; the stage of the one before has been read.
+    ptx::wgmma_wait<1>();
+    if (step > 0) release(read, before);
+    before = read.stage;
+    skip_read(read);
+  }
+  ptx::wgmma_wait<0>();
+  ptx::wgmma_hold(sums);
+  release(read, before);
+}
+
+/// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
+QN_DEVICE void transpose_quad(u32 (&words)[4]) {
+  const u32 lane = ptx::lane_id();
+  QN_UNROLL
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool upper = (lane & u32(bit)) != 0;
+    QN_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (i & bit) continue;
+      const u32 given = upper ? words[i] : words[i + bit];
+      const u32 taken = ptx::shfl_xor(given, bit);
+      if (upper) words[i] = taken;
+      else words[i + bit] = taken;
+    }
+  }
+}
+
+/// One row's results of a thread, pairs of columns 8 i + 2 q: rounded, and where they lie side by side in 16 bytes stored so.
+template <DenseSm90Config C, int kPairs>
+QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
+  using Out = dtype_t<C.out_dtype>;
+  const u32 quad = ptx::lane_id() % 4;
+  Out* const out = static_cast<Out*>(p.out) + i64(row) * p.out_stride;
+  const bool here = row < p.m;
+  if constexpr (sizeof(Out) == 2) {
+    QN_UNROLL
+    for (int g = 0; g < kPairs; g += 4) {
+      u32 words[4];
+      QN_UNROLL
+      for (int i = 0; i < 4; ++i) words[i] = pack_word(values[2 * (g + i)], values[2 * (g + i) + 1], Out{});
+      transpose_quad(words);
+      const i32 at = column + 8 * (g + i32(quad)), columns = p.n - at;
+      if (!here || columns <= 0) continue;
+      if (columns >= 8 && p.out_alignment >= 16) {
+        ptx::st_global(out + at, u32x4{words[0], words[1], words[2], words[3]});
+      } else {
+        QN_UNROLL
+        for (int i = 0; i < 8; ++i)
+          if (i < columns) ptx::st_global<u16>(out + at + i, u16(words[i / 2] >> (16 * (i % 2))));
+      }
+    }
+  } else {
+    QN_UNROLL
+    for (int i = 0; i < kPairs; ++i) {
+      const i32 at = column + 8 * i + 2 * i32(quad), columns = p.n - at;
+      if (!here || columns <= 0) continue;
+      const f32 pair[2] = {values[2 * i], values[2 * i + 1]};
+      if (columns >= 2 && p.out_alignment >= 8) store_f32<Out, 2>(out + at, pair);
+      else {
+        store_one<Out>(out + at, pair[0]);
+        if (columns >= 2) store_one<Out>(out + at + 1, pair[1]);
+      }
+    }
+  }
+}
+
+template <DenseSm90Config C, int kRegisters>
+QN_DEVICE void write_tile(const DenseSm90Params& p, const DenseTile& tile, u32 warpgroup, const f32 (&sums)[kRegisters]) {
+  constexpr int kPairs = C.tile_n / 8;
+  const u32 lane = ptx::lane_id();
+  const i32 row = tile.row + i32(64 * warpgroup + 16 * warp_of_warpgroup() + lane / 4);
+  QN_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    f32 values[2 * kPairs];
+    QN_UNROLL
+    for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
+    if (p.bias != nullptr) {
+      QN_UNROLL
+      for (int i = 0; i < kPairs; ++i) {
+        const i32 at = tile.column + 8 * i + 2 * i32(lane % 4);
+        f32 bias[2];
+        load_bias(p.bias, p.bias_dtype, at, p.n - at, bias);
+        values[2 * i] = values[2 * i] + bias[0], values[2 * i + 1] = values[2 * i + 1] + bias[1];
+      }
+    }
+    write_row<C, kPairs>(p, row + 8 * half, tile.column, values);
+  }
+}
+
+template <DenseSm90Config C>
+QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
+  const auto tiles = DenseTiles<C>::of(p);
+  const int steps = (p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
+  Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
+  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
+    f32 sums[C.tile_n / 2];
+    multiply_tile<C>(smem, warpgroup, steps, read, sums);
+    if (index + gridDim.x >= DenseTiles<C>::count(tiles)) ptx::grid_launch_dependents();
+    write_tile<C>(p, DenseTiles<C>::at(tiles, index), warpgroup, sums);
+  }
+}
+
+template <DenseSm90Config C>
+QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
+  static_assert(C.threads == kWarpgroupSize * (1 + C.tile_m / 64) && C.tile_m % 64 == 0 && C.tile_n % 32 == 0);
+  QN_SMEM(memory);
+  const u32 smem = ptx::smem_address(memory);
+  if (threadIdx.x == 0) {
+    ptx::prefetch_tensormap(&p.a);
+    ptx::prefetch_tensormap(&p.b);
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, 4 * (C.tile_m / 64));  // warps that multiply
+  }
+  ptx::sync_block();
+  ptx::grid_dependency_wait();
+  const u32 warpgroup = ptx::shfl(warpgroup_id(), 0);
+  if (warpgroup == 0) {
+    ptx::decrease_registers<40>();
+    if (threadIdx.x == 0) load_tiles<C>(p, smem);
+  } else {
+    ptx::increase_registers<232>();
+    multiply_tiles<C>(p, smem, warpgroup - 1);
+  }
+}
+
+}  // namespace quern::gemm
