@@ -95,7 +95,7 @@ TEST(emu_device, unusable_images_are_errors) {
   Device& device = counter.kernel->device();
   EXPECT_EQ(error_of([&] { device.load(ImageKind::cubin, {}, "", "x", 0); }).kind(), ErrorKind::device);
   EXPECT_EQ(error_of([&] { device.load(ImageKind::shared_object, {}, "/nowhere.so", "x", 0); }).kind(),
-            ErrorKind::device);
+            ErrorKind::unsupported);
 }
 
 TEST(emu_device, refuses_tensor_maps_that_cuda_would_refuse) {

@@ -46,14 +46,15 @@ void run_set_registers(bool increase, u32 registers) {
   Warp& warp = *me.warp;
   const u32 number = me.register_changes++;
   if (warp.register_changes.size() > number) return;  // another lane of the warp has made it
-  check_alike(worker, me, number, registers);
   if (increase ? registers < warp.registers : registers > warp.registers)
     worker.fatal(ReportKind::registers, me,
                  text_of("setmaxnreg.%s to %u, but a thread of the warp has %u", increase ? "inc" : "dec", registers, warp.registers));
   const u32 wanted = 32 * registers;
   while (warp.register_changes.size() == number && me.block->free_registers + 32 * warp.registers < wanted)
     worker.wait(me, WaitReason::registers, registers, wanted - 32 * warp.registers);
-  if (warp.register_changes.size() == number) change(me, registers);
+  if (warp.register_changes.size() > number) return;
+  check_alike(worker, me, number, registers);
+  change(me, registers);
 }
 
 void check_register_changes(Fiber& me) {

@@ -82,7 +82,8 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   if (mode.number != Number::real) o.push_back("-DQN_EMU_NUMBER=" + std::to_string(int(mode.number)));
   if (mode.checked) {
     for (const char* option : {"-g1", "-DQN_EMU_CHECKED", "-fsanitize=thread"}) o.push_back(option);
-    if (clang) o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0"});
+    // clang instruments what its vectorisers leave, and passes over accesses of more than 16 bytes
+    if (clang) o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-vectorize", "-fno-slp-vectorize"});
     else o.insert(o.end(), {"--param", "tsan-instrument-func-entry-exit=0"});
   }
   if (mode.asan) add_asan_options(o, clang);

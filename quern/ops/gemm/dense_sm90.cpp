@@ -23,15 +23,17 @@ constexpr i32 kTileM = 128;
 static i64 tiles_of(const Problem& p, i32 tile_n) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], tile_n); }
 
 Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
-  if (device.arch.number != 90) return {"arch", double(device.arch.number), "sm_90a", 0};
+  if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (p.batch_invariant) return {"batch_invariant", 1, "no batch_invariant, of which mma_ring has the order of sums", 0};
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
-  if (vector < 8) return {"alignment of a and b", double(2 * vector), "16 bytes for every row", 0};
+  if (vector < 8) return {"alignment of a and b", 2 * vector, "{} bytes for every row", 16};
+  if (p.tensor(&A::out).alignment < 16) return {"alignment of out", p.tensor(&A::out).alignment, "{} bytes for every row", 16};
+  if (p[Axis::n] % 8 != 0) return {"n", p[Axis::n], "a multiple of {}", 8};
   if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
-    if (p[axis] > 0x7fffff00) return {name(axis), double(p[axis]), "below 2^31", 0};
+    if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
   // When it is not asked for: with fewer tiles than half the multiprocessors, splits of K go faster
-  if (p.variant < 0 && (p[Axis::m] <= 128 || 2 * tiles_of(p, 128) < device.sms)) return {"m", double(p[Axis::m]), "more tiles of 128 x 128 than half the multiprocessors", 0};
+  if (p.variant < 0 && (p[Axis::m] <= 128 || 2 * tiles_of(p, 128) < device.sms)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
   return {};
 }
 
@@ -64,8 +66,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .k = i32(c.problem[Axis::k]),
-          .bias_dtype = c.problem.dtype(&A::bias),
-          .out_alignment = c.problem.tensor(&A::out).alignment};
+          .bias_dtype = c.problem.dtype(&A::bias)};
 }
 
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {

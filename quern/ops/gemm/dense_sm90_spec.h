@@ -23,11 +23,10 @@ struct DenseSm90Params {
   TensorMap a;       // [m, k], boxes [tile_m, 64]
   TensorMap b;       // [n, k], boxes [tile_n, 64]
   const void* bias;  // [n] or null
-  void* out;         // [m, n]
+  void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
-  i32 m, n, k;
-  DType bias_dtype;
-  i32 out_alignment;  // bytes that every row of out is aligned to
+  i32 m, n, k;       // n a multiple of 8
+  DType bias_dtype;  // f32, or that of a
 };
 
 struct DenseSm90Smem {
@@ -36,7 +35,7 @@ struct DenseSm90Smem {
 /// Stages of a tile of a, then one of b; a pair of barriers for each stage.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
   const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2;
-  return {0, a, stage, stage * c.stages, stage * c.stages + 16 * c.stages};
+  return {0, a, stage, stage * c.stages, stage * c.stages + int(pipeline_bytes(c.stages))};
 }
 
 }  // namespace quern::gemm

@@ -11,7 +11,6 @@
 #include "quern/kit/pipeline.cuh"
 #include "quern/kit/wgmma.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
-#include "quern/ops/gemm/dense_store.cuh"
 
 namespace quern::gemm {
 
@@ -105,11 +104,11 @@ QN_DEVICE void transpose_quad(u32 (&words)[4]) {
   }
 }
 
-/// One row's results of a thread, pairs of columns 8 i + 2 q: rounded, and where they lie side by side in 16 bytes stored so.
+/// One row's results of a thread, which has columns 8 i + 2 q and the next of the tile: rounded, and stored in whole 16 bytes.
 template <DenseSm90Config C, int kPairs>
 QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
   using Out = dtype_t<C.out_dtype>;
-  const u32 quad = ptx::lane_id() % 4;
+  const i32 quad = i32(ptx::lane_id() % 4);
   Out* const out = static_cast<Out*>(p.out) + i64(row) * p.out_stride;
   const bool here = row < p.m;
   if constexpr (sizeof(Out) == 2) {
@@ -119,50 +118,49 @@ QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f3
       QN_UNROLL
       for (int i = 0; i < 4; ++i) words[i] = pack_word(values[2 * (g + i)], values[2 * (g + i) + 1], Out{});
       transpose_quad(words);
-      const i32 at = column + 8 * (g + i32(quad)), columns = p.n - at;
-      if (!here || columns <= 0) continue;
-      if (columns >= 8 && p.out_alignment >= 16) {
-        ptx::st_global(out + at, u32x4{words[0], words[1], words[2], words[3]});
-      } else {
-        QN_UNROLL
-        for (int i = 0; i < 8; ++i)
-          if (i < columns) ptx::st_global<u16>(out + at + i, u16(words[i / 2] >> (16 * (i % 2))));
-      }
+      const i32 at = column + 8 * (g + quad);
+      if (here && at < p.n) ptx::st_global(out + at, u32x4{words[0], words[1], words[2], words[3]});
     }
   } else {
     QN_UNROLL
     for (int i = 0; i < kPairs; ++i) {
-      const i32 at = column + 8 * i + 2 * i32(quad), columns = p.n - at;
-      if (!here || columns <= 0) continue;
+      const i32 at = column + 8 * i + 2 * quad;
       const f32 pair[2] = {values[2 * i], values[2 * i + 1]};
-      if (columns >= 2 && p.out_alignment >= 8) store_f32<Out, 2>(out + at, pair);
-      else {
-        store_one<Out>(out + at, pair[0]);
-        if (columns >= 2) store_one<Out>(out + at + 1, pair[1]);
-      }
+      if (here && at < p.n) store_f32<Out, 2>(out + at, pair);
+    }
+  }
+}
+
+template <class T, int kRegisters>
+QN_DEVICE void add_bias(const DenseSm90Params& p, i32 column, f32 (&sums)[kRegisters]) {
+  const T* const bias = static_cast<const T*>(p.bias);
+  QN_UNROLL
+  for (int i = 0; i < kRegisters / 4; ++i) {
+    const i32 at = column + 8 * i + 2 * i32(ptx::lane_id() % 4);
+    if (at >= p.n) continue;
+    QN_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      f32 value[1];
+      load_f32<T, 1, Cache::read_only>(bias + at + j, value);
+      sums[4 * i + j] = sums[4 * i + j] + value[0];
+      sums[4 * i + 2 + j] = sums[4 * i + 2 + j] + value[0];
     }
   }
 }
 
 template <DenseSm90Config C, int kRegisters>
-QN_DEVICE void write_tile(const DenseSm90Params& p, const DenseTile& tile, u32 warpgroup, const f32 (&sums)[kRegisters]) {
+QN_DEVICE void write_tile(const DenseSm90Params& p, const DenseTile& tile, u32 warpgroup, f32 (&sums)[kRegisters]) {
   constexpr int kPairs = C.tile_n / 8;
-  const u32 lane = ptx::lane_id();
-  const i32 row = tile.row + i32(64 * warpgroup + 16 * warp_of_warpgroup() + lane / 4);
+  if (p.bias != nullptr) {
+    if (p.bias_dtype == DType::f32) add_bias<f32>(p, tile.column, sums);
+    else add_bias<dtype_t<C.dtype>>(p, tile.column, sums);
+  }
+  const i32 row = tile.row + i32(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   QN_UNROLL
   for (int half = 0; half < 2; ++half) {
     f32 values[2 * kPairs];
     QN_UNROLL
     for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
-    if (p.bias != nullptr) {
-      QN_UNROLL
-      for (int i = 0; i < kPairs; ++i) {
-        const i32 at = tile.column + 8 * i + 2 * i32(lane % 4);
-        f32 bias[2];
-        load_bias(p.bias, p.bias_dtype, at, p.n - at, bias);
-        values[2 * i] = values[2 * i] + bias[0], values[2 * i + 1] = values[2 * i + 1] + bias[1];
-      }
-    }
     write_row<C, kPairs>(p, row + 8 * half, tile.column, values);
   }
 }
