@@ -137,7 +137,7 @@ __attribute__((noinline)) static void canary_local(u32 index) {
 __attribute__((noinline)) static void canary_store(u32* cell) { *const_cast<volatile u32*>(cell) = 1; }
 __attribute__((noinline)) static void canary_fill(u32* cells, unsigned long bytes) { __builtin_memset(cells, 0, bytes); }
 __attribute__((noinline)) static i32 canary_shift(i32 places) { return 1 << places; }
-__attribute__((noinline)) static i32 canary_cast(f32 value) { return i32(value); }
+__attribute__((noinline)) static i32 canary_cast(float value) { return i32(value); }
 }  // namespace quern::emu
 
 /// Runs as a kernel of one thread when the module is loaded.

@@ -13,9 +13,6 @@ using Halves8 = u16 __attribute__((vector_size(16), aligned(2)));
 using Bytes8 = u8 __attribute__((vector_size(8), aligned(1)));
 using Ints8 = i32 __attribute__((vector_size(32), aligned(32)));
 using Floats4 = f32 __attribute__((vector_size(16), aligned(16)));
-/// Eight and four numbers anywhere.
-using LooseRow8 = f32 __attribute__((vector_size(32), aligned(4), may_alias));
-using LooseRow4 = f32 __attribute__((vector_size(16), aligned(4), may_alias));
 
 template <class T> QN_DEVICE Row8 widen8_of(const u8* elements) {
   if constexpr (sizeof(T) == 2) {
@@ -87,6 +84,14 @@ template <class Vector, class Number> QN_DEVICE Vector in_rows(Number first, Num
   return Vector{first, first, second, second, first, first, second, second};
 }
 
+/// Eight numbers anywhere. clang loses a vector type's smaller alignment in templates, so by copies.
+inline __attribute__((always_inline)) Row8 row8_at(const f32* from) {
+  Row8 row;
+  __builtin_memcpy(&row, from, sizeof(row));
+  return row;
+}
+inline __attribute__((always_inline)) void put_row8(f32* to, Row8 row) { __builtin_memcpy(to, &row, sizeof(row)); }
+
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
 /// d[64] += a * b. A product of 16-bit numbers is exact in f32, so fusing it with the sum changes nothing.
@@ -96,16 +101,19 @@ QN_UNWATCHED __attribute__((noinline)) static void wgmma_64_registers(f32* d, co
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
-  LooseRow8* out = reinterpret_cast<LooseRow8*>(d);
   Row8 d0{}, d1{}, d2{}, d3{}, d4{}, d5{}, d6{}, d7{};
-  if (add) d0 = out[0], d1 = out[1], d2 = out[2], d3 = out[3], d4 = out[4], d5 = out[5], d6 = out[6], d7 = out[7];
+  if (add) {
+    d0 = row8_at(d), d1 = row8_at(d + 8), d2 = row8_at(d + 16), d3 = row8_at(d + 24);
+    d4 = row8_at(d + 32), d5 = row8_at(d + 40), d6 = row8_at(d + 48), d7 = row8_at(d + 56);
+  }
   for (u32 i = 0; i < k; ++i) {
     const Row8 factor = a[i];
     const Row8* from = reinterpret_cast<const Row8*>(b + i * pitch);
     d0 += factor * from[0], d1 += factor * from[1], d2 += factor * from[2], d3 += factor * from[3];
     d4 += factor * from[4], d5 += factor * from[5], d6 += factor * from[6], d7 += factor * from[7];
   }
-  out[0] = d0, out[1] = d1, out[2] = d2, out[3] = d3, out[4] = d4, out[5] = d5, out[6] = d6, out[7] = d7;
+  put_row8(d, d0), put_row8(d + 8, d1), put_row8(d + 16, d2), put_row8(d + 24, d3);
+  put_row8(d + 32, d4), put_row8(d + 40, d5), put_row8(d + 48, d6), put_row8(d + 56, d7);
 }
 #pragma GCC pop_options
 
@@ -113,14 +121,12 @@ QN_UNWATCHED __attribute__((noinline)) static void wgmma_64_registers(f32* d, co
 template <class A, int k, int registers>
 QN_DEVICE void wgmma_8_registers(f32* d, int at, const Row8* a, const Ints8* ea, const WgmmaWide<k, registers>& wide, bool add,
                                  bool special) {
-  // No memcpy: where the compiler leaves it a call, hooks take it for the kernel's.
-  LooseRow8& all = *reinterpret_cast<LooseRow8*>(d + at);
-  LooseRow4& half = *reinterpret_cast<LooseRow4*>(d + at);
-  const bool is_all = registers - at >= 8;
+  // Copies of a constant size: one that stays a call would be taken for the kernel's by hooks.
+  const bool all = registers - at >= 8;
   Row8 sum{}, b[k];
   Ints8 eb[k];
-  if (add && is_all) sum = all;
-  if (add && !is_all) sum = Row8{half[0], half[1], half[2], half[3]};
+  if (add && all) __builtin_memcpy(&sum, d + at, 32);
+  if (add && !all) __builtin_memcpy(&sum, d + at, 16);
   for (u32 i = 0; i < k; ++i) b[i] = *reinterpret_cast<const Row8*>(&wide.b[i][at]);
   if constexpr (sizeof(A) == 1) {
     for (u32 i = 0; i < k; ++i) eb[i] = *reinterpret_cast<const Ints8*>(&wide.b_exponent[i][at]);
@@ -128,10 +134,10 @@ QN_DEVICE void wgmma_8_registers(f32* d, int at, const Row8* a, const Ints8* ea,
   } else {
     for (u32 i = 0; i < k; ++i) sum += a[i] * b[i];
   }
-  if (is_all) {
-    all = sum;
+  if (all) {
+    __builtin_memcpy(d + at, &sum, 32);
   } else {
-    half = LooseRow4{sum[0], sum[1], sum[2], sum[3]};
+    __builtin_memcpy(d + at, &sum, 16);
   }
 }
 
