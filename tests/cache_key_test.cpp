@@ -114,15 +114,16 @@ TEST_F(cache_key, a_byte_of_any_included_file_changes_it) {
 
 TEST_F(cache_key, options_arch_and_abi_change_it) {
   const jit::KernelSpec spec = rms_norm_spec(4096);
-  jit::Target checked = kEmulated, clang = kEmulated, ampere = kH200, plain = kH200;
+  jit::Target checked = kEmulated, asan = kEmulated, clang = kEmulated, ampere = kH200, plain = kH200;
   checked.checked = true;
+  asan.asan = true;
   clang.host_compiler = "clang++";
   ampere.arch = Arch::parse("sm_80");
   plain.arch = Arch{90, 0};
   std::set<std::string> all;
   for (const char* debug : {"0", "1", "2"}) {
     setenv("QN_JIT_DEBUG", debug, 1);
-    for (const jit::Target& target : {kEmulated, checked, clang, kH200, ampere, plain})
+    for (const jit::Target& target : {kEmulated, checked, asan, clang, kH200, ampere, plain})
       for (const int abi : {1000, 1001}) EXPECT_TRUE(all.insert(jit::digests(spec, target, abi).identity).second) << debug;
   }
   unsetenv("QN_JIT_DEBUG");

@@ -45,6 +45,19 @@ TEST(cli, plan_json_has_its_keys) {
   EXPECT_TRUE(j["rejected"].is_array());
 }
 
+TEST(cli, asan_and_checked_are_one_or_the_other) {
+  const std::vector<std::string> words = {"check", "norm.rms_norm", "tokens=1", "hidden=96", "--device", "emu", "--asan"};
+  std::vector<std::string> both = words;
+  both.push_back("--checked");
+  const ProcessResult r = command(both);
+  EXPECT_EQ(r.status, 2) << r.output;
+  EXPECT_TRUE(has(r.output, "value error: `asan` is asked for together with checked, expected one of them")) << r.output;
+  std::vector<std::string> json = words;
+  json.insert(json.end(), {"--async", "lazy", "--json"});
+  const Json results = Json::parse(command(json).output);
+  for (const Json& result : results) EXPECT_TRUE(has(result["repro"], "--device emu --async lazy --asan")) << result;
+}
+
 TEST(cli, every_op_plans_its_first_case_for_every_arch) {
   for (const auto& [id, op] : registry())
     for (const Arch arch : known_archs()) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// `quern check --checked` finds each fault planted in the kernels of the ops, with every compiler and under every
-// policy, and says nothing of the kernels as they are. A process a fault: QN_SOURCE_DIR holds the changed source.
+// `quern check --checked` and `--asan` find each fault planted for them in the kernels of the ops, with every compiler and
+// under every policy, and say nothing of the kernels as they are. A process a fault: QN_SOURCE_DIR holds the changed source.
 #include "planted_faults.h"
+
+#include "planted_asan_faults.h"
 
 #include <gmock/gmock.h>
 
@@ -24,7 +26,9 @@ using planted::Fault;
 using planted::FaultyCase;
 using Json = nlohmann::json;
 
-std::vector<FaultyCase> all_cases() {
+/// "--checked" or "--asan".
+std::vector<FaultyCase> cases_of(const std::string& mode) {
+  if (mode == "--asan") return planted::asan_faults();
   std::vector<FaultyCase> all;
   for (const auto& some :
        {planted::norm_faults(), planted::elementwise_faults(), planted::gemm_faults(), planted::decode_faults()})
@@ -57,15 +61,18 @@ struct Attempt {
   ProcessResult result;
 };
 
-class PlantedFaults : public testing::TestWithParam<std::string> {
+class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   void SetUp() override {
-    ASSERT_NE(find_program(GetParam()), "") << "this test needs " << GetParam();
+    ASSERT_NE(find_program(compiler()), "") << "this test needs " << compiler();
     root_ = make_private_folder(testing::TempDir() + "quern-test.");
   }
   void TearDown() override {
     if (!root_.empty()) remove_folder(root_);
   }
+
+  static std::string compiler() { return std::get<0>(GetParam()); }
+  static std::string mode() { return std::get<1>(GetParam()); }
 
   void start(Attempt& run) const {
     std::vector<std::string> words = {"timeout", "300", "env", "QN_CACHE_DIR=" + root_ + "/cache"};
@@ -73,10 +80,10 @@ class PlantedFaults : public testing::TestWithParam<std::string> {
     for (const char* word : {QN_CLI, "check", run.which.op}) words.push_back(word);
     std::istringstream in(run.which.words);
     for (std::string word; in >> word;) words.push_back(word);
-    for (const char* word : {"--sample", "1", "--threads", "1", "--device", "emu", "--checked", "--json"})
-      words.push_back(word);
+    for (const char* word : {"--sample", "1", "--threads", "1", "--device", "emu", "--json"}) words.push_back(word);
     for (const char* word : {"--async", "eager,lazy,random", "--host-compiler"}) words.push_back(word);
-    words.push_back(GetParam());
+    words.push_back(compiler());
+    words.push_back(mode());
     run.result = run_process(words);
   }
 
@@ -96,20 +103,27 @@ class PlantedFaults : public testing::TestWithParam<std::string> {
         begin == std::string::npos ? Json() : Json::parse(run.result.output.substr(begin), nullptr, false);
     ASSERT_TRUE(results.is_array()) << run.title << ": " << run.result.output;
     EXPECT_EQ(results.size(), 3u) << run.title;
-    for (const Json& result : results)
+    for (const Json& result : results) {
       EXPECT_THAT(run.kinds, testing::Contains(kind_of(result))) << run.title << "\n"
                                                                  << result["device"] << ": " << result["message"];
+      if (mode() == "--asan" && !run.source_dir.empty()) {
+        EXPECT_THAT(result["message"].get<std::string>(), testing::ContainsRegex("quern/(ops|kit)/[a-z_/]+[.]cuh:[0-9]+")) << run.title;
+      }
+    }
   }
 
   std::string root_;
 };
-INSTANTIATE_TEST_SUITE_P(Compilers, PlantedFaults, testing::Values("g++", "clang++"),
-                         [](const auto& info) { return info.param[0] == 'g' ? "gcc" : "clang"; });
+INSTANTIATE_TEST_SUITE_P(Compilers, PlantedFaults,
+                         testing::Combine(testing::Values("g++", "clang++"), testing::Values("--checked", "--asan")),
+                         [](const auto& info) {
+                           return (std::get<0>(info.param)[0] == 'g' ? "gcc_" : "clang_") + std::get<1>(info.param).substr(2);
+                         });
 
 TEST_P(PlantedFaults, are_reported_and_the_kernels_as_they_are_are_not) {
   std::vector<Attempt> correct, faulty;
   std::set<std::string> seen;
-  for (const FaultyCase& c : all_cases()) {
+  for (const FaultyCase& c : cases_of(mode())) {
     const std::string title = std::string(c.op) + " " + c.words;
     if (seen.insert(title).second) correct.push_back({title, c, "", {""}, {}});
     const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);

@@ -66,6 +66,7 @@ def planted_faults(path, owner):
     return table(["kernel", "fault", "report"], rows)
 
 
+SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 SMALL_FAULT = re.compile(r"\{" + r",\s*".join([r"(" + STRING + r")"] * 7) + r"\}")
 
 
@@ -148,6 +149,10 @@ def generated(name, command):
         return "".join(rows[0] + rows[1][2:])
     if name == "planted faults of warpgroups":
         return planted_faults("quern/emu/planted_wgmma.h", SAMPLE)
+    if name == "faults of ops for asan":
+        return planted_faults("tests/planted_asan_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
+    if name == "faults of samples for asan":
+        return planted_faults("quern/emu/planted_asan.h", SAMPLE)
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
     if name == "mutations of the JIT":

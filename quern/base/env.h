@@ -27,6 +27,7 @@ enum class Env {
   emu_schedule,
   emu_seed,
   emu_checked,
+  emu_asan,
   emu_threads,
   log_level,
   load,

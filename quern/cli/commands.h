@@ -34,7 +34,7 @@ struct DeviceOptions {
   std::vector<std::string> async;     ///< eager, lazy, random
   std::vector<std::string> schedule;  ///< warp, fifo, shuffled
   long long emu_seed = 1;
-  bool checked = false;
+  bool checked = false, asan = false;
   std::string host_compiler;
 };
 /// Devices made for one command.

@@ -51,6 +51,7 @@ void Devices::add_emulated(const DeviceOptions& options, const std::string& name
       if (options.emu_seed != 1)
         how.seed = u64(options.emu_seed), words += " --emu-seed " + std::to_string(options.emu_seed);
       if (options.checked) how.checked = true, words += " --checked";
+      if (options.asan) how.asan = true, words += " --asan";
       if (!options.host_compiler.empty()) words += " --host-compiler " + options.host_compiler;
       DeviceInfo info = device_info_of(arch);
       info.emulated = 1;

@@ -27,6 +27,7 @@ void add_device_options(CLI::App& c, DeviceOptions& o, const std::string& standa
       ->delimiter(',');
   c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices");
   c.add_flag("--checked", o.checked, "emulated device: report races, uninitialised and out-of-bounds accesses");
+  c.add_flag("--asan", o.asan, "emulated device: report accesses outside of tensors, shared memory and local arrays, and undefined behaviour");
   c.add_option("--host-compiler", o.host_compiler, "compiler for the emulated device: g++ or clang++");
 }
 

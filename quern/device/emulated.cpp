@@ -3,10 +3,9 @@
 //
 // The emulated device: host memory, streams that run at once, kernels run by quern/emu.
 //
-// Checked mode trusts a module only after its canary: every checked shared object carries its own hooks for the
-// compiler's instrumentation (kit/emu/hooks.cuh) and exports quern_canary(), which makes a few accesses and counts
-// those that reached the hooks. emu::Module calls it when the object is loaded and refuses the object if any was
-// missed.
+// Checked mode and asan trust a module only after its canary: every shared object with instrumentation carries its own hooks
+// for it (kit/emu/hooks.cuh, hooks_asan.cuh) and exports a function that makes a few accesses or faults. emu::Module
+// calls it when the object is loaded and refuses the object if any was missed.
 #include "quern/device/emulated.h"
 
 #include <atomic>
@@ -90,6 +89,8 @@ class EmulatedDevice final : public Device {
   void begin_call(std::span<const MemoryRange> ranges, const char* op) override;
   void end_call() override;
 
+  const EmulatedOptions& options() const { return options_; }
+
  private:
   EmulatedStream& state_of(Stream stream) {
     return stream.handle ? *static_cast<EmulatedStream*>(stream.handle) : default_stream_;
@@ -120,11 +121,14 @@ EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& op
         if (resolved.os_threads <= 0) resolved.os_threads = int(std::max(1u, std::thread::hardware_concurrency()));
         return resolved;
       }()) {
+  if (options.checked && options.asan)
+    throw Error(ErrorKind::value, "", "asan", "is asked for together with checked",
+                "one of them: each is an instrumentation of its own, so run both, one after the other");
   info_ = info;
   info_.emulated = 1;
   id_ = {DeviceType::cpu, 0};
   ordinal_ = 1000 + device_count++;
-  wants_memory_ranges_ = options.checked;
+  wants_memory_ranges_ = options.checked || options.asan;
   number_ = options.number;
 }
 
@@ -212,7 +216,7 @@ Function EmulatedDevice::load(ImageKind kind, std::span<const char>, const std::
   if (smem > info_.smem_block)
     throw Error(ErrorKind::device, "emulated device: kernel needs " + std::to_string(smem) + " B of shared memory, " +
                                        info_.arch.name() + " has " + std::to_string(info_.smem_block));
-  return {new emu::Module(image_path, options_.checked)};
+  return {new emu::Module(image_path, options_)};
 }
 
 void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config) const {
@@ -249,7 +253,7 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
   request.module = &module;
   request.memory = memory;
   Tail before, next{.thread = std::this_thread::get_id(), .releases = releases_};
-  if (memory) {
+  if (memory && options_.checked) {
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (config.pdl && tail.thread == next.thread && tail.releases == next.releases) before = tail;
@@ -319,20 +323,20 @@ TensorMap EmulatedDevice::make_tensor_map(const TensorMapSpec& spec) {
 // ---- the memory of a call -------------------------------------------------------------------------------------------
 
 void EmulatedDevice::begin_call(std::span<const MemoryRange> ranges, const char* op) {
-  if (!options_.checked) return;
-  auto memory = std::make_shared<emu::MemoryMap>(ranges, op);
+  if (!wants_memory_ranges_) return;
+  auto memory = std::make_shared<emu::MemoryMap>(ranges, op, options_.checked);
   std::lock_guard<std::mutex> lock(mutex_);
   calls_[std::this_thread::get_id()] = std::move(memory);
 }
 
 void EmulatedDevice::end_call() {
-  if (!options_.checked) return;
+  if (!wants_memory_ranges_) return;
   std::lock_guard<std::mutex> lock(mutex_);
   calls_.erase(std::this_thread::get_id());
 }
 
 std::shared_ptr<emu::MemoryMap> EmulatedDevice::call_memory() {
-  if (!options_.checked) return nullptr;
+  if (!wants_memory_ranges_) return nullptr;
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = calls_.find(std::this_thread::get_id());
   return found == calls_.end() ? nullptr : found->second;
@@ -365,8 +369,14 @@ EmulatedOptions emulated_options_from_env() {
       options.schedule);
   options.seed = u64(env_int(Env::emu_seed, i64(options.seed)));
   options.checked = env_flag(Env::emu_checked);
+  options.asan = env_flag(Env::emu_asan);
   options.os_threads = int(env_int(Env::emu_threads, options.os_threads));
   return options;
+}
+
+const EmulatedOptions* emulated_options_of(const Device& device) {
+  const auto* emulated = dynamic_cast<const EmulatedDevice*>(&device);
+  return emulated ? &emulated->options() : nullptr;
 }
 
 std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options) {

@@ -22,16 +22,19 @@ struct EmulatedOptions {
   SchedulePolicy schedule = SchedulePolicy::warp_first;
   u64 seed = 1;
   bool checked = false;   ///< report races, uninitialised and out-of-bounds accesses; one OS thread a launch, so that a seed replays
+  bool asan = false;      ///< report out-of-bounds accesses, also of local arrays, and undefined behaviour; not together with checked
   int os_threads = 0;     ///< 0: one per CPU; blocks of a launch are spread over them
   Number number = Number::real;  ///< what f32 is in the device's kernels
   emu::Graph* graph = nullptr;   ///< Number::graph: where expressions are kept; not owned
 };
-/// Defaults from QN_EMU_ASYNC, QN_EMU_SCHEDULE, QN_EMU_SEED, QN_EMU_CHECKED, QN_EMU_THREADS.
+/// Defaults from QN_EMU_ASYNC, QN_EMU_SCHEDULE, QN_EMU_SEED, QN_EMU_CHECKED, QN_EMU_ASAN, QN_EMU_THREADS.
 QN_API EmulatedOptions emulated_options_from_env();
+/// How an emulated device was made; nullptr for other devices.
+QN_API const EmulatedOptions* emulated_options_of(const Device& device);
 
 /// A device of its own that runs kernels on the CPU as `info` describes it. Its memory is host memory: any host pointer is valid.
-/// A fault found while a kernel runs (deadlock, divergence, in checked mode also races and invalid accesses) is thrown by the
-/// launch as Error{device} whose text is the report.
+/// A fault found while a kernel runs (deadlock, divergence, in checked mode also races and invalid accesses, with asan also
+/// undefined behaviour) is thrown by the launch as Error{device} whose text is the report. Error{value} when both are asked for.
 QN_API std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options);
 
 }  // namespace quern

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "quern/base/error.h"
+#include "quern/emu/report.h"
 
 namespace quern::emu {
 namespace {
@@ -38,6 +39,21 @@ Arena::Arena() {
 Arena::~Arena() {
   munmap(stack_mapping_, (stack_count_ + 2) * kStackBytes);
   munmap(smem_mapping_, (kSmemSlots + 1) * kSmemStride);
+  if (stack_shadow_) munmap(stack_shadow_, stack_count_ * kStackBytes / 8);
+}
+
+void Arena::map_shadow() {
+  if (stack_shadow_) return;
+  void* wanted = reinterpret_cast<void*>(kAsanShadow + reinterpret_cast<u64>(stacks_) / 8);
+  const u64 bytes = stack_count_ * kStackBytes / 8;
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* memory = mmap(wanted, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  if (memory != wanted) {
+    if (memory != MAP_FAILED) munmap(memory, bytes);
+    throw Error(ErrorKind::device, text_of("emulated device: asan needs the addresses from %p on, which are taken", wanted));
+  }
+  madvise(memory, bytes, MADV_NOHUGEPAGE);
+  stack_shadow_ = static_cast<u8*>(memory);
 }
 
 u8* Arena::smem_end(u64 index) {
@@ -49,7 +65,9 @@ u8* Arena::smem_end(u64 index) {
 }
 
 void Arena::trim_stacks(u64 first, u64 end) {
-  if (first < end) madvise(stack(first), (end - first) * kStackBytes, MADV_DONTNEED);
+  if (first >= end) return;
+  madvise(stack(first), (end - first) * kStackBytes, MADV_DONTNEED);
+  if (stack_shadow_) madvise(stack_shadow_ + first * kStackBytes / 8, (end - first) * kStackBytes / 8, MADV_DONTNEED);
 }
 
 }  // namespace quern::emu

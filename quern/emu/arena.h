@@ -24,7 +24,9 @@ class Arena {
   u64 smem_count() const { return kSmemSlots; }
   bool holds_smem(const void* address) const { return contains(smem_, kSmemSlots * kSmemStride, address); }
 
-  /// Gives the memory of stacks from `first` on back to the system.
+  /// Asan builds: makes the shadow of the stacks usable. Error{device} when its addresses are taken.
+  void map_shadow();
+  /// Gives the memory of stacks from `first` on, and of their shadow, back to the system.
   void trim_stacks(u64 first, u64 end);
 
  private:
@@ -37,6 +39,7 @@ class Arena {
   u8* stack_mapping_ = nullptr;
   u8* stacks_ = nullptr;
   u64 stack_count_ = 0;
+  u8* stack_shadow_ = nullptr;
   u8* smem_mapping_ = nullptr;
   u8* smem_ = nullptr;
   u64 smem_opened_ = 0;  ///< slots [0, smem_opened_) are accessible

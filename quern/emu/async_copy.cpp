@@ -33,7 +33,11 @@ void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_byt
   if (source_bytes > bytes)
     worker.fatal(ReportKind::async, me, text_of("cp.async of %u bytes reads %u", bytes, source_bytes));
   AsyncCopy copy{offset, bytes, source_bytes, source, me.pc, false};
-  if (worker.shadow()) worker.shadow()->copy_issued(me, copy);
+  if (worker.shadow()) {
+    worker.shadow()->copy_issued(me, copy);
+  } else {
+    worker.access(me, source, source_bytes, false, "cp.async");
+  }
   if (worker.options().async == AsyncPolicy::eager) complete_copy(me, copy);
   if (copy.done && !worker.shadow()) return;
   me.copies.push_back(copy);

@@ -44,7 +44,11 @@ u64 run_atomic(const AtomicCall& call) {
   Fiber& me = Worker::me();
   me.pc = __builtin_return_address(0);
   Worker& worker = *me.worker;
-  if (worker.shadow()) worker.shadow()->before_atomic(me, call);
+  if (worker.shadow()) {
+    worker.shadow()->before_atomic(me, call);
+  } else {
+    worker.access(me, call.address, call.bytes, call.op != AtomicOp::load, "atomic access");
+  }
   u64 stored = apply_any(call);
   const bool may_spin = call.op == AtomicOp::load || call.op == AtomicOp::cas || call.op == AtomicOp::exch;
   if (result_of(call, stored) != stored) {

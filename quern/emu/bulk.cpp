@@ -147,6 +147,17 @@ void write_results(Bulk& bulk) {
 
 // ---- issue ----------------------------------------------------------------------------------------------------------
 
+/// Without a shadow: whether the thread may touch the copy's end in global memory. Its ends in shared memory are inside.
+void judge_global(Fiber& me, const Bulk& bulk, bool write) {
+  const BulkCall& call = bulk.call;
+  Worker& worker = *me.worker;
+  const char* what = name(call.op);
+  if (call.op == BulkOp::store_async || call.op == BulkOp::copy_cluster) return;
+  if (!bulk.map.magic) return worker.access(me, call.global, bulk.bytes, write, what);
+  worker.access(me, call.global, sizeof(TensorMap), false, what);
+  for_each_run(bulk.map, call.at, [&](const u8* at, u32, u32 bytes) { worker.access(me, at, bytes, write, what); });
+}
+
 void issue_load(Fiber& me, Bulk bulk, u32 rank) {
   Worker& worker = *me.worker;
   bulk.block = &me.block->cluster->blocks[rank];
@@ -155,7 +166,11 @@ void issue_load(Fiber& me, Bulk bulk, u32 rank) {
     refuse(me, bulk.call, ReportKind::cluster,
            text_of(" to the shared memory of block rank %u, which has exited", rank));
   Mbarrier& barrier = mbarrier_of(me, bulk.call, *bulk.block);
-  if (worker.shadow()) worker.shadow()->load_issued(me, bulk, barrier, name(bulk.call.op));
+  if (worker.shadow()) {
+    worker.shadow()->load_issued(me, bulk, barrier, name(bulk.call.op));
+  } else if (worker.bounds()) {
+    judge_global(me, bulk, false);
+  }
   worker.issue(std::make_shared<Bulk>(std::move(bulk)));
 }
 
@@ -169,7 +184,11 @@ void issue_store(Fiber& me, Bulk bulk) {
   const DType type = is_tensor(bulk.call.op) ? bulk.map.dtype : bulk.call.type;
   if (reduces(bulk.call.op) && type != DType::f32 && type != DType::bf16 && type != DType::f16)
     refuse(me, bulk.call, ReportKind::async, ": elements are f32, bf16 or f16");
-  if (worker.shadow()) worker.shadow()->store_issued(me, bulk, name(bulk.call.op));
+  if (worker.shadow()) {
+    worker.shadow()->store_issued(me, bulk, name(bulk.call.op));
+  } else if (worker.bounds()) {
+    judge_global(me, bulk, true);
+  }
   auto shared = std::make_shared<Bulk>(std::move(bulk));
   me.stores.push_back(shared);
   worker.issue(std::move(shared));
@@ -304,10 +323,8 @@ void run_tensormap_replace(u32 address, TensorMapField field, u32 dim, u64 value
   if (offset % 128)
     worker.fatal(ReportKind::misaligned, me, text_of("%s at smem+0x%x, no multiple of 128", what, offset));
   u8* place = me.block->smem + offset;
-  if (worker.shadow()) {
-    worker.shadow()->access(me, place, sizeof(TensorMap), false, what);
-    worker.shadow()->access(me, place, sizeof(TensorMap), true, what);
-  }
+  worker.access(me, place, sizeof(TensorMap), false, what);
+  worker.access(me, place, sizeof(TensorMap), true, what);
   EncodedTensorMap map;
   std::memcpy(&map, place, sizeof(map));
   const u32 dims = u32(map.rank) - (field == TensorMapField::stride ? 1 : 0);

@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #include "quern/emu/locate.h"
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 
@@ -63,7 +64,13 @@ void locate(std::vector<Report>& reports, const Module& module) {
   }
   for (auto& [offset, place] : places) place = chosen(frames[offset]);
   for (Report& report : reports) {
-    if (report.pc && module.holds(report.pc)) report.location = places[module.offset_of(report.pc) - 1];
+    report.location = shortened(report.location);
+    if (report.pc && module.holds(report.pc)) {
+      // What the kernel told of the place is right; the compiler may have made one call of several.
+      const std::vector<std::string>& around = frames[module.offset_of(report.pc) - 1];
+      const bool agree = report.location.empty() || std::find(around.begin(), around.end(), report.location) != around.end();
+      if (agree) report.location = places[module.offset_of(report.pc) - 1];
+    }
     if (report.other_pc) report.other_location = places[module.offset_of(report.other_pc) - 1];
   }
 }

@@ -29,7 +29,7 @@ void for_each_run(const TensorView& view, int dim, u64 address, const Visit& vis
 
 }  // namespace
 
-MemoryMap::MemoryMap(std::span<const MemoryRange> ranges, const char* op) : op_(op ? op : "") {
+MemoryMap::MemoryMap(std::span<const MemoryRange> ranges, const char* op, bool with_history) : op_(op ? op : "") {
   for (const MemoryRange& range : ranges) {
     const TensorView& view = range.view;
     if (!view.data || view.numel() == 0) continue;
@@ -46,6 +46,7 @@ MemoryMap::MemoryMap(std::span<const MemoryRange> ranges, const char* op) : op_(
   for (Region& region : regions_) region.states.assign(region.high - region.low, 0);
   for (const Named& named : ranges_) mark(named);
   for (Region& region : regions_) {
+    if (!with_history) break;
     const bool writable = std::any_of(region.states.begin(), region.states.end(), [](u8 s) { return s & kWritable; });
     if (!writable) continue;
     region.cell_bytes = region.states.size() * sizeof(Cell);
@@ -88,15 +89,11 @@ void MemoryMap::mark(const Named& named) {
 }
 
 MemoryMap::Region* MemoryMap::find(u64 address) {
-  if (last_ < regions_.size() && address >= regions_[last_].low && address < regions_[last_].high)
-    return &regions_[last_];
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), address,
                                       [](u64 a, const Region& region) { return a < region.low; });
   if (after == regions_.begin()) return nullptr;
   Region& region = *(after - 1);
-  if (address >= region.high) return nullptr;
-  last_ = size_t(&region - regions_.data());
-  return &region;
+  return address < region.high ? &region : nullptr;
 }
 
 void MemoryMap::begin_launch() {

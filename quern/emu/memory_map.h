@@ -14,7 +14,8 @@ namespace quern::emu {
 /// tensor is outside. Ranges that overlap (in-place operands, interleaved caches) form one region.
 class MemoryMap {
  public:
-  MemoryMap(std::span<const MemoryRange> ranges, const char* op);
+  /// with_history: with the cells that checked mode needs.
+  MemoryMap(std::span<const MemoryRange> ranges, const char* op, bool with_history = true);
   ~MemoryMap();
   MemoryMap(const MemoryMap&) = delete;
   MemoryMap& operator=(const MemoryMap&) = delete;
@@ -22,13 +23,13 @@ class MemoryMap {
   struct Region {
     u64 low = 0, high = 0;
     std::vector<u8> states;
-    Cell* cells = nullptr;  ///< null where nothing may be written: then nothing can race
+    Cell* cells = nullptr;  ///< null where nothing may be written: then nothing can race; and without history
     u64 cell_bytes = 0;
     CellSpan span(u64 address, u64 bytes) {
       return {cells ? cells + (address - low) : nullptr, states.data() + (address - low), bytes};
     }
   };
-  /// Region that holds the byte, or null.
+  /// Region that holds the byte, or null. Several threads may ask at once.
   Region* find(u64 address);
   const std::vector<Region>& regions() const { return regions_; }
   /// Forgets who touched what: launches of a stream are ordered.
@@ -51,7 +52,6 @@ class MemoryMap {
   std::string op_;
   std::vector<Named> ranges_;
   std::vector<Region> regions_;  ///< sorted, disjoint
-  size_t last_ = 0;
 };
 
 }  // namespace quern::emu

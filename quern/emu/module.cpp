@@ -12,7 +12,7 @@
 
 namespace quern::emu {
 
-Module::Module(const std::string& path, bool checked) : path(path) {
+Module::Module(const std::string& path, const EmulatedOptions& options) : path(path) {
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle_) throw Error(ErrorKind::unsupported, std::string("emulated device: ") + dlerror());
   try {
@@ -21,8 +21,9 @@ Module::Module(const std::string& path, bool checked) : path(path) {
     if (*find<const u32*>("quern_runtime_bytes") != sizeof(Runtime))
       throw Error(ErrorKind::unsupported, "emulated device: " + path + " was compiled for another function table");
     registers = *find<const u32*>("quern_entry_registers");
-    if (checked) check_hooks();
+    if (options.checked) check_hooks();
     find<void (*)(const Runtime*)>("quern_bind")(&kRuntime);
+    if (options.asan) require_asan_reports(find<void (*)(const void*)>("quern_asan_canary"), path);
   } catch (...) {
     dlclose(handle_);
     throw;

@@ -3,6 +3,7 @@
 #pragma once
 #include <string>
 
+#include "quern/device/emulated.h"
 #include "quern/kit/emu/runtime.h"
 
 namespace quern::emu {
@@ -10,9 +11,9 @@ namespace quern::emu {
 /// A kernel compiled for the emulated device: a shared object that knows nothing of this library but the runtime table.
 class Module {
  public:
-  /// Throws Error{device} when it cannot be loaded, Error{internal} when it was compiled for another runtime or, for
-  /// checked mode, its loads and stores are not instrumented.
-  Module(const std::string& path, bool checked);
+  /// Throws Error{device} when it cannot be loaded, Error{internal} when it was compiled for another runtime or is not
+  /// instrumented as checked mode or asan need it.
+  Module(const std::string& path, const EmulatedOptions& options);
   ~Module();
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
@@ -38,5 +39,8 @@ class Module {
   void* handle_ = nullptr;
   u64 base_ = 0, low_ = 0, high_ = 0;
 };
+
+/// Error{internal} unless each fault that the entry `canary` of an asan module makes is reported.
+void require_asan_reports(void (*canary)(const void* params), const std::string& path);
 
 }  // namespace quern::emu

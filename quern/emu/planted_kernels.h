@@ -27,12 +27,20 @@ struct Sample {
 
 inline const char* const kPrelude = R"(
 using namespace quern;
-struct P { const f32* in; f32* out; f32* scratch; u32* flags; i32 n; TensorMap rows, results; };
-QN_DEVICE void body(const P& p) {
+struct P { const f32* in; f32* out; f32* scratch; u32* flags; i32 n, which; TensorMap rows, results; };
 )";
-inline std::string text_of(const Sample& sample, const std::string& body) {
-  return "#include \"" + std::string(sample.header) + "\"" + kPrelude + body + "\n}\nQN_ENTRY(planted, P, " + std::to_string(sample.threads) + ", 1, body(p))\n";
+/// Kernel of several bodies, of which the launch's parameter `which` chooses one.
+inline std::string text_of(const Sample& sample, const std::vector<std::string>& bodies) {
+  std::string text = "#include \"" + std::string(sample.header) + "\"" + kPrelude, cases;
+  for (const std::string& body : bodies) {
+    const std::string number = std::to_string(&body - bodies.data());
+    text += "QN_DEVICE void body" + number + "(const P& p) {\n" + body + "\n}\n";
+    cases += "case " + number + ": return body" + number + "(p); ";
+  }
+  return text + "QN_DEVICE void body(const P& p) { switch (p.which) { " + cases + "} }\nQN_ENTRY(planted, P, " +
+         std::to_string(sample.threads) + ", 1, body(p))\n";
 }
+inline std::string text_of(const Sample& sample, const std::string& body) { return text_of(sample, std::vector<std::string>{body}); }
 
 // in [blocks, 64] in rows of 80, out [blocks]; scratch [64], flags [64] (zero before each launch)
 inline const std::vector<Sample>& samples() {

@@ -27,6 +27,9 @@ const char* name(ReportKind kind) {
     case ReportKind::cluster: return "CLUSTER";
     case ReportKind::wgmma: return "WGMMA";
     case ReportKind::registers: return "REGISTERS";
+    case ReportKind::local_oob: return "LOCAL-OOB";
+    case ReportKind::index_oob: return "INDEX-OOB";
+    case ReportKind::undefined: return "UNDEFINED";
   }
   return "?";
 }

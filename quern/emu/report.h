@@ -27,6 +27,9 @@ enum class ReportKind {
   cluster,
   wgmma,
   registers,
+  local_oob,
+  index_oob,
+  undefined,
 };
 const char* name(ReportKind kind);
 
@@ -38,7 +41,7 @@ struct Report {
   u64 address = 0;
   std::string text;          ///< one sentence, without position
   void* pc = nullptr;        ///< where in the kernel, when known
-  std::string location;      ///< file:line of pc, filled in when the launch has ended
+  std::string location;      ///< file:line of pc, filled in when the launch has ended; until then what the kernel itself told
   void* other_pc = nullptr;  ///< of a race: where the other access was made
   std::string other_location;
 };

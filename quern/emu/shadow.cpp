@@ -15,6 +15,7 @@ const char* verb(bool write) { return write ? "writes" : "reads"; }
 
 Shadow::Shadow(Worker& worker)
     : worker_(worker),
+      bounds_(*worker.bounds()),
       request_(worker.launch().request),
       first_agent_(round_up<u32>(request_.threads, 32)) {
   if (request_.memory) request_.memory->begin_launch();
@@ -193,35 +194,17 @@ void Shadow::report_uninitialised(Fiber& fiber, const char* what, const std::str
   worker_.report(ReportKind::uninit, fiber, std::string(what) + " reads " + place + ", which was never written");
 }
 
-/// False when the bytes are not shared memory of the block's cluster.
-bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+void Shadow::judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, AccessKind kind, bool reads, const char* what,
                           const AsyncAccess* async) {
-  Block* block = fiber.block;
-  u64 low = reinterpret_cast<u64>(block->smem);
-  if (address - low >= request_.smem) {
-    if (!worker_.arena().holds_smem(reinterpret_cast<void*>(address))) return false;
-    for (Block& other : block->cluster->blocks)
-      if (address - reinterpret_cast<u64>(other.smem) < request_.smem) block = &other;
-    low = reinterpret_cast<u64>(block->smem);
-  }
-  if (block != fiber.block) {
-    if (block->live == 0)
-      worker_.fatal(ReportKind::cluster, fiber,
-                    text_of("%s to the shared memory of block rank %u, which has exited", what, block->rank), address);
-    visit(*block, async ? async->epoch : fiber.clock.epoch());
-  }
-  const i64 offset = i64(address - low);
-  if (offset < 0 || u64(offset) + bytes > request_.smem)
-    worker_.fatal(ReportKind::smem_oob, fiber,
-                  text_of("%s of %llu bytes at smem%+lld; the block has %u bytes", what, bytes, offset, request_.smem),
-                  address);
-  const CellSpan span = shared_span(*block, u32(offset), bytes);
-  const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(offset) + byte); };
+  if (at.block != fiber.block) visit(*at.block, async ? async->epoch : fiber.clock.epoch());
+  const CellSpan span = shared_span(*at.block, at.offset, bytes);
+  const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(at.offset) + byte); };
   for (u64 i = 0; i < bytes; ++i)
     if (span.states[i] & kGuarded) {
       worker_.report(ReportKind::mbarrier, fiber,
-                     std::string(what) + " " + verb(writes(kind)) + " " + place(i) + ", which holds an mbarrier", address);
-      return true;
+                     std::string(what) + " " + verb(writes(kind)) + " " + place(i) + ", which holds an mbarrier",
+                     reinterpret_cast<u64>(at.block->smem) + at.offset);
+      return;
     }
   if (reads) {
     for (u64 i = 0; i < bytes; ++i)
@@ -236,29 +219,14 @@ bool Shadow::judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
     report_race(fiber, what, writes(kind), place(conflict.byte), conflict);
   if (writes(kind))
     for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
-  return true;
 }
 
-void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-                          const AsyncAccess* async) {
-  MemoryMap& memory = *request_.memory;
-  MemoryMap::Region* region = memory.find(address);
-  u64 inside = 0;
-  if (region)
-    while (inside < bytes && address + inside < region->high &&
-           region->states[address + inside - region->low] & kInside)
-      ++inside;
-  if (inside < bytes)
-    worker_.fatal(ReportKind::global_oob, fiber,
-                  text_of("%s of %llu bytes at 0x%llx: ", what, bytes, address) + memory.describe(address + inside) +
-                      (region && address + inside < region->high ? ", between its elements" : ""),
-                  address);
+void Shadow::judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads,
+                          const char* what, const AsyncAccess* async) {
   judge_overlap(fiber, address, bytes, kind, what);
-  const CellSpan span = region->span(address, bytes);
+  const MemoryMap& memory = *request_.memory;
+  const CellSpan span = region.span(address, bytes);
   for (u64 i = 0; i < bytes; ++i) {
-    if (writes(kind) && !(span.states[i] & kWritable))
-      worker_.fatal(ReportKind::write_to_input, fiber,
-                    std::string(what) + " writes the input " + memory.describe(address + i), address);
     if (!reads || span.states[i] & kInitialised) continue;
     report_uninitialised(fiber, what, memory.describe(address + i));
     for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
@@ -273,20 +241,10 @@ void Shadow::judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind,
 void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
                    const AsyncAccess* async) {
   if (bytes == 0) return;
-  if (judge_shared(fiber, address, bytes, kind, reads, what, async)) return;
-  const void* pointer = reinterpret_cast<const void*>(address);
-  if (worker_.arena().holds_stack(pointer)) {
-    if (address - reinterpret_cast<u64>(fiber.stack) >= kStackBytes)
-      worker_.report(ReportKind::stack, fiber, text_of("%s of %llu bytes in another thread's stack", what, bytes),
-                     address);
-    else
-      judge_registers(fiber, address, bytes, writes(kind), what);
-    return;
-  }
-  if (request_.module && request_.module->holds(pointer)) return;  // constants
-  constexpr u64 kMostParams = 4096;
-  if (address - reinterpret_cast<u64>(request_.params) < kMostParams && !writes(kind)) return;
-  if (request_.memory) judge_global(fiber, address, bytes, kind, reads, what, async);
+  const Bounds::Place place = bounds_.judge(fiber, reinterpret_cast<void*>(address), bytes, writes(kind), what);
+  if (place.block) judge_shared(fiber, place, bytes, kind, reads, what, async);
+  if (place.region) judge_global(fiber, *place.region, address, bytes, kind, reads, what, async);
+  if (place.own_stack) judge_registers(fiber, address, bytes, writes(kind), what);
 }
 
 void Shadow::access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Checked mode: judges every access of a kernel. Races and uninitialised reads are reported and the launch goes on;
-// accesses outside of everything end it, since they would damage the process.
+// Checked mode: judges every access of a kernel that Bounds lets pass. Races and uninitialised reads are reported and the
+// launch goes on.
 #pragma once
 #include <unordered_map>
 
+#include "quern/emu/bounds.h"
 #include "quern/emu/bulk.h"
 #include "quern/emu/cells.h"
 #include "quern/emu/memory_map.h"
@@ -89,10 +90,10 @@ class Shadow {
   void judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, const char* what);
   void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
              const AsyncAccess* async = nullptr);
-  bool judge_shared(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+  void judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, AccessKind kind, bool reads, const char* what,
                     const AsyncAccess* async);
-  void judge_global(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-                    const AsyncAccess* async);
+  void judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads,
+                    const char* what, const AsyncAccess* async);
   void judge_overlap(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, const char* what);
   std::string name_of(const Fiber& fiber, Epoch other) const;
   void report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict);
@@ -102,6 +103,7 @@ class Shadow {
   void order(Fiber& fiber, const AtomicCall& call);
 
   Worker& worker_;
+  Bounds& bounds_;
   const LaunchRequest& request_;
   const u32 first_agent_;  ///< agents are numbered behind the threads of a block
   std::unordered_map<u64, Knowledge> published_;  ///< by address: what its atomics have released

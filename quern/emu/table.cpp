@@ -26,15 +26,14 @@ void run_grid_event(GridEvent event) {
 
 void run_access(u32 lane, const void* address, u32 bytes, bool write, const char* what) {
   Fiber& me = Worker::me();
-  if (!me.worker->shadow()) return;
-  me.worker->shadow()->access(me.warp->fibers[lane], address, bytes, write, what);
+  me.worker->access(me.warp->fibers[lane], address, bytes, write, what);
 }
 
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
   Fiber& me = Worker::me();
-  if (!me.worker->shadow() || me.worker->meaning_runs) return;
+  if (me.worker->meaning_runs) return;
   me.pc = pc;
-  me.worker->shadow()->access(me, address, bytes, write, write ? "store" : "load");
+  me.worker->access(me, address, bytes, write, write ? "store" : "load");
 }
 
 void run_misaligned(const void* address, u32 bytes) {
@@ -91,6 +90,8 @@ const Runtime kRuntime = {
 
     run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
     run_set_registers,
+
+    run_undefined,
 };
 
 }  // namespace quern::emu

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "quern/emu/bounds.h"
 #include "quern/emu/bulk.h"
 #include "quern/emu/fault.h"
 #include "quern/emu/shadow.h"
@@ -132,10 +133,22 @@ void Worker::report(ReportKind kind, const Fiber& at, std::string text, u64 addr
 
 void Worker::fatal(ReportKind kind, const Fiber& at, std::string text, u64 address) {
   report(kind, at, std::move(text), address);
+  abandon();
+}
+
+void Worker::abandon() {
   launch_->stop();
   void* abandoned;
   jump(main_context_, &abandoned);
   __builtin_unreachable();
+}
+
+void Worker::access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what) {
+  if (shadow_) {
+    shadow_->access(fiber, address, bytes, write, what);
+  } else if (bounds_) {
+    bounds_->judge(fiber, address, bytes, write, what);
+  }
 }
 
 // ---- the end of a thread --------------------------------------------------------------------------------------------
@@ -203,6 +216,8 @@ void Worker::run(Launch& launch) {
   used_stacks_ = 0;
   polled_since_bulk_ = true;
   free_slots_.clear();
+  if (launch.request.options.asan) arena_.map_shadow();
+  if (launch.request.options.checked || launch.request.options.asan) bounds_ = std::make_unique<Bounds>(*this);
   if (launch.request.options.checked) {
     shadow_storage_ = std::make_unique<Shadow>(*this);
     shadow_ = shadow_storage_.get();
@@ -229,8 +244,9 @@ void Worker::run(Launch& launch) {
   hot_ = nullptr;
   shadow_ = nullptr;
   shadow_storage_.reset();
+  bounds_.reset();
   // Many stacks are given back; after a fault all are, because threads left in the middle may have written to their
-  // ends.
+  // ends and left the marks of their local variables.
   const u64 kept_stacks = launch.stopped() ? 0 : 8192;
   arena_.trim_stacks(kept_stacks, used_stacks_);
 }

@@ -13,6 +13,7 @@
 
 namespace quern::emu {
 
+class Bounds;
 class Shadow;
 
 /// One OS thread's share of a launch: its resident blocks and the order in which their threads run. A fiber never moves
@@ -48,6 +49,8 @@ class Worker {
   /// Ends the launch. Does not return when called on a fiber.
   [[noreturn]] void fatal(ReportKind kind, const Fiber& at, std::string text, u64 address = 0);
   void report(ReportKind kind, const Fiber& at, std::string text, u64 address = 0);
+  /// Ends the launch after what was reported.
+  [[noreturn]] void abandon();
 
   /// Ends the calling thread.
   void finish(Fiber& me);
@@ -58,6 +61,9 @@ class Worker {
   Launch& launch() { return *launch_; }
   Arena& arena() { return arena_; }
   Shadow* shadow() { return shadow_; }
+  Bounds* bounds() { return bounds_.get(); }
+  /// A thread reads or writes memory by the instruction `what`: checked mode and asan judge it.
+  void access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what);
   /// A thread has copies that may complete at any time (random policy).
   void copies_pending(Fiber& fiber) { copying_.push_back(&fiber); }
   /// A copy of the copy engine begins; the policy says when it goes on.
@@ -107,6 +113,7 @@ class Worker {
 
   Launch* launch_ = nullptr;
   Shadow* shadow_ = nullptr;
+  std::unique_ptr<Bounds> bounds_;
   std::unique_ptr<Shadow> shadow_storage_;
   Arena arena_;
   std::vector<std::unique_ptr<Cluster>> clusters_;  ///< by slot; storage is kept over launches
@@ -158,6 +165,8 @@ void check_register_changes(Fiber& me);
 std::string wait_text(const Fiber& fiber);
 /// A thread has exited: barriers and collectives may now be complete without it.
 void leave_barriers(Fiber& me);
+/// A thread does what the language leaves undefined; returns where it may go on.
+void run_undefined(Undefined what, const void* data, u64 a, u64 b, void* pc);
 void leave_warp(Fiber& me);
 
 extern const Runtime kRuntime;

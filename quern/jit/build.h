@@ -20,6 +20,7 @@ struct Target {
   bool checked = false;        ///< emulated only: with access hooks
   std::string host_compiler;   ///< emulated only: command; empty: the standard one
   Number number = Number::real;  ///< emulated only: what f32 is
+  bool asan = false;           ///< emulated only: with the hooks of AddressSanitizer and UndefinedBehaviorSanitizer
   /// "sm_90a"; "emu" for any arch of the emulated device, whose kernels do not depend on it.
   std::string name() const { return emulated ? "emu" : arch.name(); }
 };

@@ -12,6 +12,7 @@ namespace quern::jit {
 /// How a kernel is compiled for the emulated device.
 struct HostMode {
   bool checked = false;  ///< with access hooks
+  bool asan = false;     ///< with the hooks of AddressSanitizer and UndefinedBehaviorSanitizer; not together with checked
   int debug = 0;         ///< QN_JIT_DEBUG
   Number number = Number::real;
 };

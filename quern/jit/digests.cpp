@@ -5,6 +5,7 @@
 #include "quern/base/env.h"
 #include "quern/base/error.h"
 #include "quern/base/hash.h"
+#include "quern/device/emulated.h"
 #include "quern/jit/build.h"
 #include "quern/jit/compiler.h"
 #include "quern/jit/compiler_host.h"
@@ -13,20 +14,23 @@
 namespace quern::jit {
 
 /// Raised when the rendered file, the function table of the emulated device or the entry's meaning changes.
-static constexpr int kAbi = 4;
+static constexpr int kAbi = 5;
 
 Target target_of(const Device& device) {
   Target target;
   target.arch = device.info().arch;
   target.emulated = device.info().emulated;
-  target.checked = device.wants_memory_ranges();
+  if (const EmulatedOptions* how = emulated_options_of(device)) {
+    target.checked = how->checked;
+    target.asan = how->asan;
+  }
   target.number = device.number();
   return target;
 }
 
 int debug_level() { return int(env_int(Env::jit_debug, 0)); }
 
-HostMode mode_of(const Target& target) { return {target.checked, debug_level(), target.number}; }
+HostMode mode_of(const Target& target) { return {target.checked, target.asan, debug_level(), target.number}; }
 
 const HostCompiler& host_compiler(const Target& target) {
   return target.host_compiler.empty() ? HostCompiler::standard() : HostCompiler::named(target.host_compiler);

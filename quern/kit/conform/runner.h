@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // For tests: compiles a kernel text for every world that this machine has (each host compiler for the emulated device,
-// plain and checked; NVRTC where a GPU is usable) and runs it there.
+// plain, checked and with asan; NVRTC where a GPU is usable) and runs it there.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -47,11 +47,12 @@ inline std::vector<std::string> host_compilers() {
 inline std::vector<World> worlds() {
   std::vector<World> all;
   for (const std::string& compiler : host_compilers())
-    for (const bool checked : {false, true}) {
-      World world{compiler + (checked ? "_checked" : ""), compiler, {}};
+    for (const char* mode : {"", "_checked", "_asan"}) {
+      World world{compiler + mode, compiler, {}};
       for (char& c : world.name)
         if (c == '+') c = 'p';
-      world.options.checked = checked;
+      world.options.checked = mode == std::string("_checked");
+      world.options.asan = mode == std::string("_asan");
       all.push_back(world);
     }
   if (cuda_device_count() > 0) all.push_back({"cuda", "", {}});
@@ -74,9 +75,9 @@ class Folder {
 
 /// Shared object of a kernel text for the emulated device.
 inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
-                                  bool checked, Number number = Number::real) {
+                                  const jit::HostMode& mode) {
   std::ofstream(folder.path / "kernel.cu") << text;
-  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", {.checked = checked, .number = number});
+  jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", mode);
   return (folder.path / "kernel.so").string();
 }
 
@@ -117,7 +118,8 @@ class Kernel {
     } else {
       emulated_ = make_emulated_device(info, world.options);
       device_ = emulated_.get();
-      path_ = build_emulated(folder_, text, world.compiler, world.options.checked, world.options.number);
+      path_ = build_emulated(folder_, text, world.compiler,
+                             {.checked = world.options.checked, .asan = world.options.asan, .number = world.options.number});
       // Where no GPU runs it, the text is at least assembled for one; once is enough.
       if (cuda_device_count() == 0 && world.name == worlds().front().name && jit::NvrtcCompiler::get(Arch{90, 1}))
         build_cubin(text, Arch{90, 1});
@@ -143,7 +145,7 @@ class Kernel {
     }
   }
 
-  /// Runs on copies of `in` and `out`; `out` then holds the result. Checked worlds watch both.
+  /// Runs on copies of `in` and `out`; `out` then holds the result. Checked worlds and asan watch both.
   template <class In, class Out>
   void run(const std::vector<In>& in, std::vector<Out>& out, i32 n) {
     run_with(in, out, [&](const void* from, void* to) { return Params{from, to, n}; });

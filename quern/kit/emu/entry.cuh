@@ -5,12 +5,14 @@
 #pragma once
 #include "quern/kit/emu/runtime.h"
 
-#if defined(QN_EMU_CHECKED)
+#if defined(QN_EMU_CHECKED) || defined(QN_EMU_ASAN)
 // All of a kernel in one function, as on a GPU: then every access has the kernel's line among its inlined frames.
 #define QN_DEVICE static inline __attribute__((unused, always_inline))
 #else
 #define QN_DEVICE static inline __attribute__((unused))
 #endif
+/// Of a function that belongs to the emulator: its accesses are none of the kernel's.
+#define QN_UNWATCHED __attribute__((no_sanitize("thread", "address")))
 #define QN_UNROLL
 #define QN_NO_UNROLL
 #define threadIdx (::quern::emu::current()->thread)
@@ -31,7 +33,7 @@
   extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_entry_registers =                               \
       ::quern::emu::launch_registers(THREADS, MIN_BLOCKS);                                   \
   extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_runtime_bytes = sizeof(::quern::emu::Runtime); \
-  extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) void quern_bind(  \
+  extern "C" __attribute__((visibility("default"))) QN_UNWATCHED void quern_bind(            \
       const ::quern::emu::Runtime* runtime) {                                                \
     ::quern::emu::bound_runtime = runtime;                                                   \
   }

@@ -3,7 +3,7 @@
 //
 // Checked builds: the compiler (-fsanitize=thread) calls these functions at each load and store of the kernel. They are
 // hidden and lie in the kernel's own shared object, which is never linked with libtsan; the runtime judges the access.
-// Calls of memcpy, memset, memmove, which clang does not instrument, are redirected here by the linker (--wrap).
+// Calls of memcpy, memset, memmove, which clang does not instrument, are redirected by the linker (hooks_copy.cuh).
 #pragma once
 #include "quern/kit/emu/entry.cuh"
 
@@ -15,8 +15,7 @@ static const void* volatile canary_address __attribute__((unused)) = nullptr;
 static volatile int canary_hits __attribute__((unused)) = 0;
 
 /// Marks words of the stack as accessed; whether a wgmma in flight uses one of them.
-__attribute__((no_sanitize("thread"), always_inline)) inline bool touch_registers(RegisterWatch& watch, u64 address,
-                                                                                  u64 bytes) {
+QN_UNWATCHED __attribute__((always_inline)) inline bool touch_registers(RegisterWatch& watch, u64 address, u64 bytes) {
   bool in_flight = false;
   const u64 first = (address & (kStackBytes - 1)) / 4, last = ((address + bytes - 1) & (kStackBytes - 1)) / 4;
   for (u64 word = first; word <= last; ++word) {
@@ -27,8 +26,7 @@ __attribute__((no_sanitize("thread"), always_inline)) inline bool touch_register
   return in_flight;
 }
 
-__attribute__((no_sanitize("thread"), always_inline)) inline void on_access(const void* address, u64 bytes,
-                                                                            bool write) {
+QN_UNWATCHED __attribute__((always_inline)) inline void on_access(const void* address, u64 bytes, bool write) {
   // A thread's own stack is private unless it hands out a pointer; most accesses end here. Registers that wgmma uses lie
   // there too.
   const u64 frame = reinterpret_cast<u64>(__builtin_frame_address(0));
@@ -51,9 +49,9 @@ __attribute__((no_sanitize("thread"), always_inline)) inline void on_access(cons
 
 }  // namespace quern::emu
 
-#define QN_HOOK(NAME, BYTES, WRITE)                                            \
-  extern "C" __attribute__((no_sanitize("thread"))) void NAME(void* address) { \
-    ::quern::emu::on_access(address, BYTES, WRITE);                            \
+#define QN_HOOK(NAME, BYTES, WRITE)                       \
+  extern "C" QN_UNWATCHED void NAME(void* address) {      \
+    ::quern::emu::on_access(address, BYTES, WRITE);       \
   }
 #define QN_HOOKS(BYTES)                               \
   QN_HOOK(__tsan_read##BYTES, BYTES, false)           \
@@ -70,34 +68,19 @@ QN_HOOKS(16)
 #undef QN_HOOKS
 #undef QN_HOOK
 
+#include "quern/kit/emu/hooks_copy.cuh"
+
 extern "C" {
-__attribute__((no_sanitize("thread"))) void __tsan_read_range(void* address, unsigned long bytes) {
+QN_UNWATCHED void __tsan_read_range(void* address, unsigned long bytes) {
   ::quern::emu::on_access(address, bytes, false);
 }
-__attribute__((no_sanitize("thread"))) void __tsan_write_range(void* address, unsigned long bytes) {
+QN_UNWATCHED void __tsan_write_range(void* address, unsigned long bytes) {
   ::quern::emu::on_access(address, bytes, true);
 }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
 
-void* __real_memcpy(void*, const void*, unsigned long);
-void* __real_memset(void*, int, unsigned long);
-void* __real_memmove(void*, const void*, unsigned long);
-__attribute__((no_sanitize("thread"))) void* __wrap_memcpy(void* to, const void* from, unsigned long bytes) {
-  ::quern::emu::on_access(from, bytes, false);
-  ::quern::emu::on_access(to, bytes, true);
-  return __real_memcpy(to, from, bytes);
-}
-__attribute__((no_sanitize("thread"))) void* __wrap_memset(void* to, int value, unsigned long bytes) {
-  ::quern::emu::on_access(to, bytes, true);
-  return __real_memset(to, value, bytes);
-}
-__attribute__((no_sanitize("thread"))) void* __wrap_memmove(void* to, const void* from, unsigned long bytes) {
-  ::quern::emu::on_access(from, bytes, false);
-  ::quern::emu::on_access(to, bytes, true);
-  return __real_memmove(to, from, bytes);
-}
 void* __tsan_memcpy(void* to, const void* from, unsigned long bytes) { return __wrap_memcpy(to, from, bytes); }
 void* __tsan_memset(void* to, int value, unsigned long bytes) { return __wrap_memset(to, value, bytes); }
 void* __tsan_memmove(void* to, const void* from, unsigned long bytes) { return __wrap_memmove(to, from, bytes); }
@@ -115,7 +98,7 @@ __attribute__((noinline)) static void canary_accesses(u32* cell, unsigned long b
 }  // namespace quern::emu
 
 /// Number of the canary's accesses that the hooks missed: 0 in a module that may be trusted.
-extern "C" __attribute__((visibility("default"), no_sanitize("thread"))) int quern_canary() {
+extern "C" __attribute__((visibility("default"))) QN_UNWATCHED int quern_canary() {
   using namespace quern::emu;
   canary_hits = 0;
   canary_address = canary_cell;

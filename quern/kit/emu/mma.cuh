@@ -16,7 +16,7 @@ struct LdmatrixPayload {
 /// Lane 8 * m + r addresses row r of matrix m. Plain: lane t gets elements 2 * (t % 4), +1 of row t / 4. Transposed: of
 /// column t / 4, rows 2 * (t % 4), +1.
 template <int matrices, bool transposed>
-__attribute__((no_sanitize("thread"))) static void mean_ldmatrix(void** payloads, u32) {
+QN_UNWATCHED static void mean_ldmatrix(void** payloads, u32) {
   const Runtime& runtime = *current()->runtime;
   for (u32 lane = 0; lane < 8 * matrices; ++lane)
     runtime.access(lane, static_cast<LdmatrixPayload*>(payloads[lane])->row, 16, false, "ldmatrix");
@@ -49,7 +49,7 @@ struct StmatrixPayload {
 
 /// The way back of ldmatrix.
 template <int matrices, bool transposed>
-__attribute__((no_sanitize("thread"))) static void mean_stmatrix(void** payloads, u32) {
+QN_UNWATCHED static void mean_stmatrix(void** payloads, u32) {
   const Runtime& runtime = *current()->runtime;
   for (u32 lane = 0; lane < 8 * matrices; ++lane)
     runtime.access(lane, static_cast<StmatrixPayload*>(payloads[lane])->row, 16, true, "stmatrix");
@@ -104,7 +104,7 @@ inline __attribute__((always_inline)) void gather_operands(void** payloads, MmaO
 }
 /// D[16][8] += A[16][k] * B[k][8].
 template <int k, bool is_bf16>
-__attribute__((no_sanitize("thread"))) static void mean_mma(void** payloads, u32) {
+QN_UNWATCHED static void mean_mma(void** payloads, u32) {
   MmaOperands<k> operands;
   gather_operands<k>(payloads, operands);
   number_mma<k, is_bf16>(operands.a, operands.b, operands.d);

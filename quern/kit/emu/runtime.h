@@ -146,6 +146,18 @@ struct WgmmaCall {
   void (*meaning)(const WgmmaOperands& operands);  ///< runs once for the warpgroup
 };
 
+/// What the instrumentation of UndefinedBehaviorSanitizer found; each comes with the compiler's description of the place.
+enum class Undefined : u32 {
+  type_mismatch, add, subtract, multiply, negate, divide, shift, index, unreachable, missing_return, array_size, float_cast,
+  invalid_value, invalid_builtin, null_argument, null_return, pointer_overflow, alignment_assumption
+};
+
+/// Parameters of quern_asan_canary, the entry of an asan module that makes one fault; canary.cpp tells what must be reported.
+struct AsanCanary {
+  enum class Fault : u32 { none, local, global, fill, shared, shift, float_cast } fault;
+  u32* outside;  ///< memory that the launch may not touch
+};
+
 /// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
 struct Runtime {
   u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
@@ -161,7 +173,7 @@ struct Runtime {
   void (*grid_event)(GridEvent event);
   /// A lane of the caller's warp reads or writes memory inside a collective.
   void (*access)(u32 lane, const void* address, u32 bytes, bool write, const char* what);
-  /// An ordinary load or store of the kernel, from the instrumentation of checked builds.
+  /// An ordinary load or store of the kernel, from the instrumentation of checked and asan builds.
   void (*plain_access)(const void* address, u64 bytes, bool write, void* pc);
   void (*misaligned)(const void* address, u32 bytes);
   void (*bad_shared_address)(u32 address, u32 bytes, const char* what);
@@ -188,6 +200,9 @@ struct Runtime {
   void (*wgmma_commit)();
   void (*wgmma_wait)(u32 groups_left);
   void (*set_registers)(bool increase, u32 registers);
+
+  /// Undefined behaviour, of asan builds; `data` is the compiler's.
+  void (*undefined)(Undefined what, const void* data, u64 a, u64 b, void* pc);
 };
 
 constexpr u64 kStackBytes = 64 << 10;
@@ -214,6 +229,10 @@ struct ThreadContext {
 };
 
 constexpr u64 kSmemStride = 512 << 10;
+/// Asan builds: the byte at kAsanShadow + address / 8 says how many of the 8 bytes at an address in a stack a thread may use
+/// (0: all; negative: none, and why). Compilers take the offset as an option, so that it is not the one of a libasan in
+/// the process; stacks lie below 2^47, their shadow below 2^45.
+constexpr u64 kAsanShadow = u64(1) << 44;
 /// Slots are aligned alike, so equal offsets in them share a cache set: each slot starts its content at another colour.
 constexpr u64 kStackColours = 64;
 constexpr u64 kColourBytes = 320;

@@ -13,7 +13,7 @@ struct PublishPayload {
   u32 from;
 };
 /// The lanes agree on both; the first one makes the copy.
-__attribute__((no_sanitize("thread"), unused)) static void mean_tensormap_publish(void** payloads, u32) {
+QN_UNWATCHED __attribute__((unused)) static void mean_tensormap_publish(void** payloads, u32) {
   const PublishPayload& p = *static_cast<PublishPayload*>(payloads[0]);
   const u8* from = shared_pointer(p.from, sizeof(TensorMap), "tensormap.cp_fenceproxy");
   current()->runtime->access(0, from, sizeof(TensorMap), false, "tensormap.cp_fenceproxy");

@@ -28,21 +28,21 @@ inline __attribute__((always_inline)) void shuffle(void** payloads, u32 mask, So
     mine.result = mask >> from & 1 ? static_cast<ShufflePayload*>(payloads[from])->value : 0xffffffffu;
   }
 }
-__attribute__((no_sanitize("thread"), unused)) static void mean_shfl_xor(void** payloads, u32 mask) {
+QN_UNWATCHED __attribute__((unused)) static void mean_shfl_xor(void** payloads, u32 mask) {
   shuffle(payloads, mask, [](i32 position, i32 bits, i32) { return position ^ bits; });
 }
-__attribute__((no_sanitize("thread"), unused)) static void mean_shfl_idx(void** payloads, u32 mask) {
+QN_UNWATCHED __attribute__((unused)) static void mean_shfl_idx(void** payloads, u32 mask) {
   shuffle(payloads, mask, [](i32, i32 index, i32 width) { return index & (width - 1); });
 }
-__attribute__((no_sanitize("thread"), unused)) static void mean_shfl_up(void** payloads, u32 mask) {
+QN_UNWATCHED __attribute__((unused)) static void mean_shfl_up(void** payloads, u32 mask) {
   shuffle(payloads, mask, [](i32 position, i32 delta, i32) { return position - delta; });
 }
-__attribute__((no_sanitize("thread"), unused)) static void mean_shfl_down(void** payloads, u32 mask) {
+QN_UNWATCHED __attribute__((unused)) static void mean_shfl_down(void** payloads, u32 mask) {
   shuffle(payloads, mask, [](i32 position, i32 delta, i32) { return position + delta; });
 }
 
 /// Ballot: each payload is a u32 vote that becomes the mask of the lanes that voted yes.
-__attribute__((no_sanitize("thread"), unused)) static void mean_ballot(void** payloads, u32 mask) {
+QN_UNWATCHED __attribute__((unused)) static void mean_ballot(void** payloads, u32 mask) {
   u32 yes = 0;
   for (u32 lane = 0; lane < 32; ++lane)
     if (mask >> lane & 1) yes |= (*static_cast<u32*>(payloads[lane]) ? 1u : 0u) << lane;
@@ -51,7 +51,7 @@ __attribute__((no_sanitize("thread"), unused)) static void mean_ballot(void** pa
 }
 
 /// Elect: the lowest lane of those that came.
-__attribute__((no_sanitize("thread"), unused)) static void mean_elect(void** payloads, u32 mask) {
+QN_UNWATCHED __attribute__((unused)) static void mean_elect(void** payloads, u32 mask) {
   for (u32 lane = 0; lane < 32; ++lane)
     if (mask >> lane & 1) *static_cast<u32*>(payloads[lane]) = (mask & (1u << lane) - 1) == 0;
 }

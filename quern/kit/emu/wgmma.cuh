@@ -16,7 +16,7 @@ namespace quern::emu {
 
 /// D is f32 in `registers` registers, or pairs of f16.
 template <class A, class B, WgmmaForm form, class D, int registers>
-__attribute__((no_sanitize("thread"))) static void mean_wgmma(const WgmmaOperands& operands) {
+QN_UNWATCHED static void mean_wgmma(const WgmmaOperands& operands) {
   constexpr bool negative = form.negate_a != form.negate_b;
   f32* d[128];
   if constexpr (__is_same(D, f32)) {

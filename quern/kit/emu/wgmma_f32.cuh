@@ -13,8 +13,9 @@ using Halves8 = u16 __attribute__((vector_size(16), aligned(2)));
 using Bytes8 = u8 __attribute__((vector_size(8), aligned(1)));
 using Ints8 = i32 __attribute__((vector_size(32), aligned(32)));
 using Floats4 = f32 __attribute__((vector_size(16), aligned(16)));
-/// Eight numbers anywhere.
+/// Eight and four numbers anywhere.
 using LooseRow8 = f32 __attribute__((vector_size(32), aligned(4), may_alias));
+using LooseRow4 = f32 __attribute__((vector_size(16), aligned(4), may_alias));
 
 template <class T> QN_DEVICE Row8 widen8_of(const u8* elements) {
   if constexpr (sizeof(T) == 2) {
@@ -90,8 +91,8 @@ template <class Vector, class Number> QN_DEVICE Vector in_rows(Number first, Num
 #pragma GCC optimize("fp-contract=fast")
 /// d[64] += a * b. A product of 16-bit numbers is exact in f32, so fusing it with the sum changes nothing.
 template <int k>
-__attribute__((no_sanitize("thread"), noinline)) static void wgmma_64_registers(f32* d, const Row8* a, const f32* b, u32 pitch,
-                                                                              bool add) {
+QN_UNWATCHED __attribute__((noinline)) static void wgmma_64_registers(f32* d, const Row8* a, const f32* b, u32 pitch,
+                                                                        bool add) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
@@ -112,10 +113,14 @@ __attribute__((no_sanitize("thread"), noinline)) static void wgmma_64_registers(
 template <class A, int k, int registers>
 QN_DEVICE void wgmma_8_registers(f32* d, int at, const Row8* a, const Ints8* ea, const WgmmaWide<k, registers>& wide, bool add,
                                  bool special) {
-  const u32 bytes = registers - at >= 8 ? 32 : 16;
+  // No memcpy: where the compiler leaves it a call, hooks take it for the kernel's.
+  LooseRow8& all = *reinterpret_cast<LooseRow8*>(d + at);
+  LooseRow4& half = *reinterpret_cast<LooseRow4*>(d + at);
+  const bool is_all = registers - at >= 8;
   Row8 sum{}, b[k];
   Ints8 eb[k];
-  if (add) __builtin_memcpy(&sum, d + at, bytes);
+  if (add && is_all) sum = all;
+  if (add && !is_all) sum = Row8{half[0], half[1], half[2], half[3]};
   for (u32 i = 0; i < k; ++i) b[i] = *reinterpret_cast<const Row8*>(&wide.b[i][at]);
   if constexpr (sizeof(A) == 1) {
     for (u32 i = 0; i < k; ++i) eb[i] = *reinterpret_cast<const Ints8*>(&wide.b_exponent[i][at]);
@@ -123,7 +128,11 @@ QN_DEVICE void wgmma_8_registers(f32* d, int at, const Row8* a, const Ints8* ea,
   } else {
     for (u32 i = 0; i < k; ++i) sum += a[i] * b[i];
   }
-  __builtin_memcpy(d + at, &sum, bytes);
+  if (is_all) {
+    all = sum;
+  } else {
+    half = LooseRow4{sum[0], sum[1], sum[2], sum[3]};
+  }
 }
 
 /// Columns that threads 4 g + pair have: element e of rows 8 j + 2 pair, + 1 of B, twice.

@@ -21,4 +21,6 @@
 #include "quern/kit/emu/warp.cuh"
 #if defined(QN_EMU_CHECKED)
 #include "quern/kit/emu/hooks.cuh"
+#elif defined(QN_EMU_ASAN)
+#include "quern/kit/emu/hooks_asan.cuh"
 #endif

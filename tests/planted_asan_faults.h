@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Textual changes that break a kernel of an op or a brick of the kit, each with a case of the op on which asan must
+// report it.
+#pragma once
+#include "planted_faults.h"
+
+namespace quern::planted {
+
+inline const std::vector<FaultyCase>& asan_faults() {
+  static const std::vector<FaultyCase> all = {
+      {"ops/norm/norm_row.cuh",
+       "norm.fused_add_rms_norm",
+       "tokens=3 hidden=2056",
+       {{"a weight past those of the thread", "int j = 0; j < kUnit<C>; ++j) y[j] = v[j] * scale * weight[j]", "int j = 0; j < kUnit<C>; ++j) y[j] = v[j] * scale * weight[j + 1]", {"INDEX-OOB", "LOCAL-OOB"}},
+        {"load past the row's end",
+         "if (h + a * C.vector < hidden) unit.access",
+         "unit.access",
+         {"GLOBAL-OOB"}},
+        {"sum stored into x",
+         "static_cast<T*>(p.residual) + row * p.residual_stride, h, p.hidden, v",
+         "(T*)p.x + row * p.x_stride, h, p.hidden, v",
+         {"WRITE-TO-INPUT"}}}},
+      {"ops/activation/silu_and_mul.cuh",
+       "activation.silu_and_mul",
+       "tokens=3 intermediate=1000",
+       {{"a value past the access's", "silu(g[j]) * u[j]", "silu(g[j]) * u[j + 1]", {"INDEX-OOB", "LOCAL-OOB"}}}},
+      {"ops/rope/rope_inplace.cuh",
+       "rope.rope_inplace",
+       "tokens=4",
+       {{"a pair past the thread's", "- item.b[j] * sine", "- item.b[j + 1] * sine", {"INDEX-OOB", "LOCAL-OOB"}},
+        {"angles behind the shared memory", "sines[first + j], cosine", "sines[first + j + 10000], cosine", {"SMEM-OOB"}}}},
+      {"ops/kv_cache/append_paged.cuh",
+       "kv_cache.append_paged",
+       "tokens=4 heads_kv=3",
+       {{"position taken modulo a page size of 0",
+         "= position / p.page_size;",
+         "= position / (p.page_size / 0x10000);",
+         {"UNDEFINED"}},
+        {"rows stored into k", "(p.k_cache + page", "((char*)p.k + 0 * page", {"WRITE-TO-INPUT", "GLOBAL-OOB"}}}},
+      {"ops/gemm/dense_mma_ring.cuh",
+       "gemm.dense",
+       "m=17 n=128 k=1000",
+       {{"a row of fragments past the warp's", "load(at.b[j], stage", "load(at.b[j + 1], stage", {"INDEX-OOB", "LOCAL-OOB"}},
+        {"a stage past the ring",
+         "S::CopyB::issue(b, smem + next_slot * L.stage",
+         "S::CopyB::issue(b, smem + (next_slot + C.stages) * L.stage",
+         {"SMEM-OOB"}},
+        {"rows past m stored", "if (row < p.m) store_aligned<Out>", "store_aligned<Out>", {"GLOBAL-OOB"}}}},
+      {"kit/copy_tile.cuh",
+       "gemm.dense",
+       "m=17 n=128 k=1000",
+       {{"columns past the end copied", "min_of(kUnit, cols - self.col)", "min_of(kUnit, cols)", {"GLOBAL-OOB"}}}},
+      {"ops/attention/decode_paged.cuh",
+       "attention.decode_paged",
+       "head_dim=64",
+       {{"a logit past the thread's", "x[n][2 * r + 1] - base", "x[n][2 * r + 4] - base", {"INDEX-OOB", "LOCAL-OOB"}}}},
+  };
+  return all;
+}
+
+}  // namespace quern::planted
