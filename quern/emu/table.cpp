@@ -31,6 +31,7 @@ void run_access(u32 lane, const void* address, u32 bytes, bool write, const char
 
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
   Fiber& me = Worker::me();
+  if (me.worker->meaning_runs) return;
   me.pc = pc;
   me.worker->access(me, address, bytes, write, write ? "store" : "load");
 }

@@ -147,7 +147,9 @@ void complete_product(Worker& worker, Block& block, Warpgroup& group) {
   if (!call.a_registers) gather(block, call.a, 64, call.a_mn_major, scratch.a);
   gather(block, call.b, call.n, call.b_mn_major, scratch.b);
   const auto* a = call.a_registers ? reinterpret_cast<const u8(*)[kWgmmaRowBytes]>(op.a.data()) : scratch.a;
+  worker.meaning_runs = true;
   call.meaning({a, scratch.b, op.d, scratch.of_meaning, call.add});
+  worker.meaning_runs = false;
   op.done = true;
   ++group.done;
   while (!group.ops.empty() && group.ops.front().done) {

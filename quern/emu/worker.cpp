@@ -240,6 +240,7 @@ void Worker::run(Launch& launch) {
   copying_.clear();
   bulks_.clear();
   multiplying_.clear();
+  meaning_runs = false;
   live_.clear();
   hot_ = nullptr;
   shadow_ = nullptr;

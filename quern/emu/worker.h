@@ -78,6 +78,8 @@ class Worker {
     alignas(64) u8 of_meaning[kWgmmaScratchBytes];
     u8 a[64][kWgmmaRowBytes], b[256][kWgmmaRowBytes];
   };
+  /// The meaning of a wgmma runs, not the kernel. It is not instrumented, but compilers make calls of memcpy of its loops.
+  bool meaning_runs = false;
   Scratch& scratch() {
     if (!scratch_) scratch_ = std::make_unique<Scratch>();
     return *scratch_;

@@ -65,11 +65,15 @@ TEST(gemm_dense, rejects_wrong_dtypes) {
   c.expect(ErrorKind::type, "gemm.dense: `bias` is f16, expected bf16 like `out` or f32");
 }
 
-std::string plan_text(const DeviceInfo& device, const Case& which) {
+Plan plan_of(const DeviceInfo& device, const Case& which) {
   const Op& op = find_op("gemm.dense");
   const Case full = quern::testing::derived(op, which);
   const quern::testing::ArgsStorage args = quern::testing::fake_args(op, full);
-  const Plan plan = make_plan(op, bind(op, args.get(), quern::testing::options_of(op, full)), device);
+  return make_plan(op, bind(op, args.get(), quern::testing::options_of(op, full)), device);
+}
+
+std::string plan_text(const DeviceInfo& device, const Case& which) {
+  const Plan plan = plan_of(device, which);
   const auto* config = plan.launches[0].spec.config;
   i32 field[12];
   std::memcpy(field, config, sizeof field);
@@ -86,7 +90,22 @@ TEST(gemm_dense, plans_of_a_layer) {
   EXPECT_EQ(plan(4, 4096, 14336), "16x64 vector 8 grid 64 splits 4 launches 2");
   EXPECT_EQ(plan(16, 6144, 4096), "16x64 vector 8 grid 96 splits 2 launches 2");
   EXPECT_EQ(plan(64, 28672, 4096), "64x128 vector 8 grid 224 splits 1 launches 1");
-  EXPECT_EQ(plan(4096, 4096, 4096), "128x128 vector 8 grid 1024 splits 1 launches 1");
+}
+
+/// As many columns a tile as leave the last round fullest; few rows and other GPUs stay with mma_ring.
+TEST(gemm_dense, plans_of_many_rows) {
+  const auto tile = [](const char* arch, double m, double n, double k, double batch_invariant = 0) {
+    const Plan p = plan_of(device_info_of(Arch::parse(arch)), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}});
+    const std::string printed = jit::print(p.launches[0].spec);
+    return jit::function_of(printed) + printed.substr(printed.find(", tile_m"), printed.find(", stages") - printed.find(", tile_m")) + " grid " +
+           std::to_string(p.launches[0].config.grid[0]);
+  };
+  EXPECT_EQ(tile("sm_90a", 4096, 4096, 4096), "dense_warp_specialised_sm90, tile_m=128, tile_n=256 grid 132");
+  EXPECT_EQ(tile("sm_90a", 4096, 2112, 7168), "dense_warp_specialised_sm90, tile_m=128, tile_n=192 grid 132");
+  EXPECT_EQ(tile("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile("sm_90a", 128, 28672, 4096).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile("sm_90a", 4096, 4096, 4096, 1).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
 TEST(gemm_dense, alignment_decides_the_width_of_copies) {
