@@ -11,13 +11,8 @@
 #else
 #define QN_DEVICE static inline __attribute__((unused))
 #endif
-/// Of a function that belongs to the emulator: its accesses are none of the kernel's. Nor may clang make a call of memcpy out
-/// of its loops, which the linker would redirect to the hooks.
-#if defined(__clang__)
-#define QN_UNWATCHED __attribute__((no_sanitize("thread", "address"), no_builtin("memcpy", "memmove", "memset")))
-#else
+/// Of a function that belongs to the emulator: its accesses are none of the kernel's.
 #define QN_UNWATCHED __attribute__((no_sanitize("thread", "address")))
-#endif
 #define QN_UNROLL
 #define QN_NO_UNROLL
 #define threadIdx (::quern::emu::current()->thread)

@@ -121,12 +121,10 @@ QN_UNWATCHED __attribute__((noinline)) static void wgmma_64_registers(f32* d, co
 template <class A, int k, int registers>
 QN_DEVICE void wgmma_8_registers(f32* d, int at, const Row8* a, const Ints8* ea, const WgmmaWide<k, registers>& wide, bool add,
                                  bool special) {
-  // Copies of a constant size: one that stays a call would be taken for the kernel's by hooks.
-  const bool all = registers - at >= 8;
+  const u32 bytes = registers - at >= 8 ? 32 : 16;
   Row8 sum{}, b[k];
   Ints8 eb[k];
-  if (add && all) __builtin_memcpy(&sum, d + at, 32);
-  if (add && !all) __builtin_memcpy(&sum, d + at, 16);
+  if (add) __builtin_memcpy(&sum, d + at, bytes);
   for (u32 i = 0; i < k; ++i) b[i] = *reinterpret_cast<const Row8*>(&wide.b[i][at]);
   if constexpr (sizeof(A) == 1) {
     for (u32 i = 0; i < k; ++i) eb[i] = *reinterpret_cast<const Ints8*>(&wide.b_exponent[i][at]);
@@ -134,11 +132,7 @@ QN_DEVICE void wgmma_8_registers(f32* d, int at, const Row8* a, const Ints8* ea,
   } else {
     for (u32 i = 0; i < k; ++i) sum += a[i] * b[i];
   }
-  if (all) {
-    __builtin_memcpy(d + at, &sum, 32);
-  } else {
-    __builtin_memcpy(d + at, &sum, 16);
-  }
+  __builtin_memcpy(d + at, &sum, bytes);
 }
 
 /// Columns that threads 4 g + pair have: element e of rows 8 j + 2 pair, + 1 of B, twice.
