@@ -83,7 +83,7 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   if (mode.checked) {
     for (const char* option : {"-g1", "-DQN_EMU_CHECKED", "-fsanitize=thread"}) o.push_back(option);
     // clang instruments what its vectorisers leave, and passes over accesses of more than 16 bytes
-    if (clang) o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-mprefer-vector-width=128"});
+    if (clang) o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-vectorize", "-fno-slp-vectorize"});
     else o.insert(o.end(), {"--param", "tsan-instrument-func-entry-exit=0"});
   }
   if (mode.asan) add_asan_options(o, clang);
