@@ -22,8 +22,8 @@ MAY_INCLUDE = {
 HOST_KIT = {"quern/kit/abi.h", "quern/kit/order_free.h"}
 FORBIDDEN_IN_KERNELS = [r"\basm\b", r"\bprintf\b", r"\bgetenv\b", r"__CUDA_ARCH__", r"\bQN_EMU\b", r"__syncthreads", r"__shfl",
                         r"\bstd::", r"#\s*include\s*<", r"__shared__"]
-# The template of `quern new` holds other files' text; the runner of kit's conformance tests is test code.
-NOT_READ = {"quern/cli/op_template.cpp", "quern/kit/conform/runner.h"}
+# The template of `quern new` holds other files' text; the runner and the tensors of kit's conformance tests are test code.
+NOT_READ = {"quern/cli/op_template.cpp", "quern/kit/conform/runner.h", "quern/kit/conform/tensors.h"}
 breaches = []
 
 

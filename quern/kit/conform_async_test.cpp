@@ -7,18 +7,35 @@
 #include <cstring>
 
 #include "quern/kit/conform/runner.h"
+#include "quern/kit/conform/tensors.h"
 
 namespace quern::conform {
 namespace {
 
+bool has_no_copy_engine(const World& world) {
+  return world.compiler.empty() && device_of({DeviceType::cuda, 0}).info().arch.number < 90;
+}
 class Async : public Conform {
  protected:
   void SetUp() override {
-    if (GetParam().compiler.empty() && device_of({DeviceType::cuda, 0}).info().arch.number < 90)
-      GTEST_SKIP() << "needs a GPU of sm_90";
+    if (has_no_copy_engine(GetParam())) GTEST_SKIP() << "needs a GPU of sm_90";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Worlds, Async, ::testing::ValuesIn(worlds()), world_name);
+
+/// A test a world and rank of tensors.
+class Tensors : public ::testing::TestWithParam<std::tuple<World, int>> {
+ protected:
+  void SetUp() override {
+    if (has_no_copy_engine(world())) GTEST_SKIP() << "needs a GPU of sm_90";
+  }
+  const World& world() const { return std::get<0>(GetParam()); }
+  int rank() const { return std::get<1>(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Worlds, Tensors, ::testing::Combine(::testing::ValuesIn(worlds()), ::testing::Range(1, 6)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + "_rank_" + std::to_string(std::get<1>(info.param));
+                         });
 
 template <class T>
 std::vector<T> counted(size_t n, u32 factor = 2654435761u) {
@@ -116,60 +133,6 @@ TEST_P(Async, bulk_reductions_add_every_element) {
 
 // ---- tensors --------------------------------------------------------------------------------------------------------
 
-/// A tensor in a buffer: extents innermost first; rows of dimension d + 1 are `pad` bytes further apart than they need
-/// be.
-struct Tensor {
-  DType type;
-  int rank;
-  int shape[5];
-  int box[5];
-  int pad;
-  i64 stride(int d) const {
-    i64 bytes = size_of(type);
-    for (int i = 0; i < d; ++i) bytes = (bytes * shape[i] + 15) / 16 * 16 + pad;
-    return bytes;
-  }
-  i64 bytes() const { return stride(rank); }
-  int box_elements() const {
-    int n = 1;
-    for (int d = 0; d < rank; ++d) n *= box[d];
-    return n;
-  }
-  /// Byte of the element `index` of a box at `at`, or -1 where that lies outside.
-  i64 byte_of(int index, const int* at) const {
-    i64 byte = 0;
-    for (int d = 0; d < rank; ++d) {
-      const int i = at[d] + index % box[d];
-      index /= box[d];
-      if (i < 0 || i >= shape[d]) return -1;
-      byte += i * stride(d);
-    }
-    return byte;
-  }
-  TensorMapSpec spec(const void* base, Swizzle swizzle) const {
-    TensorMapSpec s{};
-    s.dtype = type;
-    s.rank = rank;
-    s.base = const_cast<void*>(base);
-    s.swizzle = swizzle;
-    for (int d = 0; d < rank; ++d) {
-      s.shape[d] = shape[d];
-      s.box[d] = box[d];
-      if (d > 0) s.stride_bytes[d - 1] = stride(d);
-    }
-    return s;
-  }
-};
-
-/// By the definition: within lines of 128 bytes, the 16-byte chunk c of row r of `width` bytes lies in place of c ^
-/// (r's line modulo the number of chunks in the width). None: in place.
-int swizzled_place(Swizzle swizzle, int byte) {
-  if (swizzle == Swizzle::none) return byte;
-  const int width = 16 << int(swizzle), chunks = width / 16;
-  const int line = byte / 128, chunk = byte % width / 16;
-  return byte / width * width + (chunk ^ (line % chunks)) * 16 + byte % 16;
-}
-
 const Tensor kTensors[] = {
     {DType::f32, 1, {100}, {32}, 0},
     {DType::bf16, 1, {200}, {64}, 0},
@@ -224,7 +187,6 @@ void copy_box(Kernel& kernel, const Tensor& tensor, Swizzle swizzle, const int* 
     p.in = in_memory;
     p.out = out_memory;
     for (int d = 0; d < tensor.rank; ++d) p.at[d] = from[d], p.store[d] = to[d];
-    p.rank = tensor.rank;
     p.bytes = box_bytes;
     return p;
   });
@@ -233,10 +195,10 @@ void copy_box(Kernel& kernel, const Tensor& tensor, Swizzle swizzle, const int* 
                                    << (int(i) < box_bytes ? int(i) : int(i) - box_bytes);
 }
 
-void copy_boxes(Kernel& kernel, bool add) {
+void copy_boxes(Kernel& kernel, int rank, bool add) {
   const int begin[5] = {0, 0, 0, 0, 0};
   for (const Tensor& tensor : kTensors) {
-    if (add && tensor.type == DType::u8) continue;
+    if (tensor.rank != rank || (add && tensor.type == DType::u8)) continue;
     int inside[5], low[5], high[5];
     for (int d = 0; d < tensor.rank; ++d) {
       inside[d] = (tensor.shape[d] - tensor.box[d]) / 2;
@@ -252,20 +214,23 @@ void copy_boxes(Kernel& kernel, bool add) {
     }
   }
 }
-TEST_P(Async, tensor_copies_of_every_rank_and_swizzle) {
-  Kernel kernel(GetParam(), kernel_text("tma.cuh", "tma_copy<false>", 32, "TensorParams"), 32, 16384);
-  kernel.under_every_policy([&] { copy_boxes(kernel, false); });
+std::string tma_copy_text(int rank, bool add) {
+  return kernel_text("tma.cuh", "tma_copy<" + std::to_string(rank) + (add ? ", true>" : ", false>"), 32, "TensorParams");
 }
-TEST_P(Async, tensor_sums_of_every_rank_and_swizzle) {
-  Kernel kernel(GetParam(), kernel_text("tma.cuh", "tma_copy<true>", 32, "TensorParams"), 32, 16384);
-  kernel.under_every_policy([&] { copy_boxes(kernel, true); });
+TEST_P(Tensors, boxes_are_copied_with_every_swizzle) {
+  Kernel kernel(world(), tma_copy_text(rank(), false), 32, 16384);
+  kernel.under_every_policy([&] { copy_boxes(kernel, rank(), false); });
+}
+TEST_P(Tensors, boxes_are_added_with_every_swizzle) {
+  Kernel kernel(world(), tma_copy_text(rank(), true), 32, 16384);
+  kernel.under_every_policy([&] { copy_boxes(kernel, rank(), true); });
 }
 
 TEST_P(Async, a_multicast_reaches_every_block) {
   const Tensor tensor{DType::bf16, 2, {64, 16}, {64, 8}, 0};
   const int box_bytes = 1024;
   const std::vector<u8> in = counted<u8>(size_t(tensor.bytes()));
-  Kernel kernel(GetParam(), kernel_text("tma.cuh", "tma_multicast", 32, "TensorParams"), 32, 4096);
+  Kernel kernel(GetParam(), kernel_text("tma.cuh", "tma_multicast<2>", 32, "TensorParams"), 32, 4096);
   kernel.config.cluster = kernel.config.grid[0] = 2;
   kernel.under_every_policy([&] {
     std::vector<u8> out(2 * (2 * box_bytes + 64), 0xff);
@@ -275,7 +240,6 @@ TEST_P(Async, a_multicast_reaches_every_block) {
       p.in = from;
       p.out = to;
       p.at[1] = 4;
-      p.rank = 2;
       p.bytes = box_bytes;
       return p;
     });

@@ -19,7 +19,6 @@ struct TensorParams {
   void* out;
   i32 at[5];     ///< of the box that is loaded
   i32 store[5];  ///< of the box that is stored
-  i32 rank;
   i32 bytes;     ///< of a box
   i32 n;
 };

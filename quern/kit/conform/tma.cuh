@@ -6,77 +6,56 @@
 
 namespace quern::conform {
 
-QN_DEVICE void load_box(const TensorParams& p, u32 to, u32 barrier, CachePolicy policy) {
-  switch (p.rank) {
-    case 1: ptx::tma_load(to, &p.from, barrier, policy, p.at[0]); break;
-    case 2: ptx::tma_load(to, &p.from, barrier, policy, p.at[0], p.at[1]); break;
-    case 3: ptx::tma_load(to, &p.from, barrier, policy, p.at[0], p.at[1], p.at[2]); break;
-    case 4: ptx::tma_load(to, &p.from, barrier, policy, p.at[0], p.at[1], p.at[2], p.at[3]); break;
-    case 5: ptx::tma_load(to, &p.from, barrier, policy, p.at[0], p.at[1], p.at[2], p.at[3], p.at[4]); break;
-  }
-}
-QN_DEVICE void load_box_multicast(const TensorParams& p, u32 to, u32 barrier, u16 blocks) {
-  switch (p.rank) {
-    case 1: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0]); break;
-    case 2: ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1]); break;
-    case 3:
-      ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2]);
-      break;
-    case 4:
-      ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2],
-                              p.at[3]);
-      break;
-    case 5:
-      ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[0], p.at[1], p.at[2], p.at[3],
-                              p.at[4]);
-      break;
-  }
-}
-QN_DEVICE void store_box(const TensorParams& p, u32 from, CachePolicy policy) {
-  switch (p.rank) {
-    case 1: ptx::tma_store(&p.to, from, policy, p.store[0]); break;
-    case 2: ptx::tma_store(&p.to, from, policy, p.store[0], p.store[1]); break;
-    case 3: ptx::tma_store(&p.to, from, policy, p.store[0], p.store[1], p.store[2]); break;
-    case 4: ptx::tma_store(&p.to, from, policy, p.store[0], p.store[1], p.store[2], p.store[3]); break;
-    case 5: ptx::tma_store(&p.to, from, policy, p.store[0], p.store[1], p.store[2], p.store[3], p.store[4]); break;
-  }
-}
-QN_DEVICE void add_box(const TensorParams& p, u32 from) {
-  switch (p.rank) {
-    case 1: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0]); break;
-    case 2: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1]); break;
-    case 3: ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2]); break;
-    case 4:
-      ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2], p.store[3]);
-      break;
-    case 5:
-      ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[0], p.store[1], p.store[2], p.store[3],
-                          p.store[4]);
-      break;
-  }
-}
+// Each rank is an instruction of its own, so a kernel is of one rank: `d` counts up to it. With a choice among the five
+// at run time, by a table of jumps, a kernel ended on an H200 with an illegal instruction.
+template <int rank, int... d>
 QN_DEVICE void prefetch_box(const TensorParams& p) {
-  switch (p.rank) {
-    case 1: ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[0]); break;
-    case 2: ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[0], p.at[1]); break;
-    case 3: ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[0], p.at[1], p.at[2]); break;
-    case 4: ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[0], p.at[1], p.at[2], p.at[3]); break;
-    case 5: ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[0], p.at[1], p.at[2], p.at[3], p.at[4]); break;
-  }
+  if constexpr (sizeof...(d) < rank)
+    prefetch_box<rank, d..., int(sizeof...(d))>(p);
+  else
+    ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[d]...);
+}
+template <int rank, int... d>
+QN_DEVICE void load_box(const TensorParams& p, u32 to, u32 barrier) {
+  if constexpr (sizeof...(d) < rank)
+    load_box<rank, d..., int(sizeof...(d))>(p, to, barrier);
+  else
+    ptx::tma_load(to, &p.from, barrier, CachePolicy::evict_first, p.at[d]...);
+}
+template <int rank, int... d>
+QN_DEVICE void load_box_multicast(const TensorParams& p, u32 to, u32 barrier, u16 blocks) {
+  if constexpr (sizeof...(d) < rank)
+    load_box_multicast<rank, d..., int(sizeof...(d))>(p, to, barrier, blocks);
+  else
+    ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[d]...);
+}
+template <int rank, int... d>
+QN_DEVICE void store_box(const TensorParams& p, u32 from) {
+  if constexpr (sizeof...(d) < rank)
+    store_box<rank, d..., int(sizeof...(d))>(p, from);
+  else
+    ptx::tma_store(&p.to, from, CachePolicy::evict_normal, p.store[d]...);
+}
+template <int rank, int... d>
+QN_DEVICE void add_box(const TensorParams& p, u32 from) {
+  if constexpr (sizeof...(d) < rank)
+    add_box<rank, d..., int(sizeof...(d))>(p, from);
+  else
+    ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[d]...);
 }
 
 /// One warp. Loads a box, copies the bytes of shared memory as they lie to out, then stores the box by the other map.
-template <bool add>
+template <int rank, bool add>
 QN_DEVICE void tma_copy(const TensorParams& p) {
   QN_SMEM(smem);
   const u32 t = threadIdx.x, base = ptx::smem_address(smem), box = base + 1024;
   if (t == 0) {
     ptx::prefetch_tensormap(&p.from);
-    prefetch_box(p);
+    prefetch_box<rank>(p);
     ptx::mbarrier_init(base, 1);
     ptx::fence_mbarrier_init();
     ptx::mbarrier_arrive_expect_tx(base, u32(p.bytes));
-    load_box(p, box, base, CachePolicy::evict_first);
+    load_box<rank>(p, box, base);
   }
   ptx::sync_block();
   ptx::mbarrier_wait(base, 0);
@@ -84,9 +63,9 @@ QN_DEVICE void tma_copy(const TensorParams& p) {
   for (i32 i = i32(t) * 16; i < p.bytes; i += 512) ptx::st_global(out + i, ptx::ld_shared<u32x4>(smem + 1024 + i));
   if (t == 0) {
     if constexpr (add)
-      add_box(p, box);
+      add_box<rank>(p, box);
     else
-      store_box(p, box, CachePolicy::evict_normal);
+      store_box<rank>(p, box);
     ptx::bulk_commit();
     ptx::bulk_wait<0>();
   }
@@ -94,9 +73,10 @@ QN_DEVICE void tma_copy(const TensorParams& p) {
 
 /// Clusters of two. Each block multicasts a box to both: block r's lies behind r boxes. out: [block, box of 0, box of
 /// 1]
+template <int rank>
 QN_DEVICE void tma_multicast(const TensorParams& p) {
   QN_SMEM(smem);
-  const u32 t = threadIdx.x, base = ptx::smem_address(smem), rank = ptx::cluster_rank();
+  const u32 t = threadIdx.x, base = ptx::smem_address(smem), block = ptx::cluster_rank();
   if (t == 0) {
     ptx::mbarrier_init(base, 1);
     ptx::fence_mbarrier_init();
@@ -105,11 +85,11 @@ QN_DEVICE void tma_multicast(const TensorParams& p) {
   ptx::cluster_arrive_relaxed();
   ptx::cluster_wait();
   if (t == 0) {
-    load_box_multicast(p, base + 1024 + rank * u32(p.bytes), base, 3);
-    if (rank == 1) ptx::bulk_load_multicast(base + 512, p.in, 64, base, 3, CachePolicy::evict_first);
+    load_box_multicast<rank>(p, base + 1024 + block * u32(p.bytes), base, 3);
+    if (block == 1) ptx::bulk_load_multicast(base + 512, p.in, 64, base, 3, CachePolicy::evict_first);
   }
   ptx::mbarrier_wait(base, 0);
-  u8* out = static_cast<u8*>(p.out) + rank * (2 * p.bytes + 64);
+  u8* out = static_cast<u8*>(p.out) + block * (2 * p.bytes + 64);
   for (i32 i = i32(t) * 16; i < 2 * p.bytes; i += 512) ptx::st_global(out + i, ptx::ld_shared<u32x4>(smem + 1024 + i));
   if (t < 4) ptx::st_global(out + 2 * p.bytes + 16 * t, ptx::ld_shared<u32x4>(smem + 512 + 16 * t));
   ptx::cluster_arrive();
