@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "quern/bench/judge_timed.h"
 #include "quern/bench/nvml.h"
@@ -31,7 +32,7 @@ void note_clocks(Device& device, BenchResult& r, const std::function<void(int)>&
   r.clocks = text(state);
 }
 
-/// One case on one device; quern and a peer take turns on the same buffers.
+/// One case on one device; quern and a peer are timed in turns on the same buffers.
 class CaseBench {
  public:
   CaseBench(const Op& op, const Case& given, Device& device, const Ceilings& ceilings, const BenchOptions& options)
@@ -51,35 +52,97 @@ class CaseBench {
       copy_us_ = copy_us(device, cost_.bytes);
   }
 
-  BenchResult quern() {
-    BenchResult r = blank("quern");
-    if (problem_.empty) return r.message = "nothing to do: an output has no elements", r;
-    try {
-      r.kernel = testing::kernels_text(make_plan(op_, problem_, device_.info()));
-      measure(r, [this](int set) { run(op_, sets_.args(set), run_options_); });
-      if (options_.host) r.host = host_time(op_, sets_.args(0), run_options_, device_, r.timing.median_us);
-    } catch (const Error& e) {
-      fail(r, e);
-    }
-    return r;
-  }
-
-  BenchResult peer(const Provider& provider) {
-    BenchResult r = blank(provider.name);
-    if (std::string why; !provider.available(&why)) return r.message = "not available: " + why, r;
-    try {
-      r.kernel = provider.description();
-      std::vector<std::function<void()>> calls;
-      for (int set = 0; set < sets_.count(); ++set) calls.push_back(provider.make(op_, sets_.args(set), device_));
-      measure(r, [&](int set) { calls[size_t(set)](); });
-    } catch (const Error& e) {
-      fail(r, e);
-      r.ok |= e.kind() == ErrorKind::unsupported;
-    }
-    return r;
+  std::vector<BenchResult> run(const Provider* peer) {
+    std::vector<Side> sides;
+    sides.push_back(quern());
+    if (peer) sides.push_back(other(*peer));
+    for (Side& s : sides) guarded(s, [&] { warm(s); });
+    const int rounds = sides.size() > 1 ? kRounds : 1;
+    for (int round = 0; round < rounds; ++round)
+      for (Side& s : sides) guarded(s, [&] { time(s, round, rounds); });
+    for (Side& s : sides)
+      if (s.r.provider == std::string("quern") && s.r.timed() && options_.host)
+        guarded(s, [&] { s.r.host = host_time(op_, sets_.args(0), run_options_, device_, s.r.timing.median_us); });
+    std::vector<BenchResult> results;
+    for (Side& s : sides) results.push_back(std::move(s.r));
+    return results;
   }
 
  private:
+  /// Who is timed, and how far that is.
+  struct Side {
+    BenchResult r;
+    std::function<void(int set)> call;  ///< null: there is nothing to time
+    std::unique_ptr<CallTimer> timer;
+  };
+  static constexpr int kRounds = 4;
+
+  Side quern() {
+    Side s{blank("quern"), nullptr, nullptr};
+    if (problem_.empty) return s.r.message = "nothing to do: an output has no elements", std::move(s);
+    s.call = [this](int set) { quern::run(op_, sets_.args(set), run_options_); };
+    guarded(s, [&] { s.r.kernel = testing::kernels_text(make_plan(op_, problem_, device_.info())); });
+    return s;
+  }
+
+  Side other(const Provider& provider) {
+    Side s{blank(provider.name), nullptr, nullptr};
+    if (std::string why; !provider.available(&why)) return s.r.message = "not available: " + why, std::move(s);
+    std::vector<std::function<void()>> calls;
+    s.call = [](int) {};
+    guarded(s, [&] {
+      s.r.kernel = provider.description();
+      for (int set = 0; set < sets_.count(); ++set) calls.push_back(provider.make(op_, sets_.args(set), device_));
+    });
+    if (s.call) s.call = [calls](int set) { calls[size_t(set)](); };
+    return s;
+  }
+
+  /// Does what may fail for a side that has not failed; then that is its result.
+  template <class F> static void guarded(Side& s, F&& step) {
+    if (!s.call) return;
+    try {
+      step();
+    } catch (const Error& e) {
+      s.call = nullptr;
+      s.r.timing = {};
+      s.r.message = std::string(name(e.kind())) + " error: " + e.what();
+      s.r.ok = s.r.provider != "quern" && e.kind() == ErrorKind::unsupported;
+    }
+  }
+
+  void restore() {
+    for (int set = 0; set < sets_.count(); ++set) sets_.restore(set);
+  }
+
+  void warm(Side& s) {
+    restore();
+    s.timer = std::make_unique<CallTimer>(device_, [this, &s](int run) { s.call(run % sets_.count()); }, options_.timing);
+  }
+
+  /// A round of the timed runs. Before the last one outputs are poisoned, behind it judged. Tensors updated in place have
+  /// drifted by then (a residual stream grows with every run): those calls start again from the generated values and run once
+  /// more.
+  void time(Side& s, int round, int rounds) {
+    const bool last = round + 1 == rounds;
+    if (last) restore();
+    const int all = s.timer->affordable();
+    s.timer->run(max_of(1, all * (round + 1) / rounds - all * round / rounds));
+    if (!last) return;
+    s.r.timing = s.timer->timing();
+    note_clocks(device_, s.r, [&](int run) { s.call(run % sets_.count()); });
+    const int judged = (s.r.timing.runs - 1) % sets_.count();
+    if (updates_in_place(op_, host_.args())) {
+      sets_.restore(judged);
+      s.call(judged);
+    }
+    const Verdict v = judge_timed(host_, sets_, judged, problem_);
+    s.r.error = v.comparison.error;
+    s.r.ok = v.comparison.ok;
+    s.r.message = v.comparison.message;
+    s.r.checked = v.rows_checked ? std::to_string(v.rows_checked) + " of " + std::to_string(v.rows) + " rows" : "all";
+  }
+
   BenchResult blank(const char* provider) {
     BenchResult r;
     r.op = op_.id;
@@ -92,30 +155,6 @@ class CaseBench {
     r.floor_us = ceilings_.floor_us(cost_);
     r.copy_us = copy_us_;
     return r;
-  }
-
-  static void fail(BenchResult& r, const Error& e) {
-    r.ok = false;
-    r.message = std::string(name(e.kind())) + " error: " + e.what();
-  }
-
-  /// Poison, time, judge. Tensors updated in place have drifted by then (a residual stream grows with every run): those
-  /// calls start again from the generated values and run once more.
-  void measure(BenchResult& r, const std::function<void(int set)>& call) {
-    for (int set = 0; set < sets_.count(); ++set) sets_.restore(set);
-    const std::function<void(int)> in_turn = [&](int run) { call(run % sets_.count()); };
-    r.timing = time_call(device_, in_turn, options_.timing);
-    note_clocks(device_, r, in_turn);
-    const int judged = (r.timing.runs - 1) % sets_.count();
-    if (updates_in_place(op_, host_.args())) {
-      sets_.restore(judged);
-      call(judged);
-    }
-    const Verdict v = judge_timed(host_, sets_, judged, problem_);
-    r.error = v.comparison.error;
-    r.ok = v.comparison.ok;
-    r.message = v.comparison.message;
-    r.checked = v.rows_checked ? std::to_string(v.rows_checked) + " of " + std::to_string(v.rows) + " rows" : "all";
   }
 
   const Op& op_;
@@ -136,10 +175,7 @@ class CaseBench {
 std::vector<BenchResult> bench_case(const Op& op, const Case& given, Device& device, const Ceilings& ceilings,
                                     const BenchOptions& options) {
   const Provider* peer = options.peer.empty() ? nullptr : find_provider(options.peer, op);
-  CaseBench bench(op, given, device, ceilings, options);
-  std::vector<BenchResult> results = {bench.quern()};
-  if (peer) results.push_back(bench.peer(*peer));
-  return results;
+  return CaseBench(op, given, device, ceilings, options).run(peer);
 }
 
 std::vector<Case> bench_cases(const Op& op, const std::vector<std::string>& words) {

@@ -15,6 +15,7 @@ namespace quern::bench {
 namespace {
 
 constexpr const char* kWallClock = "wall clock";
+constexpr const char* kEvents = "CUDA events";
 using Call = std::function<void(int)>;
 
 double now_us() {
@@ -48,24 +49,24 @@ int runs_within(const TimingOptions& o, double us, bool emulated) {
   return std::max(1, int(std::clamp(affordable, double(least), double(std::max(least, o.max_runs)))));
 }
 
-std::vector<double> by_wall_clock(Device& device, const Call& call, const TimingOptions& o, int runs) {
+std::vector<double> by_wall_clock(Device& device, const Call& call, const TimingOptions& o, int first, int runs) {
   std::vector<double> us;
   for (int i = 0; i < runs; ++i) {
     const double start = now_us();
-    call(i);
+    call(first + i);
     device.synchronize(o.stream);
     us.push_back(now_us() - start);
   }
   return us;
 }
 
-std::vector<double> by_events(Device& device, const Call& call, const TimingOptions& o, int runs) {
+std::vector<double> by_events(Device& device, const Call& call, const TimingOptions& o, int first, int runs) {
   std::vector<Event> events;
   for (int i = 0; i < 2 * runs; ++i) events.push_back(device.create_event());
   for (int i = 0; i < runs; ++i) {
     if (o.cold) flush_l2(device, o.stream);
     device.record(events[size_t(2 * i)], o.stream);
-    call(i);
+    call(first + i);
     device.record(events[size_t(2 * i + 1)], o.stream);
   }
   std::vector<double> us;
@@ -74,10 +75,10 @@ std::vector<double> by_events(Device& device, const Call& call, const TimingOpti
   return us;
 }
 
-std::vector<double> by_records(Device& device, const Call& call, const TimingOptions& o, int runs) {
+std::vector<double> by_records(Device& device, const Call& call, const TimingOptions& o, int first, int runs) {
   KernelTimer timer(device, o.stream);
   timer.start();
-  for (int i = 0; i < runs; ++i) run_once(device, call, o, i);
+  for (int i = 0; i < runs; ++i) run_once(device, call, o, first + i);
   return call_spans(timer.stop(), runs, o.cold);
 }
 
@@ -140,20 +141,38 @@ Timing timing_of(std::vector<double> us, const char* timer) {
 const char* timer_name() { return cuda_device_count() > 0 ? KernelTimer::name() : kWallClock; }
 const char* timer_name(Device& device) { return device.info().emulated ? kWallClock : KernelTimer::name(); }
 
-Timing time_call(Device& device, const Call& call, const TimingOptions& o) {
-  const double us = warm_up(device, call, o);
-  const int runs = runs_within(o, us, device.info().emulated);
-  const char* timer = timer_name(device);
-  if (device.info().emulated) return timing_of(by_wall_clock(device, call, o, runs), timer);
-  if (cupti_available()) {
+CallTimer::CallTimer(Device& device, std::function<void(int run)> call, const TimingOptions& options)
+    : device_(device), call_(std::move(call)), options_(options), timer_(timer_name(device)) {
+  affordable_ = runs_within(options_, warm_up(device_, call_, options_), device.info().emulated);
+  if (!device.info().emulated && !cupti_available()) timer_ = kEvents;
+}
+
+void CallTimer::run(int runs) {
+  std::vector<double> us;
+  const int first = done_;
+  done_ += runs;
+  if (device_.info().emulated) {
+    us = by_wall_clock(device_, call_, options_, first, runs);
+  } else if (timer_ != kEvents) {
     try {
-      return timing_of(by_records(device, call, o, runs), timer);
-    } catch (const Error&
-                 e) {  // records dropped or not understood: a figure by another timer, named so, is better than none
+      us = by_records(device_, call_, options_, first, runs);
+    } catch (const Error& e) {  // records dropped or not understood: a figure by another timer, named so, is better than none
       log(LogLevel::warning, std::string(e.what()) + "; timed by events instead");
+      timer_ = kEvents;
+      us_.clear();
+      runs = done_;
     }
   }
-  return timing_of(by_events(device, call, o, runs), "CUDA events");
+  if (timer_ == kEvents) us = by_events(device_, call_, options_, first, runs);
+  us_.insert(us_.end(), us.begin(), us.end());
+}
+
+Timing CallTimer::timing() const { return timing_of(us_, timer_); }
+
+Timing time_call(Device& device, const Call& call, const TimingOptions& options) {
+  CallTimer timer(device, call, options);
+  timer.run(timer.affordable());
+  return timer.timing();
 }
 
 Timing time_call(Device& device, const std::function<void()>& call, const TimingOptions& options) {

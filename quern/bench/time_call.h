@@ -25,6 +25,27 @@ struct Timing {
   const char* timer = "";  ///< "CUPTI activity", "CUDA events", "wall clock"
 };
 
+/// A call that is timed in parts, so that several can take turns: a GPU at its power limit needs milliseconds to find its
+/// clocks, and gives others to whoever comes first. `call(run)`, run counting up from 0, puts work on options.stream.
+class CallTimer {
+ public:
+  /// Runs the call some times.
+  CallTimer(Device& device, std::function<void(int run)> call, const TimingOptions& options = {});
+  /// The runs that the budget affords.
+  int affordable() const { return affordable_; }
+  /// Times so many more.
+  void run(int runs);
+  Timing timing() const;
+
+ private:
+  Device& device_;
+  std::function<void(int)> call_;
+  TimingOptions options_;
+  int affordable_ = 0, done_ = 0;
+  const char* timer_;
+  std::vector<double> us_;
+};
+
 /// Times `call`, which puts work on options.stream and is run some times before: from the first kernel's start to the
 /// last one's end (with events from the stream's reaching the call to its end, about 4 us more).
 Timing time_call(Device& device, const std::function<void()>& call, const TimingOptions& options = {});

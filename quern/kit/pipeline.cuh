@@ -104,12 +104,19 @@ template <int stages>
 QN_DEVICE void release_cluster(const Consumer<stages>& consumer, u32 stage, u32 blocks) {
   ptx::sync_warp();
   if (ptx::lane_id() < blocks)
-    ptx::mbarrier_arrive_cluster(ptx::cluster_address(empty_barrier<stages>(consumer.barriers, stage), ptx::lane_id()));
+    ptx::mbarrier_arrive_remote(ptx::cluster_address(empty_barrier<stages>(consumer.barriers, stage), ptx::lane_id()));
 }
 /// Goes on to the next stage; the current one is released later.
 template <int stages>
 QN_DEVICE void skip_read(Consumer<stages>& consumer) {
   to_next_stage<Consumer<stages>, stages>(consumer);
+}
+/// Goes on behind `count` stages that others read and release.
+template <int stages>
+QN_DEVICE void skip_reads(Consumer<stages>& consumer, u32 count) {
+  const u32 to = consumer.stage + count;
+  consumer.parity ^= to / u32(stages) & 1;
+  consumer.stage = to % u32(stages);
 }
 /// Releases the current stage and goes on to the next.
 template <int stages>

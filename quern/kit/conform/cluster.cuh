@@ -65,6 +65,10 @@ QN_DEVICE void cluster_all(const Params& p) {
   // A second use of the barrier by arrivals with bytes, of which none come by then: a copy brings them.
   ptx::cluster_arrive();
   ptx::cluster_wait();
+  // Arrivals that announce nothing written: the next phase of the other barrier.
+  ptx::mbarrier_arrive_remote(ptx::cluster_address(announced, next));
+  ptx::mbarrier_arrive_remote(ptx::cluster_address(announced, next));
+  ptx::mbarrier_wait(announced, 1);
   if (t == 0) {
     ptx::mbarrier_arrive_expect_tx_cluster(come_there, 16);
     ptx::fence_cluster();

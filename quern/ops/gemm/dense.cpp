@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/dense.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "quern/op/schema.h"
@@ -193,8 +194,16 @@ static Budget budget(const Problem& p) {
   return {.of_value = unit_roundoff(out), .of_magnitude = (8 + 2 * std::sqrt(double(p[Axis::k]))) * 0x1p-24};
 }
 
-/// Words of the cases: out_f32, bias_f32 choose between the two dtypes allowed.
+/// Words of the cases: out_f32, bias_f32 choose between the two dtypes allowed; hopper asks for the swap_ab_sm90 (1) or the
+/// warp_specialised_sm90 (2) kernel, and makes the case one that it takes.
 static void derive(Case& which) {
+  if (const double hopper = which["hopper"]; hopper != 0) {
+    which["variant"] = hopper - 1;
+    which["batch_invariant"] = 0;
+    which["n"] = double(round_up(i64(which["n"]), i64(8)));
+    which["k"] = std::max(which["k"], 1.0);
+    for (const char* pad : {"a.pad", "b.pad", "out.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
+  }
   if (which["out_f32"] != 0) which["out.dtype"] = int(DType::f32);
   if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
 }
@@ -219,13 +228,14 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .in("bias", &DenseArgs::bias, "n", like("out", {DType::f32}))
     .optional()
     .rows(Axis::m)
-    .variants({{"warp_specialised_sm90", rejects_sm90, plan_sm90}, {"portable", nullptr, plan}})
+    .variants({{"swap_ab_sm90", rejects_swap_ab_sm90, plan_swap_ab_sm90}, {"warp_specialised_sm90", rejects_sm90, plan_sm90}, {"portable", nullptr, plan}})
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)
-    .cases({{"m", {1, 0, 3, 16, 17, 64, 129}},
-            {"n", {128, 0, 1, 8, 77, 256}},
-            {"k", {64, 0, 1, 8, 33, 256, 1000, 4097}},
+    .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
+            {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
+            {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 4097}},
+            {"hopper", {0, 1, 2}},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}},
             {"bias.present", {0, 1}},

@@ -2,27 +2,16 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/dense_sm90.h"
 
-#include "quern/ops/gemm/dense.h"
-#include "quern/ops/gemm/dense_sm90_spec.h"
-
 namespace quern::gemm {
 
 using A = DenseArgs;
 
 static const jit::Kernel<DenseSm90Config, DenseSm90Params> warp_specialised{"quern/ops/gemm/dense_warp_specialised_sm90.cuh", "dense_warp_specialised_sm90"};
 
-/// All have two warpgroups that multiply, and as many stages as 227 KB hold. `cost` is the time of a column of the tile beside
-/// that of the widest one: shared memory is read at 80 bytes a clock for 256 columns, 85 for 192 and 96 for 128.
-struct TileN {
-  i32 n, stages;
-  double cost;
-};
-constexpr TileN kTiles[] = {{256, 4, 1}, {192, 5, 1.02}, {128, 6, 1.1}};
 constexpr i32 kTileM = 128;
-
 static i64 tiles_of(const Problem& p, i32 tile_n) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], tile_n); }
 
-Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
+Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (p.batch_invariant) return {"batch_invariant", 1, "no batch_invariant, of which mma_ring has the order of sums", 0};
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
@@ -32,21 +21,10 @@ Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
   if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
-  // When it is not asked for: with fewer tiles than half the multiprocessors, splits of K go faster
-  if (p.variant < 0 && (p[Axis::m] <= 128 || 2 * tiles_of(p, 128) < device.sms)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
   return {};
 }
 
-/// The last round of tiles takes as long as a full one.
-static const TileN& choose(const Problem& p, const DeviceInfo& device) {
-  const TileN* best = nullptr;
-  double best_time = 1e300;
-  for (const TileN& t : kTiles) {
-    const double time = double(ceil_div<i64>(tiles_of(p, t.n), device.sms)) * t.n * t.cost;
-    if (time < best_time) best_time = time, best = &t;
-  }
-  return *best;
-}
+bool few_rows(const Problem& p, const DeviceInfo& device) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < device.sms; }
 
 /// [rows, k], boxes of `box` rows and 64 columns.
 static TensorMapSpec operand(const TensorView& v, i32 box) {
@@ -55,11 +33,10 @@ static TensorMapSpec operand(const TensorView& v, i32 box) {
           .swizzle = Swizzle::b128};
 }
 
-static DenseSm90Params params(const Call<DenseArgs>& c) {
+DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b) {
   const DenseArgs& a = c.args;
-  const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  return {.a = c.device.make_tensor_map(operand(a.a, config.tile_m)),
-          .b = c.device.make_tensor_map(operand(a.b, config.tile_n)),
+  return {.a = c.device.make_tensor_map(operand(a.a, box_a)),
+          .b = c.device.make_tensor_map(operand(a.b, box_b)),
           .bias = a.bias.data,
           .out = a.out.data,
           .out_stride = a.out.strides[0],
@@ -69,9 +46,45 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
           .bias_dtype = c.problem.dtype(&A::bias)};
 }
 
+Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_sm90_operands(p, device)) return r;
+  // When it is not asked for
+  if (p.variant < 0 && few_rows(p, device)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+  return {};
+}
+
+/// A tile of 128 x n, in as many stages as 227 KB hold. `cost` is the time of a column for 1 of K beside that of the first.
+struct TileN {
+  i32 n, stages;
+  bool alternate;
+  double cost;
+};
+// Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for
+// 128. In turn: the same, and 53 bytes a clock from the L2 instead of 48.
+constexpr TileN kTiles[] = {{256, 4, false, 1}, {192, 5, false, 1.02}, {176, 5, false, 1.03}, {128, 6, false, 1.1}, {192, 5, true, 1.06}, {176, 5, true, 1.06}};
+/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
+constexpr double kStoreCost = 262;
+
+/// The last round of tiles takes as long as a full one.
+static const TileN& choose(const Problem& p, const DeviceInfo& device) {
+  const TileN* best = nullptr;
+  double best_time = 1e300;
+  for (const TileN& t : kTiles) {
+    const double rounds = double(ceil_div<i64>(tiles_of(p, t.n), device.sms));
+    const double time = rounds * t.n * (double(p[Axis::k]) * t.cost + (t.alternate ? 0 : kStoreCost));
+    if (time < best_time) best_time = time, best = &t;
+  }
+  return *best;
+}
+
+static DenseSm90Params params(const Call<DenseArgs>& c) {
+  const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
+  return sm90_params(c, config.tile_m, config.tile_n);
+}
+
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const TileN& tile = choose(p, device);
-  const DenseSm90Config config{p.dtype(&A::a), p.dtype(&A::out), kTileM, tile.n, tile.stages, 128 + 2 * kTileM};
+  const DenseSm90Config config{p.dtype(&A::a), p.dtype(&A::out), kTileM, tile.n, tile.stages, tile.alternate, 3 * 128};
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});

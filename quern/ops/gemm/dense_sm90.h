@@ -2,11 +2,25 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include "quern/op/schema.h"
+#include "quern/ops/gemm/dense.h"
+#include "quern/ops/gemm/dense_sm90_spec.h"
 
 namespace quern::gemm {
 
 /// Variant warp_specialised_sm90 of gemm.dense.
 Rejection rejects_sm90(const Problem& problem, const DeviceInfo& device);
 Plan plan_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant swap_ab_sm90, for few rows of a.
+Rejection rejects_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+
+// ---- what both share ----
+
+/// Whether the operands are what tensor maps and whole 16-byte stores take.
+Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
+/// Whether tiles of 128 x 128 would leave more than half of the multiprocessors idle, or most of each tile.
+bool few_rows(const Problem& problem, const DeviceInfo& device);
+/// Parameters with boxes of `box_a` rows of a and `box_b` rows of b.
+DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 box_a, i32 box_b);
 
 }  // namespace quern::gemm

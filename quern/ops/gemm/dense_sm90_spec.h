@@ -13,11 +13,15 @@ constexpr i32 kDenseSm90TileK = 64;
 struct DenseSm90Config {
   DType dtype;  // of a and b
   DType out_dtype;
-  i32 tile_m;  // a block's part of out: 64 rows for each warpgroup that multiplies
+  i32 tile_m;  // a block's part of out
   i32 tile_n;
   i32 stages;
-  i32 threads;  // 128 that load, and 2 tile_m that multiply
+  i32 alternate;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
+  i32 threads;    // 128 that load, 256 that multiply
 };
+
+/// Named barriers of the two warpgroups that multiply: where each waits for its turn.
+constexpr int kDenseSm90TurnBarrier = 9;
 
 struct DenseSm90Params {
   TensorMap a;       // [m, k], boxes [tile_m, 64]
@@ -36,6 +40,33 @@ struct DenseSm90Smem {
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
   const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2;
   return {0, a, stage, stage * c.stages, stage * c.stages + int(pipeline_bytes(c.stages))};
+}
+
+struct DenseSwapConfig {
+  DType dtype;  // of a and b
+  DType out_dtype;
+  i32 tile_m;  // rows of a: columns of wgmma
+  i32 tile_n;  // rows of b: 64 for each warpgroup that multiplies
+  i32 tile_k;
+  i32 stages;
+  i32 threads;  // 2 tile_n that multiply, and a warp that loads
+  i32 min_blocks;
+};
+
+/// Parts of K, each of a block of the cluster.
+constexpr u32 kDenseSwapMaxSplits = 4;
+/// Named barrier of the threads that multiply.
+constexpr int kDenseSwapBarrier = 9;
+
+struct DenseSwapSmem {
+  int b, a, stage, barriers, bytes;
+  int pitch;  // words of a row of sums, which lie over the stages at the end
+};
+/// Stages of a tile of b, then one of a, each in boxes of 64 columns of K; a pair of barriers for each stage.
+QN_HOST_DEVICE constexpr DenseSwapSmem dense_swap_smem(const DenseSwapConfig& c) {
+  const int b = c.tile_n * c.tile_k * 2, stage = b + c.tile_m * c.tile_k * 2, pitch = c.tile_n + 4;
+  const int ring = stage * c.stages > 4 * pitch * c.tile_m ? stage * c.stages : (4 * pitch * c.tile_m + 1023) / 1024 * 1024;
+  return {0, b, stage, ring, ring + int(pipeline_bytes(c.stages)), pitch};
 }
 
 }  // namespace quern::gemm

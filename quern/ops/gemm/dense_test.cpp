@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include "quern/base/error.h"
@@ -83,35 +84,68 @@ std::string plan_text(const DeviceInfo& device, const Case& which) {
          std::to_string(plan.launches[0].config.grid[1]) + " launches " + std::to_string(plan.count);
 }
 
-TEST(gemm_dense, plans_of_a_layer) {
-  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
-  const auto plan = [&](double m, double n, double k) { return plan_text(h200, {{"m", m}, {"n", n}, {"k", k}}); };
+/// Of the variant that runs where the Hopper kernels do not.
+TEST(gemm_dense, portable_plans_of_a_layer) {
+  const DeviceInfo a100 = device_info_of(Arch::parse("sm_80"));
+  const auto plan = [&](double m, double n, double k) { return plan_text(a100, {{"m", m}, {"n", n}, {"k", k}}); };
   EXPECT_EQ(plan(1, 28672, 4096), "16x64 vector 8 grid 448 splits 1 launches 1");
   EXPECT_EQ(plan(4, 4096, 14336), "16x64 vector 8 grid 64 splits 4 launches 2");
   EXPECT_EQ(plan(16, 6144, 4096), "16x64 vector 8 grid 96 splits 2 launches 2");
   EXPECT_EQ(plan(64, 28672, 4096), "64x128 vector 8 grid 224 splits 1 launches 1");
 }
 
-/// As many columns a tile as leave the last round fullest; few rows and other GPUs stay with mma_ring.
-TEST(gemm_dense, plans_of_many_rows) {
-  const auto tile = [](const char* arch, double m, double n, double k, double batch_invariant = 0) {
-    const Plan p = plan_of(device_info_of(Arch::parse(arch)), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}});
-    const std::string printed = jit::print(p.launches[0].spec);
-    return jit::function_of(printed) + printed.substr(printed.find(", tile_m"), printed.find(", stages") - printed.find(", tile_m")) + " grid " +
-           std::to_string(p.launches[0].config.grid[0]);
+/// Kernel, tile and blocks of a plan's first launch.
+std::string tile_text(const char* arch, double m, double n, double k, double batch_invariant = 0) {
+  const Plan p = plan_of(device_info_of(Arch::parse(arch)), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}});
+  const std::string printed = jit::print(p.launches[0].spec);
+  const auto field = [&](const std::string& name) {
+    const size_t at = printed.find(name + "=");
+    return at == printed.npos ? "" : ", " + printed.substr(at, printed.find_first_of(",>", at) - at);
   };
-  EXPECT_EQ(tile("sm_90a", 4096, 4096, 4096), "dense_warp_specialised_sm90, tile_m=128, tile_n=256 grid 132");
-  EXPECT_EQ(tile("sm_90a", 4096, 2112, 7168), "dense_warp_specialised_sm90, tile_m=128, tile_n=192 grid 132");
-  EXPECT_EQ(tile("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
-  EXPECT_EQ(tile("sm_90a", 128, 28672, 4096).substr(0, 14), "dense_mma_ring");
-  EXPECT_EQ(tile("sm_90a", 4096, 4096, 4096, 1).substr(0, 14), "dense_mma_ring");
-  EXPECT_EQ(tile("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
+  return jit::function_of(printed) + field("tile_m") + field("tile_n") + field("alternate") + " grid " + std::to_string(p.launches[0].config.grid[0]) +
+         " cluster " + std::to_string(p.launches[0].config.cluster);
+}
+
+/// As many columns a tile as leave the last round fullest, in turns where the stores at a tile's end would show; other GPUs and
+/// odd operands stay with mma_ring.
+TEST(gemm_dense, plans_of_many_rows) {
+  EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 8192, 8192, 8192), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 32768, 512), "dense_warp_specialised_sm90, tile_m=128, tile_n=192, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 1).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
+}
+
+/// About a block a multiprocessor; K split where there are fewer.
+TEST(gemm_dense, plans_of_few_rows) {
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 4096), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
+}
+
+/// m is no part of a kernel: a server of one weight meets at most eight.
+TEST(gemm_dense, few_kernels_serve_every_m) {
+  const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536},
+                              {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}};
+  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
+  for (const auto& [n, k] : shapes) {
+    std::set<std::string> kernels;
+    for (double m = 1; m <= 16384; m = m < 512 ? m + 1 : m + 61) {
+      const Plan p = plan_of(h200, {{"m", m}, {"n", n}, {"k", k}});
+      for (i32 i = 0; i < p.count; ++i) kernels.insert(jit::print(p.launches[i].spec));
+    }
+    EXPECT_LE(kernels.size(), 8u) << n << " x " << k << ": " << ::testing::PrintToString(kernels);
+  }
 }
 
 TEST(gemm_dense, alignment_decides_the_width_of_copies) {
-  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
+  const DeviceInfo a100 = device_info_of(Arch::parse("sm_80"));
   const auto plan = [&](const char* word, double v) {
-    return plan_text(h200, {{"m", 3}, {"n", 64}, {"k", 64}, {word, v}});
+    return plan_text(a100, {{"m", 3}, {"n", 64}, {"k", 64}, {word, v}});
   };
   EXPECT_THAT(plan("a.pad", 0), HasSubstr("vector 8"));
   EXPECT_THAT(plan("a.pad", 4), HasSubstr("vector 4"));

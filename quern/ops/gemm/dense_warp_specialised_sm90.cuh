@@ -3,9 +3,10 @@
 //
 // out[i, j] = sum_x a[i, x] b[j, x] + bias[j], for sm_90a
 // A block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of out. One warp of its first warpgroup loads:
-// TMA fills a ring of stages with 64 columns of a and b, as far ahead as the ring is long, over the end of a tile too. The
-// other warpgroups multiply 64 rows each by wgmma, whose operands both come from the stage. An element is the sum over k in
-// ascending order, 16 columns an instruction, whatever the tile.
+// TMA fills a ring of stages with 64 columns of a and b, as far ahead as the ring is long, over the end of a tile too. Two
+// warpgroups multiply by wgmma, whose operands both come from the stage: half of a tile's rows each, or whole tiles in turn, so
+// that one stores its results while the other multiplies. An element is the sum over k in ascending order, 16 columns an
+// instruction, whatever the tile.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/kit/pipeline.cuh"
@@ -56,35 +57,52 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   }
 }
 
-/// sums = the 64 rows of the warpgroup times the tile of b.
-template <DenseSm90Config C, int kRegisters>
-QN_DEVICE void multiply_tile(u32 smem, u32 warpgroup, int steps, Consumer<C.stages>& read, f32 (&sums)[kRegisters]) {
+template <int kM, int kRegisters>
+QN_DEVICE void hold(f32 (&sums)[kM][kRegisters]) {
+  QN_UNROLL
+  for (int m = 0; m < kM; ++m) ptx::wgmma_hold(sums[m]);
+}
+
+/// sums = the rows of the warpgroup, 64 an instruction, times the tile of b. The products of the last step are still in
+/// flight; returns its stage.
+template <DenseSm90Config C, int kM, int kRegisters>
+QN_DEVICE u32 multiply_tile(u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&sums)[kM][kRegisters]) {
   using T = dtype_t<C.dtype>;
   constexpr auto L = dense_sm90_smem(C);
   QN_UNROLL
-  for (int i = 0; i < kRegisters; ++i) sums[i] = 0.f;
+  for (int m = 0; m < kM; ++m) {
+    QN_UNROLL
+    for (int i = 0; i < kRegisters; ++i) sums[m][i] = 0.f;
+  }
   u32 before = 0;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     begin_read(read);
     const u32 stage = smem + read.stage * L.stage;
-    const auto a = k_major_descriptor(stage + L.a + warpgroup * 64 * 128, Swizzle::b128);
+    const auto a = k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128);
     const auto b = k_major_descriptor(stage + L.b, Swizzle::b128);
-    ptx::wgmma_hold(sums);
+    hold(sums);
     ptx::wgmma_fence();
     QN_UNROLL
-    for (int k = 0; k < kDenseSm90TileK / 16; ++k) ptx::wgmma<T>(sums, a.advanced(32 * k), b.advanced(32 * k), true);
+    for (int k = 0; k < kDenseSm90TileK / 16; ++k) {
+      QN_UNROLL
+      for (int m = 0; m < kM; ++m) ptx::wgmma<T>(sums[m], a.advanced(m * 64 * 128 + 32 * k), b.advanced(32 * k), true);
+    }
     ptx::wgmma_commit();
-    ptx::wgmma_hold(sums);
+    hold(sums);
     // One group stays in flight; the stage of the one before has been read.
     ptx::wgmma_wait<1>();
     if (step > 0) release(read, before);
     before = read.stage;
     skip_read(read);
   }
+  return before;
+}
+template <DenseSm90Config C, int kM, int kRegisters>
+QN_DEVICE void finish_tile(const Consumer<C.stages>& read, u32 stage, f32 (&sums)[kM][kRegisters]) {
   ptx::wgmma_wait<0>();
-  ptx::wgmma_hold(sums);
-  release(read, before);
+  hold(sums);
+  release(read, stage);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
@@ -114,12 +132,12 @@ QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f3
   if constexpr (sizeof(Out) == 2) {
     QN_UNROLL
     for (int g = 0; g < kPairs; g += 4) {
-      u32 words[4];
+      u32 words[4] = {};
       QN_UNROLL
-      for (int i = 0; i < 4; ++i) words[i] = pack_word(values[2 * (g + i)], values[2 * (g + i) + 1], Out{});
+      for (int i = 0; i < 4 && g + i < kPairs; ++i) words[i] = pack_word(values[2 * (g + i)], values[2 * (g + i) + 1], Out{});
       transpose_quad(words);
       const i32 at = column + 8 * (g + quad);
-      if (here && at < p.n) ptx::st_global(out + at, u32x4{words[0], words[1], words[2], words[3]});
+      if (here && at < p.n && g + quad < kPairs) ptx::st_global(out + at, u32x4{words[0], words[1], words[2], words[3]});
     }
   } else {
     QN_UNROLL
@@ -148,45 +166,58 @@ QN_DEVICE void add_bias(const DenseSm90Params& p, i32 column, f32 (&sums)[kRegis
   }
 }
 
+/// 64 rows of out from `first_row`.
 template <DenseSm90Config C, int kRegisters>
-QN_DEVICE void write_tile(const DenseSm90Params& p, const DenseTile& tile, u32 warpgroup, f32 (&sums)[kRegisters]) {
+QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
   constexpr int kPairs = C.tile_n / 8;
   if (p.bias != nullptr) {
-    if (p.bias_dtype == DType::f32) add_bias<f32>(p, tile.column, sums);
-    else add_bias<dtype_t<C.dtype>>(p, tile.column, sums);
+    if (p.bias_dtype == DType::f32) add_bias<f32>(p, column, sums);
+    else add_bias<dtype_t<C.dtype>>(p, column, sums);
   }
-  const i32 row = tile.row + i32(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+  const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   QN_UNROLL
   for (int half = 0; half < 2; ++half) {
     f32 values[2 * kPairs];
     QN_UNROLL
     for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
-    write_row<C, kPairs>(p, row + 8 * half, tile.column, values);
+    write_row<C, kPairs>(p, row + 8 * half, column, values);
   }
 }
 
 template <DenseSm90Config C>
 QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
+  constexpr u32 kTurns = C.alternate ? 2 : 1;
+  constexpr int kM = C.tile_m / 64 * kTurns / 2;
+  const u32 turn = C.alternate ? warpgroup : 0, first_row = C.alternate ? 0 : warpgroup * 64;
   const auto tiles = DenseTiles<C>::of(p);
-  const int steps = (p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
+  const u32 count = DenseTiles<C>::count(tiles), steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
-  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
-    f32 sums[C.tile_n / 2];
-    multiply_tile<C>(smem, warpgroup, steps, read, sums);
-    if (index + gridDim.x >= DenseTiles<C>::count(tiles)) ptx::grid_launch_dependents();
-    write_tile<C>(p, DenseTiles<C>::at(tiles, index), warpgroup, sums);
+  if constexpr (C.alternate) skip_reads(read, turn * steps);
+  for (u32 index = blockIdx.x + turn * gridDim.x; index < count; index += kTurns * gridDim.x) {
+    f32 sums[kM][C.tile_n / 2];
+    // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
+    // fillings apart, so that wait would not hold it back.
+    if (C.alternate && index != blockIdx.x) ptx::bar_sync(kDenseSm90TurnBarrier + int(turn), 2 * kWarpgroupSize);
+    const u32 last = multiply_tile<C>(smem, first_row, int(steps), read, sums);
+    if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(turn), 2 * kWarpgroupSize);
+    finish_tile<C>(read, last, sums);
+    if constexpr (C.alternate) skip_reads(read, steps);
+    if (index + kTurns * gridDim.x >= count) ptx::grid_launch_dependents();
+    const DenseTile tile = DenseTiles<C>::at(tiles, index);
+    QN_UNROLL
+    for (int m = 0; m < kM; ++m) write_rows<C>(p, tile.row + i32(first_row) + 64 * m, tile.column, sums[m]);
   }
 }
 
 template <DenseSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.threads == kWarpgroupSize * (1 + C.tile_m / 64) && C.tile_m % 64 == 0 && C.tile_n % 32 == 0);
+  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && C.tile_n % 16 == 0);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
     ptx::prefetch_tensormap(&p.a);
     ptx::prefetch_tensormap(&p.b);
-    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, 4 * (C.tile_m / 64));  // warps that multiply
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, C.alternate ? 4 : 8);  // warps that multiply a stage
   }
   ptx::sync_block();
   ptx::grid_dependency_wait();
