@@ -149,6 +149,8 @@ def generated(name, command):
         return "".join(rows[0] + rows[1][2:])
     if name == "planted faults of warpgroups":
         return planted_faults("quern/emu/planted_wgmma.h", SAMPLE)
+    if name == "planted faults of Hopper kernels":
+        return planted_faults("quern/emu/planted_hopper.h", SAMPLE)
     if name == "faults of ops for asan":
         return planted_faults("tests/planted_asan_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
     if name == "faults of samples for asan":
