@@ -6,8 +6,8 @@
 Usage: gen_docs.py [--check] [QUERN]
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` stand the environment variables (from quern/base/env.cpp), files quoted
-whole (NAME is `file PATH`), the faults planted in kernels and mutations of the JIT (from the tables of tests), and what the command QUERN tells about itself: its ops and subcommands. Without QUERN those two
-are left as they are. --check writes nothing and exits with 1 when a text is stale."""
+whole (NAME is `file PATH`), the faults planted in kernels and mutations of the JIT (from the tables of tests), which tests run each function of the kit, and what the command QUERN tells about itself: its
+ops and subcommands. Without QUERN those two are left as they are. --check writes nothing and exits with 1 when a text is stale."""
 import json
 import os
 import re
@@ -15,8 +15,10 @@ import runpy
 import subprocess
 import sys
 
+import conformance
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md"]
 SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake"}
 
@@ -149,12 +151,16 @@ def generated(name, command):
         return "".join(rows[0] + rows[1][2:])
     if name == "planted faults of warpgroups":
         return planted_faults("quern/emu/planted_wgmma.h", SAMPLE)
+    if name == "planted faults of Hopper kernels":
+        return planted_faults("quern/emu/planted_hopper.h", SAMPLE)
     if name == "faults of ops for asan":
         return planted_faults("tests/planted_asan_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
     if name == "faults of samples for asan":
         return planted_faults("quern/emu/planted_asan.h", SAMPLE)
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
+    if name == "conformance":
+        return table(["in `kit/ptx`", "function", "tests in every emulated world", "on an H200"], conformance.rows())
     if name == "mutations of the JIT":
         return jit_mutations()
     makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands"}

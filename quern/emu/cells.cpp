@@ -20,6 +20,24 @@ void record_read(Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 
   cell.read_at[place] = code;
 }
 
+/// The cell behind an atomic write: of what was there, atomic accesses that it is not ordered after stay, since others may
+/// have to be ordered after those.
+Cell after_atomic_write(const Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 random) {
+  Cell next;
+  next.write = now;
+  next.write_at = code;
+  int kept = 0;
+  const auto keep = [&](Epoch epoch, u32 at) {
+    if (!epoch || epoch.same_thread(now) || clock.covers(epoch)) return;
+    const int place = kept < Cell::kReaders ? kept++ : int(random % Cell::kReaders);
+    next.read[place] = epoch;
+    next.read_at[place] = at;
+  };
+  for (int r = 0; r < Cell::kReaders; ++r) keep(cell.read[r], cell.read_at[r]);
+  keep(cell.write, cell.write_at | Cell::kWrote);
+  return next;
+}
+
 }  // namespace
 
 Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
@@ -46,9 +64,14 @@ Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, 
     if (conflicts(cell.write)) return {i, cell.write, cell.write_at, true, false};
     if (async && cell.write && cell.write.thread() < async->first_agent && !clock.known.fenced(async->proxy, cell.write))
       return {i, cell.write, cell.write_at, true, false, true};
-    if (writes(kind)) {
-      for (int r = 0; r < Cell::kReaders; ++r)
-        if (conflicts(cell.read[r])) return {i, cell.read[r], cell.read_at[r], false, false};
+    for (int r = 0; r < Cell::kReaders; ++r) {
+      const bool wrote = cell.read_at[r] & Cell::kWrote;
+      if ((wrote || writes(kind)) && conflicts(cell.read[r]))
+        return {i, cell.read[r], cell.read_at[r] & ~Cell::kWrote, wrote, false};
+    }
+    if (kind == AccessKind::atomic_write) {
+      cell = after_atomic_write(cell, clock, now, code, random);
+    } else if (writes(kind)) {
       cell = Cell{};
       cell.write = now;
       cell.write_at = code;

@@ -5,9 +5,11 @@
 
 namespace quern::emu {
 
-/// Who touched a byte last: the latest write and up to three reads since that are not ordered among each other.
+/// Who touched a byte last: the latest write and up to three accesses that are not ordered among each other: reads since,
+/// and atomic accesses that an atomic write followed without order, as when several blocks add to one sum.
 struct Cell {
   static constexpr int kReaders = 3;
+  static constexpr u32 kWrote = 1u << 31;  ///< in read_at: that access was an atomic write
   Epoch write;
   Epoch read[kReaders];
   u32 write_at = 0;  ///< place in the module's code

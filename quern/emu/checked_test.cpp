@@ -52,16 +52,8 @@ TEST_P(PlantedIn, the_correct_kernel_is_not_reported) {
       EXPECT_EQ(run(path, sample(), options_of(async, kSchedules[seed % 3], seed)), "") << "seed " << seed;
 }
 
-/// Registers of a wgmma are arrays on the stack. Before release 15 clang does not instrument their elements of constant index
-/// (it asks whether the element's address escapes, not the array's), so what a thread does to them is found by g++ alone.
-bool is_seen_by_gcc_alone(const std::string& fault) {
-  return fault == "accumulators written behind the fence" || fault == "an accumulator read before the wait" ||
-         fault == "an accumulator written before the wait" || fault == "a fragment read while it is held";
-}
-
 TEST_P(PlantedIn, every_fault_is_reported_under_every_policy) {
   for (const Mutation& mutation : sample().mutations) {
-    if (compiler() == "clang++" && is_seen_by_gcc_alone(mutation.name)) continue;
     const conform::Folder folder;
     const std::string path = conform::build_emulated(folder, planted::text_of(sample(), planted::mutated(sample(), mutation)), compiler(), {.checked = true});
     for (const AsyncPolicy async : kAsync)

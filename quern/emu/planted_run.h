@@ -5,6 +5,7 @@
 #pragma once
 #include "quern/base/error.h"
 #include "quern/emu/planted_copies.h"
+#include "quern/emu/planted_hopper.h"
 #include "quern/emu/planted_kernels.h"
 #include "quern/emu/planted_wgmma.h"
 #include "quern/kit/conform/runner.h"
@@ -23,7 +24,7 @@ struct Params {
 /// Those of every file but planted_asan.h.
 inline std::vector<const Sample*> all_samples() {
   std::vector<const Sample*> all;
-  for (const auto* of_file : {&samples(), &copy_samples(), &wgmma_samples()})
+  for (const auto* of_file : {&samples(), &copy_samples(), &wgmma_samples(), &hopper_samples()})
     for (const Sample& sample : *of_file) all.push_back(&sample);
   return all;
 }

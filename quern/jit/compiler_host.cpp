@@ -82,8 +82,11 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   if (mode.number != Number::real) o.push_back("-DQN_EMU_NUMBER=" + std::to_string(int(mode.number)));
   if (mode.checked) {
     for (const char* option : {"-g1", "-DQN_EMU_CHECKED", "-fsanitize=thread"}) o.push_back(option);
-    // clang instruments what its vectorisers leave, and passes over accesses of more than 16 bytes
-    if (clang) o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-vectorize", "-fno-slp-vectorize"});
+    // clang instruments what its vectorisers leave, and passes over accesses of more than 16 bytes, and over those of a local
+    // array at a constant index, as registers of a wgmma are: the second kind of hooks is for these
+    if (clang)
+      o.insert(o.end(), {"-mllvm", "-tsan-instrument-func-entry-exit=0", "-fno-vectorize", "-fno-slp-vectorize",
+                         "-fsanitize-coverage=func,trace-loads,trace-stores"});
     else o.insert(o.end(), {"--param", "tsan-instrument-func-entry-exit=0"});
   }
   if (mode.asan) add_asan_options(o, clang);

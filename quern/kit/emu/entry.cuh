@@ -12,7 +12,17 @@
 #define QN_DEVICE static inline __attribute__((unused))
 #endif
 /// Of a function that belongs to the emulator: its accesses are none of the kernel's.
+#if defined(__clang__)
+#define QN_UNWATCHED __attribute__((no_sanitize("thread", "address", "coverage")))
+#else
 #define QN_UNWATCHED __attribute__((no_sanitize("thread", "address")))
+#endif
+/// Of the entry: kit/emu/wgmma.cuh takes it away, since only registers of a wgmma need the second kind of hooks.
+#if defined(__clang__)
+#define QN_WITHOUT_REGISTERS __attribute__((no_sanitize("coverage")))
+#else
+#define QN_WITHOUT_REGISTERS
+#endif
 #define QN_UNROLL
 #define QN_NO_UNROLL
 #define threadIdx (::quern::emu::current()->thread)
@@ -25,7 +35,7 @@
 
 /// The one kernel of the file, called with parameters `p`. The symbol NAME is the device's; here all have fixed names.
 #define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                     \
-  extern "C" __attribute__((visibility("default"))) void quern_entry(const void* params) {   \
+  extern "C" __attribute__((visibility("default"))) QN_WITHOUT_REGISTERS void quern_entry(const void* params) { \
     const PARAMS& p = *static_cast<const PARAMS*>(params);                                   \
     __VA_ARGS__;                                                                             \
   }                                                                                          \

@@ -12,6 +12,9 @@
 #include "quern/kit/emu/wgmma_f32.cuh"
 #endif
 
+#undef QN_WITHOUT_REGISTERS
+#define QN_WITHOUT_REGISTERS
+
 namespace quern::emu {
 
 /// D is f32 in `registers` registers, or pairs of f16.
