@@ -76,6 +76,7 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
 
   void start(Attempt& run) const {
     std::vector<std::string> words = {"timeout", "300", "env", "QN_CACHE_DIR=" + root_ + "/cache"};
+    if (run.which.sms) words.push_back("QN_EMU_SMS=" + std::to_string(run.which.sms));
     if (!run.source_dir.empty()) words.push_back("QN_SOURCE_DIR=" + run.source_dir);
     for (const char* word : {QN_CLI, "check", run.which.op}) words.push_back(word);
     std::istringstream in(run.which.words);
@@ -124,7 +125,7 @@ TEST_P(PlantedFaults, are_reported_and_the_kernels_as_they_are_are_not) {
   std::vector<Attempt> correct, faulty;
   std::set<std::string> seen;
   for (const FaultyCase& c : cases_of(mode())) {
-    const std::string title = std::string(c.op) + " " + c.words;
+    const std::string title = std::string(c.op) + " " + c.words + (c.sms ? " on " + std::to_string(c.sms) + " SMs" : "");
     if (seen.insert(title).second) correct.push_back({title, c, "", {""}, {}});
     const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);
     for (const Fault& fault : c.faults) {

@@ -28,6 +28,7 @@ static const EnvInfo kTable[] = {
     {Env::emu_checked, "QN_EMU_CHECKED", "0, 1", "report races, uninitialised and out-of-bounds accesses"},
     {Env::emu_asan, "QN_EMU_ASAN", "0, 1", "report out-of-bounds accesses, also of local arrays, and undefined behaviour of C++"},
     {Env::emu_threads, "QN_EMU_THREADS", "integer", "OS threads of a launch (default: one per CPU)"},
+    {Env::emu_sms, "QN_EMU_SMS", "integer", "multiprocessors of the emulated device (default: those of the GPU it stands for)"},
     {Env::load, "QN_LOAD", "paths, : between", "libraries with ops of your own that the quern command loads, as its option --load does"},
     {Env::log_level, "QN_LOG_LEVEL", "0, 1, 3, 5", "0 warnings, 1 also calls and compiles, 3 also their tensors and attributes before the launch, 5 also what the tensors hold"},
     {Env::log_dest, "QN_LOG_DEST", "stderr, stdout, path", "where the log goes; %i in a path stands for the process id"},

@@ -29,6 +29,7 @@ enum class Env {
   emu_checked,
   emu_asan,
   emu_threads,
+  emu_sms,
   log_level,
   load,
   log_dest,

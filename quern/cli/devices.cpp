@@ -53,9 +53,7 @@ void Devices::add_emulated(const DeviceOptions& options, const std::string& name
       if (options.checked) how.checked = true, words += " --checked";
       if (options.asan) how.asan = true, words += " --asan";
       if (!options.host_compiler.empty()) words += " --host-compiler " + options.host_compiler;
-      DeviceInfo info = device_info_of(arch);
-      info.emulated = 1;
-      owned_.push_back(make_emulated_device(info, how));
+      owned_.push_back(make_emulated_device(emulated_device_info(arch), how));
       list_.push_back({owned_.back().get(), words});
     }
 }

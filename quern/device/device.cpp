@@ -51,9 +51,7 @@ struct Devices {
   Device& make_emulated(Arch arch) {
     Device*& slot = emulated[2 * arch.number + arch.specific];
     if (!slot) {
-      DeviceInfo info = device_info_of(arch);
-      info.emulated = 1;
-      slot = make_emulated_device(info, emulated_options_from_env()).release();
+      slot = make_emulated_device(emulated_device_info(arch), emulated_options_from_env()).release();
     }
     return *slot;
   }

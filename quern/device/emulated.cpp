@@ -374,6 +374,15 @@ EmulatedOptions emulated_options_from_env() {
   return options;
 }
 
+DeviceInfo emulated_device_info(Arch arch) {
+  DeviceInfo info = device_info_of(arch);
+  info.emulated = 1;
+  const i64 sms = env_int(Env::emu_sms, info.sms);
+  if (sms < 1 || sms > 1024) throw Error(ErrorKind::value, "", "QN_EMU_SMS", "is " + std::to_string(sms), "1 to 1024");
+  info.sms = i32(sms);
+  return info;
+}
+
 const EmulatedOptions* emulated_options_of(const Device& device) {
   const auto* emulated = dynamic_cast<const EmulatedDevice*>(&device);
   return emulated ? &emulated->options() : nullptr;

@@ -29,6 +29,9 @@ struct EmulatedOptions {
 };
 /// Defaults from QN_EMU_ASYNC, QN_EMU_SCHEDULE, QN_EMU_SEED, QN_EMU_CHECKED, QN_EMU_ASAN, QN_EMU_THREADS.
 QN_API EmulatedOptions emulated_options_from_env();
+/// What the emulated device of an arch describes itself as: device_info_of(arch), with QN_EMU_SMS multiprocessors if that is set.
+/// Error{value} when that is not 1 to 1024.
+QN_API DeviceInfo emulated_device_info(Arch arch);
 /// How an emulated device was made; nullptr for other devices.
 QN_API const EmulatedOptions* emulated_options_of(const Device& device);
 

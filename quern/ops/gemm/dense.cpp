@@ -210,10 +210,14 @@ static void derive(Case& which) {
 
 static std::vector<Case> bench_shapes() {
   std::vector<Case> shapes;
-  // A layer of a Llama-3-8B-sized model: q, k, v in one; attention's output; gate and up in one; down
+  // A layer of a Llama-3-8B-sized model (q, k, v in one; attention's output; gate and up in one; down), and of DeepSeek-V3-sized ones
   const double layer[4][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}};
-  for (const double m : {1, 4, 16, 64, 128})
+  const double wide[6][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}};
+  for (const double m : {1, 16, 64, 128}) {
     for (const auto& [n, k] : layer) shapes.push_back({{"m", m}, {"n", n}, {"k", k}});
+    for (const auto& [n, k] : wide) shapes.push_back({{"m", m}, {"n", n}, {"k", k}});
+  }
+  for (const auto& [n, k] : wide) shapes.push_back({{"m", 4096}, {"n", n}, {"k", k}});
   shapes.push_back({{"m", 4096}, {"n", 4096}, {"k", 4096}});
   shapes.push_back({{"m", 8192}, {"n", 8192}, {"k", 8192}});
   return shapes;

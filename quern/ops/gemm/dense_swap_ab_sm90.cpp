@@ -37,15 +37,15 @@ DenseSwapConfig config_of(const Work& w, i32 tile_n, i32 splits, const DeviceInf
   return c;
 }
 
-/// Time in ns. Rates are an H200's: 32.4 bytes/ns of memory for each SM; an SM takes 70 bytes/ns of a and b, or what it has in
-/// flight every 1400 ns. Adding up splits takes 400 ns, and for each but the first 1 us for 8192 sums, growing with the square
-/// (16384 sums of 2 splits took 4 us, of 4 splits 9 us).
+/// Time in ns. Rates are an H200's: 32.4 bytes/ns of memory for each SM; an SM takes 62 bytes/ns of a and b, or what it has in
+/// flight every 1400 ns, but for what the ring holds at the start. Adding up splits takes 400 ns, and for each but the first
+/// 1 us for 8192 sums, growing with the square (16384 sums of 2 splits took 4 us, of 4 splits 9 us).
 double estimate_ns(const Work& w, const DenseSwapConfig& c, i32 splits, const DeviceInfo& device) {
   const i64 blocks = w.blocks(c.tile_n, splits), slots = i64(device.sms) * c.min_blocks;
   const double rounds = double(ceil_div<i64>(blocks, device.sms)), waves = double(ceil_div(blocks, slots));
-  const double stage = (c.tile_n + c.tile_m) * c.tile_k * 2;
-  const double rate = min_of(70.0, c.stages * stage * min_of<double>(c.min_blocks, rounds) / 1400);
-  const double multiply = rounds * (c.tile_n + c.tile_m) * double(w.k) * 2 / splits / rate;
+  const double stage = (c.tile_n + c.tile_m) * c.tile_k * 2, flying = c.stages * stage * min_of<double>(c.min_blocks, rounds);
+  const double bytes = rounds * (c.tile_n + c.tile_m) * double(w.k) * 2 / splits;
+  const double multiply = max_of(0.0, bytes - flying) / min_of(62.0, flying / 1400);
   const double memory = double(w.n) * double(w.k) * 2 / (device.sms * 32.4);
   const double sums = c.tile_m * c.tile_n / 8192.0;
   return max_of(multiply, memory) + (splits > 1 ? 400 + 1000 * (splits - 1) * sums * sums : 0) + 300 * sums + 500 * (waves - 1);
