@@ -22,6 +22,7 @@
 #include "quern/jit/build.h"
 #include "quern/jit/cache_disk.h"
 #include "quern/jit/cache_hooks.h"
+#include "quern/jit/freeze.h"
 #include "quern/op/schema.h"
 
 namespace quern::cache_test {
@@ -37,6 +38,30 @@ inline jit::KernelSpec rms_norm_spec(i64 hidden) {
   const Op& op = find_op("norm.rms_norm");
   return make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a"))).launches[0].spec;
 }
+
+/// Puts an entry of the kernel into `root` whose binary holds other bytes: whole by all checksums. Its name, empty on failure.
+inline std::string put_with_binary(const std::string& root, const jit::KernelSpec& spec, const jit::Target& target, const std::string& bytes) {
+  const jit::Digests d = jit::digests(spec, target);
+  jit::Compiled c;
+  c.entry = "quern_entry";
+  c.image.assign(bytes.begin(), bytes.end());
+  return jit::DiskCache(root).put(d, jit::meta_of(spec, target, d, c), jit::render(spec), bytes, false);
+}
+
+/// A cache folder of the test's own, for the process's own compiler.
+class PrivateCache : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = make_private_folder(::testing::TempDir() + "quern-test.");
+    setenv("QN_CACHE_DIR", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    jit::freeze(false);
+    for (const char* name : {"QN_CACHE_DIR", "QN_JIT_FROZEN"}) unsetenv(name);
+    remove_folder(folder_);
+  }
+  std::string folder_;
+};
 
 /// What became of one process.
 struct Outcome {

@@ -26,14 +26,7 @@ using ::testing::Not;
 
 class cache_roots : public Cache {
  protected:
-  /// An entry of specs_[0] in `root` whose binary holds other bytes; whole by all checksums.
-  void put(const std::string& root, const std::string& bytes) {
-    jit::Digests d = jit::digests(specs_[0], target());
-    jit::Compiled c;
-    c.entry = "quern_entry";
-    c.image.assign(bytes.begin(), bytes.end());
-    ASSERT_NE(jit::DiskCache(root).put(d, jit::meta_of(specs_[0], target(), d, c), jit::render(specs_[0]), bytes, false), "");
-  }
+  void put(const std::string& root, const std::string& bytes) { ASSERT_NE(put_with_binary(root, specs_[0], target(), bytes), ""); }
   std::string image() {
     const jit::Compiled c = jit::build(specs_[0], target());
     return {c.image.begin(), c.image.end()};

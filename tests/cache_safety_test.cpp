@@ -100,12 +100,7 @@ TEST_F(cache_safety, an_entry_of_a_read_only_root_that_does_not_load_gives_way_t
   testing::CaseArgs args(op, {{"tokens", 3}, {"hidden", 96}}, 1);
   const auto device = make_emulated_device(device_info_of(Arch{}), {});
   const jit::KernelSpec spec = make_plan(op, bind(op, args.args(), {}), device->info()).launches[0].spec;
-  const jit::Digests d = jit::digests(spec, target());
-  jit::Compiled c;
-  c.entry = "quern_entry";
-  const std::string text = "no shared object";
-  c.image.assign(text.begin(), text.end());
-  ASSERT_NE(jit::DiskCache(base_ + "/bad").put(d, jit::meta_of(spec, target(), d, c), jit::render(spec), text, false), "");
+  ASSERT_NE(put_with_binary(base_ + "/bad", spec, target(), "no shared object"), "");
   const auto call = [&] {
     const jit::Counters before = jit::counters();
     quern::run(op, args.args(), {.device = make_emulated_device(device_info_of(Arch{}), {}).get()});

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "cache_processes.h"
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
 #include "quern/device/emulated.h"
@@ -37,18 +38,8 @@ std::vector<std::string> split(const std::string& text) {
   return words;
 }
 
-class jit_freeze : public ::testing::Test {
+class jit_freeze : public cache_test::PrivateCache {
  protected:
-  void SetUp() override {
-    folder_ = make_private_folder(::testing::TempDir() + "quern-test.");
-    setenv("QN_CACHE_DIR", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    jit::freeze(false);
-    unsetenv("QN_JIT_FROZEN");
-    unsetenv("QN_CACHE_DIR");
-    remove_folder(folder_);
-  }
   /// The error of a call, which must be one of kind frozen.
   static std::string frozen_text(const Op& op, CaseArgs& args, const RunOptions& options) {
     try {
@@ -61,7 +52,6 @@ class jit_freeze : public ::testing::Test {
     ADD_FAILURE() << "no error";
     return {};
   }
-  std::string folder_;
 };
 
 TEST_F(jit_freeze, refuses_a_compile_and_names_op_kernel_and_command) {

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "cache_processes.h"
 #include "full_sweep.h"
 #include "cli_process.h"
 #include "quern/base/fs.h"
@@ -33,17 +34,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
-class jit_warm : public ::testing::Test {
+class jit_warm : public cache_test::PrivateCache {
  protected:
-  void SetUp() override {
-    folder_ = make_private_folder(::testing::TempDir() + "quern-test.");
-    setenv("QN_CACHE_DIR", folder_.c_str(), 1);
-  }
-  void TearDown() override {
-    jit::freeze(false);
-    unsetenv("QN_CACHE_DIR");
-    remove_folder(folder_);
-  }
   std::string path(const std::string& name) const { return folder_ + "/" + name; }
   /// A model file with one call of norm.rms_norm: two kernels for 16-byte aligned operands.
   std::string small_model(const std::string& calls = "") const {
@@ -58,7 +50,6 @@ class jit_warm : public ::testing::Test {
     std::ofstream(file) << R"({"name": "sizes", "geometry": {"h": )" << value << "}}";
     return file;
   }
-  std::string folder_;
 };
 
 // ---- a frozen server ------------------------------------------------------------------------------------------------

@@ -29,17 +29,22 @@ EmulatedOptions asan_options(AsyncPolicy async = AsyncPolicy::eager, int os_thre
   return options;
 }
 
-/// The sample as it is, then each of its mutations.
-std::vector<std::string> bodies_of(const Sample& sample) {
-  std::vector<std::string> bodies = {sample.body};
-  for (const Mutation& mutation : sample.mutations) bodies.push_back(planted::mutated(sample, mutation));
-  return bodies;
+/// With each of its mutations.
+planted::Bodies bodies_of(const Sample& sample) {
+  return {sample, [](const Mutation&) { return true; }};
+}
+/// What the checked mode's samples do outside memory.
+planted::Bodies outside_of(const Sample& sample) {
+  return {sample, [](const Mutation& mutation) {
+            const std::string& kind = mutation.kinds[0];
+            return mutation.kinds.size() == 1 && (kind == "GLOBAL-OOB" || kind == "SMEM-OOB" || kind == "WRITE-TO-INPUT");
+          }};
 }
 
 class Asan : public ::testing::TestWithParam<std::string> {
  protected:
   std::string build(const std::string& text, const jit::HostMode& mode = {.asan = true}) const {
-    return conform::build_emulated(folder_, text, GetParam(), mode);
+    return planted::object_of(text, GetParam(), mode);
   }
   const conform::Folder folder_;
 };
@@ -48,31 +53,30 @@ INSTANTIATE_TEST_SUITE_P(Compilers, Asan, ::testing::ValuesIn(conform::host_comp
 
 TEST_P(Asan, correct_kernels_are_not_reported) {
   for (const Sample* sample : planted::all_samples()) {
-    const std::string path = build(planted::text_of(*sample, sample->body));
+    const std::string path = build(outside_of(*sample).text());
     for (const AsyncPolicy async : kAsync)
       for (const int os_threads : {1, 3}) EXPECT_EQ(run(path, *sample, asan_options(async, os_threads)), "") << sample->name;
   }
 }
 
-/// What the checked mode's samples do outside memory; copies, clusters and warpgroups are judged by the same bounds.
+/// Copies, clusters and warpgroups are judged by the same bounds.
 TEST_P(Asan, an_access_outside_is_reported_as_checked_mode_does) {
-  int found = 0;
-  for (const Sample* sample : planted::all_samples())
-    for (const Mutation& mutation : sample->mutations) {
-      const std::string& kind = mutation.kinds[0];
-      if (mutation.kinds.size() != 1 || (kind != "GLOBAL-OOB" && kind != "SMEM-OOB" && kind != "WRITE-TO-INPUT")) continue;
-      ++found;
-      const std::string path = build(planted::text_of(*sample, planted::mutated(*sample, mutation)));
+  size_t found = 0;
+  for (const Sample* sample : planted::all_samples()) {
+    const planted::Bodies bodies = outside_of(*sample);
+    found += bodies.mutations.size();
+    for (size_t i = 0; i < bodies.mutations.size(); ++i)
       for (const AsyncPolicy async : kAsync)
-        EXPECT_EQ(kind_of(run(path, *sample, asan_options(async))), kind) << sample->name << ": " << mutation.name;
-    }
-  EXPECT_GE(found, 8);
+        EXPECT_EQ(kind_of(run(build(bodies.text()), *sample, asan_options(async), int(i + 1))), bodies.mutations[i]->kinds[0])
+            << sample->name << ": " << bodies.mutations[i]->name;
+  }
+  EXPECT_GE(found, 8u);
 }
 
 /// Faults and clean launches in turn: a stopped launch leaves marks on stacks, which the next one must not meet.
 TEST_P(Asan, every_fault_is_reported_with_thread_and_line) {
   for (const Sample& sample : planted::asan_samples()) {
-    const std::string path = build(planted::text_of(sample, bodies_of(sample)));
+    const std::string path = build(bodies_of(sample).text());
     for (const AsyncPolicy async : kAsync) {
       EXPECT_EQ(run(path, sample, asan_options(async)), "") << sample.name;
       for (size_t i = 0; i < sample.mutations.size(); ++i) {
@@ -92,7 +96,7 @@ TEST_P(Asan, the_same_faults_are_not_seen_without_it) {
   int unseen = 0;
   for (const Sample& sample : planted::asan_samples())
     for (const bool checked : {false, true}) {
-      const std::string path = build(planted::text_of(sample, bodies_of(sample)), {.checked = checked});
+      const std::string path = build(bodies_of(sample).text(), {.checked = checked});
       EmulatedOptions options;
       options.checked = checked;
       for (size_t i = 0; i < sample.mutations.size(); ++i) {
@@ -111,8 +115,7 @@ TEST_P(Asan, the_same_faults_are_not_seen_without_it) {
 
 TEST_P(Asan, reports_say_what_and_where) {
   for (const Sample& sample : planted::asan_samples()) {
-    const std::vector<std::string> bodies = bodies_of(sample);
-    const std::string text = planted::text_of(sample, bodies), path = build(text);
+    const std::string text = bodies_of(sample).text(), path = build(text);
     const auto expect = [&](const char* name, const char* where, const std::vector<const char*>& words,
                             const ::testing::Matcher<std::string>& matcher = ::testing::_) {
       for (size_t i = 0; i < sample.mutations.size(); ++i) {

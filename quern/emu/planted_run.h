@@ -3,6 +3,8 @@
 //
 // For tests: runs a planted kernel on an emulated device.
 #pragma once
+#include <map>
+
 #include "quern/base/error.h"
 #include "quern/emu/planted_copies.h"
 #include "quern/emu/planted_hopper.h"
@@ -37,6 +39,34 @@ inline std::string mutated(const Sample& sample, const Mutation& mutation) {
   if (at != std::string::npos) body.replace(at, std::string(mutation.from).size(), mutation.to);
   return body;
 }
+
+/// Shared object of a kernel text; each is compiled once in the process.
+inline const std::string& object_of(const std::string& text, const std::string& compiler, const jit::HostMode& mode) {
+  struct Object {
+    conform::Folder folder;
+    std::string path;
+  };
+  static std::map<std::string, Object> made;
+  Object& object = made[compiler + (mode.checked ? " checked\n" : mode.asan ? " asan\n" : "\n") + text];
+  if (object.path.empty()) object.path = conform::build_emulated(object.folder, text, compiler, mode);
+  return object.path;
+}
+
+/// A sample and those of its mutations that `wanted` takes, in one object: its i-th is chosen by which = i + 1.
+struct Bodies {
+  template <class Wanted>
+  Bodies(const Sample& of, const Wanted& wanted) : sample(of), bodies{of.body} {
+    for (const Mutation& mutation : of.mutations)
+      if (wanted(mutation)) {
+        mutations.push_back(&mutation);
+        bodies.push_back(mutated(of, mutation));
+      }
+  }
+  std::string text() const { return text_of(sample, bodies); }
+  const Sample& sample;
+  std::vector<const Mutation*> mutations;
+  std::vector<std::string> bodies;
+};
 
 /// The report's text, or empty.
 inline std::string run(const std::string& path, const Sample& sample, const EmulatedOptions& options, int which = 0) {

@@ -56,7 +56,6 @@ QN_DEVICE u8 narrow_e4m3(f32 x) { return e4m3_bits_of(ptx::bits_of(x)); }
 QN_DEVICE u8 narrow_e5m2(f32 x) { return e5m2_bits_of(ptx::bits_of(x)); }
 
 /// The same for eight at once; each word holds one half in its low bits and zeros above.
-using Words8 = u32 __attribute__((vector_size(32), aligned(32)));
 QN_DEVICE Row8 widen8_bf16(Words8 halves) { return __builtin_bit_cast(Row8, halves << 16); }
 QN_DEVICE Row8 widen8_f16(Words8 halves) {
   const Words8 magnitude = (halves & 0x7fff) << 13;

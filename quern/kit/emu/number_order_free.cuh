@@ -10,19 +10,12 @@ namespace quern {
 
 using f32 = OrderFree;
 
-namespace ptx {
+}  // namespace quern
 
-QN_DEVICE u32 bits_of(f32 x) { return x.word; }
-QN_DEVICE f32 f32_of_bits(u32 bits) { return f32::of_word(bits); }
+#include "quern/kit/emu/number_words.cuh"
 
-}  // namespace ptx
-
+namespace quern {
 namespace emu {
-
-using Words8 = u32 __attribute__((vector_size(32), aligned(32)));
-struct alignas(32) Row8 {
-  f32 of[8];
-};
 
 QN_DEVICE f32 number_sqrt(f32 x) { return sqrt(x); }
 QN_DEVICE f32 number_rsqrt(f32 x) { return reciprocal(sqrt(x)); }

@@ -43,13 +43,11 @@ struct Expression {
 };
 using f32 = Expression;
 
-namespace ptx {
+}  // namespace quern
 
-QN_DEVICE u32 bits_of(f32 x) { return x.word; }
-QN_DEVICE f32 f32_of_bits(u32 bits) { return f32::of_word(bits); }
+#include "quern/kit/emu/number_words.cuh"
 
-}  // namespace ptx
-
+namespace quern {
 namespace emu {
 
 QN_DEVICE u32 hash_words(u32 op, u32 a, u32 b) {
@@ -109,11 +107,6 @@ QN_DEVICE f32 operator/(f32 a, f32 b) {
 QN_DEVICE f32& operator+=(f32& a, f32 b) { return a = a + b; }
 
 namespace emu {
-
-using Words8 = u32 __attribute__((vector_size(32), aligned(32)));
-struct alignas(32) Row8 {
-  f32 of[8];
-};
 
 QN_DEVICE f32 number_sqrt(f32 x) { return function_of(NumberOp::sqrt, x); }
 QN_DEVICE f32 number_rsqrt(f32 x) { return function_of(NumberOp::rsqrt, x); }
