@@ -51,6 +51,16 @@ EncodedTensorMap map_of(Fiber& me, const BulkCall& call) {
   return map;
 }
 
+/// Where a box may begin. What an H200 answers to others with CUDA_ERROR_ILLEGAL_INSTRUCTION, and the PTX ISA is silent on.
+void check_coordinates(Fiber& me, const BulkCall& call, const EncodedTensorMap& map) {
+  const i64 begin = i64(call.at[0]) * size_of(map.dtype);
+  if (begin % 16)
+    refuse(me, call, ReportKind::misaligned, text_of(": the box begins %lld bytes into a row of the tensor, no multiple of 16", (long long)begin));
+  if (!is_store(call.op)) return;
+  for (int d = 0; d < map.rank; ++d)
+    if (call.at[d] < 0) refuse(me, call, ReportKind::async, text_of(" of a box that begins at coordinate %d of dimension %d, below 0", call.at[d], d));
+}
+
 void check_shared(Fiber& me, const BulkCall& call, u32 address, u32 bytes) {
   const u32 offset = address & 0xffffff, rank = address >> 24;
   const u32 alignment = call.op == BulkOp::store_async ? min_of(bytes, 16u) : is_tensor(call.op) ? 128u : 16u;
@@ -273,6 +283,7 @@ void run_bulk(const BulkCall& call) {
   bulk.pc = me.pc;
   if (is_tensor(call.op)) {
     bulk.map = map_of(me, call);
+    if (call.op != BulkOp::tensormap_prefetch) check_coordinates(me, call, bulk.map);
     bulk.bytes = box_bytes(bulk.map);
   } else {
     check_contiguous(me, call);

@@ -203,15 +203,16 @@ void copy_boxes(Kernel& kernel, int rank, bool add) {
     if (tensor.rank != rank || (add && tensor.type == DType::u8)) continue;
     int inside[5], low[5], high[5];
     for (int d = 0; d < tensor.rank; ++d) {
-      inside[d] = (tensor.shape[d] - tensor.box[d]) / 2;
-      low[d] = -(tensor.box[d] / 2) + (d ? 1 : 0);
-      high[d] = tensor.shape[d] - tensor.box[d] / 2 - d % 2;
+      const int unit = d ? 1 : 16 / size_of(tensor.type);  // of a row, boxes begin at multiples of 16 bytes
+      inside[d] = (tensor.shape[d] - tensor.box[d]) / 2 / unit * unit;
+      low[d] = -(tensor.box[d] / 2) / unit * unit + (d ? 1 : 0);
+      high[d] = (tensor.shape[d] - tensor.box[d] / 2 - d % 2) / unit * unit;
     }
     for (const Swizzle swizzle : {Swizzle::none, widest(tensor)}) {
       copy_box(kernel, tensor, swizzle, begin, inside, add);
       copy_box(kernel, tensor, swizzle, inside, high, add);
-      copy_box(kernel, tensor, swizzle, high, low, add);
-      copy_box(kernel, tensor, swizzle, low, begin, add);
+      copy_box(kernel, tensor, swizzle, high, begin, add);
+      copy_box(kernel, tensor, swizzle, low, inside, add);  // only loads begin below 0
       if (swizzle == widest(tensor)) break;
     }
   }
@@ -234,7 +235,7 @@ TEST_P(Tensors, a_multicast_reaches_every_block) {
   // The second box lies right behind the first: exchanged only if it begins where the pattern does.
   const Swizzle swizzle = box_bytes % 1024 == 0 ? widest(tensor) : Swizzle::none;
   const std::vector<u8> in = counted<u8>(size_t(tensor.bytes()));
-  const int at[5] = {4, 1, 1, 1, 1};
+  const int at[5] = {16 / element, 1, 1, 1, 1};
   // Both blocks load the same box, and the first bytes of the tensor.
   std::vector<u8> expected(size_t(each), 0);
   for (int i = 0; i < tensor.box_elements(); ++i)

@@ -6,8 +6,7 @@
 
 namespace quern::conform {
 
-// Each rank is an instruction of its own, so a kernel is of one rank: `d` counts up to it. With a choice among the five
-// at run time, by a table of jumps, a kernel ended on an H200 with an illegal instruction.
+// Each rank is an instruction of its own, so a kernel is of one rank: `d` counts up to it.
 template <int rank, int... d>
 QN_DEVICE void prefetch_box(const TensorParams& p) {
   if constexpr (sizeof...(d) < rank)
