@@ -160,7 +160,7 @@ def generated(name, command):
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
     if name == "conformance":
-        return table(["in `kit/ptx`", "function", "tests in every emulated world", "on an H200"], conformance.rows())
+        return table(["in `kit/ptx`", "function", "tests in the emulated worlds", "on an H200"], conformance.rows())
     if name == "mutations of the JIT":
         return jit_mutations()
     makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands"}

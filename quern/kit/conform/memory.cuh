@@ -8,10 +8,9 @@ namespace quern::conform {
 
 /// Copies n bytes with accesses of T by every policy in turn: out[policy][n]
 template <class T>
-QN_DEVICE void copy_by_policy(const Params& p) {
+QN_DEVICE void copy_by_policy(const Params& p, u8* out) {
   QN_SMEM(smem);
   const u8* in = static_cast<const u8*>(p.in);
-  u8* out = static_cast<u8*>(p.out);
   for (int i = int(threadIdx.x) * int(sizeof(T)); i < p.n; i += int(blockDim.x * sizeof(T))) {
     ptx::prefetch_l2(in + i);
     ptx::st_global(out + i, ptx::ld_global<T>(in + i));
@@ -24,6 +23,17 @@ QN_DEVICE void copy_by_policy(const Params& p) {
     const int from = p.n - int(sizeof(T)) - i;
     ptx::st_global(out + 2 * p.n + from, ptx::ld_shared<T>(smem + from));
   }
+  ptx::sync_block();
+}
+/// With accesses of each type: out[type][policy][n]
+QN_DEVICE void copies_of_every_size(const Params& p) {
+  u8* out = static_cast<u8*>(p.out);
+  copy_by_policy<u8>(p, out);
+  copy_by_policy<u16>(p, out + 3 * p.n);
+  copy_by_policy<u32>(p, out + 6 * p.n);
+  copy_by_policy<u32x2>(p, out + 9 * p.n);
+  copy_by_policy<u32x4>(p, out + 12 * p.n);
+  copy_by_policy<bf16>(p, out + 15 * p.n);
 }
 
 /// Each of 32 threads copies 16, 8, 4 bytes and 16 bytes past L1, of which `thread % 17` (at most the size) are read:

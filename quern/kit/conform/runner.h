@@ -21,6 +21,7 @@
 #include "quern/jit/compiler_host.h"
 #include "quern/jit/compiler_nvrtc.h"
 #include "quern/kit/conform/params.h"
+#include "tests/full_sweep.h"
 
 namespace quern::conform {
 
@@ -45,16 +46,21 @@ inline std::vector<std::string> host_compilers() {
   return found;
 }
 
-inline std::vector<World> worlds() {
+/// The GPU where there is one, and of the emulated worlds in the full sweep all: each compiler plain, checked, with asan. In a
+/// sample every compiler plain, one checked and the other with asan; `turn` exchanges these two.
+inline std::vector<World> worlds(size_t turn) {
+  const std::vector<std::string> compilers = host_compilers();
   std::vector<World> all;
-  for (const std::string& compiler : host_compilers())
+  for (size_t i = 0; i < compilers.size(); ++i)
     for (const char* mode : {"", "_checked", "_asan"}) {
-      World world{compiler + mode, compiler, {}};
+      World world{compilers[i] + mode, compilers[i], {}};
       for (char& c : world.name)
         if (c == '+') c = 'p';
       world.options.checked = mode == std::string("_checked");
       world.options.asan = mode == std::string("_asan");
-      all.push_back(world);
+      const size_t taken = world.options.checked ? turn : turn + 1;
+      const bool plain = !world.options.checked && !world.options.asan;
+      if (plain || full_sweep() || taken % compilers.size() == i) all.push_back(world);
     }
   if (cuda_device_count() > 0) all.push_back({"cuda", "", {}});
   return all;
@@ -108,7 +114,8 @@ inline std::vector<char> build_cubin(const std::string& text, Arch arch) { retur
 /// One kernel in one world. The text ends with QN_ENTRY(conform, ...).
 class Kernel {
  public:
-  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, const DeviceInfo& info = {})
+  /// assemble: where no GPU runs it, the text is at least assembled for one; once is enough.
+  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, bool assemble = true)
       : options_(world.options) {
     config.threads = threads;
     config.smem = smem;
@@ -117,12 +124,11 @@ class Kernel {
       const std::vector<char> image = build_cubin(text, device_->info().arch);
       function_ = device_->load(ImageKind::cubin, image, "", "conform", int(smem));
     } else {
-      emulated_ = make_emulated_device(info, world.options);
+      emulated_ = make_emulated_device(DeviceInfo{}, world.options);
       device_ = emulated_.get();
       path_ = build_emulated(folder_, text, world.compiler,
                              {.checked = world.options.checked, .asan = world.options.asan, .number = world.options.number});
-      // Where no GPU runs it, the text is at least assembled for one; once is enough.
-      if (cuda_device_count() == 0 && world.name == worlds().front().name && jit::NvrtcCompiler::get(Arch{90, 1}))
+      if (assemble && cuda_device_count() == 0 && world.name == worlds(0).front().name && jit::NvrtcCompiler::get(Arch{90, 1}))
         build_cubin(text, Arch{90, 1});
       function_ = device_->load(ImageKind::shared_object, {}, path_, "conform", int(smem));
     }
