@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""The class of all ops. A call's function is made from the schema, so that Python binds the arguments by itself."""
+import functools
+import inspect
+
+from . import _arrays
+from ._library import library
+from ._schema import Schema
+
+_BATCH_INVARIANT, _PDL, _SKIP_CHECK = 1, 2, 4  # quern::ffi::CallFlags
+
+
+def flags_of(batch_invariant, pdl, skip_check):
+    return (_BATCH_INVARIANT if batch_invariant else 0) | (_PDL if pdl else 0) | (_SKIP_CHECK if skip_check else 0)
+
+
+@functools.lru_cache(maxsize=None)
+def device_handle(device):
+    return library().device(device) if device else 0
+
+
+class Options:
+    """What a call carries beside tensors, attributes and the stream."""
+
+    __slots__ = ("device", "backend", "flags", "workspace", "dtypes")
+
+    def __init__(self, device, backend, flags, workspace, dtypes):
+        self.device, self.backend, self.flags, self.workspace, self.dtypes = device, backend, flags, workspace, dtypes
+
+    @property
+    def variant(self):
+        return None if self.backend in (None, "auto") else self.backend
+
+
+# Tensors that a framework hands over by itself, outputs given, nothing optional asked for: one call. Everything else is _call().
+_SOURCE = """
+def __call__(self, {signature}):
+    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and workspace is None:
+        _function({tensors}, {attributes}stream)
+        return {returned}
+    return self._call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
+"""
+
+
+def _call_of(schema, function):
+    names = [t["name"] for t in schema.tensors]
+    first = next(t["name"] for t in schema.tensors if t["role"] != "out" and not t["optional"])
+    outputs = [names[i] for i in schema.outputs]
+    # `out` of another type than the first tensor's may not be writable (JAX): the long way looks at it.
+    given = [f"type({n}) is type({first})" if not schema.tensors[schema.index[n]]["optional"] else f"({n} is None or type({n}) is type({first}))" for n in outputs]
+    sure = all(not schema.tensors[i]["optional"] for i in schema.returned)
+    returned = [names[i] for i in schema.returned]
+    source = _SOURCE.format(
+        signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
+        attributes="".join(a["name"] + ", " for a in schema.attributes),
+        returned=(returned[0] if len(returned) == 1 else "(" + ", ".join(returned) + ",)") if sure else f"_present({', '.join(returned)})",
+        dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
+    scope = {"_direct": _arrays.DIRECT, "_function": function, "_Options": Options, "_flags": flags_of, "_present": present}
+    exec(compile(source, f"<quern {schema.id}>", "exec"), scope)
+    return scope["__call__"]
+
+
+def present(*tensors):
+    """What a call returns: a tensor, or a tuple of those that are there."""
+    there = tuple(t for t in tensors if t is not None)
+    return there[0] if len(there) == 1 else there
+
+
+class Op:
+    """An op of quern: call it. Made from its schema; see help(op)."""
+
+    def __init__(self, facts):
+        self.schema = Schema(facts)
+        self.id = self.schema.id
+        self.__name__ = self.schema.name
+        self.__qualname__ = self.schema.name
+        self.__module__ = "quern." + self.schema.family
+        self.__doc__ = self.schema.docstring()
+        self.function = library().op(self.id)
+
+    @staticmethod
+    def of(facts):
+        """Each op has a class of its own, because Python looks __call__ up there."""
+        cls = type(facts["op"], (Op,), {})
+        op = cls(facts)
+        cls.__call__ = _call_of(op.schema, op.function)
+        op.__signature__ = inspect.signature(cls.__call__).replace(parameters=list(inspect.signature(cls.__call__).parameters.values())[1:])
+        return op
+
+    def __repr__(self):
+        return f"<quern op {self.id}>"
+
+    def __reduce__(self):
+        return by_id, (self.id,)
+
+    def _call(self, tensors, attributes, stream, options):
+        """Any framework: converts, allocates outputs, calls, returns what was written."""
+        arrays = _arrays.of(self, tensors)
+        if arrays.call is not None:  # JAX: outputs are values
+            return arrays.call(self, tensors, attributes, stream, options)
+        allocate(self, arrays, tensors, options.dtypes)
+        handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
+        if stream is None:
+            stream = arrays.stream()
+        workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
+        self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
+        return present(*(tensors[i] for i in self.schema.returned))
+
+    @property
+    def backends(self):
+        """Names of the op's variants, in the order in which plan asks them. The first that accepts a problem runs it."""
+        return list(self.schema.variants)
+
+    @functools.lru_cache(maxsize=None)
+    def is_backend_supported(self, backend, cc=None):
+        """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the
+        machine gives). Whether it runs a certain one, and why not: quern.plan()."""
+        if backend not in self.schema.variants:
+            return False
+        try:
+            return library().variant_runs(self.id, backend, library().device_arch("") if cc is None else str(cc))
+        except ValueError:  # an arch that quern does not know
+            return False
+
+    def is_compute_capability_supported(self, cc):
+        """Whether any variant runs there."""
+        return any(self.is_backend_supported(b, cc) for b in self.backends)
+
+
+def _hand_over(op, name, tensor, written):
+    arrays = _arrays.of_one(tensor)
+    if written:
+        arrays.check_writable(op, name, tensor)
+    return arrays.hand_over(op, name, tensor)
+
+
+def handle_of(stream):
+    """A stream's handle: torch, CuPy and numba name it differently."""
+    if stream is None or isinstance(stream, int):
+        return stream
+    for name in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            return int(getattr(handle, "value", handle) or 0)
+    return stream  # TVM-FFI knows __cuda_stream__
+
+
+def allocate(op, arrays, tensors, dtypes):
+    """Fills in the outputs that are wanted and not given. Where the inputs do not tell shape and dtype they are left out: the library then says
+    what is wrong with the inputs, which it looks at first."""
+    for i in op.schema.outputs:
+        optional = op.schema.tensors[i]["optional"]
+        if tensors[i] is False and optional:
+            tensors[i] = None
+        if tensors[i] is not (True if optional else None):
+            continue
+        shape, dtype = output_shape(op.schema, i, tensors), output_dtype(op, i, tensors, dtypes)
+        tensors[i] = None if shape is None or dtype is None else arrays.empty(shape, dtype, _arrays.first_of(op, tensors))
+
+
+def output_shape(schema, output, tensors):
+    """From the axes that the present tensors set; None where they do not. `tensors` have a shape each."""
+    shape = []
+    for extent in schema.tensors[output]["axes"]:
+        value = extent["offset"] if extent["axis"] is None else _axis(schema, extent["axis"], tensors)
+        if value is None:
+            return None
+        shape.append(value if extent["axis"] is None else extent["factor"] * value + extent["offset"])
+    return tuple(shape)
+
+
+def _axis(schema, axis, tensors):
+    for t, tensor in zip(schema.tensors, tensors):
+        shape = () if t["role"] == "out" else getattr(tensor, "shape", ())
+        if len(shape) != len(t["axes"]):
+            continue
+        for extent, size in zip(t["axes"], shape):
+            if extent["axis"] == axis and extent["factor"] and (size - extent["offset"]) % extent["factor"] == 0:
+                return (size - extent["offset"]) // extent["factor"]
+    return None
+
+
+def output_dtype(op, output, tensors, dtypes):
+    """quern's name of the dtype: the one asked for, else that of the tensor it is like, else the first allowed. None where that tensor has no dtype of quern."""
+    t = op.schema.tensors[output]
+    if dtypes.get(output) is not None:
+        return _arrays.known_dtype(op, t["name"] + "_dtype", dtypes[output])
+    like = [d[5:] for d in t["dtypes"] if d.startswith("like ")]
+    if not like:
+        return t["dtypes"][0]
+    other = op.schema.index[like[0]]
+    if tensors[other] is None or tensors[other] is True:
+        return output_dtype(op, other, tensors, dtypes)
+    dtype = _arrays.dtype_name(getattr(tensors[other], "dtype", None))
+    return dtype if dtype in _arrays.DTYPES else None
+
+
+@functools.lru_cache(maxsize=None)
+def _facts(id_):
+    import json
+
+    return json.loads(library().op_json(id_))
+
+
+_ops = {}
+
+
+def by_id(id_):
+    """The op of that name; ValueError with the nearest one."""
+    op = _ops.get(id_)
+    if op is None:
+        op = _ops.setdefault(id_, Op.of(_facts(id_)))
+    return op
