@@ -36,6 +36,8 @@ class Options:
 # Tensors that a framework hands over by itself, outputs given, nothing optional asked for: one call. Everything else is _call().
 _SOURCE = """
 def __call__(self, {signature}):
+    if _compiling is not None and _compiling():
+        return _traced(self.id, [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
     if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and workspace is None:
         _function({tensors}, {attributes}stream)
         return {returned}
@@ -56,9 +58,21 @@ def _call_of(schema, function):
         attributes="".join(a["name"] + ", " for a in schema.attributes),
         returned=(returned[0] if len(returned) == 1 else "(" + ", ".join(returned) + ",)") if sure else f"_present({', '.join(returned)})",
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_direct": _arrays.DIRECT, "_function": function, "_Options": Options, "_flags": flags_of, "_present": present}
+    scope = {"_direct": _arrays.DIRECT, "_function": function, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
+    _scopes.append(scope)
     exec(compile(source, f"<quern {schema.id}>", "exec"), scope)
     return scope["__call__"]
+
+
+# quern.torch fills them: whether torch is tracing, and what it then follows in the place of the call.
+_tracing = {"_compiling": None, "_traced": None}
+_scopes = []
+
+
+def trace_with(compiling, traced):
+    _tracing.update(_compiling=compiling, _traced=traced)
+    for scope in _scopes:
+        scope.update(_tracing)
 
 
 def present(*tensors):

@@ -22,7 +22,12 @@ static_assert(std::size(kDTypes) == kDTypeCount);
 [[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const DLDataType& dtype, const Op& op, const TensorDef& def) {
   std::string known;
   for (const DTypePair& pair : kDTypes) known += (known.empty() ? "" : ", ") + std::string(name(pair.ours));
-  throw Error(ErrorKind::type, op.id, def.name, "is " + std::string(tvm::ffi::DLDataTypeToString(dtype).c_str()), "one of " + known);
+  std::string got = "of DLPack's type " + std::to_string(int(dtype.code)) + " with " + std::to_string(dtype.bits) + " bits";
+  try {
+    got = tvm::ffi::DLDataTypeToString(dtype);
+  } catch (const tvm::ffi::Error&) {  // it has no word for complex numbers
+  }
+  throw Error(ErrorKind::type, op.id, def.name, "is " + got, "one of " + known);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_rank(int rank, const Op& op, const TensorDef& def) {

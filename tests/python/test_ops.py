@@ -84,8 +84,10 @@ def test_torch(id_, words):
     import torch
 
     def as_torch(array):
-        bits = {2: np.int16, 1: np.uint8}.get(array.dtype.itemsize) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else None
-        return torch.from_numpy(array) if bits is None else torch.from_numpy(array.view(bits)).view(getattr(torch, array.dtype.name))
+        if array.dtype.isbuiltin == 1:
+            return torch.from_numpy(array)
+        bits = torch.from_numpy(array.view({2: np.int16, 1: np.uint8}[array.dtype.itemsize]))
+        return bits.view(getattr(torch, array.dtype.name))
 
     with testing.Case(id_, words) as case:
         case.run(convert=as_torch)
