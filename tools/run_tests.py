@@ -16,6 +16,7 @@ root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 build = os.path.abspath(sys.argv[1])
 full = os.environ.get("QN_TEST_FULL") == "1"
 quern = os.path.join(build, "quern")
+python = os.environ.get("QN_TEST_PYTHON") or os.path.join(root, ".venv-python", "bin", "python")
 passed = failed = skipped = 0
 
 
@@ -63,7 +64,7 @@ def run_pytest():
     if os.path.exists(report):
         os.remove(report)
     begin = time.time()
-    result = subprocess.run([os.environ["QN_TEST_PYTHON"], "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", report, os.path.join(root, "tests", "python")], cwd=build)
+    result = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", report, os.path.join(root, "tests", "python")], cwd=build)
     cases = list(xml.parse(report).getroot().iter("testcase")) if os.path.exists(report) else []
     for case in cases:
         skip = case.find("skipped")

@@ -11,7 +11,7 @@ DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float
           "i32": "int32", "i64": "int64", "u8": "uint8", "f64": "float64"}
 _NAMES = {theirs: ours for ours, theirs in DTYPES.items()}
 _SIZES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2}  # others: 1
-_CPU, _CUDA = 1, 2  # DLPack's device types
+CPU, CUDA = 1, 2  # DLPack's device types
 
 # Types that TVM-FFI itself takes without a step of Python: see _op._SOURCE.
 DIRECT = set()
@@ -64,7 +64,7 @@ class Numpy(Arrays):
         self.module = numpy
 
     def _place(self, array):
-        return array.ctypes.data, _CPU, 0
+        return array.ctypes.data, CPU, 0
 
     def hand_over(self, op, name, array, dtype=None):
         dtype = dtype or known_dtype(op, name, array.dtype)
@@ -98,7 +98,7 @@ class Cupy(Numpy):
         self.module = cupy
 
     def _place(self, array):
-        return array.data.ptr, _CUDA, array.device.id
+        return array.data.ptr, CUDA, array.device.id
 
     def check_writable(self, op, name, array):
         pass

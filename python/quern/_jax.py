@@ -29,7 +29,11 @@ def call(op, tensors, attributes, stream, options):
     for i in inputs:
         tensors[i] = _array(op, schema.tensors[i]["name"], tensors[i])
     updated = [i for i in schema.updated if tensors[i] is not None]
-    results = [_result(op, i, tensors, options.dtypes) for i in wanted]
+    shaped = list(tensors)
+    for i in wanted:
+        shaped[i] = _result(op, i, tensors, options.dtypes)
+    _check(op, shaped, attributes, options)
+    results = [shaped[i] for i in wanted]
     results += [jax.ShapeDtypeStruct(tensors[i].shape, tensors[i].dtype) for i in updated]
     target, names = _target(op.id, tuple(inputs), tuple(wanted + updated), options.device, options.variant, options.flags)
     aliases = {inputs.index(i): len(wanted) + n for n, i in enumerate(updated)}
@@ -47,13 +51,28 @@ def _array(op, name, array):
 
 
 def _result(op, output, tensors, dtypes):
-    schema = op.schema
-    shape = _op.output_shape(schema, output, tensors)
-    if shape is None:
-        shown = ", ".join(f"{t['name']} {list(a.shape)}" for t, a in zip(schema.tensors, tensors) if a is not None)
-        raise ValueError(f"{op.id}: `{schema.tensors[output]['name']}` cannot be shaped by {shown}, expected "
-                         + ", ".join(f"{t['name']} [{t['dims'].replace(' ', ', ')}]" for t in schema.tensors if t["role"] != "out" and not t["optional"]))
-    return jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_arrays.DTYPES[_op.output_dtype(op, output, tensors, dtypes)]))
+    """None where the inputs do not tell: _check() then says what is wrong with them."""
+    shape, dtype = _op.output_shape(op.schema, output, tensors), _op.output_dtype(op, output, tensors, dtypes)
+    return None if shape is None or dtype is None else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_arrays.DTYPES[dtype]))
+
+
+@functools.lru_cache(maxsize=None)
+def _check_of(id_):
+    return library().op_check(id_)
+
+
+def _check(op, shaped, attributes, options):
+    """What is wrong with the call is said where it is made, with its type: inside of the graph all errors are XLA's. Tensors have shapes and
+    dtypes, no memory yet: any aligned address stands for it."""
+    kind = _arrays.CUDA if jax.default_backend() == "gpu" else _arrays.CPU
+
+    def handed(tensor):
+        strides = [1]
+        for n in reversed(tensor.shape[1:]):
+            strides.insert(0, strides[0] * n)
+        return library().tensor_at(4096, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), kind, 0)
+
+    _check_of(op.id)(*(None if t is None else handed(t) for t in shaped), *attributes, None, _op.device_handle(options.device), options.variant, options.flags)
 
 
 @functools.lru_cache(maxsize=None)

@@ -126,16 +126,10 @@ class Op:
         """Names of the op's variants, in the order in which plan asks them. The first that accepts a problem runs it."""
         return list(self.schema.variants)
 
-    @functools.lru_cache(maxsize=None)
     def is_backend_supported(self, backend, cc=None):
         """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the
         machine gives). Whether it runs a certain one, and why not: quern.plan()."""
-        if backend not in self.schema.variants:
-            return False
-        try:
-            return library().variant_runs(self.id, backend, library().device_arch("") if cc is None else str(cc))
-        except ValueError:  # an arch that quern does not know
-            return False
+        return _runs(self.id, backend, library().device_arch("") if cc is None else str(cc)) if backend in self.schema.variants else False
 
     def is_compute_capability_supported(self, cc):
         """Whether any variant runs there."""
@@ -147,6 +141,14 @@ def _hand_over(op, name, tensor, written):
     if written:
         arrays.check_writable(op, name, tensor)
     return arrays.hand_over(op, name, tensor)
+
+
+@functools.lru_cache(maxsize=None)
+def _runs(id_, variant, arch):
+    try:
+        return library().variant_runs(id_, variant, arch)
+    except ValueError:  # an arch that quern does not know
+        return False
 
 
 def handle_of(stream):

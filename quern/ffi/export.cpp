@@ -49,6 +49,10 @@ Function op(const String& id) {
   return translated([&] { return op_function(find_op(id)); });
 }
 
+Function op_checked(const String& id) {
+  return translated([&] { return op_check(find_op(id)); });
+}
+
 Function op_arranged(const String& id, const Shape& sources, int64_t device, const Optional<String>& variant, int64_t flags) {
   return translated([&] { return arranged(find_op(id), sources, device, variant, flags); });
 }
@@ -117,6 +121,7 @@ void log_level(int64_t level) { set_log_level(int(level)); }
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(ops, ops)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_json, op_json)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op, op)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_check, op_checked)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_arranged, op_arranged)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device, device)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device_arch, device_arch)

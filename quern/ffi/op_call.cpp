@@ -122,7 +122,16 @@ void set_stream(const Op& op, const AnyView* values, int count, const TensorView
   }
 }
 
-void call(const Op& op, const AnyView* values, int count) {
+/// Steps 1 and 2 of a call.
+void check(const Op& op, const void* args, const RunOptions& options) {
+  const Problem problem = bind(op, args, options);
+  const Device& device = options.device ? *options.device : device_of(problem.device);
+  if (!problem.empty) make_plan(op, problem, device.info());
+}
+
+using Step = void (*)(const Op& op, const void* args, const RunOptions& options);
+
+void call(const Op& op, const AnyView* values, int count, Step step) {
   const size_t least = op.tensors.size() + op.attrs.size();
   if (size_t(count) < least || size_t(count) > least + kOptions) fail_count(op, count);
   alignas(64) char args[kMostArgsBytes];
@@ -138,7 +147,11 @@ void call(const Op& op, const AnyView* values, int count) {
     set_stream(op, rest, count - int(least), *first, options);
     if (first->device.type == DeviceType::cpu && !options.device && !emulation_chosen()) fail_host(op, op.tensors[index]);
   }
-  run(op, args, options);
+  step(op, args, options);
+}
+
+tvm::ffi::Function packed(const Op& op, Step step) {
+  return tvm::ffi::Function::FromPacked([&op, step](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count, step); }); });
 }
 
 void check_args_fit(const Op& op) {
@@ -149,7 +162,12 @@ void check_args_fit(const Op& op) {
 
 tvm::ffi::Function op_function(const Op& op) {
   check_args_fit(op);
-  return tvm::ffi::Function::FromPacked([&op](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count); }); });
+  return packed(op, run);
+}
+
+tvm::ffi::Function op_check(const Op& op) {
+  check_args_fit(op);
+  return packed(op, check);
 }
 
 tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags) {
@@ -158,7 +176,7 @@ tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 de
     std::vector<AnyView> values;
     for (const i64 source : from) values.push_back(source >= 0 && source < count ? args[source] : AnyView(nullptr));
     values.insert(values.end(), {AnyView(nullptr), AnyView(device), AnyView(variant), AnyView(flags)});
-    translated([&] { call(op, values.data(), int(values.size())); });
+    translated([&] { call(op, values.data(), int(values.size()), run); });
   });
 }
 

@@ -26,7 +26,10 @@ enum CallFlags : i64 { kBatchInvariant = 1, kPdl = 2, kSkipCheck = 4 };
 /// Host tensors run on the emulated device when QN_DEVICE or `device` says so and are an error otherwise.
 tvm::ffi::Function op_function(const Op& op);
 
-/// The same for callers with an order of their own: tensor or attribute i of the schema is argument sources[i], or absent
+/// The same arguments up to the launch: throws what the call would, and touches no memory. For callers that trace.
+tvm::ffi::Function op_check(const Op& op);
+
+/// The same as op_function for callers with an order of their own: tensor or attribute i of the schema is argument sources[i], or absent
 /// where that is -1. The options are bound here; the stream is the framework's current one.
 tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags);
 

@@ -102,6 +102,28 @@ def test_names():
     fails(ValueError, r"`op` is 'rms_norm', .* the nearest is norm\.rms_norm", quern.plan, "rms_norm")
 
 
+def test_jax():
+    """Errors are those of other frameworks, eager and while jit traces."""
+    jax = pytest.importorskip("jax", reason="needs jax")
+    ones = jax.numpy.ones
+    for call in (quern.norm.rms_norm, jax.jit(quern.norm.rms_norm)):
+        fails(ValueError, r"norm\.rms_norm: `weight` has shape \[7\], expected hidden=8 .*", call, ones((3, 8)), ones(7))
+        fails(ValueError, r"norm\.rms_norm: `x` has shape \[8\], expected 2 dims \[tokens hidden\]", call, ones(8), ones(8))
+        fails(ValueError, r"norm\.rms_norm: `x` has 0 dims, expected 2 .*", call, ones(()), ones(8))
+        fails(TypeError, r"norm\.rms_norm: `weight` is f16, expected f32 like `x`.*", call, ones((3, 8)), ones(8, "float16"))
+        fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected one of f32, .*", call, ones((3, 8), "complex64"), ones(8))
+    fails(NotImplementedError, r"gemm\.dense: no variant runs this on sm_80 .*", quern.gemm.dense, ones((4, 64), "bfloat16"), ones((4, 64), "bfloat16"),
+          backend="warp_specialised_sm90", device="emu:sm_80")
+    fails(TypeError, r"norm\.rms_norm: `stream` is given, expected none: .*", quern.norm.rms_norm, ones((3, 8)), ones(8), stream=0)
+
+
+def test_jax_needs_the_emulated_device_chosen(no_device):
+    jax = pytest.importorskip("jax", reason="needs jax")
+    x, weight = jax.numpy.ones((3, 8)), jax.numpy.ones(8)
+    fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected .*", quern.norm.rms_norm, x, weight)
+    assert (quern.norm.rms_norm(x, weight, device="emu") > 0.99).all()
+
+
 def test_jax_arrays_cannot_be_written():
     jax = pytest.importorskip("jax", reason="needs jax")
     x, weight = jax.numpy.ones((3, 8), "bfloat16"), jax.numpy.ones(8, "bfloat16")

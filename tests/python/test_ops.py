@@ -78,6 +78,16 @@ def test_jax(id_, words, jit):
         assert case.wrong() == ""
 
 
+@needs("jax_tvm_ffi")
+def test_jax_vmap():
+    import jax
+
+    x = jax.random.normal(jax.random.key(1), (3, 4, 64))
+    weight = jax.numpy.ones(64)
+    out = jax.vmap(lambda x: quern.norm.rms_norm(x, weight))(x)
+    assert (out == quern.norm.rms_norm(x.reshape(12, 64), weight).reshape(3, 4, 64)).all()
+
+
 @needs("torch")
 @pytest.mark.parametrize("id_, words", CASES)
 def test_torch(id_, words):
