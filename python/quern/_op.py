@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""The class of all ops. A call's function is made from the schema, so that Python binds the arguments by itself."""
+"""Ops as functions of Python, made from their schemas: Python binds the arguments by itself, and a call with outputs given is a few comparisons
+and one call of TVM-FFI."""
 import functools
-import inspect
+import json
 
 from . import _arrays
 from ._library import library
@@ -33,35 +34,42 @@ class Options:
         return None if self.backend in (None, "auto") else self.backend
 
 
-# Tensors that a framework hands over by itself, outputs given, nothing optional asked for: one call. Everything else is _call().
+# Tensors that a framework hands over by itself, outputs given, no option asked for: one call. Everything else is Op.call(). A function and not
+# an object with __call__: through that a call takes 250 ns more, where one with three tensors takes 1.6 us.
 _SOURCE = """
-def __call__(self, {signature}):
+def {name}({signature}):
     if _compiling is not None and _compiling():
-        return _traced(self.id, [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
+        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
     if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and workspace is None:
         _function({tensors}, {attributes}stream)
         return {returned}
-    return self._call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
+    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
 """
 
 
-def _call_of(schema, function):
+def _function_of(op):
+    """The Python function of an op."""
+    schema = op.schema
     names = [t["name"] for t in schema.tensors]
     first = next(t["name"] for t in schema.tensors if t["role"] != "out" and not t["optional"])
-    outputs = [names[i] for i in schema.outputs]
-    # `out` of another type than the first tensor's may not be writable (JAX): the long way looks at it.
-    given = [f"type({n}) is type({first})" if not schema.tensors[schema.index[n]]["optional"] else f"({n} is None or type({n}) is type({first}))" for n in outputs]
+    # An output of another type than the first tensor's may not be writable (JAX): the long way looks at it.
+    given = [f"type({n}) is type({first})" if not schema.tensors[schema.index[n]]["optional"] else f"({n} is None or type({n}) is type({first}))"
+             for n in (names[i] for i in schema.outputs)]
     sure = all(not schema.tensors[i]["optional"] for i in schema.returned)
     returned = [names[i] for i in schema.returned]
     source = _SOURCE.format(
-        signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
+        name=schema.name, id=op.id, signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
         attributes="".join(a["name"] + ", " for a in schema.attributes),
         returned=(returned[0] if len(returned) == 1 else "(" + ", ".join(returned) + ",)") if sure else f"_present({', '.join(returned)})",
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_direct": _arrays.DIRECT, "_function": function, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
+    scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
     _scopes.append(scope)
-    exec(compile(source, f"<quern {schema.id}>", "exec"), scope)
-    return scope["__call__"]
+    exec(compile(source, f"<quern {op.id}>", "exec"), scope)
+    function = scope[schema.name]
+    function.__module__, function.__doc__ = "quern." + schema.family, schema.docstring()
+    function.op, function.id, function.schema, function.backends = op, op.id, schema, list(schema.variants)
+    function.is_backend_supported, function.is_compute_capability_supported = op.is_backend_supported, op.is_compute_capability_supported
+    return function
 
 
 # quern.torch fills them: whether torch is tracing, and what it then follows in the place of the call.
@@ -82,33 +90,14 @@ def present(*tensors):
 
 
 class Op:
-    """An op of quern: call it. Made from its schema; see help(op)."""
+    """What an op's function has beside its call."""
 
     def __init__(self, facts):
         self.schema = Schema(facts)
         self.id = self.schema.id
-        self.__name__ = self.schema.name
-        self.__qualname__ = self.schema.name
-        self.__module__ = "quern." + self.schema.family
-        self.__doc__ = self.schema.docstring()
         self.function = library().op(self.id)
 
-    @staticmethod
-    def of(facts):
-        """Each op has a class of its own, because Python looks __call__ up there."""
-        cls = type(facts["op"], (Op,), {})
-        op = cls(facts)
-        cls.__call__ = _call_of(op.schema, op.function)
-        op.__signature__ = inspect.signature(cls.__call__).replace(parameters=list(inspect.signature(cls.__call__).parameters.values())[1:])
-        return op
-
-    def __repr__(self):
-        return f"<quern op {self.id}>"
-
-    def __reduce__(self):
-        return by_id, (self.id,)
-
-    def _call(self, tensors, attributes, stream, options):
+    def call(self, tensors, attributes, stream, options):
         """Any framework: converts, allocates outputs, calls, returns what was written."""
         arrays = _arrays.of(self, tensors)
         if arrays.call is not None:  # JAX: outputs are values
@@ -121,11 +110,6 @@ class Op:
         self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
         return present(*(tensors[i] for i in self.schema.returned))
 
-    @property
-    def backends(self):
-        """Names of the op's variants, in the order in which plan asks them. The first that accepts a problem runs it."""
-        return list(self.schema.variants)
-
     def is_backend_supported(self, backend, cc=None):
         """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the
         machine gives). Whether it runs a certain one, and why not: quern.plan()."""
@@ -133,7 +117,7 @@ class Op:
 
     def is_compute_capability_supported(self, cc):
         """Whether any variant runs there."""
-        return any(self.is_backend_supported(b, cc) for b in self.backends)
+        return any(self.is_backend_supported(b, cc) for b in self.schema.variants)
 
 
 def _hand_over(op, name, tensor, written):
@@ -212,19 +196,12 @@ def output_dtype(op, output, tensors, dtypes):
     return dtype if dtype in _arrays.DTYPES else None
 
 
-@functools.lru_cache(maxsize=None)
-def _facts(id_):
-    import json
-
-    return json.loads(library().op_json(id_))
-
-
-_ops = {}
+_functions = {}
 
 
 def by_id(id_):
-    """The op of that name; ValueError with the nearest one."""
-    op = _ops.get(id_)
-    if op is None:
-        op = _ops.setdefault(id_, Op.of(_facts(id_)))
-    return op
+    """The function of the op of that name; ValueError with the nearest one."""
+    function = _functions.get(id_)
+    if function is None:
+        function = _functions.setdefault(id_, _function_of(Op(json.loads(library().op_json(id_)))))
+    return function

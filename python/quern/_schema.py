@@ -96,7 +96,7 @@ class Schema:
         return f"Tuple[{', '.join(['T'] * len(sure))}]" if len(sure) == len(self.returned) else "Any"
 
     def docstring(self):
-        lines = [f"{self.id}({', '.join(p.text(False) for p in self.parameters() if not p.keyword_only)}, *, ...)", "", self.facts["formula"]]
+        lines = [self.facts["formula"]]
         if self.facts["source"]:
             lines += ["", f"After {self.facts['source']}."]
         lines += ["", "Tensors:"] + [self._tensor_line(t) for t in self.tensors if t["role"] != "out"]
@@ -128,32 +128,39 @@ class Schema:
     def stub(self):
         """The op in a .pyi file."""
         doc = "\n".join("        " + line if line else "" for line in self.docstring().replace("\\", "\\\\").split("\n")).strip()
-        return (f"class _{self.name}(Op):\n"
+        return (f"class _{self.name}(Function):\n"
                 f"    def __call__(self, {self.signature(typed=True)}) -> {self.result_type()}:\n"
                 f'        """{doc}"""\n\n'
                 f"{self.name}: _{self.name}\n")
 
 
 STUB_HEAD = """# Written from the schemas of the ops; not to be edited.
-from typing import Any, Optional, Tuple, TypeVar, Union
-
-from quern._op import Op
+from typing import Any, List, Optional, Tuple, TypeVar, Union
 
 T = TypeVar("T")
 Stream = Any
+
+class Function:
+    # An op of quern.
+    id: str
+    backends: List[str]
+    def is_backend_supported(self, backend: str, cc: Union[int, str, None] = None) -> bool: ...
+    def is_compute_capability_supported(self, cc: Union[int, str]) -> bool: ...
 """
 
 
 def stubs(schemas):
-    """{family: text of its .pyi}."""
+    """{module: text of its .pyi}: each family, and the package, which has them."""
     texts = {}
     for schema in sorted(schemas, key=lambda s: s.id):
         texts[schema.family] = texts.get(schema.family, STUB_HEAD) + "\n" + schema.stub()
+    families = "".join(f"from . import {family} as {family}\n" for family in sorted(texts))
+    texts["__init__"] = f"from typing import Any\n\n{families}\ndef __getattr__(name: str) -> Any: ...\n"
     return texts
 
 
 def main(command, folder):
-    """Writes FAMILY.pyi for every op that the quern command knows."""
+    """Writes FAMILY.pyi for the ops that the quern command knows, and __init__.pyi."""
 
     def ask(*arguments):
         return json.loads(subprocess.run([command, *arguments, "--json"], capture_output=True, text=True, check=True).stdout)

@@ -26,7 +26,7 @@ class Case:
     absent; outputs hold NaN bytes. ValueError for a case that the op refuses."""
 
     def __init__(self, op, words="", seed=1):
-        self.op = op if isinstance(op, _op.Op) else _op.by_id(op)
+        self.op = op if callable(op) else _op.by_id(op)
         self._handle = library().case_open(self.op.id, words, seed)
         facts = json.loads(library().case_arguments(self._handle))
         self.tensors = {name: None if t is None else _array_at(**t) for name, t in facts["tensors"].items()}

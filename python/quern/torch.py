@@ -64,7 +64,7 @@ def _define(op):
     def functional(*values):
         a = _Arguments(op, values, False)
         like = _arrays.first_of(op, a.tensors)
-        op._call(a.tensors, a.attributes, None, a.options)
+        op.call(a.tensors, a.attributes, None, a.options)
         return _results(like, [a.tensors[i] for i in op.schema.outputs])
 
     def fake(*values):
@@ -83,7 +83,7 @@ def _define(op):
 
     def given(*values):
         a = _Arguments(op, values, True)
-        op._call(a.tensors, a.attributes, None, a.options)
+        op.call(a.tensors, a.attributes, None, a.options)
 
     _functional[op.id] = torch.library.custom_op(name, functional, mutates_args=updated, schema=_signature(op, False))
     _functional[op.id].register_fake(fake)
@@ -131,9 +131,9 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
 
 def register():
     """Defines torch's ops for all ops of the registry that have none yet: again after quern.load()."""
-    for op in ops():
-        if op.id not in _functional:
-            _define(op)
+    for function in ops():
+        if function.id not in _functional:
+            _define(function.op)
     _op.trace_with(torch.compiler.is_compiling, _traced)
 
 

@@ -52,7 +52,16 @@ def test_stubs_say_what_the_functions_are():
         names = [a.arg for a in call.args.args[1:] + call.args.kwonlyargs]
         assert names == list(inspect.signature(op).parameters)
         assert ast.get_docstring(call) == inspect.cleandoc(op.__doc__)
+        defaults = [ast.literal_eval(d) for d in call.args.defaults + call.args.kw_defaults if d is not None]
+        assert defaults == [p.default for p in inspect.signature(op).parameters.values() if p.default is not p.empty]
         assert any(isinstance(n, ast.AnnAssign) and n.target.id == op.__name__ for n in tree.body)
+
+
+def test_types_are_known_to_checkers():
+    with open(os.path.join(ROOT, "__init__.pyi"), encoding="utf-8") as f:
+        text = f.read()
+    assert all(f"from . import {op.schema.family} as {op.schema.family}\n" in text for op in quern.ops())
+    assert os.path.exists(os.path.join(ROOT, "py.typed"))
 
 
 def test_ops_are_importable():
