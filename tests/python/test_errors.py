@@ -57,6 +57,10 @@ def test_type():
         quern.norm.rms_norm(np.ones((3, 8), f32), np.ones(8, f32), epsilon=1)
 
 
+def test_bare_function_counts_its_arguments():
+    fails(TypeError, r"norm\.rms_norm: was called with 0 arguments, expected 4 to 9", quern.norm.rms_norm.op.function)
+
+
 def test_attributes_have_their_type():
     shapes = {"q": (1, 2, 64), "k_cache": (1, 16, 2, 64), "v_cache": (1, 16, 2, 64)}
     tensors = {n: np.ones(s, np.float16) for n, s in shapes.items()}

@@ -135,7 +135,7 @@ def test_doctor():
     assert report["ops"] == len(quern.ops()) and any(d["name"] == "emu" for d in report["devices"])
 
 
-def test_warm(monkeypatch, tmp_path):
+def test_warm(monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("QN_CACHE_DIR", str(tmp_path))
     seen = []
     limits = ["tokens=1..2", "alignment=16", "tp=1"]
@@ -146,6 +146,8 @@ def test_warm(monkeypatch, tmp_path):
     report = quern.warm("llama-3.1-8b", "tokens=1", "batch=1", "alignment=16", "tp=1", device="emu", processes=2, progress=lambda *a: seen.append(a))
     assert len(seen) == len(report["kernels"]) and seen[-1][1] == seen[-1][2]
     assert {k["state"] for k in report["kernels"]} == {"compiled"}
+    again = quern.warm("llama-3.1-8b", "tokens=1", "batch=1", "alignment=16", "tp=1", device="emu", processes=1)
+    assert {k["state"] for k in again["kernels"]} == {"cached"} and f"{len(seen)}/{len(seen)}" in capfd.readouterr().err
 
 
 def test_log_goes_to_logging():
