@@ -71,7 +71,7 @@ def test_ops_are_importable():
 
 def test_capabilities():
     dense = quern.gemm.dense
-    assert dense.backends == ["warp_specialised_sm90", "portable"]
+    assert "warp_specialised_sm90" in dense.backends and dense.backends[-1] == "portable"
     assert dense.is_backend_supported("warp_specialised_sm90", 90) and dense.is_backend_supported("warp_specialised_sm90")
     assert not dense.is_backend_supported("warp_specialised_sm90", 80) and not dense.is_backend_supported("warp_specialised_sm90", 120)
     assert dense.is_backend_supported("portable", 80) and not dense.is_backend_supported("cutlass")
