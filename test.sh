@@ -3,26 +3,31 @@
 # Copyright 2026 The quern authors
 #
 # Sets itself up and runs everything that needs no GPU. --full: the whole sweep of seeds, cases and archs (hours on two
-# cores); without it they are sampled.
+# cores); without it they are sampled. --with-torch: the Python package is also tested with torch (a download of some GB).
 set -euo pipefail
 cd "$(dirname "$0")"
 
 full=0
+torch=
 for argument in "$@"; do
   case "$argument" in
     --full) full=1 ;;
-    *) echo "usage: ./test.sh [--full]" >&2; exit 2 ;;
+    --with-torch) torch=--with-torch ;;
+    *) echo "usage: ./test.sh [--full] [--with-torch]" >&2; exit 2 ;;
   esac
 done
 
 tools/install_dependencies.sh --test
 python3 tools/check_layers.py
+export CCACHE_NOHASHDIR=1  # the wheel's build takes what this one compiled
 cmake -S . -B build -G Ninja -DQN_BUILD_TESTS=ON >/dev/null
 cmake --build build
 if [ -z "${QN_JIT_NVRTC:-}" ]; then
   nvrtc="$(tools/install_nvrtc.sh build/quern)"
   [ -z "$nvrtc" ] || export QN_JIT_NVRTC="$nvrtc"
 fi
+QN_TEST_PYTHON="$(tools/install_python.sh $torch)"
+export QN_TEST_PYTHON
 QN_TEST_NVCC="$(tools/install_nvcc.sh)"
 export QN_TEST_NVCC
 QN_TEST_FULL=$full python3 tools/run_tests.py build

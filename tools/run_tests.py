@@ -16,6 +16,7 @@ root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 build = os.path.abspath(sys.argv[1])
 full = os.environ.get("QN_TEST_FULL") == "1"
 quern = os.path.join(build, "quern")
+python = os.environ.get("QN_TEST_PYTHON") or os.path.join(root, ".venv-python", "bin", "python")
 passed = failed = skipped = 0
 
 
@@ -56,6 +57,30 @@ def run_gtest(binary):
     print(f"{name}: {time.time() - begin:.1f} s", flush=True)
 
 
+def run_pytest():
+    """Counts the tests of the Python package, in the virtual environment that has the wheel."""
+    global passed, failed, skipped
+    report = os.path.join(build, "python_test.xml")
+    if os.path.exists(report):
+        os.remove(report)
+    begin = time.time()
+    result = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", report, os.path.join(root, "tests", "python")], cwd=build)
+    cases = list(xml.parse(report).getroot().iter("testcase")) if os.path.exists(report) else []
+    for case in cases:
+        skip = case.find("skipped")
+        if case.find("failure") is not None or case.find("error") is not None:
+            failed += 1
+        elif skip is not None and not any(reason in (skip.get("message") or "") for reason in ALLOWED_SKIPS):
+            print(f"FAILED {case.get('classname')}.{case.get('name')}: skipped without an allowed reason: {skip.get('message')}")
+            failed += 1
+        else:
+            skipped += skip is not None
+            passed += skip is None
+    if result.returncode != 0 or not cases:
+        failed += 1
+    print(f"pytest: {time.time() - begin:.1f} s", flush=True)
+
+
 def run_step(name, shown, command):
     """One command counts as one test."""
     global passed, failed
@@ -79,6 +104,8 @@ def run_script(name, script, *arguments):
 
 for binary in gtest_binaries():
     run_gtest(binary)
+
+run_pytest()
 
 run_command("cases on the emulated device", "check", "all", *([] if full else ["--sample", "40"]))
 for async_policy in ("eager", "lazy", "random"):

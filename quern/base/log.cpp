@@ -11,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <deque>
+#include <memory>
 #include <mutex>
 
 #include "quern/base/env.h"
@@ -22,6 +23,16 @@ namespace {
 constexpr size_t kSuspects = 4;
 
 std::atomic<int> g_level = -1;  // -1: QN_LOG_LEVEL was not read yet
+
+std::mutex g_sink_mutex;
+std::shared_ptr<const LogSink>& sink() {
+  static std::shared_ptr<const LogSink>* const kept = new std::shared_ptr<const LogSink>;
+  return *kept;
+}
+std::shared_ptr<const LogSink> current_sink() {
+  const std::lock_guard lock(g_sink_mutex);
+  return sink();
+}
 
 std::mutex g_calls_mutex;
 std::deque<std::string>& calls() {
@@ -75,13 +86,24 @@ bool log_enabled(LogLevel level) {
   return int(level) <= (enabled >= 0 ? enabled : read_level());
 }
 
-void log(LogLevel level, const std::string& text) {
-  if (log_enabled(level)) log_always((level == LogLevel::warning ? "warning: " : "") + text);
+static void write_log(LogLevel level, const std::string& text) {
+  if (const std::shared_ptr<const LogSink> to = current_sink(); to && (*to)(level, text)) return;
+  static const int file = open_destination();
+  write_line(file, (level == LogLevel::warning ? "warning: " : "") + text);
 }
 
-void log_always(const std::string& text) {
-  static const int file = open_destination();
-  write_line(file, text);
+void log(LogLevel level, const std::string& text) {
+  if (log_enabled(level)) write_log(level, text);
+}
+
+void log_always(const std::string& text) { write_log(LogLevel::call, text); }
+
+void set_log_level(int level) { g_level.store(level, std::memory_order_relaxed); }
+
+void set_log_sink(LogSink to) {
+  std::shared_ptr<const LogSink> kept = to ? std::make_shared<const LogSink>(std::move(to)) : nullptr;
+  const std::lock_guard lock(g_sink_mutex);
+  sink().swap(kept);
 }
 
 void remember_call(const std::string& text) {

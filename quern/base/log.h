@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <functional>
 #include <string>
+
+#include "quern/base/api.h"
 
 namespace quern {
 
@@ -19,6 +22,14 @@ bool log_enabled(LogLevel level);
 void log(LogLevel level, const std::string& text);
 /// The same whatever QN_LOG_LEVEL says: for output that the user asked for by another variable.
 void log_always(const std::string& text);
+
+/// In the place of QN_LOG_LEVEL.
+QN_API void set_log_level(int level);
+/// Takes a line without time and process; false: write it to QN_LOG_DEST after all. Called by any thread, also with locks of quern
+/// held: it must not call quern.
+using LogSink = std::function<bool(LogLevel level, const std::string& text)>;
+/// Gets every line from now on; an empty one: all go to QN_LOG_DEST again.
+QN_API void set_log_sink(LogSink sink);
 
 /// Keeps a call's name, so that a failure that a device reports later can be traced to it.
 void remember_call(const std::string& text);

@@ -12,6 +12,7 @@
 #include "quern/base/env.h"
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
+#include "quern/cli/as_json.h"
 #include "quern/cli/commands.h"
 #include "quern/jit/build.h"
 #include "quern/jit/cache_disk.h"
@@ -219,10 +220,7 @@ void print(const Json& j) {
                                    : fmt::format("{:.0f} ms {}", t["ms"].get<double>(), text(t, "kernel")));
 }
 
-}  // namespace
-
-int doctor(const DoctorOptions& options) {
-  if (options.has_nvrtc) return jit::NvrtcCompiler::get() ? kRight : kEnvironment;
+Json report() {
   Json j = {{"version", QN_VERSION}, {"ops", registry().size()}};
   j["devices"] = devices();
   j["nvrtc"] = nvrtc();
@@ -233,6 +231,16 @@ int doctor(const DoctorOptions& options) {
   j["environment"] = environment();
   const bool by_nvcc = env(Env::jit_compiler) == "nvcc";
   j["test_compiles"] = test_compiles(j["host_compilers"], by_nvcc ? "nvcc" : "NVRTC", j[by_nvcc ? "nvcc" : "nvrtc"]);
+  return j;
+}
+
+}  // namespace
+
+std::string doctor_json() { return report().dump(2); }
+
+int doctor(const DoctorOptions& options) {
+  if (options.has_nvrtc) return jit::NvrtcCompiler::get() ? kRight : kEnvironment;
+  const Json j = report();
   bool any = false, failed = false;
   for (const Json& t : j["test_compiles"]) (t.contains("error") ? failed : any) = true;
   if (options.json)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "quern/cli/as_json.h"
 #include "quern/cli/commands.h"
 #include "quern/cli/table.h"
 #include "quern/testing/truth.h"
@@ -135,12 +136,13 @@ static void print(const Op& op) {
   fmt::print("\n{}", cases.text());
 }
 
+std::string info_json(const std::string& op) { return to_json(find_op(op)).dump(2); }
+
 int info(const InfoOptions& options) {
-  const Op& op = find_op(options.op);
   if (options.json)
-    std::puts(to_json(op).dump(2).c_str());
+    std::puts(info_json(options.op).c_str());
   else
-    print(op);
+    print(find_op(options.op));
   return kRight;
 }
 

@@ -245,20 +245,23 @@ CommandWords words_of(const CLI::App& app) {
 
 }  // namespace
 
-/// Libraries of users' own ops register them, and their kernels' sources, as they are loaded; they stay for good.
+void load_ops(const std::string& path) {
+  if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
+    throw Error(ErrorKind::value, "", "--load", std::string("cannot be loaded: ") + dlerror(), "a library that links with libquern");
+  try {
+    registry();
+  } catch (const Error& e) {
+    throw Error(ErrorKind::value, "", "--load", "is " + path + ": " + e.what(), "a library whose ops can be registered");
+  }
+}
+
+/// Those of QN_LOAD and those named.
 static void load_libraries(const std::vector<std::string>& named) {
   std::string all = env(Env::load);
   for (const std::string& path : named) all += (all.empty() ? "" : ":") + path;
   std::istringstream paths(all);
   for (std::string path; std::getline(paths, path, ':');) {
-    if (path.empty()) continue;
-    if (!dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL))
-      throw Error(ErrorKind::value, "", "--load", std::string("cannot be loaded: ") + dlerror(), "a library that links with libquern");
-    try {
-      registry();
-    } catch (const Error& e) {
-      throw Error(ErrorKind::value, "", "--load", "is " + path + ": " + e.what(), "a library whose ops can be registered");
-    }
+    if (!path.empty()) load_ops(path);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "quern/cli/as_json.h"
 #include "quern/cli/commands.h"
 #include "quern/jit/build.h"
 #include "quern/testing/case_args.h"
@@ -160,6 +161,12 @@ void print(const Explained& e) {
 }
 
 }  // namespace
+
+std::string plan_json(const std::string& op, const std::vector<std::string>& words, const std::string& arch, const std::string& device) {
+  PlanOptions options;
+  options.op = op, options.words = words, options.arch = arch, options.device = device;
+  return to_json(explain(options)).dump(2);
+}
 
 int plan(const PlanOptions& options) {
   const Explained e = explain(options);

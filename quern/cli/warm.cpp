@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "quern/cli/as_json.h"
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
 #include "quern/testing/warm_trace.h"
@@ -52,7 +53,7 @@ std::string line_of(const WarmKernel& k) {
   return fmt::format("{}{} {} {}", name(k.state), time, k.kernel, k.arch);
 }
 
-void print_json(const WarmReport& report) {
+nlohmann::ordered_json to_json(const WarmReport& report) {
   nlohmann::ordered_json j;
   j["kernels"] = nlohmann::ordered_json::array();
   for (const WarmKernel& k : report.kernels) {
@@ -66,7 +67,13 @@ void print_json(const WarmReport& report) {
   j["plans"] = report.plans;
   j["list_seconds"] = report.list_seconds;
   j["build_seconds"] = report.build_seconds;
-  std::puts(j.dump(2).c_str());
+  return j;
+}
+
+/// Adds the devices that are named.
+void complete(WarmOptions& what, const std::vector<std::string>& archs, const std::string& device) {
+  for (const std::string& arch : archs) what.devices.push_back(device_info_of(Arch::parse(arch)));
+  if (!device.empty()) what.devices.push_back(device_from_name(device).info());
 }
 
 /// Calls without kernels, ops that quern lacks in one line.
@@ -94,10 +101,15 @@ void print_summary(const WarmOptions& options, const WarmReport& report) {
 
 }  // namespace
 
+std::string warm_json(WarmOptions what, const std::vector<std::string>& archs, const std::string& device, const std::string& trace, const WarmProgress& progress) {
+  complete(what, archs, device);
+  if (!trace.empty()) what.calls = testing::warm_calls(trace);
+  return to_json(quern::warm(what, progress)).dump(2);
+}
+
 int warm(const WarmCommandOptions& options) {
   WarmOptions what = options.what;
-  for (const std::string& arch : options.archs) what.devices.push_back(device_info_of(Arch::parse(arch)));
-  if (!options.device.empty()) what.devices.push_back(device_from_name(options.device).info());
+  complete(what, options.archs, options.device);
   if (!options.trace.empty()) what.calls = testing::warm_calls(options.trace, options.trust_hooks);
   std::unique_ptr<Progress> progress;
   std::string last_error;  // a missing compiler fails all alike
@@ -111,7 +123,7 @@ int warm(const WarmCommandOptions& options) {
   });
   progress.reset();
   if (options.json) {
-    print_json(report);
+    std::puts(to_json(report).dump(2).c_str());
   } else {
     for (const WarmKernel& k : report.kernels)
       if (what.list_only) fmt::print("{} {}{}\n", k.kernel, k.arch, k.aligned ? "" : "  (less aligned operands)");

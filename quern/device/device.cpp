@@ -147,6 +147,8 @@ Device& device_from_name(const std::string& text) {
   throw Error(ErrorKind::value, "", "device", "is '" + text + "'", "cuda, cuda:N, emu or emu:ARCH");
 }
 
+bool emulation_chosen() { return starts_with(env(Env::device), "emu"); }
+
 int cuda_device_count(std::string* why) { return cuda::device_count(why); }
 
 }  // namespace quern

@@ -149,6 +149,8 @@ class QN_API Device {
 QN_API Device& device_of(DeviceId id);
 /// From "cuda:1", "cuda", "emu", "emu:sm_80"; empty: QN_DEVICE if set, else the first GPU if one is usable, else emulated.
 QN_API Device& device_from_name(const std::string& text = {});
+/// True when QN_DEVICE names the emulated device.
+QN_API bool emulation_chosen();
 /// Number of usable CUDA GPUs; 0 with the reason in *why.
 QN_API int cuda_device_count(std::string* why = nullptr);
 

@@ -3,7 +3,8 @@
 # Copyright 2026 The quern authors
 """Runs what the documents show, in a copy of the tree. Usage: run.py BUILD_FOLDER
 
-A ```sh block behind `<!-- run -->` must end with status 0, behind `<!-- run 2 -->` with 2. The ```text block behind a
+A ```sh block behind `<!-- run -->` must end with status 0, behind `<!-- run 2 -->` with 2; a ```python block is run by the Python that has
+the wheel (QN_TEST_PYTHON, else .venv-python, which tools/install_python.sh makes). The ```text block behind a
 following `<!-- prints -->` must stand in its output, line by line, where * matches anything. Besides: relative links lead
 somewhere, words that begin with QN_ exist, and the files that `quern new` wrote compile. QN_TEST_FULL=1 also builds the
 tree with the new op and checks it."""
@@ -17,8 +18,9 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BLOCK = re.compile(r"^<!-- run(?: (\d+))? -->\n```sh\n(.*?)^```\n(?:<!-- prints -->\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^<!-- run(?: (\d+))? -->\n```(sh|python)\n(.*?)^```\n(?:<!-- prints -->\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 OTHER_BLOCKS = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+PYTHON = os.environ.get("QN_TEST_PYTHON") or os.path.join(ROOT, ".venv-python", "bin", "python")
 # Prefixes that stand for many words.
 FAMILIES = {"QN_", "QN_EMU_", "QN_JIT_"}
 failures = []
@@ -59,15 +61,19 @@ def shell(tree, script):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1200)
 
 
+def python(tree, script):
+    return subprocess.run([PYTHON, "-c", script], cwd=tree, env=environment(tree), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1200)
+
+
 def run_blocks(tree, document):
     global done
     text = open(os.path.join(ROOT, document), encoding="utf-8").read()
     if len(re.findall("^<!-- run", text, re.MULTILINE)) != len(BLOCK.findall(text)):
-        fail(document, "has a <!-- run --> without a ```sh block behind it")
+        fail(document, "has a <!-- run --> without a ```sh or ```python block behind it")
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 2
-        status, script, expected = int(match.group(1) or 0), match.group(2), match.group(3)
-        result = shell(tree, script)
+        status, language, script, expected = int(match.group(1) or 0), match.group(2), match.group(3), match.group(4)
+        result = (python if language == "python" else shell)(tree, script)
         done += 1
         if result.returncode != status:
             fail(f"{document}:{line}", f"ended with {result.returncode}, expected {status}:\n{result.stdout}")
@@ -127,6 +133,8 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     build = os.path.abspath(sys.argv[1])
+    if not os.path.exists(PYTHON):
+        sys.exit(f"{PYTHON} is missing: tools/install_python.sh makes it")
     known = known_words()
     for document in documents():
         check_links(document)

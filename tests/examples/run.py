@@ -67,8 +67,30 @@ def new_project():
     with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
         f.write("cmake_minimum_required(VERSION 3.25)\nproject(mine LANGUAGES CXX)\n" + "\n".join(lines) + "\n")
     build_project(folder)
-    run(quern, "--load", os.path.join(folder, "build", "libops.so"), "check", "elementwise.triple", "--device", "emu", "--sample", "6",
-        prints=r"elementwise\.triple +6 +0 +0")
+    library = os.path.join(folder, "build", "libops.so")
+    run(quern, "--load", library, "check", "elementwise.triple", "--device", "emu", "--sample", "6", prints=r"elementwise\.triple +6 +0 +0")
+    if "QN_TEST_PYTHON" in os.environ:
+        from_python(library, os.path.join(work, "stubs"))
+
+
+def from_python(library, stubs):
+    """The op is in the Python package and in its stubs, and nobody wrote Python for it."""
+    code = f"""
+import inspect, quern
+quern.load({library!r})
+from quern import testing
+words = testing.cases("elementwise.triple", 6)
+for w in words:
+    with testing.Case("elementwise.triple", w) as case:
+        case.run()
+        assert case.wrong() == "", case.wrong()
+from quern.elementwise import triple
+print("elementwise" in dir(quern), inspect.signature(triple), len(words) > 1)
+"""
+    run(os.environ["QN_TEST_PYTHON"], "-c", code, prints=r"True \(x, .*\) True")
+    run("env", f"QN_LOAD={library}", os.environ["QN_TEST_PYTHON"], os.path.join(ROOT, "python", "quern", "_schema.py"), quern, stubs)
+    with open(os.path.join(stubs, "elementwise.pyi"), encoding="utf-8") as f:
+        assert "triple: _triple" in f.read()
 
 
 def headers_compile():

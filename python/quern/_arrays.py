@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Frameworks whose arrays quern takes: how each hands memory over, allocates, names dtypes and its current stream. None is imported
+before an array of it is seen."""
+import sys
+
+from ._library import library
+
+# quern's names of dtypes and everybody else's.
+DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
+          "i32": "int32", "i64": "int64", "u8": "uint8", "f64": "float64"}
+_NAMES = {theirs: ours for ours, theirs in DTYPES.items()}
+_SIZES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2}  # others: 1
+CPU, CUDA = 1, 2  # DLPack's device types
+
+# Types that TVM-FFI itself takes without a step of Python: see _op._SOURCE.
+DIRECT = set()
+_by_type = {}
+
+
+def dtype_name(dtype):
+    """quern's name of a dtype of any framework, or the framework's own where quern has none."""
+    if not isinstance(dtype, str):
+        dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype).rsplit(".", 1)[-1]
+    return _NAMES.get(dtype, dtype)
+
+
+def known_dtype(op, name, dtype):
+    """The same; TypeError for a dtype that quern does not have."""
+    ours = dtype_name(dtype)
+    if ours not in DTYPES:
+        raise TypeError(f"{op.id}: `{name}` is {ours}, expected one of {', '.join(DTYPES)}")
+    return ours
+
+
+class Arrays:
+    """A framework. This one is any other that has __dlpack__."""
+
+    call = None
+
+    def hand_over(self, op, name, array):
+        """What TVM-FFI takes for the array."""
+        if not hasattr(array, "__dlpack__"):
+            raise TypeError(f"{op.id}: `{name}` is a {type(array).__name__}, expected a tensor (anything that has __dlpack__)")
+        return array
+
+    def check_writable(self, op, name, array):
+        pass
+
+    def empty(self, shape, dtype, like):
+        raise TypeError(f"an output is missing, expected a tensor: quern cannot allocate a {type(like).__name__}")
+
+    def stream(self):
+        """The current stream; None: TVM-FFI knows it."""
+        return None
+
+
+class Numpy(Arrays):
+    """NumPy's arrays by address, not by DLPack: that has no bf16 and fp8 of ml_dtypes and no arrays that are read-only."""
+
+    def __init__(self):
+        import numpy
+
+        self.module = numpy
+
+    def _place(self, array):
+        return array.ctypes.data, CPU, 0
+
+    def hand_over(self, op, name, array, dtype=None):
+        dtype = dtype or known_dtype(op, name, array.dtype)
+        size = array.dtype.itemsize
+        if not array.dtype.isnative:
+            raise TypeError(f"{op.id}: `{name}` has dtype {array.dtype.str}, expected this machine's byte order")
+        if any(s % size for s in array.strides):
+            raise ValueError(f"{op.id}: `{name}` has strides of {array.strides} bytes, expected multiples of the element's {size}")
+        address, kind, index = self._place(array)
+        return library().tensor_at(address, dtype, array.shape, tuple(s // size for s in array.strides), kind, index)
+
+    def check_writable(self, op, name, array):
+        if not array.flags.writeable:
+            raise ValueError(f"{op.id}: `{name}` is read-only, expected an array that may be written")
+
+    def dtype(self, dtype):
+        if dtype in ("bf16", "e4m3", "e5m2"):
+            import ml_dtypes
+
+            return getattr(ml_dtypes, DTYPES[dtype])
+        return self.module.dtype(DTYPES[dtype])
+
+    def empty(self, shape, dtype, like):
+        return self.module.empty(shape, self.dtype(dtype))
+
+
+class Cupy(Numpy):
+    def __init__(self):
+        import cupy
+
+        self.module = cupy
+
+    def _place(self, array):
+        return array.data.ptr, CUDA, array.device.id
+
+    def check_writable(self, op, name, array):
+        pass
+
+    def empty(self, shape, dtype, like):
+        with like.device:
+            return super().empty(shape, dtype, like)
+
+    def stream(self):
+        return self.module.cuda.get_current_stream().ptr
+
+
+class Typed:
+    """An array of NumPy whose bytes are another dtype's: quern.typed()."""
+
+    def __init__(self, array, dtype):
+        if dtype_name(dtype) not in DTYPES:
+            raise TypeError(f"typed: `dtype` is {dtype_name(dtype)}, expected one of {', '.join(DTYPES)}")
+        self.array, self.dtype = array, dtype_name(dtype)
+        size = _SIZES.get(self.dtype, 1)
+        if array.dtype.itemsize != size:
+            raise TypeError(f"typed: `array` has elements of {array.dtype.itemsize} bytes, expected {size} of {self.dtype}")
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+
+class TypedArrays(Numpy):
+    def hand_over(self, op, name, array, dtype=None):
+        return super().hand_over(op, name, array.array, array.dtype)
+
+    def check_writable(self, op, name, array):
+        super().check_writable(op, name, array.array)
+
+    def empty(self, shape, dtype, like):
+        return Typed(self.module.empty(shape, f"u{_SIZES.get(dtype, 1)}"), dtype)
+
+
+class Torch(Arrays):
+    def __init__(self):
+        import torch
+
+        self.module = torch
+
+    def empty(self, shape, dtype, like):
+        return self.module.empty(shape, dtype=getattr(self.module, DTYPES[dtype]), device=like.device)
+
+
+class Jax(Arrays):
+    """Arrays are values: outputs are new ones, and an op is a call in JAX's graph."""
+
+    def __init__(self):
+        from . import _jax
+
+        self.call = _jax.call
+
+    def check_writable(self, op, name, array):
+        raise TypeError(f"{op.id}: `{name}` is an array of JAX, which cannot be written, expected one that can")
+
+
+OTHER = Arrays()
+
+
+def _is(cls, module, *names):
+    """Whether cls is one of a framework's array types, if the framework is there at all."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and any(issubclass(cls, getattr(loaded, n)) for n in names if hasattr(loaded, n))
+
+
+def _find(cls):
+    if cls is Typed:
+        return TypedArrays()
+    if _is(cls, "torch", "Tensor"):
+        DIRECT.add(cls)
+        return Torch()
+    if _is(cls, "jax", "Array") or _is(cls, "jax.core", "Tracer"):
+        return Jax()
+    if _is(cls, "cupy", "ndarray"):
+        return Cupy()
+    if _is(cls, "numpy", "ndarray"):
+        return Numpy()
+    return OTHER
+
+
+def of_one(array):
+    cls = type(array)
+    arrays = _by_type.get(cls)
+    if arrays is None:
+        arrays = _find(cls)
+        if arrays is not OTHER:  # its framework may be loaded later
+            _by_type[cls] = arrays
+    return arrays
+
+
+def first_of(op, tensors):
+    """The tensor whose framework allocates: the first input that is there."""
+    for t, tensor in zip(op.schema.tensors, tensors):
+        if t["role"] != "out" and tensor is not None:
+            return tensor
+    return None
+
+
+def of(op, tensors):
+    """The framework of a call: JAX where any tensor is of it, else that of the first input."""
+    for tensor in tensors:
+        if tensor is not None and isinstance(of_one(tensor), Jax):
+            return of_one(tensor)
+    return of_one(first_of(op, tensors))

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""The command `quern` of the wheel: the program beside the library."""
+import os
+import sys
+
+
+def main():
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "quern")
+    os.execv(program, [program, *sys.argv[1:]])

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Ops as functions of Python, made from their schemas: Python binds the arguments by itself, and a call with outputs given is a few comparisons
+and one call of TVM-FFI."""
+import functools
+import json
+
+from . import _arrays
+from ._library import library
+from ._schema import Schema
+
+_BATCH_INVARIANT, _PDL, _SKIP_CHECK = 1, 2, 4  # quern::ffi::CallFlags
+
+
+def flags_of(batch_invariant, pdl, skip_check):
+    return (_BATCH_INVARIANT if batch_invariant else 0) | (_PDL if pdl else 0) | (_SKIP_CHECK if skip_check else 0)
+
+
+@functools.lru_cache(maxsize=None)
+def device_handle(device):
+    return library().device(device) if device else 0
+
+
+class Options:
+    """What a call carries beside tensors, attributes and the stream."""
+
+    __slots__ = ("device", "backend", "flags", "workspace", "dtypes")
+
+    def __init__(self, device, backend, flags, workspace, dtypes):
+        self.device, self.backend, self.flags, self.workspace, self.dtypes = device, backend, flags, workspace, dtypes
+
+    @property
+    def variant(self):
+        return None if self.backend in (None, "auto") else self.backend
+
+
+# Tensors that a framework hands over by itself, outputs given, no option asked for: one call. Everything else is Op.call(). A function and not
+# an object with __call__: through that a call takes 250 ns more, where one with three tensors takes 1.6 us.
+_SOURCE = """
+def {name}({signature}):
+    if _compiling is not None and _compiling():
+        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
+    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and workspace is None:
+        _function({tensors}, {attributes}stream)
+        return {returned}
+    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
+"""
+
+
+def _function_of(op):
+    """The Python function of an op."""
+    schema = op.schema
+    names = [t["name"] for t in schema.tensors]
+    first = next(t["name"] for t in schema.tensors if t["role"] != "out" and not t["optional"])
+    # An output of another type than the first tensor's may not be writable (JAX): the long way looks at it.
+    given = [f"type({n}) is type({first})" if not schema.tensors[schema.index[n]]["optional"] else f"({n} is None or type({n}) is type({first}))"
+             for n in (names[i] for i in schema.outputs)]
+    sure = all(not schema.tensors[i]["optional"] for i in schema.returned)
+    returned = [names[i] for i in schema.returned]
+    source = _SOURCE.format(
+        name=schema.name, id=op.id, signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
+        attributes="".join(a["name"] + ", " for a in schema.attributes),
+        returned=(returned[0] if len(returned) == 1 else "(" + ", ".join(returned) + ",)") if sure else f"_present({', '.join(returned)})",
+        dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
+    scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
+    _scopes.append(scope)
+    exec(compile(source, f"<quern {op.id}>", "exec"), scope)
+    function = scope[schema.name]
+    function.__module__, function.__doc__ = "quern." + schema.family, schema.docstring()
+    function.op, function.id, function.schema, function.backends = op, op.id, schema, list(schema.variants)
+    function.is_backend_supported, function.is_compute_capability_supported = op.is_backend_supported, op.is_compute_capability_supported
+    return function
+
+
+# quern.torch fills them: whether torch is tracing, and what it then follows in the place of the call.
+_tracing = {"_compiling": None, "_traced": None}
+_scopes = []
+
+
+def trace_with(compiling, traced):
+    _tracing.update(_compiling=compiling, _traced=traced)
+    for scope in _scopes:
+        scope.update(_tracing)
+
+
+def present(*tensors):
+    """What a call returns: a tensor, or a tuple of those that are there."""
+    there = tuple(t for t in tensors if t is not None)
+    return there[0] if len(there) == 1 else there
+
+
+class Op:
+    """What an op's function has beside its call."""
+
+    def __init__(self, facts):
+        self.schema = Schema(facts)
+        self.id = self.schema.id
+        self.function = library().op(self.id)
+
+    def call(self, tensors, attributes, stream, options):
+        """Any framework: converts, allocates outputs, calls, returns what was written."""
+        arrays = _arrays.of(self, tensors)
+        if arrays.call is not None:  # JAX: outputs are values
+            return arrays.call(self, tensors, attributes, stream, options)
+        allocate(self, arrays, tensors, options.dtypes)
+        handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
+        if stream is None:
+            stream = arrays.stream()
+        workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
+        self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
+        return present(*(tensors[i] for i in self.schema.returned))
+
+    def is_backend_supported(self, backend, cc=None):
+        """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the
+        machine gives). Whether it runs a certain one, and why not: quern.plan()."""
+        return _runs(self.id, backend, library().device_arch("") if cc is None else str(cc)) if backend in self.schema.variants else False
+
+    def is_compute_capability_supported(self, cc):
+        """Whether any variant runs there."""
+        return any(self.is_backend_supported(b, cc) for b in self.schema.variants)
+
+
+def _hand_over(op, name, tensor, written):
+    arrays = _arrays.of_one(tensor)
+    if written:
+        arrays.check_writable(op, name, tensor)
+    return arrays.hand_over(op, name, tensor)
+
+
+@functools.lru_cache(maxsize=None)
+def _runs(id_, variant, arch):
+    try:
+        return library().variant_runs(id_, variant, arch)
+    except ValueError:  # an arch that quern does not know
+        return False
+
+
+def handle_of(stream):
+    """A stream's handle: torch, CuPy and numba name it differently."""
+    if stream is None or isinstance(stream, int):
+        return stream
+    for name in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            return int(getattr(handle, "value", handle) or 0)
+    return stream  # TVM-FFI knows __cuda_stream__
+
+
+def allocate(op, arrays, tensors, dtypes):
+    """Fills in the outputs that are wanted and not given. Where the inputs do not tell shape and dtype they are left out: the library then says
+    what is wrong with the inputs, which it looks at first."""
+    for i in op.schema.outputs:
+        optional = op.schema.tensors[i]["optional"]
+        if tensors[i] is False and optional:
+            tensors[i] = None
+        if tensors[i] is not (True if optional else None):
+            continue
+        shape, dtype = output_shape(op.schema, i, tensors), output_dtype(op, i, tensors, dtypes)
+        tensors[i] = None if shape is None or dtype is None else arrays.empty(shape, dtype, _arrays.first_of(op, tensors))
+
+
+def output_shape(schema, output, tensors):
+    """From the axes that the present tensors set; None where they do not. `tensors` have a shape each."""
+    shape = []
+    for extent in schema.tensors[output]["axes"]:
+        value = extent["offset"] if extent["axis"] is None else _axis(schema, extent["axis"], tensors)
+        if value is None:
+            return None
+        shape.append(value if extent["axis"] is None else extent["factor"] * value + extent["offset"])
+    return tuple(shape)
+
+
+def _axis(schema, axis, tensors):
+    for t, tensor in zip(schema.tensors, tensors):
+        shape = () if t["role"] == "out" else getattr(tensor, "shape", ())
+        if len(shape) != len(t["axes"]):
+            continue
+        for extent, size in zip(t["axes"], shape):
+            if extent["axis"] == axis and extent["factor"] and (size - extent["offset"]) % extent["factor"] == 0:
+                return (size - extent["offset"]) // extent["factor"]
+    return None
+
+
+def output_dtype(op, output, tensors, dtypes):
+    """quern's name of the dtype: the one asked for, else that of the tensor it is like, else the first allowed. None where that tensor has no dtype of quern."""
+    t = op.schema.tensors[output]
+    if dtypes.get(output) is not None:
+        return _arrays.known_dtype(op, t["name"] + "_dtype", dtypes[output])
+    like = [d[5:] for d in t["dtypes"] if d.startswith("like ")]
+    if not like:
+        return t["dtypes"][0]
+    other = op.schema.index[like[0]]
+    if tensors[other] is None or tensors[other] is True:
+        return output_dtype(op, other, tensors, dtypes)
+    dtype = _arrays.dtype_name(getattr(tensors[other], "dtype", None))
+    return dtype if dtype in _arrays.DTYPES else None
+
+
+_functions = {}
+
+
+def by_id(id_):
+    """The function of the op of that name; ValueError with the nearest one."""
+    function = _functions.get(id_)
+    if function is None:
+        function = _functions.setdefault(id_, _function_of(Op(json.loads(library().op_json(id_)))))
+    return function

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""An op's schema, as `quern info OP --json` prints it, in terms of Python: parameters, docstring, type stub.
+
+Nothing but the standard library is imported: the build runs this file to write the stubs (see main())."""
+import json
+import os
+import struct
+import subprocess
+import sys
+
+# Behind inputs, attributes and outputs, alike for all ops: name, type, default, meaning.
+OPTIONS = [
+    ("stream", "Stream", "None", "a CUDA stream or its handle; None: the framework's current one"),
+    ("device", "Optional[str]", "None", "where it runs, as in QN_DEVICE; None: where the tensors lie. Tensors of the host need 'emu', here or in QN_DEVICE"),
+    ("backend", "str", "'auto'", "name of a variant, in the place of plan's choice"),
+    ("batch_invariant", "bool", "False", "a row's bits do not depend on the other rows"),
+    ("pdl", "bool", "False", "the first kernel may start before the stream's previous one ends"),
+    ("skip_check", "bool", "False", "skip the requirements below that are not shapes, dtypes or strides"),
+    ("workspace", "Optional[T]", "None", "bytes that the call may use; None: the device's pool"),
+]
+PYTHON_TYPES = {"f32": "float", "i32": "int", "i64": "int", "bool": "bool"}
+
+
+def shortest_f32(value):
+    """The shortest decimal that is this f32."""
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if struct.unpack("f", struct.pack("f", float(text)))[0] == value:
+            return text
+    return repr(value)
+
+
+def default_of(attribute):
+    kind, value = attribute["type"], attribute["default"]
+    if kind == "bool":
+        return str(bool(value))
+    return str(float(shortest_f32(value))) if kind == "f32" else str(int(value))
+
+
+class Parameter:
+    """One parameter of the Python function: `type` as the stub shows it, `default` as source text or None."""
+
+    def __init__(self, name, type, default=None, keyword_only=False):
+        self.name, self.type, self.default, self.keyword_only = name, type, default, keyword_only
+
+    def text(self, typed):
+        text = self.name + (f": {self.type}" if typed else "")
+        if self.default is None:
+            return text
+        return text + (" = " if typed else "=") + self.default
+
+
+class Schema:
+    """The facts of one op that its Python function is made of."""
+
+    def __init__(self, facts):
+        self.facts = facts
+        self.id = facts["op"]
+        self.family, self.name = self.id.split(".", 1)
+        self.tensors, self.attributes, self.variants = facts["tensors"], facts["attributes"], facts["variants"]
+        self.index = {t["name"]: i for i, t in enumerate(self.tensors)}
+        self.outputs = [i for i, t in enumerate(self.tensors) if t["role"] == "out"]
+        self.updated = [i for i, t in enumerate(self.tensors) if t["role"] == "inout"]
+        # What a call returns: what it writes, outputs first.
+        self.returned = self.outputs + self.updated
+        # Outputs whose dtype the caller may choose.
+        self.choosable = [i for i in self.outputs if len(self.tensors[i]["dtypes"]) > 1]
+
+    def parameters(self):
+        tensors = self.tensors
+        inputs = [t for t in tensors if t["role"] != "out"]
+        list_ = [Parameter(t["name"], "T") for t in inputs if not t["optional"]]
+        list_ += [Parameter(t["name"], "Optional[T]", "None") for t in inputs if t["optional"]]
+        list_ += [Parameter(a["name"], PYTHON_TYPES[a["type"]], default_of(a)) for a in self.attributes]
+        for i in self.outputs:
+            list_.append(Parameter(tensors[i]["name"], "Union[T, bool, None]" if tensors[i]["optional"] else "Optional[T]", "None"))
+        list_.append(Parameter(*OPTIONS[0][:3]))
+        list_ += [Parameter(tensors[i]["name"] + "_dtype", "Any", "None", keyword_only=True) for i in self.choosable]
+        return list_ + [Parameter(name, type_, default, keyword_only=True) for name, type_, default, _ in OPTIONS[1:]]
+
+    def signature(self, typed=False):
+        """Parameters as source text, without the parentheses."""
+        words, starred = [], False
+        for p in self.parameters():
+            if p.keyword_only and not starred:
+                starred = True
+                words.append("*")
+            words.append(p.text(typed))
+        return ", ".join(words)
+
+    def result_type(self):
+        sure = [i for i in self.returned if not self.tensors[i]["optional"]]
+        if len(self.returned) == 1:
+            return "T"
+        return f"Tuple[{', '.join(['T'] * len(sure))}]" if len(sure) == len(self.returned) else "Any"
+
+    def docstring(self):
+        lines = [self.facts["formula"]]
+        if self.facts["source"]:
+            lines += ["", f"After {self.facts['source']}."]
+        lines += ["", "Tensors:"] + [self._tensor_line(t) for t in self.tensors if t["role"] != "out"]
+        if self.attributes:
+            lines += ["", "Attributes:"] + [f"    {a['name']}: {a['type']}. {a['meaning']}".rstrip(". ") for a in self.attributes]
+        lines += ["", "Outputs (None: allocated by the framework of the first tensor):"]
+        lines += [self._tensor_line(self.tensors[i]) for i in self.outputs] or ["    none but the tensors that are updated in place"]
+        lines += ["", "Options:"]
+        lines += [f"    {self.tensors[i]['name']}_dtype: dtype of `{self.tensors[i]['name']}` where it is allocated" for i in self.choosable]
+        lines += [f"    {name}: {meaning}" for name, _, _, meaning in OPTIONS]
+        names = ", ".join(self.tensors[i]["name"] for i in self.returned)
+        lines += ["", f"Returns {names}" + (" (a tuple; absent outputs are left out)." if len(self.returned) > 1 else ".")]
+        lines += ["", f"Backends: {', '.join(self.variants)}."]
+        lines += ["", "Raises:",
+                  "    ValueError: a shape, stride, place or attribute that the schema does not allow",
+                  "    TypeError: a dtype that it does not allow, or no tensor at all",
+                  "    NotImplementedError: no kernel runs this problem on this device",
+                  "    RuntimeError: a compile, the device or its driver failed"]
+        return "\n".join(lines)
+
+    def _tensor_line(self, t):
+        notes = [t["meaning"], t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "",
+                 f"may be {t['may_be']} itself" if t["may_be"] else "", "updated in place" if t["role"] == "inout" else ""]
+        if t["role"] == "out" and t["optional"]:
+            notes.append("True: allocated; None: not computed")
+        notes = "; ".join(n for n in notes if n)
+        return f"    {t['name']}: [{t['dims'].replace(' ', ', ')}] {' or '.join(t['dtypes'])}" + (f". {notes}" if notes else "")
+
+    def stub(self):
+        """The op in a .pyi file."""
+        doc = "\n".join("        " + line if line else "" for line in self.docstring().replace("\\", "\\\\").split("\n")).strip()
+        return (f"class _{self.name}(Function):\n"
+                f"    def __call__(self, {self.signature(typed=True)}) -> {self.result_type()}:\n"
+                f'        """{doc}"""\n\n'
+                f"{self.name}: _{self.name}\n")
+
+
+STUB_HEAD = """# Written from the schemas of the ops; not to be edited.
+from typing import Any, List, Optional, Tuple, TypeVar, Union
+
+T = TypeVar("T")
+Stream = Any
+
+class Function:
+    # An op of quern.
+    id: str
+    backends: List[str]
+    def is_backend_supported(self, backend: str, cc: Union[int, str, None] = None) -> bool: ...
+    def is_compute_capability_supported(self, cc: Union[int, str]) -> bool: ...
+"""
+
+
+def stubs(schemas):
+    """{module: text of its .pyi}: each family, and the package, which has them."""
+    texts = {}
+    for schema in sorted(schemas, key=lambda s: s.id):
+        texts[schema.family] = texts.get(schema.family, STUB_HEAD) + "\n" + schema.stub()
+    families = "".join(f"from . import {family} as {family}\n" for family in sorted(texts))
+    texts["__init__"] = f"from typing import Any\n\n{families}\ndef __getattr__(name: str) -> Any: ...\n"
+    return texts
+
+
+def main(command, folder):
+    """Writes FAMILY.pyi for the ops that the quern command knows, and __init__.pyi."""
+
+    def ask(*arguments):
+        return json.loads(subprocess.run([command, *arguments, "--json"], capture_output=True, text=True, check=True).stdout)
+
+    schemas = [Schema(ask("info", op["op"])) for op in ask("list")]
+    os.makedirs(folder, exist_ok=True)
+    for family, text in stubs(schemas).items():
+        with open(os.path.join(folder, family + ".pyi"), "w", encoding="utf-8") as f:
+            f.write(text)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Cases of the library's own checks, to be run from Python: arguments filled as `quern check` fills them, outputs poisoned, and the verdict
+against the op's reference in double.
+
+    with quern.testing.Case("norm.rms_norm", "tokens=3 hidden=64") as case:
+        case.run()
+        assert not case.wrong()
+"""
+import ctypes
+import json
+
+import numpy
+
+from . import _arrays, _op
+from ._library import library
+
+
+def cases(op, most=8, most_bytes=1 << 20):
+    """Words of up to `most` cases of an op's covering array whose operands have few bytes."""
+    return [str(words) for words in library().cases(getattr(op, "id", op), most, float(most_bytes))]
+
+
+class Case:
+    """Arguments of one case: `tensors` are arrays of NumPy over the case's memory (bf16 and fp8 of ml_dtypes) by name, None where
+    absent; outputs hold NaN bytes. ValueError for a case that the op refuses."""
+
+    def __init__(self, op, words="", seed=1):
+        self.op = op if callable(op) else _op.by_id(op)
+        self._handle = library().case_open(self.op.id, words, seed)
+        facts = json.loads(library().case_arguments(self._handle))
+        self.tensors = {name: None if t is None else _array_at(**t) for name, t in facts["tensors"].items()}
+        kinds = {a["name"]: {"f32": float, "bool": bool}.get(a["type"], int) for a in self.op.schema.attributes}
+        self.attributes = {name: kinds[name](value) for name, value in facts["attributes"].items()}
+        self.options = {"batch_invariant": facts["batch_invariant"], "backend": facts["variant"] or "auto"}
+
+    def run(self, convert=lambda array: array, **options):
+        """Calls the op with every tensor as convert(array), outputs given, on the emulated device. Returns what the op returns."""
+        tensors = {name: None if t is None else convert(t) for name, t in self.tensors.items()}
+        return self.op(**tensors, **self.attributes, **{"device": "emu", **self.options, **options})
+
+    def wrong(self):
+        """What is wrong with the outputs or the memory around them; empty: they are right."""
+        return str(library().case_judge(self._handle))
+
+    def close(self):
+        if self._handle:
+            self.tensors = {}
+            library().case_close(self._handle)
+            self._handle = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def _array_at(address, dtype, shape, strides):
+    """An array over memory that is not NumPy's; strides in elements."""
+    dtype = numpy.dtype(_arrays.Numpy().dtype(dtype))
+    extent = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides))
+    memory = (ctypes.c_uint8 * (extent * dtype.itemsize)).from_address(address) if extent else b""
+    return numpy.ndarray(shape, dtype, memory, strides=[s * dtype.itemsize for s in strides]) if extent else numpy.empty(shape, dtype)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ffi/op_call.h"
+
+#include <tvm/ffi/extra/c_env_api.h>
+
+#include <limits>
+#include <vector>
+
+#include "quern/ffi/error.h"
+#include "quern/ffi/tensor.h"
+
+namespace quern::ffi {
+
+namespace {
+
+using tvm::ffi::Any;
+using tvm::ffi::AnyView;
+using tvm::ffi::TypeIndex;
+
+constexpr size_t kMostArgsBytes = 4096;
+constexpr int kOptions = 5;  // stream, device, variant, flags, workspace
+
+bool is_none(const AnyView& value) { return value.type_index() == TypeIndex::kTVMFFINone; }
+
+std::string quoted_type(const AnyView& value) { return "is a value of type " + std::string(value.GetTypeKey().c_str()); }
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_type(const Op& op, const std::string& argument, const AnyView& value, const char* expected) {
+  throw Error(ErrorKind::type, op.id, argument, quoted_type(value), expected);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_count(const Op& op, int got) {
+  const size_t least = op.tensors.size() + op.attrs.size();
+  throw Error(ErrorKind::type, op.id, "", "was called with " + std::to_string(got) + " arguments",
+              std::to_string(least) + " to " + std::to_string(least + kOptions));
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_range(const Op& op, const AttrDef& attr, i64 got) {
+  throw Error(ErrorKind::value, op.id, attr.name, "is " + std::to_string(got), "a 32-bit integer");
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_host(const Op& op, const TensorDef& def) {
+  throw Error(ErrorKind::value, op.id, def.name, "is on the host", "a GPU's memory, or that the emulated device is chosen by QN_DEVICE=emu or device=\"emu\"");
+}
+
+void set_attribute(const Op& op, const AttrDef& attr, const AnyView& value, void* args) {
+  char* at = static_cast<char*>(args) + attr.offset;
+  const i32 type = value.type_index();
+  if (attr.kind == AttrDef::Kind::f32) {
+    if (type == TypeIndex::kTVMFFIFloat) return void(*reinterpret_cast<float*>(at) = float(value.cast<double>()));
+    if (type == TypeIndex::kTVMFFIInt) return void(*reinterpret_cast<float*>(at) = float(value.cast<int64_t>()));
+    fail_type(op, attr.name, value, "a number");
+  }
+  if (attr.kind == AttrDef::Kind::boolean) {
+    if (type != TypeIndex::kTVMFFIBool) fail_type(op, attr.name, value, "True or False");
+    *reinterpret_cast<bool*>(at) = value.cast<bool>();
+    return;
+  }
+  if (type != TypeIndex::kTVMFFIInt) fail_type(op, attr.name, value, "an integer");
+  const i64 number = value.cast<int64_t>();
+  if (attr.kind == AttrDef::Kind::i64) return void(*reinterpret_cast<i64*>(at) = number);
+  if (number < std::numeric_limits<i32>::min() || number > std::numeric_limits<i32>::max()) fail_range(op, attr, number);
+  *reinterpret_cast<i32*>(at) = i32(number);
+}
+
+/// The first present tensor, which says where the call runs; null when all are absent.
+const TensorView* set_tensors(const Op& op, const AnyView* values, void* args, size_t* index) {
+  const TensorView* first = nullptr;
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    if (is_none(values[i])) continue;
+    const auto tensor = values[i].try_cast<DLTensor*>();
+    if (!tensor) fail_type(op, op.tensors[i].name, values[i], "a tensor");
+    TensorView& view = op.tensor(args, i);
+    view = view_of(**tensor, op, op.tensors[i]);
+    if (!first) first = &view, *index = i;
+  }
+  return first;
+}
+
+void* handle_of(const Op& op, const AnyView& value) {
+  if (value.type_index() == TypeIndex::kTVMFFIInt) return reinterpret_cast<void*>(value.cast<int64_t>());
+  if (value.type_index() == TypeIndex::kTVMFFIOpaquePtr) return value.cast<void*>();
+  fail_type(op, "stream", value, "None or the handle of a CUDA stream");
+}
+
+void set_workspace(const Op& op, const AnyView& value, const TensorView& first, RunOptions& options) {
+  const auto tensor = value.try_cast<DLTensor*>();
+  if (!tensor) fail_type(op, "workspace", value, "a tensor of bytes");
+  TensorDef def;
+  def.name = "workspace", def.rank = 1, def.extents_text = "bytes";
+  const TensorView view = view_of(**tensor, op, def);
+  if (view.rank != 1 || !view.contiguous() || size_of(view.dtype) != 1 || !(view.device == first.device))
+    throw Error(ErrorKind::value, op.id, "workspace", "is " + std::string(name(view.dtype)) + " " + shape_string(view) + (view.device == first.device ? "" : " on another device than the tensors"),
+                "dense bytes [bytes] beside the tensors");
+  options.workspace = {view.data, view.shape[0]};
+}
+
+void set_options(const Op& op, const AnyView* values, int count, const TensorView& first, RunOptions& options, std::string& variant) {
+  if (count > 1)
+    if (const i64 device = values[1].cast<int64_t>()) options.device = reinterpret_cast<Device*>(device);
+  if (count > 2 && !is_none(values[2])) {
+    const auto text = values[2].try_cast<tvm::ffi::String>();
+    if (!text) fail_type(op, "variant", values[2], "None or the name of a variant");
+    variant = text->c_str();
+    options.variant = variant.c_str();
+  }
+  if (count > 3) {
+    const i64 flags = values[3].cast<int64_t>();
+    options.batch_invariant = flags & kBatchInvariant;
+    options.pdl = flags & kPdl;
+    options.skip_check = flags & kSkipCheck;
+  }
+  if (count > 4 && !is_none(values[4])) set_workspace(op, values[4], first, options);
+}
+
+void set_stream(const Op& op, const AnyView* values, int count, const TensorView& first, RunOptions& options) {
+  const bool asked = count > 0 && !is_none(values[0]);
+  if (first.device.type == DeviceType::cuda) {
+    options.stream.handle = asked ? handle_of(op, values[0]) : TVMFFIEnvGetStream(kDLCUDA, first.device.index);
+  } else if (asked && handle_of(op, values[0]) != nullptr) {
+    throw Error(ErrorKind::value, op.id, "stream", "is a CUDA stream, but the tensors are on the host", "None");
+  }
+}
+
+/// Steps 1 and 2 of a call.
+void check(const Op& op, const void* args, const RunOptions& options) {
+  const Problem problem = bind(op, args, options);
+  const Device& device = options.device ? *options.device : device_of(problem.device);
+  if (!problem.empty) make_plan(op, problem, device.info());
+}
+
+using Step = void (*)(const Op& op, const void* args, const RunOptions& options);
+
+void call(const Op& op, const AnyView* values, int count, Step step) {
+  const size_t least = op.tensors.size() + op.attrs.size();
+  if (size_t(count) < least || size_t(count) > least + kOptions) fail_count(op, count);
+  alignas(64) char args[kMostArgsBytes];
+  op.construct(args);
+  size_t index = 0;
+  const TensorView* first = set_tensors(op, values, args, &index);
+  for (size_t i = 0; i < op.attrs.size(); ++i) set_attribute(op, op.attrs[i], values[op.tensors.size() + i], args);
+  RunOptions options;
+  std::string variant;
+  if (first) {  // else bind says which tensor is missing
+    const AnyView* rest = values + least;
+    set_options(op, rest, count - int(least), *first, options, variant);
+    set_stream(op, rest, count - int(least), *first, options);
+    if (first->device.type == DeviceType::cpu && !options.device && !emulation_chosen()) fail_host(op, op.tensors[index]);
+  }
+  step(op, args, options);
+}
+
+tvm::ffi::Function packed(const Op& op, Step step) {
+  return tvm::ffi::Function::FromPacked([&op, step](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count, step); }); });
+}
+
+void check_args_fit(const Op& op) {
+  if (op.args_bytes > kMostArgsBytes) throw Error(ErrorKind::internal, op.id, "", "has Args of " + std::to_string(op.args_bytes) + " bytes", "at most " + std::to_string(kMostArgsBytes));
+}
+
+}  // namespace
+
+tvm::ffi::Function op_function(const Op& op) {
+  check_args_fit(op);
+  return packed(op, run);
+}
+
+tvm::ffi::Function op_check(const Op& op) {
+  check_args_fit(op);
+  return packed(op, check);
+}
+
+tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags) {
+  check_args_fit(op);
+  return tvm::ffi::Function::FromPacked([&op, from = std::vector<i64>(sources.begin(), sources.end()), device, variant, flags](const AnyView* args, int32_t count, Any*) {
+    std::vector<AnyView> values;
+    for (const i64 source : from) values.push_back(source >= 0 && source < count ? args[source] : AnyView(nullptr));
+    values.insert(values.end(), {AnyView(nullptr), AnyView(device), AnyView(variant), AnyView(flags)});
+    translated([&] { call(op, values.data(), int(values.size()), run); });
+  });
+}
+
+}  // namespace quern::ffi

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// An op of the registry as a function of TVM-FFI. Its signature is the op's schema, known when the process runs: so it is a
+// packed function that checks each argument, not one that C++ types.
+#pragma once
+#include <tvm/ffi/container/shape.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/optional.h>
+#include <tvm/ffi/string.h>
+
+#include "quern/op/schema.h"
+
+namespace quern::ffi {
+
+/// Flags of a call, or-ed: members of RunOptions.
+enum CallFlags : i64 { kBatchInvariant = 1, kPdl = 2, kSkipCheck = 4 };
+
+/// Positional arguments: every tensor in the schema's order (None: absent), every attribute in the schema's order, then as many as
+/// wanted of
+///   stream     None: the framework's current stream (TVMFFIEnvGetStream); else a handle
+///   device     0: where the tensors lie; else a handle that device() of the binding gave
+///   variant    None: plan's choice; else a name
+///   flags      CallFlags
+///   workspace  None: the device's pool; else a tensor of bytes
+/// Host tensors run on the emulated device when QN_DEVICE or `device` says so and are an error otherwise.
+tvm::ffi::Function op_function(const Op& op);
+
+/// The same arguments up to the launch: throws what the call would, and touches no memory. For callers that trace.
+tvm::ffi::Function op_check(const Op& op);
+
+/// The same as op_function for callers with an order of their own: tensor or attribute i of the schema is argument sources[i], or absent
+/// where that is -1. The options are bound here; the stream is the framework's current one.
+tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags);
+
+}  // namespace quern::ffi

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/testing/host_case.h"
+
+#include <sstream>
+#include <utility>
+
+#include "quern/testing/check.h"
+#include "quern/testing/pairwise.h"
+
+namespace quern::testing {
+
+static Case parse(const Op& op, const std::string& words) {
+  std::istringstream in(words);
+  std::vector<std::string> list;
+  for (std::string word; in >> word;) list.push_back(word);
+  return parse_case(op, list);
+}
+
+struct HostCase::Members {
+  Members(const Op& op, const std::string& words, u64 seed) : args(op, parse(op, words), seed), options(options_of(op, args.which())) {
+    problem = bind(op, args.args(), options);  // before the reference trusts the shapes
+    truths = truth_of(args);
+  }
+  CaseArgs args;
+  RunOptions options;
+  Problem problem;
+  std::vector<Truth> truths;
+};
+
+HostCase::HostCase(const Op& op, const std::string& words, u64 seed) : members_(std::make_unique<Members>(op, words, seed)) {}
+HostCase::~HostCase() = default;
+
+const Op& HostCase::op() const { return members_->args.op(); }
+TensorView HostCase::tensor(size_t i) const { return members_->args.tensor(i); }
+double HostCase::attribute(const AttrDef& attr) const { return attr_value(attr, std::as_const(members_->args).args()); }
+const RunOptions& HostCase::options() const { return members_->options; }
+
+std::string HostCase::judge() const {
+  const Comparison c = testing::judge(members_->args, members_->truths, members_->problem);
+  return c.ok ? "" : c.message;
+}
+
+std::vector<std::string> small_cases(const Op& op, size_t most, double most_bytes) {
+  const DeviceInfo device = device_info_of(Arch{});
+  std::vector<std::string> all;
+  for (const Case& which : pairwise(parameters_of(op), [&](const Case& c) { return runs(op, c, device); })) {
+    const ArgsStorage args = fake_args(op, derived(op, which));
+    if (operand_bytes(op, args.get()) <= most_bytes) all.push_back(case_text(op, which));
+  }
+  if (all.size() <= most) return all;
+  std::vector<std::string> chosen;
+  for (size_t i = 0; i < most; ++i) chosen.push_back(all[i * all.size() / most]);
+  return chosen;
+}
+
+}  // namespace quern::testing

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Types and texts of errors: each kind of quern::Error is a type of Python, the text is the library's."""
+import importlib
+import re
+
+import numpy as np
+import pytest
+
+import quern
+
+f32 = np.float32
+
+
+def fails(kind, text, function, *arguments, **keywords):
+    with pytest.raises(kind) as caught:
+        function(*arguments, **keywords)
+    assert type(caught.value) is kind
+    assert re.fullmatch(text, str(caught.value)), str(caught.value)
+
+
+def test_value():
+    fails(ValueError, r"norm\.rms_norm: `weight` has shape \[7\], expected hidden=8 at dim 0 \(hidden was set by `x` \[3, 8\]\)",
+          quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(7, f32))
+    fails(ValueError, r"norm\.rms_norm: `x` has shape \[8\], expected 2 dims \[tokens hidden\]", quern.norm.rms_norm, np.ones(8, f32), np.ones(8, f32))
+    fails(ValueError, r"norm\.rms_norm: `x` has 0 dims, expected 2 \[tokens hidden\]", quern.norm.rms_norm, np.array(1, f32), np.ones(8, f32))
+    fails(ValueError, r"norm\.rms_norm: `x` is missing, .*", quern.norm.rms_norm, None, None)
+    fails(ValueError, r"norm\.rms_norm: `eps` is -1, expected .*", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), eps=-1)
+    fails(ValueError, r"norm\.rms_norm: `x` has stride 2 at its last dim, expected 1 \(dense rows\)",
+          quern.norm.rms_norm, np.ones((3, 16), f32)[:, ::2], np.ones(8, f32))
+    fails(ValueError, r"norm\.rms_norm: `x` has strides of \(17, 4\) bytes, expected multiples of the element's 4", quern.norm.rms_norm,
+          np.lib.stride_tricks.as_strided(np.ones(99, f32), (3, 2), (17, 4)), np.ones(2, f32))
+    fails(ValueError, r"norm\.rms_norm: `variant` is 'swift', expected one of portable", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), backend="swift")
+
+
+def test_read_only_output():
+    out = np.ones((3, 8), f32)
+    out.flags.writeable = False
+    fails(ValueError, r"norm\.rms_norm: `out` is read-only, expected an array that may be written", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), out=out)
+
+
+def test_read_only_input():
+    x = np.ones((3, 8), f32)
+    x.flags.writeable = False
+    assert np.allclose(quern.norm.rms_norm(x, np.ones(8, f32)), 1)
+
+
+def test_type():
+    fails(TypeError, r"norm\.rms_norm: `x` is f64, expected f32, f16 or bf16", quern.norm.rms_norm, np.ones((3, 8)), np.ones(8))
+    fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected one of f32, .*", quern.norm.rms_norm, np.ones((3, 8), np.complex64), np.ones(8, f32))
+    fails(TypeError, r"norm\.rms_norm: `x` has dtype >f4, expected this machine's byte order", quern.norm.rms_norm, np.ones((3, 8), ">f4"), np.ones(8, f32))
+    fails(TypeError, r"norm\.rms_norm: `x` is a list, expected a tensor \(anything that has __dlpack__\)", quern.norm.rms_norm, [1, 2], np.ones(8, f32))
+    fails(TypeError, r"norm\.rms_norm: `weight` is a str, expected a tensor .*", quern.norm.rms_norm, np.ones((3, 8), f32), "ones")
+    fails(TypeError, r"norm\.rms_norm: `eps` is a value of type .*, expected a number", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), eps="small")
+    fails(TypeError, r"typed: `array` has elements of 4 bytes, expected 2 of bf16", quern.typed, np.ones((3, 8), f32), "bf16")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
+        quern.norm.rms_norm(np.ones((3, 8), f32), np.ones(8, f32), epsilon=1)
+
+
+def test_bare_function_counts_its_arguments():
+    fails(TypeError, r"norm\.rms_norm: was called with 0 arguments, expected 4 to 9", quern.norm.rms_norm.op.function)
+
+
+def test_attributes_have_their_type():
+    shapes = {"q": (1, 2, 64), "k_cache": (1, 16, 2, 64), "v_cache": (1, 16, 2, 64)}
+    tensors = {n: np.ones(s, np.float16) for n, s in shapes.items()}
+    fails(TypeError, r"attention\.decode_paged: `window_left` is a value of type float, expected an integer", quern.attention.decode_paged, **tensors, window_left=1.5)
+    fails(ValueError, r"attention\.decode_paged: `window_left` is 4294967296, expected a 32-bit integer", quern.attention.decode_paged, **tensors, window_left=1 << 32)
+
+
+def test_unsupported():
+    a = np.ones((4, 64), np.float16)
+    fails(NotImplementedError, r"gemm\.dense: no variant runs this on sm_80 \(warp_specialised_sm90: .*\)", quern.gemm.dense, a, a, backend="warp_specialised_sm90", device="emu:sm_80")
+
+
+def test_host_tensors_need_the_emulated_device_chosen(no_device):
+    x, weight = np.ones((3, 8), f32), np.ones(8, f32)
+    fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected a GPU's memory, or that the emulated device is chosen by QN_DEVICE=emu or device=\"emu\"",
+          quern.norm.rms_norm, x, weight)
+    assert np.allclose(quern.norm.rms_norm(x, weight, device="emu"), 1)
+
+
+def test_host_tensors_have_no_stream():
+    fails(ValueError, r"norm\.rms_norm: `stream` is a CUDA stream, but the tensors are on the host, expected None",
+          quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), stream=12345)
+
+
+def test_runtime(monkeypatch, tmp_path):
+    """A kernel that is not there while frozen; the text says how to have it."""
+    monkeypatch.setenv("QN_CACHE_DIR", str(tmp_path))
+    quern.freeze()
+    try:
+        assert quern.frozen()
+        fails(RuntimeError, r"norm\.rms_norm: .*quern plan --compile norm\.rms_norm .*", quern.norm.rms_norm, np.ones((3, 333), np.float16), np.ones(333, np.float16))
+    finally:
+        quern.freeze(False)
+
+
+def test_names():
+    with pytest.raises(AttributeError, match="has the families .*norm"):
+        quern.nrom
+    with pytest.raises(AttributeError, match="has no op 'rms_nrom': it has .*rms_norm"):
+        quern.norm.rms_nrom
+    with pytest.raises(ImportError):
+        importlib.import_module("quern.nrom")
+    fails(ValueError, r"`op` is 'rms_norm', .* the nearest is norm\.rms_norm", quern.plan, "rms_norm")
+
+
+def test_jax():
+    """Errors are those of other frameworks, eager and while jit traces."""
+    jax = pytest.importorskip("jax", reason="needs jax")
+    ones = jax.numpy.ones
+    for call in (quern.norm.rms_norm, jax.jit(quern.norm.rms_norm)):
+        fails(ValueError, r"norm\.rms_norm: `weight` has shape \[7\], expected hidden=8 .*", call, ones((3, 8)), ones(7))
+        fails(ValueError, r"norm\.rms_norm: `x` has shape \[8\], expected 2 dims \[tokens hidden\]", call, ones(8), ones(8))
+        fails(ValueError, r"norm\.rms_norm: `x` has 0 dims, expected 2 .*", call, ones(()), ones(8))
+        fails(TypeError, r"norm\.rms_norm: `weight` is f16, expected f32 like `x`.*", call, ones((3, 8)), ones(8, "float16"))
+        fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected one of f32, .*", call, ones((3, 8), "complex64"), ones(8))
+    fails(NotImplementedError, r"gemm\.dense: no variant runs this on sm_80 .*", quern.gemm.dense, ones((4, 64), "bfloat16"), ones((4, 64), "bfloat16"),
+          backend="warp_specialised_sm90", device="emu:sm_80")
+    fails(TypeError, r"norm\.rms_norm: `stream` is given, expected none: .*", quern.norm.rms_norm, ones((3, 8)), ones(8), stream=0)
+
+
+def test_jax_needs_the_emulated_device_chosen(no_device):
+    jax = pytest.importorskip("jax", reason="needs jax")
+    x, weight = jax.numpy.ones((3, 8)), jax.numpy.ones(8)
+    fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected .*", quern.norm.rms_norm, x, weight)
+    assert (quern.norm.rms_norm(x, weight, device="emu") > 0.99).all()
+
+
+def test_jax_arrays_cannot_be_written():
+    jax = pytest.importorskip("jax", reason="needs jax")
+    x, weight = jax.numpy.ones((3, 8), "bfloat16"), jax.numpy.ones(8, "bfloat16")
+    text = r"norm\.rms_norm: `out` is given, expected none: arrays of JAX cannot be written, outputs are new ones"
+    fails(TypeError, text, quern.norm.rms_norm, x, weight, out=jax.numpy.ones((3, 8), "bfloat16"))
+    fails(TypeError, r"norm\.rms_norm: `out` is given, .*", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), out=jax.numpy.ones((3, 8), f32))

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Every op of the registry, from every framework that is installed, judged by its reference as the library's own checks judge it."""
+import importlib.util
+
+import numpy as np
+import pytest
+
+import quern
+from quern import testing
+
+IDS = [op.id for op in quern.ops()]
+CASES = [(id_, words) for id_ in IDS for words in testing.cases(id_, 6, 1 << 18)]
+
+
+def needs(module):
+    return pytest.mark.skipif(importlib.util.find_spec(module) is None, reason=f"needs {module}")
+
+
+def test_there_are_ops():
+    assert "norm.rms_norm" in IDS and len(CASES) >= 3 * len(IDS)
+
+
+@pytest.mark.parametrize("id_, words", CASES)
+def test_numpy(id_, words):
+    with testing.Case(id_, words) as case:
+        assert case.wrong() or 0 in [t.size for t in case.tensors.values() if t is not None], "poison passes"
+        result = case.run()
+        assert case.wrong() == ""
+        written = [case.tensors[case.op.schema.tensors[i]["name"]] for i in case.op.schema.returned]
+        written = [w for w in written if w is not None]
+        assert all(r is w for r, w in zip(result if isinstance(result, tuple) else (result,), written))
+
+
+def allocated(case, convert):
+    """Calls with outputs left to quern; what it returns is put into the case's own outputs."""
+    schema = case.op.schema
+    outputs = [schema.tensors[i] for i in schema.outputs]
+    tensors = {n: None if t is None else convert(t) for n, t in case.tensors.items()}
+    dtypes = {}
+    for t in outputs:
+        there = case.tensors[t["name"]]
+        tensors[t["name"]] = there is not None if t["optional"] else None
+        if len(t["dtypes"]) > 1:
+            dtypes[t["name"] + "_dtype"] = there.dtype
+    result = case.op(**tensors, **case.attributes, **case.options, **dtypes)
+    names = [schema.tensors[i]["name"] for i in schema.returned if case.tensors[schema.tensors[i]["name"]] is not None]
+    return dict(zip(names, result if isinstance(result, tuple) else (result,)))
+
+
+@pytest.mark.parametrize("id_, words", CASES)
+def test_numpy_allocated(id_, words):
+    with testing.Case(id_, words) as case:
+        for name, array in allocated(case, lambda a: a).items():
+            assert array.shape == case.tensors[name].shape and array.dtype == case.tensors[name].dtype
+            case.tensors[name][...] = array
+        assert case.wrong() == ""
+
+
+@needs("jax_tvm_ffi")
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("id_, words", CASES)
+def test_jax(id_, words, jit):
+    import jax
+
+    with testing.Case(id_, words) as case:
+        inputs = {n: jax.numpy.array(t) for n, t in case.tensors.items() if t is not None}
+        before = {n: np.asarray(a).tobytes() for n, a in inputs.items()}
+
+        def run(arrays):
+            return allocated(case, lambda a: arrays[next(n for n, t in case.tensors.items() if t is a)])
+
+        results = (jax.jit(run) if jit else run)(inputs)
+        assert {n: np.asarray(a).tobytes() for n, a in inputs.items()} == before, "arrays of JAX do not change"
+        for name, array in results.items():
+            assert isinstance(array, jax.Array)
+            case.tensors[name][...] = np.asarray(array)
+        assert case.wrong() == ""
+
+
+@needs("jax_tvm_ffi")
+def test_jax_vmap():
+    import jax
+
+    x = jax.random.normal(jax.random.key(1), (3, 4, 64))
+    weight = jax.numpy.ones(64)
+    out = jax.vmap(lambda x: quern.norm.rms_norm(x, weight))(x)
+    assert (out == quern.norm.rms_norm(x.reshape(12, 64), weight).reshape(3, 4, 64)).all()
+
+
+@needs("torch")
+@pytest.mark.parametrize("id_, words", CASES)
+def test_torch(id_, words):
+    import torch
+
+    def as_torch(array):
+        if array.dtype.isbuiltin == 1:
+            return torch.from_numpy(array)
+        bits = torch.from_numpy(array.view({2: np.int16, 1: np.uint8}[array.dtype.itemsize]))
+        return bits.view(getattr(torch, array.dtype.name))
+
+    with testing.Case(id_, words) as case:
+        case.run(convert=as_torch)
+        assert case.wrong() == ""

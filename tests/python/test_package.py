@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""What is not an op's result: cost of the import, documentation, stubs, capabilities, plan, warm, log."""
+import ast
+import inspect
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import quern
+from quern import testing
+
+ROOT = os.path.dirname(quern.__file__)
+
+
+def python(code, **environment):
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment})
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_import_is_cheap():
+    """Beside the interpreter's own start 50 ms, the least of several tries; and nothing heavy is loaded."""
+    code = "import time; t = time.perf_counter(); import quern; t = time.perf_counter() - t; import sys; print(t, [m for m in ('torch', 'numpy', 'jax', 'tvm_ffi') if m in sys.modules])"
+    tries = [python(code).split(" ", 1) for _ in range(5)]
+    assert all(t[1].strip() == "[]" for t in tries)
+    assert min(float(t[0]) for t in tries) <= 0.050
+
+
+def test_signature_and_docstring():
+    assert str(inspect.signature(quern.norm.rms_norm)).startswith("(x, weight, eps=1e-06, out=None, stream=None, *, device=None, backend='auto'")
+    doc = quern.norm.rms_norm.__doc__
+    for words in ("out = x / sqrt(mean(x^2) + eps) * weight", "x: [tokens, hidden] f32 or f16 or bf16", "weight: [hidden] like x", "ValueError", "NotImplementedError"):
+        assert words in doc, doc
+    for op in quern.ops():
+        assert op.schema.facts["formula"] in op.__doc__
+        assert all(f"    {t['name']}: [" in op.__doc__ for t in op.schema.tensors)
+
+
+def test_stubs_say_what_the_functions_are():
+    for op in quern.ops():
+        with open(os.path.join(ROOT, op.schema.family + ".pyi"), encoding="utf-8") as f:
+            tree = ast.parse(f.read())
+        cls = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "_" + op.__name__)
+        call = cls.body[0]
+        names = [a.arg for a in call.args.args[1:] + call.args.kwonlyargs]
+        assert names == list(inspect.signature(op).parameters)
+        assert ast.get_docstring(call) == inspect.cleandoc(op.__doc__)
+        defaults = [ast.literal_eval(d) for d in call.args.defaults + call.args.kw_defaults if d is not None]
+        assert defaults == [p.default for p in inspect.signature(op).parameters.values() if p.default is not p.empty]
+        assert any(isinstance(n, ast.AnnAssign) and n.target.id == op.__name__ for n in tree.body)
+
+
+def test_types_are_known_to_checkers():
+    with open(os.path.join(ROOT, "__init__.pyi"), encoding="utf-8") as f:
+        text = f.read()
+    assert all(f"from . import {op.schema.family} as {op.schema.family}\n" in text for op in quern.ops())
+    assert os.path.exists(os.path.join(ROOT, "py.typed"))
+
+
+def test_ops_are_importable():
+    from quern.norm import rms_norm
+    assert rms_norm is quern.norm.rms_norm and "norm" in dir(quern) and "rms_norm" in dir(quern.norm)
+
+
+def test_capabilities():
+    dense = quern.gemm.dense
+    assert "warp_specialised_sm90" in dense.backends and dense.backends[-1] == "portable"
+    assert dense.is_backend_supported("warp_specialised_sm90", 90) and dense.is_backend_supported("warp_specialised_sm90")
+    assert not dense.is_backend_supported("warp_specialised_sm90", 80) and not dense.is_backend_supported("warp_specialised_sm90", 120)
+    assert dense.is_backend_supported("portable", 80) and not dense.is_backend_supported("cutlass")
+    assert dense.is_compute_capability_supported(90) and not dense.is_compute_capability_supported(70)
+
+
+def test_backend_by_name():
+    a = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float16)
+    for backend in ("auto", "portable"):
+        out = quern.gemm.dense(a, a, backend=backend)
+        assert np.allclose(out.astype(float), a.astype(float) @ a.T.astype(float), atol=2e-2)
+
+
+def test_options_reach_the_library():
+    a = np.ones((4, 64), np.float16)
+    for words, expected in (({"batch_invariant": True}, "batch_invariant=1"), ({"pdl": True}, "pdl=1"), ({"backend": "portable"}, "variant=portable")):
+        code = f"""
+import quern, numpy as np
+quern.log_level(3)
+a = np.ones((4, 64), np.float16)
+quern.gemm.dense(a, a, **{words!r})
+"""
+        log = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "QN_LOG_DEST": "stderr"})
+        assert log.returncode == 0 and expected in log.stderr, log.stderr
+
+
+def test_skip_check():
+    x, weight = np.ones((3, 8), np.float32), np.ones(8, np.float32)
+    assert quern.norm.rms_norm(x, weight, eps=-1e-3, skip_check=True).shape == (3, 8)
+
+
+def test_workspace():
+    words = next(w for w in testing.cases("attention.decode_paged", 60, 1 << 20) if quern.plan("attention.decode_paged", *w.split())["workspace"])
+    need = quern.plan("attention.decode_paged", *words.split())["workspace"]
+    memory = np.empty(need + 256, np.uint8)
+    start = -memory.ctypes.data % 256
+    with testing.Case("attention.decode_paged", words) as case:
+        case.run(workspace=memory[start:start + need])
+        assert case.wrong() == ""
+        with pytest.raises(ValueError, match=f"`workspace` has 16 bytes, expected {need}"):
+            case.run(workspace=memory[start:start + 16])
+
+
+def test_typed_bits():
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="needs ml_dtypes")
+    x = np.random.default_rng(1).standard_normal((3, 64)).astype(ml_dtypes.bfloat16)
+    weight = np.ones(64, ml_dtypes.bfloat16)
+    out = quern.norm.rms_norm(quern.typed(x.view(np.uint16), "bf16"), quern.typed(weight.view(np.uint16), "bf16"))
+    assert out.dtype == "bf16" and (out.array == quern.norm.rms_norm(x, weight).view(np.uint16)).all()
+
+
+def test_plan():
+    plan = quern.plan(quern.norm.rms_norm, "x.dtype=f16", tokens=64, hidden=4096, arch="sm_90a")
+    assert plan["variant"] == "portable" and plan["grid"][0] == 64 and "dtype=f16" in plan["kernel"]
+    with pytest.raises(ValueError, match="`tokns` is no parameter"):
+        quern.plan("norm.rms_norm", tokns=1)
+
+
+def test_doctor():
+    report = quern.doctor()
+    assert report["ops"] == len(quern.ops()) and any(d["name"] == "emu" for d in report["devices"])
+
+
+def test_warm(monkeypatch, tmp_path, capfd):
+    monkeypatch.setenv("QN_CACHE_DIR", str(tmp_path))
+    seen = []
+    limits = ["tokens=1..2", "alignment=16", "tp=1"]
+    listed = quern.warm("llama-3.1-8b", *limits, archs=["sm_90a"], list_only=True)
+    assert listed["kernels"] and all(k["state"] == "listed" for k in listed["kernels"])
+    with pytest.raises(ValueError, match="tokns"):
+        quern.warm("llama-3.1-8b", "tokns=1..64", list_only=True)
+    report = quern.warm("llama-3.1-8b", "tokens=1", "batch=1", "alignment=16", "tp=1", device="emu", processes=2, progress=lambda *a: seen.append(a))
+    assert len(seen) == len(report["kernels"]) and seen[-1][1] == seen[-1][2]
+    assert {k["state"] for k in report["kernels"]} == {"compiled"}
+    again = quern.warm("llama-3.1-8b", "tokens=1", "batch=1", "alignment=16", "tp=1", device="emu", processes=1)
+    assert {k["state"] for k in again["kernels"]} == {"cached"} and f"{len(seen)}/{len(seen)}" in capfd.readouterr().err
+
+
+def test_log_goes_to_logging():
+    code = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(name)s %(levelname)s %(message)s")
+import numpy as np, quern
+quern.norm.rms_norm(np.ones((3, 8), np.float32), np.ones(8, np.float32), device="emu")
+"""
+    text = python(code, QN_LOG_LEVEL="", QN_LOG_DEST="")
+    assert "quern INFO" in text and "norm.rms_norm" in text, text
+
+
+def test_threads():
+    """Calls release the interpreter: several at once, with the log coming back into it."""
+    x, weight = np.random.default_rng(1).standard_normal((64, 256)).astype(np.float32), np.ones(256, np.float32)
+    expected = quern.norm.rms_norm(x, weight)
+    wrong = []
+
+    def run():
+        for _ in range(20):
+            if not (quern.norm.rms_norm(x, weight) == expected).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
+def test_command():
+    out = subprocess.run([os.path.join(os.path.dirname(sys.executable), "quern"), "list", "--json"], capture_output=True, text=True, check=True).stdout
+    assert [o["op"] for o in json.loads(out)] == [op.id for op in quern.ops()]
+
+
+def test_ops_pickle():
+    import pickle
+    assert pickle.loads(pickle.dumps(quern.norm.rms_norm)) is quern.norm.rms_norm
+
+
+def test_output_shape():
+    """Extents are factor * axis + offset, read backwards from inputs; a tensor that does not fit its dims sets none."""
+    from quern import _op
+    from quern._schema import Schema
+
+    def tensor(name, role, *axes):
+        return {"name": name, "role": role, "optional": False, "dtypes": ["f32"], "axes": [{"axis": a, "factor": f, "offset": o} for a, f, o in axes]}
+
+    schema = Schema({"op": "a.b", "tensors": [tensor("x", "in", ("tokens", 1, 0), ("hidden", 2, 1)), tensor("out", "out", ("hidden", 3, 2), (None, 0, 5), ("tokens", 1, 0))],
+                     "attributes": [], "variants": []})
+    assert _op.output_shape(schema, 1, [np.empty((4, 7)), None]) == (11, 5, 4)
+    assert _op.output_shape(schema, 1, [np.empty((4, 8)), None]) is None
+    assert _op.output_shape(schema, 1, [np.empty(4), None]) is None
+
+
+def test_size():
+    total = sum(os.path.getsize(os.path.join(folder, f)) for folder, _, files in os.walk(ROOT) for f in files)
+    assert total < 12e6  # unpacked; the wheel is less than half of it
