@@ -140,7 +140,7 @@ TEST_F(jit_freeze, a_workspace_is_not_allocated_while_capturing) {
   const Op& op = find_op("gemm.dense");
   CaseArgs args(op, {{"m", 1}, {"n", 128}, {"k", 4104}}, 1);
   const auto device = emulated();
-  RunOptions options{.device = device.get(), .stream = device->create_stream()};
+  RunOptions options{.device = device.get(), .stream = device->create_stream(), .variant = "portable"};
   const Plan plan = make_plan(op, bind(op, args.args(), options), device->info());
   ASSERT_GT(plan.workspace, 0) << "this case shall split k";
   run(op, args.args(), options);

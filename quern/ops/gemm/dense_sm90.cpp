@@ -24,7 +24,7 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-bool few_rows(const Problem& p, const DeviceInfo& device) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < device.sms; }
+bool few_rows(const Problem& p) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < kSm90Sms; }
 
 /// [rows, k], boxes of `box` rows and 64 columns.
 static TensorMapSpec operand(const TensorView& v, i32 box) {
@@ -49,7 +49,7 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b) {
 Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
   // When it is not asked for
-  if (p.variant < 0 && few_rows(p, device)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+  if (p.variant < 0 && few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
   return {};
 }
 
@@ -66,11 +66,11 @@ constexpr TileN kTiles[] = {{256, 4, false, 1}, {192, 5, false, 1.02}, {176, 5, 
 constexpr double kStoreCost = 262;
 
 /// The last round of tiles takes as long as a full one.
-static const TileN& choose(const Problem& p, const DeviceInfo& device) {
+static const TileN& choose(const Problem& p) {
   const TileN* best = nullptr;
   double best_time = 1e300;
   for (const TileN& t : kTiles) {
-    const double rounds = double(ceil_div<i64>(tiles_of(p, t.n), device.sms));
+    const double rounds = double(ceil_div<i64>(tiles_of(p, t.n), kSm90Sms));
     const double time = rounds * t.n * (double(p[Axis::k]) * t.cost + (t.alternate ? 0 : kStoreCost));
     if (time < best_time) best_time = time, best = &t;
   }
@@ -83,7 +83,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 }
 
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const TileN& tile = choose(p, device);
+  const TileN& tile = choose(p);
   const DenseSm90Config config{p.dtype(&A::a), p.dtype(&A::out), kTileM, tile.n, tile.stages, tile.alternate, 3 * 128};
   Plan plan;
   plan.launch<params>(warp_specialised, config,

@@ -16,10 +16,14 @@ Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const K
 
 // ---- what both share ----
 
+/// Multiprocessors that kernels and variants are chosen for: those of an H100 or H200. GPUs of the arch with fewer run the same
+/// kernels, so that one pack serves all; grids and splits of K are for the GPU at hand.
+constexpr i32 kSm90Sms = 132;
+
 /// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
 /// Whether tiles of 128 x 128 would leave more than half of the multiprocessors idle, or most of each tile.
-bool few_rows(const Problem& problem, const DeviceInfo& device);
+bool few_rows(const Problem& problem);
 /// Parameters with boxes of `box_a` rows of a and `box_b` rows of b.
 DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 box_a, i32 box_b);
 

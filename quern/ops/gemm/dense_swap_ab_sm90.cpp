@@ -24,15 +24,15 @@ struct Work {
 
 /// Two blocks share an SM where the ring of one is long enough for the rate of a whole SM, and where a cluster of more than
 /// two would not find SMs next to each other.
-DenseSwapConfig config_of(const Work& w, i32 tile_n, i32 splits, const DeviceInfo& device) {
+DenseSwapConfig config_of(const Work& w, i32 tile_n, i32 splits) {
   DenseSwapConfig c{};
   c.tile_m = w.tile_m;
   c.tile_n = tile_n;
   c.tile_k = tile_n == 64 && w.tile_m <= 32 ? 128 : 64;
   c.threads = 2 * tile_n + 32;
-  c.min_blocks = tile_n <= 128 && (w.tile_m <= 32 || splits > 2 || w.blocks(tile_n, splits) > device.sms) ? 2 : 1;
-  constexpr i32 kReserved = 1024;  // of shared memory, by CUDA for every block
-  const i32 ring = min_of(device.smem_block, device.smem_sm / c.min_blocks - kReserved) - i32(pipeline_bytes(12));
+  c.min_blocks = tile_n <= 128 && (w.tile_m <= 32 || splits > 2 || w.blocks(tile_n, splits) > kSm90Sms) ? 2 : 1;
+  constexpr i32 kSharedMemory = 228 * 1024, kReserved = 1024;  // of an SM; by CUDA for every block
+  const i32 ring = kSharedMemory / c.min_blocks - kReserved - i32(pipeline_bytes(12));
   c.stages = min_of<i32>(12, ring / ((tile_n + w.tile_m) * c.tile_k * 2));
   return c;
 }
@@ -40,22 +40,22 @@ DenseSwapConfig config_of(const Work& w, i32 tile_n, i32 splits, const DeviceInf
 /// Time in ns. Rates are an H200's: 32.4 bytes/ns of memory for each SM; an SM takes 62 bytes/ns of a and b, or what it has in
 /// flight every 1400 ns, but for what the ring holds at the start. Adding up splits takes 400 ns, and for each but the first
 /// 1 us for 8192 sums, growing with the square (16384 sums of 2 splits took 4 us, of 4 splits 9 us).
-double estimate_ns(const Work& w, const DenseSwapConfig& c, i32 splits, const DeviceInfo& device) {
-  const i64 blocks = w.blocks(c.tile_n, splits), slots = i64(device.sms) * c.min_blocks;
-  const double rounds = double(ceil_div<i64>(blocks, device.sms)), waves = double(ceil_div(blocks, slots));
+double estimate_ns(const Work& w, const DenseSwapConfig& c, i32 splits, i64 sms) {
+  const i64 blocks = w.blocks(c.tile_n, splits), slots = sms * c.min_blocks;
+  const double rounds = double(ceil_div(blocks, sms)), waves = double(ceil_div(blocks, slots));
   const double stage = (c.tile_n + c.tile_m) * c.tile_k * 2, flying = c.stages * stage * min_of<double>(c.min_blocks, rounds);
   const double bytes = rounds * (c.tile_n + c.tile_m) * double(w.k) * 2 / splits;
   const double multiply = max_of(0.0, bytes - flying) / min_of(62.0, flying / 1400);
-  const double memory = double(w.n) * double(w.k) * 2 / (device.sms * 32.4);
+  const double memory = double(w.n) * double(w.k) * 2 / (double(sms) * 32.4);
   const double sums = c.tile_m * c.tile_n / 8192.0;
   return max_of(multiply, memory) + (splits > 1 ? 400 + 1000 * (splits - 1) * sums * sums : 0) + 300 * sums + 500 * (waves - 1);
 }
 
 /// The number of splits with which `config` takes least.
-i32 splits_of(const Work& w, const DenseSwapConfig& config, const DeviceInfo& device) {
+i32 splits_of(const Work& w, const DenseSwapConfig& config, i64 sms) {
   i32 best = 1;
-  for (i32 splits = 2; splits <= i32(kDenseSwapMaxSplits) && w.blocks(config.tile_n, splits) <= i64(device.sms) * config.min_blocks; ++splits)
-    if (estimate_ns(w, config, splits, device) < estimate_ns(w, config, best, device)) best = splits;
+  for (i32 splits = 2; splits <= i32(kDenseSwapMaxSplits) && w.blocks(config.tile_n, splits) <= sms * config.min_blocks; ++splits)
+    if (estimate_ns(w, config, splits, sms) < estimate_ns(w, config, best, sms)) best = splits;
   return best;
 }
 
@@ -68,15 +68,15 @@ Choice choose(const Problem& p, const DeviceInfo& device) {
   double best_ns = 1e300;
   for (const i32 tile_n : {64, 128, 192, 256}) {
     for (i32 splits = 1; splits <= i32(kDenseSwapMaxSplits); ++splits) {
-      const DenseSwapConfig c = config_of(one, tile_n, splits, device);
-      if (c.stages < 3 || (splits > 1 && one.blocks(tile_n, splits) > i64(device.sms) * c.min_blocks)) continue;
-      const double ns = estimate_ns(one, c, splits, device);
+      const DenseSwapConfig c = config_of(one, tile_n, splits);
+      if (c.stages < 3 || (splits > 1 && one.blocks(tile_n, splits) > i64(kSm90Sms) * c.min_blocks)) continue;
+      const double ns = estimate_ns(one, c, splits, kSm90Sms);
       if (ns < best_ns) best_ns = ns, best = c;
     }
   }
   best.dtype = p.dtype(&A::a);
   best.out_dtype = p.dtype(&A::out);
-  return {best, splits_of(all, best, device)};
+  return {best, splits_of(all, best, device.sms)};
 }
 
 DenseSm90Params params(const Call<DenseArgs>& c) {
@@ -88,7 +88,7 @@ DenseSm90Params params(const Call<DenseArgs>& c) {
 
 Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
-  if (p.variant < 0 && !few_rows(p, device)) return {"m", p[Axis::m], "at most {}, or few columns", 128};
+  if (p.variant < 0 && !few_rows(p)) return {"m", p[Axis::m], "at most {}, or few columns", 128};
   return {};
 }
 
