@@ -115,7 +115,7 @@ inline std::vector<char> build_cubin(const std::string& text, Arch arch) { retur
 class Kernel {
  public:
   /// assemble: where no GPU runs it, the text is at least assembled for one; once is enough.
-  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, bool assemble = true)
+  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, const DeviceInfo& info = {}, bool assemble = true)
       : options_(world.options) {
     config.threads = threads;
     config.smem = smem;
@@ -124,7 +124,7 @@ class Kernel {
       const std::vector<char> image = build_cubin(text, device_->info().arch);
       function_ = device_->load(ImageKind::cubin, image, "", "conform", int(smem));
     } else {
-      emulated_ = make_emulated_device(DeviceInfo{}, world.options);
+      emulated_ = make_emulated_device(info, world.options);
       device_ = emulated_.get();
       path_ = build_emulated(folder_, text, world.compiler,
                              {.checked = world.options.checked, .asan = world.options.asan, .number = world.options.number});
