@@ -72,7 +72,7 @@ TEST(emu_scheduler, more_waiting_blocks_than_the_device_holds_are_a_livelock) {
     }
   )",
                           64),
-                64, 0, true, info);
+                64, 0, info);
   kernel.config.grid[0] = 8;
   std::vector<u32> in(1), out(1);
   try {

@@ -160,7 +160,7 @@ TEST_P(Warpgroups, wgmma_of_every_n) {
     // on a GPU all.
     if (!full_sweep() && ((options.checked && first > 8) || (options.asan && last < 256))) continue;
     Kernel kernel(GetParam(), text_of("product_of_every_n<quern::bf16, quern::bf16, " + std::to_string(first) + ", " + std::to_string(last) + ">"), 128,
-                  (64 + u32(last)) * 128, full_sweep() || first == 8);
+                  (64 + u32(last)) * 128, {}, full_sweep() || first == 8);
     for (int n = first; n <= last; n += 8) {
       Product product = usual(u32(n));
       product.add = n % 16 == 0;

@@ -115,7 +115,7 @@ inline std::vector<char> build_cubin(const std::string& text, Arch arch) { retur
 class Kernel {
  public:
   /// assemble: where no GPU runs it, the text is at least assembled for one; once is enough.
-  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, bool assemble = true, const DeviceInfo& info = {})
+  Kernel(const World& world, const std::string& text, u32 threads, u32 smem, const DeviceInfo& info = {}, bool assemble = true)
       : options_(world.options) {
     config.threads = threads;
     config.smem = smem;
