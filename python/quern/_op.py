@@ -40,8 +40,8 @@ _SOURCE = """
 def {name}({signature}):
     if _compiling is not None and _compiling():
         return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and workspace is None:
-        _function({tensors}, {attributes}stream)
+    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None:
+        _function({tensors}, {attributes}None)
         return {returned}
     return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
 """
@@ -51,10 +51,10 @@ def _function_of(op):
     """The Python function of an op."""
     schema = op.schema
     names = [t["name"] for t in schema.tensors]
-    first = next(t["name"] for t in schema.tensors if t["role"] != "out" and not t["optional"])
-    # An output of another type than the first tensor's may not be writable (JAX): the long way looks at it.
-    given = [f"type({n}) is type({first})" if not schema.tensors[schema.index[n]]["optional"] else f"({n} is None or type({n}) is type({first}))"
-             for n in (names[i] for i in schema.outputs)]
+    first = next((t["name"] for t in schema.tensors if t["role"] != "out" and not t["optional"]), names[0])
+    # What is written and of another type than the first tensor may not be writable (JAX): the long way looks at it.
+    given = [f"({names[i]} is None or type({names[i]}) is type({first}))" if schema.tensors[i]["optional"] else f"type({names[i]}) is type({first})"
+             for i in schema.returned if names[i] != first]
     sure = all(not schema.tensors[i]["optional"] for i in schema.returned)
     returned = [names[i] for i in schema.returned]
     source = _SOURCE.format(

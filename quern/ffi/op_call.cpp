@@ -23,10 +23,10 @@ constexpr int kOptions = 5;  // stream, device, variant, flags, workspace
 
 bool is_none(const AnyView& value) { return value.type_index() == TypeIndex::kTVMFFINone; }
 
-std::string quoted_type(const AnyView& value) { return "is a value of type " + std::string(value.GetTypeKey().c_str()); }
+std::string type_text(const AnyView& value) { return "is a value of type " + std::string(value.GetTypeKey().c_str()); }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_type(const Op& op, const std::string& argument, const AnyView& value, const char* expected) {
-  throw Error(ErrorKind::type, op.id, argument, quoted_type(value), expected);
+  throw Error(ErrorKind::type, op.id, argument, type_text(value), expected);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_count(const Op& op, int got) {

@@ -104,6 +104,14 @@ def test_eager_returns_what_was_given():
     assert quern.norm.rms_norm(torch.nn.Parameter(x), torch.nn.Parameter(w)).shape == (3, 64)
 
 
+def test_jax_arrays_stay_as_they_are():
+    jax = pytest.importorskip("jax", reason="needs jax")
+    residual = jax.numpy.ones((3, 64))
+    with pytest.raises(TypeError):
+        quern.norm.fused_add_rms_norm(torch.ones(3, 64), residual, torch.ones(64), out=torch.ones(3, 64))
+    assert (residual == 1).all()
+
+
 def test_dtypes_and_errors():
     a = torch.ones(4, 64, dtype=torch.bfloat16)
     assert quern.gemm.dense(a, a).dtype == torch.bfloat16
