@@ -15,7 +15,8 @@ struct DenseArgs {
 /// out[i, j] = sum_x a[i, x] * b[j, x] + bias[j], summed in f32, rounded once.
 /// Rows may be strided; m, n, k are arbitrary (k = 0 gives the bias or zeros). Results are the same on every run; with
 /// RunOptions::batch_invariant a row's bits depend neither on the other rows nor on how many there are.
-/// The workspace holds partial sums where K is split. Throws Error.
+/// With RunOptions::pdl, b is read while the kernel before in the stream may still run: it must be nothing that one writes.
+/// The workspace holds partial sums where K is split by the portable kernel. Throws Error.
 QN_API void dense(const DenseArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::gemm
