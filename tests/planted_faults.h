@@ -144,10 +144,10 @@ inline const std::vector<FaultyCase>& gemm_faults() {
         {"rows of the other half", "i32(first_row) + 64 * m", "i32(64 - first_row) + 64 * m", {kWrongResult}},
         {"rows behind the last stored", "if (here && at < p.n && g", "if (at < p.n && g", {"GLOBAL-OOB"}},
         {"the bias read past its end", "if (at >= p.n) continue;", "", {"GLOBAL-OOB"}}}},
-      // Several tiles of twice as many steps as stages: the warpgroups take them in turn
+      // Several tiles of 11 steps with 5 stages: the warpgroups take them in turn
       {"ops/gemm/dense_warp_specialised_sm90.cuh",
        "gemm.dense",
-       "variant=warp_specialised_sm90 m=300 n=176 k=640",
+       "variant=warp_specialised_sm90 m=300 n=176 k=704",
        {{"no wait for the turn", "if (C.alternate && index != blockIdx.x) ptx::bar_sync", "if (false) ptx::bar_sync", {"RACE", "UNINIT", "DEADLOCK"}},
         {"stages of the other's tile not passed over",
          "    if constexpr (C.alternate) skip_reads(read, steps);\n",

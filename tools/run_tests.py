@@ -57,6 +57,11 @@ def run_gtest(binary):
     print(f"{name}: {time.time() - begin:.1f} s", flush=True)
 
 
+def why_skipped(skip):
+    """Of a whole file the message only says that it was skipped, and the text why."""
+    return f"{skip.get('message') or ''} {skip.text or ''}".strip()
+
+
 def run_pytest():
     """Counts the tests of the Python package, in the virtual environment that has the wheel."""
     global passed, failed, skipped
@@ -70,8 +75,8 @@ def run_pytest():
         skip = case.find("skipped")
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
-        elif skip is not None and not any(reason in (skip.get("message") or "") for reason in ALLOWED_SKIPS):
-            print(f"FAILED {case.get('classname')}.{case.get('name')}: skipped without an allowed reason: {skip.get('message')}")
+        elif skip is not None and not any(reason in why_skipped(skip) for reason in ALLOWED_SKIPS):
+            print(f"FAILED {case.get('classname')}.{case.get('name')}: skipped without an allowed reason: {why_skipped(skip)}")
             failed += 1
         else:
             skipped += skip is not None
