@@ -15,7 +15,6 @@ using planted::kind_of;
 using planted::Mutation;
 using planted::run;
 using planted::Sample;
-using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
@@ -116,8 +115,7 @@ TEST_P(Asan, the_same_faults_are_not_seen_without_it) {
 TEST_P(Asan, reports_say_what_and_where) {
   for (const Sample& sample : planted::asan_samples()) {
     const std::string text = bodies_of(sample).text(), path = build(text);
-    const auto expect = [&](const char* name, const char* where, const std::vector<const char*>& words,
-                            const ::testing::Matcher<std::string>& matcher = ::testing::_) {
+    const auto expect = [&](const char* name, const char* where, const std::vector<const char*>& words) {
       for (size_t i = 0; i < sample.mutations.size(); ++i) {
         if (sample.mutations[i].name != std::string(name)) continue;
         const size_t at = text.find(where, text.find("body" + std::to_string(i + 1) + "("));
@@ -125,13 +123,12 @@ TEST_P(Asan, reports_say_what_and_where) {
         const std::string report = run(path, sample, asan_options(), int(i + 1));
         EXPECT_THAT(report, HasSubstr("kernel.cu:" + std::to_string(line)));
         for (const char* word : words) EXPECT_THAT(report, HasSubstr(word));
-        EXPECT_THAT(report, matcher);
       }
     };
     expect("local array written past its end", "taken[p.n / 8] =", {"store of ", "4 bytes past the end of 'held' (32 bytes)"});
     // Where g++ 14 knows the object it checks its size before the access, and its scope no longer.
-    expect("a variable used after its scope", "sum += kept", {"load of "},
-           AnyOf(HasSubstr("whose scope has ended"), HasSubstr("its object has too few bytes")));
+    const bool sizes_first = GetParam() == "g++" && std::stoi(run_process({GetParam(), "-dumpversion"}).output) >= 14;
+    expect("a variable used after its scope", "sum += kept", {"load of ", sizes_first ? "its object has too few bytes" : "whose scope has ended"});
     expect("index past a local array", "inner[p.n / 16]", {"index 4 of an array of type", "[4]"});
     expect("another thread's variable", "if (t == 1)", {"load of 4 bytes in another thread's stack"});
     expect("shift by the width", "1 << (n / 2)", {"shift of 32-bit type 'int' by 32 places"});
