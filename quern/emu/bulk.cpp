@@ -131,7 +131,7 @@ void load(Bulk& bulk) {
   const BulkCall& call = bulk.call;
   std::vector<u8> box(bulk.bytes, 0);
   if (is_tensor(call.op)) {
-    for_each_run(bulk.map, call.at, [&](const u8* from, u32 at, u32 bytes) { std::memcpy(&box[at], from, bytes); });
+    for_each_run(bulk.map, call.at, BoxUse::load, [&](const u8* from, u32 at, u32 bytes) { std::memcpy(&box[at], from, bytes); });
   } else {
     const void* from = call.op == BulkOp::store_async    ? static_cast<const void*>(call.words)
                        : call.op == BulkOp::copy_cluster ? bulk.source->smem + (call.source & 0xffffff)
@@ -149,7 +149,7 @@ void read_source(Bulk& bulk) {
 
 void write_results(Bulk& bulk) {
   if (is_tensor(bulk.call.op)) {
-    for_each_run(bulk.map, bulk.call.at, [&](u8* to, u32 at, u32 bytes) { put(bulk, to, &bulk.data[at], bytes); });
+    for_each_run(bulk.map, bulk.call.at, BoxUse::store, [&](u8* to, u32 at, u32 bytes) { put(bulk, to, &bulk.data[at], bytes); });
   } else {
     put(bulk, static_cast<u8*>(bulk.call.global), bulk.data.data(), bulk.bytes);
   }
@@ -165,7 +165,7 @@ void judge_global(Fiber& me, const Bulk& bulk, bool write) {
   if (call.op == BulkOp::store_async || call.op == BulkOp::copy_cluster) return;
   if (!bulk.map.magic) return worker.access(me, call.global, bulk.bytes, write, what);
   worker.access(me, call.global, sizeof(TensorMap), false, what);
-  for_each_run(bulk.map, call.at, [&](const u8* at, u32, u32 bytes) { worker.access(me, at, bytes, write, what); });
+  for_each_run(bulk.map, call.at, write ? BoxUse::store : BoxUse::load, [&](const u8* at, u32, u32 bytes) { worker.access(me, at, bytes, write, what); });
 }
 
 void issue_load(Fiber& me, Bulk bulk, u32 rank) {

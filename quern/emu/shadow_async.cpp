@@ -77,7 +77,7 @@ void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, con
     visit(*bulk.source, epoch);
   } else if (bulk.map.magic) {
     async_access(issuer, call.global, sizeof(TensorMap), AccessKind::read, epoch, what, Through::tensor_maps);
-    for_each_run(bulk.map, call.at, [&](const u8* from, u32, u32 bytes) {
+    for_each_run(bulk.map, call.at, BoxUse::load, [&](const u8* from, u32, u32 bytes) {
       async_access(issuer, from, bytes, AccessKind::read, epoch, what);
     });
   } else if (by_engine) {
@@ -125,9 +125,9 @@ void Shadow::store_issued(Fiber& issuer, const Bulk& bulk, const char* what) {
   }
   async_access(issuer, call.global, sizeof(TensorMap), AccessKind::read, writing, what, Through::tensor_maps);
   u32 inside = 0;
-  for_each_run(bulk.map, call.at, [&](const u8*, u32, u32 bytes) { inside += bytes; });
+  for_each_run(bulk.map, call.at, BoxUse::store, [&](const u8*, u32, u32 bytes) { inside += bytes; });
   if (inside == bulk.bytes) async_access(issuer, source, bulk.bytes, AccessKind::read, reading, what);
-  for_each_run(bulk.map, call.at, [&](const u8* to, u32 at, u32 bytes) {
+  for_each_run(bulk.map, call.at, BoxUse::store, [&](const u8* to, u32 at, u32 bytes) {
     async_access(issuer, to, bytes, kind, writing, what);
     if (inside == bulk.bytes) return;
     // What the store clips need not have been written.

@@ -26,12 +26,15 @@ inline u32 box_bytes(const EncodedTensorMap& map) {
   return bytes;
 }
 
-/// Calls visit(address, offset, bytes) for each contiguous run of the box at `at` that lies in the tensor; offset is in the
-/// box, before any swizzle.
+enum class BoxUse { load, store };
+
+/// Calls visit(address, offset, bytes) for each contiguous run of the box at `at` that a copy touches; offset is in the box,
+/// before any swizzle. A load takes what lies in the tensor. A store ends a row at the next multiple of 16 bytes, past the
+/// tensor's last element where its row has no whole number of them: so does an H200.
 template <class Visit>
-void for_each_run(const EncodedTensorMap& map, const i32 (&at)[5], const Visit& visit) {
-  const i64 element = size_of(map.dtype);
-  const i64 first = max_of<i64>(0, -i64(at[0])), last = min_of<i64>(map.box[0], map.shape[0] - at[0]);
+void for_each_run(const EncodedTensorMap& map, const i32 (&at)[5], BoxUse use, const Visit& visit) {
+  const i64 element = size_of(map.dtype), row_end = use == BoxUse::load ? map.shape[0] : round_up(map.shape[0] * element, i64(16)) / element;
+  const i64 first = max_of<i64>(0, -i64(at[0])), last = min_of<i64>(map.box[0], row_end - at[0]);
   if (first >= last) return;
   i64 rows = 1;
   for (int d = 1; d < map.rank; ++d) rows *= map.box[d];

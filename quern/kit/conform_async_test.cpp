@@ -174,7 +174,7 @@ void copy_box(Kernel& kernel, const Tensor& tensor, Swizzle swizzle, const int* 
   std::vector<u8> expected = before;
   std::vector<u8> box(size_t(box_bytes), 0);
   for (int i = 0; i < tensor.box_elements(); ++i) {
-    const i64 source = tensor.byte_of(i, from), destination = tensor.byte_of(i, to);
+    const i64 source = tensor.byte_of(i, from), destination = tensor.stored_byte_of(i, to);
     if (source >= 0) std::memcpy(&box[size_t(i * element)], &in[size_t(source)], size_t(element));
     for (int b = 0; b < element; ++b)
       expected[size_t(swizzled_place(swizzle, i * element + b))] = box[size_t(i * element + b)];

@@ -37,6 +37,12 @@ struct Tensor {
     }
     return byte;
   }
+  /// The same for a store, which ends rows at multiples of 16 bytes.
+  i64 stored_byte_of(int index, const int* at) const {
+    Tensor wider = *this;
+    while (wider.shape[0] * size_of(type) % 16 != 0) ++wider.shape[0];
+    return wider.byte_of(index, at);
+  }
   TensorMapSpec spec(const void* base, Swizzle swizzle) const {
     TensorMapSpec s{};
     s.dtype = type;
