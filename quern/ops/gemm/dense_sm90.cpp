@@ -43,6 +43,7 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .k = i32(c.problem[Axis::k]),
+          .pdl = c.problem.pdl,
           .bias_dtype = c.problem.dtype(&A::bias)};
 }
 

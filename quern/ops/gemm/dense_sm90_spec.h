@@ -30,6 +30,7 @@ struct DenseSm90Params {
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
   i32 m, n, k;       // n a multiple of 8
+  i32 pdl;           // 1: the kernel before in the stream may still run
   DType bias_dtype;  // f32, or that of a
 };
 
@@ -47,7 +48,6 @@ struct DenseSwapConfig {
   DType out_dtype;
   i32 tile_m;  // rows of a: columns of wgmma
   i32 tile_n;  // rows of b: 64 for each warpgroup that multiplies
-  i32 tile_k;
   i32 stages;
   i32 threads;  // 2 tile_n that multiply, and a warp that loads
   i32 min_blocks;
@@ -62,9 +62,9 @@ struct DenseSwapSmem {
   int b, a, stage, barriers, bytes;
   int pitch;  // words of a row of sums, which lie over the stages at the end
 };
-/// Stages of a tile of b, then one of a, each in boxes of 64 columns of K; a pair of barriers for each stage.
+/// Stages of a tile of b, then one of a; a pair of barriers for each stage.
 QN_HOST_DEVICE constexpr DenseSwapSmem dense_swap_smem(const DenseSwapConfig& c) {
-  const int b = c.tile_n * c.tile_k * 2, stage = b + c.tile_m * c.tile_k * 2, pitch = c.tile_n + 4;
+  const int b = c.tile_n * kDenseSm90TileK * 2, stage = b + c.tile_m * kDenseSm90TileK * 2, pitch = c.tile_n + 4;
   const int ring = stage * c.stages > 4 * pitch * c.tile_m ? stage * c.stages : (4 * pitch * c.tile_m + 1023) / 1024 * 1024;
   return {0, b, stage, ring, ring + int(pipeline_bytes(c.stages)), pitch};
 }

@@ -7,8 +7,7 @@
 // of a cluster split K, and add their sums through each other's shared memory, in the order of the parts.
 #pragma once
 #include "quern/kit/kit.cuh"
-#include "quern/kit/pipeline.cuh"
-#include "quern/kit/wgmma.cuh"
+#include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
 
@@ -24,45 +23,35 @@ struct DenseSwapPart {
 template <DenseSwapConfig C>
 QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
   const u32 splits = ptx::cluster_blocks(), split = ptx::cluster_rank(), tile = blockIdx.x / splits;
-  const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m, steps = u32(p.k + C.tile_k - 1) / C.tile_k;
+  const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m, steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   const u32 first = steps * split / splits, last = steps * (split + 1) / splits;
   // Tiles of the same rows of b follow each other, so that these are read from memory once
   return {i32(tile % tiles_m * C.tile_m), i32(tile / tiles_m * C.tile_n), i32(first), i32(last - first), split, splits};
 }
 
-/// The boxes of a step, of 64 columns each.
 template <DenseSwapConfig C>
 QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  QN_UNROLL
-  for (int box = 0; box < C.tile_k / kDenseSm90TileK; ++box)
-    ptx::tma_load(stage + dense_swap_smem(C).b + box * C.tile_n * 128, &p.b, full, CachePolicy::evict_first,
-                  (part.first_step + step) * C.tile_k + box * kDenseSm90TileK, part.column);
+  ptx::tma_load(stage + dense_swap_smem(C).b, &p.b, full, CachePolicy::evict_first, (part.first_step + step) * kDenseSm90TileK, part.column);
 }
 template <DenseSwapConfig C>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  QN_UNROLL
-  for (int box = 0; box < C.tile_k / kDenseSm90TileK; ++box)
-    ptx::tma_load(stage + dense_swap_smem(C).a + box * C.tile_m * 128, &p.a, full, CachePolicy::evict_last,
-                  (part.first_step + step) * C.tile_k + box * kDenseSm90TileK, part.row);
+  ptx::tma_load(stage + dense_swap_smem(C).a, &p.a, full, CachePolicy::evict_last, (part.first_step + step) * kDenseSm90TileK, part.row);
 }
 
-/// By one thread: the ring fills with b, which are weights that the kernel before does not write, while that one ends.
+/// By one thread: while the kernel before ends, the ring fills with b, which are weights that it does not write. Where there is
+/// none before, a comes with b: behind a ring of b it would leave the memory idle for a microsecond.
 template <DenseSwapConfig C>
-QN_DEVICE void load_first(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem, Producer<C.stages>& fill) {
+QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
   constexpr auto L = dense_swap_smem(C);
+  const int ahead = p.pdl ? min_of(part.steps, C.stages) : 0;
+  Producer<C.stages> fill{smem + L.barriers};
   QN_NO_UNROLL
-  for (int step = 0; step < min_of(part.steps, C.stages); ++step) {
+  for (int step = 0; step < ahead; ++step) {
     const u32 full = begin_fill(fill, L.stage);
     load_b<C>(p, part, smem + fill.stage * L.stage, full, step);
     end_fill(fill);
   }
-}
-/// By the same thread.
-template <DenseSwapConfig C>
-QN_DEVICE void load_rest(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem, Producer<C.stages>& fill) {
-  constexpr auto L = dense_swap_smem(C);
   ptx::grid_dependency_wait();
-  const int ahead = min_of(part.steps, C.stages);
   QN_NO_UNROLL
   for (int step = 0; step < ahead; ++step)
     load_a<C>(p, part, smem + u32(step) * L.stage, full_barrier<C.stages>(fill.barriers, u32(step)), step);
@@ -75,38 +64,24 @@ QN_DEVICE void load_rest(const DenseSm90Params& p, const DenseSwapPart& part, u3
   }
 }
 
-/// sums = 64 rows of b times the tile of a, over the block's part of K.
+/// 64 rows of b times the tile of a.
+template <DenseSwapConfig C>
+QN_DEVICE void multiply_stage(u32 stage, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
+  constexpr auto L = dense_swap_smem(C);
+  const auto b = k_major_descriptor(stage + L.b + warpgroup * 64 * 128, Swizzle::b128);
+  const auto a = k_major_descriptor(stage + L.a, Swizzle::b128);
+  QN_UNROLL
+  for (int k = 0; k < kDenseSm90TileK / 16; ++k) ptx::wgmma<dtype_t<C.dtype>>(sums, b.advanced(32 * k), a.advanced(32 * k), true);
+}
+
 template <DenseSwapConfig C>
 QN_DEVICE void multiply_part(const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
-  using T = dtype_t<C.dtype>;
   constexpr auto L = dense_swap_smem(C);
   Consumer<C.stages> read{smem + L.barriers};
-  QN_UNROLL
-  for (int i = 0; i < C.tile_m / 2; ++i) sums[i] = 0.f;
-  u32 before = 0;
-  QN_NO_UNROLL
-  for (int step = 0; step < part.steps; ++step) {
-    begin_read(read);
-    const u32 stage = smem + read.stage * L.stage;
-    const auto b = k_major_descriptor(stage + L.b + warpgroup * 64 * 128, Swizzle::b128);
-    const auto a = k_major_descriptor(stage + L.a, Swizzle::b128);
-    ptx::wgmma_hold(sums);
-    ptx::wgmma_fence();
-    QN_UNROLL
-    for (int k = 0; k < C.tile_k / 16; ++k) {
-      const u32 box = k / 4, at = 32 * (k % 4);
-      ptx::wgmma<T>(sums, b.advanced(box * C.tile_n * 128 + at), a.advanced(box * C.tile_m * 128 + at), true);
-    }
-    ptx::wgmma_commit();
-    ptx::wgmma_hold(sums);
-    // One group stays in flight; the stage of the one before has been read.
-    ptx::wgmma_wait<1>();
-    if (step > 0) release(read, before);
-    before = read.stage;
-    skip_read(read);
-  }
-  ptx::wgmma_wait<0>();
-  ptx::wgmma_hold(sums);
+  const auto free = [&](u32 stage) { release(read, stage); };
+  zero(sums);
+  const u32 last = multiply_stages(read, part.steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * L.stage, warpgroup, sums); }, free);
+  finish_stages(part.steps, last, sums, free);
 }
 
 /// The sums as [tile_m][tile_n], over the ring that nobody reads any more. Rows are 4 words longer than the tile, which puts
@@ -186,23 +161,20 @@ QN_DEVICE void add_and_store(const DenseSm90Params& p, const DenseSwapPart& part
 template <DenseSwapConfig C>
 QN_DEVICE void dense_swap_ab_sm90(const DenseSm90Params& p) {
   constexpr int kConsumers = 2 * C.tile_n;  // threads that multiply: a warpgroup for 64 columns of out
-  static_assert(C.threads == kConsumers + 32 && C.tile_n % 64 == 0 && C.tile_k % kDenseSm90TileK == 0);
+  static_assert(C.threads == kConsumers + 32 && C.tile_n % 64 == 0);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C).barriers;
   const DenseSwapPart part = part_of_block<C>(p);
   const u32 warp = ptx::shfl(ptx::warp_id(), 0);
-  Producer<C.stages> fill{barriers};
-  // The thread that loads makes the barriers and goes ahead: the others need them later
   if (threadIdx.x == kConsumers) {
     ptx::prefetch_tensormap(&p.b);
     ptx::prefetch_tensormap(&p.a);
     pipeline_init<C.stages>(barriers, kConsumers / 32);
-    load_first<C>(p, part, smem, fill);
   }
   ptx::sync_block();
   ptx::grid_launch_dependents();
   if (warp == kConsumers / 32) {
-    if (ptx::lane_id() == 0) load_rest<C>(p, part, smem, fill);
+    if (ptx::lane_id() == 0) load_part<C>(p, part, smem);
     ptx::sync_warp();
   } else {
     f32 sums[C.tile_m / 2];

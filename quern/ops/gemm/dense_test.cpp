@@ -118,12 +118,14 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// About a block a multiprocessor; K split where there are fewer.
+/// Tiles of 64 columns while each has a multiprocessor; K split where a ring on half of the multiprocessors takes longer than memory.
 TEST(gemm_dense, plans_of_few_rows) {
-  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 1, 2112, 7168), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 66 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 4096), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 

@@ -9,8 +9,7 @@
 // instruction, whatever the tile.
 #pragma once
 #include "quern/kit/kit.cuh"
-#include "quern/kit/pipeline.cuh"
-#include "quern/kit/wgmma.cuh"
+#include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
 
 namespace quern::gemm {
@@ -57,52 +56,17 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   }
 }
 
-template <int kM, int kRegisters>
-QN_DEVICE void hold(f32 (&sums)[kM][kRegisters]) {
-  QN_UNROLL
-  for (int m = 0; m < kM; ++m) ptx::wgmma_hold(sums[m]);
-}
-
-/// sums = the rows of the warpgroup, 64 an instruction, times the tile of b. The products of the last step are still in
-/// flight; returns its stage.
+/// The rows of the warpgroup, 64 an instruction, times the tile of b.
 template <DenseSm90Config C, int kM, int kRegisters>
-QN_DEVICE u32 multiply_tile(u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&sums)[kM][kRegisters]) {
-  using T = dtype_t<C.dtype>;
+QN_DEVICE void multiply_stage(u32 stage, u32 first_row, f32 (&sums)[kM][kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
+  const auto a = k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128);
+  const auto b = k_major_descriptor(stage + L.b, Swizzle::b128);
   QN_UNROLL
-  for (int m = 0; m < kM; ++m) {
+  for (int k = 0; k < kDenseSm90TileK / 16; ++k) {
     QN_UNROLL
-    for (int i = 0; i < kRegisters; ++i) sums[m][i] = 0.f;
+    for (int m = 0; m < kM; ++m) ptx::wgmma<dtype_t<C.dtype>>(sums[m], a.advanced(m * 64 * 128 + 32 * k), b.advanced(32 * k), true);
   }
-  u32 before = 0;
-  QN_NO_UNROLL
-  for (int step = 0; step < steps; ++step) {
-    begin_read(read);
-    const u32 stage = smem + read.stage * L.stage;
-    const auto a = k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128);
-    const auto b = k_major_descriptor(stage + L.b, Swizzle::b128);
-    hold(sums);
-    ptx::wgmma_fence();
-    QN_UNROLL
-    for (int k = 0; k < kDenseSm90TileK / 16; ++k) {
-      QN_UNROLL
-      for (int m = 0; m < kM; ++m) ptx::wgmma<T>(sums[m], a.advanced(m * 64 * 128 + 32 * k), b.advanced(32 * k), true);
-    }
-    ptx::wgmma_commit();
-    hold(sums);
-    // One group stays in flight; the stage of the one before has been read.
-    ptx::wgmma_wait<1>();
-    if (step > 0) release(read, before);
-    before = read.stage;
-    skip_read(read);
-  }
-  return before;
-}
-template <DenseSm90Config C, int kM, int kRegisters>
-QN_DEVICE void finish_tile(const Consumer<C.stages>& read, u32 stage, f32 (&sums)[kM][kRegisters]) {
-  ptx::wgmma_wait<0>();
-  hold(sums);
-  release(read, stage);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
@@ -187,20 +151,22 @@ QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f
 template <DenseSm90Config C>
 QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr u32 kTurns = C.alternate ? 2 : 1;
-  constexpr int kM = C.tile_m / 64 * kTurns / 2;
+  constexpr int kM = C.tile_m / 64 * kTurns / 2, kStage = dense_sm90_smem(C).stage;
   const u32 turn = C.alternate ? warpgroup : 0, first_row = C.alternate ? 0 : warpgroup * 64;
   const auto tiles = DenseTiles<C>::of(p);
   const u32 count = DenseTiles<C>::count(tiles), steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
+  const auto free = [&](u32 stage) { release(read, stage); };
   if constexpr (C.alternate) skip_reads(read, turn * steps);
   for (u32 index = blockIdx.x + turn * gridDim.x; index < count; index += kTurns * gridDim.x) {
     f32 sums[kM][C.tile_n / 2];
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
     if (C.alternate && index != blockIdx.x) ptx::bar_sync(kDenseSm90TurnBarrier + int(turn), 2 * kWarpgroupSize);
-    const u32 last = multiply_tile<C>(smem, first_row, int(steps), read, sums);
+    zero(sums);
+    const u32 last = multiply_stages(read, int(steps), sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); }, free);
     if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(turn), 2 * kWarpgroupSize);
-    finish_tile<C>(read, last, sums);
+    finish_stages(int(steps), last, sums, free);
     if constexpr (C.alternate) skip_reads(read, steps);
     if (index + kTurns * gridDim.x >= count) ptx::grid_launch_dependents();
     const DenseTile tile = DenseTiles<C>::at(tiles, index);
