@@ -199,7 +199,6 @@ static Budget budget(const Problem& p) {
 static void derive(Case& which) {
   if (const double hopper = which["hopper"]; hopper != 0) {
     which["variant"] = hopper - 1;
-    which["batch_invariant"] = 0;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;

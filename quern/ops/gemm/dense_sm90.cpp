@@ -13,7 +13,6 @@ static i64 tiles_of(const Problem& p, i32 tile_n) { return ceil_div<i64>(p[Axis:
 
 Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
-  if (p.batch_invariant) return {"batch_invariant", 1, "no batch_invariant, of which mma_ring has the order of sums", 0};
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   if (vector < 8) return {"alignment of a and b", 2 * vector, "{} bytes for every row", 16};
   if (p.tensor(&A::out).alignment < 16) return {"alignment of out", p.tensor(&A::out).alignment, "{} bytes for every row", 16};
@@ -33,7 +32,7 @@ static TensorMapSpec operand(const TensorView& v, i32 box) {
           .swizzle = Swizzle::b128};
 }
 
-DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b) {
+DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b, i32 parts) {
   const DenseArgs& a = c.args;
   return {.a = c.device.make_tensor_map(operand(a.a, box_a)),
           .b = c.device.make_tensor_map(operand(a.b, box_b)),
@@ -43,6 +42,7 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .k = i32(c.problem[Axis::k]),
+          .parts = parts,
           .pdl = c.problem.pdl,
           .bias_dtype = c.problem.dtype(&A::bias)};
 }
@@ -66,11 +66,12 @@ constexpr TileN kTiles[] = {{256, 4, false, 1}, {192, 5, false, 1.02}, {176, 5, 
 /// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
 constexpr double kStoreCost = 262;
 
-/// The last round of tiles takes as long as a full one.
-static const TileN& choose(const Problem& p) {
+/// The last round of tiles takes as long as a full one. `fold` keeps a second set of sums: up to 96 registers.
+static const TileN& choose(const Problem& p, bool fold) {
   const TileN* best = nullptr;
   double best_time = 1e300;
   for (const TileN& t : kTiles) {
+    if (fold && (t.alternate || t.n > 192)) continue;
     const double rounds = double(ceil_div<i64>(tiles_of(p, t.n), kSm90Sms));
     const double time = rounds * t.n * (double(p[Axis::k]) * t.cost + (t.alternate ? 0 : kStoreCost));
     if (time < best_time) best_time = time, best = &t;
@@ -80,12 +81,13 @@ static const TileN& choose(const Problem& p) {
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  return sm90_params(c, config.tile_m, config.tile_n);
+  return sm90_params(c, config.tile_m, config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
 }
 
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const TileN& tile = choose(p);
-  const DenseSm90Config config{p.dtype(&A::a), p.dtype(&A::out), kTileM, tile.n, tile.stages, tile.alternate, 3 * 128};
+  const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
+  const TileN& tile = choose(p, fold);
+  const DenseSm90Config config{p.dtype(&A::a), p.dtype(&A::out), kTileM, tile.n, tile.stages, tile.alternate, fold, 3 * 128};
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});

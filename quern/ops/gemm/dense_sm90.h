@@ -24,7 +24,9 @@ constexpr i32 kSm90Sms = 132;
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
 /// Whether tiles of 128 x 128 would leave more than half of the multiprocessors idle, or most of each tile.
 bool few_rows(const Problem& problem);
+/// Parts of K with RunOptions::batch_invariant: from n and k alone, as swap_ab_sm90 would choose for 64 rows.
+i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Parameters with boxes of `box_a` rows of a and `box_b` rows of b.
-DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 box_a, i32 box_b);
+DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 box_a, i32 box_b, i32 parts);
 
 }  // namespace quern::gemm

@@ -17,6 +17,7 @@ struct DenseSm90Config {
   i32 tile_n;
   i32 stages;
   i32 alternate;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
+  i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate
   i32 threads;    // 128 that load, 256 that multiply
 };
 
@@ -30,6 +31,7 @@ struct DenseSm90Params {
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
   i32 m, n, k;       // n a multiple of 8
+  i32 parts;         // of K, whole stages each: blocks of a cluster, or (fold) one after another
   i32 pdl;           // 1: the kernel before in the stream may still run
   DType bias_dtype;  // f32, or that of a
 };
@@ -37,6 +39,8 @@ struct DenseSm90Params {
 struct DenseSm90Smem {
   int a, b, stage, barriers, bytes;
 };
+/// The first of the `steps` stages along K that part `part` of `parts` sums.
+QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(u32 steps, u32 part, u32 parts) { return steps * part / parts; }
 /// Stages of a tile of a, then one of b; a pair of barriers for each stage.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
   const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2;

@@ -12,8 +12,8 @@ namespace {
 
 /// By n and the rows of a tile of a alone, so that few kernels serve all m. A block has a multiprocessor's shared memory for its
 /// ring, as long as there is a tile of b for each multiprocessor at most; beyond, two blocks share one.
-DenseSwapConfig choose(const Problem& p, const DeviceInfo& device) {
-  const i64 m = p[Axis::m], n = p[Axis::n];
+DenseSwapConfig choose(const Problem& p, i64 m, const DeviceInfo& device) {
+  const i64 n = p[Axis::n];
   DenseSwapConfig c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out)};
   c.tile_m = m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
   c.tile_n = n <= 64 * kSm90Sms ? 64 : n <= 192 * kSm90Sms && c.tile_m == 128 ? 192 : 128;
@@ -47,10 +47,15 @@ i32 splits_of(const Problem& p, const DenseSwapConfig& c, i64 tiles, i64 sms) {
 
 DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSwapConfig>();
-  return sm90_params(c, config.tile_m, config.tile_n);
+  return sm90_params(c, config.tile_m, config.tile_n, i32(c.plan.launches[0].config.cluster));
 }
 
 }  // namespace
+
+i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
+  const DenseSwapConfig config = choose(p, 64, device);
+  return splits_of(p, config, ceil_div<i64>(p[Axis::n], config.tile_n), kSm90Sms);
+}
 
 Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
@@ -59,9 +64,9 @@ Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
 }
 
 Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const DenseSwapConfig config = choose(p, device);
+  const DenseSwapConfig config = choose(p, p[Axis::m], device);
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
-  const i32 splits = splits_of(p, config, tiles, device.sms);
+  const i32 splits = p.batch_invariant ? invariant_parts(p, device) : splits_of(p, config, tiles, device.sms);
   Plan plan;
   plan.launch<params>(swap_ab, config, {.x = tiles * splits, .smem = dense_swap_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
   return plan;

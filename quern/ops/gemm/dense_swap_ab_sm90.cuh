@@ -24,7 +24,7 @@ template <DenseSwapConfig C>
 QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
   const u32 splits = ptx::cluster_blocks(), split = ptx::cluster_rank(), tile = blockIdx.x / splits;
   const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m, steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
-  const u32 first = steps * split / splits, last = steps * (split + 1) / splits;
+  const u32 first = dense_sm90_part_begin(steps, split, splits), last = dense_sm90_part_begin(steps, split + 1, splits);
   // Tiles of the same rows of b follow each other, so that these are read from memory once
   return {i32(tile % tiles_m * C.tile_m), i32(tile / tiles_m * C.tile_n), i32(first), i32(last - first), split, splits};
 }

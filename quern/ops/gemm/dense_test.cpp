@@ -114,7 +114,8 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 32768, 512), "dense_warp_specialised_sm90, tile_m=128, tile_n=192, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
-  EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 1).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 1), tile_text("sm_90a", 4096, 4096, 4096));  // K in one part
+  EXPECT_EQ(tile_text("sm_90a", 4096, 2112, 7168, 1), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
@@ -159,15 +160,16 @@ TEST(gemm_dense, invariant_splits_depend_on_n_and_k_alone) {
   const auto splits = [](const DeviceInfo& device, double m) {
     return plan_text(device, {{"m", m}, {"n", 4096}, {"k", 14336}, {"batch_invariant", 1}});
   };
-  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a")), a100 = device_info_of(Arch::parse("sm_80"));
-  EXPECT_THAT(splits(h200, 1), HasSubstr("splits 4"));
+  const DeviceInfo a100 = device_info_of(Arch::parse("sm_80"));
   EXPECT_THAT(splits(a100, 1), HasSubstr("splits 4"));
-  EXPECT_THAT(splits(h200, 64), HasSubstr("splits 4"));
-  EXPECT_THAT(splits(h200, 4096), HasSubstr("fold"));
+  EXPECT_THAT(splits(a100, 64), HasSubstr("splits 4"));
+  EXPECT_THAT(splits(a100, 4096), HasSubstr("fold"));
+  const char* const parts = " cluster 2";
+  for (const double m : {1, 17, 64, 100, 300}) EXPECT_THAT(tile_text("sm_90a", m, 2112, 7168, 1), HasSubstr(parts)) << m;
 }
 
-/// Rows of every tile, with splits that are added by the second launch and in the block, on a device that is small
-/// enough for the latter.
+/// Rows of every tile. Of the portable variant with splits that are added by the second launch and in the block, on a device that
+/// is small enough for the latter; of the Hopper ones by both kernels.
 TEST(gemm_dense, invariant_rows_have_the_same_bits_for_every_m) {
   DeviceInfo small = device_info_of(Arch::parse("sm_90a"));
   small.emulated = 1;
@@ -181,19 +183,21 @@ TEST(gemm_dense, invariant_rows_have_the_same_bits_for_every_m) {
     return v;
   };
   auto a = fill(rows * k), b = fill(n * k);
-  const auto run_rows = [&](i64 first, i64 m) {
+  const auto run_rows = [&](const char* variant, i64 first, i64 m) {
     std::vector<u32> out(size_t(m * n));
     dense({.out = TensorView(out.data(), DType::f32, {m, n}),
            .a = TensorView(a.data() + first * k, DType::bf16, {m, k}),
            .b = TensorView(b.data(), DType::bf16, {n, k})},
-          {.device = device.get(), .batch_invariant = true});
+          {.device = device.get(), .variant = variant, .batch_invariant = true});
     return out;
   };
-  const std::vector<u32> all = run_rows(0, rows);
-  for (const i64 m : {1, 16, 17, 33, 64, 65}) {
-    const i64 first = rows - m;
-    const std::vector<u32> part = run_rows(first, m);
-    EXPECT_EQ(std::memcmp(part.data(), all.data() + first * n, part.size() * 4), 0) << "m=" << m;
+  for (const char* few : {"portable", "swap_ab_sm90"}) {
+    const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
+    for (const i64 m : {1, 16, 17, 33, 64, 65, 200}) {
+      const i64 first = rows - m;
+      const std::vector<u32> part = run_rows(few, first, m);
+      EXPECT_EQ(std::memcmp(part.data(), all.data() + first * n, part.size() * 4), 0) << few << ", m=" << m;
+    }
   }
 }
 

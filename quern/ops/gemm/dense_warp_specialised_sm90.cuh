@@ -148,6 +148,31 @@ QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f
   }
 }
 
+/// sums = the sum of the parts of K, in ascending order.
+template <DenseSm90Config C, int kM, int kRegisters, class Multiply, class Free>
+QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.stages>& read, u32 steps, f32 (&sums)[kM][kRegisters], const Multiply& multiply,
+                         const Free& free) {
+  f32 total[kM][kRegisters];
+  zero(total);
+  QN_NO_UNROLL
+  for (u32 part = 0; part < u32(p.parts); ++part) {
+    const int count = int(dense_sm90_part_begin(steps, part + 1, u32(p.parts)) - dense_sm90_part_begin(steps, part, u32(p.parts)));
+    zero(sums);
+    const u32 last = multiply_stages(read, count, sums, multiply, free);
+    finish_stages(count, last, sums, free);
+    QN_UNROLL
+    for (int m = 0; m < kM; ++m) {
+      QN_UNROLL
+      for (int i = 0; i < kRegisters; ++i) total[m][i] = total[m][i] + sums[m][i];
+    }
+  }
+  QN_UNROLL
+  for (int m = 0; m < kM; ++m) {
+    QN_UNROLL
+    for (int i = 0; i < kRegisters; ++i) sums[m][i] = total[m][i];
+  }
+}
+
 template <DenseSm90Config C>
 QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr u32 kTurns = C.alternate ? 2 : 1;
@@ -163,10 +188,15 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
     if (C.alternate && index != blockIdx.x) ptx::bar_sync(kDenseSm90TurnBarrier + int(turn), 2 * kWarpgroupSize);
-    zero(sums);
-    const u32 last = multiply_stages(read, int(steps), sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); }, free);
-    if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(turn), 2 * kWarpgroupSize);
-    finish_stages(int(steps), last, sums, free);
+    const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); };
+    if constexpr (C.fold == 0) {
+      zero(sums);
+      const u32 last = multiply_stages(read, int(steps), sums, multiply, free);
+      if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(turn), 2 * kWarpgroupSize);
+      finish_stages(int(steps), last, sums, free);
+    } else {
+      sum_parts<C>(p, read, steps, sums, multiply, free);
+    }
     if constexpr (C.alternate) skip_reads(read, steps);
     if (index + kTurns * gridDim.x >= count) ptx::grid_launch_dependents();
     const DenseTile tile = DenseTiles<C>::at(tiles, index);
@@ -177,7 +207,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 
 template <DenseSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && C.tile_n % 16 == 0);
+  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && C.tile_n % 16 == 0 && !(C.alternate && C.fold));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
