@@ -168,38 +168,5 @@ TEST(gemm_dense, invariant_splits_depend_on_n_and_k_alone) {
   for (const double m : {1, 17, 64, 100, 300}) EXPECT_THAT(tile_text("sm_90a", m, 2112, 7168, 1), HasSubstr(parts)) << m;
 }
 
-/// Rows of every tile. Of the portable variant with splits that are added by the second launch and in the block, on a device that
-/// is small enough for the latter; of the Hopper ones by both kernels.
-TEST(gemm_dense, invariant_rows_have_the_same_bits_for_every_m) {
-  DeviceInfo small = device_info_of(Arch::parse("sm_90a"));
-  small.emulated = 1;
-  small.sms = 8;
-  const auto device = make_emulated_device(small, emulated_options_from_env());
-  const i64 rows = 200, n = 136, k = 4160;
-  Random random(7);
-  const auto fill = [&](i64 count) {
-    std::vector<u16> v(static_cast<size_t>(count));
-    for (u16& x : v) x = u16(0x3c00 + random.below(0x400) + random.below(2) * 0x8000);  // bf16, about 0.008 .. 2
-    return v;
-  };
-  auto a = fill(rows * k), b = fill(n * k);
-  const auto run_rows = [&](const char* variant, i64 first, i64 m) {
-    std::vector<u32> out(size_t(m * n));
-    dense({.out = TensorView(out.data(), DType::f32, {m, n}),
-           .a = TensorView(a.data() + first * k, DType::bf16, {m, k}),
-           .b = TensorView(b.data(), DType::bf16, {n, k})},
-          {.device = device.get(), .variant = variant, .batch_invariant = true});
-    return out;
-  };
-  for (const char* few : {"portable", "swap_ab_sm90"}) {
-    const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
-    for (const i64 m : {1, 16, 17, 33, 64, 65, 200}) {
-      const i64 first = rows - m;
-      const std::vector<u32> part = run_rows(few, first, m);
-      EXPECT_EQ(std::memcmp(part.data(), all.data() + first * n, part.size() * 4), 0) << few << ", m=" << m;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace quern::gemm

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// With batch_invariant a row of gemm.dense has the same bits alone, in any batch and by any kernel of its kind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "quern/device/emulated.h"
+#include "quern/op/schema.h"
+#include "quern/ops/gemm/dense.h"
+
+namespace quern::gemm {
+namespace {
+
+class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    on_gpu_ = std::string(GetParam()) == "cuda";
+    if (on_gpu_ && cuda_device_count(&why) == 0) GTEST_SKIP() << "needs a GPU: " << why;
+    DeviceInfo small = device_info_of(Arch::parse("sm_90a"));
+    small.emulated = 1;
+    small.sms = 8;  // few enough for the portable kernel to fold its splits
+    if (!on_gpu_) emulated_ = make_emulated_device(small, emulated_options_from_env());
+    device_ = on_gpu_ ? &device_from_name("cuda") : emulated_.get();
+    if (device_->info().arch.number != 90) GTEST_SKIP() << "needs a GPU of sm_90";
+  }
+  void TearDown() override {
+    for (void* p : allocated_) device_->release(p);
+  }
+  void* allocate(i64 bytes) { return allocated_.emplace_back(device_->allocate(size_t(bytes), "test")); }
+  /// bf16 of about 0.008 to 2 and both signs.
+  u16* random_bf16(i64 count, Random& random) {
+    std::vector<u16> v(static_cast<size_t>(count));
+    for (u16& x : v) x = u16(0x3c00 + random.below(0x400) + random.below(2) * 0x8000);
+    void* const to = allocate(2 * count);
+    device_->copy(to, v.data(), size_t(2 * count), {});
+    return static_cast<u16*>(to);
+  }
+
+  /// Rows of every tile of the kernels for few rows, beside the same rows by the one for many.
+  void same_bits(i64 n, i64 k, i64 rows, const std::vector<i64>& counts) {
+    Random random(7);
+    u16* const a = random_bf16(rows * k, random);
+    u16* const b = random_bf16(n * k, random);
+    void* const out = allocate(4 * rows * n);
+    const auto run_rows = [&](const char* variant, i64 first, i64 m) {
+      device_->fill(out, 0xff, size_t(4 * rows * n), {});
+      dense({.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(a + first * k, DType::bf16, {m, k}), .b = TensorView(b, DType::bf16, {n, k})},
+            {.device = device_, .variant = variant, .batch_invariant = true});
+      std::vector<u32> bits(size_t(m * n));
+      device_->copy(bits.data(), out, bits.size() * 4, {});
+      device_->synchronize({});
+      return bits;
+    };
+    for (const char* few : {"portable", "swap_ab_sm90"}) {
+      const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
+      for (const i64 m : counts) {
+        const std::vector<u32> part = run_rows(few, rows - m, m);
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), all.end() - i64(part.size()))) << few << ", m=" << m << " n=" << n << " k=" << k;
+      }
+    }
+  }
+
+  bool on_gpu_ = false;
+  std::unique_ptr<Device> emulated_;
+  Device* device_ = nullptr;
+  std::vector<void*> allocated_;
+};
+
+/// K in parts, which the portable kernel's second launch and its blocks add up, a cluster, and a block of the one for many rows.
+TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) { same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 200}); }
+
+/// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.
+TEST_P(gemm_dense_invariant, rows_of_models_have_the_same_bits_for_every_m) {
+  if (!on_gpu_) GTEST_SKIP() << "needs a GPU: minutes on the emulated device";
+  same_bits(2112, 7168, 4000, {1, 17, 64, 128, 1000, 4000});
+  same_bits(24576, 1536, 2000, {3, 100, 2000});
+  same_bits(4096, 4096, 4096, {1, 128, 200});
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, gemm_dense_invariant, ::testing::Values("emu", "cuda"), [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace quern::gemm
