@@ -50,8 +50,9 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
     void* const out = allocate(4 * rows * n);
     const auto run_rows = [&](const char* variant, i64 first, i64 m) {
       device_->fill(out, 0xff, size_t(4 * rows * n), {});
-      dense({.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(a + first * k, DType::bf16, {m, k}), .b = TensorView(b, DType::bf16, {n, k})},
-            {.device = device_, .variant = variant, .batch_invariant = true});
+      DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(a + first * k, DType::bf16, {m, k}), .b = TensorView(b, DType::bf16, {n, k})};
+      if (on_gpu_) args.out.device = args.a.device = args.b.device = device_->id();
+      dense(args, {.device = device_, .variant = variant, .batch_invariant = true});
       std::vector<u32> bits(size_t(m * n));
       device_->copy(bits.data(), out, bits.size() * 4, {});
       device_->synchronize({});
