@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "quern/op/schema.h"
+#include "quern/ops/gemm/dense_epilogue.h"
 #include "quern/ops/gemm/dense_ref.h"
 #include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/dense_spec.h"
@@ -31,7 +32,7 @@ constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
 constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
 
 static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool fold) {
-  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2};
+  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2, 0};
 }
 
 /// How much work there is, in f64: estimates need no exact integers.
@@ -142,7 +143,8 @@ static DenseParams multiply_params(const Call<DenseArgs>& c) {
           .k = p[Axis::k],
           .split_k = split_columns_of(c),
           .bias_dtype = p.dtype(&DenseArgs::bias),
-          .out_alignment = p.tensor(&DenseArgs::out).alignment};
+          .out_alignment = p.tensor(&DenseArgs::out).alignment,
+          .c = c_of(c)};
 }
 
 static DenseSumParams sum_params(const Call<DenseArgs>& c) {
@@ -157,22 +159,24 @@ static DenseSumParams sum_params(const Call<DenseArgs>& c) {
           .n = p[Axis::n],
           .splits = i32(c.plan.launches[0].config.grid[1]),
           .bias_dtype = p.dtype(&DenseArgs::bias),
-          .out_alignment = p.tensor(&DenseArgs::out).alignment};
+          .out_alignment = p.tensor(&DenseArgs::out).alignment,
+          .c = c_of(c)};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   using A = DenseArgs;
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const Choice choice = choose(p, vector, device);
-  const DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.fold);
+  DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.fold);
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
   const i64 splits = choice.fold ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
+  if (splits == 1) config.has_c = p.tensor(&A::c).present;
   Plan plan;
   plan.launch<multiply_params>(mma_ring, config,
                                {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
   if (splits == 1) return plan;
   plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
-  const DenseSumConfig sum{p.dtype(&A::out), 256};
+  const DenseSumConfig sum{p.dtype(&A::a), p.dtype(&A::out), 256, p.tensor(&A::c).present};
   // Where the GPU can (sm_90), its blocks are scheduled while the last tiles are multiplied; they wait before they read
   plan.launch<sum_params>(
       sum_splits, sum,
@@ -184,27 +188,47 @@ static Cost cost(const Problem& p, const DenseArgs&) {
   using A = DenseArgs;
   const double m = double(p[Axis::m]), n = double(p[Axis::n]), k = double(p[Axis::k]);
   const double bias = p.tensor(&A::bias).present ? n * size_of(p.dtype(&A::bias)) : 0;
-  return {.bytes = (m + n) * k * 2 + m * n * size_of(p.dtype(&A::out)) + bias, .flops = 2 * m * n * k};
+  const double c = p.tensor(&A::c).present ? m * n * size_of(p.dtype(&A::c)) : 0;
+  return {.bytes = (m + n) * k * 2 + m * n * size_of(p.dtype(&A::out)) + bias + c, .flops = 2 * m * n * k};
 }
 
 /// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings
-/// (they are independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest.
+/// (they are independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest; the
+/// bias and c are a rounding each.
 static Budget budget(const Problem& p) {
   const DType out = p.dtype(&DenseArgs::out);
   return {.of_value = unit_roundoff(out), .of_magnitude = (8 + 2 * std::sqrt(double(p[Axis::k]))) * 0x1p-24};
 }
 
-/// Words of the cases: out_f32, bias_f32 choose between the two dtypes allowed; hopper asks for the swap_ab_sm90 (1) or the
+/// Cases of one ending keep to one tile of each variant, or most of a check would be compiles. In place, c has the dtype of out,
+/// else the other one.
+static void derive_ending(Case& which) {
+  if (which["ending"] == 0) return;
+  const bool small = which["ending"] == 1;
+  which["c.present"] = 1;
+  which["a.dtype"] = int(DType::bf16);
+  which["a.pad"] = which["b.pad"] = 0;
+  which["out_f32"] = !small;
+  if (which["hopper"] != 0) which["k"] = std::min(which["k"], 256.0);
+  if (which["hopper"] == 1 || (which["hopper"] == 0 && small)) which["m"] = std::min(which["m"], 16.0);
+  else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
+}
+
+/// Words of the cases: ending adds c to a case of few rows (1) or more (2); out_f32, bias_f32 choose between the two dtypes allowed; hopper asks for the swap_ab_sm90 (1) or the
 /// warp_specialised_sm90 (2) kernel, and makes the case one that it takes.
 static void derive(Case& which) {
+  derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
     which["variant"] = hopper - 1;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
-    for (const char* pad : {"a.pad", "b.pad", "out.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
+    for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
   }
   if (which["out_f32"] != 0) which["out.dtype"] = int(DType::f32);
   if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
+  if (which["c.present"] == 0) which["out.in_place"] = 0;
+  const bool out_f32 = which["out_f32"] != 0;
+  if (which["out.in_place"] != 0 || which["ending"] != 0) which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : which["a.dtype"];
 }
 
 static std::vector<Case> bench_shapes() {
@@ -223,13 +247,16 @@ static std::vector<Case> bench_shapes() {
 }
 
 QN_OP(dense, DenseArgs, "gemm.dense")
-    .doc("out[i, j] = sum_x a[i, x] * b[j, x] + bias[j], summed in f32")
+    .doc("out[i, j] = sum_x a[i, x] * b[j, x] + bias[j] + c[i, j], summed in f32")
     .in("a", &DenseArgs::a, "m k", {DType::bf16, DType::f16})
     .in("b", &DenseArgs::b, "n k", like("a"))
     .meaning("a weight as frameworks store it: rows are outputs; with pdl, read before the kernel before has ended")
-    .out("out", &DenseArgs::out, "m n", like("a", {DType::f32}))
-    .in("bias", &DenseArgs::bias, "n", like("out", {DType::f32}))
+    .in("bias", &DenseArgs::bias, "n", like("a", {DType::f32}))
     .optional()
+    .in("c", &DenseArgs::c, "m n", like("a", {DType::f32}))
+    .optional()
+    .out("out", &DenseArgs::out, "m n", like("a", {DType::f32}))
+    .may_be("c")
     .rows(Axis::m)
     .variants({{"swap_ab_sm90", rejects_swap_ab_sm90, plan_swap_ab_sm90}, {"warp_specialised_sm90", rejects_sm90, plan_sm90}, {"portable", nullptr, plan}})
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
@@ -239,6 +266,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 4097}},
             {"hopper", {0, 1, 2}},
+            {"ending", {0, 0, 0, 0, 0, 1, 2}},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}},
             {"bias.present", {0, 1}},
@@ -246,6 +274,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
             {"a.pad", {0, 8, 4, 2, 3}},
             {"b.pad", {0, 8, 1}},
             {"out.pad", {0, 8, 5}},
+            {"c.pad", {0, 8, 4, 5}},
             {"batch_invariant", {0, 1}}},
            derive)
     .bench(bench_shapes());

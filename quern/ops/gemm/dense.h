@@ -9,11 +9,13 @@ struct DenseArgs {
   TensorView out;   ///< [m, n] f32, or the dtype of a
   TensorView a;     ///< [m, k] bf16 or f16
   TensorView b;     ///< [n, k] the dtype of a; a weight as frameworks store it
-  TensorView bias;  ///< [n] the dtype of out or f32; absent: none
+  TensorView bias;  ///< [n] f32 or the dtype of a; absent: none
+  TensorView c;     ///< [m, n] f32 or the dtype of a; may be out itself; absent: none
 };
 
-/// out[i, j] = sum_x a[i, x] * b[j, x] + bias[j], summed in f32, rounded once.
-/// Rows may be strided; m, n, k are arbitrary (k = 0 gives the bias or zeros). Results are the same on every run; with
+/// out[i, j] = sum_x a[i, x] * b[j, x] + bias[j] + c[i, j], summed in f32, rounded once.
+/// Rows may be strided; m, n, k are arbitrary (k = 0 leaves bias and c, or zeros). With c the same memory as out, of its dtype
+/// and strides, the product is added to out; else they must not overlap. Results are the same on every run; with
 /// RunOptions::batch_invariant a row's bits depend neither on the other rows nor on how many there are.
 /// With RunOptions::pdl, b is read while the kernel before in the stream may still run: it must be nothing that one writes.
 /// The workspace holds partial sums where K is split by the portable kernel. Throws Error.

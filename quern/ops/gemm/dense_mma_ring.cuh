@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_x a[i, x] b[j, x] + bias[j]
+// out[i, j] = sum_x a[i, x] b[j, x] + bias[j] + c[i, j]
 // One block per [tile_m][tile_n] part of out and per split of K. Tiles of a and b pass through a ring of stages in
 // shared memory, filled by cp.async stages - 1 tiles ahead, with one barrier a stage; warps multiply by mma.sync
 // m16n8k16. An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh
@@ -178,10 +178,11 @@ QN_DEVICE void write_partials(const DenseParams& p, const DensePlace& at, const 
   }
 }
 
-/// Writes accumulators with the bias by wide stores.
-template <class Out, int kM, int kN>
+/// Writes accumulators with the bias and c by wide accesses.
+template <DenseConfig C, int kM, int kN>
 QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 (&bias)[2 * kN],
                           const f32 (&sums)[kM][kN][4]) {
+  using Out = dtype_t<C.out_dtype>;
   Out* const out = static_cast<Out*>(p.out) + at.column;
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
@@ -190,29 +191,35 @@ QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 
     QN_UNROLL
     for (int j = 0; j < 2 * kN; ++j) values[j] = values[j] + bias[j];
     const i64 row = at.first_row + 8 * i;
+    if constexpr (C.has_c != 0)
+      if (row < p.m) add_c<dtype_t<C.dtype>>(p.c, row, at.column, values);
     if (row < p.m) store_aligned<Out>(out + row * p.out_stride, values);
   }
 }
 
 /// The same one by one: ragged ends and odd strides. Through the thread's own words of shared memory, so that a plain
 /// loop can walk over the results: unrolled, this rare path would be half of the kernel's code and of its compile time.
-template <class Out, int kThreads, int kM, int kN>
+template <DenseConfig C, int kM, int kN>
 QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem, const f32 (&bias)[2 * kN],
                             const f32 (&sums)[kM][kN][4]) {
+  using Out = dtype_t<C.out_dtype>;
   u8* const mine = smem + threadIdx.x * 4;
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
     f32 values[2 * kN];
     row_of_sums(sums, i, values);
     QN_UNROLL
-    for (int j = 0; j < 2 * kN; ++j) ptx::st_shared<f32>(mine + (i * 2 * kN + j) * kThreads * 4, values[j] + bias[j]);
+    for (int j = 0; j < 2 * kN; ++j) ptx::st_shared<f32>(mine + (i * 2 * kN + j) * C.threads * 4, values[j] + bias[j]);
   }
   Out* const out = static_cast<Out*>(p.out) + at.first_row * p.out_stride + at.column;
   const int rows = int(min_of<i64>(2 * kM, (p.m - at.first_row + 7) / 8));
   QN_NO_UNROLL
   for (int i = 0; i < rows; ++i) QN_NO_UNROLL
-  for (int j = 0; j < at.columns; ++j)
-    store_one<Out>(out + i * 8 * p.out_stride + j, ptx::ld_shared<f32>(mine + (i * 2 * kN + j) * kThreads * 4));
+  for (int j = 0; j < at.columns; ++j) {
+    f32 value[1] = {ptx::ld_shared<f32>(mine + (i * 2 * kN + j) * C.threads * 4)};
+    if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, at.first_row + 8 * i, at.column + j, value);
+    store_one<Out>(out + i * 8 * p.out_stride + j, value[0]);
+  }
 }
 
 template <DenseConfig C, int kM, int kN>
@@ -229,11 +236,13 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, u8* smem,
   if (at.columns <= 0 || at.first_row >= p.m) return;
   if (p.partials != nullptr) return write_partials(p, at, sums);
   f32 bias[2 * kN];
-  load_bias(p.bias, p.bias_dtype, at.column, at.columns, bias);
-  if (at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN>)
-    write_wide<Out>(p, at, bias, sums);
+  load_bias<typename S::T>(p.bias, p.bias_dtype, at.column, at.columns, bias);
+  bool wide = at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN>;
+  if constexpr (C.has_c != 0) wide = wide && is_wide<typename S::T, 2 * kN>(p.c);
+  if (wide)
+    write_wide<C>(p, at, bias, sums);
   else
-    write_single<Out, C.threads>(p, at, smem, bias, sums);
+    write_single<C>(p, at, smem, bias, sums);
 }
 
 template <DenseConfig C>

@@ -12,7 +12,7 @@ namespace quern::gemm {
 template <class Real = double>
 void dense_ref(const DenseArgs& args, const DenseArgs& magnitudes) {
   using std::fabs;
-  const Ref<Real> a(args.a), b(args.b), bias(args.bias);
+  const Ref<Real> a(args.a), b(args.b), bias(args.bias), c(args.c);
   const RefOut<Real> out(args.out), mag(magnitudes.out);
   const i64 m = a.dim(0), n = b.dim(0), k = a.dim(1);
   std::vector<Real> rows_of_a(size_t(m * k)), row(static_cast<size_t>(k));
@@ -22,7 +22,8 @@ void dense_ref(const DenseArgs& args, const DenseArgs& magnitudes) {
     if (k > 0) b.row({j}, row.data());
     const Real added = bias.present() ? bias(j) : Real(0);
     for (i64 i = 0; i < m; ++i) {
-      Real sum = added, terms = fabs(added);
+      const Real old = c.present() ? c(i, j) : Real(0);
+      Real sum = added + old, terms = fabs(added) + fabs(old);
       for (i64 x = 0; x < k; ++x) {
         const Real term = rows_of_a[size_t(i * k + x)] * row[size_t(x)];
         sum += term;

@@ -2,6 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/dense_sm90.h"
 
+#include "quern/ops/gemm/dense_epilogue.h"
+
 namespace quern::gemm {
 
 using A = DenseArgs;
@@ -16,6 +18,7 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   if (vector < 8) return {"alignment of a and b", 2 * vector, "{} bytes for every row", 16};
   if (p.tensor(&A::out).alignment < 16) return {"alignment of out", p.tensor(&A::out).alignment, "{} bytes for every row", 16};
+  if (p.tensor(&A::c).alignment < 16) return {"alignment of c", p.tensor(&A::c).alignment, "{} bytes for every row", 16};
   if (p[Axis::n] % 8 != 0) return {"n", p[Axis::n], "a multiple of {}", 8};
   if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
@@ -44,7 +47,8 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b, i32 
           .k = i32(c.problem[Axis::k]),
           .parts = parts,
           .pdl = c.problem.pdl,
-          .bias_dtype = c.problem.dtype(&A::bias)};
+          .bias_dtype = c.problem.dtype(&A::bias),
+          .c = c_of(c)};
 }
 
 Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
@@ -87,7 +91,8 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const TileN& tile = choose(p, fold);
-  const DenseSm90Config config{p.dtype(&A::a), p.dtype(&A::out), kTileM, tile.n, tile.stages, tile.alternate, fold, 3 * 128};
+  const DenseSm90Config config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
+                               .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present};
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});

@@ -3,7 +3,7 @@
 //
 // gemm.dense on Hopper: TMA fills a ring of stages, warpgroups multiply from it.
 #pragma once
-#include "quern/kit/abi.h"
+#include "quern/ops/gemm/dense_spec.h"
 
 namespace quern::gemm {
 
@@ -19,6 +19,7 @@ struct DenseSm90Config {
   i32 alternate;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
   i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate
   i32 threads;    // 128 that load, 256 that multiply
+  i32 has_c;      // 1: c is added
 };
 
 /// Named barriers of the two warpgroups that multiply: where each waits for its turn.
@@ -34,6 +35,7 @@ struct DenseSm90Params {
   i32 parts;         // of K, whole stages each: blocks of a cluster, or (fold) one after another
   i32 pdl;           // 1: the kernel before in the stream may still run
   DType bias_dtype;  // f32, or that of a
+  DenseAddend c;     // rows aligned to 16 bytes
 };
 
 struct DenseSm90Smem {
@@ -55,6 +57,7 @@ struct DenseSwapConfig {
   i32 stages;
   i32 threads;  // 2 tile_n that multiply, and a warp that loads
   i32 min_blocks;
+  i32 has_c;  // 1: c is added
 };
 
 /// Parts of K, each of a block of the cluster.

@@ -7,6 +7,14 @@
 
 namespace quern::gemm {
 
+/// What is added to the product, element by element.
+struct DenseAddend {
+  const void* data;  // [m, n]
+  i64 stride;        // elements from row to row
+  DType dtype;       // f32, or that of a
+  i32 alignment;     // bytes that every row is aligned to
+};
+
 struct DenseConfig {
   DType dtype;  // of a and b
   DType out_dtype;
@@ -20,6 +28,7 @@ struct DenseConfig {
   i32 fold;  // 1: the block sums all splits of K one after another
   i32 threads;
   i32 min_blocks;
+  i32 has_c;  // 1: c is added to what goes to out
 };
 
 struct DenseParams {
@@ -31,8 +40,9 @@ struct DenseParams {
   i64 a_stride, b_stride, out_stride, partial_stride;  // elements from row to row
   i64 m, n, k;
   i64 split_k;  // columns that one split sums; a multiple of every tile_k
-  DType bias_dtype;
+  DType bias_dtype;   // f32, or that of a
   i32 out_alignment;  // bytes that every row of out is aligned to
+  DenseAddend c;
 };
 
 struct DenseSmem {
@@ -45,8 +55,10 @@ QN_HOST_DEVICE constexpr DenseSmem dense_smem(const DenseConfig& c) {
 }
 
 struct DenseSumConfig {
+  DType dtype;  // of a and b
   DType out_dtype;
   i32 threads;
+  i32 has_c;
 };
 
 struct DenseSumParams {
@@ -56,8 +68,9 @@ struct DenseSumParams {
   i64 partial_stride, out_stride;
   i64 m, n;
   i32 splits;
-  DType bias_dtype;
+  DType bias_dtype;  // f32, or that of a
   i32 out_alignment;
+  DenseAddend c;
 };
 
 }  // namespace quern::gemm

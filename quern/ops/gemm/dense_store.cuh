@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Ends of rows: the bias and the rounded result.
+// Ends of rows: the bias, c and the rounded result.
 #pragma once
 #include "quern/kit/kit.cuh"
+#include "quern/ops/gemm/dense_spec.h"
 
 namespace quern::gemm {
 
-/// N neighbouring values of the bias from `column`; zeros past the first `columns` of them and without a bias.
-template <int N>
+/// N neighbouring elements, one by one; zeros past the first `count` of them.
+template <class E, int N>
+QN_DEVICE void load_single(const E* from, int count, f32 (&values)[N]) {
+  QN_UNROLL
+  for (int i = 0; i < N; ++i) {
+    f32 value[1] = {0.f};
+    if (i < count) load_f32<E, 1, Cache::read_only>(from + i, value);
+    values[i] = value[0];
+  }
+}
+
+/// N neighbouring values of the bias, of f32 or T, from `column`; zeros past the first `columns` of them and without a bias.
+template <class T, int N>
 QN_DEVICE void load_bias(const void* bias, DType dtype, i64 column, int columns, f32 (&values)[N]) {
   QN_UNROLL
   for (int i = 0; i < N; ++i) values[i] = 0.f;
   if (bias == nullptr) return;
-  if (dtype == DType::f32) {
-    QN_UNROLL
-    for (int i = 0; i < N; ++i)
-      if (i < columns) values[i] = ptx::ld_global_nc<f32>(static_cast<const f32*>(bias) + column + i);
-  } else {
-    QN_UNROLL
-    for (int i = 0; i < N; ++i) {
-      u16 bits = 0;
-      if (i < columns) bits = ptx::ld_global_nc<u16>(static_cast<const u16*>(bias) + column + i);
-      values[i] = dtype == DType::bf16 ? to_f32(bf16{bits}) : to_f32(f16{bits});
-    }
-  }
+  if (dtype == DType::f32) load_single(static_cast<const f32*>(bias) + column, columns, values);
+  else load_single(static_cast<const T*>(bias) + column, columns, values);
 }
 
 template <class T>
@@ -61,6 +63,33 @@ QN_DEVICE void store_aligned(T* to, const f32 (&values)[N]) {
     for (int j = 0; j < kWide; ++j) part[j] = values[i + j];
     store_f32<T, kWide>(to + i, part);
   }
+}
+
+/// sums += N neighbouring elements of c, in memory aligned for the widest access. It may be out: no read-only loads.
+template <class E, int N>
+QN_DEVICE void add_aligned(const E* from, f32 (&sums)[N]) {
+  constexpr int kWide = kWidest<E, N>;
+  QN_UNROLL
+  for (int i = 0; i < N; i += kWide) {
+    f32 part[kWide];
+    load_f32<E, kWide>(from + i, part);
+    QN_UNROLL
+    for (int j = 0; j < kWide; ++j) sums[i + j] = sums[i + j] + part[j];
+  }
+}
+
+/// sums += c[row, column ..].
+template <class T, int N>
+QN_DEVICE void add_c(const DenseAddend& c, i64 row, i64 column, f32 (&sums)[N]) {
+  const i64 at = row * c.stride + column;
+  if (c.dtype == DType::f32) add_aligned(static_cast<const f32*>(c.data) + at, sums);
+  else add_aligned(static_cast<const T*>(c.data) + at, sums);
+}
+
+/// Whether every row of c is aligned for the widest access to N neighbouring elements.
+template <class T, int N>
+QN_DEVICE bool is_wide(const DenseAddend& c) {
+  return c.alignment >= (c.dtype == DType::f32 ? kWidestBytes<f32, N> : kWidestBytes<T, N>);
 }
 
 }  // namespace quern::gemm

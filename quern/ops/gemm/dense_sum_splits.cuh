@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_s partials[s, i, j] + bias[j], splits in ascending order
+// out[i, j] = sum_s partials[s, i, j] + bias[j] + c[i, j], splits in ascending order
 // One block row of the grid per row, four neighbouring columns per thread.
 #pragma once
 #include "quern/kit/kit.cuh"
@@ -12,13 +12,14 @@ namespace quern::gemm {
 
 template <DenseSumConfig C>
 QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
+  using T = dtype_t<C.dtype>;
   using Out = dtype_t<C.out_dtype>;
   const i64 row = blockIdx.x, column = (i64(blockIdx.y) * C.threads + threadIdx.x) * 4;
   ptx::grid_dependency_wait();
   if (column < p.n) {
     f32 sum[4], bias[4];
     const int columns = int(min_of<i64>(4, p.n - column));
-    load_bias(p.bias, p.bias_dtype, column, columns, bias);
+    load_bias<T>(p.bias, p.bias_dtype, column, columns, bias);
     const f32* from = static_cast<const f32*>(p.partials) + row * p.partial_stride + column;
     load_f32<f32, 4>(from, sum);
     QN_NO_UNROLL
@@ -31,12 +32,19 @@ QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
     QN_UNROLL
     for (int i = 0; i < 4; ++i) sum[i] = sum[i] + bias[i];
     Out* const out = static_cast<Out*>(p.out) + row * p.out_stride + column;
-    if (columns == 4 && p.out_alignment >= kWidestBytes<Out, 4>) {
+    bool wide = columns == 4 && p.out_alignment >= kWidestBytes<Out, 4>;
+    if constexpr (C.has_c != 0) wide = wide && is_wide<T, 4>(p.c);
+    if (wide) {
+      if constexpr (C.has_c != 0) add_c<T>(p.c, row, column, sum);
       store_aligned<Out>(out, sum);
     } else {
       QN_UNROLL
-      for (int i = 0; i < 4; ++i)
-        if (i < columns) store_one<Out>(out + i, sum[i]);
+      for (int i = 0; i < 4; ++i) {
+        if (i >= columns) continue;
+        f32 value[1] = {sum[i]};
+        if constexpr (C.has_c != 0) add_c<T>(p.c, row, column + i, value);
+        store_one<Out>(out + i, value[0]);
+      }
     }
   }
   ptx::grid_launch_dependents();

@@ -22,6 +22,7 @@ DenseSwapConfig choose(const Problem& p, i64 m, const DeviceInfo& device) {
   const i32 reserved = device.smem_sm - device.smem_block;  // by CUDA for every block
   while (c.min_blocks * (dense_swap_smem(c).bytes + reserved) > device.smem_sm) --c.stages;
   c.threads = 2 * c.tile_n + 32;
+  c.has_c = p.tensor(&A::c).present;
   return c;
 }
 

@@ -17,6 +17,7 @@
 namespace quern::gemm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Views of a call that is never launched.
@@ -49,6 +50,9 @@ TEST(gemm_dense, rejects_wrong_shapes) {
   c = {};
   c.args.bias = TensorView(c.memory.data(), DType::bf16, {4});
   c.expect(ErrorKind::value, "gemm.dense: `bias` has shape [4], expected n=16 at dim 0 (n was set by `b` [16, 32])");
+  c = {};
+  c.args.c = TensorView(c.memory.data(), DType::bf16, {16, 4});
+  c.expect(ErrorKind::value, "gemm.dense: `c` has shape [16, 4], expected m=4 at dim 0 (m was set by `a` [4, 32])");
 }
 
 TEST(gemm_dense, rejects_wrong_dtypes) {
@@ -63,7 +67,10 @@ TEST(gemm_dense, rejects_wrong_dtypes) {
   c.expect(ErrorKind::type, "gemm.dense: `out` is f16, expected bf16 like `a` or f32");
   c = {};
   c.args.bias = TensorView(c.memory.data(), DType::f16, {16});
-  c.expect(ErrorKind::type, "gemm.dense: `bias` is f16, expected bf16 like `out` or f32");
+  c.expect(ErrorKind::type, "gemm.dense: `bias` is f16, expected bf16 like `a` or f32");
+  c = {};
+  c.args.c = TensorView(c.memory.data(), DType::f16, {4, 16});
+  c.expect(ErrorKind::type, "gemm.dense: `c` is f16, expected bf16 like `a` or f32");
 }
 
 Plan plan_of(const DeviceInfo& device, const Case& which) {
@@ -154,6 +161,23 @@ TEST(gemm_dense, alignment_decides_the_width_of_copies) {
   EXPECT_THAT(plan("a.pad", 4), HasSubstr("vector 4"));
   EXPECT_THAT(plan("b.pad", 2), HasSubstr("vector 2"));
   EXPECT_THAT(plan("b.shift", 1), HasSubstr("vector 1"));
+}
+
+/// Where K is split, c is for the kernel that adds the splits up; Hopper's kernels read it by whole 16 bytes.
+TEST(gemm_dense, c_is_added_once) {
+  const DeviceInfo a100 = device_info_of(Arch::parse("sm_80")), h200 = device_info_of(Arch::parse("sm_90a"));
+  const Plan split = plan_of(a100, {{"m", 1}, {"n", 64}, {"k", 4096}, {"c.present", 1}});
+  ASSERT_EQ(split.count, 2);
+  EXPECT_THAT(jit::print(split.launches[0].spec), HasSubstr("has_c=0"));
+  EXPECT_THAT(jit::print(split.launches[1].spec), HasSubstr("has_c=1"));
+  const Plan whole = plan_of(a100, {{"m", 1}, {"n", 64}, {"k", 64}, {"c.present", 1}});
+  ASSERT_EQ(whole.count, 1);
+  EXPECT_THAT(jit::print(whole.launches[0].spec), HasSubstr("has_c=1"));
+  for (const double m : {16, 4096}) {
+    const auto plan = [&](double pad) { return plan_of(h200, {{"m", m}, {"n", 4096}, {"k", 4096}, {"c.present", 1}, {"c.pad", pad}}); };
+    EXPECT_THAT(jit::print(plan(8).launches[0].spec), AllOf(HasSubstr("sm90"), HasSubstr("has_c=1")));
+    EXPECT_THAT(jit::print(plan(4).launches[0].spec), HasSubstr("dense_mma_ring"));
+  }
 }
 
 TEST(gemm_dense, invariant_splits_depend_on_n_and_k_alone) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_x a[i, x] b[j, x] + bias[j], for sm_90a
+// out[i, j] = sum_x a[i, x] b[j, x] + bias[j] + c[i, j], for sm_90a
 // A block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of out. One warp of its first warpgroup loads:
 // TMA fills a ring of stages with 64 columns of a and b, as far ahead as the ring is long, over the end of a tile too. Two
 // warpgroups multiply by wgmma, whose operands both come from the stage: half of a tile's rows each, or whole tiles in turn, so
@@ -11,6 +11,7 @@
 #include "quern/kit/kit.cuh"
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
+#include "quern/ops/gemm/dense_store.cuh"
 
 namespace quern::gemm {
 
@@ -86,6 +87,9 @@ QN_DEVICE void transpose_quad(u32 (&words)[4]) {
   }
 }
 
+/// The first of the two columns that a thread has of each 8 of the tile.
+QN_DEVICE i32 pair_column(i32 column, int pair) { return column + 8 * pair + 2 * i32(ptx::lane_id() % 4); }
+
 /// One row's results of a thread, which has columns 8 i + 2 q and the next of the tile: rounded, and stored in whole 16 bytes.
 template <DenseSm90Config C, int kPairs>
 QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
@@ -106,28 +110,49 @@ QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f3
   } else {
     QN_UNROLL
     for (int i = 0; i < kPairs; ++i) {
-      const i32 at = column + 8 * i + 2 * quad;
+      const i32 at = pair_column(column, i);
       const f32 pair[2] = {values[2 * i], values[2 * i + 1]};
       if (here && at < p.n) store_f32<Out, 2>(out + at, pair);
     }
   }
 }
 
-template <class T, int kRegisters>
-QN_DEVICE void add_bias(const DenseSm90Params& p, i32 column, f32 (&sums)[kRegisters]) {
-  const T* const bias = static_cast<const T*>(p.bias);
+template <class E, int kRegisters>
+QN_DEVICE void add_bias(const E* from, i32 columns, i32 column, f32 (&sums)[kRegisters]) {
   QN_UNROLL
   for (int i = 0; i < kRegisters / 4; ++i) {
-    const i32 at = column + 8 * i + 2 * i32(ptx::lane_id() % 4);
-    if (at >= p.n) continue;
+    const i32 at = pair_column(column, i);
+    if (at >= columns) continue;
+    f32 bias[2];
+    load_single(from + at, 2, bias);
     QN_UNROLL
     for (int j = 0; j < 2; ++j) {
-      f32 value[1];
-      load_f32<T, 1, Cache::read_only>(bias + at + j, value);
-      sums[4 * i + j] = sums[4 * i + j] + value[0];
-      sums[4 * i + 2 + j] = sums[4 * i + 2 + j] + value[0];
+      sums[4 * i + j] = sums[4 * i + j] + bias[j];
+      sums[4 * i + 2 + j] = sums[4 * i + 2 + j] + bias[j];
     }
   }
+}
+
+/// values += a thread's part of a row of c, of which the first `columns` exist.
+template <class E, int kPairs>
+QN_DEVICE void add_pairs(const E* row, i32 columns, i32 column, f32 (&values)[2 * kPairs]) {
+  QN_UNROLL
+  for (int i = 0; i < kPairs; ++i) {
+    const i32 at = pair_column(column, i);
+    f32 pair[2] = {values[2 * i], values[2 * i + 1]};
+    if (at < columns) add_aligned(row + at, pair);
+    values[2 * i] = pair[0], values[2 * i + 1] = pair[1];
+  }
+}
+
+template <DenseSm90Config C, int kPairs>
+QN_DEVICE void add_row_of_c(const DenseSm90Params& p, i32 row, i32 column, f32 (&values)[2 * kPairs]) {
+  using T = dtype_t<C.dtype>;
+  const i32 columns = row < p.m ? p.n : 0;
+  const i64 at = i64(row) * p.c.stride;
+  if (p.c.dtype == DType::f32) add_pairs<f32, kPairs>(static_cast<const f32*>(p.c.data) + at, columns, column, values);
+  else add_pairs<T, kPairs>(static_cast<const T*>(p.c.data) + at, columns, column, values);
+  ptx::sync_warp();  // c may be out, where lanes of a quad store each other's columns
 }
 
 /// 64 rows of out from `first_row`.
@@ -135,8 +160,8 @@ template <DenseSm90Config C, int kRegisters>
 QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
   constexpr int kPairs = C.tile_n / 8;
   if (p.bias != nullptr) {
-    if (p.bias_dtype == DType::f32) add_bias<f32>(p, column, sums);
-    else add_bias<dtype_t<C.dtype>>(p, column, sums);
+    if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
+    else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
   }
   const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   QN_UNROLL
@@ -144,6 +169,7 @@ QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f
     f32 values[2 * kPairs];
     QN_UNROLL
     for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
+    if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row + 8 * half, column, values);
     write_row<C, kPairs>(p, row + 8 * half, column, values);
   }
 }
