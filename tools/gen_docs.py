@@ -119,7 +119,7 @@ class Command:
         parts.append(table(["tensor", "role", "dims", "dtype", "meaning"], [self.tensor(t) for t in info["tensors"]]))
         if info["attributes"]:
             parts.append(table(["attribute", "type", "default", "meaning"],
-                               [(f"`{a['name']}`", a["type"], standard(a), a["meaning"]) for a in info["attributes"]]))
+                               [(f"`{a['name']}`", " ".join(a["words"]) or a["type"], standard(a), a["meaning"]) for a in info["attributes"]]))
         parts.append("Variants: " + ", ".join(f"`{v}`" for v in info["variants"]) + ".\n")
         return "\n".join(parts)
 
@@ -133,6 +133,8 @@ class Command:
 def standard(attribute):
     """The default as a person writes it: an f32 that the command prints as a double has digits of no meaning."""
     value = attribute["default"]
+    if attribute["words"]:
+        return attribute["words"][int(value)]
     if attribute["type"] == "bool":
         return "true" if value else "false"
     return f"{value:.7g}"

@@ -39,7 +39,7 @@ def call(op, tensors, attributes, stream, options):
     aliases = {inputs.index(i): len(wanted) + n for n, i in enumerate(updated)}
     function = jax.ffi.ffi_call(target, results, input_output_aliases=aliases, vmap_method="sequential")
     kinds = {"f32": numpy.float32, "i32": numpy.int32, "i64": numpy.int64, "bool": bool}
-    written = function(*(tensors[i] for i in inputs), **{n: kinds[a["type"]](v) for n, a, v in zip(names, schema.attributes, attributes)})
+    written = function(*(tensors[i] for i in inputs), **{n: kinds[a["type"]](a["words"].index(v) if isinstance(v, str) else v) for n, a, v in zip(names, schema.attributes, attributes)})
     return written[0] if len(written) == 1 else tuple(written)
 
 

@@ -31,8 +31,14 @@ def shortest_f32(value):
     return repr(value)
 
 
+def python_type(attribute):
+    return "str" if attribute["words"] else PYTHON_TYPES[attribute["type"]]
+
+
 def default_of(attribute):
     kind, value = attribute["type"], attribute["default"]
+    if attribute["words"]:
+        return repr(attribute["words"][int(value)])
     if kind == "bool":
         return str(bool(value))
     return str(float(shortest_f32(value))) if kind == "f32" else str(int(value))
@@ -72,7 +78,7 @@ class Schema:
         inputs = [t for t in tensors if t["role"] != "out"]
         list_ = [Parameter(t["name"], "T") for t in inputs if not t["optional"]]
         list_ += [Parameter(t["name"], "Optional[T]", "None") for t in inputs if t["optional"]]
-        list_ += [Parameter(a["name"], PYTHON_TYPES[a["type"]], default_of(a)) for a in self.attributes]
+        list_ += [Parameter(a["name"], python_type(a), default_of(a)) for a in self.attributes]
         for i in self.outputs:
             list_.append(Parameter(tensors[i]["name"], "Union[T, bool, None]" if tensors[i]["optional"] else "Optional[T]", "None"))
         list_.append(Parameter(*OPTIONS[0][:3]))
@@ -101,7 +107,7 @@ class Schema:
             lines += ["", f"After {self.facts['source']}."]
         lines += ["", "Tensors:"] + [self._tensor_line(t) for t in self.tensors if t["role"] != "out"]
         if self.attributes:
-            lines += ["", "Attributes:"] + [f"    {a['name']}: {a['type']}. {a['meaning']}".rstrip(". ") for a in self.attributes]
+            lines += ["", "Attributes:"] + [f"    {a['name']}: {' | '.join(a['words']) or a['type']}. {a['meaning']}".rstrip(". ") for a in self.attributes]
         lines += ["", "Outputs (None: allocated by the framework of the first tensor):"]
         lines += [self._tensor_line(self.tensors[i]) for i in self.outputs] or ["    none but the tensors that are updated in place"]
         lines += ["", "Options:"]

@@ -8,7 +8,7 @@ require gradients are refused by a backward pass: no op has one."""
 import torch
 
 from . import _arrays, _op
-from ._schema import PYTHON_TYPES
+from ._schema import python_type
 from ._tools import ops
 
 _functional, _given = {}, {}  # torch's ops by quern's id
@@ -23,7 +23,7 @@ def _signature(op, given):
         if t["role"] != "out" or given:
             written = f"({next(letters)}!)" if t["role"] != "in" else ""
             words.append(f"Tensor{written}{'?' if t['optional'] else ''} {t['name']}")
-    words += [f"{PYTHON_TYPES[a['type']]} {a['name']}" for a in schema.attributes]
+    words += [f"{python_type(a)} {a['name']}" for a in schema.attributes]
     if not given:
         words += [f"bool {schema.tensors[i]['name']}" for i in schema.outputs if schema.tensors[i]["optional"]]
         words += [f"str? {schema.tensors[i]['name']}_dtype" for i in schema.choosable]

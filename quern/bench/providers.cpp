@@ -15,14 +15,15 @@ TensorView tensor_named(const Op& op, const void* args, const char* name) {
   return i < 0 ? TensorView{} : op.tensor(args, size_t(i));
 }
 
-/// gemm.dense without a bias: the same layouts as CublasLtMatmul's.
+/// gemm.dense without a bias, c and activation: the same layouts as CublasLtMatmul's.
 std::function<void()> make_cublaslt(const Op& op, const void* args, Device& device) {
   const TensorView a = tensor_named(op, args, "a"), b = tensor_named(op, args, "b"),
                    out = tensor_named(op, args, "out");
   const auto refuse = [&](const char* why) {
     throw Error(ErrorKind::unsupported, op.id, "", std::string("cuBLASLt is timed ") + why, "");
   };
-  if (tensor_named(op, args, "bias").present()) refuse("without a bias only");
+  if (tensor_named(op, args, "bias").present() || tensor_named(op, args, "c").present()) refuse("without a bias and c only");
+  if (const int i = op.attr_index("activation"); i >= 0 && attr_value(op.attrs[size_t(i)], args) != 0) refuse("without an activation only");
   if (!a.contiguous() || !b.contiguous() || !out.contiguous()) refuse("on contiguous operands only");
   struct State {
     State(Device& device, const TensorView& a, const TensorView& b, DType out)

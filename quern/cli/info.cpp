@@ -36,7 +36,10 @@ static std::vector<std::string> dtype_words(const Op& op, const TensorDef& t) {
   return words;
 }
 
+static std::string type_word(const AttrDef& a) { return a.words.empty() ? word(a.kind) : fmt::format("{}", fmt::join(a.words, " | ")); }
+
 static std::string number(const AttrDef& a) {
+  if (!a.words.empty()) return a.words[size_t(a.standard)];
   return a.kind == AttrDef::Kind::f32 ? fmt::format("{}", float(a.standard)) : fmt::format("{}", a.standard);
 }
 
@@ -86,7 +89,7 @@ static Json to_json(const Op& op) {
                             {"meaning", t.doc}});
   j["attributes"] = Json::array();
   for (const AttrDef& a : op.attrs)
-    j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"default", a.standard}, {"meaning", a.doc}});
+    j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"words", a.words}, {"default", a.standard}, {"meaning", a.doc}});
   j["takes_hooks"] = op.hooks_offset >= 0;
   j["requirements"] = op.requirements.size();
   j["variants"] = Json::array();
@@ -121,7 +124,7 @@ static void print(const Op& op) {
   fmt::print("\n{}", tensors.text());
   if (!op.attrs.empty()) {
     Table attrs({"attribute", "type", "default", "meaning"});
-    for (const AttrDef& a : op.attrs) attrs.add({a.name, word(a.kind), number(a), a.doc});
+    for (const AttrDef& a : op.attrs) attrs.add({a.name, type_word(a), number(a), a.doc});
     fmt::print("\n{}", attrs.text());
   }
   Table variants({"variant", "runs"});

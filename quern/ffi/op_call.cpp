@@ -46,6 +46,13 @@ std::string type_text(const AnyView& value) { return "is a value of type " + std
 void set_attribute(const Op& op, const AttrDef& attr, const AnyView& value, void* args) {
   char* at = static_cast<char*>(args) + attr.offset;
   const i32 type = value.type_index();
+  if (!attr.words.empty() && type != TypeIndex::kTVMFFIInt) {
+    const auto word = value.try_cast<tvm::ffi::String>();
+    if (!word) fail_type(op, attr.name, value, attr.words_text().c_str());
+    const int named = attr.value_named(word->c_str());
+    if (named < 0) throw Error(ErrorKind::value, op.id, attr.name, std::string("is '") + word->c_str() + "'", attr.words_text());
+    return void(*reinterpret_cast<i32*>(at) = named);
+  }
   if (attr.kind == AttrDef::Kind::f32) {
     if (type == TypeIndex::kTVMFFIFloat) return void(*reinterpret_cast<float*>(at) = float(value.cast<double>()));
     if (type == TypeIndex::kTVMFFIInt) return void(*reinterpret_cast<float*>(at) = float(value.cast<int64_t>()));

@@ -365,5 +365,27 @@ TEST_P(Conform, approximations_are_near) {
   }
 }
 
+/// Within the errors that kit/activation.cuh states; gelu also relative to itself, down to 6e-9. NaN stays NaN.
+TEST_P(Conform, activations) {
+  std::vector<float> in = {0, NAN, INFINITY, -80, -100, 1e4f, -1e4f, 3e38f, -3e38f};
+  for (int i = -1600; i <= 1600; ++i) in.push_back(float(i) * 0.01f + 0.0037f);
+  std::vector<float> out(4 * in.size(), NAN);
+  Kernel kernel(GetParam(), kernel_text("activation.cuh", "activations_all", 64), 64, 0);
+  kernel.run(in, out, i32(in.size()));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double x = in[i], gelu = x * std::erfc(-x / std::sqrt(2.0)) / 2, silu = x / (1 + std::exp(-x));
+    const double expected[] = {x, x < 0 ? 0 : x, gelu, silu}, tolerance[] = {0, 0, 8 * 0x1p-24, 6 * 0x1p-24};
+    for (int k = 0; k < 4; ++k) {
+      const double got = out[4 * i + size_t(k)];
+      if (!std::isfinite(x)) {
+        EXPECT_TRUE(std::isnan(x) ? std::isnan(got) : got == x) << k << " of " << x;
+        continue;
+      }
+      EXPECT_LE(std::fabs(got - expected[k]), tolerance[k] * std::fabs(x)) << k << " of " << x << " is " << got;
+    }
+    if (x > -6 && x < 0) EXPECT_LE(std::fabs(out[4 * i + 2] / gelu - 1), 4e-4) << x;
+  }
+}
+
 }  // namespace
 }  // namespace quern::conform

@@ -162,6 +162,16 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
   }
 }
 
+[[noreturn, gnu::cold, gnu::noinline]] void fail_attr(const Op& op, const AttrDef& attr, double value) {
+  throw Error(ErrorKind::value, op.id, attr.name, "is " + to_string(Got(i64(value))), attr.words_text());
+}
+
+double bind_attr(const Op& op, const AttrDef& attr, const void* args) {
+  const double value = attr_value(attr, args);
+  if (!attr.words.empty() && !(value >= 0 && value < double(attr.words.size()))) fail_attr(op, attr, value);
+  return value;
+}
+
 void choose_variant(const Op& op, const char* wanted, Problem& p) {
   p.variant = -1;
   if (!wanted) return;
@@ -192,7 +202,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   u64 set = 0;
   bool placed = false;
   for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed);
-  for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = attr_value(op.attrs[i], args);
+  for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p))

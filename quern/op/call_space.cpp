@@ -111,6 +111,10 @@ void CallSpace::set_word(const std::string& word, const std::string& text) {
     problem_.attrs[attr] = double(float(parse_number(op_, word, text)));
     return;
   }
+  if (const int value = attr < 0 ? -1 : op_.attrs[size_t(attr)].value_named(text); value >= 0) {
+    problem_.attrs[attr] = value;
+    return;
+  }
   Axis axis;
   if (attr >= 0) terms_.push_back({Expression(text, names_), false, size_t(attr)});
   else if (axis_of_op(op_, word, axis)) terms_.push_back({Expression(text, names_), true, size_t(axis)});

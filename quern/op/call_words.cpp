@@ -72,7 +72,8 @@ std::string call_words(const Op& op, const void* args, const RunOptions& options
   add_tensors(op, args, words);
   for (const AttrDef& a : op.attrs) {
     const double value = attr_value(a, args);
-    if (a.kind == AttrDef::Kind::f32) words.add(a.name, fmt::format("{}", float(value)));
+    if (value >= 0 && value < double(a.words.size())) words.add(a.name, a.words[size_t(value)]);
+    else if (a.kind == AttrDef::Kind::f32) words.add(a.name, fmt::format("{}", float(value)));
     else words.add(a.name, i64(value));
   }
   if (options.batch_invariant) words.add("batch_invariant", "true");

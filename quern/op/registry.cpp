@@ -73,6 +73,17 @@ int Op::attr_index(const std::string& name) const {
   return -1;
 }
 
+int AttrDef::value_named(const std::string& word) const {
+  const auto at = std::find(words.begin(), words.end(), word);
+  return at == words.end() ? -1 : int(at - words.begin());
+}
+
+std::string AttrDef::words_text() const {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text;
+}
+
 static Extent parse_extent(const std::string& word) {
   Extent e;
   std::string rest = word;

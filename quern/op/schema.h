@@ -70,6 +70,11 @@ struct AttrDef {
   Kind kind = Kind::f32;
   double standard = 0;          ///< the default
   std::string doc;
+  std::vector<std::string> words = {};  ///< names of the values 0, 1, .. of an i32; empty: any number
+  /// The value of that name; -1: none.
+  QN_API int value_named(const std::string& word) const;
+  /// "none, relu or gelu".
+  QN_API std::string words_text() const;
 };
 
 /// A value of a case parameter: an extent, dtype, attribute or switch.
@@ -227,15 +232,17 @@ template <class Args> class Schema {
     a.offset = member_offset(m);
     if constexpr (std::is_same_v<T, float>) a.kind = AttrDef::Kind::f32;
     else if constexpr (std::is_same_v<T, bool>) a.kind = AttrDef::Kind::boolean;
-    else if constexpr (std::is_same_v<T, i32>) a.kind = AttrDef::Kind::i32;
+    else if constexpr (std::is_same_v<T, i32> || (std::is_enum_v<T> && sizeof(T) == 4)) a.kind = AttrDef::Kind::i32;
     else if constexpr (std::is_same_v<T, i64>) a.kind = AttrDef::Kind::i64;
-    else static_assert(sizeof(T) == 0, "attributes are float, bool, i32 or i64");
+    else static_assert(sizeof(T) == 0, "attributes are float, bool, i32, i64 or an enum of 4 bytes");
     const Args standard{};
     a.standard = attr_value(a, &standard);
     add_attr(op_, a);
     last_doc_ = &op_.attrs.back().doc;
     return *this;
   }
+  /// The names of an enum attribute's values, in their order; others are refused. The command line and Python take the names.
+  Schema& words(std::vector<std::string> names) { return op_.attrs.back().words = std::move(names), *this; }
   /// A condition beyond shapes and dtypes; the first that rejects is thrown as Error{value}.
   Schema& require(Rejection (*check)(const Problem&)) { return op_.requirements.push_back(check), *this; }
   Schema& variants(std::vector<Variant> v) { return op_.variants = std::move(v), *this; }

@@ -80,6 +80,12 @@ double parse_value(const Op& op, const std::string& name, const std::string& tex
     }
     throw fail("one of " + known);
   }
+  const int attr = op.attr_index(name);
+  if (attr >= 0 && !op.attrs[size_t(attr)].words.empty()) {
+    const int value = op.attrs[size_t(attr)].value_named(text);
+    if (value < 0) throw fail(op.attrs[size_t(attr)].words_text());
+    return value;
+  }
   if (text == "true" || text == "yes") return 1;
   if (text == "false" || text == "no") return 0;
   for (int t = 0; t < kDTypeCount; ++t)
@@ -93,7 +99,6 @@ double parse_value(const Op& op, const std::string& name, const std::string& tex
       value *= 1 << 20, ++end;
   }
   if (text.empty() || *end) throw fail("a number");
-  const int attr = op.attr_index(name);
   const bool fraction = attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::f32;
   if (!fraction && (!std::isfinite(value) || value != std::floor(value))) throw fail("an integer");
   if (attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::i32 && std::fabs(value) > 2147483647.0) throw fail("within 32 bits");
@@ -139,6 +144,8 @@ std::string case_text(const Op& op, const Case& which) {
       text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
     else if (key == "variant" && value >= 0 && size_t(value) < op.variants.size())
       text += op.variants[size_t(value)].name;
+    else if (const int attr = op.attr_index(key); attr >= 0 && value >= 0 && value < double(op.attrs[size_t(attr)].words.size()))
+      text += op.attrs[size_t(attr)].words[size_t(value)];
     else if (is_switch(op, key))
       text += value != 0 ? "true" : "false";
     else if (value == std::floor(value) && std::fabs(value) < 1e15)

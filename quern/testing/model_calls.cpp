@@ -35,6 +35,7 @@ i64 ModelCalls::draw_limit(const Limit& l) {
 static double value_of(const Op& op, const std::string& word, const std::string& text, const Extents& extents) {
   if (word.ends_with(".dtype")) return int(dtype_from_name(text));
   const int attr = op.attr_index(word);
+  if (attr >= 0 && op.attrs[size_t(attr)].value_named(text) >= 0) return op.attrs[size_t(attr)].value_named(text);
   if (attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::f32) return std::strtod(text.c_str(), nullptr);
   return double(extent_value(text, extents));
 }

@@ -30,8 +30,9 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   return plan;
 }
 
-/// One rounding; exp2 and the division are approximate to 2^-22, and the exponent's argument x*log2(e) carries |x| * 2^-24.
-static Budget budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-18, .absolute = 1e-37}; }
+/// One rounding; exp2 and the reciprocal are approximate to 2^-22, and the exponent's argument x*log2(e) carries |x| * 2^-24. A
+/// reciprocal below 2^-126 is flushed to 0, where x < -87: |x| 2^-126 is below 2^-119.
+static Budget budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-18, .absolute = 0x1p-119}; }
 
 QN_OP(silu_and_mul, SiluAndMulArgs, "activation.silu_and_mul")
     .doc("out = silu(x[:, :intermediate]) * x[:, intermediate:], silu(g) = g / (1 + exp(-g))")

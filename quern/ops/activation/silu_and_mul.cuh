@@ -4,15 +4,11 @@
 // out[t, i] = silu(x[t, i]) * x[t, intermediate + i]
 // A block takes a chunk of threads * accesses * vector columns of one row, then the next chunk a grid further.
 #pragma once
+#include "quern/kit/activation.cuh"
 #include "quern/kit/kit.cuh"
 #include "quern/ops/activation/silu_and_mul_spec.h"
 
 namespace quern::activation {
-
-QN_DEVICE f32 silu(f32 x) {
-  // exp2 overflows to infinity for very negative x and the quotient is then -0, as it should be
-  return ptx::div(x, f32(1.f) + ptx::exp2_approx(x * f32(-1.4426950408889634f)));
-}
 
 template <SiluAndMulConfig C> QN_DEVICE void silu_and_mul_chunk(const SiluAndMulParams& p) {
   using T = dtype_t<C.dtype>;

@@ -32,7 +32,7 @@ constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
 constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
 
 static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool fold) {
-  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2, 0};
+  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2, 0, 0};
 }
 
 /// How much work there is, in f64: estimates need no exact integers.
@@ -170,13 +170,14 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.fold);
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
   const i64 splits = choice.fold ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
-  if (splits == 1) config.has_c = p.tensor(&A::c).present;
+  const i32 has_c = p.tensor(&A::c).present, activation = i32(p.attr(&A::activation));
+  if (splits == 1) config.has_c = has_c, config.activation = activation;
   Plan plan;
   plan.launch<multiply_params>(mma_ring, config,
                                {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
   if (splits == 1) return plan;
   plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
-  const DenseSumConfig sum{p.dtype(&A::a), p.dtype(&A::out), 256, p.tensor(&A::c).present};
+  const DenseSumConfig sum{p.dtype(&A::a), p.dtype(&A::out), 256, has_c, activation};
   // Where the GPU can (sm_90), its blocks are scheduled while the last tiles are multiplied; they wait before they read
   plan.launch<sum_params>(
       sum_splits, sum,
@@ -194,18 +195,23 @@ static Cost cost(const Problem& p, const DenseArgs&) {
 
 /// One rounding of the result. Of the terms' magnitude: a sum of k products in f32 is off by about sqrt(k) roundings
 /// (they are independent), and mma.sync cuts off where it aligns 17 addends, each by at most one unit of the largest; the
-/// bias and c are a rounding each.
+/// bias and c are a rounding each. The activation passes that on, times its greatest slope (gelu: 1.129 at sqrt 2, silu: 1.0998),
+/// and adds its own error (kit/activation.cuh), of which |its argument| is at most the magnitude.
 static Budget budget(const Problem& p) {
   const DType out = p.dtype(&DenseArgs::out);
-  return {.of_value = unit_roundoff(out), .of_magnitude = (8 + 2 * std::sqrt(double(p[Axis::k]))) * 0x1p-24};
+  const Activation activation = p.attr(&DenseArgs::activation);
+  const double slope = activation == Activation::gelu ? 1.13 : activation == Activation::silu ? 1.1 : 1;
+  const double own = activation == Activation::gelu ? 8 : activation == Activation::silu ? 6 : 0;
+  return {.of_value = unit_roundoff(out), .of_magnitude = (slope * (8 + 2 * std::sqrt(double(p[Axis::k]))) + own) * 0x1p-24};
 }
 
-/// Cases of one ending keep to one tile of each variant, or most of a check would be compiles. In place, c has the dtype of out,
+/// c and an activation: each of these is met by two variants. Cases of one ending keep to one tile of each variant, or most of a check would be compiles. In place, c has the dtype of out,
 /// else the other one.
 static void derive_ending(Case& which) {
   if (which["ending"] == 0) return;
   const bool small = which["ending"] == 1;
   which["c.present"] = 1;
+  which["activation"] = 1 + i32(which["hopper"] + which["ending"] - 1) % 3;
   which["a.dtype"] = int(DType::bf16);
   which["a.pad"] = which["b.pad"] = 0;
   which["out_f32"] = !small;
@@ -214,7 +220,7 @@ static void derive_ending(Case& which) {
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
-/// Words of the cases: ending adds c to a case of few rows (1) or more (2); out_f32, bias_f32 choose between the two dtypes allowed; hopper asks for the swap_ab_sm90 (1) or the
+/// Words of the cases: ending adds c and an activation to a case of few rows (1) or more (2); out_f32, bias_f32 choose between the two dtypes allowed; hopper asks for the swap_ab_sm90 (1) or the
 /// warp_specialised_sm90 (2) kernel, and makes the case one that it takes.
 static void derive(Case& which) {
   derive_ending(which);
@@ -243,11 +249,17 @@ static std::vector<Case> bench_shapes() {
   for (const auto& [n, k] : wide) shapes.push_back({{"m", 4096}, {"n", n}, {"k", k}});
   shapes.push_back({{"m", 4096}, {"n", 4096}, {"k", 4096}});
   shapes.push_back({{"m", 8192}, {"n", 8192}, {"k", 8192}});
+  // What the end of a tile costs: each beside the plain one above
+  for (const double* nk : {wide[4], wide[5]})
+    for (const Case& end : {Case{{"bias.present", 1}}, Case{{"c.present", 1}}, Case{{"activation", double(i32(Activation::gelu))}}}) {
+      shapes.push_back({{"m", 4096}, {"n", nk[0]}, {"k", nk[1]}});
+      shapes.back().insert(end.begin(), end.end());
+    }
   return shapes;
 }
 
 QN_OP(dense, DenseArgs, "gemm.dense")
-    .doc("out[i, j] = sum_x a[i, x] * b[j, x] + bias[j] + c[i, j], summed in f32")
+    .doc("out[i, j] = activation(sum_x a[i, x] * b[j, x] + bias[j] + c[i, j]), in f32")
     .in("a", &DenseArgs::a, "m k", {DType::bf16, DType::f16})
     .in("b", &DenseArgs::b, "n k", like("a"))
     .meaning("a weight as frameworks store it: rows are outputs; with pdl, read before the kernel before has ended")
@@ -257,6 +269,9 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .optional()
     .out("out", &DenseArgs::out, "m n", like("a", {DType::f32}))
     .may_be("c")
+    .attr("activation", &DenseArgs::activation)
+    .words({"none", "relu", "gelu", "silu"})
+    .meaning("gelu is that of erf")
     .rows(Axis::m)
     .variants({{"swap_ab_sm90", rejects_swap_ab_sm90, plan_swap_ab_sm90}, {"warp_specialised_sm90", rejects_sm90, plan_sm90}, {"portable", nullptr, plan}})
     .reference<dense_ref<double>, dense_ref<OrderFree>>()

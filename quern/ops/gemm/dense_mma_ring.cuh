@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_x a[i, x] b[j, x] + bias[j] + c[i, j]
+// out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j])
 // One block per [tile_m][tile_n] part of out and per split of K. Tiles of a and b pass through a ring of stages in
 // shared memory, filled by cp.async stages - 1 tiles ahead, with one barrier a stage; warps multiply by mma.sync
 // m16n8k16. An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh
@@ -178,7 +178,7 @@ QN_DEVICE void write_partials(const DenseParams& p, const DensePlace& at, const 
   }
 }
 
-/// Writes accumulators with the bias and c by wide accesses.
+/// Writes what becomes of accumulators by wide accesses.
 template <DenseConfig C, int kM, int kN>
 QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 (&bias)[2 * kN],
                           const f32 (&sums)[kM][kN][4]) {
@@ -193,6 +193,7 @@ QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 
     const i64 row = at.first_row + 8 * i;
     if constexpr (C.has_c != 0)
       if (row < p.m) add_c<dtype_t<C.dtype>>(p.c, row, at.column, values);
+    activate<C.activation>(values);
     if (row < p.m) store_aligned<Out>(out + row * p.out_stride, values);
   }
 }
@@ -218,6 +219,7 @@ QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem
   for (int j = 0; j < at.columns; ++j) {
     f32 value[1] = {ptx::ld_shared<f32>(mine + (i * 2 * kN + j) * C.threads * 4)};
     if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, at.first_row + 8 * i, at.column + j, value);
+    activate<C.activation>(value);
     store_one<Out>(out + i * 8 * p.out_stride + j, value[0]);
   }
 }

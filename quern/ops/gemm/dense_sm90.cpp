@@ -92,7 +92,8 @@ Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const TileN& tile = choose(p, fold);
   const DenseSm90Config config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
-                               .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present};
+                               .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
+                               .activation = i32(p.attr(&A::activation))};
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});

@@ -20,6 +20,7 @@ struct DenseSm90Config {
   i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate
   i32 threads;    // 128 that load, 256 that multiply
   i32 has_c;      // 1: c is added
+  i32 activation; // an Activation
 };
 
 /// Named barriers of the two warpgroups that multiply: where each waits for its turn.
@@ -57,7 +58,8 @@ struct DenseSwapConfig {
   i32 stages;
   i32 threads;  // 2 tile_n that multiply, and a warp that loads
   i32 min_blocks;
-  i32 has_c;  // 1: c is added
+  i32 has_c;       // 1: c is added
+  i32 activation;  // an Activation
 };
 
 /// Parts of K, each of a block of the cluster.

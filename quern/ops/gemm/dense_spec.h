@@ -28,7 +28,8 @@ struct DenseConfig {
   i32 fold;  // 1: the block sums all splits of K one after another
   i32 threads;
   i32 min_blocks;
-  i32 has_c;  // 1: c is added to what goes to out
+  i32 has_c;       // 1: c is added to what goes to out
+  i32 activation;  // of what goes to out, an Activation
 };
 
 struct DenseParams {
@@ -59,6 +60,7 @@ struct DenseSumConfig {
   DType out_dtype;
   i32 threads;
   i32 has_c;
+  i32 activation;  // an Activation
 };
 
 struct DenseSumParams {

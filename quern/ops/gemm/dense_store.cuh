@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Ends of rows: the bias, c and the rounded result.
+// Ends of rows: the bias, c, the activation and the rounded result.
 #pragma once
+#include "quern/kit/activation.cuh"
 #include "quern/kit/kit.cuh"
 #include "quern/ops/gemm/dense_spec.h"
 
@@ -84,6 +85,12 @@ QN_DEVICE void add_c(const DenseAddend& c, i64 row, i64 column, f32 (&sums)[N]) 
   const i64 at = row * c.stride + column;
   if (c.dtype == DType::f32) add_aligned(static_cast<const f32*>(c.data) + at, sums);
   else add_aligned(static_cast<const T*>(c.data) + at, sums);
+}
+
+template <i32 kActivation, int N>
+QN_DEVICE void activate(f32 (&values)[N]) {
+  QN_UNROLL
+  for (int i = 0; i < N; ++i) values[i] = activated<Activation(kActivation)>(values[i]);
 }
 
 /// Whether every row of c is aligned for the widest access to N neighbouring elements.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_s partials[s, i, j] + bias[j] + c[i, j], splits in ascending order
+// out[i, j] = activation(sum_s partials[s, i, j] + bias[j] + c[i, j]), splits in ascending order
 // One block row of the grid per row, four neighbouring columns per thread.
 #pragma once
 #include "quern/kit/kit.cuh"
@@ -36,6 +36,7 @@ QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
     if constexpr (C.has_c != 0) wide = wide && is_wide<T, 4>(p.c);
     if (wide) {
       if constexpr (C.has_c != 0) add_c<T>(p.c, row, column, sum);
+      activate<C.activation>(sum);
       store_aligned<Out>(out, sum);
     } else {
       QN_UNROLL
@@ -43,6 +44,7 @@ QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
         if (i >= columns) continue;
         f32 value[1] = {sum[i]};
         if constexpr (C.has_c != 0) add_c<T>(p.c, row, column + i, value);
+        activate<C.activation>(value);
         store_one<Out>(out + i, value[0]);
       }
     }

@@ -23,6 +23,7 @@ DenseSwapConfig choose(const Problem& p, i64 m, const DeviceInfo& device) {
   while (c.min_blocks * (dense_swap_smem(c).bytes + reserved) > device.smem_sm) --c.stages;
   c.threads = 2 * c.tile_n + 32;
   c.has_c = p.tensor(&A::c).present;
+  c.activation = i32(p.attr(&A::activation));
   return c;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_x a[i, x] b[j, x] + bias[j] + c[i, j], for sm_90a and few rows of a
+// out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j]), for sm_90a and few rows of a
 // wgmma takes rows of b, 64 a warpgroup, where its operand has at least 64, and rows of a where it may have 8: out is made
 // transposed. A block makes a tile [tile_m][tile_n] of out over a part of K, streamed through a ring of stages by TMA. The blocks
 // of a cluster split K, and add their sums through each other's shared memory, in the order of the parts.
@@ -155,6 +155,7 @@ QN_DEVICE void add_and_store(const DenseSm90Params& p, const DenseSwapPart& part
     QN_UNROLL
     for (int i = 0; i < kVector; ++i) sum[i] = sum[i] + bias[i];
     if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, part.row + row, part.column + column, sum);
+    activate<C.activation>(sum);
     store_aligned<Out>(static_cast<Out*>(p.out) + i64(part.row + row) * p.out_stride + part.column + column, sum);
   }
 }

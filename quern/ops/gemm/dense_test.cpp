@@ -73,6 +73,16 @@ TEST(gemm_dense, rejects_wrong_dtypes) {
   c.expect(ErrorKind::type, "gemm.dense: `c` is f16, expected bf16 like `a` or f32");
 }
 
+TEST(gemm_dense, rejects_activations_that_are_none) {
+  Call c;
+  c.args.activation = Activation(4);
+  c.expect(ErrorKind::value, "gemm.dense: `activation` is 4, expected none, relu, gelu or silu");
+  c.args.activation = Activation(-1);
+  c.expect(ErrorKind::value, "gemm.dense: `activation` is -1, expected none, relu, gelu or silu");
+  c.args.activation = Activation::silu;
+  EXPECT_NO_THROW(bind(find_op("gemm.dense"), &c.args, {}));
+}
+
 Plan plan_of(const DeviceInfo& device, const Case& which) {
   const Op& op = find_op("gemm.dense");
   const Case full = quern::testing::derived(op, which);
@@ -163,19 +173,19 @@ TEST(gemm_dense, alignment_decides_the_width_of_copies) {
   EXPECT_THAT(plan("b.shift", 1), HasSubstr("vector 1"));
 }
 
-/// Where K is split, c is for the kernel that adds the splits up; Hopper's kernels read it by whole 16 bytes.
-TEST(gemm_dense, c_is_added_once) {
+/// Where K is split, c and the activation are for the kernel that adds the splits up; Hopper's kernels read c by whole 16 bytes.
+TEST(gemm_dense, c_and_the_activation_come_once) {
   const DeviceInfo a100 = device_info_of(Arch::parse("sm_80")), h200 = device_info_of(Arch::parse("sm_90a"));
-  const Plan split = plan_of(a100, {{"m", 1}, {"n", 64}, {"k", 4096}, {"c.present", 1}});
+  const Plan split = plan_of(a100, {{"m", 1}, {"n", 64}, {"k", 4096}, {"c.present", 1}, {"activation", 2}});
   ASSERT_EQ(split.count, 2);
-  EXPECT_THAT(jit::print(split.launches[0].spec), HasSubstr("has_c=0"));
-  EXPECT_THAT(jit::print(split.launches[1].spec), HasSubstr("has_c=1"));
-  const Plan whole = plan_of(a100, {{"m", 1}, {"n", 64}, {"k", 64}, {"c.present", 1}});
+  EXPECT_THAT(jit::print(split.launches[0].spec), HasSubstr("has_c=0, activation=0"));
+  EXPECT_THAT(jit::print(split.launches[1].spec), HasSubstr("has_c=1, activation=2"));
+  const Plan whole = plan_of(a100, {{"m", 1}, {"n", 64}, {"k", 64}, {"c.present", 1}, {"activation", 2}});
   ASSERT_EQ(whole.count, 1);
-  EXPECT_THAT(jit::print(whole.launches[0].spec), HasSubstr("has_c=1"));
+  EXPECT_THAT(jit::print(whole.launches[0].spec), HasSubstr("has_c=1, activation=2"));
   for (const double m : {16, 4096}) {
-    const auto plan = [&](double pad) { return plan_of(h200, {{"m", m}, {"n", 4096}, {"k", 4096}, {"c.present", 1}, {"c.pad", pad}}); };
-    EXPECT_THAT(jit::print(plan(8).launches[0].spec), AllOf(HasSubstr("sm90"), HasSubstr("has_c=1")));
+    const auto plan = [&](double pad) { return plan_of(h200, {{"m", m}, {"n", 4096}, {"k", 4096}, {"c.present", 1}, {"c.pad", pad}, {"activation", 3}}); };
+    EXPECT_THAT(jit::print(plan(8).launches[0].spec), AllOf(HasSubstr("sm90"), HasSubstr("has_c=1, activation=3")));
     EXPECT_THAT(jit::print(plan(4).launches[0].spec), HasSubstr("dense_mma_ring"));
   }
 }

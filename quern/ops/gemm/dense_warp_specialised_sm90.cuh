@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = sum_x a[i, x] b[j, x] + bias[j] + c[i, j], for sm_90a
+// out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j]), for sm_90a
 // A block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of out. One warp of its first warpgroup loads:
 // TMA fills a ring of stages with 64 columns of a and b, as far ahead as the ring is long, over the end of a tile too. Two
 // warpgroups multiply by wgmma, whose operands both come from the stage: half of a tile's rows each, or whole tiles in turn, so
@@ -170,6 +170,7 @@ QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f
     QN_UNROLL
     for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
     if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row + 8 * half, column, values);
+    activate<C.activation>(values);
     write_row<C, kPairs>(p, row + 8 * half, column, values);
   }
 }
