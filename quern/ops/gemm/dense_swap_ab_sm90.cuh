@@ -1,68 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j]), for sm_90a and few rows of a
-// wgmma takes rows of b, 64 a warpgroup, where its operand has at least 64, and rows of a where it may have 8: out is made
-// transposed. A block makes a tile [tile_m][tile_n] of out over a part of K, streamed through a ring of stages by TMA. The blocks
-// of a cluster split K, and add their sums through each other's shared memory, in the order of the parts.
+// out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j]), for sm_90a and few rows of a: swap_ab_sm90.cuh
 #pragma once
-#include "quern/kit/kit.cuh"
-#include "quern/kit/wgmma_ring.cuh"
-#include "quern/ops/gemm/dense_sm90_spec.h"
-#include "quern/ops/gemm/dense_store.cuh"
+#include "quern/ops/gemm/swap_ab_sm90.cuh"
 
 namespace quern::gemm {
-
-/// A block's part of the work.
-struct DenseSwapPart {
-  i32 row, column;        // of the tile in out
-  i32 first_step, steps;  // of K
-  u32 split, splits;
-};
-
-template <DenseSwapConfig C>
-QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
-  const u32 splits = ptx::cluster_blocks(), split = ptx::cluster_rank(), tile = blockIdx.x / splits;
-  const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m, steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
-  const u32 first = dense_sm90_part_begin(steps, split, splits), last = dense_sm90_part_begin(steps, split + 1, splits);
-  // Tiles of the same rows of b follow each other, so that these are read from memory once
-  return {i32(tile % tiles_m * C.tile_m), i32(tile / tiles_m * C.tile_n), i32(first), i32(last - first), split, splits};
-}
-
-template <DenseSwapConfig C>
-QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  ptx::tma_load(stage + dense_swap_smem(C).b, &p.b, full, CachePolicy::evict_first, (part.first_step + step) * kDenseSm90TileK, part.column);
-}
-template <DenseSwapConfig C>
-QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  ptx::tma_load(stage + dense_swap_smem(C).a, &p.a, full, CachePolicy::evict_last, (part.first_step + step) * kDenseSm90TileK, part.row);
-}
-
-/// By one thread: while the kernel before ends, the ring fills with b, which are weights that it does not write. Where there is
-/// none before, a comes with b: behind a ring of b it would leave the memory idle for a microsecond.
-template <DenseSwapConfig C>
-QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
-  constexpr auto L = dense_swap_smem(C);
-  const int ahead = p.pdl ? min_of(part.steps, C.stages) : 0;
-  Producer<C.stages> fill{smem + L.barriers};
-  QN_NO_UNROLL
-  for (int step = 0; step < ahead; ++step) {
-    const u32 full = begin_fill(fill, L.stage);
-    load_b<C>(p, part, smem + fill.stage * L.stage, full, step);
-    end_fill(fill);
-  }
-  ptx::grid_dependency_wait();
-  QN_NO_UNROLL
-  for (int step = 0; step < ahead; ++step)
-    load_a<C>(p, part, smem + u32(step) * L.stage, full_barrier<C.stages>(fill.barriers, u32(step)), step);
-  QN_NO_UNROLL
-  for (int step = ahead; step < part.steps; ++step) {
-    const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
-    load_b<C>(p, part, stage, full, step);
-    load_a<C>(p, part, stage, full, step);
-    end_fill(fill);
-  }
-}
 
 /// 64 rows of b times the tile of a.
 template <DenseSwapConfig C>
@@ -84,118 +27,11 @@ QN_DEVICE void multiply_part(const DenseSwapPart& part, u32 smem, u32 warpgroup,
   finish_stages(part.steps, last, sums, free);
 }
 
-/// The sums as [tile_m][tile_n], over the ring that nobody reads any more. Rows are 4 words longer than the tile, which puts
-/// the 32 lanes of a store into different banks.
-template <DenseSwapConfig C>
-QN_DEVICE void write_sums(u8* memory, u32 warpgroup, const f32 (&sums)[C.tile_m / 2]) {
-  constexpr int kPitch = dense_swap_smem(C).pitch;
-  const int lane = int(ptx::lane_id()), column = int(64 * warpgroup + 16 * warp_of_warpgroup()) + lane / 4, row = 2 * (lane % 4);
-  QN_UNROLL
-  for (int i = 0; i < C.tile_m / 2; ++i)
-    ptx::st_shared<f32>(memory + 4 * ((row + i / 4 * 8 + i % 2) * kPitch + column + i % 4 / 2 * 8), sums[i]);
-}
-
-/// N neighbouring sums of the block itself.
-template <int N>
-QN_DEVICE void load_sums(const u8* memory, f32 (&sum)[N]) {
-  QN_UNROLL
-  for (int i = 0; i < N; i += 4) {
-    f32 four[4];
-    unpack<f32, 4>({ptx::ld_shared<u32x4>(memory + 4 * i)}, four);
-    QN_UNROLL
-    for (int j = 0; j < 4; ++j) sum[i + j] = four[j];
-  }
-}
-
-/// The same of all blocks that split K, added in ascending order of its parts.
-template <int N>
-QN_DEVICE void add_splits(const DenseSwapPart& part, const u8* memory, u32 address, f32 (&sum)[N]) {
-  f32 sums[kDenseSwapMaxSplits][N];
-  // All loads go before the first addition: one from another block takes about 200 ns
-  QN_UNROLL
-  for (u32 i = 0; i < kDenseSwapMaxSplits; ++i) {
-    if (i >= part.splits) continue;
-    if (i == part.split) {
-      load_sums(memory, sums[i]);
-      continue;
-    }
-    const u32 there = ptx::cluster_address(address, i);
-    QN_UNROLL
-    for (int j = 0; j < N; j += 4) {
-      f32 four[4];
-      unpack<f32, 4>({ptx::ld_shared_cluster<u32x4>(there + u32(4 * j))}, four);
-      QN_UNROLL
-      for (int x = 0; x < 4; ++x) sums[i][j + x] = four[x];
-    }
-  }
-  QN_UNROLL
-  for (int j = 0; j < N; ++j) sum[j] = sums[0][j];
-  QN_UNROLL
-  for (u32 i = 1; i < kDenseSwapMaxSplits; ++i) {
-    if (i >= part.splits) continue;
-    QN_UNROLL
-    for (int j = 0; j < N; ++j) sum[j] = sum[j] + sums[i][j];
-  }
-}
-
-/// Each block adds up and stores an even share of the tile, 16 bytes of bf16 a thread at a time.
-template <DenseSwapConfig C>
-QN_DEVICE void add_and_store(const DenseSm90Params& p, const DenseSwapPart& part, u8* memory, u32 smem) {
-  using Out = dtype_t<C.out_dtype>;
-  constexpr int kVector = 8, kVectors = C.tile_n / kVector, kPitch = dense_swap_smem(C).pitch;
-  const int vectors = min_of(C.tile_m, p.m - part.row) * kVectors;
-  QN_NO_UNROLL
-  for (int v = int(part.split) * C.threads + int(threadIdx.x); v < vectors; v += int(part.splits) * C.threads) {
-    const int row = v / kVectors, column = v % kVectors * kVector, word = row * kPitch + column;
-    if (part.column + column >= p.n) continue;
-    f32 sum[kVector], bias[kVector];
-    load_bias<dtype_t<C.dtype>>(p.bias, p.bias_dtype, part.column + column, kVector, bias);
-    if (part.splits == 1) load_sums(memory + 4 * word, sum);
-    else add_splits(part, memory + 4 * word, smem + u32(4 * word), sum);
-    QN_UNROLL
-    for (int i = 0; i < kVector; ++i) sum[i] = sum[i] + bias[i];
-    if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, part.row + row, part.column + column, sum);
-    activate<C.activation>(sum);
-    store_aligned<Out>(static_cast<Out*>(p.out) + i64(part.row + row) * p.out_stride + part.column + column, sum);
-  }
-}
-
 template <DenseSwapConfig C>
 QN_DEVICE void dense_swap_ab_sm90(const DenseSm90Params& p) {
-  constexpr int kConsumers = 2 * C.tile_n;  // threads that multiply: a warpgroup for 64 columns of out
-  static_assert(C.threads == kConsumers + 32 && C.tile_n % 64 == 0);
-  QN_SMEM(memory);
-  const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C).barriers;
-  const DenseSwapPart part = part_of_block<C>(p);
-  const u32 warp = ptx::shfl(ptx::warp_id(), 0);
-  if (threadIdx.x == kConsumers) {
-    ptx::prefetch_tensormap(&p.b);
-    ptx::prefetch_tensormap(&p.a);
-    pipeline_init<C.stages>(barriers, kConsumers / 32);
-  }
-  ptx::sync_block();
-  ptx::grid_launch_dependents();
-  if (warp == kConsumers / 32) {
-    if (ptx::lane_id() == 0) load_part<C>(p, part, smem);
-    ptx::sync_warp();
-  } else {
-    f32 sums[C.tile_m / 2];
-    multiply_part<C>(part, smem, warp / 4, sums);
-    ptx::bar_sync(kDenseSwapBarrier, kConsumers);  // nobody reads the ring any more
-    write_sums<C>(memory, warp / 4, sums);
-  }
-  ptx::grid_dependency_wait();  // for all that is read and written from here on
-  if (part.splits == 1) {
-    ptx::sync_block();
-    add_and_store<C>(p, part, memory, smem);
-  } else {
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-    add_and_store<C>(p, part, memory, smem);
-    // The others read this block's sums
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-  }
+  run_swapped<C, kDenseSm90TileK>(p, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
+    multiply_part<C>(part, smem, warpgroup, sums);
+  });
 }
 
 }  // namespace quern::gemm

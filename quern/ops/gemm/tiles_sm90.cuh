@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// What the kernels for many rows share on sm_90a: a block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of
+// out. One warp of its first warpgroup loads: TMA fills a ring of stages with 128 bytes of each row of a and b, as far ahead as
+// the ring is long, over the end of a tile too. Two warpgroups multiply, and store their results.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/kit/wgmma_ring.cuh"
+#include "quern/ops/gemm/dense_sm90_spec.h"
+#include "quern/ops/gemm/dense_store.cuh"
+
+namespace quern::gemm {
+
+/// A tile's place in out.
+struct DenseTile {
+  i32 row, column;
+};
+
+/// Tiles in the order in which blocks take them: groups of 8 along m, then along n, so that blocks that run together share
+/// rows of a and b in the L2.
+template <DenseSm90Config C>
+struct DenseTiles {
+  static constexpr u32 kGroup = 8;
+  u32 tiles_m, tiles_n;
+
+  QN_DEVICE DenseTiles of(const DenseSm90Params& p) {
+    return {u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n};
+  }
+  QN_DEVICE u32 count(const DenseTiles& t) { return t.tiles_m * t.tiles_n; }
+  QN_DEVICE DenseTile at(const DenseTiles& t, u32 index) {
+    const u32 group = index / (kGroup * t.tiles_n), inside = index - group * kGroup * t.tiles_n;
+    const u32 rows = min_of(kGroup, t.tiles_m - group * kGroup), column = inside / rows;
+    return {i32((group * kGroup + inside - column * rows) * C.tile_m), i32(column * C.tile_n)};
+  }
+};
+
+/// By one thread: stages of kColumns columns of K.
+template <DenseSm90Config C, i32 kColumns>
+QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
+  constexpr auto L = dense_sm90_smem(C);
+  const auto tiles = DenseTiles<C>::of(p);
+  const int steps = (p.k + kColumns - 1) / kColumns;
+  Producer<C.stages> fill{smem + L.barriers};
+  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
+    const DenseTile tile = DenseTiles<C>::at(tiles, index);
+    QN_NO_UNROLL
+    for (int step = 0; step < steps; ++step) {
+      const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+      ptx::tma_load(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
+      ptx::tma_load(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
+      end_fill(fill);
+    }
+  }
+}
+
+/// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
+QN_DEVICE void transpose_quad(u32 (&words)[4]) {
+  const u32 lane = ptx::lane_id();
+  QN_UNROLL
+  for (int bit = 1; bit <= 2; bit *= 2) {
+    const bool upper = (lane & u32(bit)) != 0;
+    QN_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (i & bit) continue;
+      const u32 given = upper ? words[i] : words[i + bit];
+      const u32 taken = ptx::shfl_xor(given, bit);
+      if (upper) words[i] = taken;
+      else words[i + bit] = taken;
+    }
+  }
+}
+
+/// The first of the two columns that a thread has of each 8 of the tile.
+QN_DEVICE i32 pair_column(i32 column, int pair) { return column + 8 * pair + 2 * i32(ptx::lane_id() % 4); }
+
+/// One row's results of a thread, which has columns 8 i + 2 q and the next of the tile: rounded, and stored in whole 16 bytes.
+template <DenseSm90Config C, int kPairs>
+QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
+  using Out = dtype_t<C.out_dtype>;
+  const i32 quad = i32(ptx::lane_id() % 4);
+  Out* const out = static_cast<Out*>(p.out) + i64(row) * p.out_stride;
+  const bool here = row < p.m;
+  if constexpr (sizeof(Out) == 2) {
+    QN_UNROLL
+    for (int g = 0; g < kPairs; g += 4) {
+      u32 words[4] = {};
+      QN_UNROLL
+      for (int i = 0; i < 4 && g + i < kPairs; ++i) words[i] = pack_word(values[2 * (g + i)], values[2 * (g + i) + 1], Out{});
+      transpose_quad(words);
+      const i32 at = column + 8 * (g + quad);
+      if (here && at < p.n && g + quad < kPairs) ptx::st_global(out + at, u32x4{words[0], words[1], words[2], words[3]});
+    }
+  } else {
+    QN_UNROLL
+    for (int i = 0; i < kPairs; ++i) {
+      const i32 at = pair_column(column, i);
+      const f32 pair[2] = {values[2 * i], values[2 * i + 1]};
+      if (here && at < p.n) store_f32<Out, 2>(out + at, pair);
+    }
+  }
+}
+
+template <class E, int kRegisters>
+QN_DEVICE void add_bias(const E* from, i32 columns, i32 column, f32 (&sums)[kRegisters]) {
+  QN_UNROLL
+  for (int i = 0; i < kRegisters / 4; ++i) {
+    const i32 at = pair_column(column, i);
+    if (at >= columns) continue;
+    f32 bias[2];
+    load_single(from + at, 2, bias);
+    QN_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      sums[4 * i + j] = sums[4 * i + j] + bias[j];
+      sums[4 * i + 2 + j] = sums[4 * i + 2 + j] + bias[j];
+    }
+  }
+}
+
+/// values += a thread's part of a row of c, of which the first `columns` exist.
+template <class E, int kPairs>
+QN_DEVICE void add_pairs(const E* row, i32 columns, i32 column, f32 (&values)[2 * kPairs]) {
+  QN_UNROLL
+  for (int i = 0; i < kPairs; ++i) {
+    const i32 at = pair_column(column, i);
+    f32 pair[2] = {values[2 * i], values[2 * i + 1]};
+    if (at < columns) add_aligned(row + at, pair);
+    values[2 * i] = pair[0], values[2 * i + 1] = pair[1];
+  }
+}
+
+template <DenseSm90Config C, int kPairs>
+QN_DEVICE void add_row_of_c(const DenseSm90Params& p, i32 row, i32 column, f32 (&values)[2 * kPairs]) {
+  using T = dtype_t<C.dtype>;
+  const i32 columns = row < p.m ? p.n : 0;
+  const i64 at = i64(row) * p.c.stride;
+  if (p.c.dtype == DType::f32) add_pairs<f32, kPairs>(static_cast<const f32*>(p.c.data) + at, columns, column, values);
+  else add_pairs<T, kPairs>(static_cast<const T*>(p.c.data) + at, columns, column, values);
+  ptx::sync_warp();  // c may be out, where lanes of a quad store each other's columns
+}
+
+/// 64 rows of out from `first_row`.
+template <DenseSm90Config C, int kRegisters>
+QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
+  constexpr int kPairs = C.tile_n / 8;
+  if (p.bias != nullptr) {
+    if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
+    else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
+  }
+  const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+  QN_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    f32 values[2 * kPairs];
+    QN_UNROLL
+    for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
+    if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row + 8 * half, column, values);
+    activate<C.activation>(values);
+    write_row<C, kPairs>(p, row + 8 * half, column, values);
+  }
+}
+
+/// The block: one thread of its first warpgroup loads stages of kColumns columns of K, multiply(smem, warpgroup) is for the two
+/// others. `releases`: warps that read a stage.
+template <DenseSm90Config C, i32 kColumns, class Multiply>
+QN_DEVICE void run_warpgroups(const DenseSm90Params& p, u32 releases, const Multiply& multiply) {
+  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128);
+  QN_SMEM(memory);
+  const u32 smem = ptx::smem_address(memory);
+  if (threadIdx.x == 0) {
+    ptx::prefetch_tensormap(&p.a);
+    ptx::prefetch_tensormap(&p.b);
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases);
+  }
+  ptx::sync_block();
+  ptx::grid_dependency_wait();
+  const u32 warpgroup = ptx::shfl(warpgroup_id(), 0);
+  if (warpgroup == 0) {
+    ptx::decrease_registers<40>();
+    if (threadIdx.x == 0) load_tiles<C, kColumns>(p, smem);
+  } else {
+    ptx::increase_registers<232>();
+    multiply(smem, warpgroup - 1);
+  }
+}
+
+}  // namespace quern::gemm
