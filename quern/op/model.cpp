@@ -21,6 +21,12 @@ const LayerTensor& Layer::tensor(const std::string& wanted) const {
   throw Error(ErrorKind::value, "", wanted, "is no tensor of the model file", "one that it states");
 }
 
+size_t Layer::repeated() const {
+  size_t count = 0;
+  while (count < calls.size() && !calls[count].once) ++count;
+  return count;
+}
+
 const Limit* Model::limit(const std::string& wanted) const {
   for (const Limit& l : limits)
     if (l.name == wanted) return &l;
@@ -125,10 +131,11 @@ static LayerTensor parse_tensor(const std::string& name, const Json& json, DType
 }
 
 static LayerCall parse_layer_call(const Json& json) {
-  check_keys(json, "a call of decode_layer", {"does", "op", "args", "attrs"});
+  check_keys(json, "a call of decode_layer", {"does", "op", "args", "attrs", "once"});
   LayerCall c;
   c.does = json.at("does");
   c.op = json.at("op");
+  c.once = json.value("once", false);
   for (const auto& [argument, tensor] : json.at("args").items()) c.args.emplace_back(argument, tensor.get<std::string>());
   if (json.contains("attrs"))
     for (const auto& [attr, value] : json.at("attrs").items()) c.attrs.emplace_back(attr, value.get<double>());
@@ -141,6 +148,9 @@ static Layer parse_layer(const Json& json) {
   const DType standard = dtype_from_name(json.at("dtype"));
   for (const auto& [tensor, definition] : json.at("tensors").items()) layer.tensors.push_back(parse_tensor(tensor, definition, standard));
   for (const Json& call : json.at("calls")) layer.calls.push_back(parse_layer_call(call));
+  for (size_t i = layer.repeated(); i < layer.calls.size(); ++i)
+    if (!layer.calls[i].once)
+      throw Error(ErrorKind::value, "", "model", "has the call '" + layer.calls[i].does + "' behind one that is made once", "calls that are made once behind all others");
   for (const Json& output : json.at("outputs")) layer.outputs.push_back(output);
   return layer;
 }

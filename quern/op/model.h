@@ -44,6 +44,7 @@ struct LayerTensor {
 };
 struct LayerCall {
   std::string does, op;
+  bool once = false;  ///< made behind the last layer, not by each
   std::vector<std::pair<std::string, std::string>> args;  ///< argument, tensor
   std::vector<std::pair<std::string, double>> attrs;
 };
@@ -52,6 +53,7 @@ struct Layer {
   std::vector<LayerTensor> tensors;
   std::vector<LayerCall> calls;
   std::vector<std::string> outputs;
+  size_t repeated() const;  ///< calls that every layer makes; those made once stand behind them
   const LayerTensor& tensor(const std::string& name) const;  ///< throws Error{value}
 };
 

@@ -6,14 +6,17 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <mutex>
 #include <numeric>
 
+#include "quern/base/hash.h"
 #include "quern/base/host_dtype.h"
 #include "quern/base/log.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/schema.h"
 #include "quern/testing/check.h"
 #include "quern/testing/parallel.h"
+#include "quern/testing/rows.h"
 
 namespace quern::testing {
 
@@ -117,36 +120,126 @@ TensorView LayerRun::view(const std::string& name, TensorView Memory::*which) {
   return v;
 }
 
-void LayerRun::args_of(const LayerCall& call, const Op& op, void* args, TensorView Memory::*which) {
+ArgsStorage LayerRun::args_of(size_t i, TensorView Memory::*which) {
+  const LayerCall& call = model_.layer.calls[i];
+  const Op& op = find_op(call.op);
+  ArgsStorage args(op);
   for (const auto& [argument, tensor] : call.args) {
     const int i = op.tensor_index(argument);
     if (i < 0) throw Error(ErrorKind::value, call.op, argument, "is no argument", "one that `quern info " + call.op + "` shows");
-    op.tensor(args, size_t(i)) = view(tensor, which);
+    op.tensor(args.get(), size_t(i)) = view(tensor, which);
   }
   for (const auto& [attr, value] : call.attrs) {
     const int i = op.attr_index(attr);
     if (i < 0) throw Error(ErrorKind::value, call.op, attr, "is no attribute", "one that `quern info " + call.op + "` shows");
-    set_attr(op.attrs[size_t(i)], args, value);
+    set_attr(op.attrs[size_t(i)], args.get(), value);
   }
+  return args;
 }
 
-/// Tensors with memory of their own that a call writes.
-std::vector<std::string> LayerRun::written(const LayerCall& call, const Op& op) const {
+/// The tensor whose memory a tensor lies in.
+const LayerTensor& LayerRun::base_of(const std::string& tensor) const {
+  const LayerTensor& t = model_.layer.tensor(tensor);
+  return t.of.empty() ? t : model_.layer.tensor(t.of);
+}
+
+/// Tensors with memory of their own that calls [begin, end) write, in the order in which they do so last.
+std::vector<std::string> LayerRun::written(size_t begin, size_t end) const {
   std::vector<std::string> names;
-  for (const auto& [argument, tensor] : call.args) {
-    const int i = op.tensor_index(argument);
-    if (i < 0 || op.tensors[size_t(i)].role == Role::in) continue;
-    const LayerTensor& t = model_.layer.tensor(tensor);
-    const std::string& base = t.of.empty() ? t.name : t.of;
-    if (std::find(names.begin(), names.end(), base) == names.end()) names.push_back(base);
+  for (size_t c = begin; c < end; ++c) {
+    const Op& op = find_op(model_.layer.calls[c].op);
+    for (const auto& [argument, tensor] : model_.layer.calls[c].args) {
+      const int i = op.tensor_index(argument);
+      if (i < 0 || op.tensors[size_t(i)].role == Role::in) continue;
+      const std::string& base = base_of(tensor).name;
+      std::erase(names, base);
+      names.push_back(base);
+    }
   }
   return names;
 }
 
+double LayerRun::intermediate_bytes(size_t c) {
+  const LayerCall& call = model_.layer.calls[c];
+  const Op& op = find_op(call.op);
+  double bytes = 0;
+  for (const auto& [argument, tensor] : call.args) {
+    if (!base_of(tensor).holds.empty()) continue;
+    const TensorView v = view(tensor, &Memory::host);
+    const bool updated = op.tensors[size_t(op.tensor_index(argument))].role == Role::inout;
+    bytes += double(v.numel()) * size_of(v.dtype) * (updated ? 2 : 1);
+  }
+  return bytes;
+}
+
+static size_t bytes_of(const TensorView& v) { return size_t(v.numel()) * size_t(size_of(v.dtype)); }
+
 void LayerRun::download(const std::string& base) {
   Memory& m = memory(base);
-  if (m.device.data == m.host.data) return;
-  device_.copy(m.host.data, m.device.data, size_t(m.host.numel()) * size_t(size_of(m.host.dtype)), {});
+  if (m.device.data != m.host.data) device_.copy(m.host.data, m.device.data, bytes_of(m.host), {});
+}
+
+void LayerRun::upload(const Memory& m) {
+  if (m.device.data != m.host.data) device_.copy(m.device.data, m.host.data, bytes_of(m.host), {});
+}
+
+void LayerRun::restore() {
+  for (const std::string& base : written(0, steps())) {
+    Memory& m = memory(base);
+    if (m.tensor->holds.empty()) parallel_fill(m.host.data, 0xFF, bytes_of(m.host));
+    else fill(m);
+    upload(m);
+  }
+  device_.synchronize({});
+}
+
+std::vector<std::pair<std::string, u64>> LayerRun::hashes(size_t calls) {
+  std::vector<std::pair<std::string, u64>> all;
+  for (const std::string& base : written(0, calls)) {
+    download(base);
+    device_.synchronize({});
+    all.emplace_back(base, hash64(memory(base).host.data, bytes_of(memory(base).host)));
+  }
+  return all;
+}
+
+/// Pieces of an op's rows, of which its reference takes each alone, on all CPUs; one piece where rows cannot be cut out.
+static void each_piece(const Op& op, const void* args, const std::function<void(i64 begin, i64 end)>& f) {
+  bool sliced = rows_can_be_sliced(op, args);
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (op.tensors[i].role != Role::in && op.tensor(args, i).present()) sliced &= rows_dim(op, op.tensors[i]) == 0;
+  const i64 rows = sliced ? row_count(op, args) : 0;
+  if (rows < 2) return f(0, -1);
+  in_parallel(rows, 1, f);
+}
+
+static ArgsStorage piece_of(const Op& op, const ArgsStorage& args, i64 begin, i64 end) {
+  ArgsStorage piece = args;
+  if (end >= 0) keep_rows(op, piece.get(), begin, end);
+  return piece;
+}
+
+/// truth_of, by pieces of rows: those of an output with rows lie behind each other.
+static std::vector<Truth> truth_by_pieces(const Op& op, const ArgsStorage& args) {
+  std::mutex mutex;
+  std::map<i64, std::vector<Truth>> pieces;
+  each_piece(op, args.get(), [&](i64 begin, i64 end) {
+    std::vector<Truth> truths = truth_of(op, piece_of(op, args, begin, end).get());
+    const std::lock_guard lock(mutex);
+    pieces[begin] = std::move(truths);
+  });
+  std::vector<Truth> all;
+  for (auto& [begin, truths] : pieces) {
+    if (all.empty()) {
+      all = std::move(truths);
+      continue;
+    }
+    for (size_t t = 0; t < all.size(); ++t) {
+      all[t].values.insert(all[t].values.end(), truths[t].values.begin(), truths[t].values.end());
+      all[t].magnitudes.insert(all[t].magnitudes.end(), truths[t].magnitudes.begin(), truths[t].magnitudes.end());
+    }
+  }
+  return all;
 }
 
 LayerStep LayerRun::step(size_t i, const std::function<double(const std::function<void()>&)>& time) {
@@ -155,14 +248,12 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
   LayerStep step;
   step.does = call.does;
   step.op = call.op;
-  ArgsStorage host(op), device(op), wide(op), nothing(op);
-  args_of(call, op, host.get(), &Memory::host);
-  args_of(call, op, device.get(), &Memory::device);
-  args_of(call, op, wide.get(), &Memory::wide);
+  ArgsStorage host = host_args(i), device = device_args(i);
+  const ArgsStorage wide = args_of(i, &Memory::wide), nothing(op);
 
   // Truth on the actual inputs, and the whole-layer reference on its own
-  const std::vector<Truth> truths = truth_of(op, host.get());
-  op.reference(wide.get(), nothing.get());
+  const std::vector<Truth> truths = truth_by_pieces(op, host);
+  each_piece(op, wide.get(), [&](i64 begin, i64 end) { op.reference(piece_of(op, wide, begin, end).get(), nothing.get()); });
 
   RunOptions options;
   options.device = &device_;
@@ -179,7 +270,7 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
   device_.synchronize({});
   step.us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
 
-  for (const std::string& base : written(call, op)) download(base);
+  for (const std::string& base : written(i, i + 1)) download(base);
   for (const Truth& truth : truths) {
     const Comparison c = compare(op.tensor(host.get(), truth.tensor), truth.values, truth.magnitudes, budget_of(op, problem, truth.tensor));
     if (c.error >= step.comparison.error || !c.ok) step.comparison = c;
@@ -187,10 +278,8 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
   }
   if (time) {
     step.us = time(run_once);
-    for (const std::string& base : written(call, op)) {  // operands updated in place go back to what one run made of them
-      Memory& m = memory(base);
-      if (m.device.data != m.host.data) device_.copy(m.device.data, m.host.data, size_t(m.host.numel()) * size_t(size_of(m.host.dtype)), {});
-    }
+    // Operands updated in place go back to what one run made of them
+    for (const std::string& base : written(i, i + 1)) upload(memory(base));
   }
   return step;
 }

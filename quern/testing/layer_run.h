@@ -53,6 +53,17 @@ class LayerRun {
   /// After the last step: the layer's outputs.
   std::vector<LayerOutput> outputs();
 
+  const Layer& layer() const { return model_.layer; }
+  /// The arguments of call i, with pointers to this object's memory: for runs that are timed, and for costs.
+  ArgsStorage device_args(size_t i) { return args_of(i, &Memory::device); }
+  ArgsStorage host_args(size_t i) { return args_of(i, &Memory::host); }
+  /// Bytes of the operands of call i that other calls make: activations within the layer, those updated in place counted twice.
+  double intermediate_bytes(size_t i);
+  /// Puts the tensors that calls write back to what they were before the first one: generated contents, else NaN.
+  void restore();
+  /// Name and hash of each tensor that the first `calls` calls write, in the order in which they do so last, as the device holds it now.
+  std::vector<std::pair<std::string, u64>> hashes(size_t calls);
+
  private:
   struct Memory {
     const LayerTensor* tensor;
@@ -67,9 +78,11 @@ class LayerRun {
   void fill(Memory& m);
   void make_wide(Memory& m);
   TensorView view(const std::string& name, TensorView Memory::*which);
-  void args_of(const LayerCall& call, const Op& op, void* args, TensorView Memory::*which);
+  ArgsStorage args_of(size_t call, TensorView Memory::*which);
   void download(const std::string& base);
-  std::vector<std::string> written(const LayerCall& call, const Op& op) const;
+  void upload(const Memory& m);
+  const LayerTensor& base_of(const std::string& tensor) const;
+  std::vector<std::string> written(size_t begin, size_t end) const;
 
   Model model_;
   LayerSizes sizes_;
