@@ -47,6 +47,9 @@ struct Tail {
   /// Of launches that it may itself have overlapped: all, and those that may go on when it has ended.
   std::vector<std::shared_ptr<const emu::Footprint>> overlapped, left;
 };
+/// A decoder layer has 11 launches; more than these in a chain are taken to have ended.
+constexpr size_t kMostOverlapped = 16;
+
 struct EmulatedStream {
   /// Shared with the graphs that were captured from the stream. Checked mode.
   std::shared_ptr<Tail> tail = std::make_shared<Tail>();
@@ -262,16 +265,18 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
     next.footprint = footprint;
     request.footprint = footprint.get();
     if (before.footprint) {
-      next.overlapped = {before.footprint};
-      request.overlapped = before.overlapped;
-      request.overlapped.push_back(before.footprint);
+      // Triggers may come before the waits of their own kernels, so a chain of dependent launches may run all at once
+      next.overlapped = before.overlapped;
+      if (next.overlapped.size() >= kMostOverlapped) next.overlapped.erase(next.overlapped.begin());
+      next.overlapped.push_back(before.footprint);
+      request.overlapped = next.overlapped;
       request.overlapped_after_wait = before.left;
     }
   }
   emu::LaunchStats stats;
   const std::vector<emu::Report> reports = emu::run_launch(request, &stats);
-  // A launch that never waited may end before the ones it overlapped.
-  if (!stats.waited) next.left = next.overlapped;
+  // A launch that never waited may end before the ones it overlapped. One that waited ended behind the launch before it alone.
+  next.left = stats.waited ? before.left : next.overlapped;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     tail = std::move(next);

@@ -128,9 +128,12 @@ TEST_P(Planted, a_missing_proxy_fence_names_the_store) {
 
 TEST_P(Planted, a_launch_that_never_waits_does_not_order_what_is_behind_it) {
   const Sample chain{"chain", 32, 1, 0, R"(
+  u32 early = 0;
   if (p.n == 1) p.flags[threadIdx.x] = 1;
+  if (p.n == 5) early = p.flags[threadIdx.x];
   if (p.n >= 3) ptx::grid_dependency_wait();
   if (p.n == 4) p.flags[32 + threadIdx.x] = p.flags[threadIdx.x];
+  if (p.n == 5) p.flags[32 + threadIdx.x] = early;
 )", {}};
   const std::string path = planted::object_of(planted::text_of(chain, chain.body), GetParam(), {.checked = true});
   const auto report_of = [&](std::vector<i32> launches) -> std::string {
@@ -159,6 +162,11 @@ TEST_P(Planted, a_launch_that_never_waits_does_not_order_what_is_behind_it) {
   EXPECT_EQ(report_of({1, 4}), "");
   EXPECT_THAT(report_of({1, 2, 4}), ::testing::StartsWith("RACE"));
   EXPECT_THAT(report_of({1, 2, 4}), ::testing::HasSubstr("by a kernel launched before"));
+  EXPECT_THAT(report_of({1, 2, 3, 4}), ::testing::StartsWith("RACE"));  // the wait of 3 covers 2 alone
+  // Each of a chain may begin as soon as the one before has begun: what is read ahead of the wait may be of any of them
+  EXPECT_EQ(report_of({3, 3, 3, 5}), "");
+  EXPECT_THAT(report_of({1, 5}), ::testing::StartsWith("RACE"));
+  EXPECT_THAT(report_of({1, 3, 3, 5}), ::testing::StartsWith("RACE"));
 }
 
 TEST_P(Planted, an_object_without_hooks_is_refused_in_checked_mode) {

@@ -15,7 +15,7 @@ namespace quern::emu {
 namespace {
 
 // Programmatic dependent launch: launches run one after the other here, so there is nothing to wait for. Checked mode judges
-// accesses as if the launch before had been overlapped from its begin, its trigger being as early as it may be.
+// accesses as if the launches before had been overlapped from their begin, each trigger being as early as it may be.
 void run_grid_event(GridEvent event) {
   Fiber& me = Worker::me();
   if (event != GridEvent::wait || me.dependency_waited) return;
