@@ -14,6 +14,7 @@ template <SiluAndMulConfig C> QN_DEVICE void silu_and_mul_chunk(const SiluAndMul
   using T = dtype_t<C.dtype>;
   constexpr i64 kColumns = i64(C.threads) * C.accesses * C.vector;
   const i64 chunks = ceil_div(p.intermediate, kColumns);
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   for (i64 at = blockIdx.x; at < p.tokens * chunks; at += gridDim.x) {
     const i64 row = at / chunks;
@@ -43,7 +44,6 @@ template <SiluAndMulConfig C> QN_DEVICE void silu_and_mul_chunk(const SiluAndMul
       store_f32<T, C.vector>(out + i, y);
     }
   }
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::activation

@@ -262,13 +262,29 @@ QN_DEVICE void write_leader(const DecodePagedParams& p, i32 row, i32 item, i32 f
     ptx::st_global<u32x4>(p.leaders + 4 * i64(blockIdx.x), {u32(row), u32(item), u32(first), u32(last)});
 }
 
+/// Lengths and pages may be what a kernel before writes, so before the wait they are only fetched into the L2: each thread of
+/// the grid takes 32 bytes. (The pages of a request in CSR form stand at a place that only the wait makes known.)
+template <DecodePagedConfig C> QN_DEVICE void fetch_tables(const DecodePagedParams& p) {
+  constexpr i32 kEntries = 8;
+  const i64 thread = i64(blockIdx.x) * C.threads + threadIdx.x;
+  const i64 at = thread * kEntries;
+  if (at < p.batch) {
+    ptx::prefetch_l2((p.seq_lens ? p.seq_lens : p.page_indptr) + at);
+    if (p.last_page_len) ptx::prefetch_l2(p.last_page_len + at);
+  }
+  if (p.page_indptr) return;
+  const i32 runs = ceil_div(i32(quotient(u32(p.capacity), p.page_size)), kEntries);  // of a row of the table
+  if (runs > 0 && thread / runs < p.batch) ptx::prefetch_l2(p.page_table + thread / runs * p.table_row + thread % runs * kEntries);
+}
+
 template <DecodePagedConfig C, class H> QN_DEVICE void decode_paged(const DecodePagedParams& p) {
   constexpr auto S = decode_paged_smem(C);
   constexpr i32 kTile = C.threads / 32 * kWarpTokens;
   QN_SMEM(smem);
   u32* scratch = reinterpret_cast<u32*>(smem + S.scan);
-  ptx::grid_dependency_wait();
   ptx::grid_launch_dependents();
+  fetch_tables<C>(p);
+  ptx::grid_dependency_wait();
   // This block's units: [at, end)
   const i32 items = p.heads_kv * p.head_tiles;
   const i64 total = i64(count_units<C>(p, scratch)) * items;

@@ -50,8 +50,8 @@ template <DecodePagedCombineConfig C> QN_DEVICE void decode_paged_combine(const 
   QN_SMEM(smem);
   f32* reduce = reinterpret_cast<f32*>(smem + S.reduce);
   f32* weights = reinterpret_cast<f32*>(smem + S.weights);
-  ptx::grid_dependency_wait();
   ptx::grid_launch_dependents();
+  ptx::grid_dependency_wait();
   const Parts parts = find_parts<C>(p);
   if (parts.count < 2) return;
   // Weights: the largest lse, then exp2 of the distances

@@ -261,9 +261,9 @@ QN_DEVICE void dense_mma_ring(const DenseParams& p) {
       for (int x = 0; x < 4; ++x) sums[i][j][x] = totals[i][j][x] = 0.f;
     }
   }
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   sum_over_k<C>(p, work, smem, totals, sums);
-  ptx::grid_launch_dependents();
   if constexpr (C.fold != 0)
     write_sums<C>(p, work, smem, totals);
   else

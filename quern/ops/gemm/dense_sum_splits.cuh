@@ -15,6 +15,7 @@ QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
   using T = dtype_t<C.dtype>;
   using Out = dtype_t<C.out_dtype>;
   const i64 row = blockIdx.x, column = (i64(blockIdx.y) * C.threads + threadIdx.x) * 4;
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   if (column < p.n) {
     f32 sum[4], bias[4];
@@ -49,7 +50,6 @@ QN_DEVICE void dense_sum_splits(const DenseSumParams& p) {
       }
     }
   }
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::gemm

@@ -49,6 +49,12 @@ QN_DEVICE void store_access(const AppendPagedParams& p, i64 page, i64 offset, in
 
 template <AppendPagedConfig C> QN_DEVICE void append_paged_token(const AppendPagedParams& p) {
   const int work = p.heads_kv * p.head_accesses;
+  ptx::grid_launch_dependents();
+  // Indices may be what a kernel before writes, so before the wait they are only fetched into the L2
+  if (threadIdx.x == 0 && i64(blockIdx.x) < p.tokens) {
+    ptx::prefetch_l2(p.batch_indices + blockIdx.x);
+    ptx::prefetch_l2(p.positions + blockIdx.x);
+  }
   ptx::grid_dependency_wait();
   for (i64 token = blockIdx.x; token < p.tokens; token += gridDim.x) {
     // The rows are asked for before the place is known: one memory latency instead of three in a row
@@ -65,7 +71,6 @@ template <AppendPagedConfig C> QN_DEVICE void append_paged_token(const AppendPag
     for (int at = threadIdx.x + C.threads; at < work; at += C.threads)
       store_access<C>(p, page, offset, at, load_access<C>(p, token, at));
   }
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::kv_cache

@@ -14,6 +14,7 @@ struct FusedAddRmsNormArgs {
 };
 
 /// residual += x, then out = rms_norm(residual) * weight, of the sum in f32 before it is rounded into residual.
+/// With RunOptions::pdl, weight is read while kernels before in the stream may still run: it must be nothing that they write.
 /// Throws Error.
 QN_API void fused_add_rms_norm(const FusedAddRmsNormArgs& args, const RunOptions& options = {});
 

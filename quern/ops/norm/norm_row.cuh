@@ -4,7 +4,8 @@
 // out[t, h] = s[t, h] / sqrt(mean_h(s[t]^2) + eps) * weight[h], s = x (+ residual)
 // A row belongs to row_threads threads, each of which owns units of 16 bytes; a block walks over rows with the stride of the
 // grid and asks for its next row before it reduces the current one, so that loads are always in flight. The sum of squares is
-// a fixed tree over units and threads: it depends on dtype and hidden alone, not on alignment or on other rows.
+// a fixed tree over units and threads: it depends on dtype and hidden alone, not on alignment or on other rows. Where a block
+// holds a row, each thread copies its units of the weight into shared memory while the kernel before ends.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/norm/norm_row_spec.h"
@@ -54,13 +55,28 @@ template <NormRowConfig C> QN_DEVICE f32 add_squares(f32 sum, const f32 (&v)[kUn
   return sum;
 }
 
+/// Starts the copies of the thread's units of the weight.
+template <NormRowConfig C> QN_DEVICE void stage_weight(const NormRowParams& p, u8* weight) {
+  static_assert(C.vector == kUnit<C>);
+  QN_UNROLL
+  for (int i = 0; i < C.held; ++i) {
+    const i64 unit = i * C.threads + i64(threadIdx.x);
+    if (unit * kUnit<C> < p.hidden) ptx::cp_async_cg(ptx::smem_address(weight + 16 * unit), static_cast<const u8*>(p.weight) + 16 * unit, 16);
+  }
+  ptx::cp_async_commit();
+}
+
 /// The unit at element h of a row: out = v * scale * weight, and v into the residual.
 template <NormRowConfig C>
-QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale) {
+QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged) {
   using T = dtype_t<C.dtype>;
   Unit<C> weight_unit;
   f32 weight[kUnit<C>], y[kUnit<C>];
-  load_unit<C>(static_cast<const T*>(p.weight), h, p.hidden, weight_unit);
+  if constexpr (stages_weight(C)) {
+    if (h < p.hidden) weight_unit.access[0] = {ptx::ld_shared<u32x4>(staged + h * size_of(C.dtype))};
+  } else {
+    load_unit<C>(static_cast<const T*>(p.weight), h, p.hidden, weight_unit);
+  }
   unit_values<C>(weight_unit, h, p.hidden, weight);
   QN_UNROLL
   for (int j = 0; j < kUnit<C>; ++j) y[j] = v[j] * scale * weight[j];
@@ -105,11 +121,13 @@ template <NormRowConfig C> QN_DEVICE void load_row(const NormRowParams& p, i64 r
   }
 }
 
-template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch) {
+template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* weight) {
   constexpr int kRows = C.threads / C.row_threads;
   const int lane = threadIdx.x % C.row_threads;
   const i64 step = i64(gridDim.x) * kRows;
   i64 row = i64(blockIdx.x) * kRows + threadIdx.x / C.row_threads;
+  if constexpr (stages_weight(C)) stage_weight<C>(p, weight);
+  ptx::grid_dependency_wait();
   HeldRow<C> held;
   if (row < p.tokens) load_row<C>(p, row, lane, held);
   for (int slot = 0; row < p.tokens; row += step, slot ^= 1) {
@@ -124,8 +142,9 @@ template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, 
     }
     if (row + step < p.tokens) load_row<C>(p, row + step, lane, held);
     const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
+    if constexpr (stages_weight(C)) ptx::cp_async_wait<0>();  // a thread reads what it has copied itself
     QN_UNROLL
-    for (int i = 0; i < C.held; ++i) write_unit<C>(p, row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale);
+    for (int i = 0; i < C.held; ++i) write_unit<C>(p, row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale, weight);
   }
 }
 
@@ -154,6 +173,7 @@ template <NormRowConfig C, class F> QN_DEVICE void each_access(const NormRowPara
 /// Rows too long for registers, and unaligned ones: the row is read twice. The sum has the order of norm_row_held.
 template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p, f32* scratch) {
   using T = dtype_t<C.dtype>;
+  ptx::grid_dependency_wait();
   int slot = 0;
   for (i64 row = blockIdx.x; row < p.tokens; row += gridDim.x, slot ^= 1) {
     f32 squares = 0.f;
@@ -180,10 +200,9 @@ template <NormRowConfig C> QN_DEVICE void norm_row(const NormRowParams& p) {
   constexpr auto S = norm_row_smem(C);
   QN_SMEM(smem);
   f32* scratch = reinterpret_cast<f32*>(smem + S.reduce);
-  ptx::grid_dependency_wait();
-  if constexpr (C.held > 0) norm_row_held<C>(p, scratch);
-  else norm_row_reread<C>(p, scratch);
   ptx::grid_launch_dependents();
+  if constexpr (C.held > 0) norm_row_held<C>(p, scratch, smem + S.weight);
+  else norm_row_reread<C>(p, scratch);
 }
 
 }  // namespace quern::norm

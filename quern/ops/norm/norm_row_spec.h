@@ -28,12 +28,16 @@ struct NormRowParams {
   float eps;
 };
 
+/// The weight is copied into shared memory: of rows that a whole block holds, which are read by 16 bytes.
+QN_HOST_DEVICE constexpr bool stages_weight(const NormRowConfig& c) { return c.held > 0 && c.row_threads == c.threads; }
+
 struct NormRowSmem {
-  int reduce, bytes;
+  int reduce, weight, bytes;
 };
-/// Two slots, used in turn by consecutive rows, so that one barrier a row is enough.
+/// Two slots, used in turn by consecutive rows, so that one barrier a row is enough. Then the units of the weight.
 QN_HOST_DEVICE constexpr NormRowSmem norm_row_smem(const NormRowConfig& c) {
-  return {0, c.row_threads == 32 ? 0 : 2 * 4 * (c.threads / 32)};
+  const int reduce = c.row_threads == 32 ? 0 : 2 * 4 * (c.threads / 32);
+  return {0, reduce, reduce + (stages_weight(c) ? 16 * c.held * c.threads : 0)};
 }
 
 }  // namespace quern::norm

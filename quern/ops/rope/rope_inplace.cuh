@@ -91,6 +91,9 @@ template <RopeInplaceConfig C> QN_DEVICE void rope_inplace_token(const RopeInpla
   f32* cosines = sines + kMaxPairs;
   const int per_head = p.half / C.pairs;
   const int items = (p.heads_q + p.heads_kv) * per_head;
+  ptx::grid_launch_dependents();
+  // The position may be what a kernel before writes, so before the wait it is only fetched into the L2
+  if (threadIdx.x == 0) ptx::prefetch_l2(p.positions + blockIdx.x);
   ptx::grid_dependency_wait();
   for (i64 token = blockIdx.x; token < p.tokens; token += gridDim.x) {
     const auto head_of = [&](int at) {
@@ -114,7 +117,6 @@ template <RopeInplaceConfig C> QN_DEVICE void rope_inplace_token(const RopeInpla
     }
     ptx::sync_block();  // the next token's angles overwrite these
   }
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::rope
