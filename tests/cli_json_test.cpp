@@ -11,6 +11,7 @@
 #include "quern/base/subprocess.h"
 #include "quern/jit/sources.h"
 #include "quern/op/schema.h"
+#include "small_model.h"
 
 namespace quern {
 namespace {
@@ -30,11 +31,9 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
   run_process({"env", "QN_TRACE=" + folder, QN_CLI, "run", "norm.rms_norm", "tokens=1", "hidden=64", "--device", "emu"});
   std::string replayed = "run --json --replay";
   for (const auto& entry : std::filesystem::directory_iterator(folder)) replayed += " " + entry.path().string();  // the one call
-  Json small = Json::parse(jit::source_text("models/llama-3.1-8b.json"));
-  small["geometry"] = {{"layers", 1},      {"hidden", 256},   {"heads_q", 4},    {"heads_kv", 2},   {"head_dim", 64},
-                       {"intermediate", 512}, {"vocabulary", 64}, {"q_width", 256}, {"kv_width", 128}, {"qkv_width", 512}};
-  write_file(folder + "/model.json", small.dump());
+  write_file(folder + "/model.json", small_model().dump());
   const std::string demo = "demo --device emu --lengths 3 --json --model " + folder + "/model.json";
+  const std::string layer = "bench layer length=3 --device emu --json --model " + folder + "/model.json";
   const Document documents[] = {
       {"list --json", "op formula"},
       {"info norm.rms_norm --json", "op formula source tensors attributes variants cases bench budget requirements parameters takes_hooks"},
@@ -44,6 +43,7 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
       {"check norm.rms_norm tokens=2 hidden=64 x.dtype=f32 x.pad=0 out.pad=0 --device emu --json", "op case device kernels ok error message repro verdict"},
       {"fuzz 5 --op norm --device emu --json", "calls outcomes breaks failures"},
       {"bench norm.rms_norm tokens=1 hidden=64 --device emu --budget 1 --json", "ceilings results"},
+      {layer.c_str(), "ceilings results"},
       {"doctor --json", "version devices nvrtc host_compilers cache environment test_compiles"},
       {demo.c_str(), "model device ok steps outputs"}};
   for (const Document& d : documents) {

@@ -48,6 +48,7 @@ step "compile" quiet timeout 280 "$bin/quern" bench --compile --threads "${COMPI
 step "demo" quiet timeout 100 "$bin/quern" demo
 step "benchmarks" quiet timeout 250 "$bin/quern" bench all --device cuda --csv "$out/bench.csv"
 step "gemm beside cuBLASLt" quiet timeout 150 "$bin/quern" bench gemm.dense --device cuda --peer cublaslt --csv "$out/gemm_peer.csv"
+step "decoder layer" quiet timeout 250 "$bin/quern" bench layer --device cuda --csv "$out/layer.csv"
 step "host cost" quiet timeout 100 "$bin/quern" bench all --device cuda --host --csv "$out/host.csv"
 rm -f "$out/last"
 exit $failed

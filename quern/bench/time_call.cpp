@@ -142,9 +142,10 @@ const char* timer_name() { return cuda_device_count() > 0 ? KernelTimer::name() 
 const char* timer_name(Device& device) { return device.info().emulated ? kWallClock : KernelTimer::name(); }
 
 CallTimer::CallTimer(Device& device, std::function<void(int run)> call, const TimingOptions& options)
-    : device_(device), call_(std::move(call)), options_(options), timer_(timer_name(device)) {
+    : device_(device), call_(std::move(call)), options_(options),
+      timer_(options.events && !device.info().emulated ? kEvents : timer_name(device)) {
   affordable_ = runs_within(options_, warm_up(device_, call_, options_), device.info().emulated);
-  if (!device.info().emulated && !cupti_available()) timer_ = kEvents;
+  if (!device.info().emulated && timer_ != kEvents && !cupti_available()) timer_ = kEvents;
 }
 
 void CallTimer::run(int runs) {

@@ -16,6 +16,7 @@ struct TimingOptions {
   double budget_ms = 200;             ///< of the timed runs together
   int min_runs = 15, max_runs = 200;  ///< an emulated device is content with 3
   Stream stream;                      ///< on which the calls work
+  bool events = false;                ///< by events even where CUPTI is: while it records, kernels overlap less
 };
 
 /// Times of the runs of one call; quantiles lie between the two nearest runs.

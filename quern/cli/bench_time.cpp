@@ -7,10 +7,10 @@
 
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "quern/bench/csv.h"
 #include "quern/bench/providers.h"
+#include "quern/cli/bench_output.h"
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
 #include "quern/cli/table.h"
@@ -48,23 +48,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, i
   return jobs;
 }
 
-std::string us_text(double us) {
-  if (us <= 0) return "-";
-  return us < 100 ? fmt::format("{:.2f}", us) : us < 1000 ? fmt::format("{:.1f}", us) : fmt::format("{:.0f}", us);
-}
 std::string share_text(double share) { return share > 0 ? fmt::format("{:.3f}", share) : "-"; }
-
-/// "dense_mma_ring + dense_sum_splits": without the Configs.
-std::string short_kernel(const std::string& kernels) {
-  std::string text;
-  int depth = 0;
-  for (const char c : kernels) {
-    depth += c == '<';
-    if (depth == 0) text += c;
-    depth -= c == '>' && depth > 0;
-  }
-  return text;
-}
 
 std::string rate_text(const BenchResult& r, const bench::Ceilings& ceilings) {
   if (!r.timed()) return "-";
@@ -117,55 +101,6 @@ class ResultTable {
   Table table_;
 };
 
-nlohmann::ordered_json json_of(const std::vector<bench::Field>& fields) {
-  nlohmann::ordered_json j;
-  for (const bench::Field& f : fields) {
-    if (f.text.empty()) continue;
-    if (f.number)
-      j[f.column] = nlohmann::ordered_json::parse(f.text);
-    else
-      j[f.column] = f.text;
-  }
-  return j;
-}
-
-/// The CSV file, written line by line so that an interrupted run leaves what it measured.
-class CsvFile {
- public:
-  explicit CsvFile(const std::string& path) : path_(path) {
-    if (path.empty()) return;
-    file_ = std::fopen(path.c_str(), "w");
-    if (!file_) throw Error(ErrorKind::value, "", "csv", "is '" + path + "'", "a file that can be written");
-  }
-  ~CsvFile() {
-    if (file_) std::fclose(file_);
-  }
-  CsvFile(const CsvFile&) = delete;
-  void add(const std::vector<bench::Field>& fields) {
-    if (!file_) return;
-    if (lines_++ == 0) std::fputs(bench::csv_header(fields).c_str(), file_);
-    std::fputs(bench::csv_line(fields).c_str(), file_);
-    std::fflush(file_);
-  }
-
- private:
-  std::string path_;
-  std::FILE* file_ = nullptr;
-  int lines_ = 0;
-};
-
-nlohmann::ordered_json json_of(const bench::Ceilings& c) {
-  return {{"copy_gbps", c.bytes_per_us / 1e3},      {"copy_source", c.copy_source},
-          {"read_gbps", c.read_bytes_per_us / 1e3}, {"read_source", c.read_source},
-          {"bf16_tflops", c.flops_per_us / 1e6},    {"flops_source", c.flops_source}};
-}
-
-void print_ceilings(const bench::Ceilings& c) {
-  fmt::print("ceilings, measured now: copy {:.3f} TB/s ({}), read {:.3f} TB/s ({}), bf16 {:.0f} TFLOP/s ({})\n",
-             c.bytes_per_us / 1e6, c.copy_source, c.read_bytes_per_us / 1e6, c.read_source, c.flops_per_us / 1e6,
-             c.flops_source);
-}
-
 bench::BenchOptions bench_options(const BenchTimeOptions& options) {
   bench::BenchOptions o;
   o.timing.cold = !options.hot;
@@ -203,7 +138,7 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
   if (gpu && !options.json) print_ceilings(ceilings);
   ResultTable table(gpu, options.host, !options.peer.empty());
   CsvFile csv(options.csv);
-  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  std::vector<std::vector<bench::Field>> results;
   bool right = true;
   std::string clocks;
   for (const Job& job : jobs) {
@@ -212,7 +147,7 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
     for (const BenchResult& r : results_of(job, device, ceilings, bench_options(options))) {
       const std::vector<bench::Field> fields = bench::fields_of(r, QN_VERSION);
       csv.add(fields);
-      if (options.json) results.push_back(json_of(fields));
+      results.push_back(fields);
       if (r.provider == "quern") quern_us = r.timing.median_us;
       table.add(r, ceilings, r.provider == "quern" ? 0 : quern_us);
       right &= r.ok;
@@ -222,7 +157,7 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
     }
   }
   if (options.json) {
-    std::puts(nlohmann::ordered_json{{"ceilings", json_of(ceilings)}, {"results", results}}.dump(2).c_str());
+    print_json(ceilings, results);
     return right;
   }
   fmt::print("{}on {} ({}), L2 {}, times by {}{}\n", table.text(), device.info().name,

@@ -150,6 +150,17 @@ struct BenchTimeOptions {
 };
 int bench_time(const BenchTimeOptions& options);
 
+struct BenchLayerOptions {
+  std::vector<std::string> words;  ///< batch=1,4 length=512 page_size=16; empty: three cases
+  std::string model = "llama-3.1-8b";
+  std::string device, csv;
+  double rate = 0;  ///< TB/s of the memory floor; 0: measured
+  bool hot = false, json = false;
+  double budget_ms = 200;  ///< of the timed runs of a way
+  unsigned long long seed = 1;
+};
+int bench_layer(const BenchLayerOptions& options);
+
 struct DoctorOptions {
   bool json = false;
   bool has_nvrtc = false;  ///< print nothing; right when a usable NVRTC was found, for scripts

@@ -12,6 +12,7 @@
 
 #include "quern/bench/ceiling.h"
 #include "quern/bench/time_call.h"
+#include "quern/cli/bench_output.h"
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
 #include "quern/cli/table.h"
@@ -34,18 +35,6 @@ using Json = nlohmann::ordered_json;
 static Json to_json(const testing::LayerStep& s) {
   return {{"step", s.does}, {"op", s.op}, {"kernels", s.kernels}, {"compiled", s.compiled}, {"us", s.us}, {"ok", s.comparison.ok},
           {"error", std::isfinite(s.comparison.error) ? Json(s.comparison.error) : Json("infinite")}, {"message", s.comparison.message}};
-}
-
-/// "norm_row<...> + other<...>" without what is in the brackets: --json has it.
-static std::string kernel_names(const std::string& kernels) {
-  std::string names;
-  int depth = 0;
-  for (const char c : kernels) {
-    depth += c == '<';
-    if (depth == 0) names += c;
-    depth -= c == '>';
-  }
-  return names;
 }
 
 int demo(const DemoOptions& options) {
@@ -77,7 +66,7 @@ int demo(const DemoOptions& options) {
     if (gpu) time = [&](const std::function<void()>& call) { return bench::time_call(device, call).median_us; };
     const testing::LayerStep step = layer.step(i, time);
     right &= step.comparison.ok;
-    std::vector<std::string> row = {step.does, step.op, kernel_names(step.kernels), gpu ? "cuda" : "emu", step.compiled ? "compiled" : "cached",
+    std::vector<std::string> row = {step.does, step.op, short_kernel(step.kernels), gpu ? "cuda" : "emu", step.compiled ? "compiled" : "cached",
                                     time_text(step.us), fmt::format("{:.2f} of its bound{}", step.comparison.error, step.comparison.ok ? "" : " WRONG")};
     if (gpu) row.push_back(share_text(step, ceilings));
     table.add(row);

@@ -163,14 +163,15 @@ void add_cache(CLI::App& app, Action& action) {
   add("unpack", "put the kernels of a pack into QN_CACHE_DIR")->add_option("file", options->file)->required();
 }
 
-void add_building(CLI::App& app, Action& action) {
+void add_bench(CLI::App& app, Action& action) {
   auto* bench_command =
       app.add_subcommand("bench", "time ops beside what the device sustains, or what compiling them takes");
   auto time_options = std::make_shared<BenchTimeOptions>();
   auto compile_options = std::make_shared<BenchCompileOptions>();
   auto compile = std::make_shared<bool>(false);
   bench_command->add_option("words", time_options->words,
-                            "ops, families or all; then parameters: tokens=1,64 (default: the ops' bench shapes)");
+                            "ops, families or all; then parameters: tokens=1,64 (default: the ops' bench shapes). Or layer: the "
+                            "decoder layer of a model as a whole; then batch=1,4 length=512 page_size=16");
   bench_command->add_option("--device", time_options->device,
                             "emu, emu:ARCH, cuda or cuda:N (default: QN_DEVICE, else the first GPU, else emu)");
   bench_command->add_flag("--hot", time_options->hot, "leave the L2 as the last run left it");
@@ -189,7 +190,21 @@ void add_building(CLI::App& app, Action& action) {
   bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
   auto load = std::make_shared<bool>(false);
   bench_command->add_flag("--load", *load, "instead: time of loading each kernel that the cases reach from the cache")->excludes("--compile");
-  bench_command->callback([&action, time_options, compile_options, compile, load] {
+  auto layer_options = std::make_shared<BenchLayerOptions>();
+  auto* model = bench_command->add_option("--model", layer_options->model, "layer: model inside the library, or a model file");
+  auto* rate = bench_command->add_option("--rate", layer_options->rate, "layer: TB/s of the memory floor (default: as measured)")
+                   ->check(CLI::PositiveNumber);
+  bench_command->callback([=, &action] {
+    const BenchTimeOptions& t = *time_options;
+    if (!*load && !*compile && !t.words.empty() && t.words[0] == "layer") {
+      if (!t.peer.empty()) throw CLI::ValidationError("bench layer", "has no peer");
+      BenchLayerOptions o = *layer_options;
+      o.words.assign(t.words.begin() + 1, t.words.end());
+      o.device = t.device, o.csv = t.csv, o.hot = t.hot, o.json = t.json, o.budget_ms = t.budget_ms, o.seed = t.seed;
+      action = [=] { return bench_layer(o); };
+      return;
+    }
+    if (model->count() || rate->count()) throw CLI::ValidationError("bench", "--model and --rate are for bench layer");
     if (*load) {
       if (time_options->words.size() > 1) throw CLI::ValidationError("bench --load", "takes one op or family");
       BenchLoadOptions o{"", time_options->device, compile_options->sample};
@@ -207,7 +222,9 @@ void add_building(CLI::App& app, Action& action) {
     compile_options->json = time_options->json;
     action = [=] { return bench_compile(*compile_options); };
   });
+}
 
+void add_building(CLI::App& app, Action& action) {
   auto* warm_command = app.add_subcommand("warm", "compile all kernels that serving a model can need");
   auto warm_options = std::make_shared<WarmCommandOptions>();
   warm_command->add_option("limits", warm_options->what.limits, "in the place of the model file's: tokens=1..64 tp=1,2 alignment=16");
@@ -276,6 +293,7 @@ int command_line(int argc, char** argv) {
   Action action;
   add_explaining(app, action);
   add_running(app, action);
+  add_bench(app, action);
   add_building(app, action);
   if (argc > 2 && std::string(argv[1]) == "completion" && std::string(argv[2]) == "next") {  // the rest is a line half typed
     for (const std::string& word : next_words(words_of(app), {argv + 3, argv + argc})) std::puts(word.c_str());
