@@ -116,6 +116,8 @@ class Command:
             parts.append(f"After {info['source']}.\n")
         if "rows" in info:
             parts.append(f"Each of its `{info['rows']}` is computed from that one alone.\n")
+        if "backward" in info:
+            parts.append(f"Its gradients: `{info['backward']['op']}`.\n")
         parts.append(table(["tensor", "role", "dims", "dtype", "meaning"], [self.tensor(t) for t in info["tensors"]]))
         if info["attributes"]:
             parts.append(table(["attribute", "type", "default", "meaning"],

@@ -101,6 +101,7 @@ static Json to_json(const Op& op) {
   for (const Case& shape : op.bench) j["bench"].push_back(testing::case_text(op, shape));
   j["budget"] = budgets_json(op);
   if (op.has_rows) j["rows"] = name(op.rows);
+  if (!op.backward.op.empty()) j["backward"] = {{"op", op.backward.op}, {"gradients", op.backward.gradients}};
   j["parameters"] = testing::parameter_names(op);
   return j;
 }
@@ -109,6 +110,7 @@ static void print(const Op& op) {
   fmt::print("{}\n  {}\n", op.id, op.doc);
   if (!op.source.empty()) fmt::print("  after {}\n", op.source);
   if (op.has_rows) fmt::print("  each index of `{}` is computed from that index alone\n", name(op.rows));
+  if (!op.backward.op.empty()) fmt::print("  its gradients: {}\n", op.backward.op);
   if (op.hooks_offset >= 0) fmt::print("  takes hooks: code of yours inside its kernels, docs/own_ops.md\n");
   Table tensors({"tensor", "role", "dims", "dtype", "meaning"});
   for (const TensorDef& t : op.tensors) {

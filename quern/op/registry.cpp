@@ -59,6 +59,39 @@ void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
   op.generate = nullptr;
   op.reference = nullptr;
   op.order_free = nullptr;
+  op.backward = {};  // the base's knows nothing of the hooks
+}
+
+/// What is wrong with tensor `t` of the backward op `b`; `of`: the op's tensor of which it is the gradient, or null.
+static std::string backward_tensor_fault(const Op& op, const TensorDef& t, const std::string* of) {
+  const int at = op.tensor_index(of ? *of : t.name);
+  if (at < 0) return "`" + t.name + "` is " + (of ? "the gradient of `" + *of + "`, which is no tensor of this op" : "neither a tensor of this op nor a gradient");
+  const TensorDef& ours = op.tensors[size_t(at)];
+  if (ours.role == Role::inout || t.role == Role::inout) return "`" + t.name + "` is updated in place";
+  if (of && (ours.role == Role::in) != (t.role == Role::out)) return "`" + t.name + "` is the gradient of `" + *of + "`: inputs are gradients of outputs, outputs of inputs";
+  if (!of && t.role == Role::out) return "`" + t.name + "` is an output and no gradient";
+  if (ours.extents_text != t.extents_text) return "`" + t.name + "` is [" + t.extents_text + "] beside [" + ours.extents_text + "]";
+  return "";
+}
+
+std::string backward_fault(const Op& op) {
+  if (op.backward.op.empty()) return "";
+  const auto found = ops().find(op.backward.op);
+  if (found == ops().end()) return op.backward.op + " is not there";
+  const Op& b = *found->second;
+  const auto fault = [&](const std::string& text) { return b.id + ": " + text; };
+  for (const auto& [name, of] : op.backward.gradients)
+    if (b.tensor_index(name) < 0) return fault("`" + name + "` is no tensor of it");
+  for (const TensorDef& t : b.tensors) {
+    const auto gradient = op.backward.gradients.find(t.name);
+    const std::string text = backward_tensor_fault(op, t, gradient == op.backward.gradients.end() ? nullptr : &gradient->second);
+    if (!text.empty()) return fault(text);
+  }
+  for (const AttrDef& a : b.attrs) {
+    const int at = op.attr_index(a.name);
+    if (at < 0 || op.attrs[size_t(at)].kind != a.kind) return fault("`" + a.name + "` is no attribute of this op of its type");
+  }
+  return "";
 }
 
 int Op::tensor_index(const std::string& name) const {

@@ -101,6 +101,13 @@ struct Cost {
   double bytes = 0, flops = 0;
 };
 
+/// The op that computes an op's gradients. Its inputs are gradients of the op's outputs, and tensors of the op by their names; its
+/// outputs are gradients of the op's inputs, those that may be left out optional; its attributes are the op's.
+struct Backward {
+  std::string op;                                ///< its id; empty: none
+  std::map<std::string, std::string> gradients;  ///< its tensor -> the op's tensor, of which it is the gradient
+};
+
 /// Random numbers for `.generate`.
 class Random {
  public:
@@ -145,6 +152,7 @@ struct Op {
   const Op* base = nullptr;                      ///< the op that this one is based on
   ptrdiff_t hook_params_offset = -1;             ///< in Args, of the bytes that its kernels hand to the hooks
   i32 hook_params_bytes = 0;
+  Backward backward;
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
 
@@ -157,6 +165,9 @@ struct Op {
   int tensor_index(const std::string& name) const;  ///< -1: none
   int attr_index(const std::string& name) const;
 };
+
+/// What is wrong with op.backward: a tensor or attribute that it cannot be given, a gradient of another shape. Empty: nothing.
+QN_API std::string backward_fault(const Op& op);
 
 /// All ops of the process by id. Throws Error{value} when one could not be registered.
 QN_API const std::map<std::string, const Op*>& registry();
@@ -276,6 +287,8 @@ template <class Args> class Schema {
     op_.hook_params_offset = member_offset(params), op_.hook_params_bytes = i32(n);
     return *this;
   }
+  /// The op that computes this one's gradients, and which of its tensors is the gradient of which of this op's.
+  Schema& backward(const char* op, std::map<std::string, std::string> gradients) { return op_.backward = {op, std::move(gradients)}, *this; }
   /// Outputs of one index along this axis depend on that index of the inputs alone.
   Schema& rows(Axis axis) { return op_.has_rows = true, op_.rows = axis, *this; }
   /// Parameters and values whose pairwise combinations `check` runs.

@@ -7,47 +7,10 @@
 // a fixed tree over units and threads: it depends on dtype and hidden alone, not on alignment or on other rows. Where a block
 // holds a row, each thread copies its units of the weight into shared memory while the kernel before ends.
 #pragma once
-#include "quern/kit/kit.cuh"
 #include "quern/ops/norm/norm_row_spec.h"
+#include "quern/ops/norm/norm_unit.cuh"
 
 namespace quern::norm {
-
-/// Elements of a unit, and accesses that move it.
-template <NormRowConfig C> constexpr int kUnit = 16 / size_of(C.dtype);
-template <NormRowConfig C> constexpr int kAccesses = kUnit<C> / C.vector;
-
-/// A unit as it lies in memory.
-template <NormRowConfig C> struct Unit {
-  Packed<dtype_t<C.dtype>, C.vector> access[kAccesses<C>];
-};
-
-/// Loads the unit at element h; what lies past the end of the row stays as it was.
-template <NormRowConfig C> QN_DEVICE void load_unit(const dtype_t<C.dtype>* row, i64 h, i64 hidden, Unit<C>& unit) {
-  QN_UNROLL
-  for (int a = 0; a < kAccesses<C>; ++a)
-    if (h + a * C.vector < hidden) unit.access[a] = load_packed<dtype_t<C.dtype>, C.vector>(row + h + a * C.vector);
-}
-
-/// Values of a unit; 0 past the end of the row.
-template <NormRowConfig C> QN_DEVICE void unit_values(const Unit<C>& unit, i64 h, i64 hidden, f32 (&v)[kUnit<C>]) {
-  QN_UNROLL
-  for (int a = 0; a < kAccesses<C>; ++a) {
-    f32 part[C.vector];
-    if (h + a * C.vector < hidden) unpack(unit.access[a], part);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) v[a * C.vector + j] = h + a * C.vector < hidden ? part[j] : f32(0.f);
-  }
-}
-
-template <NormRowConfig C> QN_DEVICE void store_unit(dtype_t<C.dtype>* row, i64 h, i64 hidden, const f32 (&v)[kUnit<C>]) {
-  QN_UNROLL
-  for (int a = 0; a < kAccesses<C>; ++a) {
-    f32 part[C.vector];
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) part[j] = v[a * C.vector + j];
-    if (h + a * C.vector < hidden) store_f32<dtype_t<C.dtype>, C.vector>(row + h + a * C.vector, part);
-  }
-}
 
 template <NormRowConfig C> QN_DEVICE f32 add_squares(f32 sum, const f32 (&v)[kUnit<C>]) {
   QN_UNROLL
@@ -160,16 +123,6 @@ template <NormRowConfig C> QN_DEVICE void access_values(const NormRowParams& p, 
   }
 }
 
-/// Calls f with each access of the thread's units, in order. Not unrolled: the 8 element accesses of an unaligned unit would
-/// spill at 64 registers.
-template <NormRowConfig C, class F> QN_DEVICE void each_access(const NormRowParams& p, F f) {
-  for (i64 unit = i64(threadIdx.x) * kUnit<C>; unit < p.hidden; unit += C.threads * kUnit<C>) {
-    QN_NO_UNROLL
-    for (i64 h = unit; h < unit + kUnit<C>; h += C.vector)
-      if (h < p.hidden) f(h);
-  }
-}
-
 /// Rows too long for registers, and unaligned ones: the row is read twice. The sum has the order of norm_row_held.
 template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p, f32* scratch) {
   using T = dtype_t<C.dtype>;
@@ -177,14 +130,14 @@ template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p
   int slot = 0;
   for (i64 row = blockIdx.x; row < p.tokens; row += gridDim.x, slot ^= 1) {
     f32 squares = 0.f;
-    each_access<C>(p, [&](i64 h) {
+    each_access<C>(p.hidden, [&](i64 h) {
       f32 v[C.vector];
       access_values<C>(p, row, h, v);
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) squares = ptx::fma(v[j], v[j], squares);
     });
     const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
-    each_access<C>(p, [&](i64 h) {
+    each_access<C>(p.hidden, [&](i64 h) {
       f32 v[C.vector], weight[C.vector], y[C.vector];
       access_values<C>(p, row, h, v);
       load_f32<T, C.vector>(static_cast<const T*>(p.weight) + h, weight);
