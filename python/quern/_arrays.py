@@ -2,6 +2,7 @@
 # Copyright 2026 The quern authors
 """Frameworks whose arrays quern takes: how each hands memory over, allocates, names dtypes and its current stream. None is imported
 before an array of it is seen."""
+import contextlib
 import sys
 
 from ._library import library
@@ -36,7 +37,7 @@ def known_dtype(op, name, dtype):
 class Arrays:
     """A framework. This one is any other that has __dlpack__."""
 
-    call = None
+    call = None  # in the place of Op.run()
 
     def hand_over(self, op, name, array):
         """What TVM-FFI takes for the array."""
@@ -87,8 +88,12 @@ class Numpy(Arrays):
             return getattr(ml_dtypes, DTYPES[dtype])
         return self.module.dtype(DTYPES[dtype])
 
+    def on_device_of(self, array):
+        return contextlib.nullcontext()
+
     def empty(self, shape, dtype, like):
-        return self.module.empty(shape, self.dtype(dtype))
+        with self.on_device_of(like):
+            return self.module.empty(shape, self.dtype(dtype))
 
 
 class Cupy(Numpy):
@@ -103,20 +108,21 @@ class Cupy(Numpy):
     def check_writable(self, op, name, array):
         pass
 
-    def empty(self, shape, dtype, like):
-        with like.device:
-            return super().empty(shape, dtype, like)
+    def on_device_of(self, array):
+        return array.device
 
     def stream(self):
         return self.module.cuda.get_current_stream().ptr
 
 
 class Typed:
-    """An array of NumPy whose bytes are another dtype's: quern.typed()."""
+    """An array of NumPy or CuPy whose bytes are another dtype's: quern.typed()."""
 
     def __init__(self, array, dtype):
         if dtype_name(dtype) not in DTYPES:
             raise TypeError(f"typed: `dtype` is {dtype_name(dtype)}, expected one of {', '.join(DTYPES)}")
+        if not isinstance(of_one(array), Numpy):
+            raise TypeError(f"typed: `array` is a {type(array).__name__}, expected an array of NumPy or CuPy")
         self.array, self.dtype = array, dtype_name(dtype)
         size = _SIZES.get(self.dtype, 1)
         if array.dtype.itemsize != size:
@@ -127,22 +133,43 @@ class Typed:
         return self.array.shape
 
 
-class TypedArrays(Numpy):
-    def hand_over(self, op, name, array, dtype=None):
-        return super().hand_over(op, name, array.array, array.dtype)
+class TypedArrays(Arrays):
+    """Those of one framework, NumPy or CuPy."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+
+    def hand_over(self, op, name, array):
+        return self.arrays.hand_over(op, name, array.array, array.dtype)
 
     def check_writable(self, op, name, array):
-        super().check_writable(op, name, array.array)
+        self.arrays.check_writable(op, name, array.array)
 
     def empty(self, shape, dtype, like):
-        return Typed(self.module.empty(shape, f"u{_SIZES.get(dtype, 1)}"), dtype)
+        with self.arrays.on_device_of(like.array):
+            return Typed(self.arrays.module.empty(shape, f"u{_SIZES.get(dtype, 1)}"), dtype)
+
+    def stream(self):
+        return self.arrays.stream()
 
 
 class Torch(Arrays):
+    """Where torch records gradients an op is a node of its graph, which quern.torch makes."""
+
     def __init__(self):
         import torch
 
+        from . import _op
+
         self.module = torch
+        _op.trace_with(_recording=torch.is_grad_enabled)
+
+    def call(self, op, tensors, attributes, stream, options):
+        if self.module.is_grad_enabled() and any(getattr(tensors[i], "requires_grad", False) for i in op.schema.real):
+            from . import torch
+
+            return torch.recorded(op, tensors, attributes, stream, options)
+        return op.run(self, tensors, attributes, stream, options)
 
     def empty(self, shape, dtype, like):
         return self.module.empty(shape, dtype=getattr(self.module, DTYPES[dtype]), device=like.device)
@@ -170,8 +197,6 @@ def _is(cls, module, *names):
 
 
 def _find(cls):
-    if cls is Typed:
-        return TypedArrays()
     if _is(cls, "torch", "Tensor"):
         DIRECT.add(cls)
         return Torch()
@@ -187,6 +212,8 @@ def _find(cls):
 def of_one(array):
     cls = type(array)
     arrays = _by_type.get(cls)
+    if cls is Typed:
+        return TypedArrays(of_one(array.array))
     if arrays is None:
         arrays = _find(cls)
         if arrays is not OTHER:  # its framework may be loaded later

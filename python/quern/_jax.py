@@ -56,6 +56,15 @@ def _result(op, output, tensors, dtypes):
     return None if shape is None or dtype is None else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_arrays.DTYPES[dtype]))
 
 
+def _place(tensors):
+    """Where the call runs, as DLPack's type: where the arrays lie, or while JAX traces and nobody knows, on its default device."""
+    there = {d.platform for t in tensors if isinstance(t, jax.Array) and not isinstance(t, jax.core.Tracer) for d in t.devices()}
+    if not there:
+        default = jax.config.jax_default_device
+        there = {jax.default_backend() if default is None else getattr(default, "platform", default)}
+    return _arrays.CPU if "cpu" in there else _arrays.CUDA
+
+
 @functools.lru_cache(maxsize=None)
 def _check_of(id_):
     return library().op_check(id_)
@@ -64,7 +73,7 @@ def _check_of(id_):
 def _check(op, shaped, attributes, options):
     """What is wrong with the call is said where it is made, with its type: inside of the graph all errors are XLA's. Tensors have shapes and
     dtypes, no memory yet: any aligned address stands for it."""
-    kind = _arrays.CUDA if jax.default_backend() == "gpu" else _arrays.CPU
+    kind = _place(shaped)
 
     def handed(tensor):
         strides = [1]

@@ -40,7 +40,8 @@ _SOURCE = """
 def {name}({signature}):
     if _compiling is not None and _compiling():
         return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None:
+    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
+            and not (_recording() and ({recorded})):
         _function({tensors}, {attributes}None)
         return {returned}
     return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
@@ -59,7 +60,7 @@ def _function_of(op):
     returned = [names[i] for i in schema.returned]
     source = _SOURCE.format(
         name=schema.name, id=op.id, signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
-        attributes="".join(a["name"] + ", " for a in schema.attributes),
+        attributes="".join(a["name"] + ", " for a in schema.attributes), recorded=_any_requires_grad(schema),
         returned=(returned[0] if len(returned) == 1 else "(" + ", ".join(returned) + ",)") if sure else f"_present({', '.join(returned)})",
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
     scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
@@ -72,13 +73,19 @@ def _function_of(op):
     return function
 
 
-# quern.torch fills them: whether torch is tracing, and what it then follows in the place of the call.
-_tracing = {"_compiling": None, "_traced": None}
+def _any_requires_grad(schema):
+    """Source: whether an argument is a tensor of torch that requires a gradient."""
+    return " or ".join(f"getattr({schema.tensors[i]['name']}, 'requires_grad', False)" for i in schema.real) or "False"
+
+
+# Whether torch records gradients, once a tensor of torch was seen. quern.torch fills the others: whether torch is tracing, and what it then
+# follows in the place of the call.
+_tracing = {"_recording": None, "_compiling": None, "_traced": None}
 _scopes = []
 
 
-def trace_with(compiling, traced):
-    _tracing.update(_compiling=compiling, _traced=traced)
+def trace_with(**functions):
+    _tracing.update(functions)
     for scope in _scopes:
         scope.update(_tracing)
 
@@ -98,10 +105,14 @@ class Op:
         self.function = library().op(self.id)
 
     def call(self, tensors, attributes, stream, options):
-        """Any framework: converts, allocates outputs, calls, returns what was written."""
+        """Any framework: what follows from it, then run()."""
         arrays = _arrays.of(self, tensors)
-        if arrays.call is not None:  # JAX: outputs are values
+        if arrays.call is not None:
             return arrays.call(self, tensors, attributes, stream, options)
+        return self.run(arrays, tensors, attributes, stream, options)
+
+    def run(self, arrays, tensors, attributes, stream, options):
+        """Converts, allocates outputs, calls, returns what was written."""
         allocate(self, arrays, tensors, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
         if stream is None:

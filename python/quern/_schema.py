@@ -72,6 +72,10 @@ class Schema:
         self.returned = self.outputs + self.updated
         # Outputs whose dtype the caller may choose.
         self.choosable = [i for i in self.outputs if len(self.tensors[i]["dtypes"]) > 1]
+        # Tensors that may have a gradient.
+        self.real = [i for i, t in enumerate(self.tensors) if t["role"] != "out" and not {"i32", "i64", "u8"} & set(t["dtypes"])]
+        # The op of its gradients: {"op": its id, "gradients": {its tensor: the tensor of this op}}; None: it has none.
+        self.backward = facts.get("backward")
 
     def parameters(self):
         tensors = self.tensors
@@ -115,6 +119,8 @@ class Schema:
         lines += [f"    {name}: {meaning}" for name, _, _, meaning in OPTIONS]
         names = ", ".join(self.tensors[i]["name"] for i in self.returned)
         lines += ["", f"Returns {names}" + (" (a tuple; absent outputs are left out)." if len(self.returned) > 1 else ".")]
+        if self.backward:
+            lines += [f"Gradients (torch): by quern.{self.backward['op']}."]
         lines += ["", f"Backends: {', '.join(self.variants)}."]
         lines += ["", "Raises:",
                   "    ValueError: a shape, stride, place or attribute that the schema does not allow",

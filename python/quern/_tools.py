@@ -18,7 +18,7 @@ def load(path):
 
 
 def typed(array, dtype):
-    """An array of NumPy whose bytes are of another dtype: typed(bits, "bf16") of a uint16 array, where ml_dtypes is not wanted."""
+    """An array of NumPy or CuPy whose bytes are of another dtype: typed(bits, "bf16") of a uint16 array, where ml_dtypes is not wanted."""
     return _arrays.Typed(array, dtype)
 
 

@@ -3,8 +3,8 @@
 """quern in graphs of torch: `import quern.torch`, and torch.compile(fullgraph=True) takes quern.norm.rms_norm(x, weight) as it stands.
 
 Each op becomes two of torch, made from its schema: torch.ops.quern.FAMILY_OP, which allocates outputs, and FAMILY_OP_out, which writes those
-given. Both name what they mutate; shapes and dtypes of what the first returns are computed from the schema where torch traces. Tensors that
-require gradients are refused by a backward pass: no op has one."""
+given. Both name what they mutate; shapes and dtypes of what the first returns are computed from the schema where torch traces. Where the schema
+names the op of the gradients a backward pass calls it; through other ops a backward pass is an error."""
 import torch
 
 from . import _arrays, _op
@@ -64,7 +64,7 @@ def _define(op):
     def functional(*values):
         a = _Arguments(op, values, False)
         like = _arrays.first_of(op, a.tensors)
-        op.call(a.tensors, a.attributes, None, a.options)
+        op.run(_arrays.of(op, a.tensors), a.tensors, a.attributes, None, a.options)
         return _results(like, [a.tensors[i] for i in op.schema.outputs])
 
     def fake(*values):
@@ -83,14 +83,51 @@ def _define(op):
 
     def given(*values):
         a = _Arguments(op, values, True)
-        op.call(a.tensors, a.attributes, None, a.options)
+        op.run(_arrays.of(op, a.tensors), a.tensors, a.attributes, None, a.options)
 
     _functional[op.id] = torch.library.custom_op(name, functional, mutates_args=updated, schema=_signature(op, False))
     _functional[op.id].register_fake(fake)
+    if op.schema.backward:
+        _Gradients(op).register(_functional[op.id])
     if outputs:
         _given[op.id] = torch.library.custom_op(name + "_out", given, mutates_args=outputs + updated, schema=_signature(op, True))
         _given[op.id].register_fake(lambda *values: None)
     _plans[op.id] = _Plan(op.schema)
+
+
+class _Gradients:
+    """An op's backward pass: a call of the op that its schema names, whose tensors are this op's by name, or gradients of them."""
+
+    def __init__(self, op):
+        self.schema, self.id = op.schema, op.schema.backward["op"]
+        self.of = op.schema.backward["gradients"]
+        self.inputs = [t["name"] for t in op.schema.tensors if t["role"] != "out"]
+        self.outputs = [op.schema.tensors[i]["name"] for i in op.schema.outputs]
+
+    def register(self, functional):
+        functional.register_autograd(self.backward, setup_context=self.keep)
+
+    def keep(self, ctx, inputs, output):
+        schema = _op.by_id(self.id).schema
+        there = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,)))
+        there.update(zip(self.inputs, inputs))
+        values = dict(zip((a["name"] for a in self.schema.attributes), inputs[len(self.inputs):]))
+        ctx.save_for_backward(*(there[t["name"]] for t in schema.tensors if t["role"] != "out" and t["name"] not in self.of))
+        ctx.attributes, ctx.count = [values[a["name"]] for a in schema.attributes], len(inputs)
+        ctx.device, ctx.flags = inputs[-3], inputs[-1]  # a variant's name is the op's own
+
+    def backward(self, ctx, *gradients):
+        schema = _op.by_id(self.id).schema
+        saved, of_output = iter(ctx.saved_tensors), dict(zip(self.outputs, gradients))
+        # One that torch expanded, as that of a sum, has no rows in memory.
+        tensors = [of_output[self.of[t["name"]]].contiguous() if t["name"] in self.of else next(saved) for t in schema.tensors if t["role"] != "out"]
+        needed = [ctx.needs_input_grad[self.inputs.index(self.of[schema.tensors[i]["name"]])] for i in schema.outputs]
+        wanted = [n for n, i in zip(needed, schema.outputs) if schema.tensors[i]["optional"]]
+        written = _functional[self.id](*tensors, *ctx.attributes, *wanted, *[None] * len(schema.choosable), ctx.device, None, ctx.flags)
+        results = [None] * ctx.count
+        for i, gradient, need in zip(schema.outputs, written if isinstance(written, tuple) else (written,), needed):
+            results[self.inputs.index(self.of[schema.tensors[i]["name"]])] = gradient if need else None
+        return tuple(results)
 
 
 class _Plan:
@@ -100,10 +137,25 @@ class _Plan:
         self.inputs = [i for i, t in enumerate(schema.tensors) if t["role"] != "out"]
         self.outputs, self.updated = schema.outputs, schema.updated
         self.optional = [i for i in schema.outputs if schema.tensors[i]["optional"]]
-        self.choosable = schema.choosable
+        self.choosable, self.real = schema.choosable, schema.real
 
 
 _plans = {}
+
+
+def _written(plan, tensors):
+    """Outputs that are given."""
+    return [i for i in plan.outputs if isinstance(tensors[i], torch.Tensor)]
+
+
+def _check_recorded(id_, plan, tensors):
+    """What a node of torch's graph cannot be: a call that writes tensors that are there, while a gradient is wanted."""
+    if not torch.is_grad_enabled() or not any(isinstance(tensors[i], torch.Tensor) and tensors[i].requires_grad for i in plan.real):
+        return
+    if plan.updated:
+        raise RuntimeError(f"{id_}: a tensor requires a gradient and the op updates tensors in place, expected torch.no_grad()")
+    if _written(plan, tensors):
+        raise RuntimeError(f"{id_}: a tensor requires a gradient and outputs are given, expected none given, or torch.no_grad()")
 
 
 def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace, dtypes):
@@ -112,7 +164,8 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
         raise TypeError("`stream` and `workspace` are the graph's own under torch.compile, expected None")
     plan = _plans[id_]
     tensors = [None if t is False else t for t in tensors]
-    given = [i for i in plan.outputs if isinstance(tensors[i], torch.Tensor)]
+    _check_recorded(id_, plan, tensors)
+    given = _written(plan, tensors)
     if given:
         if any(tensors[i] is True or (tensors[i] is None and i not in plan.optional) for i in plan.outputs):
             raise TypeError("either all outputs are given under torch.compile or none is")
@@ -129,12 +182,21 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def recorded(op, tensors, attributes, stream, options):
+    """An eager call, some of whose tensors require gradients, as a node of torch's graph."""
+    if stream is not None or options.workspace is not None:
+        raise RuntimeError(f"{op.id}: a tensor requires a gradient and `stream` or `workspace` is given, expected torch.cuda.stream(), or torch.no_grad()")
+    if op.id not in _functional:
+        register()
+    return _traced(op.id, tensors, attributes, None, options.device, options.backend, options.flags, None, options.dtypes)
+
+
 def register():
     """Defines torch's ops for all ops of the registry that have none yet: again after quern.load()."""
     for function in ops():
         if function.id not in _functional:
             _define(function.op)
-    _op.trace_with(torch.compiler.is_compiling, _traced)
+    _op.trace_with(_compiling=torch.compiler.is_compiling, _traced=_traced)
 
 
 register()

@@ -53,6 +53,7 @@ def test_type():
     fails(TypeError, r"norm\.rms_norm: `weight` is a str, expected a tensor .*", quern.norm.rms_norm, np.ones((3, 8), f32), "ones")
     fails(TypeError, r"norm\.rms_norm: `eps` is a value of type .*, expected a number", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), eps="small")
     fails(TypeError, r"typed: `array` has elements of 4 bytes, expected 2 of bf16", quern.typed, np.ones((3, 8), f32), "bf16")
+    fails(TypeError, r"typed: `array` is a list, expected an array of NumPy or CuPy", quern.typed, [1, 2], "bf16")
     with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
         quern.norm.rms_norm(np.ones((3, 8), f32), np.ones(8, f32), epsilon=1)
 

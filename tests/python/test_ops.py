@@ -4,6 +4,7 @@
 import importlib.util
 
 import numpy as np
+import places
 import pytest
 
 import quern
@@ -41,7 +42,7 @@ def allocated(case, convert):
     for t in outputs:
         there = case.tensors[t["name"]]
         tensors[t["name"]] = there is not None if t["optional"] else None
-        if len(t["dtypes"]) > 1:
+        if there is not None and len(t["dtypes"]) > 1:
             dtypes[t["name"] + "_dtype"] = there.dtype
     result = case.op(**tensors, **case.attributes, **case.options, **dtypes)
     names = [schema.tensors[i]["name"] for i in schema.returned if case.tensors[schema.tensors[i]["name"]] is not None]
@@ -58,6 +59,7 @@ def test_numpy_allocated(id_, words):
 
 
 @needs("jax_tvm_ffi")
+@pytest.mark.anywhere
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("id_, words", CASES)
 def test_jax(id_, words, jit):
@@ -79,6 +81,7 @@ def test_jax(id_, words, jit):
 
 
 @needs("jax_tvm_ffi")
+@pytest.mark.anywhere
 def test_jax_vmap():
     import jax
 
@@ -89,16 +92,43 @@ def test_jax_vmap():
 
 
 @needs("torch")
+@pytest.mark.anywhere
 @pytest.mark.parametrize("id_, words", CASES)
 def test_torch(id_, words):
-    import torch
-
-    def as_torch(array):
-        if array.dtype.isbuiltin == 1:
-            return torch.from_numpy(array)
-        bits = torch.from_numpy(array.view({2: np.int16, 1: np.uint8}[array.dtype.itemsize]))
-        return bits.view(getattr(torch, array.dtype.name))
-
     with testing.Case(id_, words) as case:
-        case.run(convert=as_torch)
+        places.run(case, places.Torch())
         assert case.wrong() == ""
+
+
+@needs("torch")
+@pytest.mark.anywhere
+@pytest.mark.parametrize("id_, words", CASES)
+def test_torch_allocated(id_, words):
+    with testing.Case(id_, words) as case:
+        arrays = places.Torch()
+        for name, tensor in allocated(case, arrays).items():
+            shared = arrays.shared(case.tensors[name])
+            assert tensor.shape == shared.shape and tensor.dtype == shared.dtype and tensor.device.type == places.TORCH
+            places.copy_bits(shared, tensor)
+        assert case.wrong() == ""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("id_, words", CASES)
+def test_cupy(id_, words):
+    pytest.importorskip("cupy", reason="needs CuPy")
+    with testing.Case(id_, words) as case:
+        places.run(case, places.Cupy())
+        assert case.wrong() == ""
+
+
+@pytest.mark.gpu
+def test_cupy_allocated():
+    cupy = pytest.importorskip("cupy", reason="needs CuPy")
+    x = cupy.random.standard_normal((5, 64)).astype(cupy.float16)
+    out = quern.norm.rms_norm(x, cupy.ones(64, cupy.float16))
+    assert isinstance(out, cupy.ndarray) and out.dtype == x.dtype
+    expected = x.astype(float) / cupy.sqrt((x.astype(float) ** 2).mean(1, keepdims=True) + 1e-6)
+    assert float(abs(out - expected).max()) < 2e-3
+    bits = quern.norm.rms_norm(quern.typed(x.view(cupy.uint16), "f16"), quern.typed(cupy.ones(64, cupy.float16).view(cupy.uint16), "f16"))
+    assert isinstance(bits.array, cupy.ndarray) and (bits.array == out.view(cupy.uint16)).all()

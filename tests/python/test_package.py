@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -179,7 +180,8 @@ def test_threads():
 
 
 def test_command():
-    out = subprocess.run([os.path.join(os.path.dirname(sys.executable), "quern"), "list", "--json"], capture_output=True, text=True, check=True).stdout
+    command = shutil.which("quern", path=os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
+    out = subprocess.run([command, "list", "--json"], capture_output=True, text=True, check=True).stdout
     assert [o["op"] for o in json.loads(out)] == [op.id for op in quern.ops()]
 
 

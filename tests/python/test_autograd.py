@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Gradients: an op whose schema names the op of its gradients is a node of torch's graph, others refuse a backward pass."""
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+import places  # noqa: E402
+
+import quern  # noqa: E402
+import quern.torch  # noqa: E402
+
+pytestmark = pytest.mark.anywhere
+WITH_GRADIENTS = [op.id for op in quern.ops() if op.schema.backward]
+EPS = 1e-5
+
+
+def formula(x, weight):
+    return x / torch.sqrt((x * x).mean(-1, keepdim=True) + EPS) * weight
+
+
+def data(tokens, hidden, dtype, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    make = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64).to(dtype).to(places.TORCH)  # noqa: E731
+    return make(tokens, hidden).requires_grad_(), make(hidden).requires_grad_(), make(tokens, hidden)
+
+
+def gradients(function, x, weight, dy):
+    return torch.autograd.grad(function(x, weight), (x, weight), dy)
+
+
+def test_an_op_has_gradients():
+    assert "norm.rms_norm" in WITH_GRADIENTS
+    assert "Gradients (torch): by quern.norm.rms_norm_backward." in quern.norm.rms_norm.__doc__
+
+
+def test_gradcheck():
+    """The ops know no f64, so the function under test rounds to f32 and back. With steps of 2^-6 the difference quotient is off by one part in 2^24 of
+    values up to 4, over the step: 2^-16, and by step^2 / 6 of the third derivative, below 8 here: 2^-11.6. atol is twice their sum."""
+    x, weight, _ = data(3, 8, torch.float64)
+
+    def function(x, weight):
+        return quern.norm.rms_norm(x.float(), weight.float(), eps=EPS).double()
+
+    assert torch.autograd.gradcheck(function, (x, weight), eps=2**-6, atol=2**-10.5, rtol=0)
+    # It must be able to fail: weight's gradient, which is not 0, taken for 0.
+    with pytest.raises(torch.autograd.gradcheck.GradcheckError if hasattr(torch.autograd.gradcheck, "GradcheckError") else RuntimeError):
+        torch.autograd.gradcheck(lambda x, weight: function(x, weight.detach()) + 0 * weight.sum(), (x, weight), eps=2**-6, atol=2**-10.5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 2**-16), (torch.float16, 2**-10), (torch.bfloat16, 2**-7)])
+@pytest.mark.parametrize("tokens, hidden", [(1, 64), (37, 127), (65, 1024), (3, 5000)])
+def test_against_autograd_of_the_formula(dtype, tolerance, tokens, hidden):
+    """In f64, from the same rounded inputs. The tolerance is of the largest gradient: one rounding to the dtype, and 2^-16 as the op's budget."""
+    x, weight, dy = data(tokens, hidden, dtype)
+    ours = gradients(lambda x, w: quern.norm.rms_norm(x, w, eps=EPS), x, weight, dy)
+    theirs = gradients(formula, x.detach().double().requires_grad_(), weight.detach().double().requires_grad_(), dy.double())
+    for mine, truth in zip(ours, theirs):
+        assert mine.dtype == dtype and mine.shape == truth.shape
+        assert (mine.double() - truth).abs().max() <= tolerance * truth.abs().max()
+        assert truth.abs().max() > 0.1
+
+
+def test_compiled():
+    """One graph forward and one backward, with eager's bits; also for sizes that torch does not know."""
+    def layer(x, weight):
+        return quern.norm.rms_norm(x * 2, weight, eps=EPS) * x
+
+    for dynamic in (False, True):
+        torch._dynamo.reset()
+        compiled = torch.compile(layer, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+        for tokens in (3, 7):
+            x, weight, dy = data(tokens, 64, torch.float32)
+            for mine, eager in zip(gradients(compiled, x, weight, dy), gradients(layer, x, weight, dy)):
+                assert torch.equal(mine, eager) and mine.abs().max() > 0
+
+
+def test_only_what_is_needed():
+    """weight's gradient is not computed where nobody asks; a gradient that torch expanded is taken."""
+    x, weight, _ = data(5, 64, torch.float32)
+    calls = []
+    backward = quern.torch._functional["norm.rms_norm_backward"]
+    quern.torch._functional["norm.rms_norm_backward"] = lambda *a: calls.append(a) or backward(*a)
+    try:
+        quern.norm.rms_norm(x, weight.detach(), eps=EPS).sum().backward()
+        quern.norm.rms_norm(x, weight, eps=EPS).sum().backward()
+    finally:
+        quern.torch._functional["norm.rms_norm_backward"] = backward
+    assert [a[4] for a in calls] == [False, True] and weight.grad is not None
+    truth = torch.autograd.grad(formula(x, weight).sum(), x)[0]
+    assert torch.allclose(x.grad, 2 * truth, atol=1e-4)
+
+
+def test_eager_calls_are_recorded_where_torch_records():
+    x, weight, _ = data(3, 64, torch.float32)
+    assert quern.norm.rms_norm(x, weight).requires_grad
+    assert not quern.norm.rms_norm(x.detach(), weight.detach()).requires_grad
+    with torch.no_grad():
+        out = torch.empty_like(x)
+        assert quern.norm.rms_norm(x, weight, out=out) is out and not out.requires_grad
+        assert not quern.norm.rms_norm(x, weight).requires_grad
+    with torch.inference_mode():
+        assert not quern.norm.rms_norm(x, weight).requires_grad
+
+
+def test_given_outputs_have_no_gradient():
+    x, weight, _ = data(3, 64, torch.float32)
+    with pytest.raises(RuntimeError, match=r"norm\.rms_norm: a tensor requires a gradient and outputs are given, expected none given, or torch\.no_grad\(\)"):
+        quern.norm.rms_norm(x, weight, out=torch.empty_like(x))
+    with pytest.raises(RuntimeError, match=r"norm\.rms_norm: a tensor requires a gradient and `stream` or `workspace` is given"):
+        quern.norm.rms_norm(x, weight, stream=0)
+
+
+def test_no_gradient():
+    """An op without a backward refuses the pass, however it was called."""
+    a = torch.randn(4, 64, dtype=torch.bfloat16, device=places.TORCH, requires_grad=True)
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        torch.ops.quern.gemm_dense(a, a, None, None, None, None, 0).sum().backward()
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        quern.gemm.dense(a, a).sum().backward()
+    with pytest.raises(RuntimeError, match="no autograd formula"):  # of the gradients themselves
+        x, weight, _ = data(3, 64, torch.float32)
+        first = torch.autograd.grad(quern.norm.rms_norm(x, weight).sum(), x, create_graph=True)[0]
+        first.sum().backward()
+
+
+def test_updated_in_place():
+    """What an op updates would lose its history."""
+    x, residual, weight = (torch.randn(*shape, device=places.TORCH) for shape in ((3, 64), (3, 64), (64,)))
+    x.requires_grad_()
+    before = residual.clone()
+    text = r"norm\.fused_add_rms_norm: a tensor requires a gradient and the op updates tensors in place, expected torch\.no_grad\(\)"
+    with pytest.raises(RuntimeError, match=text):
+        quern.norm.fused_add_rms_norm(x, residual, weight)
+    torch._dynamo.reset()
+    with pytest.raises(Exception, match=text):
+        torch.compile(lambda *a: quern.norm.fused_add_rms_norm(*a), fullgraph=True, backend="aot_eager")(x, residual, weight)
+    assert torch.equal(residual, before)
+    with torch.no_grad():
+        quern.norm.fused_add_rms_norm(x, residual, weight)
+    assert torch.equal(residual, before + x)
+
+
+def test_torch_checks_the_gradients():
+    """torch.library.opcheck, also of what autograd is told under torch.compile."""
+    x, weight, _ = data(3, 64, torch.float32)
+    torch.library.opcheck(quern.torch._functional["norm.rms_norm"], (x, weight, EPS, None if places.ON_GPU else "emu", None, 0))
