@@ -3,7 +3,7 @@
 # Copyright 2026 The quern authors
 #
 # Sets itself up and runs everything that needs no GPU. --full: the whole sweep of seeds, cases and archs (hours on two
-# cores); without it they are sampled. --with-torch: the Python package is also tested with torch (a download of some GB).
+# cores); without it they are sampled. --with-torch: the Python package is also tested with torch (a download of 2.5 GB, 5 GB on disk).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -12,7 +12,7 @@ torch=
 for argument in "$@"; do
   case "$argument" in
     --full) full=1 ;;
-    --with-torch) torch=--with-torch ;;
+    --with-torch) torch=--with-torch; export QN_TEST_TORCH=1 ;;
     *) echo "usage: ./test.sh [--full] [--with-torch]" >&2; exit 2 ;;
   esac
 done

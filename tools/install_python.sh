@@ -15,7 +15,10 @@ if ! cmp -s tools/python-requirements.txt "$venv/requirements.txt"; then
   "$venv/bin/pip" install -q -r tools/python-requirements.txt >&2
   cp tools/python-requirements.txt "$venv/requirements.txt"
 fi
-[ "${1:-}" != --with-torch ] || "$venv/bin/pip" install -q torch >&2
+if [ "${1:-}" = --with-torch ] && ! cmp -s tools/torch-requirements.txt "$venv/torch-requirements.txt"; then
+  "$venv/bin/pip" install -q -r tools/torch-requirements.txt >&2
+  cp tools/torch-requirements.txt "$venv/torch-requirements.txt"
+fi
 "$venv/bin/pip" install -q --force-reinstall --no-deps "$wheel" >&2
 "$venv/bin/pip" check -q >&2
 echo "$venv/bin/python"

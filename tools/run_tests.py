@@ -11,7 +11,9 @@ import sys
 import time
 import xml.etree.ElementTree as xml
 
-ALLOWED_SKIPS = ("needs a GPU", "needs torch", "needs CUDA's headers")
+ALLOWED_SKIPS = ("needs a GPU", "needs CUDA's headers")
+if os.environ.get("QN_TEST_TORCH") != "1":  # ./test.sh --with-torch
+    ALLOWED_SKIPS += ("needs torch",)
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 build = os.path.abspath(sys.argv[1])
 full = os.environ.get("QN_TEST_FULL") == "1"
