@@ -14,6 +14,12 @@ _NAMES = {theirs: ours for ours, theirs in DTYPES.items()}
 _SIZES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2}  # others: 1
 CPU, CUDA = 1, 2  # DLPack's device types
 
+
+def size_of(dtype):
+    """Bytes of an element."""
+    return _SIZES.get(dtype, 1)
+
+
 # Types that TVM-FFI itself takes without a step of Python: see _op._SOURCE.
 DIRECT = set()
 _by_type = {}
@@ -50,6 +56,11 @@ class Arrays:
 
     def empty(self, shape, dtype, like):
         raise TypeError(f"an output is missing, expected a tensor: quern cannot allocate a {type(like).__name__}")
+
+    def empty_columns(self, shape, dtype, like, multiple):
+        """Column by column; from one column to the next it is a multiple of so many elements."""
+        rows, columns = shape
+        return self.empty((columns, -(-rows // multiple) * multiple), dtype, like).T[:rows]
 
     def stream(self):
         """The current stream; None: TVM-FFI knows it."""
@@ -124,13 +135,20 @@ class Typed:
         if not isinstance(of_one(array), Numpy):
             raise TypeError(f"typed: `array` is a {type(array).__name__}, expected an array of NumPy or CuPy")
         self.array, self.dtype = array, dtype_name(dtype)
-        size = _SIZES.get(self.dtype, 1)
+        size = size_of(self.dtype)
         if array.dtype.itemsize != size:
             raise TypeError(f"typed: `array` has elements of {array.dtype.itemsize} bytes, expected {size} of {self.dtype}")
 
     @property
     def shape(self):
         return self.array.shape
+
+    @property
+    def T(self):
+        return Typed(self.array.T, self.dtype)
+
+    def __getitem__(self, index):
+        return Typed(self.array[index], self.dtype)
 
 
 class TypedArrays(Arrays):
@@ -147,7 +165,7 @@ class TypedArrays(Arrays):
 
     def empty(self, shape, dtype, like):
         with self.arrays.on_device_of(like.array):
-            return Typed(self.arrays.module.empty(shape, f"u{_SIZES.get(dtype, 1)}"), dtype)
+            return Typed(self.arrays.module.empty(shape, f"u{size_of(dtype)}"), dtype)
 
     def stream(self):
         return self.arrays.stream()

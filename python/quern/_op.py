@@ -167,7 +167,17 @@ def allocate(op, arrays, tensors, dtypes):
         if tensors[i] is not (True if optional else None):
             continue
         shape, dtype = output_shape(op.schema, i, tensors), output_dtype(op, i, tensors, dtypes)
-        tensors[i] = None if shape is None or dtype is None else arrays.empty(shape, dtype, _arrays.first_of(op, tensors))
+        if shape is not None and dtype is not None:
+            tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, _arrays.first_of(op, tensors))
+        else:
+            tensors[i] = None
+
+
+def empty_output(facts, arrays, shape, dtype, like):
+    """In the layout that the schema wants."""
+    if not facts["column_bytes"]:
+        return arrays.empty(shape, dtype, like)
+    return arrays.empty_columns(shape, dtype, like, facts["column_bytes"] // _arrays.size_of(dtype))
 
 
 def output_shape(schema, output, tensors):
@@ -177,7 +187,7 @@ def output_shape(schema, output, tensors):
         value = extent["offset"] if extent["axis"] is None else _axis(schema, extent["axis"], tensors)
         if value is None:
             return None
-        shape.append(value if extent["axis"] is None else extent["factor"] * value + extent["offset"])
+        shape.append(value if extent["axis"] is None else -(-extent["factor"] * value // extent["divisor"]) + extent["offset"])
     return tuple(shape)
 
 
@@ -187,7 +197,7 @@ def _axis(schema, axis, tensors):
         if len(shape) != len(t["axes"]):
             continue
         for extent, size in zip(t["axes"], shape):
-            if extent["axis"] == axis and extent["factor"] and (size - extent["offset"]) % extent["factor"] == 0:
+            if extent["axis"] == axis and extent["divisor"] == 1 and (size - extent["offset"]) % extent["factor"] == 0:
                 return (size - extent["offset"]) // extent["factor"]
     return None
 

@@ -12,6 +12,7 @@ from ._schema import python_type
 from ._tools import ops
 
 _functional, _given = {}, {}  # torch's ops by quern's id
+_arrays_of_torch = _arrays.Torch()
 
 
 def _signature(op, given):
@@ -78,7 +79,7 @@ def _define(op):
             shape, dtype = _op.output_shape(op.schema, i, a.tensors), _op.output_dtype(op, i, a.tensors, a.options.dtypes)
             if shape is None or dtype is None:
                 raise ValueError(f"{op.id}: `{op.schema.tensors[i]['name']}` cannot be shaped by these inputs, expected what the schema says: help(quern.{op.id})")
-            results.append(like.new_empty(shape, dtype=getattr(torch, _arrays.DTYPES[dtype])))
+            results.append(_op.empty_output(op.schema.tensors[i], _arrays_of_torch, shape, dtype, like))
         return _results(like, results)
 
     def given(*values):

@@ -53,12 +53,12 @@ static Json to_json(const Budget& b) {
   return {{"of_value", b.of_value}, {"of_magnitude", b.of_magnitude}, {"absolute", b.absolute}, {"exact", b.exact}};
 }
 
-/// Extents: factor * axis + offset; a number has no axis.
+/// Extents: ceil(factor * axis / divisor) + offset; a number has no axis.
 static Json axes_json(const TensorDef& t) {
   Json axes = Json::array();
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
-    axes.push_back({{"axis", e.factor ? Json(name(e.axis)) : Json()}, {"factor", e.factor}, {"offset", e.offset}});
+    axes.push_back({{"axis", e.factor ? Json(name(e.axis)) : Json()}, {"factor", e.factor}, {"divisor", e.divisor}, {"offset", e.offset}});
   }
   return axes;
 }
@@ -84,6 +84,7 @@ static Json to_json(const Op& op) {
                             {"dtypes", dtype_words(op, t)},
                             {"optional", t.optional},
                             {"strided", t.strided},
+                            {"column_bytes", t.column_bytes},
                             {"may_be", t.may_be >= 0 ? Json(op.tensors[size_t(t.may_be)].name) : Json()},
                             {"values", word(t.values)},
                             {"meaning", t.doc}});
@@ -119,6 +120,7 @@ static void print(const Op& op) {
     also(word(t.values));
     also(t.optional ? "optional" : "");
     also(t.strided ? "any strides" : "");
+    also(t.column_bytes ? fmt::format("allocated column by column, each a multiple of {} bytes", t.column_bytes) : "");
     also(t.may_be >= 0 ? "may be " + op.tensors[size_t(t.may_be)].name + " itself" : "");
     tensors.add({t.name, name(t.role), "[" + t.extents_text + "]",
                  fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});

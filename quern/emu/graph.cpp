@@ -29,6 +29,7 @@ static float computed(NumberOp op, float a, float b) {
     case NumberOp::sin: return std::sin(a);
     case NumberOp::cos: return std::cos(a);
     case NumberOp::round: return std::rint(a);
+    case NumberOp::power_of_two_above: return std::exp2(std::ceil(std::log2(a)));
     default: return a;
   }
 }

@@ -3,6 +3,7 @@
 //
 // Every instruction against its specification, computed here in double or by plain indexing, in every world.
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <map>
 
@@ -329,6 +330,28 @@ TEST_P(Conform, more_arithmetic) {
     EXPECT_EQ(got[3], float(std::nearbyint(double(in[i]))));
     EXPECT_NEAR(got[4], std::sin(double(in[i])), 0x1p-20);
     EXPECT_NEAR(got[5], std::cos(double(in[i])), 0x1p-20);
+  }
+}
+
+TEST_P(Conform, extremes) {
+  std::vector<float> in = {NAN, INFINITY, -INFINITY, 0.0f, -0.0f, 1.0f, 2.0f, -3.0f, 0x1p-126f, 0x1p-130f, FLT_MAX, 448.0f};
+  for (const float power : {0x1p-20f, 0x1p0f, 0x1p17f})
+    for (const float side : {0.0f, 2.0f}) in.push_back(std::nextafter(power, side * power));
+  std::vector<float> out(6 * in.size(), -1.0f);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "math_extremes", 64), 64, 0);
+  kernel.run(in, out, i32(in.size()));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const float* got = &out[6 * i];
+    const bool nan = std::isnan(in[i]);
+    EXPECT_EQ(got[0], in[i] > 1.5f ? in[i] : 1.5f);
+    EXPECT_EQ(got[1], in[i] < 1.5f ? in[i] : 1.5f);
+    EXPECT_EQ(got[5], got[0]);
+    for (const float kept : {got[2], got[3]}) EXPECT_TRUE(nan ? std::isnan(kept) : kept == got[0]) << in[i];
+    const double x = std::fabs(double(in[i]));
+    int exponent = 0;
+    const bool whole = std::frexp(x, &exponent) == 0.5;
+    const double above = x == 0 || std::isinf(x) ? x : std::fmax(0x1p-126, std::ldexp(1.0, whole ? exponent - 1 : exponent));
+    EXPECT_TRUE(nan ? std::isnan(got[4]) : double(got[4]) == (above > FLT_MAX ? HUGE_VAL : above)) << in[i] << " gave " << got[4];
   }
 }
 

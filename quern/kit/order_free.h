@@ -125,6 +125,7 @@ struct OrderFree {
   friend constexpr OrderFree sin(OrderFree x) { return x.is_zero() ? x : x.scrambled(2); }
   friend constexpr OrderFree cos(OrderFree x) { return x.is_zero() ? OrderFree(1) : x.scrambled(3); }
   friend constexpr OrderFree round(OrderFree x) { return x.is_zero() ? x : x.scrambled(4); }
+  friend constexpr OrderFree power_of_two_above(OrderFree x) { return x.is_zero() ? x : x.scrambled(7); }
   friend constexpr OrderFree fabs(OrderFree x) {
     if (x.is_infinite()) return infinity(false);
     const OrderFree minus = -x;

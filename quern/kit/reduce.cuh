@@ -38,4 +38,20 @@ template <int kThreads> QN_DEVICE f32 block_sum(f32 v, f32* scratch) {
   return sum;
 }
 
+/// Like warp_max; NaN where a lane has one.
+template <int kLanes = 32> QN_DEVICE f32 warp_max_nan(f32 v) {
+  QN_UNROLL
+  for (int d = kLanes / 2; d > 0; d >>= 1) v = ptx::fmax_nan(v, ptx::shfl_xor(v, d));
+  return v;
+}
+
+/// Maximum over a block of kThreads of values >= 0, NaN where a thread has one; every thread gets it. `scratch` as above.
+template <int kThreads> QN_DEVICE f32 block_max_nan(f32 v, f32* scratch) {
+  static_assert(kThreads % 32 == 0 && kThreads <= 1024);
+  v = warp_max_nan(v);
+  if (ptx::lane_id() == 0) scratch[threadIdx.x / 32] = v;
+  ptx::sync_block();
+  return warp_max_nan(int(ptx::lane_id()) < kThreads / 32 ? scratch[ptx::lane_id()] : f32(0.f));
+}
+
 }  // namespace quern

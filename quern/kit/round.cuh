@@ -50,6 +50,12 @@ QN_HOST_DEVICE constexpr u8 e5m2_bits_of(u32 f) {
   const u32 rounded = magnitude >= 0x47600000 ? 0x7b : round_magnitude<2, 15>(magnitude);
   return u8((f >> 24 & 0x80) | min_of<u32>(rounded, 0x7b));
 }
+/// Pattern of the smallest power of two that is not below a number >= 0 (2^-126 for subnormals): the values of the format
+/// UE8M0, rounded up. 0, infinity and NaN stay.
+QN_HOST_DEVICE constexpr u32 power_of_two_bits_above(u32 f) {
+  if (f > 0x7f800000) return 0x7fffffff;
+  return (f + 0x7fffff) & 0x7f800000;
+}
 /// Pattern of the f16 that equals an e4m3: every value of it is a normal f16 or zero.
 QN_HOST_DEVICE constexpr u16 f16_bits_of_e4m3(u8 v) {
   const u32 sign = u32(v & 0x80) << 8, exponent = v >> 3 & 15, mantissa = v & 7;

@@ -44,6 +44,8 @@ QN_DEVICE void unpack_word(u32 w, f32 (&out)[2], bf16) { ptx::unpack_bf16(w, out
 QN_DEVICE void unpack_word(u32 w, f32 (&out)[2], f16) { ptx::unpack_f16(w, out[0], out[1]); }
 QN_DEVICE u32 pack_word(f32 low, f32 high, bf16) { return ptx::pack_bf16(low, high); }
 QN_DEVICE u32 pack_word(f32 low, f32 high, f16) { return ptx::pack_f16(low, high); }
+QN_DEVICE u32 pack_word(f32 low, f32 high, e4m3) { return ptx::pack_e4m3(low, high); }
+QN_DEVICE u32 pack_word(f32 low, f32 high, e5m2) { return ptx::pack_e5m2(low, high); }
 
 /// Values of a packed vector.
 template <class T, int N> QN_DEVICE void unpack(Packed<T, N> v, f32 (&out)[N]) {
@@ -82,12 +84,8 @@ template <class T, int N> QN_DEVICE Packed<T, N> pack(const f32 (&in)[N]) {
     for (int i = 0; i < N / 2; ++i) word(v.raw, i) = pack_word(in[2 * i], in[2 * i + 1], T{});
   } else if constexpr (sizeof(T) == 1 && N >= 4) {
     QN_UNROLL
-    for (int i = 0; i < N / 4; ++i) {
-      u32 w = 0;
-      QN_UNROLL
-      for (int j = 0; j < 4; ++j) w |= u32(from_f32<T>(in[4 * i + j]).bits) << (8 * j);
-      word(v.raw, i) = w;
-    }
+    for (int i = 0; i < N / 4; ++i)
+      word(v.raw, i) = pack_word(in[4 * i], in[4 * i + 1], T{}) | pack_word(in[4 * i + 2], in[4 * i + 3], T{}) << 16;
   } else {
     u32 w = 0;
     QN_UNROLL

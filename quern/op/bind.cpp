@@ -20,8 +20,10 @@ std::string quoted(const std::string& name) { return "`" + name + "`"; }
 std::string describe(const Extent& e, i64 value) {
   std::string s;
   if (e.factor == 0) return std::to_string(e.offset);
+  if (e.divisor != 1) s += "ceil_div(";
   if (e.factor != 1) s += std::to_string(e.factor) + "*";
   s += name(e.axis);
+  if (e.divisor != 1) s += "," + std::to_string(e.divisor) + ")";
   if (e.offset) s += "+" + std::to_string(e.offset);
   return s + "=" + std::to_string(value);
 }
@@ -76,8 +78,8 @@ void bind_extents(const Op& op, const void* args, const TensorDef& t, const Tens
         fail(op, t, ErrorKind::value, "has " + std::to_string(size) + " at dim " + std::to_string(d), std::to_string(e.factor) + "*" + name(e.axis) + (e.offset ? "+" + std::to_string(e.offset) : ""));
       axis = (size - e.offset) / e.factor;
       set |= u64(1) << size_t(e.axis);
-    } else if (size != e.factor * axis + e.offset) {
-      fail_extent(op, args, t, view, d, e.factor * axis + e.offset);
+    } else if (size != e.size(axis)) {
+      fail_extent(op, args, t, view, d, e.size(axis));
     }
   }
 }

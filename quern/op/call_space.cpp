@@ -157,7 +157,7 @@ bool CallSpace::outputs_are_empty() const {
     const TensorDef& t = op_.tensors[i];
     if (t.role == Role::in || !problem_.tensors[i].present) continue;
     bool empty = false;
-    for (i32 d = 0; d < t.rank; ++d) empty |= t.extents[d].factor * problem_[t.extents[d].axis] + t.extents[d].offset <= 0;
+    for (i32 d = 0; d < t.rank; ++d) empty |= t.extents[d].size(problem_[t.extents[d].axis]) <= 0;
     if (!empty) return false;
   }
   return true;

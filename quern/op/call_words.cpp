@@ -27,7 +27,7 @@ void add_axes(const Op& op, const void* args, Words& words) {
     const TensorView& view = op.tensor(args, i);
     for (int d = 0; d < t.rank && view.present(); ++d) {
       const Extent& e = t.extents[d];
-      if (e.factor == 0 || seen >> size_t(e.axis) & 1) continue;
+      if (e.factor == 0 || e.divisor != 1 || seen >> size_t(e.axis) & 1) continue;
       seen |= u64(1) << size_t(e.axis);
       words.add(name(e.axis), (view.shape[d] - e.offset) / e.factor);
     }

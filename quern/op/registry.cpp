@@ -117,7 +117,11 @@ std::string AttrDef::words_text() const {
   return text;
 }
 
+/// "ceil_div(2*k,128)".
+static Extent parse_quotient(const std::string& word);
+
 static Extent parse_extent(const std::string& word) {
+  if (word.starts_with("ceil_div(")) return parse_quotient(word);
   Extent e;
   std::string rest = word;
   if (std::isdigit(rest[0])) {
@@ -138,6 +142,24 @@ static Extent parse_extent(const std::string& word) {
   return e;
 }
 
+static Extent parse_quotient(const std::string& word) {
+  const size_t open = word.find('('), comma = word.find(',');
+  Extent e;
+  if (comma != std::string::npos) e = parse_extent(word.substr(open + 1, comma - open - 1));
+  e.divisor = comma == std::string::npos ? 0 : std::atoi(word.c_str() + comma + 1);
+  if (e.divisor < 1 || e.factor == 0 || e.offset != 0 || word.back() != ')')
+    throw Error(ErrorKind::internal, "the extent " + word + " is not understood, expected ceil_div(2*axis,128)");
+  return e;
+}
+
+/// Whether bind knows the axis before it looks at the next tensor.
+static bool knows(const Op& op, Axis axis) {
+  for (const TensorDef& t : op.tensors)
+    for (int d = 0; d < t.rank && !t.optional; ++d)
+      if (t.extents[d].factor != 0 && t.extents[d].divisor == 1 && t.extents[d].axis == axis) return true;
+  return false;
+}
+
 void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes,
                 const std::string& like_name) {
   TensorDef t;
@@ -153,7 +175,9 @@ void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Ro
   std::istringstream words(axes);
   for (std::string word; words >> word;) {
     if (t.rank == kMaxRank) throw Error(ErrorKind::internal, op.id + ": `" + name + "` has more dims than kMaxRank");
-    t.extents[t.rank++] = parse_extent(word);
+    const Extent e = t.extents[t.rank++] = parse_extent(word);
+    if (e.divisor != 1 && !knows(op, e.axis))
+      throw Error(ErrorKind::internal, op.id + ": `" + name + "` has " + word + ", but no tensor before it has " + quern::name(e.axis));
   }
   if (op.tensors.size() == kMaxTensors) throw Error(ErrorKind::internal, op.id + " has more than kMaxTensors tensors");
   op.tensor_offsets[op.tensors.size()] = i32(offset);

@@ -21,11 +21,15 @@ namespace quern {
 enum class Role : i32 { in, out, inout };
 constexpr const char* name(Role role) { return role == Role::in ? "in" : role == Role::out ? "out" : "inout"; }
 
-/// Extent of one dimension: factor * axis + offset; a number when the factor is 0.
+/// Extent of one dimension: ceil(factor * axis / divisor) + offset; a number when the factor is 0. One with a divisor does not
+/// tell its axis: an earlier tensor, never absent, has the axis without one.
 struct Extent {
   i32 factor = 1;
   Axis axis = Axis::tokens;
   i64 offset = 0;
+  i32 divisor = 1;
+  /// The extent where the axis is `value`.
+  i64 size(i64 value) const { return ceil_div<i64>(factor * value, divisor) + offset; }
 };
 
 /// What an index tensor may contain, so that checks, benchmarks and fuzzing can fill it.
@@ -55,6 +59,7 @@ struct TensorDef {
   bool optional = false;
   bool strided = false;         ///< also the innermost dimension may have any stride
   int may_be = -1;              ///< tensor that this output may be itself: the same memory and strides
+  i32 column_bytes = 0;         ///< see Schema::column_major; 0: row-major
   i32 rank = 0;
   Extent extents[kMaxRank];
   std::string extents_text;     ///< "tokens 2*intermediate"
@@ -139,8 +144,8 @@ struct Op {
   i32 tensor_offsets[kMaxTensors] = {}, attr_offsets[kMaxAttrs] = {};  ///< the defs' offsets side by side: read on every call
   std::vector<Rejection (*)(const Problem&)> requirements;
   std::vector<Variant> variants;
-  void (*reference)(const void* args, const void* magnitudes) = nullptr;
-  void (*order_free)(const void* args, const void* magnitudes) = nullptr;  ///< the reference in OrderFree numbers
+  void (*reference)(const void* args, const void* magnitudes, const void* given) = nullptr;
+  void (*order_free)(const void* args, const void* magnitudes, const void* given) = nullptr;  ///< the reference in OrderFree numbers
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
@@ -191,7 +196,7 @@ struct like {
   explicit like(std::string name, std::vector<DType> others = {}) : tensor(std::move(name)), also(std::move(others)) {}
 };
 
-/// Parses "tokens 2*intermediate" and "batch+1 2" into a tensor's extents and adds it to the op.
+/// Parses "tokens 2*intermediate", "batch+1 2" and "m ceil_div(k,128)" into a tensor's extents and adds it to the op.
 QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name);
 
 QN_API void add_attr(Op& op, const AttrDef& attr);
@@ -233,6 +238,9 @@ template <class Args> class Schema {
   Schema& strided() { return op_.tensors.back().strided = true, *this; }
   /// This output may be `input` itself. `check` then runs its cases both ways.
   Schema& may_be(const char* input) { return set_may_be(op_, input), *this; }
+  /// Where this output of two dims is allocated for the caller, it lies column by column, and each column starts at a multiple
+  /// of `bytes`, as TMA reads it; a caller's own may have any strides.
+  Schema& column_major(i32 bytes) { return op_.tensors.back().strided = true, op_.tensors.back().column_bytes = bytes, *this; }
   Schema& values(Values v) { return op_.tensors.back().values = v, *this; }
   Schema& within(Budget b) { return op_.tensors.back().budget = b, *this; }  ///< this output's own, in place of the op's
   Schema& meaning(std::string text) { return *last_doc_ = std::move(text), *this; }
@@ -263,13 +271,21 @@ template <class Args> class Schema {
   /// written with the sums of absolute terms (see Budget). `order_free`: the same function over OrderFree (op/ref.h).
   template <void (*f)(const Args& args, const Args& magnitudes), void (*order_free)(const Args&, const Args&) = nullptr>
   Schema& reference() {
-    op_.reference = [](const void* a, const void* m) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
+    op_.reference = [](const void* a, const void* m, const void*) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
     op_.order_free = nullptr;  // that of a base is not this op's
     if constexpr (order_free != nullptr)
-      op_.order_free = [](const void* a, const void* m) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
+      op_.order_free = [](const void* a, const void* m, const void*) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
     return *this;
   }
-  /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors.
+  /// The same where the result depends on an output's dtype: `given` are the call's own tensors.
+  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given), void (*order_free)(const Args&, const Args&, const Args&)>
+  Schema& reference() {
+    op_.reference = [](const void* a, const void* m, const void* g) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
+    op_.order_free = [](const void* a, const void* m, const void* g) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
+    return *this;
+  }
+  /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors. The case has
+  /// the word `proof`: 1 where f32 is no float (Number), and only zeros may be put among data.
   template <void (*f)(Args& args, const Case& which, Random& random)> Schema& generate() {
     op_.generate = [](void* a, const Case& c, Random& r) { f(*static_cast<Args*>(a), c, r); };
     return *this;

@@ -44,7 +44,7 @@ static TensorView view_of(const Op& op, size_t i, const Case& which) {
     const auto at = which.find(name(e.axis));
     if (at == which.end())
       throw Error(ErrorKind::value, op.id, name(e.axis), "is not given", "a size (the op's cases do not state one)");
-    v.shape[d] += e.factor * i64(at->second);
+    v.shape[d] = e.size(i64(at->second));
   }
   int order[kMaxRank] = {0, 1, 2, 3, 4};  // outermost in memory first
   if (v.rank > 2 && value_or(which, t.name + ".swap", 0) != 0) std::swap(order[v.rank - 3], order[v.rank - 2]);
@@ -145,8 +145,10 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
     v.data = b.bytes.get() + b.offset;
     if (op.tensors[i].role != Role::out) fill(i, random, number, redraw);
   }
-  if (op.base && op.base->generate) op.base->generate(args(), which_, random);
-  if (op.generate) op.generate(args(), which_, random);
+  Case generated = which_;
+  generated["proof"] = number != Number::real;
+  if (op.base && op.base->generate) op.base->generate(args(), generated, random);
+  if (op.generate) op.generate(args(), generated, random);
   for (Buffer& b : buffers_)
     if (b.bytes) parallel_copy(b.initial.get(), b.bytes.get(), size_t(b.size));
 }

@@ -57,7 +57,7 @@ std::vector<Expected> meaning_of(const CaseArgs& args) {
       });
     op.tensor(wide.get(), i) = TensorView(words[i].data(), DType::f64, v.shape, v.rank);
   }
-  op.order_free(wide.get(), unused.get());
+  op.order_free(wide.get(), unused.get(), args.args());
   std::vector<Expected> all;
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const TensorView v = args.tensor(i);

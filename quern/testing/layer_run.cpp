@@ -253,7 +253,7 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
 
   // Truth on the actual inputs, and the whole-layer reference on its own
   const std::vector<Truth> truths = truth_by_pieces(op, host);
-  each_piece(op, wide.get(), [&](i64 begin, i64 end) { op.reference(piece_of(op, wide, begin, end).get(), nothing.get()); });
+  each_piece(op, wide.get(), [&](i64 begin, i64 end) { op.reference(piece_of(op, wide, begin, end).get(), nothing.get(), piece_of(op, host, begin, end).get()); });
 
   RunOptions options;
   options.device = &device_;

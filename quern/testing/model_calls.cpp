@@ -51,7 +51,7 @@ void ModelCalls::draw_layout(const Op& op, size_t i, DType dtype, Case& which) {
   which[t.name + ".shift"] = double(unit * random_.below(4));
   if (t.rank < 2) return;
   const Extent& last = t.extents[t.rank - 1];
-  const i64 row = last.factor * (last.factor ? i64(which.at(name(last.axis))) : 0) + last.offset;
+  const i64 row = last.size(last.factor ? i64(which.at(name(last.axis))) : 0);
   const i64 gap = random_.below(2) ? unit * random_.below(9) : 0;
   which[t.name + ".pad"] = double(round_up(row, unit) - row + gap);
   if (t.rank > 2) which[t.name + ".swap"] = double(random_.below(2));

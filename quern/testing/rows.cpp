@@ -21,7 +21,7 @@ int rows_dim(const Op& op, const TensorDef& t) {
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
     if (e.factor == 0 || e.axis != op.rows) continue;
-    found = d == 0 && e.factor == 1 && e.offset == 0 ? 0 : -2;
+    found = d == 0 && e.factor == 1 && e.divisor == 1 && e.offset == 0 ? 0 : -2;
   }
   return found;
 }

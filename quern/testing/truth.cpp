@@ -40,7 +40,7 @@ std::vector<Truth> truth_of(const Op& op, const void* args) {
     op.tensor(magnitudes.get(), i) = wide_view(v, t.magnitudes);
     if (op.tensors[i].role == Role::inout) read_all(v, t.values.data());
   }
-  op.reference(wide.get(), magnitudes.get());
+  op.reference(wide.get(), magnitudes.get(), args);
   return truths;
 }
 

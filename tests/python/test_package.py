@@ -191,16 +191,16 @@ def test_ops_pickle():
 
 
 def test_output_shape():
-    """Extents are factor * axis + offset, read backwards from inputs; a tensor that does not fit its dims sets none."""
+    """Extents are ceil(factor * axis / divisor) + offset, read backwards from inputs; a tensor that does not fit its dims sets none."""
     from quern import _op
     from quern._schema import Schema
 
     def tensor(name, role, *axes):
-        return {"name": name, "role": role, "optional": False, "dtypes": ["f32"], "axes": [{"axis": a, "factor": f, "offset": o} for a, f, o in axes]}
+        return {"name": name, "role": role, "optional": False, "dtypes": ["f32"], "axes": [dict(zip(("axis", "factor", "offset", "divisor"), (*extent, 1))) for extent in axes]}
 
-    schema = Schema({"op": "a.b", "tensors": [tensor("x", "in", ("tokens", 1, 0), ("hidden", 2, 1)), tensor("out", "out", ("hidden", 3, 2), (None, 0, 5), ("tokens", 1, 0))],
+    schema = Schema({"op": "a.b", "tensors": [tensor("x", "in", ("tokens", 1, 0), ("hidden", 2, 1)), tensor("out", "out", ("hidden", 3, 2), (None, 0, 5), ("tokens", 1, 0), ("hidden", 1, 1, 2))],
                      "attributes": [], "variants": []})
-    assert _op.output_shape(schema, 1, [np.empty((4, 7)), None]) == (11, 5, 4)
+    assert _op.output_shape(schema, 1, [np.empty((4, 7)), None]) == (11, 5, 4, 3)
     assert _op.output_shape(schema, 1, [np.empty((4, 8)), None]) is None
     assert _op.output_shape(schema, 1, [np.empty(4), None]) is None
 

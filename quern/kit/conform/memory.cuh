@@ -163,6 +163,20 @@ QN_DEVICE void math_more(const Params& p) {
   }
 }
 
+/// in: f32 [n]; out [n, 6]: max, min and max.NaN with 1.5 on either side, the power of two above |x|
+QN_DEVICE void math_extremes(const Params& p) {
+  for (int i = int(threadIdx.x); i < p.n; i += int(blockDim.x)) {
+    const f32 x = static_cast<const f32*>(p.in)[i];
+    f32* out = static_cast<f32*>(p.out) + 6 * i;
+    out[0] = ptx::fmax(x, f32(1.5f));
+    out[1] = ptx::fmin(f32(1.5f), x);
+    out[2] = ptx::fmax_nan(x, f32(1.5f));
+    out[3] = ptx::fmax_nan(f32(1.5f), x);
+    out[4] = ptx::power_of_two_above(ptx::fabs(x));
+    out[5] = ptx::fmax(f32(1.5f), x);
+  }
+}
+
 /// in: f32 [n]; out [n, 9]: exp2, log2, rcp, rsqrt, tanh, sqrt, sin, cos, fma(x, x, 1)
 QN_DEVICE void math_all(const Params& p) {
   for (int i = int(threadIdx.x); i < p.n; i += int(blockDim.x)) {

@@ -41,4 +41,7 @@ QN_DEVICE void unpack_e5m2(u16 pair, f32& low, f32& high) {
   high = to_f32(e5m2{u8(pair >> 8)});
 }
 
+/// The smallest power of two that is not below x >= 0.
+QN_DEVICE f32 power_of_two_above(f32 x) { return emu::number_power_of_two_above(x); }
+
 }  // namespace quern::ptx

@@ -36,6 +36,7 @@ QN_DEVICE f32 number_sin(f32 x) { return __builtin_sinf(x); }
 QN_DEVICE f32 number_cos(f32 x) { return __builtin_cosf(x); }
 QN_DEVICE f32 number_round(f32 x) { return __builtin_rintf(x); }
 QN_DEVICE f32 number_abs(f32 x) { return ptx::f32_of_bits(ptx::bits_of(x) & 0x7fffffff); }
+QN_DEVICE f32 number_power_of_two_above(f32 x) { return ptx::f32_of_bits(power_of_two_bits_above(ptx::bits_of(x))); }
 QN_DEVICE f32 number_fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 
 /// Exact value of an f16, without a table: the exponent is rebiased by a multiplication, which also scales subnormals.

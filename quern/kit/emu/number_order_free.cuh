@@ -27,6 +27,7 @@ QN_DEVICE f32 number_sin(f32 x) { return sin(x); }
 QN_DEVICE f32 number_cos(f32 x) { return cos(x); }
 QN_DEVICE f32 number_round(f32 x) { return round(x); }
 QN_DEVICE f32 number_abs(f32 x) { return fabs(x); }
+QN_DEVICE f32 number_power_of_two_above(f32 x) { return power_of_two_above(x); }
 QN_DEVICE f32 number_fma(f32 a, f32 b, f32 c) { return a * b + c; }
 
 QN_DEVICE f32 widen_bf16(u32 half) { return f32::of_half(half); }

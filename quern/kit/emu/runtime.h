@@ -70,7 +70,8 @@ enum class GridEvent : u32 { wait, launch_dependents };
 /// Operations of numbers that name their expression (kit/emu/number_tree.cuh). widen and narrow: from and to 16 bits;
 /// products: of an mma, in the order of k; mma: the products, then the addend.
 enum class NumberOp : u32 {
-  leaf, widen, narrow, add, fma, multiply, products, mma, divide, exp2, log2, reciprocal, rsqrt, sqrt, tanh, sin, cos, round
+  leaf, widen, narrow, add, fma, multiply, products, mma, divide, exp2, log2, reciprocal, rsqrt, sqrt, tanh, sin, cos, round,
+  power_of_two_above
 };
 
 /// Addresses are of the shared window: offset in bits 0-23, rank of the block in its cluster above. arrive_cluster may name

@@ -76,6 +76,12 @@ QN_DEVICE f32 fmin(f32 a, f32 b) {
   asm("min.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
   return y;
 }
+/// NaN where an operand is NaN.
+QN_DEVICE f32 fmax_nan(f32 a, f32 b) {
+  f32 y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
 QN_DEVICE f32 fabs(f32 x) { return f32_of_bits(bits_of(x) & 0x7fffffff); }
 /// Accurate sine and cosine of an angle in radians: the compiler's built-in function, not an instruction.
 QN_DEVICE void sincos(f32 radians, f32& sine, f32& cosine) { ::sincosf(radians, &sine, &cosine); }
