@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/kit/abi.h"
+
+namespace quern::quant {
+
+constexpr int kGroup = 128;          // columns that share a scale
+constexpr int kGroupLanes = 8;       // lanes of a group
+constexpr int kLaneColumns = kGroup / kGroupLanes;
+
+struct PerTokenGroupConfig {
+  DType x_dtype;
+  DType q_dtype;
+  i32 vector;   // elements of one access
+  i32 steps;    // rows of a lane, 4 apart; a warp has 4 * steps rows
+  i32 threads;  // of a block: a group of columns for each warp
+};
+
+struct PerTokenGroupParams {
+  const void* x;  // [m, k]
+  void* q;        // [m, k]
+  void* scales;   // [m, ceil(k / 128)] f32
+  i64 x_stride, q_stride;
+  i64 scale_strides[2];
+  i64 m, k;
+  i32 power_of_two;  // 1: scales are rounded up to powers of two
+};
+
+}  // namespace quern::quant

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Values that the cases of the family put into x beside random ones, and the family's budget.
+#pragma once
+#include "quern/op/schema.h"
+
+namespace quern::quant {
+
+/// Where the case's word `special` is not 0, makes blocks of `rows` x 128 elements of x zeros, tiny ones, the dtype's largest, and,
+/// outside of proofs, blocks with a NaN or an infinity in them. One block in six stays as it is.
+void put_special_values(const TensorView& x, i64 rows, const Case& which);
+
+/// The formulas state every rounding, so bits must be equal.
+inline Budget exact(const Problem&) { return {.exact = true}; }
+
+}  // namespace quern::quant
