@@ -25,7 +25,7 @@ static PerTokenGroupParams params(const Call<PerTokenGroupArgs>& c) {
           .power_of_two = a.power_of_two};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
   using A = PerTokenGroupArgs;
   const i64 m = p[Axis::m], k = p[Axis::k];
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::q));
@@ -36,7 +36,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i64 tiles = bands * ceil_div<i64>(k, i64(kGroup) * (config.threads / 32));
   Plan plan;
   // Many small blocks: the hardware's own scheduling evens out the tail better than a walk over the grid.
-  plan.launch<params>(tile_kernel, config, {.x = min_of<i64>(tiles, i64(device.sms) << 16), .pdl = p.pdl});
+  plan.launch<params>(tile_kernel, config, {.x = tiles, .pdl = p.pdl});
   return plan;
 }
 

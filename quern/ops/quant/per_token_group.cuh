@@ -63,28 +63,25 @@ QN_DEVICE void store_group(const PerTokenGroupParams& p, i64 row, i64 column, co
 template <PerTokenGroupConfig C> QN_DEVICE void per_token_group_tile(const PerTokenGroupParams& p) {
   constexpr int kOctets = 32 / kGroupLanes, kRows = kOctets * C.steps, kGroups = C.threads / 32;
   const int lane = int(threadIdx.x) % kGroupLanes, octet = int(threadIdx.x) / kGroupLanes % kOctets;
-  const i64 groups = ceil_div<i64>(p.k, kGroup), across = ceil_div<i64>(groups, kGroups);
-  const i64 tiles = ceil_div<i64>(p.m, kRows) * across;
+  const i64 groups = ceil_div<i64>(p.k, kGroup), across = ceil_div<i64>(groups, kGroups), band = blockIdx.x / across;
+  const i64 group = (blockIdx.x - band * across) * kGroups + threadIdx.x / 32;
+  const i64 row = band * kRows + octet, column = group * kGroup + lane * C.vector;
   ptx::grid_dependency_wait();
-  for (i64 at = blockIdx.x; at < tiles; at += gridDim.x) {
-    const i64 band = at / across, group = (at - band * across) * kGroups + threadIdx.x / 32;
-    const i64 row = band * kRows + octet, column = group * kGroup + lane * C.vector;
 
-    // All loads first: they are in flight together
-    GroupPart<C> parts[C.steps];
-    QN_UNROLL
-    for (int s = 0; s < C.steps; ++s) load_group<C>(p, row + s * kOctets, column, parts[s]);
-    f32 own = 0.f;  // of lane s of an octet: the scale of its row of step s
-    QN_UNROLL
-    for (int s = 0; s < C.steps; ++s) {
-      const f32 scale = group_scale<C>(p, row + s * kOctets, column, parts[s]);
-      store_group<C>(p, row + s * kOctets, column, parts[s], scale);
-      if (lane == s) own = scale;
-    }
-    const i64 own_row = row + lane * kOctets;
-    if (lane < C.steps && own_row < p.m && group < groups)
-      static_cast<f32*>(p.scales)[own_row * p.scale_strides[0] + group * p.scale_strides[1]] = own;
+  // All loads first: they are in flight together
+  GroupPart<C> parts[C.steps];
+  QN_UNROLL
+  for (int s = 0; s < C.steps; ++s) load_group<C>(p, row + s * kOctets, column, parts[s]);
+  f32 own = 0.f;  // in lane s of an octet: the scale of its row of step s
+  QN_UNROLL
+  for (int s = 0; s < C.steps; ++s) {
+    const f32 scale = group_scale<C>(p, row + s * kOctets, column, parts[s]);
+    store_group<C>(p, row + s * kOctets, column, parts[s], scale);
+    if (lane == s) own = scale;
   }
+  const i64 own_row = row + lane * kOctets;
+  if (lane < C.steps && own_row < p.m && group < groups)
+    static_cast<f32*>(p.scales)[own_row * p.scale_strides[0] + group * p.scale_strides[1]] = own;
   ptx::grid_launch_dependents();
 }
 
