@@ -58,10 +58,10 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   return plan;
 }
 
-/// Of the cases: special puts values of values.h into x, all of which is one block of them. The random numbers of static_scale
-/// are made positive ones; half of x saturates.
+/// Of the cases: special puts values of values.h into x, in columns of 128; a NaN only beside a static_scale, as without it
+/// nothing would be written but NaN, which outputs hold before. static_scale is made a positive number with which x saturates.
 static void generate(PerTensorArgs& args, const Case& which, Random& random) {
-  put_special_values(args.x, max_of<i64>(1, args.x.shape[0]), which);
+  put_special_values(args.x, max_of<i64>(1, args.x.shape[0]), which, args.static_scale.present());
   if (args.static_scale.present() && which.at("proof") == 0)
     store_value(args.static_scale.data, DType::f32, 0.001 + 0.001 * random.uniform());
 }

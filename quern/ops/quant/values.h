@@ -8,8 +8,8 @@
 namespace quern::quant {
 
 /// Where the case's word `special` is not 0, makes blocks of `rows` x 128 elements of x zeros, tiny ones, the dtype's largest, and,
-/// outside of proofs, blocks with a NaN or an infinity in them. One block in six stays as it is.
-void put_special_values(const TensorView& x, i64 rows, const Case& which);
+/// outside of proofs, blocks with an infinity and, where `nan` says so, a NaN in them. One block in six stays as it is.
+void put_special_values(const TensorView& x, i64 rows, const Case& which, bool nan = true);
 
 /// The formulas state every rounding, so bits must be equal.
 inline Budget exact(const Problem&) { return {.exact = true}; }
