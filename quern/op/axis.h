@@ -29,6 +29,7 @@ enum class Axis : u8 {
   m,             ///< rows of a GEMM's result
   n,             ///< columns of a GEMM's result
   k,             ///< summed axis of a GEMM
+  groups,        ///< scales of a row
   known_count,
 };
 constexpr int kMaxAxes = 48;

@@ -12,11 +12,6 @@ namespace quern::quant {
 static const jit::Kernel<TransformScalesConfig, TransformScalesParams> rows_kernel{"quern/ops/quant/transform_scales.cuh",
                                                                                   "transform_scales_rows"};
 
-static Axis groups_axis() {
-  static const Axis axis = axis_of("groups");
-  return axis;
-}
-
 static TransformScalesParams params(const Call<TransformScalesArgs>& c) {
   const TransformScalesArgs& a = c.args;
   return {.x = a.x.data,
@@ -24,12 +19,12 @@ static TransformScalesParams params(const Call<TransformScalesArgs>& c) {
           .x_strides = {a.x.strides[0], a.x.strides[1]},
           .out_strides = {a.out.strides[0], a.out.strides[1]},
           .m = c.problem[Axis::m],
-          .groups = c.problem[groups_axis()]};
+          .groups = c.problem[Axis::groups]};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
   using A = TransformScalesArgs;
-  const i64 m = p[Axis::m], groups = p[groups_axis()];
+  const i64 m = p[Axis::m], groups = p[Axis::groups];
   // Of a strided tensor plan knows that columns are neighbours only where there are no gaps
   i32 vector = p.tensor(&A::x).contiguous ? p.vector(&A::x) : 1;
   while (groups % vector) vector /= 2;
