@@ -29,6 +29,7 @@ template <PerBlockConfig C> QN_DEVICE void per_block_tile(const PerBlockParams& 
   const T* x = static_cast<const T*>(p.x) + row * p.x_stride + column;
   Q* q = static_cast<Q*>(p.q) + row * p.q_stride + column;
   const int rows = column < p.k ? int(min_of<i64>(kBlock, p.n - row)) : 0;  // of this thread, from its first on
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
 
   Packed<T, C.vector> packed[Place::kAccesses];
@@ -56,7 +57,6 @@ template <PerBlockConfig C> QN_DEVICE void per_block_tile(const PerBlockParams& 
     for (int j = 0; j < C.vector; ++j) v[j] = v[j] * inverse;
     store_f32<Q, C.vector>(q + a * Place::kRowsAtOnce * p.q_stride, v);
   }
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::quant

@@ -36,6 +36,7 @@ template <PerTensorAmaxConfig C> QN_DEVICE void per_tensor_amax(const PerTensorP
   using Part = ChunkPart<C.x_dtype, C.vector, C.accesses, C.threads>;
   QN_SMEM(smem);
   const i64 chunks = ceil_div(p.k, Part::kColumns);
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   f32 amax = 0.f;
   for (i64 at = blockIdx.x; at < p.m * chunks; at += gridDim.x) {
@@ -52,7 +53,6 @@ template <PerTensorAmaxConfig C> QN_DEVICE void per_tensor_amax(const PerTensorP
   }
   amax = block_max_nan<C.threads>(amax, reinterpret_cast<f32*>(smem));
   if (threadIdx.x == 0) static_cast<f32*>(p.partials)[blockIdx.x] = amax;
-  ptx::grid_launch_dependents();
 }
 
 /// The scale of the tensor, in every thread.
@@ -71,6 +71,7 @@ template <PerTensorConfig C> QN_DEVICE void per_tensor_quantise(const PerTensorP
   using Part = ChunkPart<C.x_dtype, C.vector, C.accesses, C.threads>;
   QN_SMEM(smem);
   const i64 chunks = ceil_div(p.k, Part::kColumns), count = p.m * chunks;
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   const f32 scale = tensor_scale<C>(p, reinterpret_cast<f32*>(smem)), inverse = fp8_inverse(scale);
   if (blockIdx.x == 0 && threadIdx.x == 0) static_cast<f32*>(p.scale)[0] = scale;
@@ -88,7 +89,6 @@ template <PerTensorConfig C> QN_DEVICE void per_tensor_quantise(const PerTensorP
       store_f32<Q, C.vector>(to + a * Part::kStep, v);
     }
   }
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::quant

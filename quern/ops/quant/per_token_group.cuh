@@ -66,6 +66,7 @@ template <PerTokenGroupConfig C> QN_DEVICE void per_token_group_tile(const PerTo
   const i64 groups = ceil_div<i64>(p.k, kGroup), across = ceil_div<i64>(groups, kGroups), band = blockIdx.x / across;
   const i64 group = (blockIdx.x - band * across) * kGroups + threadIdx.x / 32;
   const i64 row = band * kRows + octet, column = group * kGroup + lane * C.vector;
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
 
   // All loads first: they are in flight together
@@ -82,7 +83,6 @@ template <PerTokenGroupConfig C> QN_DEVICE void per_token_group_tile(const PerTo
   const i64 own_row = row + lane * kOctets;
   if (lane < C.steps && own_row < p.m && group < groups)
     static_cast<f32*>(p.scales)[own_row * p.scale_strides[0] + group * p.scale_strides[1]] = own;
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::quant

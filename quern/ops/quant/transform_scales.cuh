@@ -17,6 +17,7 @@ template <TransformScalesConfig C> QN_DEVICE void transform_scales_rows(const Tr
   const f32* x = static_cast<const f32*>(p.x) + row * p.x_strides[0] + first * p.x_strides[1];
   f32* out = static_cast<f32*>(p.out) + row * p.out_strides[0] + first * p.out_strides[1];
   const int columns = row < p.m ? int(min_of<i64>(kTransformColumns, p.groups - first)) : 0;
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   f32 v[kAccesses][C.vector];
   QN_UNROLL
@@ -25,7 +26,6 @@ template <TransformScalesConfig C> QN_DEVICE void transform_scales_rows(const Tr
   QN_UNROLL
   for (int i = 0; i < kTransformColumns; ++i)
     if (i < columns) out[i * p.out_strides[1]] = v[i / C.vector][i % C.vector];
-  ptx::grid_launch_dependents();
 }
 
 }  // namespace quern::quant
