@@ -139,24 +139,38 @@ QN_DEVICE void add_row_of_c(const DenseSm90Params& p, i32 row, i32 column, f32 (
   ptx::sync_warp();  // c may be out, where lanes of a quad store each other's columns
 }
 
+/// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
+/// registers where a warpgroup has a whole tile.
+template <DenseSm90Config C>
+constexpr int kPairsAtOnce = C.has_c == 0 && C.activation == 0 ? C.tile_n / 8 : C.alternate ? 8 : 16;
+
+/// All that follows the sums, for a thread's part of a row from its pair kFirst on. `half`: which of its two rows in `sums`.
+template <DenseSm90Config C, int kFirst, int kRegisters>
+QN_DEVICE void finish_row(const DenseSm90Params& p, i32 row, i32 column, int half, const f32 (&sums)[kRegisters]) {
+  constexpr int kPairs = min_of(C.tile_n / 8 - kFirst, kPairsAtOnce<C>);
+  f32 values[2 * kPairs];
+  QN_UNROLL
+  for (int i = 0; i < kPairs; ++i) {
+    values[2 * i] = sums[4 * (kFirst + i) + 2 * half];
+    values[2 * i + 1] = sums[4 * (kFirst + i) + 2 * half + 1];
+  }
+  if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row, column + 8 * kFirst, values);
+  activate<C.activation>(values);
+  write_row<C, kPairs>(p, row, column + 8 * kFirst, values);
+  if constexpr (kFirst + kPairs < C.tile_n / 8)  // a branch also keeps the compiler from working at all of them at once
+    if (column + 8 * (kFirst + kPairs) < p.n) finish_row<C, kFirst + kPairs>(p, row, column, half, sums);
+}
+
 /// 64 rows of out from `first_row`.
 template <DenseSm90Config C, int kRegisters>
 QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
-  constexpr int kPairs = C.tile_n / 8;
   if (p.bias != nullptr) {
     if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
     else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
   }
   const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   QN_UNROLL
-  for (int half = 0; half < 2; ++half) {
-    f32 values[2 * kPairs];
-    QN_UNROLL
-    for (int i = 0; i < kPairs; ++i) values[2 * i] = sums[4 * i + 2 * half], values[2 * i + 1] = sums[4 * i + 2 * half + 1];
-    if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row + 8 * half, column, values);
-    activate<C.activation>(values);
-    write_row<C, kPairs>(p, row + 8 * half, column, values);
-  }
+  for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
 }
 
 /// The block: one thread of its first warpgroup loads stages of kColumns columns of K, multiply(smem, warpgroup) is for the two
