@@ -32,7 +32,7 @@ class Case:
         self.tensors = {name: None if t is None else _array_at(**t) for name, t in facts["tensors"].items()}
         kinds = {a["name"]: {"f32": float, "bool": bool}.get(a["type"], int) for a in self.op.schema.attributes}
         words = {a["name"]: a["words"] for a in self.op.schema.attributes}
-        self.attributes = {name: words[name][value] if words[name] else kinds[name](value) for name, value in facts["attributes"].items()}
+        self.attributes = {name: words[name][int(value)] if words[name] else kinds[name](value) for name, value in facts["attributes"].items()}
         self.options = {"batch_invariant": facts["batch_invariant"], "backend": facts["variant"] or "auto"}
 
     def run(self, convert=lambda array: array, **options):

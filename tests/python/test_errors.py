@@ -33,6 +33,14 @@ def test_value():
     fails(ValueError, r"norm\.rms_norm: `variant` is 'swift', expected one of portable", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), backend="swift")
 
 
+def test_attributes_with_named_values():
+    a, b = np.ones((3, 8), np.float16), np.ones((8, 8), np.float16)
+    assert np.all(quern.gemm.dense(a, -b, activation="relu") == 0) and np.all(quern.gemm.dense(a, -b) == -8)
+    fails(ValueError, r"gemm\.dense: `activation` is 'tanh', expected none, relu, gelu or silu", quern.gemm.dense, a, b, activation="tanh")
+    fails(ValueError, r"gemm\.dense: `activation` is 4, expected none, relu, gelu or silu", quern.gemm.dense, a, b, activation=4)
+    fails(TypeError, r"gemm\.dense: `activation` is a value of type float, expected none, relu, gelu or silu", quern.gemm.dense, a, b, activation=1.5)
+
+
 def test_read_only_output():
     out = np.ones((3, 8), f32)
     out.flags.writeable = False
