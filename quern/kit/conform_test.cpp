@@ -166,6 +166,23 @@ TEST_P(Conform, widen_pairs_is_exact) {
   }
 }
 
+TEST_P(Conform, f16_of_bytes_is_exact) {
+  std::vector<u32> out(2 * 65536), in(1);
+  Kernel kernel(GetParam(), kernel_text("convert.cuh", "f16_of_bytes", 128), 128, 0);
+  kernel.config.grid[0] = 4;
+  kernel.run(in, out, 65536);
+  int wrong = 0;
+  for (u32 i = 0; i < 65536 && wrong < 10; ++i) {
+    const double expected[] = {decode(kE4m3, i & 255), decode(kE4m3, i >> 8), decode(kE5m2, i & 255), decode(kE5m2, i >> 8)};
+    for (u32 f = 0; f < 4; ++f) {
+      const double got = decode(kF16, out[2 * i + f / 2] >> 16 * (f % 2) & 0xffff), want = expected[f];
+      const bool right = std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
+      if (!right) ++wrong;
+      EXPECT_TRUE(right) << "value " << f << " of " << std::hex << i;
+    }
+  }
+}
+
 // ---- warps ----------------------------------------------------------------------------------------------------------
 
 TEST_P(Conform, warp_collectives) {

@@ -8,17 +8,19 @@
 
 namespace quern {
 
-/// A thread's part of copying tiles [kRows][kCols] of T (16 bits) out of rows of global memory, kVector elements an
-/// access (8, 4, 2: cp.async of 16, 8, 4 bytes; 1: loads of one element, stored at once). Rows from `rows` on are not
+/// A thread's part of copying tiles [kRows][kCols] of T (16 or 8 bits) out of rows of global memory, kVector elements an
+/// access: cp.async of 16, 8 or 4 bytes; of fewer, loads of one element, stored at once. Rows from `rows` on are not
 /// written (see zero_rows).
 template <class T, int kRows, int kCols, int kVector, int kThreads>
 struct TileCopy {
-  using Tile = SharedTile<kRows, kCols>;
-  static constexpr int kUnit = kVector == 1 ? 8 : kVector;  ///< elements that a thread brings in one go
+  static constexpr int kSize = int(sizeof(T)), kChunk = 16 / kSize;  ///< elements of a chunk of the tile
+  using Tile = SharedTile<kRows, kCols * kSize / 2>;
+  static constexpr bool kSingle = kVector * kSize < 4;
+  static constexpr int kUnit = kSingle ? kChunk : kVector;  ///< elements that a thread brings in one go
   static constexpr int kPerRow = kCols / kUnit;
   static constexpr int kRowsPerPass = kThreads / kPerRow;
   static constexpr int kPasses = kRows / kRowsPerPass;
-  static_assert(sizeof(T) == 2 && kThreads % kPerRow == 0 && kRows % kRowsPerPass == 0);
+  static_assert(kSize <= 2 && kThreads % kPerRow == 0 && kRows % kRowsPerPass == 0);
 
   const T* from;  ///< the thread's first element
   i64 pass;       ///< elements from one pass's row to the next one's
@@ -29,7 +31,7 @@ struct TileCopy {
   /// `base`: element (0, 0) of the first tile.
   QN_DEVICE TileCopy start(const T* base, i64 stride, i64 rows) {
     const int row = int(threadIdx.x) / kPerRow, col = int(threadIdx.x) % kPerRow * kUnit;
-    const int to = Tile::offset(row, col / 8) + col % 8 * 2;
+    const int to = Tile::offset(row, col / kChunk) + col % kChunk * kSize;
     return {base + row * stride + col, stride * kRowsPerPass, to, col, int(min_of<i64>(rows, kRows)) - row};
   }
 
@@ -54,7 +56,7 @@ struct TileCopy {
   /// memory.
   QN_DEVICE void zero_rows(const TileCopy& self, u8* tile) {
     QN_NO_UNROLL
-    for (int i = rows_of(self) * (kCols / 8) + int(threadIdx.x); i < kRows * (kCols / 8); i += kThreads)
+    for (int i = rows_of(self) * (kCols / kChunk) + int(threadIdx.x); i < kRows * (kCols / kChunk); i += kThreads)
       ptx::st_shared<u32x4>(tile + i * 16, u32x4{0, 0, 0, 0});
   }
 
@@ -65,25 +67,28 @@ struct TileCopy {
   QN_DEVICE int further(const TileCopy& self, int i) {
     if constexpr (kRowsPerPass % 8 == 0) return i * kRowsPerPass * Tile::kRowBytes;
     const int row = int(threadIdx.x) / kPerRow;
-    return Tile::offset(row + i * kRowsPerPass, self.col / 8) + self.col % 8 * 2 - self.to;
+    return Tile::offset(row + i * kRowsPerPass, self.col / kChunk) + self.col % kChunk * kSize - self.to;
   }
   /// Brings `left` elements of a unit; the rest of it becomes zero.
   QN_DEVICE void issue_unit(const T* from, u8* tile, int to, int left) {
-    if constexpr (kVector == 1)
+    if constexpr (kSingle)
       ptx::st_shared<u32x4>(tile + to, gather(from, left));
-    else if constexpr (kVector == 8)
-      ptx::cp_async_cg(ptx::smem_address(tile) + u32(to), from, left * 2);
+    else if constexpr (kVector == kChunk)
+      ptx::cp_async_cg(ptx::smem_address(tile) + u32(to), from, left * kSize);
     else
-      ptx::cp_async<kVector * 2>(ptx::smem_address(tile) + u32(to), from, left * 2);
+      ptx::cp_async<kVector * kSize>(ptx::smem_address(tile) + u32(to), from, left * kSize);
   }
-  /// Eight neighbouring elements of any alignment, those from `left` on zero.
+  /// The neighbouring elements of a chunk, of any alignment, those from `left` on zero.
   QN_DEVICE u32x4 gather(const T* from, int left) {
+    using Raw = typename RawBytes<kSize>::type;
+    constexpr int kWord = 4 / kSize;
     u32 words[4];
     QN_UNROLL
     for (int w = 0; w < 4; ++w) {
-      const u32 low = 2 * w < left ? ptx::ld_global_nc<u16>(from + 2 * w) : u16(0);
-      const u32 high = 2 * w + 1 < left ? ptx::ld_global_nc<u16>(from + 2 * w + 1) : u16(0);
-      words[w] = low | high << 16;
+      words[w] = 0;
+      QN_UNROLL
+      for (int i = 0; i < kWord; ++i)
+        if (kWord * w + i < left) words[w] |= u32(ptx::ld_global_nc<Raw>(from + kWord * w + i)) << (8 * kSize * i);
     }
     return {words[0], words[1], words[2], words[3]};
   }

@@ -30,6 +30,10 @@ enum class Axis : u8 {
   n,             ///< columns of a GEMM's result
   k,             ///< summed axis of a GEMM
   groups,        ///< scales of a row
+  scale_rows_a,     ///< rows of the scales of a GEMM's a
+  scale_columns_a,  ///< their columns
+  scale_rows_b,     ///< rows of the scales of b
+  scale_columns_b,  ///< their columns
   known_count,
 };
 constexpr int kMaxAxes = 48;

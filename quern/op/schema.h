@@ -160,6 +160,7 @@ struct Op {
   Backward backward;
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
+  Axis rows_or_one = Axis::tokens;               ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
 
   const TensorView& tensor(const void* args, size_t i) const {
     return *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + tensors[i].offset);
@@ -306,7 +307,9 @@ template <class Args> class Schema {
   /// The op that computes this one's gradients, and which of its tensors is the gradient of which of this op's.
   Schema& backward(const char* op, std::map<std::string, std::string> gradients) { return op_.backward = {op, std::move(gradients)}, *this; }
   /// Outputs of one index along this axis depend on that index of the inputs alone.
-  Schema& rows(Axis axis) { return op_.has_rows = true, op_.rows = axis, *this; }
+  Schema& rows(Axis axis) { return rows(axis, axis); }
+  /// The same; tensors have `or_one` instead of the axis where one index may stand for all of them.
+  Schema& rows(Axis axis, Axis or_one) { return op_.has_rows = true, op_.rows = axis, op_.rows_or_one = or_one, *this; }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
     op_.cases = std::move(list);

@@ -20,7 +20,7 @@ int rows_dim(const Op& op, const TensorDef& t) {
   int found = -1;
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
-    if (e.factor == 0 || e.axis != op.rows) continue;
+    if (e.factor == 0 || (e.axis != op.rows && e.axis != op.rows_or_one)) continue;
     found = d == 0 && e.factor == 1 && e.divisor == 1 && e.offset == 0 ? 0 : -2;
   }
   return found;
@@ -30,7 +30,8 @@ void keep_rows(const Op& op, void* args, i64 begin, i64 end) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     TensorView& v = op.tensor(args, i);
     if (!v.present()) continue;
-    if (rows_dim(op, op.tensors[i]) == 0) v = v.slice(0, begin, end);
+    const bool shared = op.rows_or_one != op.rows && op.tensors[i].extents[0].axis == op.rows_or_one && v.shape[0] == 1;
+    if (rows_dim(op, op.tensors[i]) == 0 && !shared) v = v.slice(0, begin, end);
     if (has_row_offsets(op, op.tensors[i])) v = v.slice(0, begin, end + 1);
   }
 }

@@ -50,4 +50,10 @@ QN_DEVICE void widen_pairs(const Params& p) {
   }
 }
 
+/// out: f16 pairs of the bytes of i as {e4m3x2, e5m2x2} [n, 2]
+QN_DEVICE void f16_of_bytes(const Params& p) {
+  for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < p.n; i += int(gridDim.x * blockDim.x))
+    ptx::st_global(static_cast<u32x2*>(p.out) + i, u32x2{ptx::f16x2_of_e4m3x2(u16(i)), ptx::f16x2_of_e5m2x2(u16(i))});
+}
+
 }  // namespace quern::conform

@@ -40,6 +40,9 @@ QN_DEVICE void unpack_e5m2(u16 pair, f32& low, f32& high) {
   low = to_f32(e5m2{u8(pair)});
   high = to_f32(e5m2{u8(pair >> 8)});
 }
+/// Exact: f16 has every value of both.
+QN_DEVICE u32 f16x2_of_e4m3x2(u16 pair) { return pack_f16(to_f32(e4m3{u8(pair)}), to_f32(e4m3{u8(pair >> 8)})); }
+QN_DEVICE u32 f16x2_of_e5m2x2(u16 pair) { return pack_f16(to_f32(e5m2{u8(pair)}), to_f32(e5m2{u8(pair >> 8)})); }
 
 /// The smallest power of two that is not below x >= 0.
 QN_DEVICE f32 power_of_two_above(f32 x) { return emu::number_power_of_two_above(x); }

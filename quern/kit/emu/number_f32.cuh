@@ -49,8 +49,8 @@ QN_DEVICE f32 widen_f16(u32 half) {
   return __builtin_bit_cast(f32, bits | (half & 0x8000) << 16);
 }
 QN_DEVICE f32 widen_bf16(u32 half) { return __builtin_bit_cast(f32, half << 16); }
-QN_DEVICE f32 widen_e4m3(u32 byte) { return widen_f16(f16_bits_of_e4m3(u8(byte))); }
-QN_DEVICE f32 widen_e5m2(u32 byte) { return widen_f16(f16_bits_of_e5m2(u8(byte))); }
+QN_DEVICE f32 widen_e4m3(u32 byte) { return widen_f16(f16x2_bits_of_e4m3x2_over_256(byte)) * 256.f; }
+QN_DEVICE f32 widen_e5m2(u32 byte) { return widen_f16(f16x2_bits_of_e5m2x2(byte)); }
 QN_DEVICE u16 narrow_bf16(f32 x) { return bf16_bits_of(ptx::bits_of(x)); }
 QN_DEVICE u16 narrow_f16(f32 x) { return f16_bits_of(ptx::bits_of(x)); }
 QN_DEVICE u8 narrow_e4m3(f32 x) { return e4m3_bits_of(ptx::bits_of(x)); }

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // 9.7.9.21 cvt: between f32 and the small formats, to nearest even. fp8 conversion is an instruction from sm_89 on;
-// before, it is integer arithmetic.
+// before, it is integer arithmetic, and 9.7.4.3 mul from e4m3.
 #pragma once
 #include "quern/kit/ptx/number.cuh"
 #include "quern/kit/round.cuh"
@@ -75,10 +75,12 @@ QN_DEVICE u16 pack_e5m2(f32 low, f32 high) {
   return u16(e5m2_bits_of(bits_of(low)) | e5m2_bits_of(bits_of(high)) << 8);
 }
 QN_DEVICE u32 f16x2_of_e4m3x2(u16 pair) {
-  return f16_bits_of_e4m3(u8(pair)) | u32(f16_bits_of_e4m3(u8(pair >> 8))) << 16;
+  u32 wide;  // times 256, exactly
+  asm("mul.f16x2 %0, %1, %2;" : "=r"(wide) : "r"(f16x2_bits_of_e4m3x2_over_256(pair)), "r"(0x5c005c00));
+  return wide;
 }
 QN_DEVICE u32 f16x2_of_e5m2x2(u16 pair) {
-  return f16_bits_of_e5m2(u8(pair)) | u32(f16_bits_of_e5m2(u8(pair >> 8))) << 16;
+  return f16x2_bits_of_e5m2x2(pair);
 }
 #endif
 

@@ -28,17 +28,16 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
 
 bool few_rows(const Problem& p) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < kSm90Sms; }
 
-/// [rows, k], boxes of `box` rows and 64 columns.
-static TensorMapSpec operand(const TensorView& v, i32 box) {
-  const i64 row_bytes = v.shape[0] > 1 ? v.strides[0] * 2 : round_up<i64>(v.shape[1] * 2, 16);
-  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes}, .box = {kDenseSm90TileK, box},
+TensorMapSpec sm90_operand(const TensorView& v, i32 box) {
+  const i64 element = size_of(v.dtype), row_bytes = v.shape[0] > 1 ? v.strides[0] * element : round_up<i64>(v.shape[1] * element, 16);
+  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes}, .box = {i32(128 / element), box},
           .swizzle = Swizzle::b128};
 }
 
 DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b, i32 parts) {
   const DenseArgs& a = c.args;
-  return {.a = c.device.make_tensor_map(operand(a.a, box_a)),
-          .b = c.device.make_tensor_map(operand(a.b, box_b)),
+  return {.a = c.device.make_tensor_map(sm90_operand(a.a, box_a)),
+          .b = c.device.make_tensor_map(sm90_operand(a.b, box_b)),
           .bias = a.bias.data,
           .out = a.out.data,
           .out_stride = a.out.strides[0],

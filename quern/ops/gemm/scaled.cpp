@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/scaled.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "quern/op/schema.h"
+#include "quern/ops/gemm/scaled_ref.h"
+#include "quern/ops/gemm/scaled_sm90.h"
+#include "quern/ops/gemm/scaled_spec.h"
+
+namespace quern::gemm {
+
+using A = ScaledArgs;
+
+static const jit::Kernel<ScaledConfig, ScaledParams> mma_ring{"quern/ops/gemm/scaled_mma_ring.cuh", "scaled_mma_ring"};
+
+// ---- shapes of scales ----
+
+static Rejection rejects_rows_a(const Problem& p) {
+  const i64 rows = p[Axis::scale_rows_a], m = p[Axis::m];
+  if (rows == m || rows == 1) return {};
+  return {"scale_rows_a", rows, "{} (m, one for each row of `a`) or 1", m};
+}
+
+static Rejection rejects_rows_b(const Problem& p) {
+  const i64 rows = p[Axis::scale_rows_b], n = p[Axis::n];
+  if (rows == n || rows == ceil_div<i64>(n, kScaledGroup) || rows == 1) return {};
+  return {"scale_rows_b", rows, "n, ceil(n / 128) or 1, where n is {}", n};
+}
+
+static Rejection rejects_columns(const Problem& p, Axis axis) {
+  const i64 columns = p[axis], groups = ceil_div<i64>(p[Axis::k], kScaledGroup);
+  if (columns == groups || columns == 1) return {};
+  return {name(axis), columns, "{} (ceil(k / 128)) or 1", groups};
+}
+static Rejection rejects_columns_a(const Problem& p) { return rejects_columns(p, Axis::scale_columns_a); }
+static Rejection rejects_columns_b(const Problem& p) { return rejects_columns(p, Axis::scale_columns_b); }
+
+/// Of an operand with `rows` rows.
+Scales scales_of(const TensorView& v, i64 rows) {
+  const bool each = v.shape[0] == rows;
+  return {.data = v.data,
+          .row_stride = v.shape[0] == 1 ? 0 : v.strides[0],
+          .column_stride = v.shape[1] == 1 ? 0 : v.strides[1],
+          .row_shift = each ? 0 : 7};
+}
+
+// ---- variant portable ----
+
+/// A block's tile and how it is laid over warps. Two blocks fit an SM with 82 KB of stages or less, an A100 too.
+struct Tile {
+  i32 m, n, stages, warps_m, warps_n;
+};
+constexpr Tile k16x64{16, 64, 6, 1, 4};
+constexpr Tile k64x128{64, 128, 3, 2, 2};
+
+static ScaledParams params(const Call<ScaledArgs>& call) {
+  const ScaledArgs& a = call.args;
+  const Problem& p = call.problem;
+  return {.a = a.a.data,
+          .b = a.b.data,
+          .bias = a.bias.data,
+          .out = a.out.data,
+          .scales_a = scales_of(a.scales_a, p[Axis::m]),
+          .scales_b = scales_of(a.scales_b, p[Axis::n]),
+          .c = {a.c.data, a.c.strides[0], p.dtype(&A::c), p.tensor(&A::c).alignment},
+          .a_stride = a.a.strides[0],
+          .b_stride = a.b.strides[0],
+          .out_stride = a.out.strides[0],
+          .m = p[Axis::m],
+          .n = p[Axis::n],
+          .k = p[Axis::k],
+          .bias_dtype = p.dtype(&A::bias),
+          .out_alignment = p.tensor(&A::out).alignment};
+}
+
+static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+  const Tile& t = p[Axis::m] <= k16x64.m ? k16x64 : k64x128;
+  const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
+  const ScaledConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), vector < 4 ? 1 : vector, t.m, t.n,
+                            t.stages, t.warps_m, t.warps_n, 32 * t.warps_m * t.warps_n, 2};
+  Plan plan;
+  plan.launch<params>(mma_ring, config,
+                      {.x = ceil_div<i64>(p[Axis::m], t.m) * ceil_div<i64>(p[Axis::n], t.n),
+                       .smem = scaled_smem(config).bytes,
+                       .pdl = p.pdl});
+  return plan;
+}
+
+// ---- what checks and benchmarks know ----
+
+static Cost cost(const Problem& p, const ScaledArgs&) {
+  const double m = double(p[Axis::m]), n = double(p[Axis::n]), k = double(p[Axis::k]);
+  const double bias = p.tensor(&A::bias).present ? n * size_of(p.dtype(&A::bias)) : 0;
+  const double c = p.tensor(&A::c).present ? m * n * size_of(p.dtype(&A::c)) : 0;
+  const double scales = 4 * double(p[Axis::scale_rows_a] * p[Axis::scale_columns_a] + p[Axis::scale_rows_b] * p[Axis::scale_columns_b]);
+  return {.bytes = (m + n) * k + scales + m * n * size_of(p.dtype(&A::out)) + bias + c, .flops = 2 * m * n * k};
+}
+
+/// In the order of the op's variants.
+enum : i32 { kSwapAb, kWarpSpecialised, kPortable };
+
+/// One rounding of the result. Of the terms' magnitude: products are exact. In mma.sync a group's sum of 128 is off by about
+/// 2 sqrt(128) units of its terms, as it cuts off where it aligns 17 addends, each by at most one unit of the largest. wgmma cuts
+/// 13 bits behind the largest of 33 (docs/emulator.md), four times a group: with addends of both signs about
+/// 2 sqrt(4 * 33 / 3) units of 2^-13 of a group's sum, which is about 1 / sqrt(128) of its terms: below 2^-12, twice that for
+/// rows that are worse than others. Then one rounding of the two scales' product, and one of the sum of groups for each
+/// (independent: sqrt of their number, as the groups' own errors), the bias and c.
+static Budget budget(const Problem& p) {
+  const double groups = std::max(1.0, double(ceil_div<i64>(p[Axis::k], kScaledGroup)));
+  const double of_group = p.variant == kPortable ? 2 * std::sqrt(double(kScaledGroup)) * 0x1p-24 : 0x1p-11 / std::sqrt(groups);
+  return {.of_value = unit_roundoff(p.dtype(&A::out)), .of_magnitude = of_group + (8 + 2 * std::sqrt(groups)) * 0x1p-24};
+}
+
+/// Rows and columns of the scales by the word recipe: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row
+/// of both, of 128 columns; 2 for each row, of all columns; 3 one for all; 4 as 0, one for all of b; 5 what nobody asks for.
+static void derive_scales(Case& which) {
+  const double m = which["m"], n = which["n"], blocks = double(ceil_div<i64>(i64(n), kScaledGroup));
+  const double groups = double(ceil_div<i64>(i64(which["k"]), kScaledGroup));
+  const double shapes[6][4] = {{m, groups, blocks, groups}, {m, groups, n, groups}, {m, 1, n, 1},
+                               {1, 1, 1, 1},                {m, groups, 1, 1},      {1, groups, blocks, 1}};
+  const double* shape = shapes[i64(which["recipe"]) % 6];
+  for (const Axis axis : {Axis::scale_rows_a, Axis::scale_columns_a, Axis::scale_rows_b, Axis::scale_columns_b}) which[name(axis)] = *shape++;
+}
+
+/// Words of the cases: recipe chooses the scales; bytes_a, bytes_b between e4m3 (0) and e5m2 (1), out_f32, bias_f32, c_f32 between
+/// bf16 and f32; a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
+static void derive(Case& which) {
+  derive_scales(which);
+  const bool aligned = which["a.pad"] == 0;
+  if (!aligned) which["bytes_a"] = 0, which["bytes_b"] = 1, which["out_f32"] = 0, which["b.pad"] = 16;
+  const auto choose = [&](const char* tensor, const char* word, DType no, DType yes) { which[tensor] = int(which[word] != 0 ? yes : no); };
+  choose("a.dtype", "bytes_a", DType::e4m3, DType::e5m2);
+  choose("b.dtype", "bytes_b", DType::e4m3, DType::e5m2);
+  choose("out.dtype", "out_f32", DType::bf16, DType::f32);
+  choose("bias.dtype", "bias_f32", DType::bf16, DType::f32);
+  if (which["c.present"] == 0) which["out.in_place"] = 0;
+  choose("c.dtype", which["out.in_place"] != 0 ? "out_f32" : "c_f32", DType::bf16, DType::f32);
+  if (aligned) {  // rows of whole 16 bytes
+    for (const char* pad : {"a.pad", "b.pad"}) which[pad] = double(round_up(i64(which["k"]), i64(16)) - i64(which["k"]));
+  }
+}
+
+static std::vector<Case> bench_shapes() {
+  std::vector<Case> shapes;
+  // Layers of DeepSeek-V3: q and kv down, q up, kv up, attention's output, gate and up of an expert, its down projection
+  const double layers[6][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}};
+  for (const double m : {1, 16, 64, 128, 4096})
+    for (const auto& [n, k] : layers) shapes.push_back({{"m", m}, {"n", n}, {"k", k}});
+  shapes.push_back({{"m", 8192}, {"n", 8192}, {"k", 8192}});
+  return shapes;
+}
+
+QN_OP(scaled, ScaledArgs, "gemm.scaled")
+    .doc("out[i, j] = sum_x scales_a(i, x) * scales_b(j, x) * a[i, x] * b[j, x] + bias[j] + c[i, j], summed in f32")
+    .in("a", &A::a, "m k", {DType::e4m3, DType::e5m2})
+    .in("scales_a", &A::scales_a, "scale_rows_a scale_columns_a", {DType::f32})
+    .strided()
+    .meaning("m rows or 1, for all; ceil(k / 128) columns, each for 128 of a, or 1, for all")
+    .in("b", &A::b, "n k", {DType::e4m3, DType::e5m2})
+    .meaning("a weight as frameworks store it: rows are outputs; with pdl, read before the kernel before has ended")
+    .in("scales_b", &A::scales_b, "scale_rows_b scale_columns_b", {DType::f32})
+    .strided()
+    .meaning("n rows, ceil(n / 128), each for 128 of b, or 1, for all; columns as scales_a has them, each in its own way")
+    .in("bias", &A::bias, "n", {DType::bf16, DType::f32})
+    .optional()
+    .in("c", &A::c, "m n", {DType::bf16, DType::f32})
+    .optional()
+    .out("out", &A::out, "m n", {DType::bf16, DType::f32})
+    .may_be("c")
+    .rows(Axis::m, Axis::scale_rows_a)
+    .require(rejects_rows_a)
+    .require(rejects_columns_a)
+    .require(rejects_rows_b)
+    .require(rejects_columns_b)
+    .variants({{"swap_ab_sm90", rejects_scaled_swap_ab_sm90, plan_scaled_swap_ab_sm90}, {"warp_specialised_sm90", rejects_scaled_sm90, plan_scaled_sm90}, {"portable", nullptr, plan}})
+    .reference<scaled_ref<double>, scaled_ref<OrderFree>>()
+    .cost<cost>()
+    .budget(budget)
+    .cases({{"m", {1, 0, 3, 15, 16, 17, 63, 64, 65, 131}},
+            {"n", {128, 0, 1, 7, 63, 64, 65, 127, 129, 264}},
+            {"k", {256, 0, 1, 127, 128, 129, 130, 1000, 4097}},
+            {"recipe", {0, 1, 2, 3, 4, 5}},
+            {"scales_a.transposed", {1, 0}},
+            {"scales_b.transposed", {0, 1}},
+            {"scales_a.pad", {0, 3}},
+            {"scales_b.pad", {0, 1}},
+            {"bytes_a", {0, 1}},
+            {"bytes_b", {0, 1}},
+            {"out_f32", {0, 1}},
+            {"bias.present", {0, 1}},
+            {"bias_f32", {0, 1}},
+            {"c.present", {0, 1}},
+            {"c_f32", {0, 1}},
+            {"a.pad", {0, 8, 4, 3}},
+            {"out.pad", {0, 8, 5}},
+            {"c.pad", {0, 8, 3}},
+            {"batch_invariant", {0, 1}}},
+           derive)
+    .bench(bench_shapes());
+
+}  // namespace quern::gemm

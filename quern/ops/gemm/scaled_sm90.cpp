@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/scaled_sm90.h"
+
+#include "quern/ops/gemm/dense_sm90.h"
+#include "quern/ops/gemm/scaled_sm90_spec.h"
+
+namespace quern::gemm {
+
+using A = ScaledArgs;
+
+static const jit::Kernel<ScaledSm90Config, ScaledSm90Params> warp_specialised{"quern/ops/gemm/scaled_warp_specialised_sm90.cuh",
+                                                                              "scaled_warp_specialised_sm90"};
+static const jit::Kernel<ScaledSwapConfig, ScaledSm90Params> swap_ab{"quern/ops/gemm/scaled_swap_ab_sm90.cuh", "scaled_swap_ab_sm90"};
+
+constexpr i32 kTileM = 128;
+
+static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
+  if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
+  const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
+  if (vector < 16) return {"alignment of a and b", vector, "{} bytes for every row", 16};
+  if (p.tensor(&A::out).alignment < 16) return {"alignment of out", p.tensor(&A::out).alignment, "{} bytes for every row", 16};
+  if (p.tensor(&A::c).alignment < 16) return {"alignment of c", p.tensor(&A::c).alignment, "{} bytes for every row", 16};
+  if (p[Axis::n] % 8 != 0) return {"n", p[Axis::n], "a multiple of {}", 8};
+  if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
+  for (const Axis axis : {Axis::m, Axis::n, Axis::k})
+    if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
+  return {};
+}
+
+/// Whether each row of b has a scale of its own.
+static bool column_scales(const Problem& p) { return p[Axis::n] > 1 && p[Axis::scale_rows_b] == p[Axis::n]; }
+
+static ScaledSm90Params params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b) {
+  const ScaledArgs& a = c.args;
+  const Problem& p = c.problem;
+  return {.gemm = {.a = c.device.make_tensor_map(sm90_operand(a.a, box_a)),
+                   .b = c.device.make_tensor_map(sm90_operand(a.b, box_b)),
+                   .bias = a.bias.data,
+                   .out = a.out.data,
+                   .out_stride = a.out.strides[0],
+                   .m = i32(p[Axis::m]),
+                   .n = i32(p[Axis::n]),
+                   .k = i32(p[Axis::k]),
+                   .parts = 1,
+                   .pdl = p.pdl,
+                   .bias_dtype = p.dtype(&A::bias),
+                   .c = {a.c.data, a.c.strides[0], p.dtype(&A::c), p.tensor(&A::c).alignment}},
+          .scales_a = scales_of(a.scales_a, p[Axis::m]),
+          .scales_b = scales_of(a.scales_b, p[Axis::n])};
+}
+
+/// Whether the kernel for few rows is the better one. A thread of it has two sets of sums: wide tiles of more than 64 rows do not
+/// fit its registers.
+static bool takes_few_rows(const Problem& p) { return few_rows(p) && (p[Axis::m] <= 64 || p[Axis::n] <= 64 * kSm90Sms); }
+
+// ---- many rows ----
+
+Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_operands(p, device)) return r;
+  if (column_scales(p) && p[Axis::scale_columns_b] > 1)
+    return {"scales_b", p[Axis::scale_columns_b], "{} column where each row of b has a scale", 1};
+  if (p.variant < 0 && takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+  return {};
+}
+
+static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
+  const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
+  return params(c, config.tile_m, config.tile_n);
+}
+
+/// The tile that leaves the last round fullest: a round takes as long as its columns, those of wide tiles 3 % less.
+Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const i64 rows = ceil_div<i64>(p[Axis::m], kTileM);
+  const auto columns = [&](i32 tile_n) { return ceil_div<i64>(rows * ceil_div<i64>(p[Axis::n], tile_n), kSm90Sms) * tile_n; };
+  const i32 tile_n = 0.97 * double(columns(192)) < double(columns(128)) ? 192 : 128;
+  const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile_n, tile_n == 192 ? 5 : 6, column_scales(p), 3 * 128,
+                                p.tensor(&A::c).present};
+  Plan plan;
+  plan.launch<params_sm90>(warp_specialised, config,
+                           {.x = min_of<i64>(device.sms, rows * ceil_div<i64>(p[Axis::n], tile_n)), .smem = dense_sm90_smem(tiles_of(config)).bytes, .pdl = p.pdl});
+  return plan;
+}
+
+// ---- few rows ----
+
+Rejection rejects_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_operands(p, device)) return r;
+  if (p.variant < 0 && !takes_few_rows(p) && !(column_scales(p) && p[Axis::scale_columns_b] > 1))
+    return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 128 leave half of the multiprocessors idle", 128};
+  return {};
+}
+
+static ScaledSm90Params params_swapped(const Call<ScaledArgs>& c) {
+  const auto& config = c.plan.launches[0].spec.config_as<ScaledSwapConfig>();
+  return params(c, config.tile_m, config.tile_n);
+}
+
+Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const i64 m = p[Axis::m], n = p[Axis::n];
+  const DenseSwapConfig tile = swapped_tile(n > 64 * kSm90Sms ? min_of<i64>(m, 64) : m, n, device);
+  const ScaledSwapConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks,
+                                p.tensor(&A::c).present};
+  const i32 splits = p.batch_invariant ? 1 : swapped_splits(tile, m, n, p[Axis::k], device.sms);
+  Plan plan;
+  plan.launch<params_swapped>(swap_ab, config,
+                              {.x = swapped_tiles(tile, m, n) * splits, .smem = dense_swap_smem(tiles_of(config)).bytes, .cluster = splits, .pdl = p.pdl});
+  return plan;
+}
+
+}  // namespace quern::gemm

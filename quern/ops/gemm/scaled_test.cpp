@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/scaled.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "quern/base/error.h"
+#include "quern/device/emulated.h"
+#include "quern/op/schema.h"
+#include "quern/testing/case_args.h"
+
+namespace quern::gemm {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// Views of a call that is never launched: m = 4, n = 300, k = 520, of which scales have 5 columns or 1.
+struct Call {
+  std::vector<u32> memory = std::vector<u32>(1 << 16);
+  ScaledArgs args;
+  Call() {
+    args = {.out = view(DType::bf16, 4, 300),
+            .a = view(DType::e4m3, 4, 520),
+            .scales_a = view(DType::f32, 4, 5),
+            .b = view(DType::e5m2, 300, 520),
+            .scales_b = view(DType::f32, 3, 5)};
+  }
+  TensorView view(DType dtype, i64 rows, i64 columns) { return TensorView(memory.data(), dtype, {rows, columns}); }
+  void expect(ErrorKind kind, const char* text) const {
+    try {
+      bind(find_op("gemm.scaled"), &args, {});
+      ADD_FAILURE() << "no error; expected: " << text;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), kind);
+      EXPECT_STREQ(e.what(), text);
+    }
+  }
+};
+
+TEST(gemm_scaled, rejects_wrong_scales) {
+  Call c;
+  c.args.scales_a = c.view(DType::f32, 3, 5);
+  c.expect(ErrorKind::value, "gemm.scaled: `scale_rows_a` is 3, expected 4 (m, one for each row of `a`) or 1");
+  c = {};
+  c.args.scales_a = c.view(DType::f32, 4, 4);
+  c.expect(ErrorKind::value, "gemm.scaled: `scale_columns_a` is 4, expected 5 (ceil(k / 128)) or 1");
+  c = {};
+  c.args.scales_b = c.view(DType::f32, 2, 5);
+  c.expect(ErrorKind::value, "gemm.scaled: `scale_rows_b` is 2, expected n, ceil(n / 128) or 1, where n is 300");
+  c = {};
+  c.args.scales_b = c.view(DType::f32, 3, 6);
+  c.expect(ErrorKind::value, "gemm.scaled: `scale_columns_b` is 6, expected 5 (ceil(k / 128)) or 1");
+  c = {};
+  c.args.scales_a = TensorView();
+  c.expect(ErrorKind::value, "gemm.scaled: `scales_a` is missing, expected a tensor [scale_rows_a scale_columns_a]");
+}
+
+TEST(gemm_scaled, rejects_wrong_shapes_and_dtypes) {
+  Call c;
+  c.args.b = c.view(DType::e4m3, 300, 519);
+  c.expect(ErrorKind::value, "gemm.scaled: `b` has shape [300, 519], expected k=520 at dim 1 (k was set by `a` [4, 520])");
+  c = {};
+  c.args.c = c.view(DType::f32, 5, 300);
+  c.expect(ErrorKind::value, "gemm.scaled: `c` has shape [5, 300], expected m=4 at dim 0 (m was set by `a` [4, 520])");
+  c = {};
+  c.args.a.dtype = DType::bf16;
+  c.expect(ErrorKind::type, "gemm.scaled: `a` is bf16, expected e4m3 or e5m2");
+  c = {};
+  c.args.scales_b.dtype = DType::bf16;
+  c.expect(ErrorKind::type, "gemm.scaled: `scales_b` is bf16, expected f32");
+  c = {};
+  c.args.out.dtype = DType::f16;
+  c.expect(ErrorKind::type, "gemm.scaled: `out` is f16, expected bf16 or f32");
+}
+
+/// Every granularity of both operands is bound.
+TEST(gemm_scaled, takes_every_granularity) {
+  for (const i64 rows_a : {4, 1})
+    for (const i64 rows_b : {300, 3, 1})
+      for (const i64 columns_a : {5, 1})
+        for (const i64 columns_b : {5, 1}) {
+          Call c;
+          c.args.scales_a = c.view(DType::f32, rows_a, columns_a);
+          c.args.scales_b = c.view(DType::f32, rows_b, columns_b);
+          EXPECT_NO_THROW(bind(find_op("gemm.scaled"), &c.args, {})) << rows_a << " " << rows_b << " " << columns_a << " " << columns_b;
+        }
+}
+
+std::string plan_text(const Case& which) {
+  const Op& op = find_op("gemm.scaled");
+  const Case full = quern::testing::derived(op, which);
+  const quern::testing::ArgsStorage args = quern::testing::fake_args(op, full);
+  const Plan plan = make_plan(op, bind(op, args.get(), quern::testing::options_of(op, full)), device_info_of(Arch::parse("sm_80")));
+  return jit::print(plan.launches[0].spec) + " grid " + std::to_string(plan.launches[0].config.grid[0]);
+}
+
+TEST(gemm_scaled, rows_and_alignment_choose_the_kernel) {
+  EXPECT_THAT(plan_text({{"m", 16}, {"n", 264}}), HasSubstr("tile_m=16, tile_n=64"));
+  EXPECT_THAT(plan_text({{"m", 16}, {"n", 264}}), HasSubstr("grid 5"));
+  EXPECT_THAT(plan_text({{"m", 65}, {"n", 264}}), HasSubstr("tile_m=64, tile_n=128"));
+  EXPECT_THAT(plan_text({{"m", 65}, {"n", 264}}), HasSubstr("grid 6"));
+  EXPECT_THAT(plan_text({{"a.pad", 0}}), HasSubstr("vector=16"));
+  EXPECT_THAT(plan_text({{"a.pad", 8}}), HasSubstr("vector=8"));
+  EXPECT_THAT(plan_text({{"b.pad", 2}}), HasSubstr("vector=1,"));
+}
+
+/// Memory for a call on the emulated device, of numbers that no sum of f32 holds exactly.
+struct Numbers {
+  i64 rows = 70, n = 130, k = 1000;
+  std::vector<u8> a, b;
+  std::vector<f32> scales_a, scales_b;
+  Numbers() {
+    Random random(7);
+    for (i64 i = 0; i < rows * k; ++i) a.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
+    for (i64 i = 0; i < n * k; ++i) b.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
+    for (i64 i = 0; i < rows * 8; ++i) scales_a.push_back(f32(1 + random.uniform() / 2));
+    for (i64 i = 0; i < n * 8; ++i) scales_b.push_back(f32(1 + random.uniform() / 2));
+  }
+  /// Bits of f32 rows [first, first + m) of out; the scales of a lie column by column.
+  std::vector<u32> run(Device& device, i64 first, i64 m) {
+    std::vector<u32> out(static_cast<size_t>(m * n));
+    TensorView of_a(scales_a.data(), DType::f32, {rows, 8});
+    of_a.strides[0] = 1, of_a.strides[1] = rows;
+    scaled({.out = TensorView(out.data(), DType::f32, {m, n}),
+            .a = TensorView(a.data() + first * k, DType::e4m3, {m, k}),
+            .scales_a = of_a.slice(0, first, first + m),
+            .b = TensorView(b.data(), DType::e4m3, {n, k}),
+            .scales_b = TensorView(scales_b.data(), DType::f32, {n, 8})},
+           {.device = &device});
+    return out;
+  }
+};
+
+/// Rows of both tiles, at every place of them.
+TEST(gemm_scaled, rows_have_the_same_bits_for_every_m) {
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  const auto device = make_emulated_device(info, emulated_options_from_env());
+  Numbers numbers;
+  const std::vector<u32> all = numbers.run(*device, 0, numbers.rows);
+  for (const i64 m : {1, 15, 16, 17, 63, 64, 65}) {
+    const i64 first = numbers.rows - m;
+    const std::vector<u32> part = numbers.run(*device, first, m);
+    EXPECT_EQ(std::memcmp(part.data(), all.data() + first * numbers.n, part.size() * 4), 0) << "m=" << m;
+  }
+}
+
+/// Powers of two of the scales are exact, so the order of sums is seen: each group from zero, then groups ascending. Group 0 is
+/// 2^24 in all, groups 1 and 2 are 1 each: ascending, each is lost; any other order keeps their 2.
+TEST(gemm_scaled, groups_are_summed_in_ascending_order) {
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  const auto device = make_emulated_device(info, emulated_options_from_env());
+  std::vector<u8> a(384), b(384);
+  a[0] = a[128] = a[256] = b[0] = b[128] = b[256] = 0x38;  // 1 as e4m3
+  std::vector<f32> scales_a = {0x1p24f, 1.f, 1.f}, scales_b = {1.f};
+  f32 out = 0;
+  scaled({.out = TensorView(&out, DType::f32, {1, 1}),
+          .a = TensorView(a.data(), DType::e4m3, {1, 384}),
+          .scales_a = TensorView(scales_a.data(), DType::f32, {1, 3}),
+          .b = TensorView(b.data(), DType::e4m3, {1, 384}),
+          .scales_b = TensorView(scales_b.data(), DType::f32, {1, 1})},
+         {.device = device.get()});
+  EXPECT_EQ(out, 0x1p24f);
+  scales_a = {1.f, 1.f, 0x1p24f};
+  scaled({.out = TensorView(&out, DType::f32, {1, 1}),
+          .a = TensorView(a.data(), DType::e4m3, {1, 384}),
+          .scales_a = TensorView(scales_a.data(), DType::f32, {1, 3}),
+          .b = TensorView(b.data(), DType::e4m3, {1, 384}),
+          .scales_b = TensorView(scales_b.data(), DType::f32, {1, 1})},
+         {.device = device.get()});
+  EXPECT_EQ(out, 0x1p24f + 2);
+}
+
+/// A NaN of either format is no number of a sum, wherever it stands, and stays in its row and column.
+TEST(gemm_scaled, nan_spreads_over_its_row_alone) {
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  const auto device = make_emulated_device(info, emulated_options_from_env());
+  Numbers numbers;
+  numbers.a[size_t(3 * numbers.k + 999)] = 0x7f;
+  const std::vector<u32> out = numbers.run(*device, 0, 5);
+  for (size_t i = 0; i < out.size(); ++i) {
+    f32 value;
+    std::memcpy(&value, &out[i], 4);
+    EXPECT_EQ(value != value, i64(i) / numbers.n == 3) << i;
+  }
+}
+
+}  // namespace
+}  // namespace quern::gemm
