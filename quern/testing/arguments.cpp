@@ -62,7 +62,8 @@ class ArgumentTest {
       };
       const Plan fast = planned(false), invariant = planned(true);
       a.matters = fast.workspace != invariant.workspace || fast.count != invariant.count;
-      for (i32 i = 0; i < fast.count && !a.matters; ++i) a.matters = !(fast.launches[i].spec == invariant.launches[i].spec);
+      for (i32 i = 0; i < fast.count && !a.matters; ++i)
+        a.matters = !(fast.launches[i].spec == invariant.launches[i].spec) || fast.launches[i].config.cluster != invariant.launches[i].config.cluster;
     }
   }
 

@@ -103,8 +103,8 @@ TEST(gemm_scaled, rows_and_alignment_choose_the_kernel) {
   EXPECT_THAT(plan_text({{"m", 16}, {"n", 264}}), HasSubstr("grid 5"));
   EXPECT_THAT(plan_text({{"m", 65}, {"n", 264}}), HasSubstr("tile_m=64, tile_n=128"));
   EXPECT_THAT(plan_text({{"m", 65}, {"n", 264}}), HasSubstr("grid 6"));
-  EXPECT_THAT(plan_text({{"a.pad", 0}}), HasSubstr("vector=16"));
-  EXPECT_THAT(plan_text({{"a.pad", 8}}), HasSubstr("vector=8"));
+  EXPECT_THAT(plan_text({{"m", 3}, {"a.pad", 0}}), HasSubstr("vector=16"));
+  EXPECT_THAT(plan_text({{"m", 3}, {"a.pad", 8}}), HasSubstr("vector=8"));
   EXPECT_THAT(plan_text({{"b.pad", 2}}), HasSubstr("vector=1,"));
 }
 
@@ -112,13 +112,13 @@ TEST(gemm_scaled, rows_and_alignment_choose_the_kernel) {
 struct Numbers {
   i64 rows = 70, n = 130, k = 1000;
   std::vector<u8> a, b;
-  std::vector<f32> scales_a, scales_b;
+  std::vector<float> scales_a, scales_b;
   Numbers() {
     Random random(7);
     for (i64 i = 0; i < rows * k; ++i) a.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
     for (i64 i = 0; i < n * k; ++i) b.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
-    for (i64 i = 0; i < rows * 8; ++i) scales_a.push_back(f32(1 + random.uniform() / 2));
-    for (i64 i = 0; i < n * 8; ++i) scales_b.push_back(f32(1 + random.uniform() / 2));
+    for (i64 i = 0; i < rows * 8; ++i) scales_a.push_back(float(1 + random.uniform() / 2));
+    for (i64 i = 0; i < n * 8; ++i) scales_b.push_back(float(1 + random.uniform() / 2));
   }
   /// Bits of f32 rows [first, first + m) of out; the scales of a lie column by column.
   std::vector<u32> run(Device& device, i64 first, i64 m) {
@@ -157,8 +157,8 @@ TEST(gemm_scaled, groups_are_summed_in_ascending_order) {
   const auto device = make_emulated_device(info, emulated_options_from_env());
   std::vector<u8> a(384), b(384);
   a[0] = a[128] = a[256] = b[0] = b[128] = b[256] = 0x38;  // 1 as e4m3
-  std::vector<f32> scales_a = {0x1p24f, 1.f, 1.f}, scales_b = {1.f};
-  f32 out = 0;
+  std::vector<float> scales_a = {0x1p24f, 1.f, 1.f}, scales_b = {1.f};
+  float out = 0;
   scaled({.out = TensorView(&out, DType::f32, {1, 1}),
           .a = TensorView(a.data(), DType::e4m3, {1, 384}),
           .scales_a = TensorView(scales_a.data(), DType::f32, {1, 3}),
@@ -185,7 +185,7 @@ TEST(gemm_scaled, nan_spreads_over_its_row_alone) {
   numbers.a[size_t(3 * numbers.k + 999)] = 0x7f;
   const std::vector<u32> out = numbers.run(*device, 0, 5);
   for (size_t i = 0; i < out.size(); ++i) {
-    f32 value;
+    float value;
     std::memcpy(&value, &out[i], 4);
     EXPECT_EQ(value != value, i64(i) / numbers.n == 3) << i;
   }
