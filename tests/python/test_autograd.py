@@ -115,7 +115,7 @@ def test_no_gradient():
     """An op without a backward refuses the pass, however it was called."""
     a = torch.randn(4, 64, dtype=torch.bfloat16, device=places.TORCH, requires_grad=True)
     with pytest.raises(RuntimeError, match="no autograd formula"):
-        torch.ops.quern.gemm_dense(a, a, None, None, None, None, 0).sum().backward()
+        torch.ops.quern.gemm_dense(a, a, None, None, "none", None, None, None, 0).sum().backward()
     with pytest.raises(RuntimeError, match="no autograd formula"):
         quern.gemm.dense(a, a).sum().backward()
     with pytest.raises(RuntimeError, match="no autograd formula"):  # of the gradients themselves

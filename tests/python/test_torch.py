@@ -72,7 +72,9 @@ def test_torch_checks_the_registration(id_):
             quern.torch._traced(id_, tensors, [case.attributes[a["name"]] for a in case.op.schema.attributes], None, places.RUN_ON, "auto", 0, None, dtypes)
         finally:
             quern.torch._functional[id_] = functional
-        torch.library.opcheck(functional, captured[0], test_utils=("test_schema", "test_faketensor"))
+        # test_schema multiplies its arguments, which torch cannot do with FP8.
+        bytes_in = any(isinstance(a, torch.Tensor) and a.is_floating_point() and a.element_size() == 1 for a in captured[0])
+        torch.library.opcheck(functional, captured[0], test_utils=("test_faketensor",) if bytes_in else ("test_schema", "test_faketensor"))
 
 
 def test_dynamic_shapes():
