@@ -139,7 +139,7 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
   Verdict v;
   v.rows = testing::row_count(op, host.args());
   bool all_written = false;
-  if (work > whole_work && v.rows > 1 && testing::rows_can_be_sliced(op, host.args())) {
+  if (work > whole_work && v.rows > 1 && testing::outputs_can_be_sliced(op, host.args())) {
     // As many as 20 s allow on one CPU, 2 to 8
     const i64 wanted = i64(std::clamp(20 * kWorkOfASecond / (work / double(v.rows)), 2.0, 8.0));
     const std::vector<i64> rows = sampled_rows(v.rows, wanted, host.seed());

@@ -205,10 +205,7 @@ std::vector<std::pair<std::string, u64>> LayerRun::hashes(size_t calls) {
 
 /// Pieces of an op's rows, of which its reference takes each alone, on all CPUs; one piece where rows cannot be cut out.
 static void each_piece(const Op& op, const void* args, const std::function<void(i64 begin, i64 end)>& f) {
-  bool sliced = rows_can_be_sliced(op, args);
-  for (size_t i = 0; i < op.tensors.size(); ++i)
-    if (op.tensors[i].role != Role::in && op.tensor(args, i).present()) sliced &= rows_dim(op, op.tensors[i]) == 0;
-  const i64 rows = sliced ? row_count(op, args) : 0;
+  const i64 rows = outputs_can_be_sliced(op, args) ? row_count(op, args) : 0;
   if (rows < 2) return f(0, -1);
   in_parallel(rows, 1, f);
 }

@@ -53,6 +53,12 @@ bool rows_can_be_sliced(const Op& op, const void* args) {
   return true;
 }
 
+bool outputs_can_be_sliced(const Op& op, const void* args) {
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (op.tensors[i].role != Role::in && op.tensor(args, i).present() && rows_dim(op, op.tensors[i]) != 0) return false;
+  return rows_can_be_sliced(op, args);
+}
+
 i64 row_count(const Op& op, const void* args) {
   for (size_t i = 0; i < op.tensors.size(); ++i)
     if (rows_dim(op, op.tensors[i]) == 0 && op.tensor(args, i).present()) return op.tensor(args, i).shape[0];

@@ -15,6 +15,8 @@ int rows_dim(const Op& op, const TensorDef& t);
 void keep_rows(const Op& op, void* args, i64 begin, i64 end);
 /// True when one index of the op's rows axis can be cut out of every tensor; with `args`, of every present one.
 bool rows_can_be_sliced(const Op& op, const void* args = nullptr);
+/// The same, and every output has a row for each: a reference of some rows makes those of all outputs.
+bool outputs_can_be_sliced(const Op& op, const void* args);
 /// The number of rows of a call, 0 without any.
 i64 row_count(const Op& op, const void* args);
 /// Bytes of row r of every output that has rows; all bytes of every output when r is -1.
