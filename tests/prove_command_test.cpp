@@ -50,7 +50,7 @@ const SmallFault kSmallFaults[] = {
      "attention.decode_paged", "batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
     {"splits added in an order that depends on the batch", "ops/gemm/dense_sum_splits.cuh",
      "from + s * p.m * p.partial_stride", "from + (p.m == 1 ? p.splits - s : s) * p.m * p.partial_stride", "gemm.dense",
-     "m=2 n=8 k=8192 batch_invariant=1", "m index 0 is summed in another order alone than among 2"},
+     "variant=portable m=2 n=8 k=8192 batch_invariant=1", "m index 0 is summed in another order alone than among 2"},
 };
 
 /// Calls f(0) .. f(count - 1), as many at a time as there are CPUs.

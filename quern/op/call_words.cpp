@@ -41,8 +41,10 @@ void add_layout(const TensorDef& t, const TensorView& view, Words& words) {
     return view.shape[outer] > 1 && view.shape[inner] > 1 && view.strides[outer] < view.strides[inner];
   };
   if (view.rank > 2 && swapped(last - 2, last - 1)) words.add(t.name + ".swap", "true");
-  if (view.rank > 1 && t.strided && swapped(last - 1, last)) {
+  const bool one_row = view.rank > 1 && view.shape[last - 1] <= 1 && view.shape[last] > 1 && view.strides[last] > 1;
+  if (view.rank > 1 && t.strided && (one_row || swapped(last - 1, last))) {
     words.add(t.name + ".transposed", "true");
+    if (const i64 pad = view.strides[last] - max_of<i64>(1, view.shape[last - 1]); pad > 0) words.add(t.name + ".pad", pad);
   } else {
     i64 row = 0;  // from one innermost row to the next; extents of 1 have strides of no meaning
     for (int d = 0; d < last; ++d)
