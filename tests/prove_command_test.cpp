@@ -115,8 +115,10 @@ TEST_F(ProveCommand, finds_what_a_tolerance_lets_pass) {
 /// Sizes at which every op's paths are taken and that take little time.
 const char* small_case(const std::string& op) {
   if (op == "gemm.dense") return "m=17 n=77 k=600";
-  if (op == "gemm.scaled") return "m=5 n=70 k=300";
-  if (op.starts_with("quant.")) return "";  // their cases are small
+  if (op == "gemm.scaled") return "m=5 n=24 k=136";
+  if (op == "quant.per_block") return "n=5 k=136";
+  if (op == "quant.transform_scales") return "m=5 groups=3";
+  if (op.starts_with("quant.")) return "m=5 k=136";
   if (op == "attention.decode_paged") return "batch=2 capacity=300 head_dim=64 gqa=1";
   if (op.starts_with("norm.")) return "tokens=5 hidden=2056";
   return "tokens=5";
