@@ -4,7 +4,7 @@
 """Runs what the documents show, in a copy of the tree. Usage: run.py BUILD_FOLDER
 
 A ```sh block behind `<!-- run -->` must end with status 0, behind `<!-- run 2 -->` with 2; a ```python block is run by the Python that has
-the wheel (QN_TEST_PYTHON, else .venv-python, which tools/install_python.sh makes). The ```text block behind a
+the wheel (QN_TEST_PYTHON, else .venv-python, which tools/install_python.sh makes), one that imports torch only with QN_TEST_TORCH=1. The ```text block behind a
 following `<!-- prints -->` must stand in its output, line by line, where * matches anything. Besides: relative links lead
 somewhere, words that begin with QN_ exist, and the files that `quern new` wrote compile. QN_TEST_FULL=1 also builds the
 tree with the new op and checks it."""
@@ -73,6 +73,9 @@ def run_blocks(tree, document):
     for match in BLOCK.finditer(text):
         line = text.count("\n", 0, match.start()) + 2
         status, language, script, expected = int(match.group(1) or 0), match.group(2), match.group(3), match.group(4)
+        if language == "python" and re.search(r"^import (quern\.)?torch$", script, re.MULTILINE) and os.environ.get("QN_TEST_TORCH") != "1":
+            print(f"left out, needs torch: {document}:{line}", flush=True)
+            continue
         result = (python if language == "python" else shell)(tree, script)
         done += 1
         if result.returncode != status:
