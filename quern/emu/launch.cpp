@@ -3,6 +3,7 @@
 #include "quern/emu/launch.h"
 
 #include <algorithm>
+#include <cfenv>
 
 #include "quern/emu/crew.h"
 #include "quern/emu/locate.h"
@@ -29,10 +30,28 @@ void Launch::add(Report report) {
   if (reports_.size() < kMostReports) reports_.push_back(std::move(report));
 }
 
+/// Numbers as a kernel expects them, for as long as a thread runs one: rounding to nearest, subnormals kept. The thread may come with
+/// something else; those of XLA flush.
+class PlainNumbers {
+ public:
+  PlainNumbers() {
+    std::fegetenv(&before_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~PlainNumbers() { std::fesetenv(&before_); }
+  PlainNumbers(const PlainNumbers&) = delete;
+
+ private:
+  std::fenv_t before_;
+};
+
 std::vector<Report> run_launch(const LaunchRequest& request, LaunchStats* stats) {
   Launch launch(request);
   const int workers = request.options.checked ? 1 : std::max(1, request.options.os_threads);
-  run_crew(int(std::min<u64>(workers, launch.clusters)), [&] { WorkerLease()->run(launch); });
+  run_crew(int(std::min<u64>(workers, launch.clusters)), [&] {
+    const PlainNumbers numbers;
+    WorkerLease()->run(launch);
+  });
   if (stats) {
     stats->switches = launch.switches;
     stats->waited = launch.waited;

@@ -4,6 +4,7 @@
 // What plain mode does beside computing: co-residency, reports of threads that cannot go on, faults.
 #include <gmock/gmock.h>
 
+#include <cfenv>
 #include <csignal>
 #include <thread>
 
@@ -38,6 +39,31 @@ std::string report_of(const std::string& body, u32 threads = 64, u32 smem = 1024
   }
   return "";
 }
+
+#if defined(__x86_64__)
+/// A thread that flushes subnormals and rounds up calls: the kernel sees neither, and the thread keeps both.
+TEST(emu_scheduler, the_callers_way_with_numbers_is_not_the_kernels) {
+  Kernel kernel(plain(), kernel_of(R"(
+    const f32* in = static_cast<const f32*>(p.in);
+    f32* out = static_cast<f32*>(p.out);
+    out[threadIdx.x] = in[threadIdx.x] * f32(0.75f);
+    out[threadIdx.x] = out[threadIdx.x] + in[threadIdx.x + 64];
+  )", 64), 64, 0);
+  std::vector<u32> in(128), expected(64), out(64);
+  for (u32 i = 0; i < 64; ++i) in[i] = 1000 + i, in[64 + i] = 3;  // subnormals
+  kernel.run(in, expected, 0);
+  EXPECT_EQ(expected[0], 753u);
+  std::thread([&] {
+    constexpr u32 kFlushes = 0x8040;  // flush to zero, subnormals are zeros
+    std::fesetround(FE_UPWARD);
+    __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | kFlushes);
+    kernel.run(in, out, 0);
+    EXPECT_EQ(std::fegetround(), FE_UPWARD);
+    EXPECT_EQ(__builtin_ia32_stmxcsr() & kFlushes, kFlushes);
+  }).join();
+  EXPECT_EQ(out, expected);
+}
+#endif
 
 TEST(emu_scheduler, thirty_two_blocks_of_1024_threads_meet_at_a_grid_barrier) {
   Kernel kernel(plain(),
