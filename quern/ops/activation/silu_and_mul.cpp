@@ -2,7 +2,9 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/activation/silu_and_mul.h"
 
+#include "quern/op/fp8_output.h"
 #include "quern/op/schema.h"
+#include "quern/ops/activation/silu_and_mul_groups_spec.h"
 #include "quern/ops/activation/silu_and_mul_ref.h"
 #include "quern/ops/activation/silu_and_mul_spec.h"
 
@@ -11,9 +13,35 @@ namespace quern::activation {
 static const jit::Kernel<SiluAndMulConfig, SiluAndMulParams> chunk_kernel{"quern/ops/activation/silu_and_mul.cuh",
                                                                           "silu_and_mul_chunk"};
 
+static const jit::Kernel<SiluAndMulGroupsConfig, SiluAndMulGroupsParams> groups_kernel{"quern/ops/activation/silu_and_mul_groups.cuh",
+                                                                                      "silu_and_mul_groups"};
+
 static SiluAndMulParams params(const Call<SiluAndMulArgs>& c) {
   const SiluAndMulArgs& a = c.args;
   return {a.x.data, a.out.data, a.x.strides[0], a.out.strides[0], c.problem[Axis::tokens], c.problem[Axis::intermediate]};
+}
+
+static SiluAndMulGroupsParams groups_params(const Call<SiluAndMulArgs>& c) {
+  const SiluAndMulArgs& a = c.args;
+  return {.x = a.x.data,
+          .out = a.out.data,
+          .scales = a.scales.data,
+          .x_stride = a.x.strides[0],
+          .out_stride = a.out.strides[0],
+          .scale_strides = {a.scales.strides[0], a.scales.strides[1]},
+          .tokens = c.problem[Axis::tokens],
+          .intermediate = c.problem[Axis::intermediate]};
+}
+
+static Plan plan_groups(const Problem& p, i32 vector) {
+  using A = SiluAndMulArgs;
+  // 64 bytes of 16-bit gate and up a step and lane; two steps of f32 would take 250 registers
+  const SiluAndMulGroupsConfig config{p.dtype(&A::x), p.dtype(&A::out), vector, size_of(p.dtype(&A::x)) == 2 ? 2 : 1, 128};
+  const i64 bands = ceil_div<i64>(p[Axis::tokens], 32 / kGroupLanes * config.steps);
+  const i64 across = ceil_div<i64>(p[Axis::intermediate], i64(kGroup) * (config.threads / 32));
+  Plan plan;
+  plan.launch<groups_params>(groups_kernel, config, {.x = bands * across, .pdl = p.pdl});
+  return plan;
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
@@ -22,6 +50,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   // The up half starts at column `intermediate`, which limits the access as well.
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::out));
   while (intermediate % vector) vector /= 2;
+  if (p.tensor(&A::scales).present) return plan_groups(p, vector);
   const SiluAndMulConfig config{p.dtype(&A::x), vector, 2, 128};
   const i64 chunks = p[Axis::tokens] * ceil_div<i64>(intermediate, i64(config.threads) * config.accesses * vector);
   Plan plan;
@@ -39,7 +68,13 @@ QN_OP(silu_and_mul, SiluAndMulArgs, "activation.silu_and_mul")
     .source("Shazeer, GLU Variants Improve Transformer, arXiv 2002.05202")
     .in("x", &SiluAndMulArgs::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
     .meaning("gate, then up")
-    .out("out", &SiluAndMulArgs::out, "tokens intermediate", like("x"))
+    .out("out", &SiluAndMulArgs::out, "tokens intermediate", like("x", {DType::e4m3}))
+    .out("scales", &SiluAndMulArgs::scales, "tokens ceil_div(intermediate,128)", {DType::f32})
+    .optional()
+    .meaning("of an out that is e4m3, as quant.per_token_group makes them; else absent")
+    .column_major(16)
+    .within({.of_value = 0x1p-17})
+    .require(scales_belong_to_fp8<SiluAndMulArgs>)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<silu_and_mul_ref<double>, silu_and_mul_ref<OrderFree>>()
@@ -48,10 +83,14 @@ QN_OP(silu_and_mul, SiluAndMulArgs, "activation.silu_and_mul")
             {"intermediate", {14336, 1, 7, 64, 127, 768, 1025, 2056, 4100}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"x.pad", {0, 8, 3}},
-            {"out.pad", {0, 16, 1}}})
+            {"out.pad", {0, 16, 1}},
+            {"fp8", {0, 1, 2}}},
+           derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 64}, {"intermediate", 14336}},
             {{"tokens", 4096}, {"intermediate", 14336}},
-            {{"tokens", 16384}, {"intermediate", 14336}}});
+            {{"tokens", 16384}, {"intermediate", 14336}},
+            {{"tokens", 64}, {"intermediate", 14336}, {"fp8", 1}},
+            {{"tokens", 16384}, {"intermediate", 14336}, {"fp8", 1}}});
 
 }  // namespace quern::activation

@@ -6,12 +6,14 @@
 namespace quern::activation {
 
 struct SiluAndMulArgs {
-  TensorView out;  ///< [tokens, intermediate]
-  TensorView x;    ///< [tokens, 2 * intermediate] f32, f16 or bf16: gate, then up
+  TensorView out;     ///< [tokens, intermediate] like x, or e4m3
+  TensorView scales;  ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
+  TensorView x;       ///< [tokens, 2 * intermediate] f32, f16 or bf16: gate, then up
 };
 
 /// out[t, i] = silu(x[t, i]) * x[t, intermediate + i], silu(g) = g / (1 + exp(-g)), in f32, rounded once.
-/// Rows may be strided. Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202). Throws Error.
+/// An out that is e4m3 is quantised as quant.per_token_group does it, from the unrounded result. Rows may be strided.
+/// Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202). Throws Error.
 QN_API void silu_and_mul(const SiluAndMulArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::activation

@@ -5,6 +5,7 @@
 namespace quern::norm {
 
 const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel{"quern/ops/norm/norm_row.cuh", "norm_row"};
+const jit::Kernel<NormRowConfig, NormRowGroupsParams> norm_row_groups_kernel{"quern/ops/norm/norm_row_groups.cuh", "norm_row_groups"};
 
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual) {
   while (hidden % vector) vector /= 2;

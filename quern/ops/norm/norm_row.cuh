@@ -29,12 +29,12 @@ template <NormRowConfig C> QN_DEVICE void stage_weight(const NormRowParams& p, u
   ptx::cp_async_commit();
 }
 
-/// The unit at element h of a row: out = v * scale * weight, and v into the residual.
+/// y = v * scale * weight of the unit at element h of a row.
 template <NormRowConfig C>
-QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged) {
+QN_DEVICE void normalise_unit(const NormRowParams& p, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged, f32 (&y)[kUnit<C>]) {
   using T = dtype_t<C.dtype>;
   Unit<C> weight_unit;
-  f32 weight[kUnit<C>], y[kUnit<C>];
+  f32 weight[kUnit<C>];
   if constexpr (stages_weight(C)) {
     if (h < p.hidden) weight_unit.access[0] = {ptx::ld_shared<u32x4>(staged + h * size_of(C.dtype))};
   } else {
@@ -43,6 +43,14 @@ QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)
   unit_values<C>(weight_unit, h, p.hidden, weight);
   QN_UNROLL
   for (int j = 0; j < kUnit<C>; ++j) y[j] = v[j] * scale * weight[j];
+}
+
+/// The same into out, and v into the residual.
+template <NormRowConfig C>
+QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged) {
+  using T = dtype_t<C.dtype>;
+  f32 y[kUnit<C>];
+  normalise_unit<C>(p, h, v, scale, staged, y);
   store_unit<C>(static_cast<T*>(p.out) + row * p.out_stride, h, p.hidden, y);
   if constexpr (C.add_residual != 0) store_unit<C>(static_cast<T*>(p.residual) + row * p.residual_stride, h, p.hidden, v);
 }
@@ -84,7 +92,9 @@ template <NormRowConfig C> QN_DEVICE void load_row(const NormRowParams& p, i64 r
   }
 }
 
-template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* weight) {
+/// Calls write(row, h, values, scale) for each unit of the thread, also for those past the row's end.
+template <NormRowConfig C, class Write>
+QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* weight, Write write) {
   constexpr int kRows = C.threads / C.row_threads;
   const int lane = threadIdx.x % C.row_threads;
   const i64 step = i64(gridDim.x) * kRows;
@@ -107,7 +117,7 @@ template <NormRowConfig C> QN_DEVICE void norm_row_held(const NormRowParams& p, 
     const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
     if constexpr (stages_weight(C)) ptx::cp_async_wait<0>();  // a thread reads what it has copied itself
     QN_UNROLL
-    for (int i = 0; i < C.held; ++i) write_unit<C>(p, row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale, weight);
+    for (int i = 0; i < C.held; ++i) write(row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale);
   }
 }
 
@@ -123,9 +133,23 @@ template <NormRowConfig C> QN_DEVICE void access_values(const NormRowParams& p, 
   }
 }
 
-/// Rows too long for registers, and unaligned ones: the row is read twice. The sum has the order of norm_row_held.
-template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p, f32* scratch) {
+/// Writes a row, of which x and residual are read again.
+template <NormRowConfig C> QN_DEVICE void write_row(const NormRowParams& p, i64 row, f32 scale) {
   using T = dtype_t<C.dtype>;
+  each_access<C>(p.hidden, [&](i64 h) {
+    f32 v[C.vector], weight[C.vector], y[C.vector];
+    access_values<C>(p, row, h, v);
+    load_f32<T, C.vector>(static_cast<const T*>(p.weight) + h, weight);
+    QN_UNROLL
+    for (int j = 0; j < C.vector; ++j) y[j] = v[j] * scale * weight[j];
+    store_f32<T, C.vector>(static_cast<T*>(p.out) + row * p.out_stride + h, y);
+    if constexpr (C.add_residual != 0) store_f32<T, C.vector>(static_cast<T*>(p.residual) + row * p.residual_stride + h, v);
+  });
+}
+
+/// Rows too long for registers, and unaligned ones: the row is read twice, the second time by write(row, scale). The sum has the
+/// order of norm_row_held.
+template <NormRowConfig C, class Write> QN_DEVICE void norm_row_reread(const NormRowParams& p, f32* scratch, Write write) {
   ptx::grid_dependency_wait();
   int slot = 0;
   for (i64 row = blockIdx.x; row < p.tokens; row += gridDim.x, slot ^= 1) {
@@ -136,16 +160,7 @@ template <NormRowConfig C> QN_DEVICE void norm_row_reread(const NormRowParams& p
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) squares = ptx::fma(v[j], v[j], squares);
     });
-    const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
-    each_access<C>(p.hidden, [&](i64 h) {
-      f32 v[C.vector], weight[C.vector], y[C.vector];
-      access_values<C>(p, row, h, v);
-      load_f32<T, C.vector>(static_cast<const T*>(p.weight) + h, weight);
-      QN_UNROLL
-      for (int j = 0; j < C.vector; ++j) y[j] = v[j] * scale * weight[j];
-      store_f32<T, C.vector>(static_cast<T*>(p.out) + row * p.out_stride + h, y);
-      if constexpr (C.add_residual != 0) store_f32<T, C.vector>(static_cast<T*>(p.residual) + row * p.residual_stride + h, v);
-    });
+    write(row, row_scale<C>(p, squares, scratch + slot * (C.threads / 32)));
   }
 }
 
@@ -154,8 +169,10 @@ template <NormRowConfig C> QN_DEVICE void norm_row(const NormRowParams& p) {
   QN_SMEM(smem);
   f32* scratch = reinterpret_cast<f32*>(smem + S.reduce);
   ptx::grid_launch_dependents();
-  if constexpr (C.held > 0) norm_row_held<C>(p, scratch, smem + S.weight);
-  else norm_row_reread<C>(p, scratch);
+  if constexpr (C.held > 0)
+    norm_row_held<C>(p, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale) { write_unit<C>(p, row, h, v, scale, smem + S.weight); });
+  else
+    norm_row_reread<C>(p, scratch, [&](i64 row, f32 scale) { write_row<C>(p, row, scale); });
 }
 
 }  // namespace quern::norm

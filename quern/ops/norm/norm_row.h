@@ -21,5 +21,6 @@ template <class Args> Rejection eps_is_not_negative(const Problem& p) {
 /// One rounding of the result; the f32 sum of squares and the approximate rsqrt (2^-22.4) stay below 2^-19.
 Budget norm_row_budget(const Problem& problem);
 extern const jit::Kernel<NormRowConfig, NormRowParams> norm_row_kernel;
+extern const jit::Kernel<NormRowConfig, NormRowGroupsParams> norm_row_groups_kernel;
 
 }  // namespace quern::norm

@@ -28,6 +28,13 @@ struct NormRowParams {
   float eps;
 };
 
+/// Of norm_row_groups: out is e4m3.
+struct NormRowGroupsParams {
+  NormRowParams row;
+  void* scales;  // [tokens, ceil(hidden / 128)] f32
+  i64 scale_strides[2];
+};
+
 /// The weight is copied into shared memory: of rows that a whole block holds, which are read by 16 bytes.
 QN_HOST_DEVICE constexpr bool stages_weight(const NormRowConfig& c) { return c.held > 0 && c.row_threads == c.threads; }
 

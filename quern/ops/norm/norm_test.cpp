@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <vector>
 
+#include "quern/base/host_dtype.h"
 #include "quern/op/schema.h"
 #include "quern/ops/norm/fused_add_rms_norm.h"
 #include "quern/ops/norm/rms_norm.h"
@@ -126,6 +128,40 @@ TEST_F(norm_rms_norm, does_nothing_for_no_rows) {
   RmsNormArgs a = good();
   a.x = a.out = TensorView(nullptr, DType::f32, {0, 8});
   EXPECT_NO_THROW(rms_norm(a));
+}
+
+/// Bit for bit: x is f32, so an f32 output is what was quantised. Rows of a warp, of a block, unaligned and too long to be held.
+TEST(norm_fused_add_rms_norm, quantises_its_unrounded_result) {
+  for (const i64 hidden : {300, 2048, 2049, 9001}) {
+    const i64 rows = 3, groups = ceil_div<i64>(hidden, 128);
+    std::vector<float> x(size_t(rows * hidden)), first(x.size()), second, weight(static_cast<size_t>(hidden)), y(x.size()), scales(size_t(4 * groups), -1.0f);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = float(int(i * 37 % 101) - 50) / 16, first[i] = float(int(i * 53 % 89) - 44) / 8;
+    for (i64 h = 0; h < hidden; ++h) weight[size_t(h)] = h / 128 == 1 ? 0.0f : float(h % 7 + 1);  // a group of zeros
+    second = first;
+    std::vector<u8> q(x.size(), 0xFF);
+    const auto rows_of = [&](void* data, DType dtype) { return TensorView(data, dtype, {rows, hidden}); };
+    FusedAddRmsNormArgs a{.out = rows_of(y.data(), DType::f32), .residual = rows_of(first.data(), DType::f32), .x = rows_of(x.data(), DType::f32), .weight = TensorView(weight.data(), DType::f32, {hidden})};
+    fused_add_rms_norm(a);
+    a.out = rows_of(q.data(), DType::e4m3), a.residual = rows_of(second.data(), DType::f32);
+    a.scales = TensorView(scales.data(), DType::f32, {rows, groups});
+    a.scales.strides[0] = 1, a.scales.strides[1] = 4;
+    fused_add_rms_norm(a);
+    EXPECT_EQ(first, second) << "residual";
+    for (i64 t = 0; t < rows; ++t)
+      for (i64 h = 0; h < hidden; ++h) {
+        const float* row = &y[size_t(t * hidden)];
+        float amax = 1e-4f;
+        for (i64 j = h / 128 * 128; j < std::min<i64>(h / 128 * 128 + 128, hidden); ++j) amax = std::max(amax, std::fabs(row[j]));
+        const float scale = amax / 448.0f;
+        ASSERT_EQ(scales[size_t(h / 128 * 4 + t)], scale) << hidden << ": " << t << " " << h;
+        u8 expected = 0;
+        store_value(&expected, DType::e4m3, row[h] * (1.0f / scale));
+        ASSERT_EQ(q[size_t(t * hidden + h)], expected) << hidden << ": " << t << " " << h;
+      }
+    for (i64 g = 0; g < groups; ++g) EXPECT_EQ(scales[size_t(g * 4 + 3)], -1) << "padding";
+    a.scales = {};
+    EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }), Pair(ErrorKind::value, "norm.fused_add_rms_norm: `scales` is 0, expected 1 of them, as `out` is e4m3"));
+  }
 }
 
 TEST(norm_fused_add_rms_norm, rejects_a_residual_of_another_shape) {
