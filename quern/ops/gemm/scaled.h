@@ -18,9 +18,9 @@ struct ScaledArgs {
 /// out[i, j] = sum_x scales_a(i, x) * scales_b(j, x) * a[i, x] * b[j, x] + bias[j] + c[i, j], summed in f32, rounded once.
 /// A column of scales is for 128 columns of a or b, or for all of them; a row of scales is for one row, for 128 (of b alone), or
 /// for all: their shapes tell. Rows of a, b, c and out may be strided and aligned to any element; m, n, k are arbitrary (k = 0
-/// gives the bias and c, or zeros). Results are the same on every run, and a row's bits depend neither on the other rows nor on
-/// how many there are. With RunOptions::pdl, b and its scales are read while the kernel before in the stream may still run: they
-/// must be nothing that one writes. Throws Error.
+/// gives the bias and c, or zeros). Results are the same on every run; with RunOptions::batch_invariant a row's bits depend neither
+/// on the other rows nor on how many there are. With RunOptions::pdl, b and its scales are read while the kernel before in the
+/// stream may still run: they must be nothing that one writes. Throws Error.
 QN_API void scaled(const ScaledArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::gemm
