@@ -6,8 +6,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# One depth, no folder in the key, one name of the compiler: ccache then serves what the build of the library compiled.
-export CCACHE_NOHASHDIR=1 CC="${CC:-cc}" CXX="${CXX:-c++}"  # the names that CMake takes by itself
+# One name of the compiler: ccache then serves what the build of the library compiled.
+export CC="${CC:-cc}" CXX="${CXX:-c++}"  # the names that CMake takes by itself
 venv=.venv-wheel
 if ! cmp -s tools/wheel-requirements.txt "$venv/requirements.txt"; then
   python3 -m venv "$venv"
