@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <algorithm>
 #include <cctype>
 #include <sstream>
 #include <vector>
@@ -14,8 +15,22 @@ std::string dtype_word(quern::DType t) { return quern::name(t); }
 
 namespace quern::jit {
 
-/// Names of a Config's fields, read from the source that declares it (one `type name;` a line, fields before functions): the
-/// language has no reflection yet, and a second list of the names would be a second place for one fact. Falls back to f0, f1.
+/// The names that a line of declarations gives, `i32 tile_m, tile_n = 64;  // rows` two: each the last word before its value.
+static void add_declared_names(std::string line, std::vector<std::string>& names) {
+  line = line.substr(0, line.find("//"));
+  for (size_t end; (end = line.find(';')) != std::string::npos; line = line.substr(end + 1)) {
+    std::istringstream declared(line.substr(0, end));
+    for (std::string one; std::getline(declared, one, ',');) {
+      one = one.substr(0, one.find_first_of("={["));
+      const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+      const auto last = std::find_if(one.rbegin(), one.rend(), is_word), before = std::find_if_not(last, one.rend(), is_word);
+      names.emplace_back(before.base(), last.base());
+    }
+  }
+}
+
+/// Names of a Config's fields, read from the source that declares it (fields before functions): the language has no reflection
+/// yet, and a second list of the names would be a second place for one fact. f0, f1 .. where they cannot be read.
 static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count, const std::vector<Source>& headers) {
   std::vector<std::string> names;
   const std::string type = kernel.config_type.substr(kernel.config_type.rfind("::") + 2);
@@ -25,15 +40,12 @@ static std::vector<std::string> field_names(const KernelInfo& kernel, size_t cou
     std::istringstream lines(source.text.substr(at));
     std::string line;
     std::getline(lines, line);
-    while (names.size() < count && std::getline(lines, line) && line.find('}') == std::string::npos) {
-      const size_t end = line.find(';');
-      if (end == std::string::npos || line.find("//") < end) continue;
-      const size_t begin = line.find_last_of(" ", end) + 1;
-      names.push_back(line.substr(begin, end - begin));
-    }
+    while (names.size() < count && std::getline(lines, line) && !line.starts_with('}')) add_declared_names(line, names);
     break;
   }
-  for (size_t i = names.size(); i < count; ++i) names.push_back("f" + std::to_string(i));
+  if (names.size() == count) return names;
+  names.clear();
+  for (size_t i = 0; i < count; ++i) names.push_back("f" + std::to_string(i));
   return names;
 }
 

@@ -5,7 +5,8 @@
 
 A ```sh block behind `<!-- run -->` must end with status 0, behind `<!-- run 2 -->` with 2; a ```python block is run by the Python that has
 the wheel (QN_TEST_PYTHON, else .venv-python, which tools/install_python.sh makes), one that imports torch only with QN_TEST_TORCH=1. The ```text block behind a
-following `<!-- prints -->` must stand in its output, line by line, where * matches anything. Besides: relative links lead
+following `<!-- prints -->` must stand in its output, line by line, where * matches anything. The lines of a ```cpp block behind
+`<!-- in FILE -->` must stand in that file, in order, `// ...` for what is left out between them. Besides: relative links lead
 somewhere, words that begin with QN_ exist, and the files that `quern new` wrote compile. QN_TEST_FULL=1 also builds the
 tree with the new op and checks it."""
 import fnmatch
@@ -19,6 +20,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BLOCK = re.compile(r"^<!-- run(?: (\d+))? -->\n```(sh|python)\n(.*?)^```\n(?:<!-- prints -->\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+EXCERPT = re.compile(r"^<!-- in (\S+) -->\n```cpp\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 OTHER_BLOCKS = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 PYTHON = os.environ.get("QN_TEST_PYTHON") or os.path.join(ROOT, ".venv-python", "bin", "python")
 # Prefixes that stand for many words.
@@ -84,6 +86,17 @@ def run_blocks(tree, document):
             fail(f"{document}:{line}", f"does not print '{missing}' but\n{result.stdout}")
 
 
+def check_excerpts(document):
+    text = open(os.path.join(ROOT, document), encoding="utf-8").read()
+    if len(re.findall("^<!-- in ", text, re.MULTILINE)) != len(EXCERPT.findall(text)):
+        fail(document, "has an <!-- in FILE --> without a ```cpp block behind it")
+    for match in EXCERPT.finditer(text):
+        shown = "".join(line + "\n" for line in match.group(2).splitlines() if line.strip() != "// ...")
+        source = open(os.path.join(ROOT, match.group(1)), encoding="utf-8").read()
+        if (missing := missing_line(source, shown)) is not None:
+            fail(f"{document}:{text.count(chr(10), 0, match.start()) + 2}", f"shows '{missing}', which {match.group(1)} has not, or not there")
+
+
 def check_links(document):
     text = OTHER_BLOCKS.sub("", open(os.path.join(ROOT, document), encoding="utf-8").read())
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
@@ -140,6 +153,7 @@ def main():
         sys.exit(f"{PYTHON} is missing: tools/install_python.sh makes it")
     known = known_words()
     for document in documents():
+        check_excerpts(document)
         check_links(document)
         check_words(document, known)
     with tempfile.TemporaryDirectory(prefix="quern-docs-") as folder:

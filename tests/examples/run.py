@@ -58,6 +58,27 @@ def example_cpp():
     run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", status=1, prints=r"WRONG mine\.decode_alibi")
 
 
+def gemm_steps():
+    """The kernels of docs/gemm_tutorial.md, each alone."""
+    folder = os.path.join(work, "gemm_steps")
+    shutil.copytree(os.path.join(ROOT, "examples", "gemm_steps"), folder)
+    build_project(folder)
+    steps = ["--load", os.path.join(folder, "build", "libgemm_steps.so")]
+    for variant in ("thread", "shared", "mma", "wgmma", "ring", "persistent"):
+        words = ["check", "steps.gemm", f"variant={variant}", "--device", "emu"]
+        run(quern, *steps, *words, "--sample", "12", prints=r"steps\.gemm +12 +0 +0")
+        run(quern, *steps, *words, "m=129", "n=264", "k=136", "--sample", "1", "--checked", prints=r"steps\.gemm +1 +0 +0")
+    run(quern, *steps, "plan", "steps.gemm", "m=200", "--arch", "sm_90a", prints=r"gemm_persistent<dtype=bf16, tile_m=128, tile_n=256, tile_k=64, stages=4, threads=384>")
+    # A copy that is not waited for is a race, whatever the result.
+    source = os.path.join(folder, "steps", "step2_shared.cuh")
+    text = open(source).read()
+    wrong = text.replace("column, k, b);\n    ptx::sync_block();", "column, k, b);")
+    assert wrong != text
+    open(source, "w").write(wrong)
+    run("cmake", "--build", "build", folder=folder)
+    run(quern, *steps, "check", "steps.gemm", "variant=shared", "m=65", "n=65", "k=64", "--device", "emu", "--sample", "1", "--checked", status=1, prints=r"RACE")
+
+
 def new_project():
     """What `quern new --project` writes and says is enough for an op."""
     folder = os.path.join(work, "new")
@@ -116,6 +137,7 @@ try:
     run("cmake", "--install", build, "--prefix", prefix)
     headers_compile()
     example_cpp()
+    gemm_steps()
     new_project()
     if len(sys.argv) > 2:
         example_nvcc(sys.argv[2])
