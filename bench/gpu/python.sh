@@ -14,7 +14,7 @@ site="$(mktemp -d)"
 # The command of the wheel stands beside the Python that the tests call.
 export PYTHONPATH="$site${PYTHONPATH:+:$PYTHONPATH}" PATH="$site/bin:$PATH" QN_DEVICE="${QN_DEVICE:-cuda}" QN_CACHE_DIR="${QN_CACHE_DIR:-$(mktemp -d)}" PYTHONUNBUFFERED=1
 failed=0
-step() { echo "== $1"; shift; "$@" || { failed=1; echo "FAILED ($?): $*"; }; }
+step() { echo "== $1"; shift; "$@" || { echo "FAILED ($?): $*"; failed=1; }; }
 
 "$python" - <<'END'
 import importlib, importlib.metadata as m, platform

@@ -10,7 +10,7 @@ set -u
 bin="$1" out="$2" commit="${3:-$(git -C "$(dirname "$0")" rev-parse --short HEAD)}"
 export QN_CACHE_DIR="${QN_CACHE_DIR:-$(mktemp -d)}"
 failed=0
-step() { echo "== $1"; shift; "$@" || { failed=1; echo "FAILED ($?): $*"; }; }
+step() { echo "== $1"; shift; "$@" || { echo "FAILED ($?): $*"; failed=1; }; }
 quiet() { "$@" >"$out/last" 2>&1; local status=$?; grep -vE '^\[ +(RUN|OK)|Skipped|^needs' "$out/last" | tail -"${LINES_SHOWN:-14}"; return $status; }
 
 # Each conformance test in a process of its own, as a fault ends the context: what the H200 column of docs/conformance.md says.
