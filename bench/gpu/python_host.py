@@ -9,6 +9,7 @@ binding. Calls are queued in batches that the device works off before the next; 
 import argparse
 import csv
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -31,12 +32,17 @@ import quern.torch  # noqa: E402, F401  # as in a program that compiles as well
 SHAPES = {
     "norm.rms_norm": "tokens=1 hidden=4096", "norm.fused_add_rms_norm": "tokens=1 hidden=4096", "norm.rms_norm_backward": "tokens=1 hidden=4096",
     "activation.silu_and_mul": "tokens=1 intermediate=1024", "rope.rope_inplace": "tokens=1 heads_q=8 heads_kv=2 head_dim=64",
-    "kv_cache.append_paged": "tokens=1 batch=1 heads_kv=2 head_dim=64", "attention.decode_paged": "batch=1 capacity=64 length=64 heads_kv=2 gqa=4 head_dim=64",
-    "gemm.dense": "m=1 n=512 k=512",
+    "kv_cache.append_paged": "tokens=1 batch=1 heads_kv=2 head_dim=64", "attention.decode_paged": "batch=1 capacity=64 length=64 heads_kv=2 gqa=4 head_dim=64 out_lse.present=0",
+    "gemm.dense": "m=1 n=512 k=512", "gemm.scaled": "m=1 n=512 k=512", "quant.per_token_group": "m=1 k=4096", "quant.per_tensor": "m=1 k=4096",
+    "quant.per_block": "n=128 k=512", "quant.transform_scales": "m=1 groups=32",
 }
-# Without a GPU: nothing to compute.
-EMPTY = {"attention.decode_paged": "batch=0", "gemm.dense": "m=0"}
 COLUMNS = ["op", "shape", "how", "median_us", "p10_us", "p90_us", "batches", "bare_launch_us", "cpp_call_us", "over_bare_launch_us"]
+
+
+def words_of(op):
+    """A small shape; without a GPU one with nothing to compute."""
+    words = SHAPES.get(op.id, "")
+    return words if places.ON_GPU else re.sub(r"^(\w+)=\d+", r"\1=0", words)
 
 
 def timed(call, batches, calls=200):
@@ -114,7 +120,7 @@ def main():
         for name, how, call in baselines():
             add(name, "", how, call)
         for op in quern.ops():
-            words = SHAPES.get(op.id, "") if places.ON_GPU else EMPTY.get(op.id, "tokens=0")
+            words = words_of(op)
             with quern.testing.Case(op.id, words) as case:
                 bare, cpp = from_cpp(op.id, words)
                 for how, call in calls_of(case, places.Torch()).items():

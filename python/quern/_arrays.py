@@ -180,7 +180,7 @@ class Torch(Arrays):
         from . import _op
 
         self.module = torch
-        _op.trace_with(_recording=torch.is_grad_enabled)
+        _op.trace_with(_torch=torch, _recording=torch.is_grad_enabled)
 
     def call(self, op, tensors, attributes, stream, options):
         if self.module.is_grad_enabled() and any(getattr(tensors[i], "requires_grad", False) for i in op.schema.real):
@@ -206,6 +206,7 @@ class Jax(Arrays):
 
 
 OTHER = Arrays()
+_by_type[bool] = OTHER  # an optional output that is wanted
 
 
 def _is(cls, module, *names):
@@ -216,8 +217,9 @@ def _is(cls, module, *names):
 
 def _find(cls):
     if _is(cls, "torch", "Tensor"):
+        arrays = Torch()
         DIRECT.add(cls)
-        return Torch()
+        return arrays
     if _is(cls, "jax", "Array") or _is(cls, "jax.core", "Tracer"):
         return Jax()
     if _is(cls, "cupy", "ndarray"):

@@ -34,16 +34,26 @@ class Options:
         return None if self.backend in (None, "auto") else self.backend
 
 
-# Tensors that a framework hands over by itself, outputs given, no option asked for: one call. Everything else is Op.call(). A function and not
-# an object with __call__: through that a call takes 250 ns more, where one with three tensors takes 1.6 us.
+# Tensors that a framework hands over by itself, no option asked for: one call, and one for each output that is not given. Everything else is
+# Op.call(), which takes 10 us more. A function and not an object with __call__: through that a call takes 250 ns more, where one with three
+# tensors takes 1.6 us.
 _SOURCE = """
 def {name}({signature}):
     if _compiling is not None and _compiling():
         return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _direct and {given} and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
+    if type({first}) in _direct and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
             and not (_recording() and ({recorded})):
-        _function({tensors}, {attributes}None)
-        return {returned}
+        if {given}:
+            _function({tensors}, {attributes})
+            return {returned}
+        if {left_out}:
+            try:
+                {allocated}
+            except (AttributeError, IndexError):  # no tensor, or one of another rank: Op.call() says so
+                pass
+            else:
+                _function({tensors}, {attributes})
+                return {returned}
     return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
 """
 
@@ -56,12 +66,11 @@ def _function_of(op):
     # What is written and of another type than the first tensor may not be writable (JAX): the long way looks at it.
     given = [f"({names[i]} is None or type({names[i]}) is type({first}))" if schema.tensors[i]["optional"] else f"type({names[i]}) is type({first})"
              for i in schema.returned if names[i] != first]
-    sure = all(not schema.tensors[i]["optional"] for i in schema.returned)
-    returned = [names[i] for i in schema.returned]
+    left_out, allocated = _allocation(schema, first)
     source = _SOURCE.format(
         name=schema.name, id=op.id, signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
-        attributes="".join(a["name"] + ", " for a in schema.attributes), recorded=_any_requires_grad(schema),
-        returned=(returned[0] if len(returned) == 1 else "(" + ", ".join(returned) + ",)") if sure else f"_present({', '.join(returned)})",
+        attributes="".join(a["name"] + ", " for a in schema.attributes), recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated,
+        returned=_returned(schema),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
     scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
     _scopes.append(scope)
@@ -73,14 +82,63 @@ def _function_of(op):
     return function
 
 
+def _returned(schema):
+    """Source of what a call returns: a tensor, or a tuple of those that are there."""
+    names = [schema.tensors[i]["name"] for i in schema.returned]
+    optional = [schema.tensors[i]["optional"] for i in schema.returned]
+    if not any(optional):
+        return names[0] if len(names) == 1 else f"({', '.join(names)})"
+    if optional == [False, True]:  # 0.5 us less than the call
+        return f"{names[0]} if {names[1]} is None else ({', '.join(names)})"
+    return f"_present({', '.join(names)})"
+
+
+def _allocation(schema, first):
+    """Source for tensors of torch: whether all outputs are left out, and what then allocates those that are always there. Never, where one has not
+    extents and dtype of inputs that are always there, or lies column by column."""
+    left_out = [f"type({schema.tensors[i]['name']}) is type({first})" for i in schema.updated if schema.tensors[i]["name"] != first]
+    left_out += [f"{schema.tensors[i]['name']} is None" for i in schema.outputs] + [f"{schema.tensors[i]['name']}_dtype is None" for i in schema.choosable]
+    statements = []
+    for t in (schema.tensors[i] for i in schema.outputs if not schema.tensors[i]["optional"]):
+        of_dtype, extents = _like(schema, t, first), [_extent(schema, e) for e in t["axes"]]
+        if of_dtype is None or None in extents or t["column_bytes"]:
+            return "False", "pass"
+        # One tensor's shape as it is takes 0.5 us less than its parts.
+        same = next((o["name"] for o in schema.tensors if extents == [f"{o['name']}.shape[{d}]" for d in range(len(o["axes"]))]), None)
+        statements.append(f"{t['name']} = " + of_dtype.format(same + ".shape" if same else f"({', '.join(extents)},)"))
+    return (" and ".join(left_out), "; ".join(statements)) if statements else ("False", "pass")
+
+
+def _like(schema, output, first):
+    """Source of an empty tensor with an output's standard dtype, {} for its shape; None where that is the dtype of what may be absent."""
+    dtype = output["dtypes"][0]
+    if not dtype.startswith("like "):
+        return f"{first}.new_empty({{}}, dtype=_torch.{_arrays.DTYPES[dtype]})"
+    other = schema.tensors[schema.index[dtype[5:]]]
+    if other["role"] == "out":
+        return _like(schema, other, first)
+    return None if other["optional"] else f"{other['name']}.new_empty({{}})"
+
+
+def _extent(schema, extent):
+    """Source of an output's extent, from an input that is always there; None where that is no plain multiple."""
+    if extent["axis"] is None:
+        return str(extent["offset"])
+    for i, _, d, factor, offset in schema.sources.get(extent["axis"], ()):
+        if not schema.tensors[i]["optional"] and extent["divisor"] == 1 and extent["offset"] == offset == 0:
+            size = f"{schema.tensors[i]['name']}.shape[{d}]" + (f" // {factor}" if factor != 1 else "")
+            return size if extent["factor"] == 1 else f"{extent['factor']} * ({size})"
+    return None
+
+
 def _any_requires_grad(schema):
     """Source: whether an argument is a tensor of torch that requires a gradient."""
     return " or ".join(f"getattr({schema.tensors[i]['name']}, 'requires_grad', False)" for i in schema.real) or "False"
 
 
-# Whether torch records gradients, once a tensor of torch was seen. quern.torch fills the others: whether torch is tracing, and what it then
+# torch and whether it records gradients, once a tensor of it was seen. quern.torch fills the others: whether torch is tracing, and what it then
 # follows in the place of the call.
-_tracing = {"_recording": None, "_compiling": None, "_traced": None}
+_tracing = {"_torch": None, "_recording": None, "_compiling": None, "_traced": None}
 _scopes = []
 
 
@@ -192,13 +250,10 @@ def output_shape(schema, output, tensors):
 
 
 def _axis(schema, axis, tensors):
-    for t, tensor in zip(schema.tensors, tensors):
-        shape = () if t["role"] == "out" else getattr(tensor, "shape", ())
-        if len(shape) != len(t["axes"]):
-            continue
-        for extent, size in zip(t["axes"], shape):
-            if extent["axis"] == axis and extent["divisor"] == 1 and (size - extent["offset"]) % extent["factor"] == 0:
-                return (size - extent["offset"]) // extent["factor"]
+    for i, rank, d, factor, offset in schema.sources.get(axis, ()):
+        shape = getattr(tensors[i], "shape", ())
+        if len(shape) == rank and (shape[d] - offset) % factor == 0:
+            return (shape[d] - offset) // factor
     return None
 
 

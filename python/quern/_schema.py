@@ -74,6 +74,12 @@ class Schema:
         self.choosable = [i for i in self.outputs if len(self.tensors[i]["dtypes"]) > 1]
         # Tensors that may have a gradient.
         self.real = [i for i, t in enumerate(self.tensors) if t["role"] != "out" and not {"i32", "i64", "u8"} & set(t["dtypes"])]
+        # Where each axis is read from: (tensor, its rank, dim, factor, offset), in the schema's order.
+        self.sources = {}
+        for i, t in enumerate(self.tensors):
+            for d, e in enumerate(t["axes"] if t["role"] != "out" else ()):
+                if e["axis"] is not None and e["divisor"] == 1:
+                    self.sources.setdefault(e["axis"], []).append((i, len(t["axes"]), d, e["factor"], e["offset"]))
         # The op of its gradients: {"op": its id, "gradients": {its tensor: the tensor of this op}}; None: it has none.
         self.backward = facts.get("backward")
 

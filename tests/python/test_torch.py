@@ -91,6 +91,12 @@ def test_eager_returns_what_was_given():
     x, w, out = torch.randn(3, 64, device=places.TORCH), torch.ones(64, device=places.TORCH), torch.empty(3, 64, device=places.TORCH)
     assert quern.norm.rms_norm(x, w, out=out) is out
     assert torch.allclose(out, torch.nn.functional.rms_norm(x, (64,), w, 1e-6), atol=1e-5)
+    for wide in (x, torch.randn(3, 128, device=places.TORCH)[:, :64]):  # allocated outputs are dense
+        result = quern.norm.rms_norm(wide, w)
+        assert result.is_contiguous() and torch.equal(result, quern.norm.rms_norm(wide, w, out=out)) and result.device == x.device
+    for op, arguments in ((quern.activation.silu_and_mul, (w,)), (quern.norm.rms_norm, (w, w))):
+        with pytest.raises(ValueError, match=r"`x` has shape \[64\], expected 2 dims"):
+            op(*arguments)
     assert quern.norm.rms_norm(torch.nn.Parameter(x), torch.nn.Parameter(w)).shape == (3, 64)
 
 
@@ -112,6 +118,6 @@ def test_dtypes_and_errors():
         quern.norm.rms_norm(ones(3, 8, dtype=torch.complex64), ones(8))
     with pytest.raises(ValueError, match=r"`weight` has shape \[7\], expected hidden=8 at dim 0"):
         quern.norm.rms_norm(ones(3, 8), ones(7))
-    for out, text in ((None, "list"), (ones(3, 8), "value of type ffi.Array")):
+    for keywords, text in (({}, "value of type ffi.Array"), ({"out": ones(3, 8)}, "value of type ffi.Array"), ({"batch_invariant": True}, "list")):
         with pytest.raises(TypeError, match=rf"norm\.rms_norm: `weight` is a {text}, expected a tensor"):
-            quern.norm.rms_norm(ones(3, 8), [1.0] * 8, out=out)
+            quern.norm.rms_norm(ones(3, 8), [1.0] * 8, **keywords)
