@@ -56,13 +56,15 @@ def _result(op, output, tensors, dtypes):
     return None if shape is None or dtype is None else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_arrays.DTYPES[dtype]))
 
 
-def _place(tensors):
-    """Where the call runs, as DLPack's type: where the arrays lie, or while JAX traces and nobody knows, on its default device."""
-    there = {d.platform for t in tensors if isinstance(t, jax.Array) and not isinstance(t, jax.core.Tracer) for d in t.devices()}
-    if not there:
-        default = jax.config.jax_default_device
-        there = {jax.default_backend() if default is None else getattr(default, "platform", default)}
-    return _arrays.CPU if "cpu" in there else _arrays.CUDA
+def _place(tensors, device):
+    """Where the call runs, as DLPack's type and index: where the arrays lie. While JAX traces nobody knows: where `device` says, and the graph judges
+    it when it runs, else on JAX's default device."""
+    there = [d for t in tensors if isinstance(t, jax.Array) and not isinstance(t, jax.core.Tracer) for d in t.devices()]
+    if not there and device:
+        return (_arrays.CUDA, int(device[5:] or 0)) if device.startswith("cuda") else (_arrays.CPU, 0)
+    default = jax.config.jax_default_device
+    there = there or [jax.devices(default)[0] if default is None or isinstance(default, str) else default]
+    return (_arrays.CPU, 0) if any(d.platform == "cpu" for d in there) else (_arrays.CUDA, there[0].local_hardware_id)
 
 
 @functools.lru_cache(maxsize=None)
@@ -73,15 +75,16 @@ def _check_of(id_):
 def _check(op, shaped, attributes, options):
     """What is wrong with the call is said where it is made, with its type: inside of the graph all errors are XLA's. Tensors have shapes and
     dtypes, no memory yet: any aligned address stands for it."""
-    kind = _place(shaped)
+    device = _op.device_handle(options.device)
+    place = _place(shaped, options.device)
 
     def handed(tensor):
         strides = [1]
         for n in reversed(tensor.shape[1:]):
             strides.insert(0, strides[0] * n)
-        return library().tensor_at(4096, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), kind, 0)
+        return library().tensor_at(4096, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), *place)
 
-    _check_of(op.id)(*(None if t is None else handed(t) for t in shaped), *attributes, None, _op.device_handle(options.device), options.variant, options.flags)
+    _check_of(op.id)(*(None if t is None else handed(t) for t in shaped), *attributes, None, device, options.variant, options.flags)
 
 
 @functools.lru_cache(maxsize=None)

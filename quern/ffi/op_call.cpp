@@ -9,6 +9,7 @@
 
 #include "quern/ffi/error.h"
 #include "quern/ffi/tensor.h"
+#include "quern/op/call_device.h"
 
 namespace quern::ffi {
 
@@ -132,7 +133,7 @@ void set_stream(const Op& op, const AnyView* values, int count, const TensorView
 /// Steps 1 and 2 of a call.
 void check(const Op& op, const void* args, const RunOptions& options) {
   const Problem problem = bind(op, args, options);
-  const Device& device = options.device ? *options.device : device_of(problem.device);
+  const Device& device = device_of_call(op, problem, options);
   if (!problem.empty) make_plan(op, problem, device.info());
 }
 

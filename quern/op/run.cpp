@@ -6,6 +6,7 @@
 
 #include "quern/base/log.h"
 #include "quern/jit/kernel_table.h"
+#include "quern/op/call_device.h"
 #include "quern/op/call_words.h"
 #include "quern/op/observe.h"
 
@@ -39,11 +40,17 @@ Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device) {
   fail_no_variant(op, problem, device);
 }
 
-namespace {
-
-[[noreturn, gnu::cold, gnu::noinline]] void fail_device(const Op& op, const Problem& p, const Device& device) {
+[[noreturn, gnu::cold, gnu::noinline]] static void fail_device(const Op& op, const Problem& p, const Device& device) {
   throw Error(ErrorKind::value, op.id, "device", "is on " + place_name(device.id()), place_name(p.device) + ", where the tensors lie");
 }
+
+Device& device_of_call(const Op& op, const Problem& problem, const RunOptions& options) {
+  Device& device = options.device ? *options.device : device_of(problem.device);
+  if (!(device.id() == problem.device)) fail_device(op, problem, device);
+  return device;
+}
+
+namespace {
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, i64 got, i64 needed) {
   throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got) + " bytes", std::to_string(needed) + " (256-byte aligned)");
@@ -157,8 +164,7 @@ void launch_all(const ObservedCall& call) {
 
 void run(const Op& op, const void* args, const RunOptions& options) {
   const Problem problem = bind(op, args, options);
-  Device& device = options.device ? *options.device : device_of(problem.device);
-  if (!(device.id() == problem.device)) fail_device(op, problem, device);
+  Device& device = device_of_call(op, problem, options);
   if (problem.empty) return;
   const Plan plan = make_plan(op, problem, device.info());
   ObservedCall call{op, args, options, problem, plan, device};

@@ -3,6 +3,7 @@
 """Types and texts of errors: each kind of quern::Error is a type of Python, the text is the library's."""
 import importlib
 import re
+import types
 
 import numpy as np
 import pytest
@@ -135,6 +136,18 @@ def test_jax_needs_the_emulated_device_chosen(no_device):
     x, weight = jax.numpy.ones((3, 8)), jax.numpy.ones(8)
     fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected .*", quern.norm.rms_norm, x, weight)
     assert (quern.norm.rms_norm(x, weight, device="emu") > 0.99).all()
+
+
+def test_jax_arrays_of_a_gpu_are_refused_elsewhere(monkeypatch):
+    """The text that tensors of torch get; the GPU is made up. While jit traces nobody knows where the arrays lie."""
+    jax = pytest.importorskip("jax", reason="needs jax")
+    x, weight = jax.numpy.ones((3, 8)), jax.numpy.ones(8)
+    text = r"norm\.rms_norm: `device` is on the host, expected cuda:1, where the tensors lie"
+    gpu = types.SimpleNamespace(platform="gpu", local_hardware_id=1)
+    monkeypatch.setattr(type(x), "devices", lambda array: [gpu])
+    fails(ValueError, text, quern.norm.rms_norm, x, weight, device="emu")
+    fails(ValueError, text, quern.norm.rms_norm, x[:0], weight, device="emu")
+    assert (jax.jit(lambda *a: quern.norm.rms_norm(*a, device="emu"))(x, weight) > 0.99).all()
 
 
 def test_jax_arrays_cannot_be_written():
