@@ -116,6 +116,33 @@ def test_names():
     fails(ValueError, r"`op` is 'rms_norm', .* the nearest is norm\.rms_norm", quern.plan, "rms_norm")
 
 
+@pytest.mark.parametrize("given", [False, True])
+def test_torch_is_told_what_numpy_is(given):
+    """Type and text, on the short way of torch's calls too, with outputs allocated and given."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    f16 = np.float16
+    cases = [
+        (quern.norm.rms_norm, (np.ones((3, 8), f32), np.ones(7, f32)), {}, (3, 8)),
+        (quern.norm.rms_norm, (np.ones(8, f32), np.ones(8, f32)), {}, (3, 8)),
+        (quern.norm.rms_norm, (np.ones((3, 8), f32), np.ones(8, f32)), {"eps": -1}, (3, 8)),
+        (quern.norm.rms_norm, (np.ones((3, 8)), np.ones(8)), {}, (3, 8)),
+        (quern.norm.rms_norm, (np.ones((3, 8), f32), np.ones(8, f32)), {"eps": "small"}, (3, 8)),
+        (quern.norm.rms_norm, (np.ones((3, 8), f32), np.ones(8, f32)), {"backend": "swift"}, (3, 8)),
+        (quern.activation.silu_and_mul, (np.ones((3, 9), f32),), {}, (3, 4)),
+        (quern.activation.silu_and_mul, (np.ones(8, f32),), {}, (3, 4)),
+        (quern.gemm.dense, (np.ones((4, 64), f16), np.ones((4, 63), f16)), {}, (4, 4)),
+        (quern.gemm.dense, (np.ones((4, 64), f16), np.ones((4, 64), f16)), {"backend": "warp_specialised_sm90", "device": "emu:sm_80"}, (4, 4)),
+    ]
+    for op, tensors, keywords, shape in cases:
+        seen = []
+        for convert in (lambda a: a, torch.from_numpy):
+            out = {"out": convert(np.zeros(shape, tensors[0].dtype))} if given else {}
+            with pytest.raises(Exception) as caught:
+                op(*map(convert, tensors), **keywords, **out)
+            seen.append((type(caught.value), str(caught.value)))
+        assert seen[0] == seen[1] and seen[0][0] in (ValueError, TypeError, NotImplementedError)
+
+
 def test_jax():
     """Errors are those of other frameworks, eager and while jit traces."""
     jax = pytest.importorskip("jax", reason="needs jax")
