@@ -9,6 +9,7 @@
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
+#include "quern/ops/gemm/tile_order.cuh"
 
 namespace quern::gemm {
 
@@ -17,11 +18,9 @@ struct DenseTile {
   i32 row, column;
 };
 
-/// Tiles in the order in which blocks take them: groups of 8 along m, then along n, so that blocks that run together share
-/// rows of a and b in the L2.
+/// Tiles in the order in which blocks take them.
 template <DenseSm90Config C>
 struct DenseTiles {
-  static constexpr u32 kGroup = 8;
   u32 tiles_m, tiles_n;
 
   QN_DEVICE DenseTiles of(const DenseSm90Params& p) {
@@ -29,9 +28,8 @@ struct DenseTiles {
   }
   QN_DEVICE u32 count(const DenseTiles& t) { return t.tiles_m * t.tiles_n; }
   QN_DEVICE DenseTile at(const DenseTiles& t, u32 index) {
-    const u32 group = index / (kGroup * t.tiles_n), inside = index - group * kGroup * t.tiles_n;
-    const u32 rows = min_of(kGroup, t.tiles_m - group * kGroup), column = inside / rows;
-    return {i32((group * kGroup + inside - column * rows) * C.tile_m), i32(column * C.tile_n)};
+    const TilePlace tile = tile_in_order(index, t.tiles_m, t.tiles_n);
+    return {i32(tile.m * C.tile_m), i32(tile.n * C.tile_n)};
   }
 };
 
