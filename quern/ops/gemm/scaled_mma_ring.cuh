@@ -53,11 +53,14 @@ struct ScaleCopy {
     for (int i = 0; i < kEach; ++i) {
       const int entry = int(threadIdx.x) + i * C.threads;
       const bool of_a = entry < C.tile_m;
-      const Scales& scales = of_a ? p.scales_a : p.scales_b;
       const i64 row = of_a ? work.row + entry : work.column + entry - C.tile_m;
       const bool exists = entry < kRows && row < (of_a ? p.m : p.n);
-      s.from[i] = exists ? static_cast<const f32*>(scales.data) + (row >> scales.row_shift) * scales.row_stride : nullptr;
-      s.step[i] = scales.column_stride;
+      // Member by member: a reference to one of the two keeps parameters in local memory where they are a thread's own
+      const void* const data = of_a ? p.scales_a.data : p.scales_b.data;
+      const i64 row_stride = of_a ? p.scales_a.row_stride : p.scales_b.row_stride;
+      const i32 row_shift = of_a ? p.scales_a.row_shift : p.scales_b.row_shift;
+      s.from[i] = exists ? static_cast<const f32*>(data) + (row >> row_shift) * row_stride : nullptr;
+      s.step[i] = of_a ? p.scales_a.column_stride : p.scales_b.column_stride;
     }
     return s;
   }
