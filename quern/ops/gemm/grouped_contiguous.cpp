@@ -24,7 +24,7 @@ static Rejection rejects_alignment(const Problem& p) {
   return {};
 }
 
-static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], true); }
+static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], p.variant == kGroupedPortable); }
 
 static Cost cost(const Problem& p, const A& a) {
   std::vector<i64> rows;
@@ -145,7 +145,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .require(rejects_layout)
     .require(rejects_alignment)
     .require(rejects_rows<A>)
-    .variants({{"portable", nullptr, plan_grouped<A>}})
+    .variants({{"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>}, {"portable", nullptr, plan_grouped<A>}})
     .reference<grouped_contiguous_ref<double>, grouped_contiguous_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()
@@ -157,6 +157,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
             {"layout", {0, 1, 2}},
             {"spread", {0, 1, 2, 3}},
             {"alignment", {16, 1, 7, 64, 128}},
+            {"hopper", {0, 1}},
             {"bits8", {1, 0}},
             {"second", {0, 1}},
             {"out_f32", {0, 1}},

@@ -11,7 +11,7 @@ namespace quern::gemm {
 
 using A = GroupedMaskedArgs;
 
-static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], true); }
+static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], p.variant == kGroupedPortable); }
 
 static Cost cost(const Problem& p, const A& a) {
   std::vector<i64> rows;
@@ -67,7 +67,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .require(rejects_bits<A>)
     .require(rejects_scales<A>)
     .require(rejects_rows<A>)
-    .variants({{"portable", nullptr, plan_grouped<A>}})
+    .variants({{"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>}, {"portable", nullptr, plan_grouped<A>}})
     .reference<grouped_masked_ref<double>, grouped_masked_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()
@@ -78,6 +78,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
             {"groups", {4, 0, 1, 3, 33, 70}},
             {"expected_m", {0, 1, 40}},
             {"spread", {0, 1, 2, 3}},
+            {"hopper", {0, 1}},
             {"bits8", {1, 0}},
             {"second", {0, 1}},
             {"out_f32", {0, 1}},

@@ -29,22 +29,27 @@ static GroupedSpansParams spans_params(const Call<GroupedContiguousArgs>& c) {
           .alignment = c.args.alignment};
 }
 
-/// group_of_row becomes spans, by a launch of its own. True if there is one.
-static bool add_spans(Plan& plan, const Problem& p) {
-  if (!p.tensor(&GroupedContiguousArgs::group_of_row).present) return false;
-  plan.workspace = 8 * max_of<i64>(p[Axis::groups], 1);
-  plan.launch<spans_params>(spans, {1024}, {.pdl = p.pdl});
-  return true;
+template <class Args>
+i32 add_spans(Plan& plan, const Problem& p, const DeviceInfo& device) {
+  if constexpr (!kMasked<Args>)
+    if (p.tensor(&Args::group_of_row).present) {
+      plan.workspace = 8 * max_of<i64>(p[Axis::groups], 1);
+      plan.launch<spans_params>(spans, {1024}, {.pdl = p.pdl});
+      return device.arch.number >= 90;  // its blocks are scheduled while this one runs
+    }
+  return p.pdl;
 }
+template i32 add_spans<GroupedContiguousArgs>(Plan&, const Problem&, const DeviceInfo&);
+template i32 add_spans<GroupedMaskedArgs>(Plan&, const Problem&, const DeviceInfo&);
 
-static GroupedRows rows_of(const Call<GroupedContiguousArgs>& c) {
+GroupedRows rows_of(const Call<GroupedContiguousArgs>& c) {
   const GroupedContiguousArgs& a = c.args;
   GroupedRows rows{a.m_indptr.data, GroupedRowsKind::bounds, i32(c.problem[Axis::groups]), i32(c.problem[Axis::m]), a.alignment};
   if (a.group_of_row.present()) rows.data = c.workspace, rows.kind = GroupedRowsKind::spans;
   if (a.group_ends.present()) rows.data = a.group_ends.data, rows.kind = GroupedRowsKind::ends;
   return rows;
 }
-static GroupedRows rows_of(const Call<GroupedMaskedArgs>& c) {
+GroupedRows rows_of(const Call<GroupedMaskedArgs>& c) {
   return {c.args.masked_m.data, GroupedRowsKind::counts, i32(c.problem[Axis::groups]), i32(c.problem[max_m_axis()]), 1};
 }
 
@@ -80,13 +85,12 @@ template <class Args>
 static GroupedScaledParams scaled_params(const Call<Args>& c) {
   const Args& a = c.args;
   const Problem& p = c.problem;
-  const auto scales = [](const TensorView& v, i32 row_shift) { return Scales{v.data, strides_of(v).row, v.strides[v.rank - 1], row_shift}; };
   return {.gemm = {.a = a.a.data,
                    .b = a.b.data,
                    .bias = nullptr,
                    .out = a.out.data,
-                   .scales_a = scales(a.scales_a, 0),
-                   .scales_b = scales(a.scales_b, 7),
+                   .scales_a = scales_of_first(a.scales_a, 0),
+                   .scales_b = scales_of_first(a.scales_b, 7),
                    .c = {},
                    .a_stride = strides_of(a.a).row,
                    .b_stride = strides_of(a.b).row,
@@ -122,10 +126,7 @@ Plan plan_grouped(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const GroupedSizes s = sizes_of<Args>(p);
   const i32 vector = min_of(p.vector(&Args::a), p.vector(&Args::b));
   Plan plan;
-  bool behind = false;
-  if constexpr (!kMasked<Args>) behind = add_spans(plan, p);
-  // Behind a launch of the call's own, where the GPU can (sm_90), its blocks are scheduled while that one runs
-  const i32 pdl = behind ? device.arch.number >= 90 : p.pdl;
+  const i32 pdl = add_spans<Args>(plan, p, device);
   const auto grid = [&](i32 tile_m, i32 tile_n, i32 smem) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(2 * device.sms, most_tiles(s, tile_m, tile_n))), .smem = smem, .pdl = pdl};
   };
@@ -158,7 +159,15 @@ Cost grouped_cost(const GroupedSizes& s, const std::vector<i64>& rows, DType a, 
 }
 
 void derive_operands(Case& which) {
-  const bool scaled = which["bits8"] != 0, aligned = which["a.pad"] == 0;
+  const bool scaled = which["bits8"] != 0;
+  if (which["hopper"] != 0) {
+    which["variant"] = which["hopper"] - 1;
+    which["n"] = double(round_up(i64(which["n"]), i64(8)));
+    for (const char* word : {"k", "groups"}) which[word] = std::max(which[word], 1.0);
+    which["a.pad"] = 0;
+    which["out.pad"] = which["out.pad"] == 0 ? 0 : 8;
+  }
+  const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;
   const bool second = which["second"] != 0;
   which["a.dtype"] = int(scaled ? second ? DType::e5m2 : DType::e4m3 : second ? DType::f16 : DType::bf16);

@@ -77,9 +77,25 @@ Rejection rejects_rows(const Problem& p) {
   return {};
 }
 
-/// The plan of variant portable.
+// ---- variants ----
 template <class Args>
 Plan plan_grouped(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant warp_specialised_sm90.
+template <class Args>
+Rejection rejects_grouped_sm90(const Problem& problem, const DeviceInfo& device);
+template <class Args>
+Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// In the order of the ops' variants.
+enum : i32 { kGroupedWarpSpecialised, kGroupedPortable };
+
+// ---- which rows a group has ----
+/// Adds the launch that makes spans of group_of_row, where it is given. Returns whether the next launch may overlap the one before it.
+template <class Args>
+i32 add_spans(Plan& plan, const Problem& problem, const DeviceInfo& device);
+GroupedRows rows_of(const Call<GroupedContiguousArgs>& call);
+GroupedRows rows_of(const Call<GroupedMaskedArgs>& call);
+/// Scales of one group; `row_shift` as Scales has it.
+inline Scales scales_of_first(const TensorView& v, i32 row_shift) { return {v.data, strides_of(v).row, v.strides[v.rank - 1], row_shift}; }
 
 // ---- what checks and benchmarks know ----
 
@@ -87,7 +103,7 @@ Plan plan_grouped(const Problem& problem, const DeviceInfo& device, const Knobs&
 Budget grouped_budget(DType out, bool scaled, i64 k, bool portable);
 /// Each operand once: b of the groups that have rows, a and out of those rows.
 Cost grouped_cost(const GroupedSizes& sizes, const std::vector<i64>& rows, DType a, DType out);
-/// Words of the cases: bits8 chooses between 16 and 8 bits, second the other type of both (f16, e5m2 for a), out_f32; a.pad 0 makes the rows of
+/// Words of the cases: hopper asks for a variant of sm_90a by its number, from 1 on, and makes the case one that it takes; bits8 chooses between 16 and 8 bits, second the other type of both (f16, e5m2 for a), out_f32; a.pad 0 makes the rows of
 /// a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
 void derive_operands(Case& which);
 

@@ -65,10 +65,10 @@ QN_DEVICE GroupedWalk start_walk(const GroupedRows& p) {
 }
 
 /// Finds tile `index`, which is not before those asked for earlier; false past the last one. By all lanes of a warp.
-template <i32 kTileM>
-QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, u64 index, u32 tiles_n, GroupedTile& tile) {
-  const u64 along_m = index / tiles_n;
-  while (along_m >= u64(walk.before) + walk.tiles) {
+template <i32 kTileM, class Index>
+QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, Index index, u32 tiles_n, GroupedTile& tile) {
+  const Index along_m = index / tiles_n;
+  while (along_m >= walk.before + walk.tiles) {
     if (p.groups - walk.chunk <= 32) return false;
     walk.before += walk.tiles;
     walk.chunk += 32;
@@ -79,7 +79,7 @@ QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, u64 index, u32
   tile.begin = ptx::shfl(walk.begin, lane);
   tile.rows = ptx::shfl(walk.rows, lane);
   const u32 tiles_m = (u32(tile.rows) + kTileM - 1) / kTileM, first = walk.before + ptx::shfl(walk.upto, lane) - tiles_m;
-  tile.at = tile_in_order<u64>(index - u64(first) * tiles_n, tiles_m, tiles_n);
+  tile.at = tile_in_order<Index>(index - Index(first) * tiles_n, tiles_m, tiles_n);
   return true;
 }
 
