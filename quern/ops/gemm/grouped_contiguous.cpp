@@ -145,7 +145,9 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .require(rejects_layout)
     .require(rejects_alignment)
     .require(rejects_rows<A>)
-    .variants({{"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>}, {"portable", nullptr, plan_grouped<A>}})
+    .variants({{"swap_ab_sm90", rejects_grouped_swap_ab_sm90<A>, plan_grouped_swap_ab_sm90<A>},
+               {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
+               {"portable", nullptr, plan_grouped<A>}})
     .reference<grouped_contiguous_ref<double>, grouped_contiguous_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()
@@ -157,7 +159,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
             {"layout", {0, 1, 2}},
             {"spread", {0, 1, 2, 3}},
             {"alignment", {16, 1, 7, 64, 128}},
-            {"hopper", {0, 1}},
+            {"hopper", {0, 1, 2, 3}},
             {"bits8", {1, 0}},
             {"second", {0, 1}},
             {"out_f32", {0, 1}},

@@ -67,7 +67,9 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .require(rejects_bits<A>)
     .require(rejects_scales<A>)
     .require(rejects_rows<A>)
-    .variants({{"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>}, {"portable", nullptr, plan_grouped<A>}})
+    .variants({{"swap_ab_sm90", rejects_grouped_swap_ab_sm90<A>, plan_grouped_swap_ab_sm90<A>},
+               {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
+               {"portable", nullptr, plan_grouped<A>}})
     .reference<grouped_masked_ref<double>, grouped_masked_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()
@@ -78,7 +80,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
             {"groups", {4, 0, 1, 3, 33, 70}},
             {"expected_m", {0, 1, 40}},
             {"spread", {0, 1, 2, 3}},
-            {"hopper", {0, 1}},
+            {"hopper", {0, 1, 2, 3}},
             {"bits8", {1, 0}},
             {"second", {0, 1}},
             {"out_f32", {0, 1}},

@@ -161,11 +161,16 @@ Cost grouped_cost(const GroupedSizes& s, const std::vector<i64>& rows, DType a, 
 void derive_operands(Case& which) {
   const bool scaled = which["bits8"] != 0;
   if (which["hopper"] != 0) {
-    which["variant"] = which["hopper"] - 1;
+    which["variant"] = which["hopper"] == 1 ? kGroupedSwapAb : kGroupedWarpSpecialised;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     for (const char* word : {"k", "groups"}) which[word] = std::max(which[word], 1.0);
     which["a.pad"] = 0;
     which["out.pad"] = which["out.pad"] == 0 ? 0 : 8;
+  }
+  if (which["hopper"] == 3) {  // 66 tiles along m are a wave of 132 where there are two along n
+    which["groups"] = 66, which["m"] = 66 * 16, which["max_m"] = std::min(which["max_m"], 17.0);
+    which["n"] = scaled || which["out_f32"] != 0 ? 384 : 512;
+    which["k"] = std::min(which["k"], 129.0);
   }
   const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;

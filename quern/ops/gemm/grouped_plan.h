@@ -80,13 +80,18 @@ Rejection rejects_rows(const Problem& p) {
 // ---- variants ----
 template <class Args>
 Plan plan_grouped(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant swap_ab_sm90, for few rows a group.
+template <class Args>
+Rejection rejects_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+template <class Args>
+Plan plan_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 /// Variant warp_specialised_sm90.
 template <class Args>
 Rejection rejects_grouped_sm90(const Problem& problem, const DeviceInfo& device);
 template <class Args>
 Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 /// In the order of the ops' variants.
-enum : i32 { kGroupedWarpSpecialised, kGroupedPortable };
+enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 
 // ---- which rows a group has ----
 /// Adds the launch that makes spans of group_of_row, where it is given. Returns whether the next launch may overlap the one before it.
@@ -103,8 +108,9 @@ inline Scales scales_of_first(const TensorView& v, i32 row_shift) { return {v.da
 Budget grouped_budget(DType out, bool scaled, i64 k, bool portable);
 /// Each operand once: b of the groups that have rows, a and out of those rows.
 Cost grouped_cost(const GroupedSizes& sizes, const std::vector<i64>& rows, DType a, DType out);
-/// Words of the cases: hopper asks for a variant of sm_90a by its number, from 1 on, and makes the case one that it takes; bits8 chooses between 16 and 8 bits, second the other type of both (f16, e5m2 for a), out_f32; a.pad 0 makes the rows of
-/// a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
+/// Words of the cases: hopper asks for swap_ab_sm90 (1), warp_specialised_sm90 (2), or its widest tiles (3), and makes the case one that it
+/// takes; bits8 chooses between 16 and 8 bits, second the other type (f16, e5m2 for a), out_f32; a.pad 0 makes the rows of a and b
+/// multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
 void derive_operands(Case& which);
 
 }  // namespace quern::gemm

@@ -9,20 +9,6 @@
 
 namespace quern::gemm {
 
-/// What multiply_scaled_tile reads, for the rows of one group.
-struct GroupedScales {
-  struct {
-    i32 m, n, k;
-  } gemm;
-  Scales scales_a, scales_b;
-};
-QN_DEVICE GroupedScales scales_of_group(const GroupedScaledSm90Params& p, const GroupedTile& tile) {
-  GroupedScales s{{tile.begin + tile.rows, p.gemm.n, p.gemm.k}, p.scales_a, p.scales_b};
-  s.scales_a.data = static_cast<const f32*>(p.scales_a.data) + tile.group * p.scales_a_group;
-  s.scales_b.data = static_cast<const f32*>(p.scales_b.data) + tile.group * p.scales_b_group;
-  return s;
-}
-
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr DenseSm90Config kTiles = tiles_of(C);
@@ -30,7 +16,7 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
   const u32 first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
   bool first = true;
-  each_tile<kTiles>(p.gemm, [&](const GroupedTile& tile) {
+  each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
     if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
     const GroupedScales scales = scales_of_group(p, tile);
     const DenseTile place = place_of<kTiles>(tile);

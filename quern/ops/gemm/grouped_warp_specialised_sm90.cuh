@@ -16,7 +16,7 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
   const u32 first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
   const auto free = [&](u32 stage) { release(read, stage); };
-  each_tile<C>(p, [&](const GroupedTile& tile) {
+  each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
     if (skips_rows<C>(tile, first_row, steps, read)) return;
     f32 sums[1][C.tile_n / 2];
     zero(sums);
