@@ -184,7 +184,7 @@ inline const std::vector<FaultyCase>& gemm_faults() {
       {"ops/gemm/scaled_mma_ring.cuh",
        "gemm.scaled",
        "variant=portable m=17 n=264 k=300 recipe=0",
-       {{"a scale of b for each row", "(row >> scales.row_shift)", "row", {"GLOBAL-OOB"}}}},
+       {{"a scale of b for each row", "(row >> row_shift)", "row", {"GLOBAL-OOB"}}}},
       {"kit/copy_tile.cuh",
        "gemm.scaled",
        "variant=portable m=17 n=128 k=1001 a.pad=3",

@@ -12,6 +12,7 @@
 #include "quern/kit/mma_tile.cuh"
 #include "quern/ops/gemm/dense_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
+#include "quern/ops/gemm/tile_order.cuh"
 
 namespace quern::gemm {
 
@@ -61,18 +62,12 @@ struct DenseWork {
   i64 k_count;
 };
 
-/// Blocks walk over groups of 8 tiles along m, then over n: blocks that run together share tiles of a and b in the L2.
 template <DenseConfig C>
 QN_DEVICE DenseWork work_of_block(const DenseParams& p) {
-  constexpr u32 kGroup = 8;
   const u32 tiles_m = u32((p.m + C.tile_m - 1) / C.tile_m), tiles_n = u32((p.n + C.tile_n - 1) / C.tile_n);
-  const u64 group_blocks = u64(kGroup) * tiles_n;  // past 32 bits for n beyond 2^35
-  const u32 group = u32(blockIdx.x / group_blocks), inside = u32(blockIdx.x - group * group_blocks);
-  const u32 group_tiles = min_of(kGroup, tiles_m - group * kGroup);
-  const u32 tile_n = inside / group_tiles;
-  const u32 tile_m = group * kGroup + inside - tile_n * group_tiles;
+  const TilePlace tile = tile_in_order<u64>(blockIdx.x, tiles_m, tiles_n);  // 8 tiles_n are past 32 bits for n beyond 2^35
   const i64 k_begin = i64(blockIdx.y) * p.split_k;
-  return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n, k_begin, C.fold ? p.k : min_of(p.split_k, p.k - k_begin)};
+  return {i64(tile.m) * C.tile_m, i64(tile.n) * C.tile_n, k_begin, C.fold ? p.k : min_of(p.split_k, p.k - k_begin)};
 }
 
 /// The first of a lane's rows of its warp's part of out; the others follow at distances of kRowStep.
@@ -291,11 +286,10 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, u8* smem,
     write_single<C>(p, at, smem, bias, sums);
 }
 
+/// A part of out by the whole block, whose shared memory nobody else uses.
 template <DenseConfig C>
-QN_DEVICE void dense_mma_ring(const DenseParams& p) {
+QN_DEVICE void make_part(const DenseParams& p, const DenseWork& work, u8* smem) {
   using S = DenseShape<C>;
-  QN_SMEM(smem);
-  const DenseWork work = work_of_block<C>(p);
   f32 sums[S::kTilesM][S::kTilesN][4], totals[S::kTilesM][S::kTilesN][4];
   QN_UNROLL
   for (int i = 0; i < S::kTilesM; ++i) {
@@ -305,13 +299,20 @@ QN_DEVICE void dense_mma_ring(const DenseParams& p) {
       for (int x = 0; x < 4; ++x) sums[i][j][x] = totals[i][j][x] = 0.f;
     }
   }
-  ptx::grid_launch_dependents();
-  ptx::grid_dependency_wait();
   sum_over_k<C>(p, work, smem, totals, sums);
   if constexpr (C.fold != 0)
     write_sums<C>(p, work, smem, totals);
   else
     write_sums<C>(p, work, smem, sums);
+}
+
+template <DenseConfig C>
+QN_DEVICE void dense_mma_ring(const DenseParams& p) {
+  QN_SMEM(smem);
+  const DenseWork work = work_of_block<C>(p);
+  ptx::grid_launch_dependents();
+  ptx::grid_dependency_wait();
+  make_part<C>(p, work, smem);
 }
 
 }  // namespace quern::gemm

@@ -21,9 +21,8 @@ QN_DEVICE void multiply_stage(u32 stage, u32 warpgroup, f32 (&sums)[C.tile_m / 2
 }
 
 template <DenseSwapConfig C>
-QN_DEVICE void multiply_part(const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
+QN_DEVICE void multiply_part(const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
   constexpr auto L = dense_swap_smem(C);
-  Consumer<C.stages> read{smem + L.barriers};
   const auto free = [&](u32 stage) { release(read, stage); };
   zero(sums);
   const u32 last = multiply_stages(read, part.steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * L.stage, warpgroup, sums); }, free);
@@ -33,7 +32,8 @@ QN_DEVICE void multiply_part(const DenseSwapPart& part, u32 smem, u32 warpgroup,
 template <DenseSwapConfig C>
 QN_DEVICE void dense_swap_ab_sm90(const DenseSm90Params& p) {
   run_swapped<C, kDenseSm90TileK>(p, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
-    multiply_part<C>(part, smem, warpgroup, sums);
+    Consumer<C.stages> read{smem + dense_swap_smem(C).barriers};
+    multiply_part<C>(part, smem, warpgroup, read, sums);
   });
 }
 

@@ -86,7 +86,8 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 template <DenseSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
   static_assert(C.tile_n % 16 == 0 && !(C.alternate && C.fold));
-  run_warpgroups<C, kDenseSm90TileK>(p, C.alternate ? 4 : 8, [&](u32 smem, u32 warpgroup) { multiply_tiles<C>(p, smem, warpgroup); });
+  run_warpgroups<C>(p, C.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C, kDenseSm90TileK>(p, smem); },
+                    [&](u32 smem, u32 warpgroup) { multiply_tiles<C>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

@@ -108,11 +108,12 @@ enum : i32 { kSwapAb, kWarpSpecialised, kPortable };
 /// 2 sqrt(4 * 33 / 3) units of 2^-13 of a group's sum, which is about 1 / sqrt(128) of its terms: below 2^-12, twice that for
 /// rows that are worse than others. Then one rounding of the two scales' product, and one of the sum of groups for each
 /// (independent: sqrt of their number, as the groups' own errors), the bias and c.
-static Budget budget(const Problem& p) {
-  const double groups = std::max(1.0, double(ceil_div<i64>(p[Axis::k], kScaledGroup)));
-  const double of_group = p.variant == kPortable ? 2 * std::sqrt(double(kScaledGroup)) * 0x1p-24 : 0x1p-11 / std::sqrt(groups);
-  return {.of_value = unit_roundoff(p.dtype(&A::out)), .of_magnitude = of_group + (8 + 2 * std::sqrt(groups)) * 0x1p-24};
+Budget scaled_budget(DType out, i64 k, bool portable) {
+  const double groups = std::max(1.0, double(ceil_div<i64>(k, kScaledGroup)));
+  const double of_group = portable ? 2 * std::sqrt(double(kScaledGroup)) * 0x1p-24 : 0x1p-11 / std::sqrt(groups);
+  return {.of_value = unit_roundoff(out), .of_magnitude = of_group + (8 + 2 * std::sqrt(groups)) * 0x1p-24};
 }
+static Budget budget(const Problem& p) { return scaled_budget(p.dtype(&A::out), p[Axis::k], p.variant == kPortable); }
 
 /// Rows and columns of the scales by the word recipe: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row
 /// of both, of 128 columns; 2 for each row, of all columns; 3 one for all; 4 as 0, one for all of b; 5 what nobody asks for.

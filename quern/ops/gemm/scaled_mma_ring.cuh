@@ -12,6 +12,7 @@
 #include "quern/kit/mma_tile.cuh"
 #include "quern/ops/gemm/dense_store.cuh"
 #include "quern/ops/gemm/scaled_spec.h"
+#include "quern/ops/gemm/tile_order.cuh"
 
 namespace quern::gemm {
 
@@ -28,21 +29,15 @@ struct ScaledShape {
   static_assert(C.threads == 32 * C.warps_m * C.warps_n && kWarpM % 16 == 0 && kWarpN % 8 == 0);
 };
 
-/// First row and column of out that a block computes. Blocks walk over groups of 8 tiles along m, then over n: blocks that run
-/// together share tiles of a and b in the L2.
+/// First row and column of out that a block computes.
 struct ScaledWork {
   i64 row, column;
 };
 template <ScaledConfig C>
 QN_DEVICE ScaledWork scaled_work_of_block(const ScaledParams& p) {
-  constexpr u32 kGroup = 8;
   const u32 tiles_m = u32((p.m + C.tile_m - 1) / C.tile_m), tiles_n = u32((p.n + C.tile_n - 1) / C.tile_n);
-  const u64 group_blocks = u64(kGroup) * tiles_n;  // past 32 bits for n beyond 2^35
-  const u32 group = u32(blockIdx.x / group_blocks), inside = u32(blockIdx.x - group * group_blocks);
-  const u32 group_tiles = min_of(kGroup, tiles_m - group * kGroup);
-  const u32 tile_n = inside / group_tiles;
-  const u32 tile_m = group * kGroup + inside - tile_n * group_tiles;
-  return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n};
+  const TilePlace tile = tile_in_order<u64>(blockIdx.x, tiles_m, tiles_n);
+  return {i64(tile.m) * C.tile_m, i64(tile.n) * C.tile_n};
 }
 
 /// A thread's part of copying a group's scales: of the tile's rows of a, then of its rows of b.
@@ -58,11 +53,14 @@ struct ScaleCopy {
     for (int i = 0; i < kEach; ++i) {
       const int entry = int(threadIdx.x) + i * C.threads;
       const bool of_a = entry < C.tile_m;
-      const Scales& scales = of_a ? p.scales_a : p.scales_b;
       const i64 row = of_a ? work.row + entry : work.column + entry - C.tile_m;
       const bool exists = entry < kRows && row < (of_a ? p.m : p.n);
-      s.from[i] = exists ? static_cast<const f32*>(scales.data) + (row >> scales.row_shift) * scales.row_stride : nullptr;
-      s.step[i] = scales.column_stride;
+      // Member by member: a reference to one of the two keeps parameters in local memory where they are a thread's own
+      const void* const data = of_a ? p.scales_a.data : p.scales_b.data;
+      const i64 row_stride = of_a ? p.scales_a.row_stride : p.scales_b.row_stride;
+      const i32 row_shift = of_a ? p.scales_a.row_shift : p.scales_b.row_shift;
+      s.from[i] = exists ? static_cast<const f32*>(data) + (row >> row_shift) * row_stride : nullptr;
+      s.step[i] = of_a ? p.scales_a.column_stride : p.scales_b.column_stride;
     }
     return s;
   }
@@ -322,11 +320,10 @@ QN_DEVICE void write_totals(const ScaledParams& p, const ScaledWork& work, u8* s
     write_totals_single<Out, C.threads>(p, at, smem, bias, totals);
 }
 
+/// A part of out by the whole block, whose shared memory nobody else uses.
 template <ScaledConfig C>
-QN_DEVICE void scaled_mma_ring(const ScaledParams& p) {
+QN_DEVICE void make_scaled_part(const ScaledParams& p, const ScaledWork& work, u8* smem) {
   using S = ScaledShape<C>;
-  QN_SMEM(smem);
-  const ScaledWork work = scaled_work_of_block<C>(p);
   f32 sums[S::kTilesM][S::kTilesN][4], totals[S::kTilesM][S::kTilesN][4];
   QN_UNROLL
   for (int i = 0; i < S::kTilesM; ++i) {
@@ -336,10 +333,17 @@ QN_DEVICE void scaled_mma_ring(const ScaledParams& p) {
       for (int x = 0; x < 4; ++x) sums[i][j][x] = totals[i][j][x] = 0.f;
     }
   }
-  ptx::grid_dependency_wait();
   sum_groups<C>(p, work, smem, sums, totals);
   ptx::grid_launch_dependents();
   write_totals<C>(p, work, smem, totals);
+}
+
+template <ScaledConfig C>
+QN_DEVICE void scaled_mma_ring(const ScaledParams& p) {
+  QN_SMEM(smem);
+  const ScaledWork work = scaled_work_of_block<C>(p);
+  ptx::grid_dependency_wait();
+  make_scaled_part<C>(p, work, smem);
 }
 
 }  // namespace quern::gemm

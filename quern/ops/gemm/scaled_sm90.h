@@ -8,6 +8,8 @@
 namespace quern::gemm {
 
 Scales scales_of(const TensorView& view, i64 rows);
+/// Of an element of out, by the portable kernel or by wgmma.
+Budget scaled_budget(DType out, i64 k, bool portable);
 
 /// Variant warp_specialised_sm90 of gemm.scaled.
 Rejection rejects_scaled_sm90(const Problem& problem, const DeviceInfo& device);

@@ -17,8 +17,18 @@ struct ScaledSwapOfThread {
   f32 b[2], a[kHeld];
 };
 
-template <ScaledSwapConfig C>
-QN_DEVICE void multiply_scaled_part(const ScaledSm90Params& p, const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&total)[C.tile_m / 2]) {
+/// P: parameters of a kernel or of one group of rows. Those of a are read behind the kernel before.
+template <ScaledSwapConfig C, class P>
+QN_DEVICE void prefetch_scales_of_part(const P& p, const DenseSwapPart& part) {
+  const i32 thread = i32(threadIdx.x), threads = 2 * C.tile_n;
+  prefetch_scales(p.scales_b, part.column, C.tile_n, p.gemm.n, part.first_step, part.steps, thread, threads);
+  ptx::grid_dependency_wait();
+  prefetch_scales(p.scales_a, part.row, C.tile_m, p.gemm.m, part.first_step, part.steps, thread, threads);
+}
+
+template <ScaledSwapConfig C, class P>
+QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read,
+                                    f32 (&total)[C.tile_m / 2]) {
   constexpr auto L = dense_swap_smem(tiles_of(C));
   const i32 row = part.column + i32(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   using Scales = ScaledSwapOfThread<C>;
@@ -52,11 +62,7 @@ QN_DEVICE void multiply_scaled_part(const ScaledSm90Params& p, const DenseSwapPa
       }
     }
   };
-  const i32 thread = i32(threadIdx.x), threads = 2 * C.tile_n;
-  prefetch_scales(p.scales_b, part.column, C.tile_n, p.gemm.n, part.first_step, part.steps, thread, threads);
-  ptx::grid_dependency_wait();
-  prefetch_scales(p.scales_a, part.row, C.tile_m, p.gemm.m, part.first_step, part.steps, thread, threads);
-  Consumer<C.stages> read{smem + L.barriers};
+  prefetch_scales_of_part<C>(p, part);
   zero(total);
   if (part.steps > 0) multiply_scaled_stages<C.stages, C.tile_m / 2>(read, part.steps, products, load, add);
 }
@@ -64,7 +70,8 @@ QN_DEVICE void multiply_scaled_part(const ScaledSm90Params& p, const DenseSwapPa
 template <ScaledSwapConfig C>
 QN_DEVICE void scaled_swap_ab_sm90(const ScaledSm90Params& p) {
   run_swapped<tiles_of(C), kScaledGroup>(p.gemm, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
-    multiply_scaled_part<C>(p, part, smem, warpgroup, sums);
+    Consumer<C.stages> read{smem + dense_swap_smem(tiles_of(C)).barriers};
+    multiply_scaled_part<C>(p, part, smem, warpgroup, read, sums);
   });
 }
 

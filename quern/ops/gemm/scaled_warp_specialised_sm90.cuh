@@ -19,8 +19,9 @@ struct ScaledOfThread {
   f32 a[2], b[kChunks];
 };
 
-template <ScaledSm90Config C>
-QN_DEVICE void multiply_scaled_tile(const ScaledSm90Params& p, const DenseTile& tile, u32 smem, u32 first_row, int steps,
+/// P: parameters of a kernel or of one group of rows.
+template <ScaledSm90Config C, class P>
+QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem, u32 first_row, int steps,
                                     Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
   constexpr int kChunks = C.column_scales ? 1 : C.tile_n / kScaledColumns, kOfChunk = C.tile_n / 2 / kChunks;
   constexpr auto L = dense_sm90_smem(tiles_of(C));
@@ -70,17 +71,20 @@ QN_DEVICE void scale_columns(const ScaledSm90Params& p, i32 column, f32 (&total)
   }
 }
 
+/// For a block's first tile: later ones find their scales in the L2, where other blocks had them.
+template <ScaledSm90Config C, class P>
+QN_DEVICE void prefetch_scales_of_tile(const P& p, const DenseTile& tile, u32 first_row) {
+  const i32 thread = i32(thread_of_warpgroup()), groups = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
+  if constexpr (!C.column_scales) prefetch_scales(p.scales_b, tile.column, C.tile_n, p.gemm.n, 0, groups, thread, kWarpgroupSize);
+  prefetch_scales(p.scales_a, tile.row + i32(first_row), 64, p.gemm.m, 0, groups, thread, kWarpgroupSize);
+}
+
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 warpgroup) {
   const auto tiles = DenseTiles<tiles_of(C)>::of(p.gemm);
   const u32 count = DenseTiles<tiles_of(C)>::count(tiles), first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
-  {  // of the first tile: later ones find theirs in the L2, where other blocks had them
-    const DenseTile tile = DenseTiles<tiles_of(C)>::at(tiles, blockIdx.x);
-    const i32 thread = i32(thread_of_warpgroup()), groups = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
-    if constexpr (!C.column_scales) prefetch_scales(p.scales_b, tile.column, C.tile_n, p.gemm.n, 0, groups, thread, kWarpgroupSize);
-    prefetch_scales(p.scales_a, tile.row + i32(first_row), 64, p.gemm.m, 0, groups, thread, kWarpgroupSize);
-  }
+  prefetch_scales_of_tile<C>(p, DenseTiles<tiles_of(C)>::at(tiles, blockIdx.x), first_row);
   for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
     const DenseTile tile = DenseTiles<tiles_of(C)>::at(tiles, index);
     f32 total[C.tile_n / 2];
@@ -95,7 +99,8 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
   static_assert(C.tile_n % kScaledColumns == 0);
-  run_warpgroups<tiles_of(C), kScaledGroup>(p.gemm, 8, [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); });
+  run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+                              [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

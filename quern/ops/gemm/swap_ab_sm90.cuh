@@ -119,9 +119,10 @@ QN_DEVICE void add_splits(const DenseSwapPart& part, const u8* memory, u32 addre
   }
 }
 
-/// Each block adds up and stores an even share of the tile, 16 bytes of bf16 a thread at a time.
-template <DenseSwapConfig C>
-QN_DEVICE void add_and_store(const DenseSm90Params& p, const DenseSwapPart& part, u8* memory, u32 smem) {
+/// Each block adds up and stores an even share of the tile, 16 bytes of bf16 a thread at a time. Of P, the parameters of a kernel or of one
+/// group of rows, it reads out, out_stride, m, n and, where there are some, the bias and c.
+template <DenseSwapConfig C, class P>
+QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, u32 smem) {
   using Out = dtype_t<C.out_dtype>;
   constexpr int kVector = 8, kVectors = C.tile_n / kVector, kPitch = dense_swap_smem(C).pitch;
   const int vectors = min_of(C.tile_m, p.m - part.row) * kVectors;

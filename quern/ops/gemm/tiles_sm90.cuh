@@ -10,6 +10,7 @@
 #include "quern/ops/gemm/dense_sm90_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
 #include "quern/ops/gemm/operand_sm90.cuh"
+#include "quern/ops/gemm/tile_order.cuh"
 
 namespace quern::gemm {
 
@@ -18,11 +19,9 @@ struct DenseTile {
   i32 row, column;
 };
 
-/// Tiles in the order in which blocks take them: groups of 8 along m, then along n, so that blocks that run together share
-/// rows of a and b in the L2.
+/// Tiles in the order in which blocks take them.
 template <DenseSm90Config C>
 struct DenseTiles {
-  static constexpr u32 kGroup = 8;
   u32 tiles_m, tiles_n;
 
   QN_DEVICE DenseTiles of(const DenseSm90Params& p) {
@@ -30,15 +29,15 @@ struct DenseTiles {
   }
   QN_DEVICE u32 count(const DenseTiles& t) { return t.tiles_m * t.tiles_n; }
   QN_DEVICE DenseTile at(const DenseTiles& t, u32 index) {
-    const u32 group = index / (kGroup * t.tiles_n), inside = index - group * kGroup * t.tiles_n;
-    const u32 rows = min_of(kGroup, t.tiles_m - group * kGroup), column = inside / rows;
-    return {i32((group * kGroup + inside - column * rows) * C.tile_m), i32(column * C.tile_n)};
+    const TilePlace tile = tile_in_order(index, t.tiles_m, t.tiles_n);
+    return {i32(tile.m * C.tile_m), i32(tile.n * C.tile_n)};
   }
 };
 
-/// By one thread: stages of kColumns columns of K.
+/// By the first warp, of which one thread loads: stages of kColumns columns of K.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
+  if (threadIdx.x != 0) return;
   constexpr auto L = dense_sm90_smem(C);
   const auto tiles = DenseTiles<C>::of(p);
   const int steps = (p.k + kColumns - 1) / kColumns;
@@ -72,12 +71,15 @@ QN_DEVICE void transpose_quad(u32 (&words)[4]) {
   }
 }
 
+// What follows the sums. Of its parameters P, those of a kernel or of one group of rows, it reads out, out_stride, m, n and, where there
+// are some, the bias and c.
+
 /// The first of the two columns that a thread has of each 8 of the tile.
 QN_DEVICE i32 pair_column(i32 column, int pair) { return column + 8 * pair + 2 * i32(ptx::lane_id() % 4); }
 
 /// One row's results of a thread, which has columns 8 i + 2 q and the next of the tile: rounded, and stored in whole 16 bytes.
-template <DenseSm90Config C, int kPairs>
-QN_DEVICE void write_row(const DenseSm90Params& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
+template <DenseSm90Config C, int kPairs, class P>
+QN_DEVICE void write_row(const P& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
   using Out = dtype_t<C.out_dtype>;
   const i32 quad = i32(ptx::lane_id() % 4);
   Out* const out = static_cast<Out*>(p.out) + i64(row) * p.out_stride;
@@ -130,8 +132,8 @@ QN_DEVICE void add_pairs(const E* row, i32 columns, i32 column, f32 (&values)[2 
   }
 }
 
-template <DenseSm90Config C, int kPairs>
-QN_DEVICE void add_row_of_c(const DenseSm90Params& p, i32 row, i32 column, f32 (&values)[2 * kPairs]) {
+template <DenseSm90Config C, int kPairs, class P>
+QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * kPairs]) {
   using T = dtype_t<C.dtype>;
   const i32 columns = row < p.m ? p.n : 0;
   const i64 at = i64(row) * p.c.stride;
@@ -146,8 +148,8 @@ template <DenseSm90Config C>
 constexpr int kPairsAtOnce = C.has_c == 0 && C.activation == 0 ? C.tile_n / 8 : C.alternate ? 8 : 16;
 
 /// All that follows the sums, for a thread's part of a row from its pair kFirst on. `half`: which of its two rows in `sums`.
-template <DenseSm90Config C, int kFirst, int kRegisters>
-QN_DEVICE void finish_row(const DenseSm90Params& p, i32 row, i32 column, int half, const f32 (&sums)[kRegisters]) {
+template <DenseSm90Config C, int kFirst, int kRegisters, class P>
+QN_DEVICE void finish_row(const P& p, i32 row, i32 column, int half, const f32 (&sums)[kRegisters]) {
   constexpr int kPairs = min_of(C.tile_n / 8 - kFirst, kPairsAtOnce<C>);
   f32 values[2 * kPairs];
   QN_UNROLL
@@ -163,8 +165,8 @@ QN_DEVICE void finish_row(const DenseSm90Params& p, i32 row, i32 column, int hal
 }
 
 /// 64 rows of out from `first_row`.
-template <DenseSm90Config C, int kRegisters>
-QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
+template <DenseSm90Config C, int kRegisters, class P>
+QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
   if (p.bias != nullptr) {
     if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
     else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
@@ -174,10 +176,10 @@ QN_DEVICE void write_rows(const DenseSm90Params& p, i32 first_row, i32 column, f
   for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
 }
 
-/// The block: one thread of its first warpgroup loads stages of kColumns columns of K, multiply(smem, warpgroup) is for the two
-/// others. `releases`: warps that read a stage.
-template <DenseSm90Config C, i32 kColumns, class Multiply>
-QN_DEVICE void run_warpgroups(const DenseSm90Params& p, u32 releases, const Multiply& multiply) {
+/// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup. `releases`: warps that
+/// read a stage. P has the tensor maps a and b.
+template <DenseSm90Config C, class P, class Load, class Multiply>
+QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply) {
   static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
@@ -191,7 +193,7 @@ QN_DEVICE void run_warpgroups(const DenseSm90Params& p, u32 releases, const Mult
   const u32 warpgroup = ptx::shfl(warpgroup_id(), 0);
   if (warpgroup == 0) {
     ptx::decrease_registers<40>();
-    if (threadIdx.x == 0) load_tiles<C, kColumns>(p, smem);
+    if (threadIdx.x < 32) load(smem);
   } else {
     ptx::increase_registers<232>();
     multiply(smem, warpgroup - 1);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// What gemm.grouped_contiguous and gemm.grouped_masked share on the host; `Args` is either's.
+#pragma once
+#include <type_traits>
+
+#include "quern/op/schema.h"
+#include "quern/ops/gemm/grouped_contiguous.h"
+#include "quern/ops/gemm/grouped_masked.h"
+#include "quern/ops/gemm/grouped_spec.h"
+
+namespace quern::gemm {
+
+template <class Args>
+constexpr bool kMasked = std::is_same_v<Args, GroupedMaskedArgs>;
+
+/// Axis of the rows that a group's matrix has room for.
+inline Axis max_m_axis() {
+  static const Axis axis = axis_of("max_m");
+  return axis;
+}
+
+/// Sizes that plans follow from. The rows of each group lie on the device.
+struct GroupedSizes {
+  i64 rows;      ///< m, or max_m
+  i64 groups, n, k;
+  i64 matrices;  ///< of a: groups, or 1 for all of them
+  i64 expected;  ///< rows of a group
+};
+template <class Args>
+GroupedSizes sizes_of(const Problem& p) {
+  const i64 groups = p[Axis::groups];
+  if constexpr (kMasked<Args>) {
+    const i64 rows = p[max_m_axis()], expected = p.attr(&Args::expected_m);
+    return {rows, groups, p[Axis::n], p[Axis::k], groups, expected > 0 ? min_of(expected, rows) : rows};
+  } else {
+    return {p[Axis::m], groups, p[Axis::n], p[Axis::k], 1, ceil_div(p[Axis::m], max_of<i64>(groups, 1))};
+  }
+}
+/// The most tiles that there can be, whatever the rows of each group.
+i64 most_tiles(const GroupedSizes& sizes, i32 tile_m, i32 tile_n);
+
+/// Elements from group to group (0 where groups lie in one matrix) and from row to row.
+struct GroupedStrides {
+  i64 group, row;
+};
+inline GroupedStrides strides_of(const TensorView& v) { return v.rank == 3 ? GroupedStrides{v.strides[0], v.strides[1]} : GroupedStrides{0, v.strides[0]}; }
+
+/// Whether a and b are of 8 bits, and so have scales.
+template <class Args>
+bool is_scaled(const Problem& p) {
+  return size_of(p.dtype(&Args::a)) == 1;
+}
+
+// ---- requirements ----
+template <class Args>
+Rejection rejects_bits(const Problem& p) {
+  const i32 a = 8 * size_of(p.dtype(&Args::a)), b = 8 * size_of(p.dtype(&Args::b));
+  if (a != b) return {"bits of b", b, "{}, those of `a`", a};
+  return {};
+}
+template <class Args>
+Rejection rejects_scales(const Problem& p) {
+  const i32 wanted = is_scaled<Args>(p) ? 1 : 0;
+  const char* const text = wanted ? "{} of them (given): `a` and `b` are of 8 bits" : "{} of them (absent): `a` and `b` are of 16 bits";
+  if (p.tensor(&Args::scales_a).present != wanted) return {"scales_a", p.tensor(&Args::scales_a).present, text, wanted};
+  if (p.tensor(&Args::scales_b).present != wanted) return {"scales_b", p.tensor(&Args::scales_b).present, text, wanted};
+  return {};
+}
+/// Rows are counted in 31 bits, as what says which rows a group has is i32.
+template <class Args>
+Rejection rejects_rows(const Problem& p) {
+  const GroupedSizes s = sizes_of<Args>(p);
+  if (s.rows >= (i64(1) << 31) || s.groups >= (i64(1) << 30) || s.rows * s.matrices >= (i64(1) << 31))
+    return {kMasked<Args> ? "groups * max_m" : "m", s.rows * s.matrices, "below 2^31", 0};
+  return {};
+}
+
+// ---- variants ----
+template <class Args>
+Plan plan_grouped(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant swap_ab_sm90, for few rows a group.
+template <class Args>
+Rejection rejects_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+template <class Args>
+Plan plan_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant warp_specialised_sm90.
+template <class Args>
+Rejection rejects_grouped_sm90(const Problem& problem, const DeviceInfo& device);
+template <class Args>
+Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// In the order of the ops' variants.
+enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
+
+// ---- which rows a group has ----
+/// Adds the launch that makes spans of group_of_row, where it is given. Returns whether the next launch may overlap the one before it.
+template <class Args>
+i32 add_spans(Plan& plan, const Problem& problem, const DeviceInfo& device);
+GroupedRows rows_of(const Call<GroupedContiguousArgs>& call);
+GroupedRows rows_of(const Call<GroupedMaskedArgs>& call);
+/// Scales of one group; `row_shift` as Scales has it.
+inline Scales scales_of_first(const TensorView& v, i32 row_shift) { return {v.data, strides_of(v).row, v.strides[v.rank - 1], row_shift}; }
+
+// ---- what checks and benchmarks know ----
+
+/// As gemm.dense's and gemm.scaled's.
+Budget grouped_budget(DType out, bool scaled, i64 k, bool portable);
+/// Each operand once: b of the groups that have rows, a and out of those rows.
+Cost grouped_cost(const GroupedSizes& sizes, const std::vector<i64>& rows, DType a, DType out);
+/// Words of the cases: hopper asks for swap_ab_sm90 (1), warp_specialised_sm90 (2), or its widest tiles (3), and makes the case one that it
+/// takes; bits8 chooses between 16 and 8 bits, second the other type (f16, e5m2 for a), out_f32; a.pad 0 makes the rows of a and b
+/// multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
+void derive_operands(Case& which);
+
+}  // namespace quern::gemm

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[i, j] = sum_x scales_a(i, x) scales_b(g, j, x) a[i, x] b[g, j, x] for the rows i of each group g, for sm_90a and few rows a group
+// grouped_swap_ab_sm90.cuh with the sums of scaled_swap_ab_sm90.cuh.
+#pragma once
+#include "quern/ops/gemm/grouped_swap_ab_sm90.cuh"
+#include "quern/ops/gemm/scaled_swap_ab_sm90.cuh"
+
+namespace quern::gemm {
+
+template <ScaledSwapConfig C>
+QN_DEVICE void grouped_scaled_swap_ab_sm90(const GroupedScaledSm90Params& p) {
+  run_grouped_swapped<tiles_of(C), kScaledGroup>(
+      p.gemm, [&](const GroupedTile& tile, const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
+        multiply_scaled_part<C>(scales_of_group(p, tile), part, smem, warpgroup, read, sums);
+      });
+}
+
+}  // namespace quern::gemm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[i, j] = sum_x scales_a(i, x) scales_b(g, j, x) a[i, x] b[g, j, x] for the rows i of each group g, for sm_90a
+// grouped_warp_specialised_sm90.cuh with the sums of scaled_warp_specialised_sm90.cuh.
+#pragma once
+#include "quern/ops/gemm/grouped_tiles_sm90.cuh"
+#include "quern/ops/gemm/scaled_warp_specialised_sm90.cuh"
+
+namespace quern::gemm {
+
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
+  constexpr DenseSm90Config kTiles = tiles_of(C);
+  const int steps = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
+  const u32 first_row = warpgroup * 64;
+  Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
+  bool first = true;
+  each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
+    if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
+    const GroupedScales scales = scales_of_group(p, tile);
+    const DenseTile place = place_of<kTiles>(tile);
+    if (first) prefetch_scales_of_tile<C>(scales, place, first_row);
+    first = false;
+    f32 total[C.tile_n / 2];
+    zero(total);
+    multiply_scaled_tile<C>(scales, place, smem, first_row, steps, read, total);
+    write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row), place.column, total);
+  });
+}
+
+template <ScaledSm90Config C>
+QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
+  static_assert(C.column_scales == 0 && C.has_c == 0 && C.tile_n % kScaledColumns == 0);
+  run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+                              [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); });
+}
+
+}  // namespace quern::gemm

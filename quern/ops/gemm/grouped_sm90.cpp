@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/dense_sm90.h"
+#include "quern/ops/gemm/grouped_plan.h"
+#include "quern/ops/gemm/grouped_sm90_spec.h"
+
+namespace quern::gemm {
+
+static const jit::Kernel<DenseSm90Config, GroupedSm90Params> warp_specialised{"quern/ops/gemm/grouped_warp_specialised_sm90.cuh",
+                                                                              "grouped_warp_specialised_sm90"};
+static const jit::Kernel<ScaledSm90Config, GroupedScaledSm90Params> scaled_warp_specialised{
+    "quern/ops/gemm/grouped_scaled_warp_specialised_sm90.cuh", "grouped_scaled_warp_specialised_sm90"};
+
+static const jit::Kernel<DenseSwapConfig, GroupedSm90Params> swap_ab{"quern/ops/gemm/grouped_swap_ab_sm90.cuh", "grouped_swap_ab_sm90"};
+static const jit::Kernel<ScaledSwapConfig, GroupedScaledSm90Params> scaled_swap_ab{"quern/ops/gemm/grouped_scaled_swap_ab_sm90.cuh",
+                                                                                  "grouped_scaled_swap_ab_sm90"};
+
+constexpr i32 kTileM = 128;
+
+/// Map of an operand of matrices (rank 3) or of one matrix: boxes of `box` rows, 128 bytes of each.
+static TensorMapSpec operand(const TensorView& v, i32 box) {
+  const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], k = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
+  // Of a dimension of one the stride is not looked at, and may be anything
+  const i64 row_bytes = rows > 1 ? strides_of(v).row * element : round_up<i64>(k * element, 16);
+  const i64 matrix_bytes = matrices > 1 ? strides_of(v).group * element : row_bytes * rows;
+  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {k, rows, matrices}, .stride_bytes = {row_bytes, matrix_bytes},
+          .box = {i32(128 / element), box, 1}, .swizzle = Swizzle::b128};
+}
+
+template <class Args>
+static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
+  if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
+  const i32 alignment = min_of(p.tensor(&Args::a).alignment, p.tensor(&Args::b).alignment);
+  if (alignment < 16) return {"alignment of a and b", alignment, "{} bytes for every row", 16};
+  if (p.tensor(&Args::out).alignment < 16) return {"alignment of out", p.tensor(&Args::out).alignment, "{} bytes for every row", 16};
+  if (p[Axis::n] % 8 != 0) return {"n", p[Axis::n], "a multiple of {}", 8};
+  for (const Axis axis : {Axis::k, Axis::groups})
+    if (p[axis] == 0) return {name(axis), 0, "a positive one", 0};
+  for (const Axis axis : {Axis::n, Axis::k})
+    if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
+  if (const i64 tiles = most_tiles(sizes_of<Args>(p), 16, 64); tiles > 0x7fffff00) return {"tiles of 16 x 64", tiles, "below 2^31", 0};
+  return {};
+}
+
+template <class Args>
+static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b) {
+  const Args& a = c.args;
+  return {.a = c.device.make_tensor_map(operand(a.a, box_a)),
+          .b = c.device.make_tensor_map(operand(a.b, box_b)),
+          .rows = rows_of(c),
+          .out = a.out.data,
+          .out_stride = strides_of(a.out).row,
+          .out_group = strides_of(a.out).group,
+          .n = i32(c.problem[Axis::n]),
+          .k = i32(c.problem[Axis::k])};
+}
+template <class Args, class Config>
+static GroupedSm90Params dense_params(const Call<Args>& c) {
+  const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
+  return params(c, config.tile_m, config.tile_n);
+}
+template <class Args, class Config>
+static GroupedScaledSm90Params scaled_params(const Call<Args>& c) {
+  const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
+  return {.gemm = params(c, config.tile_m, config.tile_n),
+          .scales_a = scales_of_first(c.args.scales_a, 0),
+          .scales_b = scales_of_first(c.args.scales_b, 7),
+          .scales_a_group = strides_of(c.args.scales_a).group,
+          .scales_b_group = strides_of(c.args.scales_b).group};
+}
+
+// ---- few rows a group ----
+
+/// Rows of a group up to which its b takes longer to come than tiles of so many rows take to be multiplied. In scaled kernels a thread has
+/// two sets of sums, and two blocks share the registers.
+template <class Args>
+static i64 most_swapped_rows(const Problem& p) {
+  return is_scaled<Args>(p) ? 32 : 64;
+}
+
+template <class Args>
+Rejection rejects_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_operands<Args>(p, device)) return r;
+  const i64 rows = sizes_of<Args>(p).expected;
+  if (p.variant < 0 && rows > most_swapped_rows<Args>(p)) return {"rows of a group", rows, "at most {}", most_swapped_rows<Args>(p)};
+  return {};
+}
+
+template <class Args>
+Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const GroupedSizes s = sizes_of<Args>(p);
+  Plan plan;
+  const i32 pdl = add_spans<Args>(plan, p, device);
+  // b's of all groups stream side by side, so the tile is that for one as wide as all of them
+  const DenseSwapConfig tile = swapped_tile(min_of(s.expected, most_swapped_rows<Args>(p)), s.groups * s.n, device);
+  const Grid grid{.x = max_of<i64>(1, min_of<i64>(i64(tile.min_blocks) * device.sms, most_tiles(s, tile.tile_m, tile.tile_n))),
+                  .smem = dense_swap_smem(tile).bytes, .pdl = pdl};
+  if (is_scaled<Args>(p)) {
+    const ScaledSwapConfig c{p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks, 0};
+    plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid);
+  } else {
+    DenseSwapConfig c = tile;
+    c.dtype = p.dtype(&Args::a), c.out_dtype = p.dtype(&Args::out), c.has_c = 0, c.activation = i32(Activation::none);
+    plan.launch<dense_params<Args, DenseSwapConfig>>(swap_ab, c, grid);
+  }
+  return plan;
+}
+
+// ---- many rows a group ----
+
+template <class Args>
+Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
+  return rejects_operands<Args>(p, device);
+}
+
+/// A tile of 128 x n in as many stages as 227 KB hold; `cost` as gemm.dense's plan has it.
+struct TileN {
+  i32 n, stages;
+  double cost;
+};
+constexpr TileN kDense[] = {{256, 4, 1}, {192, 5, 1.02}, {128, 6, 1.1}};
+constexpr TileN kScaled[] = {{192, 5, 1}, {128, 6, 1.03}};
+/// Storing a column takes as long as this much of K; in scaled kernels, which have to store as much, as twice of it.
+constexpr double kStoreCost = 262;
+
+/// The tile with the least time, if each group has the rows that it is expected to have: the last round of tiles takes as long as a
+/// full one.
+template <size_t count>
+static const TileN& choose(const TileN (&tiles)[count], const GroupedSizes& s, double store_cost) {
+  const TileN* best = nullptr;
+  double best_time = 1e300;
+  for (const TileN& t : tiles) {
+    const i64 all = s.groups * ceil_div<i64>(s.expected, kTileM) * ceil_div<i64>(s.n, t.n);
+    const double time = double(ceil_div<i64>(all, kSm90Sms)) * t.n * (double(s.k) * t.cost + store_cost);
+    if (time < best_time) best_time = time, best = &t;
+  }
+  return *best;
+}
+
+template <class Args>
+Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const GroupedSizes s = sizes_of<Args>(p);
+  Plan plan;
+  const i32 pdl = add_spans<Args>(plan, p, device);
+  const auto grid = [&](i32 tile_n, i32 smem) {
+    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kTileM, tile_n))), .smem = smem, .pdl = pdl};
+  };
+  if (is_scaled<Args>(p)) {
+    const TileN& tile = choose(kScaled, s, 2 * kStoreCost);
+    const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM,
+                             .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, dense_sm90_smem(tiles_of(c)).bytes));
+  } else {
+    const TileN& tile = choose(kDense, s, kStoreCost);
+    const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
+                            .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)};
+    plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile.n, dense_sm90_smem(c).bytes));
+  }
+  return plan;
+}
+
+template Rejection rejects_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Rejection rejects_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Plan plan_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Rejection rejects_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Rejection rejects_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Plan plan_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+
+}  // namespace quern::gemm

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// What the grouped kernels share on sm_90a. Blocks stay on their SMs. Every warp of a block walks over the groups by itself: all find the
+// same tiles. A tile of a may reach into the rows behind its group's; they are multiplied and not stored.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/ops/gemm/grouped_sm90_spec.h"
+#include "quern/ops/gemm/grouped_walk.cuh"
+
+namespace quern::gemm {
+
+/// Where the rows of one group go, in the names of a kernel's parameters.
+template <class Out>
+struct GroupedRowsOut {
+  static constexpr const void* bias = nullptr;
+  static constexpr DType bias_dtype = DType::f32;
+  Out* out;
+  i64 out_stride;
+  i32 m, n;
+};
+template <class Out>
+QN_DEVICE GroupedRowsOut<Out> out_of_group(const GroupedSm90Params& p, const GroupedTile& tile) {
+  return {static_cast<Out*>(p.out) + tile.group * p.out_group, p.out_stride, tile.begin + tile.rows, p.n};
+}
+
+/// Their scales.
+struct GroupedScales {
+  struct {
+    i32 m, n, k;
+  } gemm;
+  Scales scales_a, scales_b;
+};
+QN_DEVICE GroupedScales scales_of_group(const GroupedScaledSm90Params& p, const GroupedTile& tile) {
+  GroupedScales s{{tile.begin + tile.rows, p.gemm.n, p.gemm.k}, p.scales_a, p.scales_b};
+  s.scales_a.data = static_cast<const f32*>(p.scales_a.data) + tile.group * p.scales_a_group;
+  s.scales_b.data = static_cast<const f32*>(p.scales_b.data) + tile.group * p.scales_b_group;
+  return s;
+}
+
+/// The matrix of a that a tile is of.
+QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) { return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0; }
+
+/// Calls f for every tile [kTileM][kTileN] of the block, in order. By whole warps.
+template <i32 kTileM, i32 kTileN, class F>
+QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
+  const u32 tiles_n = u32(p.n + kTileN - 1) / kTileN;
+  GroupedWalk walk = start_walk<kTileM>(p.rows);
+  GroupedTile tile;
+  QN_NO_UNROLL
+  for (u32 index = blockIdx.x; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x) f(tile);
+}
+
+}  // namespace quern::gemm

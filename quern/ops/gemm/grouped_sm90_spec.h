@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The grouped products on Hopper: tiles, ring and stores of gemm.dense's and gemm.scaled's kernels, whose Configs they have.
+#pragma once
+#include "quern/ops/gemm/grouped_spec.h"
+#include "quern/ops/gemm/scaled_sm90_spec.h"
+
+namespace quern::gemm {
+
+struct GroupedSm90Params {
+  TensorMap a;       // [matrices, rows, k], boxes [1, tile_m, 128 bytes]; one matrix, or one for each group
+  TensorMap b;       // [groups, n, k], boxes [1, tile_n, 128 bytes]
+  GroupedRows rows;
+  void* out;         // rows aligned to 16 bytes
+  i64 out_stride;    // elements from row to row
+  i64 out_group;     // elements from group to group; 0 where groups lie in one matrix
+  i32 n, k;          // n a multiple of 8
+};
+
+struct GroupedScaledSm90Params {
+  GroupedSm90Params gemm;
+  Scales scales_a, scales_b;
+  i64 scales_a_group, scales_b_group;
+};
+
+}  // namespace quern::gemm

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[i, j] = sum_x a[i, x] b[g, j, x] for the rows i of each group g, for sm_90a and few rows a group
+// The tiles, the ring and the stores of swap_ab_sm90.cuh, tile after tile: the sums of one go through the memory of the ring, which the
+// next one then fills. Two blocks an SM fill the gap.
+#pragma once
+#include "quern/ops/gemm/dense_swap_ab_sm90.cuh"
+#include "quern/ops/gemm/grouped_sm90.cuh"
+
+namespace quern::gemm {
+
+/// By one thread.
+template <DenseSwapConfig C, i32 kColumns>
+QN_DEVICE void load_grouped_part(const GroupedSm90Params& p, const GroupedTile& tile, const DenseSwapPart& part, u32 smem, Producer<C.stages>& fill) {
+  constexpr auto L = dense_swap_smem(C);
+  QN_NO_UNROLL
+  for (int step = 0; step < part.steps; ++step) {
+    const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+    ptx::tma_load(stage + L.b, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column, tile.group);
+    ptx::tma_load(stage + L.a, &p.a, full, CachePolicy::evict_last, step * kColumns, part.row, matrix_of(p, tile));
+    end_fill(fill);
+  }
+}
+
+/// The block. multiply(tile, part, smem, warpgroup, read, sums) makes the sums of 64 rows of b by the tile of a.
+template <DenseSwapConfig C, i32 kColumns, class Multiply>
+QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& multiply) {
+  constexpr int kConsumers = 2 * C.tile_n;
+  static_assert(C.threads == kConsumers + 32 && C.tile_n % 64 == 0 && C.has_c == 0 && C.activation == 0);
+  QN_SMEM(memory);
+  const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C).barriers;
+  const u32 warp = ptx::shfl(ptx::warp_id(), 0);
+  if (threadIdx.x == kConsumers) {
+    ptx::prefetch_tensormap(&p.b);
+    ptx::prefetch_tensormap(&p.a);
+    pipeline_init<C.stages>(barriers, kConsumers / 32);
+  }
+  ptx::sync_block();
+  ptx::grid_launch_dependents();
+  ptx::grid_dependency_wait();
+  Producer<C.stages> fill{barriers};
+  Consumer<C.stages> read{barriers};
+  const i32 steps = (p.k + kColumns - 1) / kColumns;
+  each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
+    const DenseSwapPart part{tile.begin + i32(tile.at.m * C.tile_m), i32(tile.at.n * C.tile_n), 0, steps, 0, 1};
+    if (warp == kConsumers / 32) {
+      if (ptx::lane_id() == 0) load_grouped_part<C, kColumns>(p, tile, part, smem, fill);
+      ptx::sync_warp();
+    } else {
+      f32 sums[C.tile_m / 2];
+      multiply(tile, part, smem, warp / 4, read, sums);
+      ptx::bar_sync(kDenseSwapBarrier, kConsumers);  // nobody reads the ring any more
+      write_sums<C>(memory, warp / 4, sums);
+    }
+    ptx::sync_block();
+    add_and_store<C>(out_of_group<dtype_t<C.out_dtype>>(p, tile), part, memory, smem);
+    ptx::fence_proxy_async_shared();  // TMA writes over the sums next
+    ptx::sync_block();
+  });
+}
+
+template <DenseSwapConfig C>
+QN_DEVICE void grouped_swap_ab_sm90(const GroupedSm90Params& p) {
+  run_grouped_swapped<C, kDenseSm90TileK>(
+      p, [&](const GroupedTile&, const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
+        multiply_part<C>(part, smem, warpgroup, read, sums);
+      });
+}
+
+}  // namespace quern::gemm

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Of the grouped products: what cases cannot say. Error texts, plans, rows that must not be touched, and bits of a row.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <vector>
+
+#include "quern/base/error.h"
+#include "quern/device/emulated.h"
+#include "quern/op/schema.h"
+#include "quern/ops/gemm/grouped_contiguous.h"
+#include "quern/ops/gemm/grouped_masked.h"
+#include "quern/testing/case_args.h"
+
+namespace quern::gemm {
+namespace {
+
+using ::testing::HasSubstr;
+
+const char* const kIds[] = {"gemm.grouped_contiguous", "gemm.grouped_masked"};
+
+template <class Args>
+void expect_error(const char* id, const Args& args, ErrorKind kind, const std::string& text) {
+  try {
+    bind(find_op(id), &args, {});
+    ADD_FAILURE() << "no error; expected: " << text;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), kind);
+    EXPECT_EQ(e.what(), std::string(id) + ": " + text);
+  }
+}
+
+/// Views of a call that is never launched: m = 4, groups = 3, n = 300, k = 520, of which scales have 5 columns.
+struct Contiguous {
+  std::vector<u32> memory = std::vector<u32>(1 << 18);
+  GroupedContiguousArgs args;
+  Contiguous() {
+    args = {.out = view(DType::bf16, {4, 300}),
+            .a = view(DType::e4m3, {4, 520}),
+            .b = view(DType::e5m2, {3, 300, 520}),
+            .scales_a = view(DType::f32, {4, 5}),
+            .scales_b = view(DType::f32, {3, 3, 5}),
+            .m_indptr = view(DType::i32, {4})};
+  }
+  TensorView view(DType dtype, std::initializer_list<i64> shape) { return TensorView(memory.data(), dtype, shape); }
+  void expect(ErrorKind kind, const char* text) const { expect_error("gemm.grouped_contiguous", args, kind, text); }
+};
+
+TEST(gemm_grouped, rejects_scales_that_do_not_fit_the_operands) {
+  Contiguous c;
+  c.args.scales_a = TensorView();
+  c.expect(ErrorKind::value, "`scales_a` is 0, expected 1 of them (given): `a` and `b` are of 8 bits");
+  c = {};
+  c.args.scales_b = TensorView();
+  c.expect(ErrorKind::value, "`scales_b` is 0, expected 1 of them (given): `a` and `b` are of 8 bits");
+  c = {};
+  c.args.a.dtype = c.args.b.dtype = DType::bf16;
+  c.expect(ErrorKind::value, "`scales_a` is 1, expected 0 of them (absent): `a` and `b` are of 16 bits");
+  c = {};
+  c.args.scales_a = c.view(DType::f32, {4, 4});
+  c.expect(ErrorKind::value, "`scales_a` has shape [4, 4], expected ceil_div(k,128)=5 at dim 1 (k was set by `a` [4, 520])");
+  c = {};
+  c.args.scales_b = c.view(DType::f32, {3, 300, 5});
+  c.expect(ErrorKind::value, "`scales_b` has shape [3, 300, 5], expected ceil_div(n,128)=3 at dim 1 (n was set by `b` [3, 300, 520])");
+}
+
+TEST(gemm_grouped, rejects_other_dtypes_and_shapes) {
+  Contiguous c;
+  c.args.a.dtype = DType::bf16;
+  c.expect(ErrorKind::value, "`bits of b` is 8, expected 16, those of `a`");
+  c = {};
+  c.args.a.dtype = DType::bf16, c.args.b.dtype = DType::f16;
+  c.expect(ErrorKind::type, "`b` is f16, expected bf16 like `a`, e4m3 or e5m2");
+  c = {};
+  c.args.out.dtype = DType::e4m3;
+  c.expect(ErrorKind::type, "`out` is e4m3, expected bf16, f16 or f32");
+  c = {};
+  c.args.b = c.view(DType::e4m3, {300, 520});
+  c.expect(ErrorKind::value, "`b` has shape [300, 520], expected 3 dims [groups n k]");
+  c = {};
+  c.args.m_indptr = c.view(DType::i32, {3});
+  c.expect(ErrorKind::value, "`m_indptr` has shape [3], expected groups+1=4 at dim 0 (groups was set by `b` [3, 300, 520])");
+}
+
+TEST(gemm_grouped, rows_of_groups_are_said_in_one_way) {
+  Contiguous c;
+  c.args.m_indptr = TensorView();
+  const char* const text = ", expected 1: group_of_row, group_ends or m_indptr";
+  c.expect(ErrorKind::value, (std::string("`tensors that say which rows a group has` is 0") + text).c_str());
+  c = {};
+  c.args.group_ends = c.view(DType::i32, {3});
+  c.expect(ErrorKind::value, (std::string("`tensors that say which rows a group has` is 2") + text).c_str());
+  c = {};
+  c.args.alignment = 0;
+  c.expect(ErrorKind::value, "`alignment` is 0, expected at least 1");
+  EXPECT_LE(grouped_alignment(), 64);
+  EXPECT_EQ(GroupedContiguousArgs().alignment, grouped_alignment());
+}
+
+TEST(gemm_grouped, rows_beyond_31_bits_are_an_error) {
+  std::vector<u32> memory(16);
+  const i64 rows = i64(1) << 20;
+  const auto view = [&](DType dtype, std::initializer_list<i64> shape) { return TensorView(memory.data(), dtype, shape); };
+  GroupedMaskedArgs args{.out = view(DType::bf16, {4096, rows, 0}), .a = view(DType::bf16, {4096, rows, 0}), .b = view(DType::bf16, {4096, 0, 0}), .masked_m = view(DType::i32, {4096})};
+  expect_error("gemm.grouped_masked", args, ErrorKind::value, "`groups * max_m` is 4294967296, expected below 2^31");
+}
+
+Plan plan_of(const char* id, const Case& which, const char* arch = "sm_80") {
+  const Op& op = find_op(id);
+  const Case full = quern::testing::derived(op, which);
+  const quern::testing::ArgsStorage args = quern::testing::fake_args(op, full);
+  return make_plan(op, bind(op, args.get(), quern::testing::options_of(op, full)), device_info_of(Arch::parse(arch)));
+}
+std::string text_of(const Plan& plan) { return jit::print(plan.launches[plan.count - 1].spec); }
+
+TEST(gemm_grouped, rows_of_a_group_choose_the_tile) {
+  EXPECT_THAT(text_of(plan_of(kIds[1], {{"max_m", 4096}, {"groups", 8}})), HasSubstr("tile_m=64"));
+  EXPECT_THAT(text_of(plan_of(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 7}})), HasSubstr("tile_m=16"));
+  EXPECT_THAT(text_of(plan_of(kIds[0], {{"m", 2048}, {"groups", 128}})), HasSubstr("tile_m=16"));
+  EXPECT_THAT(text_of(plan_of(kIds[0], {{"m", 2049}, {"groups", 128}})), HasSubstr("tile_m=64"));
+  EXPECT_THAT(text_of(plan_of(kIds[0], {{"m", 2049}, {"groups", 128}, {"bits8", 0}})), HasSubstr("tile_m=64"));
+}
+
+/// The grid follows from sizes alone, and has no more blocks than there can be tiles or than the GPU holds.
+TEST(gemm_grouped, the_grid_is_that_of_the_gpu_at_most) {
+  const Plan many = plan_of(kIds[1], {{"max_m", 4096}, {"groups", 256}, {"n", 7168}});
+  EXPECT_EQ(many.count, 1);
+  EXPECT_EQ(many.launches[0].config.grid[0], 2 * 108u);
+  const Plan few = plan_of(kIds[1], {{"max_m", 65}, {"groups", 3}, {"n", 129}});
+  EXPECT_EQ(few.launches[0].config.grid[0], 3 * 2 * 3u);
+  const Plan rows = plan_of(kIds[0], {{"m", 129}, {"groups", 1}, {"n", 129}, {"layout", 2}});
+  EXPECT_EQ(rows.count, 1);
+  EXPECT_EQ(rows.launches[0].config.grid[0], 3 * 3u);
+  const Plan of_row = plan_of(kIds[0], {{"m", 129}, {"groups", 5}, {"n", 129}, {"layout", 0}});
+  EXPECT_EQ(of_row.count, 2);
+  EXPECT_EQ(of_row.workspace, 5 * 8);
+}
+
+// ---- results ----
+
+std::unique_ptr<Device> hopper() {
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  return make_emulated_device(info, emulated_options_from_env());
+}
+
+constexpr float kUntouched = -77.f;
+
+/// f32 results of 8-bit operands, of numbers that no sum of f32 holds exactly.
+struct Numbers {
+  i64 rows, groups, n = 136, k = 400, blocks = 4;
+  std::vector<u8> a, b;
+  std::vector<float> scales_a, scales_b, out;
+  Numbers(i64 rows, i64 groups) : rows(rows), groups(groups) {
+    Random random(7);
+    const auto fill = [&](std::vector<u8>& to, i64 count) {
+      for (i64 i = 0; i < count; ++i) to.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
+    };
+    fill(a, rows * k), fill(b, groups * n * k);
+    for (i64 i = 0; i < rows * blocks; ++i) scales_a.push_back(float(1 + random.uniform() / 2));
+    for (i64 i = 0; i < groups * 2 * blocks; ++i) scales_b.push_back(float(1 + random.uniform() / 2));
+    out.assign(size_t(rows * n), kUntouched);
+  }
+  GroupedContiguousArgs contiguous() {
+    return {.out = TensorView(out.data(), DType::f32, {rows, n}),
+            .a = TensorView(a.data(), DType::e4m3, {rows, k}),
+            .b = TensorView(b.data(), DType::e4m3, {groups, n, k}),
+            .scales_a = TensorView(scales_a.data(), DType::f32, {rows, blocks}),
+            .scales_b = TensorView(scales_b.data(), DType::f32, {groups, 2, blocks})};
+  }
+  /// Of `max_m` rows a group.
+  GroupedMaskedArgs masked(i64 max_m, std::vector<i32>& masked_m) {
+    return {.out = TensorView(out.data(), DType::f32, {groups, max_m, n}),
+            .a = TensorView(a.data(), DType::e4m3, {groups, max_m, k}),
+            .b = TensorView(b.data(), DType::e4m3, {groups, n, k}),
+            .scales_a = TensorView(scales_a.data(), DType::f32, {groups, max_m, blocks}),
+            .scales_b = TensorView(scales_b.data(), DType::f32, {groups, 2, blocks}),
+            .masked_m = TensorView(masked_m.data(), DType::i32, {groups})};
+  }
+  const float* row(i64 i) const { return out.data() + i * n; }
+  bool untouched(i64 i) const {
+    for (i64 j = 0; j < n; ++j)
+      if (row(i)[j] != kUntouched) return false;
+    return true;
+  }
+};
+
+/// Every variant that runs the call.
+std::vector<const char*> variants(const char* id) {
+  std::vector<const char*> names;
+  for (const Variant& v : find_op(id).variants) names.push_back(v.name);
+  return names;
+}
+
+/// The three ways to say which rows a group has give the same bits; what stands between groups is left alone.
+TEST(gemm_grouped, layouts_agree) {
+  const auto device = hopper();
+  for (const char* variant : variants(kIds[0])) {
+    Numbers of_row(96, 3), of_ends(96, 3), of_indptr(96, 3);
+    std::vector<i32> group_of_row(96, -1), ends = {5, 33, 80}, indptr = {0, 16, 48, 96};
+    for (i64 i = 0; i < 96; ++i)
+      group_of_row[size_t(i)] = i < 5 ? 0 : i >= 16 && i < 33 ? 1 : i >= 48 && i < 80 ? 2 : -1;
+    GroupedContiguousArgs args = of_row.contiguous();
+    args.group_of_row = TensorView(group_of_row.data(), DType::i32, {96});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    args = of_ends.contiguous();
+    args.group_ends = TensorView(ends.data(), DType::i32, {3});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    args = of_indptr.contiguous();
+    args.m_indptr = TensorView(indptr.data(), DType::i32, {4});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    EXPECT_EQ(of_row.out, of_ends.out) << variant;
+    for (i64 i = 0; i < 96; ++i) {
+      EXPECT_EQ(of_row.untouched(i), group_of_row[size_t(i)] < 0) << variant << " row " << i;
+      if (group_of_row[size_t(i)] >= 0) EXPECT_EQ(std::memcmp(of_row.row(i), of_indptr.row(i), size_t(of_row.n) * 4), 0) << variant << " row " << i;
+      EXPECT_FALSE(of_indptr.untouched(i)) << variant << " row " << i;
+    }
+  }
+}
+
+/// A row has the same bits wherever it stands in its group, and alone.
+TEST(gemm_grouped, a_row_depends_on_no_other) {
+  const auto device = hopper();
+  for (const char* variant : variants(kIds[1])) {
+    Numbers all(2 * 70, 2);
+    std::vector<i32> counts = {70, 70};
+    grouped_masked(all.masked(70, counts), {.device = device.get(), .variant = variant});
+    for (const i32 few : {1, 15, 17, 64}) {
+      Numbers some(2 * 70, 2);
+      counts = {few, 0};
+      GroupedMaskedArgs args = some.masked(70, counts);
+      args.expected_m = few;  // another tile
+      grouped_masked(args, {.device = device.get(), .variant = variant});
+      EXPECT_EQ(std::memcmp(some.out.data(), all.out.data(), size_t(few * all.n) * 4), 0) << variant << " " << few;
+      for (i64 i = few; i < 140; ++i) EXPECT_TRUE(some.untouched(i)) << variant << " " << few << " row " << i;
+    }
+  }
+}
+
+/// What stands behind the rows of a group in a does not matter.
+TEST(gemm_grouped, rows_behind_the_last_do_not_matter) {
+  const auto device = hopper();
+  for (const char* variant : variants(kIds[1])) {
+    Numbers clean(2 * 70, 2), dirty(2 * 70, 2);
+    std::vector<i32> counts = {33, 5};
+    for (i64 g = 0; g < 2; ++g)
+      for (i64 i = counts[size_t(g)]; i < 70; ++i) {
+        std::fill_n(dirty.a.begin() + (g * 70 + i) * dirty.k, dirty.k, u8(0x7f));  // NaN
+        std::fill_n(dirty.scales_a.begin() + (g * 70 + i) * dirty.blocks, dirty.blocks, std::numeric_limits<float>::quiet_NaN());
+      }
+    grouped_masked(clean.masked(70, counts), {.device = device.get(), .variant = variant});
+    grouped_masked(dirty.masked(70, counts), {.device = device.get(), .variant = variant});
+    EXPECT_EQ(clean.out, dirty.out) << variant;
+  }
+}
+
+/// Numbers that break the rules end at the bounds of the tensors, as documented.
+TEST(gemm_grouped, broken_contents_are_cut) {
+  const auto device = hopper();
+  for (const char* variant : variants(kIds[0])) {
+    Numbers good(64, 4), bad(64, 4);
+    std::vector<i32> ascending = {0, 20, 20, 20, 64}, broken = {-9, 20, 3, 19, 1 << 30};
+    GroupedContiguousArgs args = good.contiguous();
+    args.m_indptr = TensorView(ascending.data(), DType::i32, {5});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    args = bad.contiguous();
+    args.m_indptr = TensorView(broken.data(), DType::i32, {5});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    EXPECT_EQ(good.out, bad.out) << variant;
+
+    Numbers twice(64, 4);
+    std::vector<i32> group_of_row(64);
+    for (i64 i = 0; i < 64; ++i) group_of_row[size_t(i)] = i < 16 ? 2 : i < 32 ? 4 : i < 48 ? 2 : 0;  // 4: none; 2 again
+    args = twice.contiguous();
+    args.group_of_row = TensorView(group_of_row.data(), DType::i32, {64});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    for (i64 i = 0; i < 64; ++i) EXPECT_EQ(twice.untouched(i), i >= 16 && i < 48) << variant << " row " << i;
+  }
+}
+
+/// The same plan serves other numbers of rows: nothing of them is kept between calls.
+TEST(gemm_grouped, contents_may_change_between_replays) {
+  const auto device = hopper();
+  for (const char* variant : variants(kIds[0])) {
+    Numbers numbers(64, 2), other(64, 2);
+    std::vector<i32> group_of_row(64, -1);
+    alignas(256) char workspace[256];
+    GroupedContiguousArgs args = numbers.contiguous();
+    args.group_of_row = TensorView(group_of_row.data(), DType::i32, {64});
+    const RunOptions options{.device = device.get(), .variant = variant, .workspace = {workspace, 256}};
+    std::fill_n(group_of_row.begin(), 64, 1);
+    grouped_contiguous(args, options);
+    numbers.out.assign(numbers.out.size(), kUntouched);
+    std::fill_n(group_of_row.begin(), 64, -1);
+    std::fill_n(group_of_row.begin() + 32, 3, 0);
+    grouped_contiguous(args, options);
+    for (i64 i = 0; i < 64; ++i) EXPECT_EQ(numbers.untouched(i), i < 32 || i >= 35) << variant << " row " << i;
+  }
+}
+
+}  // namespace
+}  // namespace quern::gemm

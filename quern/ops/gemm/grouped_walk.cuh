@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Which group a tile belongs to. Tiles are counted group by group; those of a group are its rows in steps of tile_m, times the
+// tiles along n. A warp looks at 32 groups at a time: a lane reads where its group begins and ends, prefix sums count the tiles. Blocks
+// ask for ascending tiles, so each walks over the groups once.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/ops/gemm/grouped_spec.h"
+#include "quern/ops/gemm/tile_order.cuh"
+
+namespace quern::gemm {
+
+/// A tile and the rows of its group.
+struct GroupedTile {
+  i32 group;
+  i32 begin, rows;  ///< of the group
+  TilePlace at;     ///< among the tiles of the group
+};
+
+struct GroupedWalk {
+  i32 chunk;   ///< the first of the lanes' groups
+  i32 bound;   ///< the largest bound of the groups before them
+  u32 before;  ///< tiles along m of the groups before them
+  u32 tiles;   ///< of the lanes' groups
+  i32 begin, rows;  ///< of the lane's group
+  u32 upto;         ///< tiles of the lanes' groups up to this one
+};
+
+QN_DEVICE i32 grouped_bound(const GroupedRows& p, i64 index) {
+  return min_of(max_of(ptx::ld_global<i32>(static_cast<const i32*>(p.data) + index), 0), p.rows);
+}
+
+/// The lanes look at the 32 groups from walk.chunk on.
+template <i32 kTileM>
+QN_DEVICE void look_at_groups(const GroupedRows& p, GroupedWalk& walk) {
+  const i32 group = walk.chunk + i32(ptx::lane_id());
+  const bool exists = group < p.groups;
+  i32 begin = 0, end = 0;
+  if (p.kind == GroupedRowsKind::counts) {
+    if (exists) end = grouped_bound(p, group);
+  } else if (p.kind == GroupedRowsKind::spans) {
+    if (exists) begin = grouped_bound(p, 2 * i64(group)), end = grouped_bound(p, 2 * i64(group) + 1);
+  } else {
+    const bool next = p.kind == GroupedRowsKind::bounds;
+    const i32 own = exists ? grouped_bound(p, i64(group) + (next ? 1 : 0)) : 0;
+    end = max_of(walk.bound, warp_prefix_max(own));  // one that does not ascend counts as the largest so far
+    begin = ptx::shfl_up(end, 1);
+    if (ptx::lane_id() == 0) begin = walk.bound;
+    walk.bound = ptx::shfl(end, 31);
+    if (!next) begin = i32(min_of(round_up(u32(begin), u32(p.alignment)), u32(end)));
+  }
+  walk.begin = begin;
+  walk.rows = max_of(end - begin, 0);
+  walk.upto = warp_prefix_sum((u32(walk.rows) + kTileM - 1) / kTileM);
+  walk.tiles = ptx::shfl(walk.upto, 31);
+}
+
+template <i32 kTileM>
+QN_DEVICE GroupedWalk start_walk(const GroupedRows& p) {
+  GroupedWalk walk{};
+  if (p.kind == GroupedRowsKind::bounds) walk.bound = grouped_bound(p, 0);
+  look_at_groups<kTileM>(p, walk);
+  return walk;
+}
+
+/// Finds tile `index`, which is not before those asked for earlier; false past the last one. By all lanes of a warp.
+template <i32 kTileM, class Index>
+QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, Index index, u32 tiles_n, GroupedTile& tile) {
+  const Index along_m = index / tiles_n;
+  while (along_m >= walk.before + walk.tiles) {
+    if (p.groups - walk.chunk <= 32) return false;
+    walk.before += walk.tiles;
+    walk.chunk += 32;
+    look_at_groups<kTileM>(p, walk);
+  }
+  const int lane = first_lane_above(walk.upto, u32(along_m) - walk.before);
+  tile.group = walk.chunk + lane;
+  tile.begin = ptx::shfl(walk.begin, lane);
+  tile.rows = ptx::shfl(walk.rows, lane);
+  const u32 tiles_m = (u32(tile.rows) + kTileM - 1) / kTileM, first = walk.before + ptx::shfl(walk.upto, lane) - tiles_m;
+  tile.at = tile_in_order<Index>(index - Index(first) * tiles_n, tiles_m, tiles_n);
+  return true;
+}
+
+/// The block takes every gridDim.x-th tile: make(params, row, column) makes it, with params_of(tile), which is in shared memory at
+/// `memory` as the parameters of a kernel are in constant memory: beside the sums there are no registers for them, nor for a walk.
+template <i32 kTileM, i32 kTileN, class Params, class ParamsOf, class Make>
+QN_DEVICE void each_grouped_tile(const GroupedRows& p, i64 n, u8* memory, const ParamsOf& params_of, const Make& make) {
+  const u32 tiles_n = u32((n + kTileN - 1) / kTileN);
+  Params* const params = reinterpret_cast<Params*>(memory);
+  QN_NO_UNROLL
+  for (u64 index = blockIdx.x;; index += gridDim.x) {
+    GroupedWalk walk = start_walk<kTileM>(p);
+    GroupedTile tile;
+    if (!find_tile<kTileM>(p, walk, index, tiles_n, tile)) return;
+    if (threadIdx.x == 0) *params = params_of(tile);
+    ptx::sync_block();
+    make(*params, i64(tile.at.m) * kTileM, i64(tile.at.n) * kTileN);
+    ptx::sync_block();  // ragged results went through the shared memory that the next tile fills
+  }
+}
+
+}  // namespace quern::gemm
