@@ -16,6 +16,7 @@
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/grouped_contiguous.h"
 #include "quern/ops/gemm/grouped_masked.h"
+#include "quern/ops/gemm/scaled.h"
 #include "quern/testing/case_args.h"
 
 namespace quern::gemm {
@@ -142,6 +143,32 @@ TEST(gemm_grouped, the_grid_is_that_of_the_gpu_at_most) {
   EXPECT_EQ(of_row.workspace, 5 * 8);
 }
 
+TEST(gemm_grouped, few_rows_a_group_choose_the_variant_on_hopper) {
+  const auto on_hopper = [](const char* id, const Case& which) { return text_of(plan_of(id, which, "sm_90a")); };
+  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"n", 4096}}), HasSubstr("grouped_scaled_warp_specialised_sm90"));
+  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 32}, {"n", 4096}}), HasSubstr("grouped_scaled_swap_ab_sm90"));
+  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 33}, {"n", 4096}}), HasSubstr("grouped_scaled_warp_specialised_sm90"));
+  EXPECT_THAT(on_hopper(kIds[0], {{"m", 512}, {"groups", 8}, {"n", 4096}, {"bits8", 0}}), HasSubstr("grouped_swap_ab_sm90"));
+  EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"bits8", 0}}), HasSubstr("grouped_warp_specialised_sm90"));
+  EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4095}, {"bits8", 0}}), HasSubstr("grouped_mma_ring"));
+  EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"a.pad", 4}}), HasSubstr("grouped_scaled_mma_ring"));
+}
+
+/// What the server has to compile for a layer: few kernels, whatever the number of rows and groups that have some.
+TEST(gemm_grouped, few_kernels_serve_all_numbers_of_rows) {
+  const double layers[][3] = {{4, 4096, 7168}, {8, 7168, 2048}, {16, 7168, 2048}, {128, 1536, 2048}, {256, 4096, 7168}, {1, 256, 7168}};
+  for (const auto& [groups, n, k] : layers)
+    for (const double bits8 : {0, 1}) {
+      std::set<std::string> contiguous, masked;
+      for (double m = 1; m <= 65536; m = std::ceil(m * 1.13)) {
+        contiguous.insert(text_of(plan_of(kIds[0], {{"m", m}, {"groups", groups}, {"n", n}, {"k", k}, {"bits8", bits8}}, "sm_90a")));
+        masked.insert(text_of(plan_of(kIds[1], {{"max_m", 4096}, {"expected_m", m}, {"groups", groups}, {"n", n}, {"k", k}, {"bits8", bits8}}, "sm_90a")));
+      }
+      EXPECT_LE(contiguous.size(), 8u) << groups << " x " << n << " x " << k;
+      EXPECT_LE(masked.size(), 8u) << groups << " x " << n << " x " << k;
+    }
+}
+
 // ---- results ----
 
 std::unique_ptr<Device> hopper() {
@@ -218,7 +245,9 @@ TEST(gemm_grouped, layouts_agree) {
     EXPECT_EQ(of_row.out, of_ends.out) << variant;
     for (i64 i = 0; i < 96; ++i) {
       EXPECT_EQ(of_row.untouched(i), group_of_row[size_t(i)] < 0) << variant << " row " << i;
-      if (group_of_row[size_t(i)] >= 0) EXPECT_EQ(std::memcmp(of_row.row(i), of_indptr.row(i), size_t(of_row.n) * 4), 0) << variant << " row " << i;
+      if (group_of_row[size_t(i)] >= 0) {
+        EXPECT_EQ(std::memcmp(of_row.row(i), of_indptr.row(i), size_t(of_row.n) * 4), 0) << variant << " row " << i;
+      }
       EXPECT_FALSE(of_indptr.untouched(i)) << variant << " row " << i;
     }
   }
@@ -240,6 +269,28 @@ TEST(gemm_grouped, a_row_depends_on_no_other) {
       EXPECT_EQ(std::memcmp(some.out.data(), all.out.data(), size_t(few * all.n) * 4), 0) << variant << " " << few;
       for (i64 i = few; i < 140; ++i) EXPECT_TRUE(some.untouched(i)) << variant << " " << few << " row " << i;
     }
+  }
+}
+
+/// A group's rows are gemm.scaled's product of its matrices, bit for bit, in each variant.
+TEST(gemm_grouped, rows_have_the_bits_of_the_plain_product) {
+  const auto device = hopper();
+  for (const char* variant : variants(kIds[0])) {
+    Numbers grouped(150, 2), plain(150, 2);
+    std::vector<i32> indptr = {0, 21, 150};
+    GroupedContiguousArgs args = grouped.contiguous();
+    args.m_indptr = TensorView(indptr.data(), DType::i32, {3});
+    grouped_contiguous(args, {.device = device.get(), .variant = variant});
+    for (i64 g = 0; g < 2; ++g) {
+      const i64 first = indptr[size_t(g)], m = indptr[size_t(g) + 1] - first;
+      scaled({.out = TensorView(plain.out.data() + first * plain.n, DType::f32, {m, plain.n}),
+              .a = TensorView(plain.a.data() + first * plain.k, DType::e4m3, {m, plain.k}),
+              .scales_a = TensorView(plain.scales_a.data() + first * plain.blocks, DType::f32, {m, plain.blocks}),
+              .b = TensorView(plain.b.data() + g * plain.n * plain.k, DType::e4m3, {plain.n, plain.k}),
+              .scales_b = TensorView(plain.scales_b.data() + g * 2 * plain.blocks, DType::f32, {2, plain.blocks})},
+             {.device = device.get(), .variant = variant, .batch_invariant = true});
+    }
+    EXPECT_EQ(std::memcmp(grouped.out.data(), plain.out.data(), grouped.out.size() * 4), 0) << variant;
   }
 }
 
