@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""GEMMs of groups, written into d: of rows (m_grouped) by quern.gemm.grouped_contiguous and grouped_masked, of K (k_grouped) by one dense call a group."""
+import torch
+
+import quern
+from quern.compat.deep_gemm._dense import bf16_gemm_tn
+from quern.compat.deep_gemm._operands import BLOCK, gran_n_of, scales_of, transposed
+from quern.compat.deep_gemm._settings import get_mk_alignment_for_contiguous_layout
+
+
+def _op(caller, name):
+    function = getattr(quern.gemm, name, None)
+    if function is None:
+        raise NotImplementedError(f"deep_gemm.{caller}: this library has no op gemm.{name}")
+    return function
+
+
+def _check_k_major(caller, b):
+    if b.stride(-1) != 1 and b.size(-1) > 1:
+        raise NotImplementedError(f"deep_gemm.{caller}: `b` has stride {b.stride(-1)} along K, expected 1: gemm.grouped_contiguous takes weights that are K-major")
+
+
+def _fp8_operands(caller, a, b, recipe, recipe_a, recipe_b):
+    if gran_n_of(caller, recipe, recipe_a, recipe_b) == 1:
+        raise NotImplementedError(f"deep_gemm.{caller}: `recipe` has a scale for each row of b, expected one for 128: quern's grouped GEMMs take no others")
+    (a, scales_a), (b, scales_b) = scales_of(caller, "a", a, 1), scales_of(caller, "b", b, BLOCK)
+    return a, b, {"scales_a": scales_a, "scales_b": scales_b}
+
+
+def _of_no_group(layout, psum, rows):
+    """[rows] bool: rows that pad a group, or lie behind the last."""
+    if not psum:
+        return layout < 0
+    alignment = get_mk_alignment_for_contiguous_layout()
+    row = torch.arange(rows, device=layout.device, dtype=layout.dtype)
+    group = torch.searchsorted(layout, row, right=True)
+    ends = torch.cat([layout.new_zeros(1), layout])
+    begins = torch.cat([(ends[:-1] + alignment - 1) // alignment * alignment, ends.new_full((1,), rows)])
+    return row < begins[group]
+
+
+def _contiguous(caller, a, b, d, layout, scales, psum, zero):
+    op = _op(caller, "grouped_contiguous")
+    rows = {"group_ends": layout} if psum else {"group_of_row": layout}
+    op(a=a, b=b, **rows, **scales, alignment=get_mk_alignment_for_contiguous_layout(), out=d)
+    if zero:
+        d.masked_fill_(_of_no_group(layout, psum, d.size(0)).unsqueeze(1), 0)
+
+
+def m_grouped_fp8_fp4_gemm_nt_contiguous(a, b, d, grouped_layout, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False,
+                                         use_psum_layout=False, ensure_zero_padding=True, expected_m_for_psum_layout=None):
+    """d[i] = a[i] @ b[g].T for the rows i of group g; a and b are (tensor, scales): [m, k] e4m3 with f32 [m, ceil(k / 128)], [groups, n, k] with [groups,
+    ceil(n / 128), ceil(k / 128)]. grouped_layout: [m] i32, a row's group or -1; with use_psum_layout [groups] i32, where each group ends. Groups begin
+    at multiples of get_mk_alignment_for_contiguous_layout(). Rows of no group become 0, which is a pass over d, or with ensure_zero_padding=False stay."""
+    a, b, scales = _fp8_operands("m_grouped_fp8_gemm_nt_contiguous", a, b, recipe, recipe_a, recipe_b)
+    _contiguous("m_grouped_fp8_gemm_nt_contiguous", a, b, d, grouped_layout, scales, use_psum_layout, ensure_zero_padding)
+
+
+def m_grouped_fp8_fp4_gemm_nn_contiguous(a, b, d, grouped_layout, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False,
+                                         use_psum_layout=False, ensure_zero_padding=True):
+    """The same of b and scales that are transposed: [groups, k, n]. Its memory must be K-major, as on every sm_90a."""
+    m_grouped_fp8_fp4_gemm_nt_contiguous(a, transposed(b), d, grouped_layout, recipe, recipe_a, recipe_b, use_psum_layout=use_psum_layout, ensure_zero_padding=ensure_zero_padding)
+
+
+def m_grouped_fp8_fp4_gemm_nt_masked(a, b, d, masked_m, expected_m, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False):
+    """d[g, i] = a[g, i] @ b[g].T for i < masked_m[g]; a and b are (tensor, scales): [groups, max_m, k] e4m3 with f32 [groups, max_m, ceil(k / 128)],
+    [groups, n, k] with [groups, ceil(n / 128), ceil(k / 128)]. masked_m: [groups] i32. Other rows of d stay as they are."""
+    a, b, scales = _fp8_operands("m_grouped_fp8_gemm_nt_masked", a, b, recipe, recipe_a, recipe_b)
+    _op("m_grouped_fp8_gemm_nt_masked", "grouped_masked")(a=a, b=b, masked_m=masked_m, **scales, expected_m=expected_m, out=d)
+
+
+def m_grouped_bf16_gemm_nt_contiguous(a, b, d, grouped_layout, compiled_dims="nk", use_psum_layout=False, ensure_zero_padding=True, expected_m_for_psum_layout=None):
+    """As m_grouped_fp8_fp4_gemm_nt_contiguous of bf16, without scales."""
+    _check_k_major("m_grouped_bf16_gemm_nt_contiguous", b)
+    _contiguous("m_grouped_bf16_gemm_nt_contiguous", a, b, d, grouped_layout, {}, use_psum_layout, ensure_zero_padding)
+
+
+def m_grouped_bf16_gemm_nn_contiguous(a, b, d, grouped_layout, compiled_dims="nk", use_psum_layout=False, ensure_zero_padding=True):
+    """The same of b [groups, k, n], whose memory must be K-major."""
+    m_grouped_bf16_gemm_nt_contiguous(a, b.mT, d, grouped_layout, use_psum_layout=use_psum_layout, ensure_zero_padding=ensure_zero_padding)
+
+
+def m_grouped_bf16_gemm_nt_masked(a, b, d, masked_m, expected_m, compiled_dims="nk"):
+    """As m_grouped_fp8_fp4_gemm_nt_masked of bf16, without scales."""
+    _op("m_grouped_bf16_gemm_nt_masked", "grouped_masked")(a=a, b=b, masked_m=masked_m, expected_m=expected_m, out=d)
+
+
+def _check_sizes(caller, ks_cpu, psum):
+    if psum or not ks_cpu:
+        raise NotImplementedError(f"deep_gemm.{caller}: `ks_cpu` is {ks_cpu} and `use_psum_layout` {psum}, expected the groups' sizes on the host: sizes on the device alone need SM100")
+
+
+def k_grouped_fp8_gemm_nt_contiguous(a, b, d, ks_cpu, grouped_layout, c=None, recipe=(1, 1, 128), compiled_dims="mn", use_psum_layout=False):
+    """d[g] = c[g] + a_g @ b_g.T, one call of quern.gemm.scaled a group; a and b are (tensor, scales): e4m3 of 1 dim, where [m, ks_cpu[g]] and [n, ks_cpu[g]]
+    follow each other, with f32 [m, sum / 128], [n, sum / 128]. ks_cpu: multiples of 128 on the host. d, c: [groups, m, n] f32."""
+    _check_sizes("k_grouped_fp8_gemm_nt_contiguous", ks_cpu, use_psum_layout)
+    _, m, n = d.shape
+    if tuple(recipe) != (1, 1, BLOCK) or any(k % BLOCK for k in ks_cpu) or a[0].numel() != m * sum(ks_cpu) or b[0].numel() != n * sum(ks_cpu) or len(ks_cpu) != len(d):
+        raise ValueError(f"deep_gemm.k_grouped_fp8_gemm_nt_contiguous: `ks_cpu` is {list(ks_cpu)} and `recipe` {tuple(recipe)} for {a[0].numel()} and {b[0].numel()} "
+                         f"elements of `a` and `b` and `d` {list(d.shape)}, expected multiples of 128 that add up to both, one a group, and (1, 1, 128)")
+    begin = 0
+    for group, k in enumerate(ks_cpu):
+        columns = slice(begin // BLOCK, (begin + k) // BLOCK)
+        part = [(t[rows * begin:rows * (begin + k)].view(rows, k), scales[:, columns]) for (t, scales), rows in ((a, m), (b, n))]
+        quern.gemm.scaled(*part[0], *part[1], c=None if c is None else c[group], out=d[group])
+        begin += k
+
+
+def k_grouped_bf16_gemm_tn_contiguous(a, b, d, ks_cpu, grouped_layout, c=None, compiled_dims="mn", use_psum_layout=False):
+    """d[g] = c[g] + a_g.T @ b_g, one call of quern.gemm.dense a group; a: [sum of ks_cpu, m], b: [sum, n] bf16, whose rows are the groups' one after the
+    other; d, c: [groups, m, n] f32. ks_cpu: on the host."""
+    _check_sizes("k_grouped_bf16_gemm_tn_contiguous", ks_cpu, use_psum_layout)
+    if sum(ks_cpu) != len(a) or len(ks_cpu) != len(d):
+        raise ValueError(f"deep_gemm.k_grouped_bf16_gemm_tn_contiguous: `ks_cpu` is {list(ks_cpu)} for {len(a)} rows of `a` and {len(d)} groups of `d`, expected sizes that add up, one a group")
+    for group, (rows_a, rows_b) in enumerate(zip(a.split(list(ks_cpu)), b.split(list(ks_cpu)))):
+        bf16_gemm_tn(rows_a, rows_b, d[group], None if c is None else c[group])
