@@ -4,8 +4,10 @@
 
 Tests run on the emulated device. With QN_DEVICE=cuda those marked `anywhere` run on a GPU instead, and those marked `gpu` run at all."""
 import contextlib
+import importlib
 import importlib.util
 import os
+import sys
 
 import pytest
 
@@ -40,3 +42,19 @@ def place(request, monkeypatch):
 @pytest.fixture
 def no_device(monkeypatch, place):
     monkeypatch.delenv("QN_DEVICE")
+
+
+@pytest.fixture
+def dg(monkeypatch):
+    """What a program gets that says `import deep_gemm`."""
+    import quern.compat.deep_gemm
+
+    monkeypatch.setitem(sys.modules, "deep_gemm", quern.compat.deep_gemm)
+    module = importlib.import_module("deep_gemm")
+    yield module
+    module.set_num_sms(quern.compat.deep_gemm._settings._all_sms())
+    module.set_tc_util(100)
+    module.set_pdl(False)
+    module.set_mk_alignment_for_contiguous_layout(128)
+    for name in [n for n in sys.modules if n.startswith("deep_gemm.")]:
+        del sys.modules[name]
