@@ -127,7 +127,7 @@ class Command:
 
     @staticmethod
     def tensor(t):
-        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "",
+        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "", "rows or columns are dense" if t["either_major"] else "",
                  f"allocated column by column, each a multiple of {t['column_bytes']} bytes" if t["column_bytes"] else "",
                  f"may be {t['may_be']} itself" if t["may_be"] else ""]
         return (f"`{t['name']}`", t["role"], f"`[{t['dims']}]`", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))

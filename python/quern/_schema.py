@@ -130,7 +130,7 @@ class Schema:
         return "\n".join(lines)
 
     def _tensor_line(self, t):
-        notes = [t["meaning"], t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "",
+        notes = [t["meaning"], t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "", "rows or columns are dense" if t["either_major"] else "",
                  f"may be {t['may_be']} itself" if t["may_be"] else "", "updated in place" if t["role"] == "inout" else ""]
         if t["role"] == "out" and t["optional"]:
             notes.append("True: allocated; None: not computed")

@@ -108,7 +108,7 @@ std::string CublasLtMatmul::description() {
          std::to_string(version % 100) + " (" + cublaslt().path + ")";
 }
 
-CublasLtMatmul::CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DType out)
+CublasLtMatmul::CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DType out, Major a_major, Major b_major)
     : device_(device), m_(m), n_(n), k_(k) {
   std::string why;
   if (!cublaslt_available(&why)) throw Error(ErrorKind::device, "cuBLASLt is not available: " + why);
@@ -116,15 +116,17 @@ CublasLtMatmul::CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DT
   const CublasLt& lt = cublaslt();
   try {
     check(lt.desc_create(&description_, cublas::kCompute32F, cublas::kR32F), "cublasLtMatmulDescCreate");
-    // Column-major, our d is D^T = b^T' * a': A is b (k rows, n columns, transposed), B is a (k rows, m columns).
+    // Column-major, our d is D^T = b a^T: A is b, B is a, each of k rows where it is K-major, of k columns where it is not
+    const bool b_k = b_major == Major::k, a_k = a_major == Major::k;
     const i32 transpose = cublas::kOpTranspose;
-    check(lt.desc_set(description_, cublas::kDescTransA, &transpose, sizeof transpose), "setting TRANSA");
+    if (b_k) check(lt.desc_set(description_, cublas::kDescTransA, &transpose, sizeof transpose), "setting TRANSA");
+    if (!a_k) check(lt.desc_set(description_, cublas::kDescTransB, &transpose, sizeof transpose), "setting TRANSB");
     const u8 fast_accumulation = size_of(in) == 1;
     if (fast_accumulation)
       check(lt.desc_set(description_, cublas::kDescFastAccumulation, &fast_accumulation, sizeof fast_accumulation),
             "setting FAST_ACCUM");
-    check(lt.layout_create(&layout_a_, data_type(in), u64(k), u64(n), k), "cublasLtMatrixLayoutCreate");
-    check(lt.layout_create(&layout_b_, data_type(in), u64(k), u64(m), k), "cublasLtMatrixLayoutCreate");
+    check(lt.layout_create(&layout_a_, data_type(in), u64(b_k ? k : n), u64(b_k ? n : k), b_k ? k : n), "cublasLtMatrixLayoutCreate");
+    check(lt.layout_create(&layout_b_, data_type(in), u64(a_k ? k : m), u64(a_k ? m : k), a_k ? k : m), "cublasLtMatrixLayoutCreate");
     check(lt.layout_create(&layout_d_, data_type(out), u64(n), u64(m), n), "cublasLtMatrixLayoutCreate");
     choose_algorithm();
   } catch (...) {

@@ -10,15 +10,15 @@ namespace quern {
 /// True when a cuBLASLt loads and there is a GPU for it; else the reason in *why.
 bool cublaslt_available(std::string* why = nullptr);
 
-/// d[m, n] = a[m, k] * b[n, k]^T, row-major and contiguous, summed in f32, by cuBLASLt with the algorithm that its own
-/// heuristic ranks first: the peer of quern's GEMMs and the measure of the matrix rate that a GPU sustains.
+/// d[m, n] = a[m, k] * b[n, k]^T, contiguous, d row-major and a and b as their majors say, summed in f32, by cuBLASLt with the
+/// algorithm that its own heuristic ranks first: the peer of quern's GEMMs and the measure of the matrix rate that a GPU sustains.
 class CublasLtMatmul {
  public:
   static constexpr size_t kWorkspaceBytes = size_t(32) << 20;
 
   /// `in` is bf16, f16, e4m3 or e5m2, `out` bf16, f16 or f32; fp8 operands are summed in cuBLASLt's fast mode, as its
   /// users do. Throws Error{device} when cuBLASLt is missing or has no algorithm.
-  CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DType out);
+  CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DType out, Major a_major = Major::k, Major b_major = Major::k);
   ~CublasLtMatmul();
   CublasLtMatmul(const CublasLtMatmul&) = delete;
   CublasLtMatmul& operator=(const CublasLtMatmul&) = delete;

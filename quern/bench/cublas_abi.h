@@ -15,7 +15,7 @@ enum DataType : i32 { kR32F = 0, kR16F = 2, kR16BF = 14, kR8FE4M3 = 28, kR8FE5M2
 constexpr i32 kCompute32F = 68;
 constexpr i32 kOpTranspose = 1;
 
-enum MatmulAttribute : i32 { kDescTransA = 3, kDescFastAccumulation = 25 };
+enum MatmulAttribute : i32 { kDescTransA = 3, kDescTransB = 4, kDescFastAccumulation = 25 };
 enum PreferenceAttribute : i32 { kPreferenceMaxWorkspaceBytes = 1 };
 
 /// cublasLtMatmulHeuristicResult_t.

@@ -27,6 +27,7 @@ TEST(bench_cublas_abi, agrees_with_cublaslt_h) {
   EXPECT_EQ(int(kCompute32F), int(CUBLAS_COMPUTE_32F));
   EXPECT_EQ(int(kOpTranspose), int(CUBLAS_OP_T));
   EXPECT_EQ(int(kDescTransA), int(CUBLASLT_MATMUL_DESC_TRANSA));
+  EXPECT_EQ(int(kDescTransB), int(CUBLASLT_MATMUL_DESC_TRANSB));
   EXPECT_EQ(int(kDescFastAccumulation), int(CUBLASLT_MATMUL_DESC_FAST_ACCUM));
   EXPECT_EQ(int(kPreferenceMaxWorkspaceBytes), int(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES));
 }

@@ -4,6 +4,7 @@
 // What the benchmarks take from NVIDIA's libraries: kernel times, the cuBLASLt peer, clocks.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "quern/bench/cublas.h"
 #include "quern/bench/gpu_timer.h"
 #include "quern/bench/nvml.h"
+#include "quern/bench/stream.h"
 
 namespace quern {
 namespace {
@@ -99,6 +101,40 @@ TEST(bench_cublaslt, multiplies_and_is_timed_by_kernel) {
       ASSERT_EQ(d[size_t(row * n + column)], row == 0 ? 2 * k : k) << row << ", " << column;
   for (void* pointer : on_device) device.release(pointer);
   device.destroy(stream);
+}
+
+/// Small integers, so that sums are exact.
+TEST(bench_cublaslt, takes_every_layout) {
+  QN_NEEDS_GPU();
+  std::string why;
+  if (!cublaslt_available(&why)) GTEST_SKIP() << "needs cuBLASLt: " << why;
+  Device& device = device_from_name("cuda");
+  constexpr i64 m = 64, n = 128, k = 192;
+  const auto element = [](i64 row, i64 column) { return float((5 * row + 3 * column) % 11) - 5; };
+  const bench::DeviceMemory workspace(device, CublasLtMatmul::kWorkspaceBytes, "workspace"), d(device, m * n * 4, "d");
+  for (const Major a_major : {Major::k, Major::mn})
+    for (const Major b_major : {Major::k, Major::mn}) {
+      const auto upload = [&](i64 rows, Major major) {
+        std::vector<u16> host(size_t(rows * k));
+        for (i64 r = 0; r < rows; ++r)
+          for (i64 x = 0; x < k; ++x) host[size_t(major == Major::k ? r * k + x : x * rows + r)] = u16(std::bit_cast<u32>(element(r, x)) >> 16);
+        bench::DeviceMemory memory(device, host.size() * 2, "operand");
+        device.copy(memory.data(), host.data(), host.size() * 2, {});
+        device.synchronize({});
+        return memory;
+      };
+      const bench::DeviceMemory a = upload(m, a_major), b = upload(n, b_major);
+      CublasLtMatmul(device, m, n, k, DType::bf16, DType::f32, a_major, b_major).run(a.data(), b.data(), d.data(), workspace.data(), {});
+      std::vector<float> result(size_t(m * n));
+      device.copy(result.data(), d.data(), result.size() * 4, {});
+      device.synchronize({});
+      for (i64 i = 0; i < m; ++i)
+        for (i64 j = 0; j < n; ++j) {
+          float sum = 0;
+          for (i64 x = 0; x < k; ++x) sum += element(i, x) * element(j, x);
+          ASSERT_EQ(result[size_t(i * n + j)], sum) << i << ", " << j << " majors " << int(a_major) << int(b_major);
+        }
+    }
 }
 
 }  // namespace

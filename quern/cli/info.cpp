@@ -84,6 +84,7 @@ static Json to_json(const Op& op) {
                             {"dtypes", dtype_words(op, t)},
                             {"optional", t.optional},
                             {"strided", t.strided},
+                            {"either_major", t.either_major},
                             {"column_bytes", t.column_bytes},
                             {"may_be", t.may_be >= 0 ? Json(op.tensors[size_t(t.may_be)].name) : Json()},
                             {"values", word(t.values)},
@@ -120,6 +121,7 @@ static void print(const Op& op) {
     also(word(t.values));
     also(t.optional ? "optional" : "");
     also(t.strided ? "any strides" : "");
+    also(t.either_major ? "rows or columns are dense" : "");
     also(t.column_bytes ? fmt::format("allocated column by column, each a multiple of {} bytes", t.column_bytes) : "");
     also(t.may_be >= 0 ? "may be " + op.tensors[size_t(t.may_be)].name + " itself" : "");
     tensors.add({t.name, name(t.role), "[" + t.extents_text + "]",

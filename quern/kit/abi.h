@@ -52,6 +52,9 @@ QN_HOST_DEVICE constexpr float gelu_tail(int power) {
   return of[power];
 }
 
+/// Along which dimension of a matrix operand neighbours in memory lie: K, or the other one, M or N. The values enter compile keys.
+enum class Major : i32 { k, mn };
+
 /// Width in bytes within which a tensor map permutes 16-byte chunks of shared memory.
 enum class Swizzle : i32 { none, b32, b64, b128 };
 /// Where the byte at a linear shared-memory address lies: bits 4.. (1, 2 or 3 of them) are xored with bits 7.. Both bytes

@@ -15,9 +15,6 @@
 
 namespace quern {
 
-/// Along which dimension an operand's neighbours in memory lie. mn is for elements of 16 bits only.
-enum class Major : u32 { k, mn };
-
 /// Bytes of a row of an atom.
 QN_HOST_DEVICE constexpr u32 width_of(Swizzle swizzle) { return 16u << int(swizzle); }
 
@@ -56,7 +53,7 @@ QN_HOST_DEVICE constexpr MatrixDescriptor mn_major_descriptor(u32 address, Swizz
                                   : matrix_descriptor(address, swizzle, stride_mn, stride_k, base_offset);
 }
 
-/// What wgmma does with its operands beside multiplying them.
+/// What wgmma does with its operands beside multiplying them. Major::mn is for elements of 16 bits only.
 struct WgmmaForm {
   Major a = Major::k, b = Major::k;
   bool negate_a = false, negate_b = false;

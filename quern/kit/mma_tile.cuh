@@ -55,6 +55,48 @@ struct RowK32 {
   }
 };
 
+/// A tile of an MN-major operand: row k of kK holds kMn neighbours along M or N, kMn 16, 32 or a multiple of 64, kK a multiple
+/// of 32. Chunks of 16 bytes are exchanged within 128 bytes by XOR with bits 3 and 4 of k, so that these are free of bank
+/// conflicts: loads by ColumnsK32, whose four lanes of a row lie 8 rows apart, and stores of a row's consecutive chunks by
+/// consecutive lanes.
+template <int kK, int kMn>
+struct MnTile {
+  static_assert(kK % 32 == 0 && (kMn == 16 || kMn == 32 || kMn % 64 == 0));
+  static constexpr int kRowBytes = kMn * 2;
+  /// Byte offset of chunk `chunk` (8 elements) of row k.
+  QN_DEVICE int offset(int k, int chunk) { return (k * kRowBytes + chunk * 16) ^ exchange(k); }
+  /// What the exchange does to offsets in row k.
+  QN_DEVICE constexpr int exchange(int k) { return (k >> 3 & 3) << 5; }
+};
+
+/// What RowK32 is for a tile of a K-major operand: here a lane has kCount rows of the operand, neighbours in memory, with the
+/// same elements of each, in the same order.
+template <class Tile, int kCount>
+struct ColumnsK32 {
+  static_assert(kCount == 2 || kCount == 4 || kCount == 8);
+  int first;  ///< byte offset of k = 8 (lane % 4)
+
+  /// `row`: the first of the lane's rows, a multiple of kCount.
+  QN_DEVICE ColumnsK32 of(int row) { return {Tile::offset(8 * int(ptx::lane_id() % 4), row / 8) + row % 8 * 2}; }
+  QN_DEVICE void load(const ColumnsK32& self, const u8* tile, int step, u32x4 (&rows)[kCount]) {
+    QN_UNROLL
+    for (int w = 0; w < 4; ++w) {
+      Packed<bf16, kCount> of_k[2];
+      QN_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        // Rows of 32 and 64 bytes share 128 bytes, within which the exchange takes place
+        const int further = (2 * w + i) * Tile::kRowBytes, line = further / 128 * 128;
+        of_k[i].raw = ptx::ld_shared<typename Packed<bf16, kCount>::Raw>(tile + (self.first ^ (further - line)) + line + 32 * step * Tile::kRowBytes);
+      }
+      QN_UNROLL
+      for (int r = 0; r < kCount; ++r) {
+        const u32 even = word(of_k[0].raw, r / 2), odd = word(of_k[1].raw, r / 2);
+        word(rows[r], w) = r % 2 == 0 ? (even & 0xffffu) | odd << 16 : even >> 16 | (odd & 0xffff0000u);
+      }
+    }
+  }
+};
+
 QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], bf16) { ptx::mma_m16n8k16_bf16(d, a, b); }
 QN_DEVICE void mma_k16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], f16) { ptx::mma_m16n8k16_f16(d, a, b); }
 /// D[16][8] += A[16][16] B[16][8] with f32 accumulators, T being bf16 or f16.

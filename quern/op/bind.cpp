@@ -103,23 +103,31 @@ void check_overlap(const Op& op, const TensorDef& t, const TensorView& view) {
   }
 }
 
-/// Strides: the innermost dimension dense (unless the schema says strided), none negative, outputs without overlap.
+[[noreturn, gnu::cold, gnu::noinline]] void fail_dense(const Op& op, const TensorDef& t, const TensorView& view) {
+  const std::string stride = std::to_string(view.strides[t.rank - 1]);
+  if (!t.either_major) fail(op, t, ErrorKind::value, "has stride " + stride + " at its last dim", "1 (dense rows)");
+  fail(op, t, ErrorKind::value, "has strides " + std::to_string(view.strides[t.rank - 2]) + " and " + stride + " at its last two dims",
+       "1 at one of them (dense rows or columns)");
+}
+
+/// Strides: the innermost dimension dense (unless the schema says otherwise), none negative, outputs without overlap.
 void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, TensorFacts& facts) {
   u64 bits = u64(reinterpret_cast<uintptr_t>(view.data));
   i64 dense = 1;
   facts.contiguous = 1;
+  facts.transposed = lies_transposed(t, view);
+  const int inner = t.rank - 1 - facts.transposed;
   for (int d = t.rank - 1; d >= 0; --d) {
     if (view.shape[d] == 1) continue;
     const i64 stride = view.strides[d];
-    if (d == t.rank - 1 && stride != 1 && !t.strided)
-      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at its last dim", "1 (dense rows)");
+    if (d == t.rank - 1 && stride != 1 && !t.strided && !facts.transposed) fail_dense(op, t, view);
     if (stride < 0 || (stride == 0 && t.role != Role::in))
       fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d), t.role == Role::in ? ">= 0" : "> 0 in an output");
     i64 bytes;
     if (__builtin_mul_overflow(stride, view.shape[d], &bytes) || __builtin_mul_overflow(bytes, i64(8), &bytes))
       fail(op, t, ErrorKind::value, "has shape " + shape_string(view) + " and stride " + std::to_string(stride) + " at dim " + std::to_string(d), "a size below 2^63 bytes");
     if (stride != dense) facts.contiguous = 0;
-    if (d != t.rank - 1) bits |= u64(stride) * u64(size_of(view.dtype));
+    if (d != inner) bits |= u64(stride) * u64(size_of(view.dtype));
     if (__builtin_mul_overflow(dense, view.shape[d], &dense)) dense = -1;  // no stride equals it
   }
   if (t.role != Role::in) check_overlap(op, t, view);
@@ -133,7 +141,7 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
   TensorFacts& facts = p.tensors[i];
   if (!view.present()) {
     if (!t.optional) fail(op, t, ErrorKind::value, "is missing", "a tensor [" + t.extents_text + "]");
-    facts = {view.dtype, 0, 16, 1};
+    facts = {view.dtype, 0, 16, 1, 0};
     if (t.like >= 0) facts.dtype = p.tensors[t.like].dtype;
     else if (!t.dtypes.empty()) facts.dtype = t.dtypes[0];
     return;
@@ -154,6 +162,7 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
   } else {
     facts.alignment = 16;
     facts.contiguous = 1;
+    facts.transposed = 0;
   }
   if (t.role != Role::in && !empty) p.empty = 0;
   if (!placed) {
@@ -189,6 +198,12 @@ void choose_variant(const Op& op, const char* wanted, Problem& p) {
 }
 
 }  // namespace
+
+bool lies_transposed(const TensorDef& t, const TensorView& view) {
+  if (!t.either_major) return false;
+  const auto dense = [&](int d) { return view.shape[d] == 1 || view.strides[d] == 1; };
+  return !dense(t.rank - 1) && dense(t.rank - 2);
+}
 
 Problem bind(const Op& op, const void* args, const RunOptions& options) {
   Problem p;

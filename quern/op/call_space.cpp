@@ -30,13 +30,14 @@ std::vector<i64> sizes_of(i64 least, i64 most) {
   for (const TensorDef& t : op.tensors) {
     known.push_back(t.name + ".dtype");
     if (t.optional) known.push_back(t.name + ".present");
+    if (t.either_major) known.push_back(t.name + ".transposed");
     for (i32 d = 0; d < t.rank; ++d)
       if (t.extents[d].factor) known.push_back(name(t.extents[d].axis));
   }
   for (const AttrDef& a : op.attrs) known.push_back(a.name);
   const std::string near = nearest(word, known);
   throw Error(ErrorKind::value, op.id, word, "is no word of a model file's case",
-              (near.empty() ? "" : "`" + near + "`, or ") + std::string("an axis, TENSOR.dtype, TENSOR.present of an optional one, or an attribute"));
+              (near.empty() ? "" : "`" + near + "`, or ") + std::string("an axis, TENSOR.dtype, TENSOR.present of an optional one, TENSOR.transposed of one that may be, or an attribute"));
 }
 
 /// The axis of that name which a tensor of the op has; false: none.
@@ -69,7 +70,7 @@ CallSpace::CallSpace(const Model& model, const ModelCall& call, const Extents& c
   const auto invariant = chosen.find("batch_invariant");
   problem_.batch_invariant = invariant != chosen.end() && invariant->second;
   for (size_t i = 0; i < op_.attrs.size(); ++i) problem_.attrs[i] = op_.attrs[i].standard;
-  for (size_t i = 0; i < op_.tensors.size(); ++i) problem_.tensors[i] = {DType::f32, !op_.tensors[i].optional, 16, 1};
+  for (size_t i = 0; i < op_.tensors.size(); ++i) problem_.tensors[i] = {DType::f32, !op_.tensors[i].optional, 16, 1, 0};
   // dtypes first: the like of a tensor stands before it
   const auto text_of = [&](const std::string& name) -> const std::string* {
     for (size_t w = 0; w < call.words.size(); ++w)
@@ -101,9 +102,11 @@ void CallSpace::set_word(const std::string& word, const std::string& text) {
   if (dot != std::string::npos) {
     const int i = op_.tensor_index(word.substr(0, dot));
     const std::string what = word.substr(dot + 1);
-    if (i < 0 || (what != "dtype" && what != "present")) fail_word(op_, word);
-    if (what == "present" && !op_.tensors[size_t(i)].optional) fail_word(op_, word);
-    if (what == "present") problem_.tensors[i].present = parse_number(op_, word, text) != 0;
+    const TensorDef* t = i < 0 ? nullptr : &op_.tensors[size_t(i)];
+    const bool present = t && what == "present" && t->optional, transposed = t && what == "transposed" && t->either_major;
+    if (!present && !transposed && !(t && what == "dtype")) fail_word(op_, word);
+    if (present) problem_.tensors[i].present = parse_number(op_, word, text) != 0;
+    if (transposed) problem_.tensors[i].transposed = parse_number(op_, word, text) != 0;
     return;
   }
   const int attr = op_.attr_index(word);
@@ -135,7 +138,8 @@ void CallSpace::set_facts(const std::vector<i64>& alignments) {
       if (std::count(alignments.begin(), alignments.end(), a)) v.values.push_back(a);
     if (v.values.empty()) throw Error(ErrorKind::value, op_.id, "alignment", "leaves none for `" + t.name + "`", "powers of two from its element's size to 16");
     variables_.push_back(std::move(v));
-    if (t.rank > 1 || t.strided) variables_.push_back({t.name + ".contiguous", {1, 0}, true, i, false});
+    if (problem_.tensors[i].transposed) problem_.tensors[i].contiguous = 0;
+    else if (t.rank > 1 || t.strided) variables_.push_back({t.name + ".contiguous", {1, 0}, true, i, false});
   }
 }
 

@@ -42,7 +42,7 @@ void add_layout(const TensorDef& t, const TensorView& view, Words& words) {
   };
   if (view.rank > 2 && swapped(last - 2, last - 1)) words.add(t.name + ".swap", "true");
   const bool one_row = view.rank > 1 && view.shape[last - 1] <= 1 && view.shape[last] > 1 && view.strides[last] > 1;
-  if (view.rank > 1 && t.strided && (one_row || swapped(last - 1, last))) {
+  if (view.rank > 1 && (t.strided ? one_row || swapped(last - 1, last) : lies_transposed(t, view))) {
     words.add(t.name + ".transposed", "true");
     if (const i64 pad = view.strides[last] - max_of<i64>(1, view.shape[last - 1]); pad > 0) words.add(t.name + ".pad", pad);
   } else {

@@ -19,8 +19,9 @@ constexpr int kMaxAttrs = 12;
 struct TensorFacts {
   DType dtype = DType::f32;
   i32 present = 0;
-  i32 alignment = 1;   ///< bytes, a power of two <= 16: every innermost row starts at a multiple of it
+  i32 alignment = 1;   ///< bytes, a power of two <= 16: every dense row starts at a multiple of it
   i32 contiguous = 1;  ///< row-major without gaps
+  i32 transposed = 0;  ///< dense rows lie along the dimension before the last (Schema::either_major)
 };
 
 /// Byte offset of a member: how plan names a tensor or attribute without a string.

@@ -58,6 +58,7 @@ struct TensorDef {
   int like = -1;                ///< tensor whose dtype is allowed, and the default
   bool optional = false;
   bool strided = false;         ///< also the innermost dimension may have any stride
+  bool either_major = false;    ///< see Schema::either_major
   int may_be = -1;              ///< tensor that this output may be itself: the same memory and strides
   i32 column_bytes = 0;         ///< see Schema::column_major; 0: row-major
   i32 rank = 0;
@@ -92,8 +93,8 @@ struct CaseValue {
   CaseValue(DType v) : number(int(v)) {}
 };
 /// One case: parameter names with values. Parameters: axes ("tokens"), dtypes ("x.dtype"), row padding in elements
-/// ("x.pad"), pointer offset in elements ("x.shift"), presence of an optional tensor ("bias.present"), an output in the
-/// place of the input that it may be ("out.in_place"), attributes, the options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
+/// ("x.pad"), pointer offset in elements ("x.shift"), the last two dims exchanged in memory ("x.transposed", of a tensor that may
+/// be), presence of an optional tensor ("bias.present"), an output in the place of the input that it may be ("out.in_place"), attributes, the options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
 using Case = std::map<std::string, double>;
 
 struct CaseAxis {
@@ -181,6 +182,8 @@ QN_API const std::map<std::string, const Op*>& registry();
 QN_API const Op& find_op(const std::string& id);
 QN_API void register_op(const Op* op);
 
+/// Whether the dimension before the last is the dense one; where both could be, the last is.
+QN_API bool lies_transposed(const TensorDef& tensor, const TensorView& view);
 /// Steps 1 and 2. bind throws on bad input; make_plan throws Error{unsupported} with every rejection.
 QN_API Problem bind(const Op& op, const void* args, const RunOptions& options);
 QN_API Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device);
@@ -237,6 +240,9 @@ template <class Args> class Schema {
   // These speak of the tensor or attribute stated last.
   Schema& optional() { return op_.tensors.back().optional = true, *this; }
   Schema& strided() { return op_.tensors.back().strided = true, *this; }
+  /// Of this input the last dimension is dense or the one before it, as the transpose of a row-major tensor has it; see
+  /// TensorFacts::transposed.
+  Schema& either_major() { return op_.tensors.back().either_major = true, *this; }
   /// This output may be `input` itself. `check` then runs its cases both ways.
   Schema& may_be(const char* input) { return set_may_be(op_, input), *this; }
   /// Where this output of two dims is allocated for the caller, it lies column by column, and each column starts at a multiple

@@ -42,7 +42,7 @@ std::vector<std::string> parameter_names(const Op& op) {
     if (t.rank > 1) add(t.name + ".pad");
     add(t.name + ".shift");
     if (t.rank > 2) add(t.name + ".swap");
-    if (t.rank > 1 && t.strided) add(t.name + ".transposed");
+    if (t.rank > 1 && (t.strided || t.either_major)) add(t.name + ".transposed");
     if (t.dtypes.size() <= 1) add(t.name + ".dtype");
   }
   add("batch_invariant");

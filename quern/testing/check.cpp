@@ -95,7 +95,7 @@ class VariantCheck {
     if (!rows_can_be_sliced(op_, args_.args()) || n < 2 || (has_invariant_mode(op_) && !options.batch_invariant)) return;
     options.batch_invariant = true;
     call(device_args_.args(), options);
-    const i64 picked[] = {n / 2, n - 1};
+    const i64 unit = row_unit(op_, args_.args()), picked[] = {n / 2 / unit * unit, (n - 1) / unit * unit};
     const std::string together[] = {output_bytes(args_, picked[0]), output_bytes(args_, picked[1])};
     for (int k = picked[0] == picked[1]; k < 2; ++k) {
       ArgsStorage one(op_);

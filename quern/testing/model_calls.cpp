@@ -50,7 +50,8 @@ void ModelCalls::draw_layout(const Op& op, size_t i, DType dtype, Case& which) {
   const i64 unit = alignments[size_t(random_.below(i64(alignments.size())))] / size_of(dtype);
   which[t.name + ".shift"] = double(unit * random_.below(4));
   if (t.rank < 2) return;
-  const Extent& last = t.extents[t.rank - 1];
+  const bool transposed = which.contains(t.name + ".transposed") && which.at(t.name + ".transposed") != 0;
+  const Extent& last = t.extents[t.rank - 1 - transposed];
   const i64 row = last.size(last.factor ? i64(which.at(name(last.axis))) : 0);
   const i64 gap = random_.below(2) ? unit * random_.below(9) : 0;
   which[t.name + ".pad"] = double(round_up(row, unit) - row + gap);

@@ -33,7 +33,7 @@ bool ends_with_one_of(const std::string& name, std::initializer_list<const char*
 std::vector<Case> layouts_of(const Op& op, const Case& given) {
   std::vector<Case> all = {given};
   for (const CaseAxis& axis : op.cases) {
-    if (axis.name != "batch_invariant" && !ends_with_one_of(axis.name, {".pad", ".shift", ".swap"})) continue;
+    if (axis.name != "batch_invariant" && !ends_with_one_of(axis.name, {".pad", ".shift", ".swap", ".transposed"})) continue;
     for (const CaseValue& value : axis.values) {
       Case changed = given;
       changed[axis.name] = value.number;

@@ -25,12 +25,12 @@ std::string row_among(CaseArgs& args, const RunOptions& options, i64 begin, i64 
   return output_bytes(args, r);
 }
 
-/// Batches of other sizes with the row at other places: the last, the first, in the middle.
-std::vector<std::pair<i64, i64>> batches_with(i64 r, i64 rows) {
-  std::vector<std::pair<i64, i64>> batches = {{r, r + 1}};
+/// Batches of other sizes with the row at other places: the last, the first, in the middle. They begin at multiples of `unit`.
+std::vector<std::pair<i64, i64>> batches_with(i64 r, i64 rows, i64 unit) {
+  std::vector<std::pair<i64, i64>> batches = {{r / unit * unit, r + 1}};
   for (const i64 size : {i64(2), i64(3), i64(17), i64(65), rows - 1})
     for (const i64 begin : {r - size + 1, r, r - size / 2})
-      if (size > 1 && size < rows && begin >= 0 && begin + size <= rows) batches.push_back({begin, begin + size});
+      if (size > 1 && size < rows && begin >= 0 && begin + size <= rows) batches.push_back({begin / unit * unit, begin + size});
   std::sort(batches.begin(), batches.end());
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   return batches;
@@ -40,7 +40,7 @@ void compare_rows(CaseArgs& args, const RunOptions& options, Proof::Rows& result
   const i64 rows = row_count(args.op(), args.args());
   for (const i64 r : {i64(0), rows / 2, rows - 1}) {
     const std::string together = row_among(args, options, 0, rows, r);
-    for (const auto& [begin, end] : batches_with(r, rows)) {
+    for (const auto& [begin, end] : batches_with(r, rows, row_unit(args.op(), args.args()))) {
       ++result.batches;
       if (row_among(args, options, begin, end, r) == together) continue;
       result.holds = false;

@@ -36,6 +36,15 @@ void keep_rows(const Op& op, void* args, i64 begin, i64 end) {
   }
 }
 
+i64 row_unit(const Op& op, const void* args) {
+  i64 unit = 1;
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    const TensorView& v = op.tensor(args, i);
+    if (v.present() && v.rank == 2 && rows_dim(op, op.tensors[i]) == 0 && lies_transposed(op.tensors[i], v)) unit = max_of<i64>(unit, 16 / size_of(v.dtype));
+  }
+  return unit;
+}
+
 /// Tensors of generated contents may point at rows, which a cut moves; not those that row offsets point at.
 bool rows_can_be_sliced(const Op& op, const void* args) {
   if (!op.has_rows) return false;

@@ -13,6 +13,9 @@ namespace quern::testing {
 int rows_dim(const Op& op, const TensorDef& t);
 /// Restricts every tensor of `args` to rows [begin, end); the offsets of a CSR form stay absolute.
 void keep_rows(const Op& op, void* args, i64 begin, i64 end);
+/// Rows that begin at a multiple of this leave every tensor as aligned as it is: 1, but where a tensor's rows are its columns in
+/// memory (lies_transposed) as many as 16 bytes hold.
+i64 row_unit(const Op& op, const void* args);
 /// True when one index of the op's rows axis can be cut out of every tensor; with `args`, of every present one.
 bool rows_can_be_sliced(const Op& op, const void* args = nullptr);
 /// The same, and every output has a row for each: a reference of some rows makes those of all outputs.

@@ -80,6 +80,36 @@ def test_jax(id_, words, jit):
         assert case.wrong() == ""
 
 
+def test_transposed_views():
+    """Of every layout the bits are those of row-major operands; a view that is dense nowhere is an error."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((rows, 64)).astype(np.float16) for rows in (40, 24))
+    expected = quern.gemm.dense(a, b)
+    gaps = np.full((64, 48), np.nan, np.float16)
+    gaps[:, :40] = a.T
+    for left in (a, np.asfortranarray(a), gaps[:, :40].T):
+        for right in (b, np.ascontiguousarray(b.T).T):
+            out = quern.gemm.dense(left, right)
+            assert out.flags.c_contiguous and np.array_equal(out, expected)
+    with pytest.raises(ValueError, match=r"gemm\.dense: `a` has strides 128 and 2 at its last two dims, expected 1 at one of them"):
+        quern.gemm.dense(np.ones((40, 128), np.float16)[:, ::2], b)
+
+
+@needs("torch")
+@pytest.mark.anywhere
+def test_torch_transposed_views():
+    import torch
+
+    import places
+    import torch
+
+    x, weight = (torch.randn(64, columns).to(places.TORCH, torch.float16) for columns in (40, 24))
+    expected = quern.gemm.dense(x.t().contiguous(), weight.t().contiguous())
+    for a in (x.t(), x.t().contiguous()):
+        for b in (weight.t(), weight.t().contiguous()):
+            assert torch.equal(quern.gemm.dense(a, b), expected)
+
+
 @needs("jax_tvm_ffi")
 @pytest.mark.anywhere
 def test_jax_vmap():

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "quern/op/schema.h"
-#include "quern/ops/gemm/dense_epilogue.h"
+#include "quern/ops/gemm/dense_call.h"
 #include "quern/ops/gemm/dense_ref.h"
 #include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/dense_spec.h"
@@ -32,7 +32,7 @@ constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
 constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
 
 static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool fold) {
-  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2, 0, 0};
+  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2, 0, 0, Major::k, Major::k};
 }
 
 /// How much work there is, in f64: estimates need no exact integers.
@@ -134,8 +134,8 @@ static DenseParams multiply_params(const Call<DenseArgs>& c) {
           .bias = split ? nullptr : a.bias.data,
           .out = a.out.data,
           .partials = split ? c.workspace : nullptr,
-          .a_stride = a.a.strides[0],
-          .b_stride = a.b.strides[0],
+          .a_stride = a.a.strides[p.tensor(&DenseArgs::a).transposed],
+          .b_stride = a.b.strides[p.tensor(&DenseArgs::b).transposed],
           .out_stride = a.out.strides[0],
           .partial_stride = partial_stride(p),
           .m = p[Axis::m],
@@ -168,6 +168,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const Choice choice = choose(p, vector, device);
   DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.fold);
+  config.a_major = major_of(p.tensor(&A::a)), config.b_major = major_of(p.tensor(&A::b));
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
   const i64 splits = choice.fold ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
   const i32 has_c = p.tensor(&A::c).present, activation = i32(p.attr(&A::activation));
@@ -229,6 +230,8 @@ static void derive(Case& which) {
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
+    if (which["k"] == 1) which["a.transposed"] = which["b.transposed"] = 0;  // columns of one element are rows
+    if (which["a.transposed"] != 0) which["a.pad"] += double(-i64(which["m"]) & 7);
   }
   if (which["out_f32"] != 0) which["out.dtype"] = int(DType::f32);
   if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
@@ -255,13 +258,18 @@ static std::vector<Case> bench_shapes() {
       shapes.push_back({{"m", 4096}, {"n", nk[0]}, {"k", nk[1]}});
       shapes.back().insert(end.begin(), end.end());
     }
+  // The other layouts
+  for (const double m : {16, 4096})
+    for (const auto& [a, b] : {std::pair{0, 1}, {1, 0}, {1, 1}}) shapes.push_back({{"m", m}, {"n", 4096}, {"k", 7168}, {"a.transposed", a}, {"b.transposed", b}});
   return shapes;
 }
 
 QN_OP(dense, DenseArgs, "gemm.dense")
     .doc("out[i, j] = activation(sum_x a[i, x] * b[j, x] + bias[j] + c[i, j]), in f32")
     .in("a", &DenseArgs::a, "m k", {DType::bf16, DType::f16})
+    .either_major()
     .in("b", &DenseArgs::b, "n k", like("a"))
+    .either_major()
     .meaning("a weight as frameworks store it: rows are outputs; with pdl, read before the kernels before have ended")
     .in("bias", &DenseArgs::bias, "n", like("a", {DType::f32}))
     .optional()
@@ -287,6 +295,8 @@ QN_OP(dense, DenseArgs, "gemm.dense")
             {"out_f32", {0, 1}},
             {"bias.present", {0, 1}},
             {"bias_f32", {0, 1}},
+            {"a.transposed", {0, 1}},
+            {"b.transposed", {0, 1}},
             {"a.pad", {0, 8, 4, 2, 3}},
             {"b.pad", {0, 8, 1}},
             {"out.pad", {0, 8, 5}},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// With batch_invariant a row of gemm.dense has the same bits alone, in any batch and by any kernel of its kind.
+// With batch_invariant a row of gemm.dense has the same bits alone, in any batch and by any kernel of its kind. The layout of a and
+// b never changes a bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,6 +68,49 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
     }
   }
 
+  /// An operand in memory of its own, rows or (transposed) columns `gap` elements further apart than they must, NaN between them.
+  TensorView laid(const std::vector<u16>& values, i64 rows, i64 columns, bool transposed, i64 gap) {
+    TensorView v(nullptr, DType::bf16, {rows, columns});
+    v.strides[0] = transposed ? 1 : columns + gap;
+    v.strides[1] = transposed ? rows + gap : 1;
+    std::vector<u16> memory(size_t(v.extent()), 0xffff);
+    for (i64 i = 0; i < rows; ++i)
+      for (i64 j = 0; j < columns; ++j) memory[size_t(i * v.strides[0] + j * v.strides[1])] = values[size_t(i * columns + j)];
+    v.data = allocate(2 * v.extent());
+    device_->copy(v.data, memory.data(), memory.size() * 2, {});
+    device_->synchronize({});
+    if (on_gpu_) v.device = device_->id();
+    return v;
+  }
+
+  /// Every layout by one variant beside nt. Rows and columns begin at multiples of 16 bytes, and `odd` elements behind them.
+  void same_bits_in_every_layout(const char* variant, i64 m, i64 n, i64 k, bool batch_invariant, i64 odd = 0) {
+    Random random(11);
+    const auto values = [&](i64 count) {
+      std::vector<u16> v(static_cast<size_t>(count));
+      for (u16& x : v) x = u16(0x3c00 + random.below(0x400) + random.below(2) * 0x8000);
+      return v;
+    };
+    const std::vector<u16> a = values(m * k), b = values(n * k);
+    const auto gap = [&](i64 dense) { return round_up<i64>(dense, 8) - dense + 8 + odd; };
+    void* const out = allocate(4 * m * n);
+    std::vector<u32> expected;
+    for (int layout = 0; layout < 4; ++layout) {
+      const bool a_t = layout & 1, b_t = layout >> 1;
+      DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = laid(a, m, k, a_t, gap(a_t ? m : k)), .b = laid(b, n, k, b_t, gap(b_t ? n : k))};
+      if (on_gpu_) args.out.device = device_->id();
+      device_->fill(out, 0xff, size_t(4 * m * n), {});
+      dense(args, {.device = device_, .variant = variant, .batch_invariant = batch_invariant});
+      std::vector<u32> bits(size_t(m * n));
+      device_->copy(bits.data(), out, bits.size() * 4, {});
+      device_->synchronize({});
+      if (layout == 0) expected = bits;
+      const auto nan = [](u32 x) { return (x & 0x7fffffff) > 0x7f800000; };
+      EXPECT_TRUE(std::none_of(bits.begin(), bits.end(), nan));
+      EXPECT_EQ(bits, expected) << variant << ", a " << (a_t ? "M" : "K") << "-major, b " << (b_t ? "N" : "K") << "-major, m=" << m << " n=" << n << " k=" << k;
+    }
+  }
+
   bool on_gpu_ = false;
   std::unique_ptr<Device> emulated_;
   Device* device_ = nullptr;
@@ -82,6 +126,16 @@ TEST_P(gemm_dense_invariant, rows_of_models_have_the_same_bits_for_every_m) {
   same_bits(2112, 7168, 4000, {1, 17, 64, 128, 1000, 4000});
   same_bits(24576, 1536, 2000, {3, 100, 2000});
   same_bits(4096, 4096, 4096, {1, 128, 200});
+}
+
+/// Tiles that end within the operands, and the end of K within a stage; with batch_invariant also K in parts.
+TEST_P(gemm_dense_invariant, every_layout_has_the_same_bits) {
+  for (const i64 m : {1, 17, 65, 129}) same_bits_in_every_layout("portable", m, 136, 203, false);
+  for (const i64 m : {5, 70})
+    for (const i64 odd : {4, 2, 1}) same_bits_in_every_layout("portable", m, 77, 131, false, odd);
+  for (const i64 m : {1, 17, 33, 129}) same_bits_in_every_layout("swap_ab_sm90", m, 200, 203, false);
+  for (const i64 m : {100, 130}) same_bits_in_every_layout("warp_specialised_sm90", m, 264, 203, false);
+  for (const char* variant : {"portable", "swap_ab_sm90", "warp_specialised_sm90"}) same_bits_in_every_layout(variant, 65, 72, 4163, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, gemm_dense_invariant, ::testing::Values("emu", "cuda"), [](const auto& info) { return std::string(info.param); });

@@ -15,14 +15,42 @@
 
 namespace quern::gemm {
 
+/// Copies of an operand's tiles, and where a lane finds its fragments in them.
+template <Major kMajor>
+struct DenseOperand {
+  template <class T, int kRows, int kK, int kVector, int kThreads>
+  using Copy = TileCopy<T, kRows, kK, kVector, kThreads>;
+  template <class Tile, int kCount>
+  using Fragments = RowK32<Tile>;  ///< of one row
+  template <class T>
+  QN_DEVICE const T* at(const void* x, i64 row, i64 k, i64 stride) {
+    return static_cast<const T*>(x) + row * stride + k;
+  }
+};
+template <>
+struct DenseOperand<Major::mn> {
+  template <class T, int kRows, int kK, int kVector, int kThreads>
+  using Copy = MnTileCopy<T, kRows, kK, kVector, kThreads>;
+  template <class Tile, int kCount>
+  using Fragments = ColumnsK32<Tile, kCount>;  ///< of all the lane's rows
+  template <class T>
+  QN_DEVICE const T* at(const void* x, i64 row, i64 k, i64 stride) {
+    return static_cast<const T*>(x) + k * stride + row;
+  }
+};
+
 /// Sizes that follow from the Config.
 template <DenseConfig C>
 struct DenseShape {
   using T = dtype_t<C.dtype>;
   static constexpr int kWarpM = C.tile_m / C.warps_m, kWarpN = C.tile_n / C.warps_n;  ///< a warp's part of out
   static constexpr int kTilesM = kWarpM / 16, kTilesN = kWarpN / 8;                   ///< in instructions
-  using CopyA = TileCopy<T, C.tile_m, C.tile_k, C.vector, C.threads>;
-  using CopyB = TileCopy<T, C.tile_n, C.tile_k, C.vector, C.threads>;
+  using A = DenseOperand<C.a_major>;
+  using B = DenseOperand<C.b_major>;
+  using CopyA = typename A::template Copy<T, C.tile_m, C.tile_k, C.vector, C.threads>;
+  using CopyB = typename B::template Copy<T, C.tile_n, C.tile_k, C.vector, C.threads>;
+  /// A lane's rows of its warp's part, of which an MN-major a gives neighbours.
+  static constexpr int kRowStep = C.a_major == Major::k ? 8 : 1;
   static_assert(C.threads == 32 * C.warps_m * C.warps_n && kWarpM % 16 == 0 && kWarpN % 8 == 0);
 };
 
@@ -47,22 +75,29 @@ QN_DEVICE DenseWork work_of_block(const DenseParams& p) {
   return {i64(tile_m) * C.tile_m, i64(tile_n) * C.tile_n, k_begin, C.fold ? p.k : min_of(p.split_k, p.k - k_begin)};
 }
 
+/// The first of a lane's rows of its warp's part of out; the others follow at distances of kRowStep.
+template <DenseConfig C>
+QN_DEVICE int first_row_of_lane(int lane_row) {
+  return C.a_major == Major::k ? lane_row : 2 * DenseShape<C>::kTilesM * lane_row;
+}
+
 /// Where a lane finds its fragments in a stage.
 template <DenseConfig C>
 struct DenseFragments {
   using S = DenseShape<C>;
-  using RowA = RowK32<typename S::CopyA::Tile>;
-  using RowB = RowK32<typename S::CopyB::Tile>;
+  using RowA = typename S::A::template Fragments<typename S::CopyA::Tile, 2 * S::kTilesM>;
+  using RowB = typename S::B::template Fragments<typename S::CopyB::Tile, S::kTilesN>;
+  static constexpr int kPlacesB = C.b_major == Major::k ? S::kTilesN : 1;
   RowA a;
-  RowB b[S::kTilesN];
+  RowB b[kPlacesB];
 
   QN_DEVICE DenseFragments of_thread() {
     const int warp = int(threadIdx.x) / 32, lane_row = int(ptx::lane_id()) / 4;
     DenseFragments f;
-    f.a = RowA::of(warp / C.warps_n * S::kWarpM + lane_row);
+    f.a = RowA::of(warp / C.warps_n * S::kWarpM + first_row_of_lane<C>(lane_row));
     QN_UNROLL
-    for (int j = 0; j < S::kTilesN; ++j)
-      f.b[j] = RowB::of(warp % C.warps_n * S::kWarpN + fragment_column<S::kTilesN>(j, lane_row));
+    for (int j = 0; j < kPlacesB; ++j)
+      f.b[j] = RowB::of(warp % C.warps_n * S::kWarpN + (C.b_major == Major::k ? fragment_column<S::kTilesN>(j, lane_row) : S::kTilesN * lane_row));
     return f;
   }
 };
@@ -74,15 +109,22 @@ QN_DEVICE void multiply_stage(const u8* stage, const DenseFragments<C>& at, f32 
   constexpr auto L = dense_smem(C);
   QN_UNROLL
   for (int step = 0; step < C.tile_k / 32; ++step) {
-    u32x4 b[kN];
-    QN_UNROLL
-    for (int j = 0; j < kN; ++j) b[j] = F::RowB::load(at.b[j], stage + L.b, step);
+    u32x4 a[2 * kM], b[kN];
+    if constexpr (C.b_major == Major::mn) {
+      F::RowB::load(at.b[0], stage + L.b, step, b);
+    } else {
+      QN_UNROLL
+      for (int j = 0; j < kN; ++j) b[j] = F::RowB::load(at.b[j], stage + L.b, step);
+    }
+    if constexpr (C.a_major == Major::mn) F::RowA::load(at.a, stage + L.a, step, a);
     QN_UNROLL
     for (int i = 0; i < kM; ++i) {
-      const u32x4 low = F::RowA::load(at.a, stage + L.a, step, 16 * i);
-      const u32x4 high = F::RowA::load(at.a, stage + L.a, step, 16 * i + 8);
+      if constexpr (C.a_major == Major::k) {
+        a[2 * i] = F::RowA::load(at.a, stage + L.a, step, 16 * i);
+        a[2 * i + 1] = F::RowA::load(at.a, stage + L.a, step, 16 * i + 8);
+      }
       QN_UNROLL
-      for (int j = 0; j < kN; ++j) mma_k32<typename F::S::T>(sums[i][j], low, high, b[j]);
+      for (int j = 0; j < kN; ++j) mma_k32<typename F::S::T>(sums[i][j], a[2 * i], a[2 * i + 1], b[j]);
     }
   }
 }
@@ -112,9 +154,9 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
   constexpr auto L = dense_smem(C);
   const auto at = DenseFragments<C>::of_thread();
   const auto a =
-      S::CopyA::start(static_cast<const T*>(p.a) + work.row * p.a_stride + work.k_begin, p.a_stride, p.m - work.row);
-  const auto b = S::CopyB::start(static_cast<const T*>(p.b) + work.column * p.b_stride + work.k_begin, p.b_stride,
-                                 p.n - work.column);
+      S::CopyA::start(S::A::template at<T>(p.a, work.row, work.k_begin, p.a_stride), p.a_stride, p.m - work.row);
+  const auto b =
+      S::CopyB::start(S::B::template at<T>(p.b, work.column, work.k_begin, p.b_stride), p.b_stride, p.n - work.column);
   const int steps = int((work.k_count + C.tile_k - 1) / C.tile_k);
   QN_NO_UNROLL
   for (int slot = 0; slot < min_of(steps, C.stages); ++slot) {
@@ -149,31 +191,32 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
   }
 }
 
-/// A thread's place in out: the rows first_row + 8 i, of each the 2 kN columns from `column`, `columns` of which exist.
+/// A thread's place in out: the rows first_row + kRowStep i, of each the 2 kN columns from `column`, `columns` of which exist.
 struct DensePlace {
   i64 first_row, column;
   int columns;
 };
 
-/// The results of row i of a thread's rows.
-template <int kM, int kN>
+/// The results of row i of a thread's rows, in the order of the columns for which b's fragments were loaded.
+template <DenseConfig C, int kM, int kN>
 QN_DEVICE void row_of_sums(const f32 (&sums)[kM][kN][4], int i, f32 (&values)[2 * kN]) {
+  constexpr bool kPairs = C.b_major == Major::k;
   QN_UNROLL
   for (int j = 0; j < kN; ++j) {
-    values[2 * j] = sums[i / 2][j][i % 2 * 2];
-    values[2 * j + 1] = sums[i / 2][j][i % 2 * 2 + 1];
+    values[kPairs ? 2 * j : j] = sums[i / 2][j][i % 2 * 2];
+    values[kPairs ? 2 * j + 1 : j + kN] = sums[i / 2][j][i % 2 * 2 + 1];
   }
 }
 
 /// Writes accumulators as they are, by wide stores, to the split's partial sums.
-template <int kM, int kN>
+template <DenseConfig C, int kM, int kN>
 QN_DEVICE void write_partials(const DenseParams& p, const DensePlace& at, const f32 (&sums)[kM][kN][4]) {
   f32* const partials = static_cast<f32*>(p.partials) + i64(blockIdx.y) * p.m * p.partial_stride + at.column;
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
     f32 values[2 * kN];
-    row_of_sums(sums, i, values);
-    const i64 row = at.first_row + 8 * i;
+    row_of_sums<C>(sums, i, values);
+    const i64 row = at.first_row + DenseShape<C>::kRowStep * i;
     if (row < p.m) store_aligned<f32>(partials + row * p.partial_stride, values);
   }
 }
@@ -187,10 +230,10 @@ QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
     f32 values[2 * kN];
-    row_of_sums(sums, i, values);
+    row_of_sums<C>(sums, i, values);
     QN_UNROLL
     for (int j = 0; j < 2 * kN; ++j) values[j] = values[j] + bias[j];
-    const i64 row = at.first_row + 8 * i;
+    const i64 row = at.first_row + DenseShape<C>::kRowStep * i;
     if constexpr (C.has_c != 0)
       if (row < p.m) add_c<dtype_t<C.dtype>>(p.c, row, at.column, values);
     activate<C.activation>(values);
@@ -204,23 +247,24 @@ template <DenseConfig C, int kM, int kN>
 QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem, const f32 (&bias)[2 * kN],
                             const f32 (&sums)[kM][kN][4]) {
   using Out = dtype_t<C.out_dtype>;
+  constexpr int kRowStep = DenseShape<C>::kRowStep;
   u8* const mine = smem + threadIdx.x * 4;
   QN_UNROLL
   for (int i = 0; i < 2 * kM; ++i) {
     f32 values[2 * kN];
-    row_of_sums(sums, i, values);
+    row_of_sums<C>(sums, i, values);
     QN_UNROLL
     for (int j = 0; j < 2 * kN; ++j) ptx::st_shared<f32>(mine + (i * 2 * kN + j) * C.threads * 4, values[j] + bias[j]);
   }
   Out* const out = static_cast<Out*>(p.out) + at.first_row * p.out_stride + at.column;
-  const int rows = int(min_of<i64>(2 * kM, (p.m - at.first_row + 7) / 8));
+  const int rows = int(min_of<i64>(2 * kM, (p.m - at.first_row + kRowStep - 1) / kRowStep));
   QN_NO_UNROLL
   for (int i = 0; i < rows; ++i) QN_NO_UNROLL
   for (int j = 0; j < at.columns; ++j) {
     f32 value[1] = {ptx::ld_shared<f32>(mine + (i * 2 * kN + j) * C.threads * 4)};
-    if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, at.first_row + 8 * i, at.column + j, value);
+    if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, at.first_row + kRowStep * i, at.column + j, value);
     activate<C.activation>(value);
-    store_one<Out>(out + i * 8 * p.out_stride + j, value[0]);
+    store_one<Out>(out + i * kRowStep * p.out_stride + j, value[0]);
   }
 }
 
@@ -231,12 +275,12 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, u8* smem,
   static_assert(C.threads * kM * kN * 16 <= dense_smem(C).bytes);
   const int warp = int(threadIdx.x) / 32, lane = int(ptx::lane_id());
   DensePlace at;
-  at.first_row = work.row + warp / C.warps_n * S::kWarpM + lane / 4;
+  at.first_row = work.row + warp / C.warps_n * S::kWarpM + first_row_of_lane<C>(lane / 4);
   at.column = work.column + warp % C.warps_n * S::kWarpN + fragment_column<kN>(0, 2 * (lane % 4));
   at.columns = int(min_of<i64>(2 * kN, p.n - at.column));
   ptx::sync_block();  // nobody reads the ring any more
   if (at.columns <= 0 || at.first_row >= p.m) return;
-  if (p.partials != nullptr) return write_partials(p, at, sums);
+  if (p.partials != nullptr) return write_partials<C>(p, at, sums);
   f32 bias[2 * kN];
   load_bias<typename S::T>(p.bias, p.bias_dtype, at.column, at.columns, bias);
   bool wide = at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN>;

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/dense_sm90.h"
 
-#include "quern/ops/gemm/dense_epilogue.h"
+#include "quern/ops/gemm/dense_call.h"
 
 namespace quern::gemm {
 
@@ -28,16 +28,20 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
 
 bool few_rows(const Problem& p) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < kSm90Sms; }
 
-TensorMapSpec sm90_operand(const TensorView& v, i32 box) {
-  const i64 element = size_of(v.dtype), row_bytes = v.shape[0] > 1 ? v.strides[0] * element : round_up<i64>(v.shape[1] * element, 16);
-  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes}, .box = {i32(128 / element), box},
+TensorMapSpec sm90_operand(const TensorView& v, i32 rows, Major major) {
+  const i64 element = size_of(v.dtype);
+  if (major == Major::mn)
+    return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[0], v.shape[1]}, .stride_bytes = {v.strides[1] * element},
+            .box = {dense_sm90_box(rows), kDenseSm90TileK}, .swizzle = dense_sm90_swizzle(rows)};
+  const i64 row_bytes = v.shape[0] > 1 ? v.strides[0] * element : round_up<i64>(v.shape[1] * element, 16);
+  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes}, .box = {i32(128 / element), rows},
           .swizzle = Swizzle::b128};
 }
 
-DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 box_a, i32 box_b, i32 parts) {
+DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 rows_a, i32 rows_b, i32 parts) {
   const DenseArgs& a = c.args;
-  return {.a = c.device.make_tensor_map(sm90_operand(a.a, box_a)),
-          .b = c.device.make_tensor_map(sm90_operand(a.b, box_b)),
+  return {.a = c.device.make_tensor_map(sm90_operand(a.a, rows_a, major_of(c.problem.tensor(&A::a)))),
+          .b = c.device.make_tensor_map(sm90_operand(a.b, rows_b, major_of(c.problem.tensor(&A::b)))),
           .bias = a.bias.data,
           .out = a.out.data,
           .out_stride = a.out.strides[0],
@@ -71,10 +75,12 @@ constexpr double kStoreCost = 262;
 
 /// The last round of tiles takes as long as a full one. `fold` keeps a second set of sums: up to 96 registers.
 static const TileN& choose(const Problem& p, bool fold) {
+  const bool whole_boxes = p.tensor(&A::b).transposed;
   const TileN* best = nullptr;
   double best_time = 1e300;
   for (const TileN& t : kTiles) {
     if (fold && (t.alternate || t.n > 192)) continue;
+    if (whole_boxes && t.n % dense_sm90_box(t.n) != 0) continue;
     const double rounds = double(ceil_div<i64>(tiles_of(p, t.n), kSm90Sms));
     const double time = rounds * t.n * (double(p[Axis::k]) * t.cost + (t.alternate ? 0 : kStoreCost));
     if (time < best_time) best_time = time, best = &t;
@@ -92,7 +98,7 @@ Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const TileN& tile = choose(p, fold);
   const DenseSm90Config config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
                                .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
-                               .activation = i32(p.attr(&A::activation))};
+                               .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});

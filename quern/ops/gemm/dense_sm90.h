@@ -34,9 +34,9 @@ i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i
 bool few_rows(const Problem& problem);
 /// Parts of K with RunOptions::batch_invariant: from n and k alone, as swap_ab_sm90 would choose for 64 rows.
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
-/// Map of the rows of an operand: boxes of `box` rows, 128 bytes of each.
-TensorMapSpec sm90_operand(const TensorView& operand, i32 box);
-/// Parameters with boxes of `box_a` rows of a and `box_b` rows of b.
-DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 box_a, i32 box_b, i32 parts);
+/// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
+TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);
+/// Parameters for tiles of `rows_a` rows of a and `rows_b` rows of b.
+DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 rows_a, i32 rows_b, i32 parts);
 
 }  // namespace quern::gemm

@@ -10,6 +10,12 @@ namespace quern::gemm {
 /// Columns of a and b in a stage: 128 bytes, the widest row that a tensor map swizzles.
 constexpr i32 kDenseSm90TileK = 64;
 
+/// Of an MN-major operand, whose tile in a stage has `rows` rows: those of a box, and how boxes are swizzled, which is as wide.
+QN_HOST_DEVICE constexpr i32 dense_sm90_box(i32 rows) { return rows < 64 ? rows : 64; }
+QN_HOST_DEVICE constexpr Swizzle dense_sm90_swizzle(i32 rows) {
+  return rows >= 64 ? Swizzle::b128 : rows == 32 ? Swizzle::b64 : Swizzle::b32;
+}
+
 struct DenseSm90Config {
   DType dtype;  // of a and b
   DType out_dtype;
@@ -21,14 +27,16 @@ struct DenseSm90Config {
   i32 threads;    // 128 that load, 256 that multiply
   i32 has_c;      // 1: c is added
   i32 activation; // an Activation
+  Major a_major;
+  Major b_major;  // mn: tile_n a multiple of 64
 };
 
 /// Named barriers of the two warpgroups that multiply: where each waits for its turn.
 constexpr int kDenseSm90TurnBarrier = 9;
 
 struct DenseSm90Params {
-  TensorMap a;       // [m, k], boxes [tile_m, 64]
-  TensorMap b;       // [n, k], boxes [tile_n, 64]
+  TensorMap a;       // [m, k], boxes [tile_m, 64]; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
+  TensorMap b;       // [n, k], the same with tile_n
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
@@ -60,6 +68,8 @@ struct DenseSwapConfig {
   i32 min_blocks;
   i32 has_c;       // 1: c is added
   i32 activation;  // an Activation
+  Major a_major;
+  Major b_major;
 };
 
 /// Parts of K, each of a block of the cluster.

@@ -30,6 +30,8 @@ struct DenseConfig {
   i32 min_blocks;
   i32 has_c;       // 1: c is added to what goes to out
   i32 activation;  // of what goes to out, an Activation
+  Major a_major;
+  Major b_major;
 };
 
 struct DenseParams {
@@ -38,7 +40,7 @@ struct DenseParams {
   const void* bias;  // [n] or null
   void* out;         // [m, n]
   void* partials;    // f32 [splits, m, partial_stride], written instead of out; null: K is not split
-  i64 a_stride, b_stride, out_stride, partial_stride;  // elements from row to row
+  i64 a_stride, b_stride, out_stride, partial_stride;  // elements from row to row; of an MN-major operand, from k to k
   i64 m, n, k;
   i64 split_k;  // columns that one split sums; a multiple of every tile_k
   DType bias_dtype;   // f32, or that of a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include "quern/ops/gemm/dense_call.h"
 #include "quern/ops/gemm/dense_sm90.h"
 
 namespace quern::gemm {
@@ -63,6 +64,8 @@ Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   config.out_dtype = p.dtype(&A::out);
   config.has_c = p.tensor(&A::c).present;
   config.activation = i32(p.attr(&A::activation));
+  config.a_major = major_of(p.tensor(&A::a));
+  config.b_major = major_of(p.tensor(&A::b));
   const i32 splits = p.batch_invariant ? invariant_parts(p, device) : swapped_splits(config, m, n, 2 * p[Axis::k], device.sms);
   Plan plan;
   plan.launch<params>(swap_ab, config,

@@ -11,10 +11,13 @@ namespace quern::gemm {
 template <DenseSwapConfig C>
 QN_DEVICE void multiply_stage(u32 stage, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
   constexpr auto L = dense_swap_smem(C);
-  const auto b = k_major_descriptor(stage + L.b + warpgroup * 64 * 128, Swizzle::b128);
-  const auto a = k_major_descriptor(stage + L.a, Swizzle::b128);
+  using T = dtype_t<C.dtype>;
+  constexpr u32 kStepB = kOperandStep<C.b_major, C.tile_n>, kStepA = kOperandStep<C.a_major, C.tile_m>;
+  const auto b = operand_descriptor<C.b_major, C.tile_n>(stage + L.b + warpgroup * 64 * 128);
+  const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a);
   QN_UNROLL
-  for (int k = 0; k < kDenseSm90TileK / 16; ++k) ptx::wgmma<dtype_t<C.dtype>>(sums, b.advanced(32 * k), a.advanced(32 * k), true);
+  for (u32 k = 0; k < kDenseSm90TileK / 16; ++k)
+    ptx::wgmma<T, T, WgmmaForm{.a = C.b_major, .b = C.a_major}>(sums, b.advanced(kStepB * k), a.advanced(kStepA * k), true);
 }
 
 template <DenseSwapConfig C>

@@ -11,6 +11,8 @@
 
 #include "quern/base/error.h"
 #include "quern/device/emulated.h"
+#include "quern/op/call_words.h"
+#include "quern/op/reach.h"
 #include "quern/op/schema.h"
 #include "quern/testing/case_args.h"
 
@@ -19,6 +21,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// Views of a call that is never launched.
 struct Call {
@@ -53,6 +56,49 @@ TEST(gemm_dense, rejects_wrong_shapes) {
   c = {};
   c.args.c = TensorView(c.memory.data(), DType::bf16, {16, 4});
   c.expect(ErrorKind::value, "gemm.dense: `c` has shape [16, 4], expected m=4 at dim 0 (m was set by `a` [4, 32])");
+}
+
+/// A view whose dims are exchanged in memory, rows of it `stride` elements apart.
+TensorView transposed(void* data, DType dtype, i64 rows, i64 columns, i64 stride) {
+  TensorView v(data, dtype, {rows, columns});
+  v.strides[0] = 1, v.strides[1] = stride;
+  return v;
+}
+
+TEST(gemm_dense, rejects_operands_that_are_dense_nowhere) {
+  Call c;
+  c.args.a.strides[0] = 64, c.args.a.strides[1] = 2;
+  c.expect(ErrorKind::value, "gemm.dense: `a` has strides 64 and 2 at its last two dims, expected 1 at one of them (dense rows or columns)");
+  c = {};
+  c.args.b.strides[0] = 3, c.args.b.strides[1] = 0;
+  c.expect(ErrorKind::value, "gemm.dense: `b` has strides 3 and 0 at its last two dims, expected 1 at one of them (dense rows or columns)");
+  c = {};
+  c.args.b.strides[0] = 1, c.args.b.strides[1] = -16;
+  c.expect(ErrorKind::value, "gemm.dense: `b` has stride -16 at dim 1, expected >= 0");
+  c = {};
+  c.args.out = transposed(c.memory.data(), DType::bf16, 4, 16, 4);
+  c.expect(ErrorKind::value, "gemm.dense: `out` has stride 4 at its last dim, expected 1 (dense rows)");
+}
+
+/// Which dimension is dense, and how the rows along it are aligned.
+TEST(gemm_dense, binds_either_major) {
+  const auto facts = [](const TensorView& a) {
+    Call c;
+    c.args.a = a;
+    const Problem p = bind(find_op("gemm.dense"), &c.args, {});
+    const TensorFacts& f = p.tensor(&DenseArgs::a);
+    return std::vector<i32>{f.transposed, f.alignment, f.contiguous};
+  };
+  alignas(16) static u16 memory[1 << 12];
+  EXPECT_EQ(facts(TensorView(memory, DType::bf16, {4, 32})), (std::vector<i32>{0, 16, 1}));
+  EXPECT_EQ(facts(transposed(memory, DType::bf16, 4, 32, 8)), (std::vector<i32>{1, 16, 0}));
+  EXPECT_EQ(facts(transposed(memory, DType::bf16, 4, 32, 12)), (std::vector<i32>{1, 8, 0}));
+  EXPECT_EQ(facts(transposed(memory + 1, DType::bf16, 4, 32, 8)), (std::vector<i32>{1, 2, 0}));
+  // Of one row both could be dense: rows are
+  TensorView row(memory, DType::bf16, {1, 32});
+  row.strides[0] = 1;
+  EXPECT_EQ(facts(row), (std::vector<i32>{0, 16, 1}));
+  EXPECT_EQ(facts(transposed(memory, DType::bf16, 1, 32, 8)), (std::vector<i32>{1, 16, 0}));
 }
 
 TEST(gemm_dense, rejects_wrong_dtypes) {
@@ -112,8 +158,10 @@ TEST(gemm_dense, portable_plans_of_a_layer) {
 }
 
 /// Kernel, tile and blocks of a plan's first launch.
-std::string tile_text(const char* arch, double m, double n, double k, double batch_invariant = 0) {
-  const Plan p = plan_of(device_info_of(Arch::parse(arch)), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}});
+std::string tile_text(const char* arch, double m, double n, double k, double batch_invariant = 0, const Case& layout = {}) {
+  Case which = {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}};
+  which.insert(layout.begin(), layout.end());
+  const Plan p = plan_of(device_info_of(Arch::parse(arch)), which);
   const std::string printed = jit::print(p.launches[0].spec);
   const auto field = [&](const std::string& name) {
     const size_t at = printed.find(name + "=");
@@ -147,19 +195,60 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 
-/// m is no part of a kernel: a server of one weight meets at most eight.
+/// Tiles are those of nt, but for one whose columns are no whole boxes of an N-major b.
+TEST(gemm_dense, plans_of_other_layouts) {
+  const Case nn = {{"b.transposed", 1}}, tn = {{"a.transposed", 1}, {"b.transposed", 1}}, tt = {{"a.transposed", 1}};
+  for (const Case& layout : {nn, tn, tt}) {
+    EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 0, layout), tile_text("sm_90a", 4096, 4096, 4096));
+    EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 0, layout), tile_text("sm_90a", 16, 2112, 7168));
+    EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096, 0, layout), tile_text("sm_80", 4096, 4096, 4096));
+    const Plan p = plan_of(device_info_of(Arch::parse("sm_90a")), [&] { Case c = layout; return c["m"] = 16, c["n"] = 4096, c["k"] = 4096, c; }());
+    const std::string majors = std::string("a_major=") + (layout.contains("a.transposed") ? "1" : "0") + ", b_major=" + (layout.contains("b.transposed") ? "1" : "0");
+    EXPECT_THAT(jit::print(p.launches[0].spec), HasSubstr(majors));
+  }
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, tt), tile_text("sm_90a", 4096, 7168, 2048));
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
+  // Rows of m elements that 16 bytes do not divide
+  EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, tt).substr(0, 14), "dense_mma_ring");
+  EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, nn).substr(0, 17), "dense_warp_specia");
+}
+
+/// m is no part of a kernel: a server of one weight meets at most eight, in every layout.
 TEST(gemm_dense, few_kernels_serve_every_m) {
   const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536},
                               {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}};
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
-  for (const auto& [n, k] : shapes) {
-    std::set<std::string> kernels;
-    for (double m = 1; m <= 16384; m = m < 512 ? m + 1 : m + 61) {
-      const Plan p = plan_of(h200, {{"m", m}, {"n", n}, {"k", k}});
-      for (i32 i = 0; i < p.count; ++i) kernels.insert(jit::print(p.launches[i].spec));
+  for (const auto& [n, k] : shapes)
+    for (int layout = 0; layout < 4; ++layout) {
+      std::set<std::string> kernels;
+      for (double m = 1; m <= 16384; m = m < 512 ? m + 1 : m + 61) {
+        const double a_columns = layout & 1 ? double(-i64(m) & 7) : 0;  // of whole 16 bytes
+        const Plan p = plan_of(h200, {{"m", m}, {"n", n}, {"k", k}, {"a.transposed", layout & 1}, {"b.transposed", layout >> 1}, {"a.pad", a_columns}});
+        for (i32 i = 0; i < p.count; ++i) kernels.insert(jit::print(p.launches[i].spec));
+      }
+      EXPECT_LE(kernels.size(), 8u) << n << " x " << k << ": " << ::testing::PrintToString(kernels);
     }
-    EXPECT_LE(kernels.size(), 8u) << n << " x " << k << ": " << ::testing::PrintToString(kernels);
-  }
+}
+
+/// A model file says how weights lie; a call's words say it too.
+TEST(gemm_dense, words_tell_the_layout) {
+  Model model;
+  model.name = "mine";
+  model.limits = {{"tokens", true, {1, 64}}, {"alignment", false, {16}}};
+  model.calls = {{"call", "gemm.dense", false, {{"m", {"tokens"}}, {"n", {"4096"}}, {"k", {"4096"}}, {"b.transposed", {"1"}}}}};
+  const Reach r = reach(model, device_info_of(Arch::parse("sm_90a")));
+  EXPECT_GT(r.kernels.size(), 4u);
+  for (const ReachedKernel& k : r.kernels)
+    if (!jit::print(k.spec).starts_with("dense_sum_splits")) EXPECT_THAT(jit::print(k.spec), HasSubstr("a_major=0, b_major=1"));
+  Call c;
+  EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), Not(HasSubstr("transposed")));
+  c.args.b = transposed(c.memory.data(), DType::bf16, 16, 32, 24);
+  EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), AllOf(HasSubstr("b.transposed=true b.pad=8"), Not(HasSubstr("a.transposed"))));
+  c.args.a = transposed(c.memory.data(), DType::bf16, 1, 32, 8);
+  c.args.out = TensorView(c.memory.data(), DType::bf16, {1, 16});
+  EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), HasSubstr("a.transposed=true a.pad=7"));
+  c.args.a.strides[1] = 1;
+  EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), Not(HasSubstr("a.transposed")));
 }
 
 TEST(gemm_dense, alignment_decides_the_width_of_copies) {
@@ -171,6 +260,8 @@ TEST(gemm_dense, alignment_decides_the_width_of_copies) {
   EXPECT_THAT(plan("a.pad", 4), HasSubstr("vector 4"));
   EXPECT_THAT(plan("b.pad", 2), HasSubstr("vector 2"));
   EXPECT_THAT(plan("b.shift", 1), HasSubstr("vector 1"));
+  EXPECT_THAT(plan("a.transposed", 1), HasSubstr("vector 1"));  // 3 rows: columns of 6 bytes
+  EXPECT_THAT(plan("b.transposed", 1), HasSubstr("vector 8"));
 }
 
 /// Where K is split, c and the activation are for the kernel that adds the splits up; Hopper's kernels read c by whole 16 bytes.

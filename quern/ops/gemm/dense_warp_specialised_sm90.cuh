@@ -14,12 +14,15 @@ namespace quern::gemm {
 template <DenseSm90Config C, int kM, int kRegisters>
 QN_DEVICE void multiply_stage(u32 stage, u32 first_row, f32 (&sums)[kM][kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
-  const auto a = k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128);
-  const auto b = k_major_descriptor(stage + L.b, Swizzle::b128);
+  using T = dtype_t<C.dtype>;
+  constexpr u32 kStepA = kOperandStep<C.a_major, C.tile_m>, kStepB = kOperandStep<C.b_major, C.tile_n>;
+  const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a + first_row * 128);
+  const auto b = operand_descriptor<C.b_major, C.tile_n>(stage + L.b);
   QN_UNROLL
-  for (int k = 0; k < kDenseSm90TileK / 16; ++k) {
+  for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) {
     QN_UNROLL
-    for (int m = 0; m < kM; ++m) ptx::wgmma<dtype_t<C.dtype>>(sums[m], a.advanced(m * 64 * 128 + 32 * k), b.advanced(32 * k), true);
+    for (int m = 0; m < kM; ++m)
+      ptx::wgmma<T, T, WgmmaForm{.a = C.a_major, .b = C.b_major}>(sums[m], a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
   }
 }
 

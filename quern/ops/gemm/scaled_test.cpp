@@ -59,6 +59,16 @@ TEST(gemm_scaled, rejects_wrong_scales) {
   c.expect(ErrorKind::value, "gemm.scaled: `scales_a` is missing, expected a tensor [scale_rows_a scale_columns_a]");
 }
 
+/// wgmma has operands of 8 bits K-major only.
+TEST(gemm_scaled, rejects_columns_that_are_dense) {
+  Call c;
+  c.args.a.strides[0] = 1, c.args.a.strides[1] = 16;
+  c.expect(ErrorKind::value, "gemm.scaled: `a` has stride 16 at its last dim, expected 1 (dense rows)");
+  c = {};
+  c.args.b.strides[0] = 1, c.args.b.strides[1] = 304;
+  c.expect(ErrorKind::value, "gemm.scaled: `b` has stride 304 at its last dim, expected 1 (dense rows)");
+}
+
 TEST(gemm_scaled, rejects_wrong_shapes_and_dtypes) {
   Call c;
   c.args.b = c.view(DType::e4m3, 300, 519);

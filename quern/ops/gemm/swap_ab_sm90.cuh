@@ -10,6 +10,7 @@
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
+#include "quern/ops/gemm/operand_sm90.cuh"
 
 namespace quern::gemm {
 
@@ -31,11 +32,11 @@ QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
 
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  ptx::tma_load(stage + dense_swap_smem(C).b, &p.b, full, CachePolicy::evict_first, (part.first_step + step) * kColumns, part.column);
+  load_operand<C.b_major, C.tile_n>(stage + dense_swap_smem(C).b, &p.b, full, CachePolicy::evict_first, (part.first_step + step) * kColumns, part.column);
 }
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  ptx::tma_load(stage + dense_swap_smem(C).a, &p.a, full, CachePolicy::evict_last, (part.first_step + step) * kColumns, part.row);
+  load_operand<C.a_major, C.tile_m>(stage + dense_swap_smem(C).a, &p.a, full, CachePolicy::evict_last, (part.first_step + step) * kColumns, part.row);
 }
 
 /// By one thread: while the kernel before ends, the ring fills with b, which are weights that it does not write. Where there is

@@ -9,6 +9,7 @@
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/gemm/dense_sm90_spec.h"
 #include "quern/ops/gemm/dense_store.cuh"
+#include "quern/ops/gemm/operand_sm90.cuh"
 
 namespace quern::gemm {
 
@@ -47,8 +48,8 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
     QN_NO_UNROLL
     for (int step = 0; step < steps; ++step) {
       const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
-      ptx::tma_load(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
-      ptx::tma_load(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
+      load_operand<C.a_major, C.tile_m>(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
+      load_operand<C.b_major, C.tile_n>(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
       end_fill(fill);
     }
   }

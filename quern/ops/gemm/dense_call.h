@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What all variants of gemm.dense hand to the ends of their kernels.
+// What all variants of gemm.dense read from a call.
 #pragma once
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/dense.h"
 #include "quern/ops/gemm/dense_spec.h"
 
 namespace quern::gemm {
+
+inline Major major_of(const TensorFacts& operand) { return operand.transposed ? Major::mn : Major::k; }
 
 inline DenseAddend c_of(const Call<DenseArgs>& call) {
   const TensorFacts& facts = call.problem.tensor(&DenseArgs::c);

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// A tile of an operand in a stage on sm_90a: kRows rows of a or b and 128 bytes of K of each, as TMA lays it and wgmma reads it.
+//
+//   K-major    one box [kRows][128 bytes]; the next 16 columns of K are 32 bytes further
+//   MN-major   boxes [64 of K][w], w = 64 rows, or all of fewer, behind each other; the next 16 of K are 16 rows of 2 w bytes further
+//
+// Both take 128 bytes a row, and 64 rows begin at a multiple of 8 KB.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/kit/wgmma.cuh"
+#include "quern/ops/gemm/dense_sm90_spec.h"
+
+namespace quern::gemm {
+
+/// By one thread: the copy of rows from `row` and columns of K from `k`.
+template <Major kMajor, i32 kRows>
+QN_DEVICE void load_operand(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 k, i32 row) {
+  if constexpr (kMajor == Major::k) {
+    ptx::tma_load(to, map, mbarrier, policy, k, row);
+  } else {
+    constexpr i32 kWidth = dense_sm90_box(kRows);
+    static_assert(kRows % kWidth == 0);
+    QN_UNROLL
+    for (i32 i = 0; i < kRows; i += kWidth) ptx::tma_load(to + u32(i) * 128, map, mbarrier, policy, row + i, k);
+  }
+}
+
+/// Of the tile at `address`, or of its rows from a multiple of 64 on, 128 bytes each.
+template <Major kMajor, i32 kRows>
+QN_DEVICE MatrixDescriptor operand_descriptor(u32 address) {
+  if constexpr (kMajor == Major::k) return k_major_descriptor(address, Swizzle::b128);
+  constexpr Swizzle kSwizzle = dense_sm90_swizzle(kRows);
+  return mn_major_descriptor(address, kSwizzle, kDenseSm90TileK * width_of(kSwizzle), 8 * width_of(kSwizzle));
+}
+/// Bytes from the 16 columns of K of one instruction to the next's.
+template <Major kMajor, i32 kRows>
+constexpr u32 kOperandStep = kMajor == Major::k ? 32 : 16 * width_of(dense_sm90_swizzle(kRows));
+
+}  // namespace quern::gemm
