@@ -100,9 +100,6 @@ def test_transposed_views():
 def test_torch_transposed_views():
     import torch
 
-    import places
-    import torch
-
     x, weight = (torch.randn(64, columns).to(places.TORCH, torch.float16) for columns in (40, 24))
     expected = quern.gemm.dense(x.t().contiguous(), weight.t().contiguous())
     for a in (x.t(), x.t().contiguous()):

@@ -131,8 +131,8 @@ TEST_P(gemm_dense_invariant, rows_of_models_have_the_same_bits_for_every_m) {
 /// Tiles that end within the operands, and the end of K within a stage; with batch_invariant also K in parts.
 TEST_P(gemm_dense_invariant, every_layout_has_the_same_bits) {
   for (const i64 m : {1, 17, 65, 129}) same_bits_in_every_layout("portable", m, 136, 203, false);
-  for (const i64 m : {5, 70})
-    for (const i64 odd : {4, 2, 1}) same_bits_in_every_layout("portable", m, 77, 131, false, odd);
+  for (const i64 odd : {4, 2, 1}) same_bits_in_every_layout("portable", 70, 77, 131, false, odd);
+  same_bits_in_every_layout("portable", 5, 77, 131, false, 1);
   for (const i64 m : {1, 17, 33, 129}) same_bits_in_every_layout("swap_ab_sm90", m, 200, 203, false);
   for (const i64 m : {100, 130}) same_bits_in_every_layout("warp_specialised_sm90", m, 264, 203, false);
   for (const char* variant : {"portable", "swap_ab_sm90", "warp_specialised_sm90"}) same_bits_in_every_layout(variant, 65, 72, 4163, true);
