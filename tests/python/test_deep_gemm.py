@@ -12,9 +12,6 @@ import quern  # noqa: E402
 import quern.compat.deep_gemm  # noqa: E402
 
 pytestmark = pytest.mark.anywhere
-DENSE = {t["name"]: t for t in quern.gemm.dense.schema.tensors}
-needs_mn_major = pytest.mark.skipif(not DENSE["b"].get("either_major"), reason="needs gemm.dense with operands that are MN-major")
-needs_grouped = pytest.mark.skipif(not hasattr(quern.gemm, "grouped_contiguous"), reason="needs gemm.grouped_contiguous and gemm.grouped_masked")
 LAYOUTS = {"nt": (False, False), "nn": (False, True), "tn": (True, True), "tt": (True, False)}
 
 
@@ -28,7 +25,7 @@ def shown(tensor, exchanged):
     return tensor.mT if exchanged else tensor
 
 
-@pytest.mark.parametrize("mn_major", [False, pytest.param(True, marks=needs_mn_major)])
+@pytest.mark.parametrize("mn_major", [False, True])
 @pytest.mark.parametrize("prefix", ["bf16_gemm", "cublaslt_gemm"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_bf16(dg, layout, prefix, mn_major):
@@ -109,7 +106,6 @@ def part_of(operand, index):
     return tuple(t[index] for t in operand) if isinstance(operand, tuple) else operand[index]
 
 
-@needs_grouped
 @pytest.mark.parametrize("psum", [False, True])
 @pytest.mark.parametrize("layout", ["nt", "nn"])
 @pytest.mark.parametrize("kind", ["bf16", "fp8", "fp8_fp4"])
@@ -132,7 +128,6 @@ def test_m_grouped_contiguous(dg, kind, layout, psum):
         assert (padding == 0).all() if zeros else padding.isnan().all()
 
 
-@needs_grouped
 @pytest.mark.parametrize("kind", ["bf16", "fp8", "fp8_fp4"])
 def test_m_grouped_masked(dg, kind):
     groups, most, n, k = 3, 40, 136, 272
@@ -148,13 +143,16 @@ def test_m_grouped_masked(dg, kind):
         assert d[group, size:].isnan().all()
 
 
-@pytest.mark.skipif(hasattr(quern.gemm, "grouped_contiguous"), reason="the ops are there")
-def test_grouped_ops_that_are_missing_are_named(dg):
+def test_grouped_operands_that_are_refused(dg):
     a, b, _ = grouped_operands(dg, 128, 1, 24, 128, "bf16")
-    with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_bf16_gemm_nt_contiguous: this library has no op gemm\.grouped_contiguous"):
-        dg.m_grouped_bf16_gemm_nt_contiguous(a, b, poisoned(128, 24, dtype=torch.bfloat16), torch.zeros(128, dtype=torch.int32, device=places.TORCH))
-    with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_bf16_gemm_nt_masked: this library has no op gemm\.grouped_masked"):
-        dg.m_grouped_bf16_gemm_nt_masked(a[None], b, poisoned(1, 128, 24, dtype=torch.bfloat16), torch.ones(1, dtype=torch.int32, device=places.TORCH), 128)
+    d, layout = poisoned(128, 24, dtype=torch.bfloat16), torch.zeros(128, dtype=torch.int32, device=places.TORCH)
+    with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_bf16_gemm_nt_contiguous: `b` has stride 24 along K, expected 1"):
+        dg.m_grouped_bf16_gemm_nn_contiguous(a, b.mT.contiguous(), d, layout)
+    with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_fp8_gemm_nt_masked: `recipe` has a scale for each row of b, expected one for 128"):
+        dg.m_grouped_fp8_gemm_nt_masked((a, a), (b, b), d, layout, 1, recipe=(1, 1, 128))
+    with pytest.raises(ValueError, match=r"^gemm\.grouped_contiguous: "):
+        dg.m_grouped_bf16_gemm_nt_contiguous(a, b, d, layout[:5])
+    assert d.isnan().all()
 
 
 def test_rows_of_no_group():
@@ -184,7 +182,6 @@ def test_k_grouped_fp8(dg):
         dg.k_grouped_fp8_gemm_nt_contiguous(*flat, d, [128, 256], layout, c)
 
 
-@needs_mn_major
 def test_k_grouped_bf16(dg):
     m, n, ks = 24, 40, [64, 0, 128]
     a, b = randn(sum(ks), m, dtype=torch.bfloat16), randn(sum(ks), n, seed=2, dtype=torch.bfloat16)

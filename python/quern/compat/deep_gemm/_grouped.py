@@ -9,13 +9,6 @@ from quern.compat.deep_gemm._operands import BLOCK, gran_n_of, scales_of, transp
 from quern.compat.deep_gemm._settings import get_mk_alignment_for_contiguous_layout
 
 
-def _op(caller, name):
-    function = getattr(quern.gemm, name, None)
-    if function is None:
-        raise NotImplementedError(f"deep_gemm.{caller}: this library has no op gemm.{name}")
-    return function
-
-
 def _check_k_major(caller, b):
     if b.stride(-1) != 1 and b.size(-1) > 1:
         raise NotImplementedError(f"deep_gemm.{caller}: `b` has stride {b.stride(-1)} along K, expected 1: gemm.grouped_contiguous takes weights that are K-major")
@@ -40,10 +33,9 @@ def _of_no_group(layout, psum, rows):
     return row < begins[group]
 
 
-def _contiguous(caller, a, b, d, layout, scales, psum, zero):
-    op = _op(caller, "grouped_contiguous")
+def _contiguous(a, b, d, layout, scales, psum, zero):
     rows = {"group_ends": layout} if psum else {"group_of_row": layout}
-    op(a=a, b=b, **rows, **scales, alignment=get_mk_alignment_for_contiguous_layout(), out=d)
+    quern.gemm.grouped_contiguous(a=a, b=b, **rows, **scales, alignment=get_mk_alignment_for_contiguous_layout(), out=d)
     if zero:
         d.masked_fill_(_of_no_group(layout, psum, d.size(0)).unsqueeze(1), 0)
 
@@ -54,7 +46,7 @@ def m_grouped_fp8_fp4_gemm_nt_contiguous(a, b, d, grouped_layout, recipe=None, r
     ceil(n / 128), ceil(k / 128)]. grouped_layout: [m] i32, a row's group or -1; with use_psum_layout [groups] i32, where each group ends. Groups begin
     at multiples of get_mk_alignment_for_contiguous_layout(). Rows of no group become 0, which is a pass over d, or with ensure_zero_padding=False stay."""
     a, b, scales = _fp8_operands("m_grouped_fp8_gemm_nt_contiguous", a, b, recipe, recipe_a, recipe_b)
-    _contiguous("m_grouped_fp8_gemm_nt_contiguous", a, b, d, grouped_layout, scales, use_psum_layout, ensure_zero_padding)
+    _contiguous(a, b, d, grouped_layout, scales, use_psum_layout, ensure_zero_padding)
 
 
 def m_grouped_fp8_fp4_gemm_nn_contiguous(a, b, d, grouped_layout, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False,
@@ -67,13 +59,13 @@ def m_grouped_fp8_fp4_gemm_nt_masked(a, b, d, masked_m, expected_m, recipe=None,
     """d[g, i] = a[g, i] @ b[g].T for i < masked_m[g]; a and b are (tensor, scales): [groups, max_m, k] e4m3 with f32 [groups, max_m, ceil(k / 128)],
     [groups, n, k] with [groups, ceil(n / 128), ceil(k / 128)]. masked_m: [groups] i32. Other rows of d stay as they are."""
     a, b, scales = _fp8_operands("m_grouped_fp8_gemm_nt_masked", a, b, recipe, recipe_a, recipe_b)
-    _op("m_grouped_fp8_gemm_nt_masked", "grouped_masked")(a=a, b=b, masked_m=masked_m, **scales, expected_m=expected_m, out=d)
+    quern.gemm.grouped_masked(a=a, b=b, masked_m=masked_m, **scales, expected_m=expected_m, out=d)
 
 
 def m_grouped_bf16_gemm_nt_contiguous(a, b, d, grouped_layout, compiled_dims="nk", use_psum_layout=False, ensure_zero_padding=True, expected_m_for_psum_layout=None):
     """As m_grouped_fp8_fp4_gemm_nt_contiguous of bf16, without scales."""
     _check_k_major("m_grouped_bf16_gemm_nt_contiguous", b)
-    _contiguous("m_grouped_bf16_gemm_nt_contiguous", a, b, d, grouped_layout, {}, use_psum_layout, ensure_zero_padding)
+    _contiguous(a, b, d, grouped_layout, {}, use_psum_layout, ensure_zero_padding)
 
 
 def m_grouped_bf16_gemm_nn_contiguous(a, b, d, grouped_layout, compiled_dims="nk", use_psum_layout=False, ensure_zero_padding=True):
@@ -83,7 +75,7 @@ def m_grouped_bf16_gemm_nn_contiguous(a, b, d, grouped_layout, compiled_dims="nk
 
 def m_grouped_bf16_gemm_nt_masked(a, b, d, masked_m, expected_m, compiled_dims="nk"):
     """As m_grouped_fp8_fp4_gemm_nt_masked of bf16, without scales."""
-    _op("m_grouped_bf16_gemm_nt_masked", "grouped_masked")(a=a, b=b, masked_m=masked_m, expected_m=expected_m, out=d)
+    quern.gemm.grouped_masked(a=a, b=b, masked_m=masked_m, expected_m=expected_m, out=d)
 
 
 def _check_sizes(caller, ks_cpu, psum):

@@ -83,7 +83,7 @@ def init(library_root_path="", cuda_home_path_by_python=""):
 
 
 def set_mk_alignment_for_contiguous_layout(new_value):
-    """Rows, or elements of K, to which groups are padded in contiguous layouts. Any multiple of 16 is as fast as 128, DeepGEMM's own."""
+    """Rows, or elements of K, to which groups are padded in contiguous layouts. One above 16 gains nothing; 128 is what DeepGEMM's programs expect."""
     if new_value < 1:
         raise ValueError(f"deep_gemm.set_mk_alignment_for_contiguous_layout: `new_value` is {new_value}, expected at least 1")
     _settings["mk_alignment"] = int(new_value)
