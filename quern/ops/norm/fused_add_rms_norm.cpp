@@ -24,8 +24,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i32 vector = min_of(min_of(p.vector(&A::x), p.vector(&A::residual)), min_of(p.vector(&A::out), p.vector(&A::weight)));
   const bool groups = p.tensor(&A::scales).present;
   NormRowConfig config = norm_row_config(p.dtype(&A::x), vector, p[Axis::hidden], true);
-  // Unaligned rows of groups, and two units of f16 a thread, would spill 16 bytes at 64 registers
-  if (groups && (config.held == 0 || (config.held == 2 && config.dtype == DType::f16))) config.min_blocks = max_of(1, config.min_blocks - 1);
+  // At 64 registers groups would spill 16 bytes
+  while (groups && config.min_blocks > 1 && 65536 / (config.threads * config.min_blocks) < 72) --config.min_blocks;
   const Grid grid{.x = norm_row_blocks(config, p[Axis::tokens], device), .smem = norm_row_smem(config).bytes, .pdl = p.pdl};
   Plan plan;
   if (groups) plan.launch<groups_params>(norm_row_groups_kernel, config, grid);

@@ -23,8 +23,7 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
     return c;
   }
   c.held = 2;
-  c.threads = 128;
-  while (c.threads < 1024 && i64(c.threads) * c.held < units) c.threads *= 2;
+  c.threads = i32(min_of<i64>(max_of<i64>(round_up<i64>(ceil_div<i64>(units, c.held), 64), 128), 1024));
   // Reading twice also serves unaligned rows, whose elements would spill 800 bytes: same threads, same units, same sum.
   if (narrow || i64(c.threads) * c.held < units) c.held = 0;
   c.row_threads = c.threads;
