@@ -76,12 +76,6 @@ QN_DEVICE int first_row_of_lane(int lane_row) {
   return C.a_major == Major::k ? lane_row : 2 * DenseShape<C>::kTilesM * lane_row;
 }
 
-/// The first of a lane's rows of its warp's part of out; the others follow at distances of kRowStep.
-template <DenseConfig C>
-QN_DEVICE int first_row_of_lane(int lane_row) {
-  return C.a_major == Major::k ? lane_row : 2 * DenseShape<C>::kTilesM * lane_row;
-}
-
 /// Where a lane finds its fragments in a stage.
 template <DenseConfig C>
 struct DenseFragments {
