@@ -84,13 +84,16 @@ def _function_of(op):
 
 def _returned(schema):
     """Source of what a call returns: a tensor, or a tuple of those that are there."""
-    names = [schema.tensors[i]["name"] for i in schema.returned]
-    optional = [schema.tensors[i]["optional"] for i in schema.returned]
-    if not any(optional):
-        return names[0] if len(names) == 1 else f"({', '.join(names)})"
-    if optional == [False, True]:  # 0.5 us less than the call
-        return f"{names[0]} if {names[1]} is None else ({', '.join(names)})"
-    return f"_present({', '.join(names)})"
+    tensors = [schema.tensors[i] for i in schema.returned]
+    optional = [t["name"] for t in tensors if t["optional"]]
+    source = lambda names: names[0] if len(names) == 1 else f"({', '.join(names)})"  # noqa: E731
+    everything = source([t["name"] for t in tensors])
+    if not optional:
+        return everything
+    sure = [t["name"] for t in tensors if not t["optional"]]
+    if len(optional) == 1 and sure:  # 0.5 us less than the call
+        return f"{source(sure)} if {optional[0]} is None else {everything}"
+    return f"_present({', '.join(t['name'] for t in tensors)})"
 
 
 def _allocation(schema, first):
