@@ -12,7 +12,7 @@ namespace quern {
 static std::deque<std::string>& words() {  // a deque: name() hands out pointers into it
   static std::deque<std::string> w = {"tokens", "hidden", "intermediate", "heads_q", "heads_kv", "head_dim",
                                       "batch", "seq_q", "seq_kv", "pages", "page_size", "max_pages", "page_indices",
-                                      "positions", "m", "n", "k", "groups", "scale_rows_a", "scale_columns_a", "scale_rows_b", "scale_columns_b"};
+                                      "positions", "m", "n", "k", "groups", "scale_rows_a", "scale_columns_a", "scale_rows_b", "scale_columns_b", "max_m"};
   return w;
 }
 static std::mutex g_mutex;

@@ -29,11 +29,12 @@ enum class Axis : u8 {
   m,             ///< rows of a GEMM's result
   n,             ///< columns of a GEMM's result
   k,             ///< summed axis of a GEMM
-  groups,        ///< scales of a row
+  groups,        ///< scales of a row; matrices of a grouped GEMM
   scale_rows_a,     ///< rows of the scales of a GEMM's a
   scale_columns_a,  ///< their columns
   scale_rows_b,     ///< rows of the scales of b
   scale_columns_b,  ///< their columns
+  max_m,            ///< rows that a matrix of a grouped GEMM has room for
   known_count,
 };
 constexpr int kMaxAxes = 48;

@@ -76,6 +76,7 @@ struct AttrDef {
   Kind kind = Kind::f32;
   double standard = 0;          ///< the default
   std::string doc;
+  bool hint = false;            ///< see Schema::hint
   std::vector<std::string> words = {};  ///< names of the values 0, 1, .. of an i32; empty: any number
   /// The value of that name; -1: none.
   QN_API int value_named(const std::string& word) const;
@@ -269,6 +270,8 @@ template <class Args> class Schema {
   }
   /// The names of an enum attribute's values, in their order; others are refused. The command line and Python take the names.
   Schema& words(std::vector<std::string> names) { return op_.attrs.back().words = std::move(names), *this; }
+  /// This attribute chooses the plan and never a result.
+  Schema& hint() { return op_.attrs.back().hint = true, *this; }
   /// A condition beyond shapes and dtypes; the first that rejects is thrown as Error{value}.
   Schema& require(Rejection (*check)(const Problem&)) { return op_.requirements.push_back(check), *this; }
   Schema& variants(std::vector<Variant> v) { return op_.variants = std::move(v), *this; }

@@ -48,22 +48,24 @@ class ArgumentTest {
       if (!a.matters) try_argument(a, which, before);
   }
 
-  /// Whether the plan of some case or bench shape depends on batch_invariant.
-  void try_batch_invariance(const Case& given) {
+  /// Whether the plan of some case or bench shape depends on batch_invariant and on hints.
+  void try_plans(const Case& given) {
     for (Argument& a : arguments_) {
-      if (a.name != "batch_invariant" || a.matters) continue;
+      const int at = op_.attr_index(a.name);
+      if (a.matters || !(a.name == "batch_invariant" || is_hint(at))) continue;
       const Case which = derived(op_, given);
-      const ArgsStorage args = fake_args(op_, which);
+      ArgsStorage args = fake_args(op_, which);
       RunOptions options = options_of(op_, which);
-      const auto planned = [&](bool invariant) {
-        options.batch_invariant = invariant;
+      const auto planned = [&](double value) {
+        if (at >= 0) set_attr(op_.attrs[size_t(at)], args.get(), value);
+        else options.batch_invariant = value != 0;
         const Problem problem = bind(op_, args.get(), options);
         return problem.empty ? Plan() : make_plan(op_, problem, device_.info());
       };
-      const Plan fast = planned(false), invariant = planned(true);
-      a.matters = fast.workspace != invariant.workspace || fast.count != invariant.count;
+      const Plan fast = planned(0), other = planned(1);
+      a.matters = fast.workspace != other.workspace || fast.count != other.count;
       for (i32 i = 0; i < fast.count && !a.matters; ++i)
-        a.matters = !(fast.launches[i].spec == invariant.launches[i].spec) || fast.launches[i].config.cluster != invariant.launches[i].config.cluster;
+        a.matters = !(fast.launches[i].spec == other.launches[i].spec) || fast.launches[i].config.cluster != other.launches[i].config.cluster;
     }
   }
 
@@ -80,10 +82,12 @@ class ArgumentTest {
   }
 
  private:
+  bool is_hint(int attr) const { return attr >= 0 && op_.attrs[size_t(attr)].hint; }
+
   void try_argument(Argument& a, const Case& which, const std::string& before) {
     if (const int i = op_.tensor_index(a.name); i >= 0) {
       if (CaseArgs(op_, which, kSeed).tensor(size_t(i)).present()) try_change(a, which, before, [&](CaseArgs& c) { refill(c, size_t(i)); });
-    } else if (const int at = op_.attr_index(a.name); at >= 0) {
+    } else if (const int at = op_.attr_index(a.name); at >= 0 && !is_hint(at)) {
       const AttrDef& attr = op_.attrs[size_t(at)];
       for (const double value : other_values(attr, CaseArgs(op_, which, kSeed)))
         if (!a.matters) try_change(a, which, before, [&](CaseArgs& c) { set_attr(attr, c.args(), value); });
@@ -146,13 +150,13 @@ class ArgumentTest {
 
 std::vector<std::string> ignored_arguments(const Op& op, Device& device, double most_bytes) {
   ArgumentTest test(op, device);
-  for (const Case& shape : op.bench) test.try_batch_invariance(shape);
+  for (const Case& shape : op.bench) test.try_plans(shape);
   const auto small = [&](const Case& given) {
     return operand_bytes(op, fake_args(op, derived(op, given)).get()) <= most_bytes && runs(op, given, device.info());
   };
   for (const Case& which : pairwise(op.cases, small)) {
     if (test.all_matter()) break;
-    test.try_batch_invariance(which);
+    test.try_plans(which);
     test.try_case(which);
   }
   return test.ignored();

@@ -50,7 +50,7 @@ GroupedRows rows_of(const Call<GroupedContiguousArgs>& c) {
   return rows;
 }
 GroupedRows rows_of(const Call<GroupedMaskedArgs>& c) {
-  return {c.args.masked_m.data, GroupedRowsKind::counts, i32(c.problem[Axis::groups]), i32(c.problem[max_m_axis()]), 1};
+  return {c.args.masked_m.data, GroupedRowsKind::counts, i32(c.problem[Axis::groups]), i32(c.problem[Axis::max_m]), 1};
 }
 
 // ---- variant portable ----

@@ -15,12 +15,6 @@ namespace quern::gemm {
 template <class Args>
 constexpr bool kMasked = std::is_same_v<Args, GroupedMaskedArgs>;
 
-/// Axis of the rows that a group's matrix has room for.
-inline Axis max_m_axis() {
-  static const Axis axis = axis_of("max_m");
-  return axis;
-}
-
 /// Sizes that plans follow from. The rows of each group lie on the device.
 struct GroupedSizes {
   i64 rows;      ///< m, or max_m
@@ -32,7 +26,7 @@ template <class Args>
 GroupedSizes sizes_of(const Problem& p) {
   const i64 groups = p[Axis::groups];
   if constexpr (kMasked<Args>) {
-    const i64 rows = p[max_m_axis()], expected = p.attr(&Args::expected_m);
+    const i64 rows = p[Axis::max_m], expected = p.attr(&Args::expected_m);
     return {rows, groups, p[Axis::n], p[Axis::k], groups, expected > 0 ? min_of(expected, rows) : rows};
   } else {
     return {p[Axis::m], groups, p[Axis::n], p[Axis::k], 1, ceil_div(p[Axis::m], max_of<i64>(groups, 1))};

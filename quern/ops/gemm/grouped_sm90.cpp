@@ -22,7 +22,7 @@ static TensorMapSpec operand(const TensorView& v, i32 box) {
   const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], k = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
   // Of a dimension of one the stride is not looked at, and may be anything
   const i64 row_bytes = rows > 1 ? strides_of(v).row * element : round_up<i64>(k * element, 16);
-  const i64 matrix_bytes = matrices > 1 ? strides_of(v).group * element : row_bytes * rows;
+  const i64 matrix_bytes = matrices > 1 ? strides_of(v).group * element : row_bytes;
   return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {k, rows, matrices}, .stride_bytes = {row_bytes, matrix_bytes},
           .box = {i32(128 / element), box, 1}, .swizzle = Swizzle::b128};
 }
