@@ -87,10 +87,10 @@ TEST(bench_judge, sees_wrong_values_unwritten_elements_and_overruns) {
   const double all = HUGE_VAL, none = 0;
   Verdict right = judge_timed(j.host, j.sets, 0, j.problem, all);
   EXPECT_TRUE(right.comparison.ok) << right.comparison.message;
-  EXPECT_EQ(right.rows_checked, 0);
+  EXPECT_EQ(right.checked, "all");
   right = judge_timed(j.host, j.sets, 0, j.problem, none);
   EXPECT_TRUE(right.comparison.ok) << right.comparison.message;
-  EXPECT_EQ(right.rows_checked, 8);
+  EXPECT_EQ(right.checked, "8 of 64 rows");
 
   u16* data = static_cast<u16*>(j.out().data);
   const u16 kept = data[63 * 64 + 5];
@@ -111,6 +111,28 @@ TEST(bench_judge, sees_wrong_values_unwritten_elements_and_overruns) {
   data[unsampled * 64] = written;
   data[-1] = 0;
   EXPECT_EQ(judge_timed(j.host, j.sets, 0, j.problem, none).comparison.message, "`out` was overrun before its start");
+}
+
+/// Rows of a grouped product belong together, columns do not; scales are of blocks of 128 columns.
+TEST(bench_judge, samples_columns_where_rows_cannot_be_cut) {
+  const Op& op = find_op("gemm.grouped_contiguous");
+  testing::CaseArgs host(op, {{"m", 64}, {"groups", 3}, {"n", 264}, {"k", 200}}, 1);
+  DeviceSets sets{host, emulated(), 1};
+  const Problem problem = bind(op, host.args(), {});
+  run(op, sets.args(0), {});
+  const Verdict right = judge_timed(host, sets, 0, problem, 0);
+  EXPECT_TRUE(right.comparison.ok) << right.comparison.message;
+  EXPECT_EQ(right.checked, "8 of 264 columns");
+  EXPECT_EQ(judge_timed(host, sets, 0, problem).checked, "all");
+
+  const TensorView out = op.tensor(sets.args(0), size_t(op.tensor_index("out")));
+  i64 row = 0;  // one that is of a group
+  const auto bits = [&](i64 i) -> u16& { return static_cast<u16*>(out.data)[i * out.strides[0] + 263]; };
+  while (row < 63 && (bits(row) == 0xFFFF || bits(row) == 0)) ++row;
+  bits(row) ^= 0x8000;
+  const Verdict wrong = judge_timed(host, sets, 0, problem, 0);
+  EXPECT_FALSE(wrong.comparison.ok);
+  EXPECT_THAT(wrong.comparison.message, StartsWith("`out` column 263: "));
 }
 
 TEST(bench_case, times_and_judges_every_op_on_the_emulated_device) {

@@ -52,20 +52,40 @@ bool leaves_any(const std::vector<Truth>& truths) {
   return false;
 }
 
-Comparison compare_rows(const testing::CaseArgs& host, const Outputs& outputs, const std::vector<i64>& rows,
-                        const Problem& problem, bool& leaves) {
+/// A part of a call that can be computed alone.
+struct Part {
+  const char* name;  ///< "row"
+  i64 count;
+  void (*keep)(const Op& op, void* args, i64 at);
+  TensorView (*of_output)(const Op& op, size_t tensor, const TensorView& view, i64 at);
+};
+
+/// Rows, else columns; none: count is 0.
+Part part_of(const Op& op, const void* args) {
+  if (testing::outputs_can_be_sliced(op, args))
+    return {"row", testing::row_count(op, args), [](const Op& o, void* a, i64 at) { testing::keep_rows(o, a, at, at + 1); },
+            [](const Op&, size_t, const TensorView& view, i64 at) { return view.slice(0, at, at + 1); }};
+  const auto keep = [](const Op& o, void* a, i64 at) {
+    for (size_t i = 0; i < o.tensors.size(); ++i)
+      if (TensorView& v = o.tensor(a, i); v.present()) v = testing::column_of(o, i, v, at);
+  };
+  return {"column", testing::column_count(op, args), keep, testing::column_of};
+}
+
+Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, const Part& part, const std::vector<i64>& some,
+                         const Problem& problem, bool& leaves) {
   const Op& op = host.op();
   std::mutex mutex;
   Comparison worst;
-  testing::in_parallel(i64(rows.size()), 1, [&](i64 begin, i64 end) {
+  testing::in_parallel(i64(some.size()), 1, [&](i64 begin, i64 end) {
     for (i64 k = begin; k < end; ++k) {
-      const i64 r = rows[size_t(k)];
+      const i64 at = some[size_t(k)];
       testing::ArgsStorage one(op);
       std::memcpy(one.get(), host.args(), op.args_bytes);
-      testing::keep_rows(op, one.get(), r, r + 1);
+      part.keep(op, one.get(), at);
       const std::vector<Truth> truths = testing::truth_of(op, one.get());
-      const auto output = [&](size_t t) { return outputs.at(t).view.slice(0, r, r + 1); };
-      const Comparison c = compare_all(op, truths, problem, output, "row " + std::to_string(r) + ": ");
+      const auto output = [&](size_t t) { return part.of_output(op, t, outputs.at(t).view, at); };
+      const Comparison c = compare_all(op, truths, problem, output, part.name + (" " + std::to_string(at)) + ": ");
       const std::lock_guard lock(mutex);
       leaves |= leaves_any(truths);
       keep_worse(worst, c);
@@ -137,17 +157,18 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     if (op.tensors[i].role != Role::in && host.tensor(i).present()) outputs.emplace(i, sets.download(set, i));
   const double work = testing::cost_of(op, problem, host.args()).flops / 2 + testing::operand_bytes(op, host.args());
   Verdict v;
-  v.rows = testing::row_count(op, host.args());
+  const Part part = part_of(op, host.args());
   bool all_written = false;
-  if (work > whole_work && v.rows > 1 && testing::outputs_can_be_sliced(op, host.args())) {
+  if (work > whole_work && part.count > 1) {
     // As many as 20 s allow on one CPU, 2 to 8
-    const i64 wanted = i64(std::clamp(20 * kWorkOfASecond / (work / double(v.rows)), 2.0, 8.0));
-    const std::vector<i64> rows = sampled_rows(v.rows, wanted, host.seed());
-    v.rows_checked = i64(rows.size());
+    const i64 wanted = i64(std::clamp(20 * kWorkOfASecond / (work / double(part.count)), 2.0, 8.0));
+    const std::vector<i64> some = sampled_rows(part.count, wanted, host.seed());
+    v.checked = std::to_string(some.size()) + " of " + std::to_string(part.count) + " " + part.name + "s";
     bool leaves = false;
-    v.comparison = compare_rows(host, outputs, rows, problem, leaves);
+    v.comparison = compare_parts(host, outputs, part, some, problem, leaves);
     all_written = !leaves;
   } else {
+    v.checked = "all";
     v.comparison = compare_all(
         op, testing::truth_of(host), problem, [&](size_t t) { return outputs.at(t).view; }, "");
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Is what the timed runs wrote right? Whole where the reference is quick, else on sampled rows.
+// Is what the timed runs wrote right? Whole where the reference is quick, else on sampled rows or columns.
 #pragma once
 #include "quern/bench/device_sets.h"
 #include "quern/testing/compare.h"
@@ -10,8 +10,7 @@ namespace quern::bench {
 
 struct Verdict {
   testing::Comparison comparison;
-  i64 rows_checked = 0;  ///< of `rows`; 0: the whole outputs
-  i64 rows = 0;
+  std::string checked;  ///< "all", "8 of 4096 rows", "8 of 4096 columns"
 };
 
 /// The rows that are compared: the first, the last and random ones between, ascending; every row when there are no
@@ -22,8 +21,8 @@ std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed);
 constexpr double kWorkOfASecond = 2e8;
 
 /// Compares the outputs in one set with the op's reference on the host's arguments. When the whole is more than
-/// `whole_work` for the reference, rows are compared alone, each by a thread of its own, and every element of the
-/// outputs must have been written. Guard bands must be untouched either way.
+/// `whole_work` for the reference, rows are compared alone (columns, where the op has only those), each by a thread of its own, and
+/// every element of the outputs must have been written. Guard bands must be untouched either way.
 Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
                     double whole_work = kWorkOfASecond);
 

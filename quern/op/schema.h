@@ -163,6 +163,8 @@ struct Op {
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
   Axis rows_or_one = Axis::tokens;               ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
+  bool has_columns = false;
+  Axis columns = Axis::n;                        ///< see Schema::columns
 
   const TensorView& tensor(const void* args, size_t i) const {
     return *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + tensors[i].offset);
@@ -319,6 +321,9 @@ template <class Args> class Schema {
   Schema& rows(Axis axis) { return rows(axis, axis); }
   /// The same; tensors have `or_one` instead of the axis where one index may stand for all of them.
   Schema& rows(Axis axis, Axis or_one) { return op_.has_rows = true, op_.rows = axis, op_.rows_or_one = or_one, *this; }
+  /// Outputs of one index along this axis depend on that index of the inputs alone, or on that of its block: what `bench` judges large
+  /// results of an op by that has no `rows`.
+  Schema& columns(Axis axis) { return op_.has_columns = true, op_.columns = axis, *this; }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
     op_.cases = std::move(list);

@@ -74,6 +74,23 @@ i64 row_count(const Op& op, const void* args) {
   return 0;
 }
 
+TensorView column_of(const Op& op, size_t tensor, const TensorView& view, i64 at) {
+  for (int d = 0; d < view.rank; ++d) {
+    const Extent& e = op.tensors[tensor].extents[d];
+    if (e.factor == 1 && e.axis == op.columns && e.offset == 0) return view.slice(d, at / e.divisor, at / e.divisor + 1);
+  }
+  return view;
+}
+
+i64 column_count(const Op& op, const void* args) {
+  for (size_t i = 0; op.has_columns && i < op.tensors.size(); ++i)
+    for (int d = 0; d < op.tensors[i].rank; ++d) {
+      const Extent& e = op.tensors[i].extents[d];
+      if (e.factor == 1 && e.axis == op.columns && e.divisor == 1 && e.offset == 0) return op.tensor(args, i).shape[d];
+    }
+  return 0;
+}
+
 std::string output_bytes(const CaseArgs& args, i64 r) {
   std::string bytes;
   for (size_t i = 0; i < args.op().tensors.size(); ++i) {

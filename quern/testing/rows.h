@@ -22,6 +22,10 @@ bool rows_can_be_sliced(const Op& op, const void* args = nullptr);
 bool outputs_can_be_sliced(const Op& op, const void* args);
 /// The number of rows of a call, 0 without any.
 i64 row_count(const Op& op, const void* args);
+/// Index `at` of the op's columns axis of a tensor, or of the block that it lies in; the tensor itself where it has no such axis.
+TensorView column_of(const Op& op, size_t tensor, const TensorView& view, i64 at);
+/// The number of columns of a call, 0 without any.
+i64 column_count(const Op& op, const void* args);
 /// Bytes of row r of every output that has rows; all bytes of every output when r is -1.
 std::string output_bytes(const CaseArgs& args, i64 r);
 /// True for an op whose calls may ask for batch invariance, so that it is promised only then.
