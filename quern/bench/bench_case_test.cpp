@@ -133,6 +133,22 @@ TEST(bench_judge, samples_columns_where_rows_cannot_be_cut) {
   const Verdict wrong = judge_timed(host, sets, 0, problem, 0);
   EXPECT_FALSE(wrong.comparison.ok);
   EXPECT_THAT(wrong.comparison.message, StartsWith("`out` column 263: "));
+  bits(row) ^= 0x8000;
+
+  // Columns that are not sampled: every one leaves the same rows alone
+  const std::vector<i64> columns = sampled_rows(264, 8, 1);
+  i64 unsampled = 1;
+  while (std::find(columns.begin(), columns.end(), unsampled) != columns.end()) ++unsampled;
+  u16& element = static_cast<u16*>(out.data)[row * out.strides[0] + unsampled];
+  const u16 kept = element;
+  element = 0xFFFF;
+  EXPECT_EQ(judge_timed(host, sets, 0, problem, 0).comparison.message, "`out` has 1 elements that were not written");
+  element = kept;
+  i64 left = 0;
+  while (left < 63 && bits(left) != 0xFFFF) ++left;
+  ASSERT_EQ(bits(left), 0xFFFF) << "no row of no group: the test needs one";
+  static_cast<u16*>(out.data)[left * out.strides[0] + unsampled] = 0;
+  EXPECT_EQ(judge_timed(host, sets, 0, problem, 0).comparison.message, "`out` has 1 elements that were to be left alone");
 }
 
 TEST(bench_case, times_and_judges_every_op_on_the_emulated_device) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "quern/base/host_dtype.h"
 #include "quern/op/ref.h"
@@ -41,21 +42,26 @@ Comparison compare_all(const Op& op, const std::vector<Truth>& truths, const Pro
   return worst;
 }
 
-/// Some element that the reference leaves alone or does not care for: then outputs need not be written everywhere.
-bool leaves_any(const std::vector<Truth>& truths) {
+/// Of each output (by tensor) the number of elements that the reference leaves alone; none where it does not care for some.
+using LeftAlone = std::optional<std::map<size_t, i64>>;
+
+LeftAlone left_alone(const std::vector<Truth>& truths) {
+  std::map<size_t, i64> left;
   for (const Truth& t : truths)
     for (const double& value : t.values) {
       u64 bits;
       std::memcpy(&bits, &value, sizeof bits);
-      if (bits == kUnwrittenBits || bits == kUnspecifiedBits) return true;
+      if (bits == kUnspecifiedBits) return {};
+      left[t.tensor] += bits == kUnwrittenBits;
     }
-  return false;
+  return left;
 }
 
 /// A part of a call that can be computed alone.
 struct Part {
   const char* name;  ///< "row"
   i64 count;
+  bool alike;  ///< all leave the same elements alone
   void (*keep)(const Op& op, void* args, i64 at);
   TensorView (*of_output)(const Op& op, size_t tensor, const TensorView& view, i64 at);
 };
@@ -63,17 +69,17 @@ struct Part {
 /// Rows, else columns; none: count is 0.
 Part part_of(const Op& op, const void* args) {
   if (testing::outputs_can_be_sliced(op, args))
-    return {"row", testing::row_count(op, args), [](const Op& o, void* a, i64 at) { testing::keep_rows(o, a, at, at + 1); },
+    return {"row", testing::row_count(op, args), false, [](const Op& o, void* a, i64 at) { testing::keep_rows(o, a, at, at + 1); },
             [](const Op&, size_t, const TensorView& view, i64 at) { return view.slice(0, at, at + 1); }};
   const auto keep = [](const Op& o, void* a, i64 at) {
     for (size_t i = 0; i < o.tensors.size(); ++i)
       if (TensorView& v = o.tensor(a, i); v.present()) v = testing::column_of(o, i, v, at);
   };
-  return {"column", testing::column_count(op, args), keep, testing::column_of};
+  return {"column", testing::column_count(op, args), true, keep, testing::column_of};
 }
 
 Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, const Part& part, const std::vector<i64>& some,
-                         const Problem& problem, bool& leaves) {
+                         const Problem& problem, LeftAlone& left) {
   const Op& op = host.op();
   std::mutex mutex;
   Comparison worst;
@@ -87,7 +93,9 @@ Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, 
       const auto output = [&](size_t t) { return part.of_output(op, t, outputs.at(t).view, at); };
       const Comparison c = compare_all(op, truths, problem, output, part.name + (" " + std::to_string(at)) + ": ");
       const std::lock_guard lock(mutex);
-      leaves |= leaves_any(truths);
+      const LeftAlone of_part = left_alone(truths);
+      if (!of_part || !left) left.reset();
+      else for (const auto& [t, n] : *of_part) (*left)[t] = max_of((*left)[t], n * part.count);
       keep_worse(worst, c);
     }
   });
@@ -114,8 +122,8 @@ bool is_poison(const char* from, const char* to) {
   return std::all_of(from, to, [](char c) { return u8(c) == testing::kPoison; });
 }
 
-/// What is wrong with an output's memory besides its values.
-std::string damage_of(const testing::CaseArgs& host, const Outputs& outputs, bool all_written) {
+/// What is wrong with an output's memory besides its values; with `left`, elements are counted that were not written.
+std::string damage_of(const testing::CaseArgs& host, const Outputs& outputs, const LeftAlone& left) {
   for (const auto& [i, output] : outputs) {
     const testing::CaseArgs::Buffer& b = host.buffer(i);
     const std::string& name = host.op().tensors[i].name;
@@ -123,9 +131,11 @@ std::string damage_of(const testing::CaseArgs& host, const Outputs& outputs, boo
     const i64 end = b.offset + output.view.extent() * size_of(output.view.dtype);
     if (!is_poison(begin, begin + b.offset)) return "`" + name + "` was overrun before its start";
     if (!is_poison(begin + end, begin + b.size)) return "`" + name + "` was overrun behind its end";
-    if (!all_written || host.op().tensors[i].role != Role::out || is_integer(output.view.dtype)) continue;
-    if (const i64 n = unwritten(output.view))
-      return "`" + name + "` has " + std::to_string(n) + " elements that were not written";
+    if (!left || host.op().tensors[i].role != Role::out || is_integer(output.view.dtype)) continue;
+    const auto expected = left->find(i);
+    const i64 more = unwritten(output.view) - (expected == left->end() ? 0 : expected->second);
+    if (more > 0) return "`" + name + "` has " + std::to_string(more) + " elements that were not written";
+    if (more < 0) return "`" + name + "` has " + std::to_string(-more) + " elements that were to be left alone";
   }
   return "";
 }
@@ -158,21 +168,22 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
   const double work = testing::cost_of(op, problem, host.args()).flops / 2 + testing::operand_bytes(op, host.args());
   Verdict v;
   const Part part = part_of(op, host.args());
-  bool all_written = false;
+  LeftAlone left;
   if (work > whole_work && part.count > 1) {
     // As many as 20 s allow on one CPU, 2 to 8
     const i64 wanted = i64(std::clamp(20 * kWorkOfASecond / (work / double(part.count)), 2.0, 8.0));
     const std::vector<i64> some = sampled_rows(part.count, wanted, host.seed());
     v.checked = std::to_string(some.size()) + " of " + std::to_string(part.count) + " " + part.name + "s";
-    bool leaves = false;
-    v.comparison = compare_parts(host, outputs, part, some, problem, leaves);
-    all_written = !leaves;
+    left.emplace();
+    v.comparison = compare_parts(host, outputs, part, some, problem, left);
+    // Rows may each leave others alone
+    if (left && !part.alike && std::any_of(left->begin(), left->end(), [](const auto& l) { return l.second > 0; })) left.reset();
   } else {
     v.checked = "all";
     v.comparison = compare_all(
         op, testing::truth_of(host), problem, [&](size_t t) { return outputs.at(t).view; }, "");
   }
-  if (const std::string damage = damage_of(host, outputs, all_written); v.comparison.ok && !damage.empty()) {
+  if (const std::string damage = damage_of(host, outputs, left); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;
     v.comparison.error = HUGE_VAL;
     v.comparison.message = damage;

@@ -272,7 +272,7 @@ template <class Args> class Schema {
   }
   /// The names of an enum attribute's values, in their order; others are refused. The command line and Python take the names.
   Schema& words(std::vector<std::string> names) { return op_.attrs.back().words = std::move(names), *this; }
-  /// This attribute chooses the plan and never a result.
+  /// This attribute chooses the plan, and never the result of a variant.
   Schema& hint() { return op_.attrs.back().hint = true, *this; }
   /// A condition beyond shapes and dtypes; the first that rejects is thrown as Error{value}.
   Schema& require(Rejection (*check)(const Problem&)) { return op_.requirements.push_back(check), *this; }

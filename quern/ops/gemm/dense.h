@@ -21,7 +21,8 @@ struct DenseArgs {
 /// whose dense rows start at multiples of 16 bytes and others (the kernels on Hopper are for the former).
 /// Rows may be strided; m, n, k are arbitrary (k = 0 leaves bias and c, or zeros). With c the same memory as out, of its dtype
 /// and strides, the product is added to out; else they must not overlap. Results are the same on every run; with
-/// RunOptions::batch_invariant a row's bits depend neither on the other rows nor on how many there are.
+/// RunOptions::batch_invariant a row's bits depend neither on the other rows nor on how many there are (of one layout and
+/// alignment to 16 bytes; a single row is K-major).
 /// With RunOptions::pdl, b is read while kernels before in the stream may still run: it must be nothing that they write.
 /// The workspace holds partial sums where K is split by the portable kernel. Throws Error.
 QN_API void dense(const DenseArgs& args, const RunOptions& options = {});

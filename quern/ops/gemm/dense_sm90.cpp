@@ -23,6 +23,8 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
+  // Of an M-major a the alignment is that of m, so it would depend on m which kernel a row meets
+  if (p.variant < 0 && p.batch_invariant && p.tensor(&A::a).transposed) return {"a", 1, "K-major with batch_invariant", 0};
   return {};
 }
 

@@ -231,6 +231,17 @@ TEST(gemm_dense, few_kernels_serve_every_m) {
     }
 }
 
+/// The alignment of an M-major a is that of m: with batch_invariant a row must not meet another kernel for it. One row is K-major.
+TEST(gemm_dense, batch_invariant_rows_of_an_m_major_a_meet_one_kind_of_kernel) {
+  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
+  for (const double m : {1, 8, 16, 17, 4096})
+    for (const double invariant : {0, 1}) {
+      const Plan p = plan_of(h200, {{"m", m}, {"n", 4096}, {"k", 7168}, {"a.transposed", 1}, {"batch_invariant", invariant}});
+      const bool hopper = m == 1 || (invariant == 0 && i64(m) % 8 == 0);
+      EXPECT_EQ(jit::print(p.launches[0].spec).find("sm90") != std::string::npos, hopper) << m << " " << invariant;
+    }
+}
+
 /// A model file says how weights lie; a call's words say it too.
 TEST(gemm_dense, words_tell_the_layout) {
   Model model;

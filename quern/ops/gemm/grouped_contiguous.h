@@ -30,9 +30,9 @@ struct GroupedContiguousArgs {
 /// Contents that break the rules never lead out of bounds: of group_of_row, entries outside [0, groups) are as -1, and of a group that
 /// begins twice the first part counts; entries of group_ends and m_indptr are cut to [0, m], and one that is below an earlier one counts
 /// as that one.
-/// Any m, n, k, groups >= 0 (m < 2^31; k = 0 gives zeros) and any strides and alignments of rows. Results are the same on every run,
-/// and a row's bits depend on no other row. With RunOptions::pdl, b and its scales are read while the kernel before in the stream may
-/// still run: they must be nothing that it writes. With group_of_row the workspace holds the rows of each group. Throws Error.
+/// Any m, n, k, groups >= 0 (m < 2^31, groups < 2^29; k = 0 gives zeros) and any strides and alignments of rows. Results are the same on every run,
+/// and a row's bits depend on no other row. With RunOptions::pdl, b and its scales may be read while the kernel before in the stream may
+/// still run: they must be nothing that it writes. With group_of_row the workspace holds the rows of each group: while a graph is captured, RunOptions::workspace gives it. Throws Error.
 QN_API void grouped_contiguous(const GroupedContiguousArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::gemm

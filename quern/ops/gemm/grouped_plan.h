@@ -66,7 +66,8 @@ Rejection rejects_scales(const Problem& p) {
 template <class Args>
 Rejection rejects_rows(const Problem& p) {
   const GroupedSizes s = sizes_of<Args>(p);
-  if (s.rows >= (i64(1) << 31) || s.groups >= (i64(1) << 30) || s.rows * s.matrices >= (i64(1) << 31))
+  if (s.groups >= (i64(1) << 29)) return {"groups", s.groups, "below 2^29", 0};
+  if (s.rows >= (i64(1) << 31) || s.rows * s.matrices >= (i64(1) << 31))
     return {kMasked<Args> ? "groups * max_m" : "m", s.rows * s.matrices, "below 2^31", 0};
   return {};
 }

@@ -26,6 +26,7 @@ QN_DEVICE ScaledParams params_of_group(const GroupedScaledParams& p, const Group
 template <ScaledConfig C>
 QN_DEVICE void grouped_scaled_mma_ring(const GroupedScaledParams& p) {
   QN_SMEM(smem);
+  ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   each_grouped_tile<C.tile_m, C.tile_n, ScaledParams>(p.rows, p.gemm.n, smem + scaled_smem(C).bytes, [&](const GroupedTile& tile) { return params_of_group<C>(p, tile); },
       [&](const ScaledParams& own, i64 row, i64 column) { make_scaled_part<C>(own, {row, column}, smem); });

@@ -32,6 +32,7 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
   static_assert(C.column_scales == 0 && C.has_c == 0 && C.tile_n % kScaledColumns == 0);
+  ptx::grid_launch_dependents();
   run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                               [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); });
 }

@@ -38,6 +38,8 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
     if (p[axis] == 0) return {name(axis), 0, "a positive one", 0};
   for (const Axis axis : {Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
+  // A tile's last row is counted in 31 bits
+  if (const i64 rows = sizes_of<Args>(p).rows; rows > 0x7fffff00) return {"rows", rows, "at most {}", 0x7fffff00};
   if (const i64 tiles = most_tiles(sizes_of<Args>(p), 16, 64); tiles > 0x7fffff00) return {"tiles of 16 x 64", tiles, "below 2^31", 0};
   return {};
 }

@@ -3,7 +3,7 @@
 //
 // out[i, j] = sum_x a[i, x] b[g, j, x] for the rows i of each group g, for sm_90a and few rows a group
 // The tiles, the ring and the stores of swap_ab_sm90.cuh, tile after tile: the sums of one go through the memory of the ring, which the
-// next one then fills. Two blocks an SM fill the gap.
+// next one then fills. Of tiles of 128 columns two blocks an SM fill the gap.
 #pragma once
 #include "quern/ops/gemm/dense_swap_ab_sm90.cuh"
 #include "quern/ops/gemm/grouped_sm90.cuh"

@@ -11,7 +11,7 @@ from quern.compat.deep_gemm._settings import get_mk_alignment_for_contiguous_lay
 
 def _check_k_major(caller, b):
     if b.stride(-1) != 1 and b.size(-1) > 1:
-        raise NotImplementedError(f"deep_gemm.{caller}: `b` has stride {b.stride(-1)} along K, expected 1: gemm.grouped_contiguous takes weights that are K-major")
+        raise NotImplementedError(f"deep_gemm.{caller}: `b` has stride {b.stride(-1)} along K, expected 1: quern's grouped GEMMs take weights that are K-major")
 
 
 def _fp8_operands(caller, a, b, recipe, recipe_a, recipe_b):
@@ -21,10 +21,10 @@ def _fp8_operands(caller, a, b, recipe, recipe_a, recipe_b):
     return a, b, {"scales_a": scales_a, "scales_b": scales_b}
 
 
-def _of_no_group(layout, psum, rows):
+def _of_no_group(layout, psum, rows, groups):
     """[rows] bool: rows that pad a group, or lie behind the last."""
     if not psum:
-        return layout < 0
+        return (layout < 0) | (layout >= groups)
     alignment = get_mk_alignment_for_contiguous_layout()
     row = torch.arange(rows, device=layout.device, dtype=layout.dtype)
     group = torch.searchsorted(layout, row, right=True)
@@ -35,9 +35,12 @@ def _of_no_group(layout, psum, rows):
 
 def _contiguous(a, b, d, layout, scales, psum, zero):
     rows = {"group_ends": layout} if psum else {"group_of_row": layout}
-    quern.gemm.grouped_contiguous(a=a, b=b, **rows, **scales, alignment=get_mk_alignment_for_contiguous_layout(), out=d)
+    # torch's allocator may be called while a graph is captured, quern's may not
+    capturing = d.is_cuda and torch.cuda.is_current_stream_capturing()
+    workspace = torch.empty(8 * b.size(0) + 8, dtype=torch.uint8, device=d.device) if capturing and not psum else None
+    quern.gemm.grouped_contiguous(a=a, b=b, **rows, **scales, alignment=get_mk_alignment_for_contiguous_layout(), out=d, workspace=workspace)
     if zero:
-        d.masked_fill_(_of_no_group(layout, psum, d.size(0)).unsqueeze(1), 0)
+        d.masked_fill_(_of_no_group(layout, psum, d.size(0), b.size(0)).unsqueeze(1), 0)
 
 
 def m_grouped_fp8_fp4_gemm_nt_contiguous(a, b, d, grouped_layout, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False,
@@ -75,6 +78,7 @@ def m_grouped_bf16_gemm_nn_contiguous(a, b, d, grouped_layout, compiled_dims="nk
 
 def m_grouped_bf16_gemm_nt_masked(a, b, d, masked_m, expected_m, compiled_dims="nk"):
     """As m_grouped_fp8_fp4_gemm_nt_masked of bf16, without scales."""
+    _check_k_major("m_grouped_bf16_gemm_nt_masked", b)
     quern.gemm.grouped_masked(a=a, b=b, masked_m=masked_m, expected_m=expected_m, out=d)
 
 
