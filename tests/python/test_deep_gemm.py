@@ -162,8 +162,9 @@ def test_rows_of_no_group():
     quern.compat.deep_gemm.set_mk_alignment_for_contiguous_layout(16)
     expected = [not (row < 100 or row == 112) for row in range(144)]
     ends = torch.tensor([100, 100, 113], dtype=torch.int32)  # the second is empty and ends where it would be without its own padding
-    assert _grouped._of_no_group(ends, True, 144).tolist() == expected
-    assert _grouped._of_no_group(torch.tensor([-1 if e else 0 for e in expected]), False, 144).tolist() == expected
+    assert _grouped._of_no_group(ends, True, 144, 3).tolist() == expected
+    for none in (-1, 3):  # also a group that is not there
+        assert _grouped._of_no_group(torch.tensor([none if e else 0 for e in expected]), False, 144, 3).tolist() == expected
     quern.compat.deep_gemm.set_mk_alignment_for_contiguous_layout(128)
 
 
