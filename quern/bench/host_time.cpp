@@ -49,9 +49,8 @@ double batch_us(Device& device, const RunOptions& options, int calls, const F& f
 
 }  // namespace
 
-HostTime host_time(const Op& op, const void* args, RunOptions options, Device& device, double device_us) {
+HostTime host_time(const Op& op, const void* args, RunOptions options, Device& device, double device_us, int batches) {
   // A queue of launches is about 1000 long; past it the host would wait for the device. A batch takes 20 ms at most.
-  constexpr int kBatches = 31;
   constexpr double kQueued = 300, kBatchUs = 20'000;
   options.device = &device;
   const Problem problem = bind(op, args, options);
@@ -67,7 +66,7 @@ HostTime host_time(const Op& op, const void* args, RunOptions options, Device& d
   call();
   const int calls = int(std::clamp(kBatchUs / max_of(device_us, 1.0), 1.0, kQueued / plan.count));
   std::vector<double> call_us, launch_us;
-  for (int b = 0; b < (device.info().emulated ? 3 : kBatches); ++b) {
+  for (int b = 0; b < (device.info().emulated ? std::min(3, batches) : batches); ++b) {
     call_us.push_back(batch_us(device, options, calls, call));
     launch_us.push_back(batch_us(device, options, calls, launch));
   }

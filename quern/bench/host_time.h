@@ -13,8 +13,10 @@ struct HostTime {
   double own_us() const { return call_us - launch_us; }
 };
 
+constexpr int kHostBatches = 31;
+
 /// Medians over batches of calls that are queued without waiting, calls and bare launches in turn. `args` lie on the
 /// device; the workspace is allocated beforehand. `device_us` is how long the device works on a call.
-HostTime host_time(const Op& op, const void* args, RunOptions options, Device& device, double device_us);
+QN_API HostTime host_time(const Op& op, const void* args, RunOptions options, Device& device, double device_us, int batches = kHostBatches);
 
 }  // namespace quern::bench

@@ -53,6 +53,10 @@ Function op_checked(const String& id) {
   return translated([&] { return op_check(find_op(id)); });
 }
 
+Function op_timed(const String& id, int64_t batches) {
+  return translated([&] { return op_host_time(find_op(id), int(batches)); });
+}
+
 Function op_arranged(const String& id, const Shape& sources, int64_t device, const Optional<String>& variant, int64_t flags) {
   return translated([&] { return arranged(find_op(id), sources, device, variant, flags); });
 }
@@ -122,6 +126,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(ops, ops)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_json, op_json)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op, op)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_check, op_checked)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_timed, op_timed)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_arranged, op_arranged)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device, device)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device_arch, device_arch)

@@ -2,11 +2,13 @@
 // Copyright 2026 The quern authors
 #include "quern/ffi/op_call.h"
 
+#include <tvm/ffi/container/array.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
 #include <limits>
 #include <vector>
 
+#include "quern/bench/host_time.h"
 #include "quern/ffi/error.h"
 #include "quern/ffi/tensor.h"
 #include "quern/op/call_device.h"
@@ -137,9 +139,8 @@ void check(const Op& op, const void* args, const RunOptions& options) {
   if (!problem.empty) make_plan(op, problem, device.info());
 }
 
-using Step = void (*)(const Op& op, const void* args, const RunOptions& options);
-
-void call(const Op& op, const AnyView* values, int count, Step step) {
+template <class Step>
+void call(const Op& op, const AnyView* values, int count, const Step& step) {
   const size_t least = op.tensors.size() + op.attrs.size();
   if (size_t(count) < least || size_t(count) > least + kOptions) fail_count(op, count);
   alignas(64) char args[kMostArgsBytes];
@@ -158,7 +159,9 @@ void call(const Op& op, const AnyView* values, int count, Step step) {
   step(op, args, options);
 }
 
-tvm::ffi::Function packed(const Op& op, Step step) {
+/// step(op, args, options) with the arguments of a call.
+template <class Step>
+tvm::ffi::Function packed(const Op& op, const Step& step) {
   return tvm::ffi::Function::FromPacked([&op, step](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count, step); }); });
 }
 
@@ -176,6 +179,20 @@ tvm::ffi::Function op_function(const Op& op) {
 tvm::ffi::Function op_check(const Op& op) {
   check_args_fit(op);
   return packed(op, check);
+}
+
+tvm::ffi::Function op_host_time(const Op& op, int batches) {
+  check_args_fit(op);
+  return tvm::ffi::Function::FromPacked([&op, batches](const AnyView* values, int32_t count, Any* result) {
+    translated([&] {
+      call(op, values, count, [&](const Op&, const void* args, const RunOptions& options) {
+        const Problem problem = bind(op, args, options);
+        if (problem.empty) return void(*result = tvm::ffi::Array<double>{});
+        const bench::HostTime time = bench::host_time(op, args, options, device_of_call(op, problem, options), 10, batches);
+        *result = tvm::ffi::Array<double>{time.call_us, time.launch_us};
+      });
+    });
+  });
 }
 
 tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags) {

@@ -26,6 +26,10 @@ enum CallFlags : i64 { kBatchInvariant = 1, kPdl = 2, kSkipCheck = 4 };
 /// Host tensors run on the emulated device when QN_DEVICE or `device` says so and are an error otherwise.
 tvm::ffi::Function op_function(const Op& op);
 
+/// The same arguments; what the call costs the host: [microseconds a call from C++, of its launches alone], the medians of `batches` batches of
+/// calls that the device works off in 10 us each, on the call's stream. Empty where nothing is launched.
+tvm::ffi::Function op_host_time(const Op& op, int batches);
+
 /// The same arguments up to the launch: throws what the call would, and touches no memory. For callers that trace.
 tvm::ffi::Function op_check(const Op& op);
 

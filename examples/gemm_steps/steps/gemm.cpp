@@ -137,6 +137,7 @@ QN_OP(gemm, GemmArgs, "steps.gemm")
     .reference<gemm_ref>()
     .cost<cost>()
     .budget(budget)
+    .rows(Axis::m)
     .cases({{"m", {65, 0, 1, 127, 129, 200}}, {"n", {264, 0, 1, 65, 130, 520}}, {"k", {136, 0, 1, 64, 65, 320}}, {"a.dtype", {DType::bf16, DType::f16}}, {"a.pad", {0, 8, 3}}, {"b.pad", {0, 8}}, {"out.pad", {0, 2, 1}}})
     .bench({{{"m", 4096}, {"n", 4096}, {"k", 4096}}});
 

@@ -63,31 +63,12 @@ Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// A tile of 128 x n, in as many stages as 227 KB hold. `cost` is the time of a column for 1 of K beside that of the first.
-struct TileN {
-  i32 n, stages;
-  bool alternate;
-  double cost;
-};
-// Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for
-// 128. In turn: the same, and 53 bytes a clock from the L2 instead of 48.
-constexpr TileN kTiles[] = {{256, 4, false, 1}, {192, 5, false, 1.02}, {176, 5, false, 1.03}, {128, 6, false, 1.1}, {192, 5, true, 1.06}, {176, 5, true, 1.06}};
-/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
-constexpr double kStoreCost = 262;
-
-/// The last round of tiles takes as long as a full one. `fold` keeps a second set of sums: up to 96 registers.
-static const TileN& choose(const Problem& p, bool fold) {
-  const bool whole_boxes = p.tensor(&A::b).transposed;
-  const TileN* best = nullptr;
-  double best_time = 1e300;
-  for (const TileN& t : kTiles) {
-    if (fold && (t.alternate || t.n > 192)) continue;
-    if (whole_boxes && t.n % dense_sm90_box(t.n) != 0) continue;
-    const double rounds = double(ceil_div<i64>(tiles_of(p, t.n), kSm90Sms));
-    const double time = rounds * t.n * (double(p[Axis::k]) * t.cost + (t.alternate ? 0 : kStoreCost));
-    if (time < best_time) best_time = time, best = &t;
-  }
-  return *best;
+/// `fold` keeps a second set of sums: up to 96 registers.
+static const Sm90Tile& choose(const Problem& p, bool fold) {
+  return least_time(kDenseSm90Tiles, p[Axis::k], kSm90StoreCost, [&](const Sm90Tile& t) {
+    const bool fits = !(fold && (t.alternate || t.n > 192)) && !(p.tensor(&A::b).transposed && t.n % dense_sm90_box(t.n) != 0);
+    return fits ? tiles_of(p, t.n) : 0;
+  });
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
@@ -97,7 +78,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
-  const TileN& tile = choose(p, fold);
+  const Sm90Tile& tile = choose(p, fold);
   const DenseSm90Config config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
                                .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
                                .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};

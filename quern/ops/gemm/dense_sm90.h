@@ -20,12 +20,40 @@ Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const K
 /// kernels, so that one pack serves all; grids and splits of K are for the GPU at hand.
 constexpr i32 kSm90Sms = 132;
 
+/// A tile of 128 x n of the kernels for many rows, in as many stages as 227 KB hold. `cost` is the time of a column for 1 of K beside that of the
+/// first of its table.
+struct Sm90Tile {
+  i32 n, stages;
+  double cost;
+  bool alternate = false;
+};
+/// gemm.dense's. Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for 128.
+/// In turn: the same, and 53 bytes a clock from the L2 instead of 48.
+constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}, {192, 5, 1.06, true}, {176, 5, 1.06, true}};
+/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
+constexpr double kSm90StoreCost = 262;
+
+/// The tile with the least time: the last round of tiles takes as long as a full one. count_of(tile): how many of them make out; 0: not this one.
+template <size_t count, class Count>
+const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_cost, const Count& count_of) {
+  const Sm90Tile* best = nullptr;
+  double best_time = 1e300;
+  for (const Sm90Tile& t : tiles) {
+    const i64 all = count_of(t);
+    const double time = double(ceil_div<i64>(all, kSm90Sms)) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost));
+    if (all > 0 && time < best_time) best_time = time, best = &t;
+  }
+  return *best;
+}
+
 /// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
 /// The tile, ring and threads of the kernels for few rows. By n and the rows of a tile of a alone, so that few kernels serve all m. A
 /// block has a multiprocessor's shared memory for its ring, as long as there is a tile of b for each multiprocessor at most;
 /// beyond, two blocks share one.
 DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device);
+/// As many stages, up to 16, as min_blocks of its blocks, of bytes(config) each, leave room for.
+void fill_multiprocessor(DenseSwapConfig& config, const DeviceInfo& device, i32 (*bytes)(const DenseSwapConfig&));
 i64 swapped_tiles(const DenseSwapConfig& config, i64 m, i64 n);
 /// The number of parts of K with which such a kernel takes least, while each has a multiprocessor; a row of a or b is `row_bytes`.
 i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i64 sms);

@@ -9,15 +9,18 @@ using A = DenseArgs;
 
 static const jit::Kernel<DenseSwapConfig, DenseSm90Params> swap_ab{"quern/ops/gemm/dense_swap_ab_sm90.cuh", "dense_swap_ab_sm90"};
 
+void fill_multiprocessor(DenseSwapConfig& c, const DeviceInfo& device, i32 (*bytes)(const DenseSwapConfig&)) {
+  const i32 reserved = device.smem_sm - device.smem_block;  // by CUDA for every block
+  for (c.stages = 16; c.min_blocks * (bytes(c) + reserved) > device.smem_sm;) --c.stages;
+}
+
 DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
   DenseSwapConfig c{};
   c.tile_m = m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
   c.tile_n = n <= 64 * kSm90Sms ? 64 : n <= 192 * kSm90Sms && c.tile_m == 128 ? 192 : 128;
   c.min_blocks = c.tile_n == 128 ? 2 : 1;
-  c.stages = 16;
-  const i32 reserved = device.smem_sm - device.smem_block;  // by CUDA for every block
-  while (c.min_blocks * (dense_swap_smem(c).bytes + reserved) > device.smem_sm) --c.stages;
   c.threads = 2 * c.tile_n + 32;
+  fill_multiprocessor(c, device, [](const DenseSwapConfig& config) { return i32(dense_swap_smem(config).bytes); });
   return c;
 }
 

@@ -15,23 +15,23 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
   const int steps = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
   const u32 first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
-  bool first = true;
+  const Turns turns{warpgroup, C.stages};
   each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
-    if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
+    if (skips_rows<kTiles>(tile, first_row, steps, read, [&](int step) { begin_turn(turns, step), end_turn(turns, step, steps); })) return;
     const GroupedScales scales = scales_of_group(p, tile);
     const DenseTile place = place_of<kTiles>(tile);
-    if (first) prefetch_scales_of_tile<C>(scales, place, first_row);
-    first = false;
+    TileScales<C> ring;
+    open_tile<C>(ring, scales, place, first_row);
     f32 total[C.tile_n / 2];
     zero(total);
-    multiply_scaled_tile<C>(scales, place, smem, first_row, steps, read, total);
+    multiply_scaled_tile<C>(scales, place, smem, first_row, ring, read, total);
     write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row), place.column, total);
   });
 }
 
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
-  static_assert(C.column_scales == 0 && C.has_c == 0 && C.tile_n % kScaledColumns == 0);
+  static_assert(C.column_scales == 0 && C.has_c == 0);
   ptx::grid_launch_dependents();
   run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                               [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); });

@@ -3,6 +3,7 @@
 #include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/grouped_plan.h"
 #include "quern/ops/gemm/grouped_sm90_spec.h"
+#include "quern/ops/gemm/scaled_sm90.h"
 
 namespace quern::gemm {
 
@@ -94,16 +95,18 @@ Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const
   Plan plan;
   const i32 pdl = add_spans<Args>(plan, p, device);
   // b's of all groups stream side by side, so the tile is that for one as wide as all of them
-  const DenseSwapConfig tile = swapped_tile(min_of(s.expected, most_swapped_rows<Args>(p)), s.groups * s.n, device);
-  const Grid grid{.x = max_of<i64>(1, min_of<i64>(i64(tile.min_blocks) * device.sms, most_tiles(s, tile.tile_m, tile.tile_n))),
-                  .smem = dense_swap_smem(tile).bytes, .pdl = pdl};
+  const i64 rows = min_of(s.expected, most_swapped_rows<Args>(p)), columns = s.groups * s.n;
+  const auto grid = [&](const DenseSwapConfig& tile, i32 smem) {
+    return Grid{.x = max_of<i64>(1, min_of<i64>(i64(tile.min_blocks) * device.sms, most_tiles(s, tile.tile_m, tile.tile_n))), .smem = smem, .pdl = pdl};
+  };
   if (is_scaled<Args>(p)) {
+    const DenseSwapConfig tile = scaled_swapped_tile(rows, columns, device);
     const ScaledSwapConfig c{p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks, 0};
-    plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid);
+    plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid(tile, scaled_swap_bytes(tile)));
   } else {
-    DenseSwapConfig c = tile;
+    DenseSwapConfig c = swapped_tile(rows, columns, device);
     c.dtype = p.dtype(&Args::a), c.out_dtype = p.dtype(&Args::out), c.has_c = 0, c.activation = i32(Activation::none);
-    plan.launch<dense_params<Args, DenseSwapConfig>>(swap_ab, c, grid);
+    plan.launch<dense_params<Args, DenseSwapConfig>>(swap_ab, c, grid(c, dense_swap_smem(c).bytes));
   }
   return plan;
 }
@@ -115,28 +118,9 @@ Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   return rejects_operands<Args>(p, device);
 }
 
-/// A tile of 128 x n in as many stages as 227 KB hold; `cost` as gemm.dense's plan has it.
-struct TileN {
-  i32 n, stages;
-  double cost;
-};
-constexpr TileN kDense[] = {{256, 4, 1}, {192, 5, 1.02}, {128, 6, 1.1}};
-constexpr TileN kScaled[] = {{192, 5, 1}, {128, 6, 1.03}};
-/// Storing a column takes as long as this much of K; in scaled kernels, which have to store as much, as twice of it.
-constexpr double kStoreCost = 262;
-
-/// The tile with the least time, if each group has the rows that it is expected to have: the last round of tiles takes as long as a
-/// full one.
-template <size_t count>
-static const TileN& choose(const TileN (&tiles)[count], const GroupedSizes& s, double store_cost) {
-  const TileN* best = nullptr;
-  double best_time = 1e300;
-  for (const TileN& t : tiles) {
-    const i64 all = s.groups * ceil_div<i64>(s.expected, kTileM) * ceil_div<i64>(s.n, t.n);
-    const double time = double(ceil_div<i64>(all, kSm90Sms)) * t.n * (double(s.k) * t.cost + store_cost);
-    if (time < best_time) best_time = time, best = &t;
-  }
-  return *best;
+/// Tiles of that kind, if each group has the rows that it is expected to have. None in turn: that kernel has no such loop.
+static i64 expected_tiles(const GroupedSizes& s, const Sm90Tile& t) {
+  return t.alternate ? 0 : s.groups * ceil_div<i64>(s.expected, kTileM) * ceil_div<i64>(s.n, t.n);
 }
 
 template <class Args>
@@ -147,13 +131,14 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   const auto grid = [&](i32 tile_n, i32 smem) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kTileM, tile_n))), .smem = smem, .pdl = pdl};
   };
+  const auto tile_count = [&](const Sm90Tile& t) { return expected_tiles(s, t); };
   if (is_scaled<Args>(p)) {
-    const TileN& tile = choose(kScaled, s, 2 * kStoreCost);
+    const Sm90Tile& tile = least_time(kScaledSm90Tiles, s.k, kScaledStoreCost, tile_count);
     const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM,
                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
-    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, dense_sm90_smem(tiles_of(c)).bytes));
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_bytes(c)));
   } else {
-    const TileN& tile = choose(kDense, s, kStoreCost);
+    const Sm90Tile& tile = least_time(kDenseSm90Tiles, s.k, kSm90StoreCost, tile_count);
     const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)};
     plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile.n, dense_sm90_smem(c).bytes));

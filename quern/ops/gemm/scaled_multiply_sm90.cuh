@@ -6,7 +6,7 @@
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/kit/wgmma_ring.cuh"
-#include "quern/ops/gemm/scaled_sm90_spec.h"
+#include "quern/ops/gemm/scale_ring_sm90.cuh"
 
 namespace quern::gemm {
 
@@ -14,46 +14,83 @@ namespace quern::gemm {
 QN_DEVICE const f32* scales_of_row(const Scales& s, i32 row, i32 rows) {
   return static_cast<const f32*>(s.data) + i64(min_of(row, rows - 1) >> s.row_shift) * s.row_stride;
 }
-QN_DEVICE f32 scale_of_group(const f32* of_row, const Scales& s, i32 group) {
-  return ptx::ld_global_nc<f32>(of_row + i64(group) * s.column_stride);
+/// Of a row of scales, from a stage on.
+QN_DEVICE ScaleSource scale_source(const Scales& s, i32 row, i32 rows, i32 first_step = 0) {
+  return {scales_of_row(s, row, rows) + i64(first_step) * s.column_stride, s.column_stride};
 }
 
-/// Fetches the scales of `rows` rows from `row` (of `all`) and `groups` groups from `group` into the L2: thread `thread` of `threads`
-/// takes its share of their lines. A load that finds them in memory takes longer than a stage does.
-QN_DEVICE void prefetch_scales(const Scales& s, i32 row, i32 rows, i32 all, i32 group, i32 groups, i32 thread, i32 threads) {
-  constexpr i32 kLine = 32;  // scales of 128 bytes
-  const bool along_rows = s.row_stride <= s.column_stride;
-  const i32 row_step = along_rows ? kLine << s.row_shift : 1 << s.row_shift, group_step = along_rows ? 1 : kLine;
-  const i32 in_rows = (rows + row_step - 1) / row_step, count = in_rows * ((groups + group_step - 1) / group_step);
-  QN_NO_UNROLL
-  for (i32 i = thread; i < count; i += threads)
-    ptx::prefetch_l2(scales_of_row(s, row + i % in_rows * row_step, all) + i64(group + i / in_rows * group_step) * s.column_stride);
+/// Two warpgroups that issue the products of a stage in turns: each group of products then has the tensor cores for itself, and the sums of one
+/// are scaled meanwhile. Products issued together are done together, and leave the tensor cores idle while both scale (8192^3: 13 % of the
+/// time). The first `free` steps of a tile are not in turns, so that one warpgroup may still store its results.
+struct Turns {
+  u32 warpgroup;  // 0 or 1
+  int free;
+};
+constexpr int kTurnThreads = 2 * kWarpgroupSize;
+/// Before the products of a step: warpgroup 0 waits for the step before of 1, which waits for this one of 0.
+QN_DEVICE void begin_turn(const Turns& t, int step) {
+  if (step > t.free) ptx::bar_sync(kDenseSm90TurnBarrier + int(t.warpgroup), kTurnThreads);
+}
+QN_DEVICE void end_turn(const Turns& t, int step, int steps) {
+  const int waits = t.warpgroup == 0 ? step : step + 1;  // the other's step
+  if (waits > t.free && waits < steps) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(t.warpgroup), kTurnThreads);
+}
+/// A warpgroup that waits for no other.
+struct NoTurns {};
+QN_DEVICE void begin_turn(const NoTurns&, int) {}
+QN_DEVICE void end_turn(const NoTurns&, int, int) {}
+
+/// `at_once` stages from `step`: their products one behind the other, then their sums scaled, in order. begin() and end(): around the products.
+template <int at_once, int stages, int count, class Ring, class Products, class Load, class Add, class Begin, class End>
+QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sums)[at_once][count], Ring& ring, const Products& products,
+                                     const Load& load, const Add& add, const Begin& begin, const End& end) {
+  Consumer<stages> ahead = read;
+  u32 index[at_once];
+  QN_UNROLL
+  for (int i = 0; i < at_once; ++i) {
+    begin_read(ahead);
+    index[i] = ahead.stage;
+    skip_read(ahead);
+  }
+  begin();
+  hold(sums);
+  ptx::wgmma_fence();
+  QN_UNROLL
+  for (int i = 0; i < at_once; ++i) products(index[i], sums[i]);
+  ptx::wgmma_commit();
+  end();
+  hold(sums);
+  wait_scales(ring);
+  decltype(load(ring, 0)) scales[at_once];
+  QN_UNROLL
+  for (int i = 0; i < at_once; ++i) scales[i] = load(ring, step + i);
+  QN_UNROLL
+  for (int i = 0; i < at_once; ++i) fetch_scales(ring);
+  ptx::wgmma_wait<0>();
+  hold(sums);
+  QN_UNROLL
+  for (int i = 0; i < at_once; ++i) end_read(read);
+  QN_UNROLL
+  for (int i = 0; i < at_once; ++i) add(scales[i], sums[i]);
 }
 
-/// Reads `steps` stages; products(stage, sums) issues the instructions of one, the first of which does not add, load(step) gives a
-/// thread's scales of it, and add(scales, sums) adds its products to the thread's sums. Scales come two steps ahead. While
-/// one warpgroup adds, another's products are in the tensor cores; two sets of sums for one warpgroup, in turn, make ptxas serialise
-/// wgmma (C7510).
-template <int stages, int count, class Products, class Load, class Add>
-QN_DEVICE void multiply_scaled_stages(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
-  f32 sums[count];
+/// Reads `steps` stages, at_once in a batch; products(stage, sums) issues the instructions of one, the first of which does not add, load(ring, step)
+/// gives a thread's scales of it, and add(scales, sums) adds its products to the thread's sums. Two sets of sums of which one is scaled while the other
+/// is in flight make ptxas serialise wgmma (C7510).
+template <int count, int stages, int scales, int depth, int at_once, int threads, class Products, class Load, class Add, class Turn>
+QN_DEVICE void multiply_scaled_stages(Consumer<stages>& read, int steps, ScaleRing<scales, depth, at_once, threads>& ring, const Products& products, const Load& load,
+                                      const Add& add, const Turn& turn) {
+  f32 sums[at_once][count];
   zero(sums);
-  auto scales = load(0), next = load(min_of(1, steps - 1));
+  int step = 0;
   QN_NO_UNROLL
-  for (int step = 0; step < steps; ++step) {
-    begin_read(read);
-    hold(sums);
-    ptx::wgmma_fence();
-    products(read.stage, sums);
-    ptx::wgmma_commit();
-    hold(sums);
-    const auto later = load(min_of(step + 2, steps - 1));
-    ptx::wgmma_wait<0>();
-    hold(sums);
-    end_read(read);
-    add(scales, sums);
-    scales = next;
-    next = later;
+  for (; step + at_once <= steps; step += at_once)
+    multiply_scaled_batch<at_once>(read, step, sums, ring, products, load, add, [&] { begin_turn(turn, step); }, [&] { end_turn(turn, step, steps); });
+  if constexpr (at_once > 1) {  // what is left of a batch
+    f32 rest[1][count];
+    zero(rest);
+    QN_NO_UNROLL
+    for (; step < steps; ++step) multiply_scaled_batch<1>(read, step, rest, ring, products, load, add, [] {}, [] {});
   }
 }
 

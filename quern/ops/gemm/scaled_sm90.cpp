@@ -71,16 +71,14 @@ static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
   return params(c, config.tile_m, config.tile_n);
 }
 
-/// The tile that leaves the last round fullest: a round takes as long as its columns, those of wide tiles 3 % less.
 Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const i64 rows = ceil_div<i64>(p[Axis::m], kTileM);
-  const auto columns = [&](i32 tile_n) { return ceil_div<i64>(rows * ceil_div<i64>(p[Axis::n], tile_n), kSm90Sms) * tile_n; };
-  const i32 tile_n = 0.97 * double(columns(192)) < double(columns(128)) ? 192 : 128;
-  const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile_n, tile_n == 192 ? 5 : 6, column_scales(p), 3 * 128,
+  const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], t.n); };
+  const Sm90Tile& tile = least_time(kScaledSm90Tiles, p[Axis::k], kScaledStoreCost, tiles);
+  const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, column_scales(p), 3 * 128,
                                 p.tensor(&A::c).present};
   Plan plan;
   plan.launch<params_sm90>(warp_specialised, config,
-                           {.x = min_of<i64>(device.sms, rows * ceil_div<i64>(p[Axis::n], tile_n)), .smem = dense_sm90_smem(tiles_of(config)).bytes, .pdl = p.pdl});
+                           {.x = min_of<i64>(device.sms, tiles(tile)), .smem = scaled_sm90_bytes(config), .pdl = p.pdl});
   return plan;
 }
 
@@ -98,15 +96,41 @@ static ScaledSm90Params params_swapped(const Call<ScaledArgs>& c) {
   return params(c, config.tile_m, config.tile_n);
 }
 
+DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
+  DenseSwapConfig c = swapped_tile(m, n, device);
+  if (c.tile_m < 128) c.min_blocks = 2;
+  fill_multiprocessor(c, device, scaled_swap_bytes);
+  return c;
+}
+
+/// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a stage, two of
+/// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps. Parts take 1100 ns, and 400 for each but the first.
+static double estimate_ns(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i32 splits, i64 sms) {
+  const double stage = 110 + 2.5 * c.tile_m, memory = double(n) * double(k) / 4400;
+  const double in_turn = tiles * splits + splits <= sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
+  const double parts = splits > 1 ? 1100 + (splits - 1) * (400 + 4. * c.tile_m) : 0;
+  return max_of(memory, in_turn * stage * double(ceil_div<i64>(ceil_div<i64>(k, kScaledGroup), splits))) + parts;
+}
+
+static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i64 sms) {
+  i32 best = 1;
+  double best_ns = 1e300;
+  for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && tiles * splits <= c.min_blocks * sms); ++splits) {
+    const double ns = estimate_ns(c, tiles, n, k, splits, sms);
+    if (ns < best_ns) best = splits, best_ns = ns;
+  }
+  return best;
+}
+
 Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i64 m = p[Axis::m], n = p[Axis::n];
-  const DenseSwapConfig tile = swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
+  const DenseSwapConfig tile = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
   const ScaledSwapConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks,
                                 p.tensor(&A::c).present};
-  const i32 splits = p.batch_invariant ? 1 : swapped_splits(tile, m, n, p[Axis::k], device.sms);
+  const i64 tiles = swapped_tiles(tile, m, n);
+  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device.sms);
   Plan plan;
-  plan.launch<params_swapped>(swap_ab, config,
-                              {.x = swapped_tiles(tile, m, n) * splits, .smem = dense_swap_smem(tiles_of(config)).bytes, .cluster = splits, .pdl = p.pdl});
+  plan.launch<params_swapped>(swap_ab, config, {.x = tiles * splits, .smem = scaled_swap_bytes(tile), .cluster = splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include "quern/op/schema.h"
+#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/scaled.h"
 #include "quern/ops/gemm/scaled_spec.h"
 
@@ -10,6 +11,15 @@ namespace quern::gemm {
 Scales scales_of(const TensorView& view, i64 rows);
 /// Of an element of out, by the portable kernel or by wgmma.
 Budget scaled_budget(DType out, i64 k, bool portable);
+
+/// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide one loads less for its
+/// products (8192^3: 930 us beside 1050); 160 and 176 columns were never better.
+constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.13}};
+/// They store as much as gemm.dense's for half of the time.
+constexpr double kScaledStoreCost = 2 * kSm90StoreCost;
+
+/// gemm.dense's swapped_tile(), for two sets of sums: up to 64 rows two blocks share a multiprocessor, so that one multiplies while the other scales.
+DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 
 /// Variant warp_specialised_sm90 of gemm.scaled.
 Rejection rejects_scaled_sm90(const Problem& problem, const DeviceInfo& device);

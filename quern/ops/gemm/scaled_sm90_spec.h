@@ -24,6 +24,24 @@ QN_HOST_DEVICE constexpr DenseSm90Config tiles_of(const ScaledSm90Config& c) {
   return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, 0, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k};
 }
 
+/// Columns of a tile that share a block of 128 rows of b for certain: tiles begin at multiples of them.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90Config& c) {
+  const i32 power = c.tile_n & -c.tile_n;
+  return power < 128 ? power : 128;
+}
+/// Blocks of 128 rows of b that a tile can touch; none where columns are scaled at the end.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_blocks(const ScaledSm90Config& c) {
+  return c.column_scales ? 0 : (c.tile_n - scaled_sm90_columns(c) + 255) / 128;
+}
+/// Scales of a stage of a warp: of its 16 rows of a, then of the blocks of b.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) { return 16 + scaled_sm90_blocks(c); }
+/// Stages of the rings of scales: 8 of 128 columns take longer than a load from memory.
+constexpr i32 kScaledSm90Depth = 8;
+/// Behind gemm.dense's: a ring of scales for each warp that multiplies.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_bytes(const ScaledSm90Config& c) {
+  return dense_sm90_smem(tiles_of(c)).bytes + 8 * 4 * scaled_sm90_scales(c) * kScaledSm90Depth;
+}
+
 struct ScaledSwapConfig {
   DType a_dtype;
   DType b_dtype;
@@ -38,6 +56,20 @@ struct ScaledSwapConfig {
 QN_HOST_DEVICE constexpr DenseSwapConfig tiles_of(const ScaledSwapConfig& c) {
   return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, c.threads, c.min_blocks, c.has_c, i32(Activation::none), Major::k, Major::k};
 }
+
+/// Stages that are multiplied one behind the other before their sums are scaled: few rows of a are little work beside what a wait for it takes.
+QN_HOST_DEVICE constexpr i32 scaled_swap_at_once(const DenseSwapConfig& c) {
+  return c.tile_m >= 64 ? 1 : c.tile_m >= 32 || c.tile_n > 64 ? 2 : 4;
+}
+QN_HOST_DEVICE constexpr i32 scaled_swap_depth(const DenseSwapConfig& c) { return scaled_swap_at_once(c) == 4 ? 16 : 8; }
+/// Scales of a stage of a warpgroup: of its 64 rows of b, then of the rows of a.
+QN_HOST_DEVICE constexpr i32 scaled_swap_scales(const DenseSwapConfig& c) { return 64 + c.tile_m; }
+/// Behind gemm.dense's: a ring of scales for each warpgroup that multiplies.
+QN_HOST_DEVICE constexpr i32 scaled_swap_bytes(const DenseSwapConfig& c) {
+  return dense_swap_smem(c).bytes + c.threads / 128 * 4 * scaled_swap_scales(c) * scaled_swap_depth(c);
+}
+/// Named barriers of these warpgroups, the first one's.
+constexpr int kScaledSwapBarrier = kDenseSwapBarrier + 1;
 
 struct ScaledSm90Params {
   DenseSm90Params gemm;  // boxes of 128 columns

@@ -9,62 +9,61 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows of b, and of the rows lane, lane + 32 .. of a, which are columns of wgmma: each
-/// thread needs a quarter of them, and gets them from other lanes.
-template <ScaledSwapConfig C>
+/// What a thread's products of a stage are scaled by.
+template <int kSums>
 struct ScaledSwapOfThread {
-  static constexpr int kHeld = (C.tile_m + 31) / 32;
-  f32 b[2], a[kHeld];
+  f32 scale[kSums];
 };
 
-/// P: parameters of a kernel or of one group of rows. Those of a are read behind the kernel before.
+/// A warpgroup's scales: of its 64 rows of b, then of the rows of a.
+template <ScaledSwapConfig C>
+using PartScales = ScaleRing<scaled_swap_scales(tiles_of(C)), scaled_swap_depth(tiles_of(C)), scaled_swap_at_once(tiles_of(C)), kWarpgroupSize>;
+
+/// Opens the ring for a part of K. P: parameters of a kernel or of one group of rows. Scales of a are read behind the kernel before.
 template <ScaledSwapConfig C, class P>
-QN_DEVICE void prefetch_scales_of_part(const P& p, const DenseSwapPart& part) {
-  const i32 thread = i32(threadIdx.x), threads = 2 * C.tile_n;
-  prefetch_scales(p.scales_b, part.column, C.tile_n, p.gemm.n, part.first_step, part.steps, thread, threads);
+QN_DEVICE void open_part(PartScales<C>& ring, const P& p, const DenseSwapPart& part, u32 warpgroup) {
+  QN_SMEM(memory);
+  const i32 column = part.column + 64 * i32(warpgroup);
+  u8* const here = memory + dense_swap_smem(tiles_of(C)).bytes + i32(warpgroup) * PartScales<C>::kBytes;
   ptx::grid_dependency_wait();
-  prefetch_scales(p.scales_a, part.row, C.tile_m, p.gemm.m, part.first_step, part.steps, thread, threads);
+  open_scales(ring, here, part.steps, [&](int i) {
+    return i < 64 ? scale_source(p.scales_b, column + i, p.gemm.n, part.first_step) : scale_source(p.scales_a, part.row + i - 64, p.gemm.m, part.first_step);
+  }, kScaledSwapBarrier + int(warpgroup));
 }
 
 template <ScaledSwapConfig C, class P>
 QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read,
                                     f32 (&total)[C.tile_m / 2]) {
   constexpr auto L = dense_swap_smem(tiles_of(C));
-  const i32 row = part.column + i32(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-  using Scales = ScaledSwapOfThread<C>;
-  const f32* a[Scales::kHeld];
-  QN_UNROLL
-  for (int i = 0; i < Scales::kHeld; ++i) a[i] = scales_of_row(p.scales_a, part.row + i32(ptx::lane_id()) + 32 * i, p.gemm.m);
-  const f32* const b[2] = {scales_of_row(p.scales_b, row, p.gemm.n), scales_of_row(p.scales_b, row + 8, p.gemm.n)};
-  const auto load = [&](int step) {
-    Scales s;
+  constexpr int kSums = C.tile_m / 2;
+  const int lane = int(ptx::lane_id()), row = 16 * int(warp_of_warpgroup()) + lane / 4;
+  PartScales<C> ring;
+  open_part<C>(ring, p, part, warpgroup);
+  const auto load = [&](const PartScales<C>& from, int step) {
+    const f32 of_b[2] = {scale_of_stage(from, step, row), scale_of_stage(from, step, row + 8)};
+    ScaledSwapOfThread<kSums> s;
     QN_UNROLL
-    for (int i = 0; i < 2; ++i) s.b[i] = scale_of_group(b[i], p.scales_b, part.first_step + step);
-    QN_UNROLL
-    for (int i = 0; i < Scales::kHeld; ++i) s.a[i] = scale_of_group(a[i], p.scales_a, part.first_step + step);
+    for (int i = 0; i < kSums; i += 4) {
+      const u32x2 pair = scale_of_stage<u32x2>(from, step, 64 + 2 * i + lane % 4 * 2);
+      const f32 of_a[2] = {__builtin_bit_cast(f32, pair.x), __builtin_bit_cast(f32, pair.y)};
+      QN_UNROLL
+      for (int j = 0; j < 4; ++j) s.scale[i + j] = of_b[j / 2] * of_a[j % 2];
+    }
     return s;
   };
-  const auto products = [&](u32 index, f32 (&sums)[C.tile_m / 2]) {
+  const auto products = [&](u32 index, f32 (&sums)[kSums]) {
     const u32 stage = smem + index * L.stage;
     const auto rows = k_major_descriptor(stage + L.b + warpgroup * 64 * 128, Swizzle::b128);
     const auto columns = k_major_descriptor(stage + L.a, Swizzle::b128);
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  const auto add = [&](const Scales& s, const f32 (&sums)[C.tile_m / 2]) {
+  const auto add = [&](const ScaledSwapOfThread<kSums>& s, const f32 (&sums)[kSums]) {
     QN_UNROLL
-    for (int i = 0; i < C.tile_m / 8; ++i) {
-      QN_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const f32 of_a = ptx::shfl(s.a[i / 4], i % 4 * 8 + 2 * i32(ptx::lane_id() % 4) + j);
-        total[4 * i + j] = ptx::fma(sums[4 * i + j], s.b[0] * of_a, total[4 * i + j]);
-        total[4 * i + 2 + j] = ptx::fma(sums[4 * i + 2 + j], s.b[1] * of_a, total[4 * i + 2 + j]);
-      }
-    }
+    for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i], total[i]);
   };
-  prefetch_scales_of_part<C>(p, part);
   zero(total);
-  if (part.steps > 0) multiply_scaled_stages<C.stages, C.tile_m / 2>(read, part.steps, products, load, add);
+  multiply_scaled_stages<kSums>(read, part.steps, ring, products, load, add, NoTurns{});
 }
 
 template <ScaledSwapConfig C>

@@ -10,32 +10,40 @@
 
 namespace quern::gemm {
 
-/// Columns of a tile that share a scale of b for certain: tiles begin at multiples of 64.
-constexpr int kScaledColumns = 64;
-
-/// A thread's scales of a stage: of its two rows, and of each 64 columns.
-template <int kChunks>
+/// A thread's scales of a stage: of its two rows, and of each 128 rows of b.
+template <int kBlocks>
 struct ScaledOfThread {
-  f32 a[2], b[kChunks];
+  f32 a[2], b[kBlocks];
 };
+
+template <ScaledSm90Config C>
+using TileScales = ScaleRing<scaled_sm90_scales(C), kScaledSm90Depth, 1, 32>;
+
+/// Opens the ring of a warp's scales for a tile. P: parameters of a kernel or of one group of rows.
+template <ScaledSm90Config C, class P>
+QN_DEVICE void open_tile(TileScales<C>& ring, const P& p, const DenseTile& tile, u32 first_row) {
+  QN_SMEM(memory);
+  const i32 warp = i32(first_row / 16 + warp_of_warpgroup());
+  u8* const here = memory + dense_sm90_smem(tiles_of(C)).bytes + warp * TileScales<C>::kBytes;
+  open_scales(ring, here, (p.gemm.k + kScaledGroup - 1) / kScaledGroup, [&](int i) {
+    if (i < 16) return scale_source(p.scales_a, tile.row + 16 * warp + i, p.gemm.m);
+    return scale_source(p.scales_b, max_of(tile.column, (tile.column / 128 + i - 16) * 128), p.gemm.n);
+  });
+}
 
 /// P: parameters of a kernel or of one group of rows.
 template <ScaledSm90Config C, class P>
-QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem, u32 first_row, int steps,
-                                    Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
-  constexpr int kChunks = C.column_scales ? 1 : C.tile_n / kScaledColumns, kOfChunk = C.tile_n / 2 / kChunks;
+QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem, u32 first_row, TileScales<C>& ring, Consumer<C.stages>& read,
+                                    f32 (&total)[C.tile_n / 2]) {
+  constexpr int kBlocks = max_of(scaled_sm90_blocks(C), 1), kColumns = C.column_scales ? C.tile_n : scaled_sm90_columns(C);
   constexpr auto L = dense_sm90_smem(tiles_of(C));
-  const i32 row = tile.row + i32(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-  const f32* const a[2] = {scales_of_row(p.scales_a, row, p.gemm.m), scales_of_row(p.scales_a, row + 8, p.gemm.m)};
-  const f32* b[kChunks];
-  QN_UNROLL
-  for (int i = 0; i < kChunks; ++i) b[i] = scales_of_row(p.scales_b, tile.column + kScaledColumns * i, p.gemm.n);
-  const auto load = [&](int step) {
-    ScaledOfThread<kChunks> s;
+  const int in_block = tile.column % 128;
+  const auto load = [&](const TileScales<C>& from, int step) {
+    ScaledOfThread<kBlocks> s;
     QN_UNROLL
-    for (int i = 0; i < 2; ++i) s.a[i] = scale_of_group(a[i], p.scales_a, step);
+    for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage(from, step, int(ptx::lane_id()) / 4 + 8 * i);
     QN_UNROLL
-    for (int i = 0; i < kChunks; ++i) s.b[i] = C.column_scales ? 1.f : scale_of_group(b[i], p.scales_b, step);
+    for (int i = 0; i < kBlocks; ++i) s.b[i] = C.column_scales ? 1.f : scale_of_stage(from, step, 16 + i);
     return s;
   };
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
@@ -45,15 +53,19 @@ QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem,
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  const auto add = [&](const ScaledOfThread<kChunks>& s, const f32 (&sums)[C.tile_n / 2]) {
+  const auto add = [&](const ScaledOfThread<kBlocks>& s, const f32 (&sums)[C.tile_n / 2]) {
     QN_UNROLL
-    for (int c = 0; c < kChunks; ++c) {
-      const f32 scale[2] = {s.a[0] * s.b[c], s.a[1] * s.b[c]};
+    for (int c = 0; c < C.tile_n; c += kColumns) {
+      f32 of_b = s.b[0];
       QN_UNROLL
-      for (int i = c * kOfChunk; i < (c + 1) * kOfChunk; ++i) total[i] = ptx::fma(sums[i], scale[i / 2 % 2], total[i]);
+      for (int i = 1; i < kBlocks; ++i)
+        if (in_block + c >= 128 * i) of_b = s.b[i];
+      const f32 scale[2] = {s.a[0] * of_b, s.a[1] * of_b};
+      QN_UNROLL
+      for (int i = c / 2; i < (c + kColumns) / 2; ++i) total[i] = ptx::fma(sums[i], scale[i / 2 % 2], total[i]);
     }
   };
-  multiply_scaled_stages<C.stages, C.tile_n / 2>(read, steps, products, load, add);
+  multiply_scaled_stages<C.tile_n / 2>(read, ring.steps, ring, products, load, add, Turns{first_row / 64, C.stages});
 }
 
 /// total *= the scales of the thread's columns.
@@ -64,41 +76,40 @@ QN_DEVICE void scale_columns(const ScaledSm90Params& p, i32 column, f32 (&total)
     QN_UNROLL
     for (int j = 0; j < 2; ++j) {
       const i32 at = column + 8 * i + 2 * i32(ptx::lane_id() % 4) + j;
-      const f32 scale = scale_of_group(scales_of_row(p.scales_b, at, p.gemm.n), p.scales_b, 0);
+      const f32 scale = ptx::ld_global_nc<f32>(scales_of_row(p.scales_b, at, p.gemm.n));
       total[4 * i + j] = total[4 * i + j] * scale;
       total[4 * i + 2 + j] = total[4 * i + 2 + j] * scale;
     }
   }
 }
 
-/// For a block's first tile: later ones find their scales in the L2, where other blocks had them.
-template <ScaledSm90Config C, class P>
-QN_DEVICE void prefetch_scales_of_tile(const P& p, const DenseTile& tile, u32 first_row) {
-  const i32 thread = i32(thread_of_warpgroup()), groups = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
-  if constexpr (!C.column_scales) prefetch_scales(p.scales_b, tile.column, C.tile_n, p.gemm.n, 0, groups, thread, kWarpgroupSize);
-  prefetch_scales(p.scales_a, tile.row + i32(first_row), 64, p.gemm.m, 0, groups, thread, kWarpgroupSize);
-}
-
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 warpgroup) {
-  const auto tiles = DenseTiles<tiles_of(C)>::of(p.gemm);
-  const u32 count = DenseTiles<tiles_of(C)>::count(tiles), first_row = warpgroup * 64;
+  using Tiles = DenseTiles<tiles_of(C)>;
+  const auto tiles = Tiles::of(p.gemm);
+  const u32 count = Tiles::count(tiles), first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
-  prefetch_scales_of_tile<C>(p, DenseTiles<tiles_of(C)>::at(tiles, blockIdx.x), first_row);
+  DenseTile tile = Tiles::at(tiles, blockIdx.x);
+  TileScales<C> ring;
+  open_tile<C>(ring, p, tile, first_row);
   for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
-    const DenseTile tile = DenseTiles<tiles_of(C)>::at(tiles, index);
     f32 total[C.tile_n / 2];
     zero(total);
-    multiply_scaled_tile<C>(p, tile, smem, first_row, (p.gemm.k + kScaledGroup - 1) / kScaledGroup, read, total);
-    if (index + gridDim.x >= count) ptx::grid_launch_dependents();
-    if constexpr (C.column_scales) scale_columns<C>(p, tile.column, total);
-    write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row), tile.column, total);
+    multiply_scaled_tile<C>(p, tile, smem, first_row, ring, read, total);
+    const DenseTile done = tile;
+    if (index + gridDim.x < count) {  // while the results of this one are stored
+      tile = Tiles::at(tiles, index + gridDim.x);
+      open_tile<C>(ring, p, tile, first_row);
+    } else {
+      ptx::grid_launch_dependents();
+    }
+    if constexpr (C.column_scales) scale_columns<C>(p, done.column, total);
+    write_rows<tiles_of(C)>(p.gemm, done.row + i32(first_row), done.column, total);
   }
 }
 
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
-  static_assert(C.tile_n % kScaledColumns == 0);
   run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                               [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); });
 }
