@@ -29,7 +29,9 @@ def test_numpy(id_, words):
         poisoned, before = case.wrong(), {n: bits(t).copy() for n, t in returned(case).items()}
         result = case.run()
         assert case.wrong() == ""
-        assert poisoned or all((bits(t) == before[n]).all() for n, t in returned(case).items()), "poison passes"
+        assert poisoned or case.changed() == 0, "poison passes"
+        if case.changed() == 0:
+            assert all((bits(t) == before[n]).all() for n, t in returned(case).items())
         written = [case.tensors[case.op.schema.tensors[i]["name"]] for i in case.op.schema.returned]
         written = [w for w in written if w is not None]
         assert all(r is w for r, w in zip(result if isinstance(result, tuple) else (result,), written))
