@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 
+#include "quern/base/version.h"
 #include "quern/bench/csv.h"
 #include "quern/bench/providers.h"
 #include "quern/cli/bench_output.h"
