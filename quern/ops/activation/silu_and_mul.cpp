@@ -37,8 +37,8 @@ static Plan plan_groups(const Problem& p, i32 vector) {
   using A = SiluAndMulArgs;
   // 64 bytes of 16-bit gate and up a step and lane; two steps of f32 would take 250 registers
   const SiluAndMulGroupsConfig config{p.dtype(&A::x), p.dtype(&A::out), vector, size_of(p.dtype(&A::x)) == 2 ? 2 : 1, 128};
-  const i64 bands = ceil_div<i64>(p[Axis::tokens], 32 / kGroupLanes * config.steps);
-  const i64 across = ceil_div<i64>(p[Axis::intermediate], i64(kGroup) * (config.threads / 32));
+  const i64 bands = ceil_div<i64>(p[Axis::tokens], 32 / kFp8GroupLanes * config.steps);
+  const i64 across = ceil_div<i64>(p[Axis::intermediate], i64(kFp8Group) * (config.threads / 32));
   Plan plan;
   plan.launch<groups_params>(groups_kernel, config, {.x = bands * across, .pdl = p.pdl});
   return plan;

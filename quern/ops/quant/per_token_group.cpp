@@ -32,15 +32,14 @@ static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
   while (k % vector) vector /= 2;
   // 32 bytes of bf16 a step and lane: two steps are 64 bytes a thread in flight
   const PerTokenGroupConfig config{p.dtype(&A::x), p.dtype(&A::q), vector, 2, 128};
-  const i64 bands = ceil_div<i64>(m, 32 / kGroupLanes * config.steps);
-  const i64 tiles = bands * ceil_div<i64>(k, i64(kGroup) * (config.threads / 32));
+  const i64 bands = ceil_div<i64>(m, 32 / kFp8GroupLanes * config.steps);
+  const i64 tiles = bands * ceil_div<i64>(k, i64(kFp8Group) * (config.threads / 32));
   Plan plan;
   // Many small blocks: the hardware's own scheduling evens out the tail better than a walk over the grid.
   plan.launch<params>(tile_kernel, config, {.x = tiles, .pdl = p.pdl});
   return plan;
 }
 
-/// Of the cases: mn_major lays the scales out as the FP8 GEMM reads them, special puts values of values.h into x.
 static void derive(Case& which) {
   const i64 m = i64(which["m"]);
   if (which["mn_major"] == 0) return;
