@@ -56,13 +56,13 @@ struct Contiguous {
 TEST(gemm_grouped, rejects_scales_that_do_not_fit_the_operands) {
   Contiguous c;
   c.args.scales_a = TensorView();
-  c.expect(ErrorKind::value, "`scales_a` is 0, expected 1 of them (given): `a` and `b` are of 8 bits");
+  c.expect(ErrorKind::value, "`scales_a` is absent, expected a tensor: `a` and `b` are of 8 bits");
   c = {};
   c.args.scales_b = TensorView();
-  c.expect(ErrorKind::value, "`scales_b` is 0, expected 1 of them (given): `a` and `b` are of 8 bits");
+  c.expect(ErrorKind::value, "`scales_b` is absent, expected a tensor: `a` and `b` are of 8 bits");
   c = {};
   c.args.a.dtype = c.args.b.dtype = DType::bf16;
-  c.expect(ErrorKind::value, "`scales_a` is 1, expected 0 of them (absent): `a` and `b` are of 16 bits");
+  c.expect(ErrorKind::value, "`scales_a` is given, expected none: `a` and `b` are of 16 bits");
   c = {};
   c.args.scales_a = c.view(DType::f32, {4, 4});
   c.expect(ErrorKind::value, "`scales_a` has shape [4, 4], expected ceil_div(k,128)=5 at dim 1 (k was set by `a` [4, 520])");
