@@ -102,6 +102,7 @@ using Case = std::map<std::string, double>;
 struct CaseAxis {
   std::string name;
   std::vector<CaseValue> values;
+  std::string meaning = {};  ///< of a word that `derive` or `generate` reads
 };
 
 /// Bytes that must move and operations that must be done, for the speed of light.

@@ -84,7 +84,7 @@ QN_OP(silu_and_mul, SiluAndMulArgs, "activation.silu_and_mul")
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 16, 1}},
-            {"fp8", {0, 1, 2}}},
+            {"fp8", {0, 1, 2}, "out is e4m3, with scales as the FP8 GEMM reads them (1) or row-major (2)"}},
            derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 64}, {"intermediate", 14336}},

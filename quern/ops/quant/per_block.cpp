@@ -56,7 +56,7 @@ QN_OP(per_block, PerBlockArgs, "quant.per_block")
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.dtype", {DType::e4m3, DType::e5m2}},
             {"power_of_two", {false, true}},
-            {"special", {0, 1}},
+            {"special", {0, 1}, "x has blocks of zeros, tiny and largest values, infinities and NaN"},
             {"scales.transposed", {false, true}},
             {"scales.pad", {0, 3}},
             {"x.pad", {0, 8, 3}},

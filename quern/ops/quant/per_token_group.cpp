@@ -66,12 +66,12 @@ QN_OP(per_token_group, PerTokenGroupArgs, "quant.per_token_group")
     .budget(exact)
     .cases({{"m", {5, 0, 1, 3, 8, 37, 64}},
             {"k", {1024, 0, 1, 7, 64, 127, 128, 129, 768, 1000, 1160, 7168}},
-            {"mn_major", {1, 0}},
+            {"mn_major", {1, 0}, "scales lie as the FP8 GEMM reads them"},
             {"scales.pad", {0, 5}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.dtype", {DType::e4m3, DType::e5m2}},
             {"power_of_two", {false, true}},
-            {"special", {0, 1}},
+            {"special", {0, 1}, "x has groups of zeros, tiny and largest values, infinities and NaN"},
             {"x.pad", {0, 8, 3}},
             {"q.pad", {0, 16, 1}}},
            derive)
