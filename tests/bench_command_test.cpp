@@ -54,6 +54,12 @@ TEST(command_bench, shows_the_host_time_and_what_was_judged) {
   EXPECT_THAT(ran.output, HasSubstr("emulated on this CPU"));
 }
 
+TEST(command_bench, says_how_to_make_other_shapes_in_the_words_of_the_op) {
+  const auto ran = bench({"quant.transform_scales"});
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("1 bench shapes of more than 8 MB are left to GPUs; parameters make others: quern bench quant.transform_scales m=129\n"));
+}
+
 TEST(command_bench, refuses_unknown_words_and_peers) {
   EXPECT_EQ(bench({"norm.rms_norm", "token=3"}).status, 2);
   EXPECT_EQ(bench({"norm.rms_norms"}).status, 2);

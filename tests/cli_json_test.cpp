@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
@@ -36,7 +37,7 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
   const std::string layer = "bench layer length=3 --device emu --json --model " + folder + "/model.json";
   const Document documents[] = {
       {"list --json", "op formula"},
-      {"info norm.rms_norm --json", "op formula source tensors attributes variants cases bench budget requirements parameters takes_hooks"},
+      {"info norm.rms_norm --json", "op formula source tensors attributes variants cases words bench budget requirements parameters takes_hooks"},
       {"plan norm.rms_norm --device emu --json", "kernel key grid smem workspace rejected launches"},
       {"run norm.rms_norm tokens=2 hidden=64 --device emu --json", "op case device kernels ok error message us outputs"},
       {replayed.c_str(), "op folder device kernels recorded_kernels ok compared planned_alike recorded_error outputs"},
@@ -68,6 +69,17 @@ TEST(cli_json, info_is_the_whole_definition_of_every_op) {
     EXPECT_EQ(j["attributes"].size(), op->attrs.size());
     EXPECT_EQ(j["variants"].size(), op->variants.size());
     EXPECT_EQ(j["cases"].size(), op->cases.size());
+    // A word that is no name of the schema is explained
+    std::set<std::string> names = {"batch_invariant", "variant"};
+    for (const Json& t : j["tensors"])
+      for (const Json& axis : t["axes"])
+        if (!axis["axis"].is_null()) names.insert(axis["axis"]);
+    for (const AttrDef& a : op->attrs) names.insert(a.name);
+    for (const CaseAxis& c : op->cases) {
+      const bool own = c.name.find('.') == std::string::npos && !names.count(c.name);
+      EXPECT_EQ(own, !c.meaning.empty()) << id << " " << c.name;
+      EXPECT_EQ(j["words"].contains(c.name), own) << id << " " << c.name;
+    }
     EXPECT_EQ(j["bench"].size(), op->bench.size());
     EXPECT_FALSE(j["budget"]["outputs"].empty());
   }

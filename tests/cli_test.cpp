@@ -98,6 +98,12 @@ TEST(cli, run_compares_with_the_reference) {
   EXPECT_TRUE(has(r.output, "right; the call took")) << r.output;
 }
 
+TEST(cli, check_says_at_once_how_much_there_is_to_do) {
+  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "--device", "emu", "--quiet"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_EQ(r.output.find("2 cases of 1 op on 1 device\n"), 0u) << r.output;
+}
+
 TEST(cli, check_json_has_a_result_for_each_case_and_device) {
   const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0",
                                    "out.pad=0", "out.in_place=0", "--device", "emu", "--async", "eager,lazy", "--json"});

@@ -9,11 +9,16 @@ from . import _arrays
 from ._library import library
 from ._schema import Schema
 
-_BATCH_INVARIANT, _PDL, _SKIP_CHECK = 1, 2, 4  # quern::ffi::CallFlags
 
+@functools.lru_cache(maxsize=None)
+def flags_function():
+    """What or-s the flags of a call together. The library is asked for them once: not in a call that torch traces."""
+    of_batch_invariant, of_pdl, of_skip_check = (int(flag) for flag in library().call_flags())
 
-def flags_of(batch_invariant, pdl, skip_check):
-    return (_BATCH_INVARIANT if batch_invariant else 0) | (_PDL if pdl else 0) | (_SKIP_CHECK if skip_check else 0)
+    def flags_of(batch_invariant, pdl, skip_check):
+        return (of_batch_invariant if batch_invariant else 0) | (of_pdl if pdl else 0) | (of_skip_check if skip_check else 0)
+
+    return flags_of
 
 
 @functools.lru_cache(maxsize=None)
@@ -44,7 +49,11 @@ def {name}({signature}):
     if type({first}) in _direct and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
             and not (_recording() and ({recorded})):
         if {given}:
-            _function({tensors}, {attributes})
+            try:
+                _function({tensors}, {attributes})
+            except Exception:
+                _explain([{tensors}])
+                raise
             return {returned}
         if {left_out}:
             try:
@@ -52,7 +61,11 @@ def {name}({signature}):
             except (AttributeError, IndexError):  # no tensor, or one of another rank: Op.call() says so
                 pass
             else:
-                _function({tensors}, {attributes})
+                try:
+                    _function({tensors}, {attributes})
+                except Exception:
+                    _explain([{tensors}])
+                    raise
                 return {returned}
     return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
 """
@@ -72,7 +85,7 @@ def _function_of(op):
         attributes="".join(a["name"] + ", " for a in schema.attributes), recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated,
         returned=_returned(schema),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_Options": Options, "_flags": flags_of, "_present": present, **_tracing}
+    scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
     _scopes.append(scope)
     exec(compile(source, f"<quern {op.id}>", "exec"), scope)
     function = scope[schema.name]
@@ -174,6 +187,7 @@ class Op:
 
     def run(self, arrays, tensors, attributes, stream, options):
         """Converts, allocates outputs, calls, returns what was written."""
+        self.check_memory(tensors)
         allocate(self, arrays, tensors, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
         if stream is None:
@@ -181,6 +195,12 @@ class Op:
         workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
         self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
         return present(*(tensors[i] for i in self.schema.returned))
+
+    def check_memory(self, tensors):
+        """ValueError for a tensor of torch without memory, of which TVM-FFI would say what torch does."""
+        for facts, tensor in zip(self.schema.tensors, tensors):
+            if getattr(tensor, "is_meta", False):
+                raise ValueError(f"{self.id}: `{facts['name']}` is on torch's meta device, where tensors have no memory, expected one on a GPU or the host") from None
 
     def is_backend_supported(self, backend, cc=None):
         """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the

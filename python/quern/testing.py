@@ -40,6 +40,10 @@ class Case:
         tensors = {name: None if t is None else convert(t) for name, t in self.tensors.items()}
         return self.op(**tensors, **self.attributes, **{"device": "emu", **self.options, **options})
 
+    def changed(self):
+        """Elements that a right call changes; it leaves the others as they are, or may put anything there."""
+        return int(library().case_changed(self._handle))
+
     def wrong(self):
         """What is wrong with the outputs or the memory around them; empty: they are right."""
         return str(library().case_judge(self._handle))

@@ -152,26 +152,38 @@ TEST(bench_judge, samples_columns_where_rows_cannot_be_cut) {
 }
 
 TEST(bench_case, times_and_judges_every_op_on_the_emulated_device) {
-  for (const char* id : {"norm.rms_norm", "norm.fused_add_rms_norm"}) {
-    const std::vector<BenchResult> results =
-        bench_case(find_op(id), {{"tokens", 3}, {"hidden", 64}}, emulated(), {}, quick());
+  ASSERT_GE(registry().size(), 10u);
+  for (const auto& [id, op] : registry()) {
+    const std::vector<BenchResult> results = bench_case(*op, {}, emulated(), {}, quick());
     ASSERT_THAT(results, SizeIs(1));
     const BenchResult& r = results[0];
     EXPECT_TRUE(r.ok) << id << ": " << r.message;
-    EXPECT_GE(r.timing.runs, 1);
+    EXPECT_TRUE(r.timed()) << id << ": " << r.message;
+    EXPECT_EQ(r.checked, "all") << id;
     EXPECT_FALSE(r.cold);  // an emulated device has no L2
     EXPECT_THAT(r.device, HasSubstr("emulated"));
-    EXPECT_THAT(r.kernel, StartsWith("norm_row<"));
-    EXPECT_EQ(r.asked, "hidden=64 tokens=3");
+    EXPECT_THAT(r.kernel, HasSubstr("<")) << id;
+
+    // The verdict is the reference's: one that writes nothing contradicts
+    Op silent = *op;
+    silent.reference = [](const void*, const void*, const void*) {};
+    const BenchResult contradicted = bench_case(silent, {}, emulated(), {}, quick())[0];
+    EXPECT_FALSE(contradicted.ok) << id;
+    EXPECT_NE(contradicted.message, "") << id;
   }
 }
 
 TEST(bench_case, an_empty_case_and_a_refused_one_are_results) {
-  const Op& op = find_op("norm.rms_norm");
-  const BenchResult empty = bench_case(op, {{"tokens", 0}, {"hidden", 64}}, emulated(), {}, quick())[0];
+  const BenchResult empty = bench_case(find_op("norm.rms_norm"), {{"tokens", 0}, {"hidden", 64}}, emulated(), {}, quick())[0];
   EXPECT_TRUE(empty.ok);
   EXPECT_FALSE(empty.timed());
   EXPECT_THAT(empty.message, HasSubstr("no elements"));
+  EXPECT_EQ(empty.asked, "hidden=64 tokens=0");
+  const Case refused = {{"m", 3}, {"n", 7}, {"k", 64}, {"variant", 0}};  // TMA stores rows that are multiples of 16 bytes
+  const BenchResult r = bench_case(find_op("gemm.dense"), refused, emulated(), {}, quick())[0];
+  EXPECT_FALSE(r.ok);
+  EXPECT_FALSE(r.timed());
+  EXPECT_THAT(r.message, StartsWith("unsupported error: gemm.dense: "));
 }
 
 TEST(bench_case, words_make_every_combination) {

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "quern/base/version.h"
 #include "quern/bench/nvml.h"
 #include "quern/bench/time_layer.h"
 #include "quern/cli/bench_output.h"

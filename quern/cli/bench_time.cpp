@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <map>
 
+#include "quern/base/version.h"
 #include "quern/bench/csv.h"
 #include "quern/bench/providers.h"
 #include "quern/cli/bench_output.h"
@@ -29,8 +30,14 @@ struct Job {
   Case which;
 };
 
-/// The jobs of "norm.rms_norm tokens=3", "norm", "all" or nothing; how many were left out as too large for emulation.
-std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, int& left_out) {
+/// Bench shapes that are too large for emulation.
+struct LeftOut {
+  int count = 0;
+  const Op* op = nullptr;  ///< of one of them
+};
+
+/// The jobs of "norm.rms_norm tokens=3", "norm", "all" or nothing.
+std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, LeftOut& left_out) {
   std::vector<const Op*> ops;
   size_t at = 0;
   for (; at < words.size() && words[at].find('=') == std::string::npos; ++at)
@@ -41,7 +48,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, i
   for (const Op* op : ops)
     for (const Case& which : bench::bench_cases(*op, parameters)) {
       if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes)
-        ++left_out;
+        ++left_out.count, left_out.op = op;
       else
         jobs.push_back({op, which});
     }
@@ -170,13 +177,14 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
 
 int bench_time(const BenchTimeOptions& options) {
   Device& device = device_from_name(options.device);
-  int left_out = 0;
+  LeftOut left_out;
   const std::vector<Job> jobs = jobs_of(options.words, device.info().emulated, left_out);
   const bool right = jobs.empty() || run_jobs(jobs, device, options);
-  if (left_out && !options.json)
-    fmt::print(
-        "{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench OP tokens=64\n",
-        left_out, kEmulatedBytes / 1048576);
+  if (left_out.op && !options.json) {
+    const CaseAxis& first = left_out.op->cases.at(0);
+    fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench {} {}\n", left_out.count, kEmulatedBytes / 1048576,
+               left_out.op->id, testing::case_text(*left_out.op, {{first.name, first.values[0].number}}));
+  }
   return right ? kRight : kWrong;
 }
 

@@ -85,6 +85,8 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
   return jobs;
 }
 
+std::string counted(size_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
 struct Tally {
   i64 right = 0, wrong = 0, rejected = 0;
   double error = 0;
@@ -132,6 +134,7 @@ int check(const CheckCommandOptions& options) {
   bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
+    if (!options.json) fmt::print(stderr, "{} cases of {} on {}\n", jobs.size(), counted(wanted.ops.size(), "op"), counted(devices.list().size(), "device"));
     Progress progress(i64(jobs.size()));
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {

@@ -12,6 +12,7 @@
 #include "quern/base/env.h"
 #include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
+#include "quern/base/version.h"
 #include "quern/cli/as_json.h"
 #include "quern/cli/commands.h"
 #include "quern/jit/build.h"

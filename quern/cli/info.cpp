@@ -49,6 +49,22 @@ static std::string value_word(const Op& op, const std::string& parameter, double
   return text.substr(text.find('=') + 1);
 }
 
+/// What a parameter of the cases stands for; empty for axes and attributes, which are explained above them.
+static std::string meaning_of(const CaseAxis& c) {
+  if (!c.meaning.empty()) return c.meaning;
+  if (c.name == "batch_invariant") return "the option of a call";
+  const size_t dot = c.name.find('.');
+  if (dot == std::string::npos) return "";
+  const std::string tensor = "`" + c.name.substr(0, dot) + "`", what = c.name.substr(dot + 1);
+  if (what == "dtype") return "dtype of " + tensor;
+  if (what == "pad") return "elements between the rows of " + tensor;
+  if (what == "shift") return tensor + " begins so many elements further";
+  if (what == "present") return tensor + " is given";
+  if (what == "in_place") return tensor + " is the input that it may be";
+  if (what == "transposed") return "the last two dims of " + tensor + " are exchanged in memory";
+  return what == "swap" ? "the two dims before the last of " + tensor + " are exchanged in memory" : "";
+}
+
 static Json to_json(const Budget& b) {
   return {{"of_value", b.of_value}, {"of_magnitude", b.of_magnitude}, {"absolute", b.absolute}, {"exact", b.exact}};
 }
@@ -99,6 +115,9 @@ static Json to_json(const Op& op) {
   j["cases"] = Json::object();
   for (const CaseAxis& c : op.cases)
     for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v.number));
+  j["words"] = Json::object();
+  for (const CaseAxis& c : op.cases)
+    if (!c.meaning.empty()) j["words"][c.name] = c.meaning;
   j["bench"] = Json::array();
   for (const Case& shape : op.bench) j["bench"].push_back(testing::case_text(op, shape));
   j["budget"] = budgets_json(op);
@@ -136,11 +155,11 @@ static void print(const Op& op) {
   Table variants({"variant", "runs"});
   for (const Variant& v : op.variants) variants.add({v.name, v.rejects ? "where `quern plan` says so" : "everything"});
   fmt::print("\n{}", variants.text());
-  Table cases({"case", "values"});
+  Table cases({"case", "values", "meaning"});
   for (const CaseAxis& c : op.cases) {
     std::string values;
     for (const CaseValue& v : c.values) values += (values.empty() ? "" : " ") + value_word(op, c.name, v.number);
-    cases.add({c.name, values});
+    cases.add({c.name, values, meaning_of(c)});
   }
   fmt::print("\n{}", cases.text());
 }

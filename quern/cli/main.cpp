@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "quern/base/env.h"
+#include "quern/base/version.h"
 #include "quern/cli/command_line.h"
 #include "quern/cli/commands.h"
 
@@ -268,7 +269,7 @@ void load_ops(const std::string& path) {
   try {
     registry();
   } catch (const Error& e) {
-    throw Error(ErrorKind::value, "", "--load", "is " + path + ": " + e.what(), "a library whose ops can be registered");
+    throw Error(ErrorKind::value, "", "--load", "is " + path + ", whose `op` " + e.got(), e.expected());
   }
 }
 

@@ -10,7 +10,9 @@
 namespace quern::cli {
 
 Progress::Progress(long long total)
-    : total_(total), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()), drawn_(start_) {}
+    : total_(total), terminal_(isatty(STDERR_FILENO) != 0), start_(std::chrono::steady_clock::now()), drawn_(start_) {
+  draw();  // the first may take long
+}
 
 Progress::~Progress() { erase(); }
 

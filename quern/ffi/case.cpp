@@ -59,6 +59,9 @@ String case_arguments(int64_t handle) {
   });
 }
 
+/// Elements that a right call changes.
+int64_t case_changed(int64_t handle) { return at(handle).changed(); }
+
 /// What is wrong with the outputs and their surroundings; empty when they are right.
 String case_judge(int64_t handle) {
   return translated([&] { return String(at(handle).judge()); });
@@ -70,6 +73,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(cases, cases)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(case_open, case_open)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(case_close, case_close)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(case_arguments, case_arguments)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(case_changed, case_changed)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(case_judge, case_judge)
 
 }  // namespace quern::ffi

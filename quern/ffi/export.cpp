@@ -61,6 +61,9 @@ Function op_arranged(const String& id, const Shape& sources, int64_t device, con
   return translated([&] { return arranged(find_op(id), sources, device, variant, flags); });
 }
 
+/// Flags of a call, in the order batch_invariant, pdl, skip_check.
+Shape call_flags() { return Shape({kBatchInvariant, kPdl, kSkipCheck}); }
+
 int64_t device(const String& text) {
   return translated([&] { return reinterpret_cast<int64_t>(&device_from_name(text)); });
 }
@@ -128,6 +131,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(op, op)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_check, op_checked)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_timed, op_timed)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_arranged, op_arranged)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(call_flags, call_flags)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device, device)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device_arch, device_arch)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(tensor_at, tensor_at)

@@ -120,7 +120,9 @@ TEST_F(jit_nvcc, places_in_order_each_with_its_reason) {
   std::vector<std::string> origins;
   for (const NvccCandidate& c : nvcc_candidates("", places, 0)) {
     origins.push_back(c.origin);
-    if (c.origin != "PATH") EXPECT_EQ(c.reason, "not found");
+    if (c.origin != "PATH") {
+      EXPECT_EQ(c.reason, "not found");
+    }
   }
   EXPECT_THAT(origins, testing::ElementsAre("CUDA_HOME", "PATH", "/usr/local/cuda", "pip", "pip"));
 

@@ -39,6 +39,11 @@ QN_HOST_DEVICE constexpr int size_of(DType t) {
   }
 }
 
+/// Neighbours in a row that share a scale where numbers are stored in FP8, as FP8 products read them; a block of a weight has as many rows.
+constexpr int kFp8Group = 128;
+/// Lanes that hold such a group in registers.
+constexpr int kFp8GroupLanes = 8;
+
 /// What a kernel makes of a sum before it stores it. The values enter compile keys: append, never renumber.
 enum class Activation : i32 { none, relu, gelu, silu };
 /// Coefficient of y^power, 0 <= power < kGeluTerms, in log2 of the normal distribution's tail, P(X > y). A minimax fit of

@@ -423,7 +423,9 @@ TEST_P(Conform, activations) {
       }
       EXPECT_LE(std::fabs(got - expected[k]), tolerance[k] * std::fabs(x)) << k << " of " << x << " is " << got;
     }
-    if (x > -6 && x < 0) EXPECT_LE(std::fabs(out[4 * i + 2] / gelu - 1), 4e-4) << x;
+    if (x > -6 && x < 0) {
+      EXPECT_LE(std::fabs(out[4 * i + 2] / gelu - 1), 4e-4) << x;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 // Scales of numbers that are stored in FP8: q * scale is about x. A scale is shared by a group of numbers.
 #pragma once
 #include "quern/kit/dtype.cuh"
+#include "quern/kit/reduce.cuh"
 
 namespace quern {
 
@@ -20,5 +21,34 @@ template <DType D> QN_DEVICE f32 fp8_scale(f32 amax, bool power_of_two) {
 
 /// What numbers are multiplied by before they are rounded.
 QN_DEVICE f32 fp8_inverse(f32 scale) { return ptx::div(f32(1.f), scale); }
+
+/// Accesses of `vector` columns that a lane makes to its part of a group of a row, each kFp8GroupLanes * vector columns further.
+template <int vector> constexpr int kFp8Accesses = kFp8Group / kFp8GroupLanes / vector;
+
+/// Stores rows in FP8, a scale for each group of kFp8Group columns. The four octets of a warp are at consecutive rows of one group, and
+/// again 4 rows further, `kSteps` times: the warp's scales are neighbours of a column and leave in one store. A block's warps are at
+/// neighbouring groups; the grid has a block for each 4 * kSteps rows and kThreads / 32 groups.
+/// load(row, column, part) fills the lane's Part, of all steps first, so that the loads are in flight together. store(row, column, part)
+/// stores it and returns the group's scale in all of its lanes. Both are called past the last row and column too.
+template <class Part, int kVector, int kSteps, int kThreads, class Load, class Store>
+QN_DEVICE void store_fp8_groups(i64 rows, i64 columns, void* scales, const i64 (&scale_strides)[2], const Load& load, const Store& store) {
+  constexpr int kOctets = 32 / kFp8GroupLanes, kRows = kOctets * kSteps, kGroups = kThreads / 32;
+  static_assert(kSteps <= kFp8GroupLanes);
+  const int lane = int(threadIdx.x) % kFp8GroupLanes, octet = int(threadIdx.x) / kFp8GroupLanes % kOctets;
+  const i64 groups = ceil_div<i64>(columns, kFp8Group), across = ceil_div<i64>(groups, kGroups), band = blockIdx.x / across;
+  const i64 group = (blockIdx.x - band * across) * kGroups + threadIdx.x / 32;
+  const i64 row = band * kRows + octet, column = group * kFp8Group + lane * kVector;
+  Part parts[kSteps];
+  QN_UNROLL
+  for (int s = 0; s < kSteps; ++s) load(row + s * kOctets, column, parts[s]);
+  f32 own = 0.f;  // in lane s of an octet: the scale of its row of step s
+  QN_UNROLL
+  for (int s = 0; s < kSteps; ++s) {
+    const f32 scale = store(row + s * kOctets, column, parts[s]);
+    if (lane == s) own = scale;
+  }
+  const i64 own_row = row + lane * kOctets;
+  if (lane < kSteps && own_row < rows && group < groups) static_cast<f32*>(scales)[own_row * scale_strides[0] + group * scale_strides[1]] = own;
+}
 
 }  // namespace quern

@@ -248,6 +248,7 @@ std::string expectation(const Rejection& r) {
 }
 
 std::string to_string(const Got& got) {
+  if (got.word) return got.word;
   if (!got.is_real) return std::to_string(got.integer);
   char text[32];
   std::snprintf(text, sizeof text, "%.7g", got.real);

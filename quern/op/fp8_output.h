@@ -18,10 +18,11 @@ template <class Args>
 Rejection scales_belong_to_fp8(const Problem& p) {
   const i32 scales = p.tensor(&Args::scales).present, fp8 = p.dtype(&Args::out) == DType::e4m3;
   if (scales == fp8) return {};
-  return {"scales", scales, fp8 ? "1 of them, as `out` is e4m3" : "0 of them, as `out` is not e4m3"};
+  if (fp8) return {"scales", "absent", "a tensor: `out` is e4m3"};
+  return {"scales", "given", "none: `out` is not e4m3"};
 }
 
-/// Of the cases: fp8 makes out e4m3, with scales as the FP8 GEMM reads them (1) or row-major (2).
+/// Heeds the word fp8 of the cases.
 inline void derive_fp8_output(Case& which) {
   if (which["fp8"] == 0) return;
   which["out.dtype"] = int(DType::e4m3);

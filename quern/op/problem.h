@@ -63,17 +63,19 @@ struct Problem {
   QN_API int attr_at(ptrdiff_t offset) const;
 };
 
-/// A number that was refused, an integer or a real one.
+/// What was refused: an integer, a real number, or a word.
 struct Got {
   i64 integer = 0;
   double real = 0;
   bool is_real = false;
+  const char* word = nullptr;  ///< "absent"
   Got(i64 v) : integer(v) {}
   Got(i32 v) : integer(v) {}
   Got(double v) : real(v), is_real(true) {}
   Got(float v) : Got(double(v)) {}
+  Got(const char* w) : word(w) {}
 };
-/// "30", "-0.5", "nan".
+/// "30", "-0.5", "nan", "absent".
 QN_API std::string to_string(const Got& got);
 
 /// Why a variant or a requirement refuses a problem; `text` null means that it does not. Plain data, made on every call and

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -17,18 +19,29 @@ static std::map<std::string, const Op*>& ops() {
 }
 
 /// Ops are registered while a library is loaded, where an exception would end the process: it is kept for the first that asks.
-static std::string& registration_error() {
-  static std::string text;
-  return text;
+struct RegistrationError {
+  std::string got, expected;
+};
+static RegistrationError& registration_error() {
+  static RegistrationError error;
+  return error;
 }
 
 const std::map<std::string, const Op*>& registry() {
-  if (!registration_error().empty()) throw Error(ErrorKind::value, "", "op", registration_error(), "ops that can be told apart, on bases that exist");
+  const RegistrationError& e = registration_error();
+  if (!e.got.empty()) throw Error(ErrorKind::value, "", "op", e.got, e.expected);
   return ops();
 }
 
-void register_op(const Op* op) {
-  if (!ops().emplace(op->id, op).second) registration_error() = "is registered twice: " + op->id;
+static std::string text(const Headers& h) { return fmt::format("version {}, layout {:016x}", h.version, h.layout); }
+
+bool register_op(const char* id, const Op* op, const Headers& built_with) {
+  if (!built_with.agree_with(kHeaders)) {
+    registration_error() = {fmt::format("is {}, built against quern's headers of {}", id, text(built_with)), text(kHeaders) + ", those of this libquern: build it again"};
+    return false;
+  }
+  if (!ops().emplace(id, op).second) registration_error() = {std::string("is registered twice: ") + id, "ops that can be told apart"};
+  return true;
 }
 
 const Op& find_op(const std::string& id) {
@@ -47,7 +60,7 @@ const Op& find_op(const std::string& id) {
 void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
   const auto found = ops().find(base);
   if (found == ops().end() || std::strcmp(found->second->args_type, op.args_type) != 0 || found->second->hooks_offset < 0) {
-    registration_error() = "is " + op.id + ", based on " + base + ", which is not there, has other Args or takes no hooks";
+    registration_error() = {"is " + op.id + ", based on " + base + ", which is not there, has other Args or takes no hooks", "an op whose base is registered before it"};
     return;
   }
   const Op& from = *found->second;

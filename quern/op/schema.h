@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "quern/base/host_dtype.h"
+#include "quern/op/layout.h"
 #include "quern/op/plan.h"
 #include "quern/op/run.h"
 
@@ -101,6 +102,7 @@ using Case = std::map<std::string, double>;
 struct CaseAxis {
   std::string name;
   std::vector<CaseValue> values;
+  std::string meaning = {};  ///< of a word that `derive` or `generate` reads
 };
 
 /// Bytes that must move and operations that must be done, for the speed of light.
@@ -176,6 +178,26 @@ struct Op {
   int attr_index(const std::string& name) const;
 };
 
+// An offset in a struct that holds a std::map is right with g++ and clang++, though the standard does not promise it.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winvalid-offsetof"
+/// Headers that this source is compiled with: the version, and sizes and offsets of what libquern and the library of an op read of each other.
+constexpr Headers kHeaders = {
+    QN_VERSION,
+    layout_word({sizeof(TensorView), offsetof(TensorView, dtype), offsetof(TensorView, rank), offsetof(TensorView, device), offsetof(TensorView, shape), offsetof(TensorView, strides),
+                 sizeof(RunOptions), offsetof(RunOptions, stream), offsetof(RunOptions, variant), offsetof(RunOptions, workspace), offsetof(RunOptions, batch_invariant), offsetof(RunOptions, skip_check),
+                 sizeof(Problem), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, hooks),
+                 sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), size_t(Axis::known_count), size_t(kDTypeCount),
+                 sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device),
+                 sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), sizeof(LaunchConfig),
+                 sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks),
+                 sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan),
+                 sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, doc),
+                 sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), sizeof(Values), sizeof(CaseAxis),
+                 sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
+                 offsetof(Op, generate), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, columns)})};
+#pragma GCC diagnostic pop
+
 /// What is wrong with op.backward: a tensor or attribute that it cannot be given, a gradient of another shape. Empty: nothing.
 QN_API std::string backward_fault(const Op& op);
 
@@ -183,7 +205,9 @@ QN_API std::string backward_fault(const Op& op);
 QN_API const std::map<std::string, const Op*>& registry();
 /// Throws Error{value} with the nearest ids.
 QN_API const Op& find_op(const std::string& id);
-QN_API void register_op(const Op* op);
+/// Enters the op, unless `built_with` are not this library's headers or the id is taken: then registry() throws from now on. False
+/// where the headers differ: nothing that lies in `op` may be handed over then.
+QN_API bool register_op(const char* id, const Op* op, const Headers& built_with);
 
 /// Whether the dimension before the last is the dense one; where both could be, the last is.
 QN_API bool lies_transposed(const TensorDef& tensor, const TensorView& view);
@@ -216,18 +240,19 @@ QN_API void base_on(Op& op, const char* base, const jit::Hooks* hooks);
 /// Builds an Op; see QN_OP.
 template <class Args> class Schema {
  public:
-  explicit Schema(Op& op, const char* id) : op_(op) {
+  /// `built_with` is the caller's by default: of two libraries that instantiate this template for one Args, one's code serves both.
+  explicit Schema(Op& op, const char* id, const Headers& built_with = kHeaders) : op_(op) {
     op.id = id;
     op.args_bytes = sizeof(Args);
     op.args_type = typeid(Args).name();
     op.construct = [](void* p) { new (p) Args(); };
-    register_op(&op);
+    registered_ = register_op(id, &op, built_with);
   }
   /// Starts as a copy of the op `base`, one of this library or of one that was loaded before, of the same Args; `hooks` are
   /// plugged into its kernels where a call's Args name none. What follows replaces what the base states, but `generate`
   /// runs after the base's. State at least `reference`: the base's knows nothing of the hooks.
   Schema& based_on(const char* base, const jit::Hooks* hooks) {
-    base_on(op_, base, hooks);
+    if (registered_) base_on(op_, base, hooks);
     last_doc_ = &op_.doc;
     return *this;
   }
@@ -247,7 +272,10 @@ template <class Args> class Schema {
   /// TensorFacts::transposed.
   Schema& either_major() { return op_.tensors.back().either_major = true, *this; }
   /// This output may be `input` itself. `check` then runs its cases both ways.
-  Schema& may_be(const char* input) { return set_may_be(op_, input), *this; }
+  Schema& may_be(const char* input) {
+    if (registered_) set_may_be(op_, input);
+    return *this;
+  }
   /// Where this output of two dims is allocated for the caller, it lies column by column, and each column starts at a multiple
   /// of `bytes`, as TMA reads it; a caller's own may have any strides.
   Schema& column_major(i32 bytes) { return op_.tensors.back().strided = true, op_.tensors.back().column_bytes = bytes, *this; }
@@ -265,8 +293,8 @@ template <class Args> class Schema {
     else if constexpr (std::is_same_v<T, i64>) a.kind = AttrDef::Kind::i64;
     else static_assert(sizeof(T) == 0, "attributes are float, bool, i32, i64 or an enum of 4 bytes");
     const Args standard{};
-    a.standard = attr_value(a, &standard);
-    add_attr(op_, a);
+    if (registered_) a.standard = attr_value(a, &standard), add_attr(op_, a);
+    else op_.attrs.push_back(a);
     last_doc_ = &op_.attrs.back().doc;
     return *this;
   }
@@ -337,11 +365,13 @@ template <class Args> class Schema {
 
  private:
   Schema& add(const char* name, TensorView Args::*m, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name) {
-    add_tensor(op_, name, member_offset(m), axes, role, std::move(dtypes), like_name);
+    if (registered_) add_tensor(op_, name, member_offset(m), axes, role, std::move(dtypes), like_name);
+    else op_.tensors.emplace_back();
     last_doc_ = &op_.tensors.back().doc;
     return *this;
   }
   Op& op_;
+  bool registered_ = false;  ///< else libquern has other headers: what is stated stays in this library's own op_, which nobody reads
   std::string* last_doc_ = nullptr;
 };
 

@@ -19,6 +19,7 @@
 #include "quern/base/fs.h"
 #include "quern/base/hash.h"
 #include "quern/base/log.h"
+#include "quern/base/version.h"
 #include "quern/jit/spec.h"
 #include "quern/op/tensor_bytes.h"
 

@@ -3,10 +3,12 @@
 #include "quern/testing/arguments.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "quern/op/tensor_bytes.h"
 #include "quern/testing/case_args.h"
+#include "quern/testing/check.h"
 #include "quern/testing/pairwise.h"
 
 namespace quern::testing {
@@ -17,6 +19,32 @@ constexpr u64 kSeed = 1, kOtherSeed = 2;
 
 bool is_refusal(const Error& e) {
   return e.kind() == ErrorKind::value || e.kind() == ErrorKind::type || e.kind() == ErrorKind::unsupported;
+}
+
+/// Bits of every output after a call, outside of which nothing is looked at.
+std::string output_bits(const CaseArgs& c, Device& device) {
+  std::string bits;
+  for (size_t i = 0; i < c.op().tensors.size(); ++i) {
+    if (c.op().tensors[i].role == Role::in || !c.tensor(i).present()) continue;
+    bits.append(packed_elements(c.tensor(i), device, {}).get(), size_t(packed_bytes(c.tensor(i))));
+  }
+  return bits;
+}
+
+/// Values of the op's cases, and near ones, but `now`.
+std::vector<double> other_values(const Op& op, const AttrDef& attr, double now) {
+  if (attr.kind == AttrDef::Kind::boolean) return {now == 0 ? 1.0 : 0.0};
+  std::vector<double> values = {2 * now, now + 1, now / 2, 0, 1, 3};
+  for (const CaseAxis& axis : op.cases)
+    if (axis.name == attr.name)
+      for (const CaseValue& v : axis.values) values.push_back(v.number);
+  std::erase(values, now);
+  return values;
+}
+
+/// The op's pairwise cases of few bytes that run on the device.
+std::vector<Case> small_cases(const Op& op, const DeviceInfo& device, double most_bytes) {
+  return pairwise(op.cases, [&](const Case& given) { return operand_bytes(op, fake_args(op, derived(op, given)).get()) <= most_bytes && runs(op, given, device); });
 }
 
 /// What one argument has shown so far.
@@ -89,7 +117,8 @@ class ArgumentTest {
       if (CaseArgs(op_, which, kSeed).tensor(size_t(i)).present()) try_change(a, which, before, [&](CaseArgs& c) { refill(c, size_t(i)); });
     } else if (const int at = op_.attr_index(a.name); at >= 0 && !is_hint(at)) {
       const AttrDef& attr = op_.attrs[size_t(at)];
-      for (const double value : other_values(attr, CaseArgs(op_, which, kSeed)))
+      const CaseArgs args(op_, which, kSeed);
+      for (const double value : other_values(op_, attr, attr_value(attr, args.args())))
         if (!a.matters) try_change(a, which, before, [&](CaseArgs& c) { set_attr(attr, c.args(), value); });
     }
   }
@@ -111,12 +140,7 @@ class ArgumentTest {
     RunOptions options = options_of(op_, c.which());
     options.device = &device_;
     run(op_, c.args(), options);
-    std::string bits;
-    for (size_t i = 0; i < op_.tensors.size(); ++i) {
-      if (op_.tensors[i].role == Role::in || !c.tensor(i).present()) continue;
-      bits.append(packed_elements(c.tensor(i), device_, {}).get(), size_t(packed_bytes(c.tensor(i))));
-    }
-    return bits;
+    return output_bits(c, device_);
   }
 
   /// What another seed gives; where that is the same, the elements in another order.
@@ -129,21 +153,61 @@ class ArgumentTest {
     copy_elements(TensorView(now.data(), v.dtype, v.shape, v.rank), v);
   }
 
-  /// Values of the op's cases, and near ones.
-  std::vector<double> other_values(const AttrDef& attr, const CaseArgs& c) const {
-    const double now = attr_value(attr, c.args());
-    if (attr.kind == AttrDef::Kind::boolean) return {now == 0 ? 1.0 : 0.0};
-    std::vector<double> values = {2 * now, now + 1, now / 2, 0, 1, 3};
-    for (const CaseAxis& axis : op_.cases)
-      if (axis.name == attr.name)
-        for (const CaseValue& v : axis.values) values.push_back(v.number);
-    std::erase(values, now);
-    return values;
-  }
-
   const Op& op_;
   Device& device_;
   std::vector<Argument> arguments_;
+};
+
+/// A hint of an op on one device.
+class HintTest {
+ public:
+  HintTest(const Op& op, const AttrDef& hint, Device& device) : op_(op), hint_(hint), device_(device) {}
+
+  /// What is wrong in the case; empty: nothing.
+  std::string fault(const Case& which) {
+    CaseArgs args(op_, which, kSeed);
+    const double now = attr_value(hint_, args.args());
+    const std::vector<Truth> truths = truth_of(args);
+    std::vector<const char*> variants = {options_of(op_, args.which()).variant};  // null: plan's choice
+    if (!variants[0])
+      for (const Variant& v : op_.variants) variants.push_back(v.name);
+    for (const char* variant : variants) {
+      std::string before;
+      if (!call(args, variant, now, truths, before)) continue;
+      for (const double value : other_values(op_, hint_, now)) {
+        std::string bits, wrong;
+        if (!call(args, variant, value, truths, bits, &wrong)) continue;
+        const std::string text = number_text(value) + " in the place of " + number_text(now) + " ", in = " in " + case_text(op_, args.given());
+        if (!wrong.empty()) return text + "makes a call wrong" + in + ": " + wrong;
+        if (variant && bits != before) return text + "changes the bits of variant " + variant + in;
+      }
+    }
+    return "";
+  }
+
+ private:
+  static std::string number_text(double value) { return to_string(value == std::floor(value) ? Got(i64(value)) : Got(value)); }
+
+  /// False where the variant refuses the call.
+  bool call(CaseArgs& args, const char* variant, double value, const std::vector<Truth>& truths, std::string& bits, std::string* wrong = nullptr) {
+    args.reset();
+    set_attr(hint_, args.args(), value);
+    RunOptions options = options_of(op_, args.which());
+    options.device = &device_, options.variant = variant;
+    try {
+      run(op_, args.args(), options);
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::unsupported) return false;
+      throw;
+    }
+    bits = output_bits(args, device_);
+    if (wrong) *wrong = judge(args, truths, bind(op_, args.args(), options)).message;
+    return true;
+  }
+
+  const Op& op_;
+  const AttrDef& hint_;
+  Device& device_;
 };
 
 }  // namespace
@@ -151,15 +215,26 @@ class ArgumentTest {
 std::vector<std::string> ignored_arguments(const Op& op, Device& device, double most_bytes) {
   ArgumentTest test(op, device);
   for (const Case& shape : op.bench) test.try_plans(shape);
-  const auto small = [&](const Case& given) {
-    return operand_bytes(op, fake_args(op, derived(op, given)).get()) <= most_bytes && runs(op, given, device.info());
-  };
-  for (const Case& which : pairwise(op.cases, small)) {
+  for (const Case& which : small_cases(op, device.info(), most_bytes)) {
     if (test.all_matter()) break;
     test.try_plans(which);
     test.try_case(which);
   }
   return test.ignored();
+}
+
+std::vector<std::string> misleading_hints(const Op& op, Device& device, size_t most_cases, double most_bytes) {
+  std::vector<std::string> faults;
+  for (const AttrDef& attr : op.attrs) {
+    if (!attr.hint) continue;
+    HintTest test(op, attr, device);
+    const std::vector<Case> cases = small_cases(op, device.info(), most_bytes);
+    const size_t count = std::min(most_cases, cases.size());
+    std::string fault;
+    for (size_t i = 0; i < count && fault.empty(); ++i) fault = test.fault(cases[i * cases.size() / count]);
+    if (!fault.empty()) faults.push_back(attr.name + ": " + fault);
+  }
+  return faults;
 }
 
 }  // namespace quern::testing

@@ -17,13 +17,20 @@ namespace quern::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 class EveryOp : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryOp, heeds_every_argument) {
   const std::unique_ptr<Device> device = make_emulated_device(device_info_of(Arch{}), {.checked = true});
   EXPECT_THAT(ignored_arguments(find_op(GetParam()), *device), IsEmpty());
+}
+
+TEST_P(EveryOp, has_hints_that_change_no_result) {
+  const std::unique_ptr<Device> device = make_emulated_device(device_info_of(Arch{}), {});
+  EXPECT_THAT(misleading_hints(find_op(GetParam()), *device, 40), IsEmpty());
 }
 
 std::vector<std::string> ids() {
@@ -103,6 +110,43 @@ TEST(testing_arguments, an_ignored_argument_is_found) {
   EXPECT_THAT(ignored({"x", "scale"}), ElementsAre("bias"));
   EXPECT_THAT(ignored({"x", "bias"}), ElementsAre("scale"));
   EXPECT_THAT(ignored({"bias", "scale"}), ElementsAre("x"));
+}
+
+/// mix() with a reference, and `limit` as a hint.
+Op hinted() {
+  Op o = mix();
+  o.id = "test.hint";
+  o.attrs[1].hint = true;
+  o.requirements.clear();
+  o.reference = [](const void* args, const void*, const void*) {
+    const MixArgs& a = *static_cast<const MixArgs*>(args);
+    for (i64 i = 0; i < a.x.shape[0]; ++i)
+      store_element(a.out, &i, load_element(a.x, &i) * a.scale + (a.bias.present() ? load_element(a.bias, &i) : 0));
+  };
+  return o;
+}
+
+TEST(testing_arguments, a_hint_that_changes_results_is_found) {
+  Mix device({"x", "scale", "bias"});
+  const Op innocent = hinted();
+  EXPECT_THAT(misleading_hints(innocent, device, 8), IsEmpty());
+
+  Op bits = hinted();  // within the tolerance, but not the same
+  bits.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&, const Knobs&) {
+                      Mix::scale = p.attrs[0] * (p.attrs[1] == 0 ? 1 : 1 + 0x1p-23);
+                      return Plan();
+                    }}};
+  bits.budget = [](const Problem&) { return Budget{.of_value = 1e-3, .of_magnitude = 1e-3, .absolute = 1e-3}; };
+  EXPECT_THAT(misleading_hints(bits, device, 8), ElementsAre(StartsWith("limit: 1 in the place of 0 changes the bits of variant portable in ")));
+
+  Op chosen = hinted();  // each variant heeds its arguments alone, but one of them is wrong
+  chosen.variants = {{"right", [](const Problem& p, const DeviceInfo&) { return p.attrs[1] == 0 ? Rejection{} : Rejection{"limit", i64(p.attrs[1]), "0"}; },
+                      mix().variants[0].plan},
+                     {"halved", nullptr, [](const Problem& p, const DeviceInfo&, const Knobs&) {
+                        Mix::scale = p.attrs[0] / 2;
+                        return Plan();
+                      }}};
+  EXPECT_THAT(misleading_hints(chosen, device, 8), ElementsAre(HasSubstr("limit: 1 in the place of 0 makes a call wrong in ")));
 }
 
 }  // namespace

@@ -34,6 +34,15 @@ def test_value():
     fails(ValueError, r"norm\.rms_norm: `variant` is 'swift', expected one of portable", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), backend="swift")
 
 
+def test_tensors_without_memory():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    x, weight = torch.ones(3, 8, device="meta"), torch.ones(8)
+    text = r"norm\.rms_norm: `{}` is on torch's meta device, where tensors have no memory, expected one on a GPU or the host"
+    for options in ({}, {"device": "emu"}, {"out": torch.empty(3, 8)}):
+        fails(ValueError, text.format("x"), quern.norm.rms_norm, x, weight, **options)
+        fails(ValueError, text.format("weight"), quern.norm.rms_norm, torch.ones(3, 8), weight.to("meta"), **options)
+
+
 def test_attributes_with_named_values():
     a, b = np.ones((3, 8), np.float16), np.ones((8, 8), np.float16)
     assert np.all(quern.gemm.dense(a, -b, activation="relu") == 0) and np.all(quern.gemm.dense(a, -b) == -8)

@@ -29,7 +29,9 @@ def test_numpy(id_, words):
         poisoned, before = case.wrong(), {n: bits(t).copy() for n, t in returned(case).items()}
         result = case.run()
         assert case.wrong() == ""
-        assert poisoned or all((bits(t) == before[n]).all() for n, t in returned(case).items()), "poison passes"
+        assert poisoned or case.changed() == 0, "poison passes"
+        if case.changed() == 0:
+            assert all((bits(t) == before[n]).all() for n, t in returned(case).items())
         written = [case.tensors[case.op.schema.tensors[i]["name"]] for i in case.op.schema.returned]
         written = [w for w in written if w is not None]
         assert all(r is w for r, w in zip(result if isinstance(result, tuple) else (result,), written))
@@ -72,8 +74,10 @@ def test_jax(id_, words, jit):
         before = {n: np.asarray(a).tobytes() for n, a in inputs.items()}
 
         def run(arrays):
-            # Arrays of JAX have no strides: a variant that asks for aligned rows may not take them
-            return allocated(case, lambda a: arrays[next(n for n, t in case.tensors.items() if t is a)], without=["backend"])
+            # Cases of the grouped products that name a variant for Hopper pad rows to multiples of 16 bytes for it. Arrays of JAX have no
+            # strides: of other k the variant refuses them.
+            without = ["backend"] if id_.startswith("gemm.grouped_") else []
+            return allocated(case, lambda a: arrays[next(n for n, t in case.tensors.items() if t is a)], without)
 
         results = (jax.jit(run) if jit else run)(inputs)
         assert {n: np.asarray(a).tobytes() for n, a in inputs.items()} == before, "arrays of JAX do not change"

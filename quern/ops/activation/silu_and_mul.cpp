@@ -37,8 +37,8 @@ static Plan plan_groups(const Problem& p, i32 vector) {
   using A = SiluAndMulArgs;
   // 64 bytes of 16-bit gate and up a step and lane; two steps of f32 would take 250 registers
   const SiluAndMulGroupsConfig config{p.dtype(&A::x), p.dtype(&A::out), vector, size_of(p.dtype(&A::x)) == 2 ? 2 : 1, 128};
-  const i64 bands = ceil_div<i64>(p[Axis::tokens], 32 / kGroupLanes * config.steps);
-  const i64 across = ceil_div<i64>(p[Axis::intermediate], i64(kGroup) * (config.threads / 32));
+  const i64 bands = ceil_div<i64>(p[Axis::tokens], 32 / kFp8GroupLanes * config.steps);
+  const i64 across = ceil_div<i64>(p[Axis::intermediate], i64(kFp8Group) * (config.threads / 32));
   Plan plan;
   plan.launch<groups_params>(groups_kernel, config, {.x = bands * across, .pdl = p.pdl});
   return plan;
@@ -84,7 +84,7 @@ QN_OP(silu_and_mul, SiluAndMulArgs, "activation.silu_and_mul")
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 16, 1}},
-            {"fp8", {0, 1, 2}}},
+            {"fp8", {0, 1, 2}, "out is e4m3, with scales as the FP8 GEMM reads them (1) or row-major (2)"}},
            derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 64}, {"intermediate", 14336}},

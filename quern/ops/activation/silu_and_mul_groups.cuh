@@ -3,8 +3,7 @@
 //
 // y[t, i] = silu(x[t, i]) * x[t, intermediate + i] in FP8: scales[t, g] = max(max_i |y[t, i]|, 1e-4) / largest over the 128
 // columns of group g, out = y * (1 / scale)
-// Eight lanes hold a group in registers; the four octets of a warp are at consecutive rows of one group, so that their scales are
-// neighbours of a column and leave in one store. A block's warps are at neighbouring groups.
+// Eight lanes hold a group in registers: store_fp8_groups.
 #pragma once
 #include "quern/kit/activation.cuh"
 #include "quern/kit/fp8_scale.cuh"
@@ -15,8 +14,8 @@ namespace quern::activation {
 
 /// What a lane holds of one group, as it lies in memory.
 template <SiluAndMulGroupsConfig C> struct GatedPart {
-  static constexpr int kAccesses = kLaneColumns / C.vector;
-  static constexpr int kStep = kGroupLanes * C.vector;  ///< columns from one access to the next
+  static constexpr int kAccesses = kFp8Accesses<C.vector>;
+  static constexpr int kStep = kFp8GroupLanes * C.vector;  ///< columns from one access to the next
   Packed<dtype_t<C.dtype>, C.vector> gate[kAccesses], up[kAccesses];
 };
 
@@ -51,7 +50,7 @@ QN_DEVICE f32 store_gated(const SiluAndMulGroupsParams& p, i64 row, i64 column, 
       amax = ptx::fmax_nan(amax, ptx::fabs(y[a][j]));
     }
   }
-  const f32 scale = fp8_scale<C.out_dtype>(warp_max_nan<kGroupLanes>(amax), false), inverse = fp8_inverse(scale);
+  const f32 scale = fp8_scale<C.out_dtype>(warp_max_nan<kFp8GroupLanes>(amax), false), inverse = fp8_inverse(scale);
   Q* to = static_cast<Q*>(p.out) + row * p.out_stride + column;
   QN_UNROLL
   for (int a = 0; a < part.kAccesses; ++a) {
@@ -64,27 +63,11 @@ QN_DEVICE f32 store_gated(const SiluAndMulGroupsParams& p, i64 row, i64 column, 
 }
 
 template <SiluAndMulGroupsConfig C> QN_DEVICE void silu_and_mul_groups(const SiluAndMulGroupsParams& p) {
-  constexpr int kOctets = 32 / kGroupLanes, kRows = kOctets * C.steps, kGroups = C.threads / 32;
-  const int lane = int(threadIdx.x) % kGroupLanes, octet = int(threadIdx.x) / kGroupLanes % kOctets;
-  const i64 groups = ceil_div<i64>(p.intermediate, kGroup), across = ceil_div<i64>(groups, kGroups), band = blockIdx.x / across;
-  const i64 group = (blockIdx.x - band * across) * kGroups + threadIdx.x / 32;
-  const i64 row = band * kRows + octet, column = group * kGroup + lane * C.vector;
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-
-  // All loads first: they are in flight together
-  GatedPart<C> parts[C.steps];
-  QN_UNROLL
-  for (int s = 0; s < C.steps; ++s) load_gated<C>(p, row + s * kOctets, column, parts[s]);
-  f32 own = 0.f;  // in lane s of an octet: the scale of its row of step s
-  QN_UNROLL
-  for (int s = 0; s < C.steps; ++s) {
-    const f32 scale = store_gated<C>(p, row + s * kOctets, column, parts[s]);
-    if (lane == s) own = scale;
-  }
-  const i64 own_row = row + lane * kOctets;
-  if (lane < C.steps && own_row < p.tokens && group < groups)
-    static_cast<f32*>(p.scales)[own_row * p.scale_strides[0] + group * p.scale_strides[1]] = own;
+  store_fp8_groups<GatedPart<C>, C.vector, C.steps, C.threads>(
+      p.tokens, p.intermediate, p.scales, p.scale_strides, [&](i64 row, i64 column, GatedPart<C>& part) { load_gated<C>(p, row, column, part); },
+      [&](i64 row, i64 column, const GatedPart<C>& part) { return store_gated<C>(p, row, column, part); });
 }
 
 }  // namespace quern::activation

@@ -5,10 +5,6 @@
 
 namespace quern::activation {
 
-constexpr int kGroup = 128;      // columns that share a scale
-constexpr int kGroupLanes = 8;   // lanes of a group
-constexpr int kLaneColumns = kGroup / kGroupLanes;
-
 struct SiluAndMulGroupsConfig {
   DType dtype;
   DType out_dtype;

@@ -70,10 +70,10 @@ TEST_F(activation_silu_and_mul, quantises_its_unrounded_result) {
 TEST_F(activation_silu_and_mul, scales_come_with_an_fp8_output_and_only_then) {
   SiluAndMulArgs a = fp8();
   a.scales = {};
-  EXPECT_EQ(error(a), Pair(ErrorKind::value, "activation.silu_and_mul: `scales` is 0, expected 1 of them, as `out` is e4m3"));
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "activation.silu_and_mul: `scales` is absent, expected a tensor: `out` is e4m3"));
   a = f32();
   a.scales = fp8().scales;
-  EXPECT_EQ(error(a), Pair(ErrorKind::value, "activation.silu_and_mul: `scales` is 1, expected 0 of them, as `out` is not e4m3"));
+  EXPECT_EQ(error(a), Pair(ErrorKind::value, "activation.silu_and_mul: `scales` is given, expected none: `out` is not e4m3"));
   a = fp8();
   a.scales.shape[1] = 4;
   EXPECT_EQ(error(a), Pair(ErrorKind::value, "activation.silu_and_mul: `scales` has shape [3, 4], expected ceil_div(intermediate,128)=3 at dim 1 (intermediate was set by `x` [3, 600])"));

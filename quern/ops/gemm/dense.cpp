@@ -221,8 +221,6 @@ static void derive_ending(Case& which) {
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
-/// Words of the cases: ending adds c and an activation to a case of few rows (1) or more (2); out_f32, bias_f32 choose between the two dtypes allowed; hopper asks for the swap_ab_sm90 (1) or the
-/// warp_specialised_sm90 (2) kernel, and makes the case one that it takes.
 static void derive(Case& which) {
   derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
@@ -289,12 +287,12 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 4097}},
-            {"hopper", {0, 1, 2}},
-            {"ending", {0, 0, 0, 0, 0, 1, 2}},
+            {"hopper", {0, 1, 2}, "asks for the variant swap_ab_sm90 (1) or warp_specialised_sm90 (2), and makes the case one that it takes"},
+            {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
             {"a.dtype", {DType::bf16, DType::f16}},
-            {"out_f32", {0, 1}},
+            {"out_f32", {0, 1}, "out is f32"},
             {"bias.present", {0, 1}},
-            {"bias_f32", {0, 1}},
+            {"bias_f32", {0, 1}, "bias is f32"},
             {"a.transposed", {0, 1}},
             {"b.transposed", {0, 1}},
             {"a.pad", {0, 8, 4, 2, 3}},

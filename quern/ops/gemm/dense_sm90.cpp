@@ -24,7 +24,7 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
   // Of an M-major a the alignment is that of m, so it would depend on m which kernel a row meets
-  if (p.variant < 0 && p.batch_invariant && p.tensor(&A::a).transposed) return {"a", 1, "K-major with batch_invariant", 0};
+  if (p.variant < 0 && p.batch_invariant && p.tensor(&A::a).transposed) return {"a", "M-major", "K-major with batch_invariant"};
   return {};
 }
 

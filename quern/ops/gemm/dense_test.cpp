@@ -251,7 +251,9 @@ TEST(gemm_dense, words_tell_the_layout) {
   const Reach r = reach(model, device_info_of(Arch::parse("sm_90a")));
   EXPECT_GT(r.kernels.size(), 4u);
   for (const ReachedKernel& k : r.kernels)
-    if (!jit::print(k.spec).starts_with("dense_sum_splits")) EXPECT_THAT(jit::print(k.spec), HasSubstr("a_major=0, b_major=1"));
+    if (!jit::print(k.spec).starts_with("dense_sum_splits")) {
+      EXPECT_THAT(jit::print(k.spec), HasSubstr("a_major=0, b_major=1"));
+    }
   Call c;
   EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), Not(HasSubstr("transposed")));
   c.args.b = transposed(c.memory.data(), DType::bf16, 16, 32, 24);

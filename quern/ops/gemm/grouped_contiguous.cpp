@@ -34,7 +34,7 @@ static Cost cost(const Problem& p, const A& a) {
 
 // ---- cases ----
 
-/// Rows of each group, each group rounded up to `alignment` rows: about as many for all, all for one, or 0 to 2.
+/// Rows of each group, each group rounded up to `alignment` rows, by the case's word spread.
 static std::vector<i64> random_rows(i64 m, i64 groups, i64 alignment, i64 spread, Random& random) {
   std::vector<i64> rows(static_cast<size_t>(groups));
   const i64 chosen = random.below(groups);
@@ -94,7 +94,6 @@ static void generate(A& a, const Case& which, Random& random) {
   else if (a.group_ends.present() || a.m_indptr.present()) fill_bounds(a, spread == 3, rows, random);
 }
 
-/// Words of the cases: layout 0 is group_of_row, 1 group_ends, 2 m_indptr; spread as random_rows has it, 3 contents that break the rules.
 static void derive(Case& which) {
   derive_operands(which);
   which["group_of_row.present"] = which["layout"] == 0;
@@ -157,13 +156,13 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
             {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
             {"k", {128, 0, 1, 33, 127, 129, 1000}},
             {"groups", {4, 0, 1, 3, 33, 70}},
-            {"layout", {0, 1, 2}},
-            {"spread", {0, 1, 2, 3}},
+            {"layout", {0, 1, 2}, "rows of groups are said by group_of_row (0), group_ends (1) or m_indptr (2)"},
+            {"spread", {0, 1, 2, 3}, "rows: about as many for each group (0), all of one (1), 0 to 2 (2), contents that break the rules (3)"},
             {"alignment", {16, 1, 7, 64, 128}},
-            {"hopper", {0, 1, 2, 3}},
-            {"bits8", {1, 0}},
-            {"second", {0, 1}},
-            {"out_f32", {0, 1}},
+            {"hopper", {0, 1, 2, 3}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2) or its widest tiles (3), and makes the case one that it takes"},
+            {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
+            {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
+            {"out_f32", {0, 1}, "out is f32"},
             {"scales_a.transposed", {1, 0}},
             {"scales_a.pad", {0, 3}},
             {"scales_b.transposed", {0, 1}},

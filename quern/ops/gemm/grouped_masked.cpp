@@ -19,8 +19,7 @@ static Cost cost(const Problem& p, const A& a) {
   return grouped_cost(sizes_of<A>(p), rows, p.dtype(&A::a), p.dtype(&A::out));
 }
 
-/// Word of the cases: spread 0 is about expected_m rows a group, or any number of them; 1 all rows of one group and none of the others,
-/// 2 is 0 to 2 rows, 3 numbers that break the rules.
+/// Where expected_m is 0 and spread too, any number of rows.
 static void generate(A& a, const Case& which, Random& random) {
   const auto at = which.find("spread");
   const i64 spread = at == which.end() ? 0 : i64(at->second), groups = a.b.shape[0], max_m = a.a.shape[1], chosen = random.below(groups);
@@ -81,11 +80,11 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
             {"k", {128, 0, 1, 33, 127, 129, 1000}},
             {"groups", {4, 0, 1, 3, 33, 70}},
             {"expected_m", {0, 1, 40}},
-            {"spread", {0, 1, 2, 3}},
-            {"hopper", {0, 1, 2, 3}},
-            {"bits8", {1, 0}},
-            {"second", {0, 1}},
-            {"out_f32", {0, 1}},
+            {"spread", {0, 1, 2, 3}, "rows: about expected_m for each group (0), all of one (1), 0 to 2 (2), numbers that break the rules (3)"},
+            {"hopper", {0, 1, 2, 3}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2) or its widest tiles (3), and makes the case one that it takes"},
+            {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
+            {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
+            {"out_f32", {0, 1}, "out is f32"},
             {"scales_a.transposed", {1, 0}},
             {"scales_a.pad", {0, 3}},
             {"scales_b.transposed", {0, 1}},

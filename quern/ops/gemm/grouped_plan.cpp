@@ -89,8 +89,8 @@ static GroupedScaledParams scaled_params(const Call<Args>& c) {
                    .b = a.b.data,
                    .bias = nullptr,
                    .out = a.out.data,
-                   .scales_a = scales_of_first(a.scales_a, 0),
-                   .scales_b = scales_of_first(a.scales_b, 7),
+                   .scales_a = scales_of_first(a.scales_a, kScaleARow),
+                   .scales_b = scales_of_first(a.scales_b, kScaleABlock),
                    .c = {},
                    .a_stride = strides_of(a.a).row,
                    .b_stride = strides_of(a.b).row,
@@ -109,11 +109,27 @@ static GroupedScaledParams scaled_params(const Call<Args>& c) {
 }
 
 /// Tiles as of gemm.dense's and gemm.scaled's portable kernels; two blocks fit an SM. Of 8 bits only 64 columns: for 128 there are two
-/// sets of sums of 64 registers each, and beside them ptxas spills what it moves out of the loop over tiles.
+/// sets of sums of 64 registers each, and beside them ptxas spills what it moves out of the loop over tiles. Of 16 bits one kernel takes
+/// all rows that are not aligned to 16 bytes, element by element: weights of served models are aligned, and a kernel for each tile and
+/// alignment would be six of a warm-up list.
 static DenseConfig dense_config(const GroupedSizes& s, DType dtype, DType out, i32 vector) {
-  DenseConfig c{dtype, out, vector, 64, 128, 64, 4, 2, 2, 0, 128, 2, 0, 0};
-  if (s.expected <= 16) c.tile_m = 16, c.tile_n = 64, c.tile_k = 128, c.warps_m = 1, c.warps_n = 4;
-  else if (vector < 8) c.tile_n = 64;
+  DenseConfig c{.dtype = dtype,
+                .out_dtype = out,
+                .vector = vector < 8 ? 1 : 8,
+                .tile_m = 64,
+                .tile_n = vector < 8 ? 64 : 128,
+                .tile_k = 64,
+                .stages = 4,
+                .warps_m = 2,
+                .warps_n = 2,
+                .fold = 0,
+                .threads = 128,
+                .min_blocks = 2,
+                .has_c = 0,
+                .activation = 0,
+                .a_major = Major::k,
+                .b_major = Major::k};
+  if (vector == 8 && s.expected <= 16) c.tile_m = 16, c.tile_n = 64, c.tile_k = 128, c.warps_m = 1, c.warps_n = 4;
   return c;
 }
 static ScaledConfig scaled_config(const GroupedSizes& s, DType a, DType b, DType out, i32 vector) {

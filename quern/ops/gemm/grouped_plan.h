@@ -56,11 +56,9 @@ Rejection rejects_bits(const Problem& p) {
 }
 template <class Args>
 Rejection rejects_scales(const Problem& p) {
-  const i32 wanted = is_scaled<Args>(p) ? 1 : 0;
-  const char* const text = wanted ? "{} of them (given): `a` and `b` are of 8 bits" : "{} of them (absent): `a` and `b` are of 16 bits";
-  if (p.tensor(&Args::scales_a).present != wanted) return {"scales_a", p.tensor(&Args::scales_a).present, text, wanted};
-  if (p.tensor(&Args::scales_b).present != wanted) return {"scales_b", p.tensor(&Args::scales_b).present, text, wanted};
-  return {};
+  const bool wanted = is_scaled<Args>(p), a = p.tensor(&Args::scales_a).present, b = p.tensor(&Args::scales_b).present;
+  if (a == wanted && b == wanted) return {};
+  return {a == wanted ? "scales_b" : "scales_a", wanted ? "absent" : "given", wanted ? "a tensor: `a` and `b` are of 8 bits" : "none: `a` and `b` are of 16 bits"};
 }
 /// Rows are counted in 31 bits, as what says which rows a group has is i32.
 template <class Args>
@@ -94,8 +92,11 @@ template <class Args>
 i32 add_spans(Plan& plan, const Problem& problem, const DeviceInfo& device);
 GroupedRows rows_of(const Call<GroupedContiguousArgs>& call);
 GroupedRows rows_of(const Call<GroupedMaskedArgs>& call);
-/// Scales of one group; `row_shift` as Scales has it.
-inline Scales scales_of_first(const TensorView& v, i32 row_shift) { return {v.data, strides_of(v).row, v.strides[v.rank - 1], row_shift}; }
+/// As Scales::row_shift: a row of scales for each row, as of a, or for a block of rows, as of b.
+enum ScaleRows : i32 { kScaleARow = 0, kScaleABlock = 7 };
+static_assert(1 << kScaleABlock == kScaledGroup);
+/// Scales of one group.
+inline Scales scales_of_first(const TensorView& v, ScaleRows rows) { return {v.data, strides_of(v).row, v.strides[v.rank - 1], rows}; }
 
 // ---- what checks and benchmarks know ----
 
@@ -103,9 +104,8 @@ inline Scales scales_of_first(const TensorView& v, i32 row_shift) { return {v.da
 Budget grouped_budget(DType out, bool scaled, i64 k, bool portable);
 /// Each operand once: b of the groups that have rows, a and out of those rows.
 Cost grouped_cost(const GroupedSizes& sizes, const std::vector<i64>& rows, DType a, DType out);
-/// Words of the cases: hopper asks for swap_ab_sm90 (1), warp_specialised_sm90 (2), or its widest tiles (3), and makes the case one that it
-/// takes; bits8 chooses between 16 and 8 bits, second the other type (f16, e5m2 for a), out_f32; a.pad 0 makes the rows of a and b
-/// multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
+/// Heeds a case's words; a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or
+/// most of a check would be compiles.
 void derive_operands(Case& which);
 
 }  // namespace quern::gemm

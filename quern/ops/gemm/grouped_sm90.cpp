@@ -66,8 +66,8 @@ template <class Args, class Config>
 static GroupedScaledSm90Params scaled_params(const Call<Args>& c) {
   const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
   return {.gemm = params(c, config.tile_m, config.tile_n),
-          .scales_a = scales_of_first(c.args.scales_a, 0),
-          .scales_b = scales_of_first(c.args.scales_b, 7),
+          .scales_a = scales_of_first(c.args.scales_a, kScaleARow),
+          .scales_b = scales_of_first(c.args.scales_b, kScaleABlock),
           .scales_a_group = strides_of(c.args.scales_a).group,
           .scales_b_group = strides_of(c.args.scales_b).group};
 }

@@ -56,13 +56,13 @@ struct Contiguous {
 TEST(gemm_grouped, rejects_scales_that_do_not_fit_the_operands) {
   Contiguous c;
   c.args.scales_a = TensorView();
-  c.expect(ErrorKind::value, "`scales_a` is 0, expected 1 of them (given): `a` and `b` are of 8 bits");
+  c.expect(ErrorKind::value, "`scales_a` is absent, expected a tensor: `a` and `b` are of 8 bits");
   c = {};
   c.args.scales_b = TensorView();
-  c.expect(ErrorKind::value, "`scales_b` is 0, expected 1 of them (given): `a` and `b` are of 8 bits");
+  c.expect(ErrorKind::value, "`scales_b` is absent, expected a tensor: `a` and `b` are of 8 bits");
   c = {};
   c.args.a.dtype = c.args.b.dtype = DType::bf16;
-  c.expect(ErrorKind::value, "`scales_a` is 1, expected 0 of them (absent): `a` and `b` are of 16 bits");
+  c.expect(ErrorKind::value, "`scales_a` is given, expected none: `a` and `b` are of 16 bits");
   c = {};
   c.args.scales_a = c.view(DType::f32, {4, 4});
   c.expect(ErrorKind::value, "`scales_a` has shape [4, 4], expected ceil_div(k,128)=5 at dim 1 (k was set by `a` [4, 520])");
@@ -126,6 +126,14 @@ TEST(gemm_grouped, rows_of_a_group_choose_the_tile) {
   EXPECT_THAT(text_of(plan_of(kIds[0], {{"m", 2048}, {"groups", 128}})), HasSubstr("tile_m=16"));
   EXPECT_THAT(text_of(plan_of(kIds[0], {{"m", 2049}, {"groups", 128}})), HasSubstr("tile_m=64"));
   EXPECT_THAT(text_of(plan_of(kIds[0], {{"m", 2049}, {"groups", 128}, {"bits8", 0}})), HasSubstr("tile_m=64"));
+}
+
+TEST(gemm_grouped, one_kernel_takes_all_rows_of_16_bits_that_are_not_aligned) {
+  std::set<std::string> kernels;
+  for (const double pad : {4, 2, 1})
+    for (const double m : {2, 64, 2048, 65536}) kernels.insert(text_of(plan_of(kIds[0], {{"m", m}, {"groups", 8}, {"bits8", 0}, {"a.pad", pad}})));
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_THAT(*kernels.begin(), HasSubstr("vector=1, tile_m=64, tile_n=64"));
 }
 
 /// The grid follows from sizes alone, and has no more blocks than there can be tiles or than the GPU holds.

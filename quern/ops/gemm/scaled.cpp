@@ -115,8 +115,7 @@ Budget scaled_budget(DType out, i64 k, bool portable) {
 }
 static Budget budget(const Problem& p) { return scaled_budget(p.dtype(&A::out), p[Axis::k], p.variant == kPortable); }
 
-/// Rows and columns of the scales by the word recipe: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row
-/// of both, of 128 columns; 2 for each row, of all columns; 3 one for all; 4 as 0, one for all of b; 5 what nobody asks for.
+/// Rows and columns of the scales by the word recipe.
 static void derive_scales(Case& which) {
   const double m = which["m"], n = which["n"], blocks = double(ceil_div<i64>(i64(n), kScaledGroup));
   const double groups = double(ceil_div<i64>(i64(which["k"]), kScaledGroup));
@@ -126,8 +125,8 @@ static void derive_scales(Case& which) {
   for (const Axis axis : {Axis::scale_rows_a, Axis::scale_columns_a, Axis::scale_rows_b, Axis::scale_columns_b}) which[name(axis)] = *shape++;
 }
 
-/// Words of the cases: recipe chooses the scales; bytes_a, bytes_b between e4m3 (0) and e5m2 (1), out_f32, bias_f32, c_f32 between
-/// bf16 and f32; a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
+/// a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be
+/// compiles.
 static void derive(Case& which) {
   derive_scales(which);
   const bool aligned = which["a.pad"] == 0;
@@ -183,18 +182,21 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
     .cases({{"m", {1, 0, 3, 15, 16, 17, 63, 64, 65, 131}},
             {"n", {128, 0, 1, 7, 63, 64, 65, 127, 129, 264}},
             {"k", {256, 0, 1, 127, 128, 129, 130, 1000, 4097}},
-            {"recipe", {0, 1, 2, 3, 4, 5}},
+            {"recipe",
+             {0, 1, 2, 3, 4, 5},
+             "scales: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row of both, of 128 columns; 2 for each row, of all columns; 3 one for all; "
+             "4 as 0, one for all of b; 5 what nobody asks for"},
             {"scales_a.transposed", {1, 0}},
             {"scales_b.transposed", {0, 1}},
             {"scales_a.pad", {0, 3}},
             {"scales_b.pad", {0, 1}},
-            {"bytes_a", {0, 1}},
-            {"bytes_b", {0, 1}},
-            {"out_f32", {0, 1}},
+            {"bytes_a", {0, 1}, "a is e4m3 (0) or e5m2 (1)"},
+            {"bytes_b", {0, 1}, "b is e4m3 (0) or e5m2 (1)"},
+            {"out_f32", {0, 1}, "out is f32, else bf16"},
             {"bias.present", {0, 1}},
-            {"bias_f32", {0, 1}},
+            {"bias_f32", {0, 1}, "bias is f32, else bf16"},
             {"c.present", {0, 1}},
-            {"c_f32", {0, 1}},
+            {"c_f32", {0, 1}, "c is f32, else bf16"},
             {"a.pad", {0, 8, 4, 3}},
             {"out.pad", {0, 8, 5}},
             {"c.pad", {0, 8, 3}},

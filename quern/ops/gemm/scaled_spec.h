@@ -8,7 +8,7 @@
 namespace quern::gemm {
 
 /// Columns of a and b that a column of scales is for, and whose products are summed before they are scaled.
-constexpr i32 kScaledGroup = 128;
+constexpr i32 kScaledGroup = kFp8Group;
 
 /// Scales of an operand: those of element (i, x) are data[(i >> row_shift) * row_stride + x / 128 * column_stride].
 struct Scales {

@@ -136,7 +136,7 @@ QN_OP(append_paged, A, "kv_cache.append_paged")
             {"heads_kv", {8, 1, 3}},
             {"head_dim", {128, 64, 80, 96, 7}},
             {"page_size", {16, 1, 3, 7, 64}},
-            {"csr", {false, true}},
+            {"csr", {false, true}, "the page table is page_indptr and page_indices, else dense"},
             {"k.dtype", {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2}},
             {"k_cache.pad", {0, 8, 1}},
             {"k_cache.swap", {false, true}},

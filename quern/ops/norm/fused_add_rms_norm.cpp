@@ -63,7 +63,7 @@ QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
             {"x.pad", {0, 8, 3}},
             {"residual.pad", {0, 16, 1}},
             {"out.pad", {0, 8}},
-            {"fp8", {0, 1, 2}}},
+            {"fp8", {0, 1, 2}, "out is e4m3, with scales as the FP8 GEMM reads them (1) or row-major (2)"}},
            derive_fp8_output)
     .bench({{{"tokens", 1}, {"hidden", 4096}},
             {{"tokens", 64}, {"hidden", 4096}},

@@ -13,7 +13,7 @@ namespace quern::norm {
 /// The unit at element h of a row: y into out, v into the residual. All lanes of a warp meet here.
 template <NormRowConfig C>
 QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged) {
-  constexpr int kGroup = 128, kLanes = kGroup / kUnit<C>;
+  constexpr int kLanes = kFp8Group / kUnit<C>;
   const NormRowParams& p = params.row;
   using T = dtype_t<C.dtype>;
   // First, as v then takes no registers: behind the rest 28 bytes spill at 64
@@ -33,7 +33,7 @@ QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 
     if (h + a * C.vector < p.hidden) store_f32<e4m3, C.vector>(to, part);
   }
   if (h < p.hidden && threadIdx.x % kLanes == 0)
-    static_cast<f32*>(params.scales)[row * params.scale_strides[0] + i64(u64(h) / kGroup) * params.scale_strides[1]] = group_scale;
+    static_cast<f32*>(params.scales)[row * params.scale_strides[0] + i64(u64(h) / kFp8Group) * params.scale_strides[1]] = group_scale;
 }
 
 /// Writes a row, of which x and residual are read again.

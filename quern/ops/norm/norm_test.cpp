@@ -160,7 +160,7 @@ TEST(norm_fused_add_rms_norm, quantises_its_unrounded_result) {
       }
     for (i64 g = 0; g < groups; ++g) EXPECT_EQ(scales[size_t(g * 4 + 3)], -1) << "padding";
     a.scales = {};
-    EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }), Pair(ErrorKind::value, "norm.fused_add_rms_norm: `scales` is 0, expected 1 of them, as `out` is e4m3"));
+    EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }), Pair(ErrorKind::value, "norm.fused_add_rms_norm: `scales` is absent, expected a tensor: `out` is e4m3"));
   }
 }
 

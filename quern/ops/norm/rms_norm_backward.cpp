@@ -82,7 +82,6 @@ static Budget budget(const Problem& p) {
   return {.of_value = 0, .of_magnitude = max_of(0x1p-16, (96 + 2 * std::sqrt(double(p[Axis::tokens]))) * 0x1p-24)};
 }
 
-/// dw_f32 chooses between the two dtypes allowed.
 static void derive(Case& which) {
   if (which["dw_f32"] != 0) which["dw.dtype"] = int(DType::f32);
 }
@@ -109,7 +108,7 @@ QN_OP(rms_norm_backward, RmsNormBackwardArgs, "norm.rms_norm_backward")
             {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 12000, 20000}},
             {"dy.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"dw.present", {true, false}},
-            {"dw_f32", {false, true}},
+            {"dw_f32", {false, true}, "dw is f32"},
             {"dy.pad", {0, 8, 3}},
             {"x.pad", {0, 8, 1}},
             {"dx.pad", {0, 16, 1}}},

@@ -30,13 +30,13 @@ static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::q));
   while (k % vector) vector /= 2;
   const PerBlockConfig config{p.dtype(&A::x), p.dtype(&A::q), vector, 512};
-  const i64 blocks = ceil_div<i64>(n, kBlock) * ceil_div<i64>(k, kBlock);
+  const i64 blocks = ceil_div<i64>(n, kFp8Group) * ceil_div<i64>(k, kFp8Group);
   Plan plan;
   plan.launch<params>(tile_kernel, config, {.x = blocks, .smem = per_block_smem_bytes(config.threads), .pdl = p.pdl});
   return plan;
 }
 
-static void generate(PerBlockArgs& args, const Case& which, Random&) { put_special_values(args.x, kBlock, which); }
+static void generate(PerBlockArgs& args, const Case& which, Random&) { put_special_values(args.x, kFp8Group, which); }
 
 QN_OP(per_block, PerBlockArgs, "quant.per_block")
     .doc("scales[b, c] = max(max |x[128b:128b+128, 128c:128c+128]|, 1e-4) / largest(q); q = x * (1 / scales), rounded to nearest even")
@@ -56,7 +56,7 @@ QN_OP(per_block, PerBlockArgs, "quant.per_block")
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.dtype", {DType::e4m3, DType::e5m2}},
             {"power_of_two", {false, true}},
-            {"special", {0, 1}},
+            {"special", {0, 1}, "x has blocks of zeros, tiny and largest values, infinities and NaN"},
             {"scales.transposed", {false, true}},
             {"scales.pad", {0, 3}},
             {"x.pad", {0, 8, 3}},

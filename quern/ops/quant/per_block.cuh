@@ -12,10 +12,10 @@ namespace quern::quant {
 
 /// Where a thread's access `a` lies in the block of elements, which threads walk row by row.
 template <PerBlockConfig C> struct BlockPlace {
-  static constexpr int kPerRow = kBlock / C.vector;
-  static constexpr int kAccesses = kBlock * kPerRow / C.threads;
+  static constexpr int kPerRow = kFp8Group / C.vector;
+  static constexpr int kAccesses = kFp8Group * kPerRow / C.threads;
   static constexpr int kRowsAtOnce = C.threads / kPerRow;
-  static_assert(kBlock * kPerRow % C.threads == 0 && C.threads % kPerRow == 0);
+  static_assert(kFp8Group * kPerRow % C.threads == 0 && C.threads % kPerRow == 0);
 };
 
 template <PerBlockConfig C> QN_DEVICE void per_block_tile(const PerBlockParams& p) {
@@ -23,12 +23,12 @@ template <PerBlockConfig C> QN_DEVICE void per_block_tile(const PerBlockParams& 
   using Q = dtype_t<C.q_dtype>;
   using Place = BlockPlace<C>;
   QN_SMEM(smem);
-  const i64 across = ceil_div<i64>(p.k, kBlock), down = blockIdx.x / across, right = blockIdx.x - down * across;
-  const i64 row = down * kBlock + int(threadIdx.x) / Place::kPerRow;
-  const i64 column = right * kBlock + int(threadIdx.x) % Place::kPerRow * C.vector;
+  const i64 across = ceil_div<i64>(p.k, kFp8Group), down = blockIdx.x / across, right = blockIdx.x - down * across;
+  const i64 row = down * kFp8Group + int(threadIdx.x) / Place::kPerRow;
+  const i64 column = right * kFp8Group + int(threadIdx.x) % Place::kPerRow * C.vector;
   const T* x = static_cast<const T*>(p.x) + row * p.x_stride + column;
   Q* q = static_cast<Q*>(p.q) + row * p.q_stride + column;
-  const int rows = column < p.k ? int(min_of<i64>(kBlock, p.n - row)) : 0;  // of this thread, from its first on
+  const int rows = column < p.k ? int(min_of<i64>(kFp8Group, p.n - row)) : 0;  // of this thread, from its first on
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
 

@@ -5,8 +5,6 @@
 
 namespace quern::quant {
 
-constexpr int kBlock = 128;  // rows and columns that share a scale
-
 struct PerBlockConfig {
   DType x_dtype;
   DType q_dtype;

@@ -84,7 +84,7 @@ QN_OP(per_tensor, PerTensorArgs, "quant.per_tensor")
             {"static_scale.present", {false, true}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.dtype", {DType::e4m3, DType::e5m2}},
-            {"special", {0, 1}},
+            {"special", {0, 1}, "x has blocks of zeros, tiny and largest values, infinities and NaN"},
             {"x.pad", {0, 8, 3}},
             {"q.pad", {0, 16, 1}}})
     .bench({{{"m", 1}, {"k", 7168}, {"static_scale.present", 1}},

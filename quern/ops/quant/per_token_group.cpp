@@ -32,15 +32,14 @@ static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
   while (k % vector) vector /= 2;
   // 32 bytes of bf16 a step and lane: two steps are 64 bytes a thread in flight
   const PerTokenGroupConfig config{p.dtype(&A::x), p.dtype(&A::q), vector, 2, 128};
-  const i64 bands = ceil_div<i64>(m, 32 / kGroupLanes * config.steps);
-  const i64 tiles = bands * ceil_div<i64>(k, i64(kGroup) * (config.threads / 32));
+  const i64 bands = ceil_div<i64>(m, 32 / kFp8GroupLanes * config.steps);
+  const i64 tiles = bands * ceil_div<i64>(k, i64(kFp8Group) * (config.threads / 32));
   Plan plan;
   // Many small blocks: the hardware's own scheduling evens out the tail better than a walk over the grid.
   plan.launch<params>(tile_kernel, config, {.x = tiles, .pdl = p.pdl});
   return plan;
 }
 
-/// Of the cases: mn_major lays the scales out as the FP8 GEMM reads them, special puts values of values.h into x.
 static void derive(Case& which) {
   const i64 m = i64(which["m"]);
   if (which["mn_major"] == 0) return;
@@ -67,12 +66,12 @@ QN_OP(per_token_group, PerTokenGroupArgs, "quant.per_token_group")
     .budget(exact)
     .cases({{"m", {5, 0, 1, 3, 8, 37, 64}},
             {"k", {1024, 0, 1, 7, 64, 127, 128, 129, 768, 1000, 1160, 7168}},
-            {"mn_major", {1, 0}},
+            {"mn_major", {1, 0}, "scales lie as the FP8 GEMM reads them"},
             {"scales.pad", {0, 5}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.dtype", {DType::e4m3, DType::e5m2}},
             {"power_of_two", {false, true}},
-            {"special", {0, 1}},
+            {"special", {0, 1}, "x has groups of zeros, tiny and largest values, infinities and NaN"},
             {"x.pad", {0, 8, 3}},
             {"q.pad", {0, 16, 1}}},
            derive)

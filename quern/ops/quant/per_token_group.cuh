@@ -2,9 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // scales[i, g] = max(max_j |x[i, j]|, 1e-4) / largest over the 128 columns j of group g, q[i, j] = x[i, j] * (1 / scales[i, g])
-// Eight lanes hold a group in registers; the four octets of a warp are at consecutive rows of one group, and again 4 rows further.
-// So a warp's scales are 8 neighbours of a column and leave in one store, which is one sector of an MN-major layout. A block's
-// warps are at neighbouring groups.
+// Eight lanes hold a group in registers: store_fp8_groups. A warp's scales are 8 neighbours of a column: one sector of an MN-major layout.
 #pragma once
 #include "quern/kit/fp8_scale.cuh"
 #include "quern/kit/kit.cuh"
@@ -14,8 +12,8 @@ namespace quern::quant {
 
 /// What a lane holds of one group.
 template <PerTokenGroupConfig C> struct GroupPart {
-  static constexpr int kAccesses = kLaneColumns / C.vector;
-  static constexpr int kStep = kGroupLanes * C.vector;  ///< columns from one access to the next
+  static constexpr int kAccesses = kFp8Accesses<C.vector>;
+  static constexpr int kStep = kFp8GroupLanes * C.vector;  ///< columns from one access to the next
   Packed<dtype_t<C.x_dtype>, C.vector> access[kAccesses];
 };
 
@@ -41,7 +39,7 @@ QN_DEVICE f32 group_scale(const PerTokenGroupParams& p, i64 row, i64 column, con
     QN_UNROLL
     for (int j = 0; j < C.vector; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(v[j]));
   }
-  return fp8_scale<C.q_dtype>(warp_max_nan<kGroupLanes>(amax), p.power_of_two != 0);
+  return fp8_scale<C.q_dtype>(warp_max_nan<kFp8GroupLanes>(amax), p.power_of_two != 0);
 }
 
 template <PerTokenGroupConfig C>
@@ -61,28 +59,15 @@ QN_DEVICE void store_group(const PerTokenGroupParams& p, i64 row, i64 column, co
 }
 
 template <PerTokenGroupConfig C> QN_DEVICE void per_token_group_tile(const PerTokenGroupParams& p) {
-  constexpr int kOctets = 32 / kGroupLanes, kRows = kOctets * C.steps, kGroups = C.threads / 32;
-  const int lane = int(threadIdx.x) % kGroupLanes, octet = int(threadIdx.x) / kGroupLanes % kOctets;
-  const i64 groups = ceil_div<i64>(p.k, kGroup), across = ceil_div<i64>(groups, kGroups), band = blockIdx.x / across;
-  const i64 group = (blockIdx.x - band * across) * kGroups + threadIdx.x / 32;
-  const i64 row = band * kRows + octet, column = group * kGroup + lane * C.vector;
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-
-  // All loads first: they are in flight together
-  GroupPart<C> parts[C.steps];
-  QN_UNROLL
-  for (int s = 0; s < C.steps; ++s) load_group<C>(p, row + s * kOctets, column, parts[s]);
-  f32 own = 0.f;  // in lane s of an octet: the scale of its row of step s
-  QN_UNROLL
-  for (int s = 0; s < C.steps; ++s) {
-    const f32 scale = group_scale<C>(p, row + s * kOctets, column, parts[s]);
-    store_group<C>(p, row + s * kOctets, column, parts[s], scale);
-    if (lane == s) own = scale;
-  }
-  const i64 own_row = row + lane * kOctets;
-  if (lane < C.steps && own_row < p.m && group < groups)
-    static_cast<f32*>(p.scales)[own_row * p.scale_strides[0] + group * p.scale_strides[1]] = own;
+  store_fp8_groups<GroupPart<C>, C.vector, C.steps, C.threads>(
+      p.m, p.k, p.scales, p.scale_strides, [&](i64 row, i64 column, GroupPart<C>& part) { load_group<C>(p, row, column, part); },
+      [&](i64 row, i64 column, const GroupPart<C>& part) {
+        const f32 scale = group_scale<C>(p, row, column, part);
+        store_group<C>(p, row, column, part, scale);
+        return scale;
+      });
 }
 
 }  // namespace quern::quant

@@ -95,9 +95,13 @@ TEST_F(quant_per_token_group, zeros_nan_and_infinities_stay_in_their_group) {
   EXPECT_EQ(scales[2], INFINITY);
   EXPECT_EQ(scales[3], 1e-4f / 448.0f);
   for (i64 j = 0; j < 512; ++j) {
-    if (j < 128) EXPECT_EQ(q_at(0, j), 0) << j;
-    else if (j < 256 || j == 300) EXPECT_EQ(q_at(0, j) & 0x7F, 0x7F) << j;
-    else if (j == 400) EXPECT_EQ(q_at(0, j), 0x63) << j;  // 44.8 is rounded to 44
+    if (j < 128) {
+      EXPECT_EQ(q_at(0, j), 0) << j;
+    } else if (j < 256 || j == 300) {
+      EXPECT_EQ(q_at(0, j) & 0x7F, 0x7F) << j;
+    } else if (j == 400) {
+      EXPECT_EQ(q_at(0, j), 0x63) << j;  // 44.8 is rounded to 44
+    }
     else EXPECT_EQ(q_at(0, j), 0) << j;
   }
 }

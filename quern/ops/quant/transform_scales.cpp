@@ -55,7 +55,7 @@ QN_OP(transform_scales, TransformScalesArgs, "quant.transform_scales")
     .budget(exact)
     .cases({{"m", {129, 0, 1, 3, 8, 37, 128, 300}},
             {"groups", {56, 0, 1, 7, 8, 9, 12, 18}},
-            {"mn_major", {1, 0}},
+            {"mn_major", {1, 0}, "out lies as the FP8 GEMM reads it"},
             {"out.pad", {0, 5}},
             {"x.transposed", {false, true}},
             {"x.pad", {0, 4, 3}}},

@@ -146,7 +146,7 @@ QN_OP(rope_inplace, A, "rope.rope_inplace")
             {"theta", {500000.0, 10000.0}},
             {"llama31_factor", {8.0, 1.0}},
             {"scale", {1.0, 4.0}},
-            {"positions", {131072, 100, 16777215}},
+            {"positions", {131072, 100, 16777215}, "bound of the tokens' positions"},
             {"q.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.pad", {0, 8, 1}}})
     .bench({{{"tokens", 64}, {"heads_q", 32}, {"heads_kv", 8}, {"head_dim", 128}},
