@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "quern/op/schema.h"
+#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/grouped_contiguous.h"
 #include "quern/ops/gemm/grouped_masked.h"
 #include "quern/ops/gemm/grouped_spec.h"
@@ -87,6 +88,34 @@ template <class Args>
 Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 /// In the order of the ops' variants.
 enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
+
+/// Tiles as of gemm.dense's and gemm.scaled's portable kernels, for groups of `rows` rows; two blocks fit an SM.
+DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
+ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
+
+/// A tile of 128 x n of the kernels for many rows, in as many stages as 227 KB hold; `cost` as gemm.dense's plan has it.
+struct TileN {
+  i32 n, stages;
+  double cost;
+};
+constexpr i32 kGroupedTileM = 128;
+constexpr TileN kGroupedDenseTiles[] = {{256, 4, 1}, {192, 5, 1.02}, {128, 6, 1.1}};
+/// Storing a column takes as long as this much of K; in scaled kernels, which have to store as much, as twice of it.
+constexpr double kGroupedStoreCost = 262;
+
+/// The tile with the least time, if each group has the rows that it is expected to have: the last round of tiles takes as long as a
+/// full one.
+template <size_t count>
+const TileN& choose_tile(const TileN (&tiles)[count], const GroupedSizes& s, double store_cost) {
+  const TileN* best = nullptr;
+  double best_time = 1e300;
+  for (const TileN& t : tiles) {
+    const i64 all = s.groups * ceil_div<i64>(s.expected, kGroupedTileM) * ceil_div<i64>(s.n, t.n);
+    const double time = double(ceil_div<i64>(all, kSm90Sms)) * t.n * (double(s.k) * t.cost + store_cost);
+    if (time < best_time) best_time = time, best = &t;
+  }
+  return *best;
+}
 
 // ---- which rows a group has ----
 /// Adds the launch that makes spans of group_of_row, where it is given. Returns whether the next launch may overlap the one before it.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
-#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/grouped_plan.h"
 #include "quern/ops/gemm/grouped_sm90_spec.h"
 
@@ -14,8 +13,6 @@ static const jit::Kernel<ScaledSm90Config, GroupedScaledSm90Params> scaled_warp_
 static const jit::Kernel<DenseSwapConfig, GroupedSm90Params> swap_ab{"quern/ops/gemm/grouped_swap_ab_sm90.cuh", "grouped_swap_ab_sm90"};
 static const jit::Kernel<ScaledSwapConfig, GroupedScaledSm90Params> scaled_swap_ab{"quern/ops/gemm/grouped_scaled_swap_ab_sm90.cuh",
                                                                                   "grouped_scaled_swap_ab_sm90"};
-
-constexpr i32 kTileM = 128;
 
 /// Map of an operand of matrices (rank 3) or of one matrix: boxes of `box` rows, 128 bytes of each.
 static TensorMapSpec operand(const TensorView& v, i32 box) {
@@ -115,29 +112,7 @@ Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   return rejects_operands<Args>(p, device);
 }
 
-/// A tile of 128 x n in as many stages as 227 KB hold; `cost` as gemm.dense's plan has it.
-struct TileN {
-  i32 n, stages;
-  double cost;
-};
-constexpr TileN kDense[] = {{256, 4, 1}, {192, 5, 1.02}, {128, 6, 1.1}};
-constexpr TileN kScaled[] = {{192, 5, 1}, {128, 6, 1.03}};
-/// Storing a column takes as long as this much of K; in scaled kernels, which have to store as much, as twice of it.
-constexpr double kStoreCost = 262;
-
-/// The tile with the least time, if each group has the rows that it is expected to have: the last round of tiles takes as long as a
-/// full one.
-template <size_t count>
-static const TileN& choose(const TileN (&tiles)[count], const GroupedSizes& s, double store_cost) {
-  const TileN* best = nullptr;
-  double best_time = 1e300;
-  for (const TileN& t : tiles) {
-    const i64 all = s.groups * ceil_div<i64>(s.expected, kTileM) * ceil_div<i64>(s.n, t.n);
-    const double time = double(ceil_div<i64>(all, kSm90Sms)) * t.n * (double(s.k) * t.cost + store_cost);
-    if (time < best_time) best_time = time, best = &t;
-  }
-  return *best;
-}
+constexpr TileN kScaledTiles[] = {{192, 5, 1}, {128, 6, 1.03}};
 
 template <class Args>
 Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
@@ -145,16 +120,16 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   Plan plan;
   const i32 pdl = add_spans<Args>(plan, p, device);
   const auto grid = [&](i32 tile_n, i32 smem) {
-    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kTileM, tile_n))), .smem = smem, .pdl = pdl};
+    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kGroupedTileM, tile_n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
-    const TileN& tile = choose(kScaled, s, 2 * kStoreCost);
-    const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM,
+    const TileN& tile = choose_tile(kScaledTiles, s, 2 * kGroupedStoreCost);
+    const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, dense_sm90_smem(tiles_of(c)).bytes));
   } else {
-    const TileN& tile = choose(kDense, s, kStoreCost);
-    const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
+    const TileN& tile = choose_tile(kGroupedDenseTiles, s, kGroupedStoreCost);
+    const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)};
     plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile.n, dense_sm90_smem(c).bytes));
   }

@@ -30,6 +30,22 @@ QN_DEVICE void prefetch_scales(const Scales& s, i32 row, i32 rows, i32 all, i32 
     ptx::prefetch_l2(scales_of_row(s, row + i % in_rows * row_step, all) + i64(group + i / in_rows * group_step) * s.column_stride);
 }
 
+/// total += sums times the scales of the thread's two rows and of its columns. Of the scales of columns a lane holds those of the columns
+/// lane, lane + 32 ..: each thread needs a quarter of them, and gets them from other lanes.
+template <int kHeld, int count>
+QN_DEVICE void add_scaled(const f32 (&of_rows)[2], const f32 (&of_columns)[kHeld], const f32 (&sums)[count], f32 (&total)[count]) {
+  static_assert(kHeld == (count + 15) / 16);
+  QN_UNROLL
+  for (int i = 0; i < count / 4; ++i) {
+    QN_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      const f32 of_column = ptx::shfl(of_columns[i / 4], i % 4 * 8 + 2 * i32(ptx::lane_id() % 4) + j);
+      total[4 * i + j] = ptx::fma(sums[4 * i + j], of_rows[0] * of_column, total[4 * i + j]);
+      total[4 * i + 2 + j] = ptx::fma(sums[4 * i + 2 + j], of_rows[1] * of_column, total[4 * i + 2 + j]);
+    }
+  }
+}
+
 /// Reads `steps` stages; products(stage, sums) issues the instructions of one, the first of which does not add, load(step) gives a
 /// thread's scales of it, and add(scales, sums) adds its products to the thread's sums. Scales come two steps ahead. While
 /// one warpgroup adds, another's products are in the tensor cores; two sets of sums for one warpgroup, in turn, make ptxas serialise

@@ -15,7 +15,7 @@ struct ScaledSm90Config {
   i32 tile_m;  // a block's part of out
   i32 tile_n;
   i32 stages;
-  i32 column_scales;  // 1: each row of b has a scale of its own, for all of K; 0: blocks of 128 rows, or all
+  i32 column_scales;  // of b: 0: a scale for blocks of 128 rows, or all; 1: for each row, of all of K; 2: for each row and 128 columns
   i32 threads;        // 128 that load, 256 that multiply
   i32 has_c;
 };

@@ -9,8 +9,7 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows of b, and of the rows lane, lane + 32 .. of a, which are columns of wgmma: each
-/// thread needs a quarter of them, and gets them from other lanes.
+/// A thread's scales of a stage: of its two rows of b, and of the rows lane, lane + 32 .. of a, which are columns of wgmma.
 template <ScaledSwapConfig C>
 struct ScaledSwapOfThread {
   static constexpr int kHeld = (C.tile_m + 31) / 32;
@@ -51,17 +50,7 @@ QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 s
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  const auto add = [&](const Scales& s, const f32 (&sums)[C.tile_m / 2]) {
-    QN_UNROLL
-    for (int i = 0; i < C.tile_m / 8; ++i) {
-      QN_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const f32 of_a = ptx::shfl(s.a[i / 4], i % 4 * 8 + 2 * i32(ptx::lane_id() % 4) + j);
-        total[4 * i + j] = ptx::fma(sums[4 * i + j], s.b[0] * of_a, total[4 * i + j]);
-        total[4 * i + 2 + j] = ptx::fma(sums[4 * i + 2 + j], s.b[1] * of_a, total[4 * i + 2 + j]);
-      }
-    }
-  };
+  const auto add = [&](const Scales& s, const f32 (&sums)[C.tile_m / 2]) { add_scaled(s.b, s.a, sums, total); };
   prefetch_scales_of_part<C>(p, part);
   zero(total);
   if (part.steps > 0) multiply_scaled_stages<C.stages, C.tile_m / 2>(read, part.steps, products, load, add);

@@ -13,29 +13,47 @@ namespace quern::gemm {
 /// Columns of a tile that share a scale of b for certain: tiles begin at multiples of 64.
 constexpr int kScaledColumns = 64;
 
-/// A thread's scales of a stage: of its two rows, and of each 64 columns.
-template <int kChunks>
+/// A thread's scales of a stage: of its two rows of a, and of b: of each 64 rows, or (column_scales 2) of the rows lane, lane + 32 ..
+template <ScaledSm90Config C>
 struct ScaledOfThread {
-  f32 a[2], b[kChunks];
+  static constexpr int kOfB = C.column_scales == 2 ? (C.tile_n + 31) / 32 : C.column_scales == 1 ? 1 : C.tile_n / kScaledColumns;
+  f32 a[2], b[kOfB];
 };
+
+/// total += the sums of a stage, scaled.
+template <ScaledSm90Config C>
+QN_DEVICE void add_stage(const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2], f32 (&total)[C.tile_n / 2]) {
+  if constexpr (C.column_scales == 2) {
+    add_scaled(s.a, s.b, sums, total);
+  } else {
+    constexpr int kChunks = ScaledOfThread<C>::kOfB, kOfChunk = C.tile_n / 2 / kChunks;
+    QN_UNROLL
+    for (int c = 0; c < kChunks; ++c) {
+      const f32 scale[2] = {s.a[0] * s.b[c], s.a[1] * s.b[c]};
+      QN_UNROLL
+      for (int i = c * kOfChunk; i < (c + 1) * kOfChunk; ++i) total[i] = ptx::fma(sums[i], scale[i / 2 % 2], total[i]);
+    }
+  }
+}
 
 /// P: parameters of a kernel or of one group of rows.
 template <ScaledSm90Config C, class P>
 QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem, u32 first_row, int steps,
                                     Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
-  constexpr int kChunks = C.column_scales ? 1 : C.tile_n / kScaledColumns, kOfChunk = C.tile_n / 2 / kChunks;
+  using Scales = ScaledOfThread<C>;
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   const i32 row = tile.row + i32(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   const f32* const a[2] = {scales_of_row(p.scales_a, row, p.gemm.m), scales_of_row(p.scales_a, row + 8, p.gemm.m)};
-  const f32* b[kChunks];
+  const f32* b[Scales::kOfB];
   QN_UNROLL
-  for (int i = 0; i < kChunks; ++i) b[i] = scales_of_row(p.scales_b, tile.column + kScaledColumns * i, p.gemm.n);
+  for (int i = 0; i < Scales::kOfB; ++i)
+    b[i] = scales_of_row(p.scales_b, tile.column + (C.column_scales == 2 ? i32(ptx::lane_id()) + 32 * i : kScaledColumns * i), p.gemm.n);
   const auto load = [&](int step) {
-    ScaledOfThread<kChunks> s;
+    Scales s;
     QN_UNROLL
     for (int i = 0; i < 2; ++i) s.a[i] = scale_of_group(a[i], p.scales_a, step);
     QN_UNROLL
-    for (int i = 0; i < kChunks; ++i) s.b[i] = C.column_scales ? 1.f : scale_of_group(b[i], p.scales_b, step);
+    for (int i = 0; i < Scales::kOfB; ++i) s.b[i] = C.column_scales == 1 ? 1.f : scale_of_group(b[i], p.scales_b, step);
     return s;
   };
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
@@ -45,14 +63,7 @@ QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem,
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  const auto add = [&](const ScaledOfThread<kChunks>& s, const f32 (&sums)[C.tile_n / 2]) {
-    QN_UNROLL
-    for (int c = 0; c < kChunks; ++c) {
-      const f32 scale[2] = {s.a[0] * s.b[c], s.a[1] * s.b[c]};
-      QN_UNROLL
-      for (int i = c * kOfChunk; i < (c + 1) * kOfChunk; ++i) total[i] = ptx::fma(sums[i], scale[i / 2 % 2], total[i]);
-    }
-  };
+  const auto add = [&](const Scales& s, const f32 (&sums)[C.tile_n / 2]) { add_stage<C>(s, sums, total); };
   multiply_scaled_stages<C.stages, C.tile_n / 2>(read, steps, products, load, add);
 }
 
@@ -75,7 +86,7 @@ QN_DEVICE void scale_columns(const ScaledSm90Params& p, i32 column, f32 (&total)
 template <ScaledSm90Config C, class P>
 QN_DEVICE void prefetch_scales_of_tile(const P& p, const DenseTile& tile, u32 first_row) {
   const i32 thread = i32(thread_of_warpgroup()), groups = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
-  if constexpr (!C.column_scales) prefetch_scales(p.scales_b, tile.column, C.tile_n, p.gemm.n, 0, groups, thread, kWarpgroupSize);
+  if constexpr (C.column_scales != 1) prefetch_scales(p.scales_b, tile.column, C.tile_n, p.gemm.n, 0, groups, thread, kWarpgroupSize);
   prefetch_scales(p.scales_a, tile.row + i32(first_row), 64, p.gemm.m, 0, groups, thread, kWarpgroupSize);
 }
 
@@ -91,14 +102,14 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
     zero(total);
     multiply_scaled_tile<C>(p, tile, smem, first_row, (p.gemm.k + kScaledGroup - 1) / kScaledGroup, read, total);
     if (index + gridDim.x >= count) ptx::grid_launch_dependents();
-    if constexpr (C.column_scales) scale_columns<C>(p, tile.column, total);
+    if constexpr (C.column_scales == 1) scale_columns<C>(p, tile.column, total);
     write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row), tile.column, total);
   }
 }
 
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
-  static_assert(C.tile_n % kScaledColumns == 0);
+  static_assert(C.tile_n % kScaledColumns == 0 && C.column_scales != 2);
   run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                               [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); });
 }
