@@ -178,7 +178,7 @@ std::unique_ptr<Device> hopper() {
 /// f32 results of operands whose sums no f32 holds exactly; of 8 bits, or bf16.
 struct Numbers {
   bool scaled;
-  i64 groups, k, m = 70, n = 136, blocks;
+  i64 groups, k, m = 72, n = 136, blocks;
   std::vector<u8> a, b;
   std::vector<float> scales_a, scales_b, out;
   Numbers(bool scaled, i64 groups, i64 k) : scaled(scaled), groups(groups), k(k), blocks(ceil_div<i64>(k, 128)) {
