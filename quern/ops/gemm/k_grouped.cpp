@@ -236,8 +236,9 @@ static void generate(A& a, const Case& which, Random& random) {
   const std::vector<i64> bounds = random_bounds(first, k, groups, unit, word("spread"), random);
   for (i64 g = 0; g < groups + !sizes; ++g) to[g] = i32(sizes ? bounds[size_t(g) + 1] - bounds[size_t(g)] : bounds[size_t(g)]);
   for (i64 g = 0; word("spread") == 3 && g < groups + !sizes; ++g) {
-    const i32 values[] = {-1, i32(k + 1), 0x7fffffff, i32(random.below(k + 1))};
-    if (random.below(3) == 0) to[g] = values[random.below(4)];
+    // Seldom beyond the end, as no group behind has columns then
+    const i32 any = i32(random.below(k + 1)), values[] = {-1, -100, any, any, any, any, any, random.below(2) ? i32(k + 1) : 0x7fffffff};
+    if (random.below(3) == 0) to[g] = values[random.below(8)];
   }
   if (word("poison") == 0 || word("proof") != 0 || groups == 0) return;
   const std::vector<ColumnSpan> spans = columns_of(a);
