@@ -3,6 +3,7 @@
 #include "quern/ops/gemm/k_grouped.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -87,7 +88,8 @@ i32 add_k_grouped_spans(Plan& plan, const Problem& p, const DeviceInfo& device, 
 
 // ---- variant portable ----
 
-i32 k_grouped_vector(const Problem& p) {
+/// The most elements of a and b that a copy may take, whichever columns a group has.
+static i32 vector_of(const Problem& p) {
   i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const bool k_major = !p.tensor(&A::a).transposed || !p.tensor(&A::b).transposed;
   while (k_major && k_grouped_unit(p) % vector != 0) vector /= 2;
@@ -154,7 +156,7 @@ static KGroupedScaledParams scaled_params(const Call<A>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i64 m = p[Axis::m], n = p[Axis::n], groups = p[Axis::groups];
-  const i32 vector = k_grouped_vector(p);
+  const i32 vector = vector_of(p);
   Plan plan;
   const i32 pdl = add_k_grouped_spans(plan, p, device, false);
   const auto grid = [&](i32 tile_m, i32 tile_n, i32 smem) {
@@ -333,7 +335,7 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
     .meaning("multiple of columns at which each group begins; 8 bits: of 128 as well")
     .attr("packed", &A::packed)
     .meaning("the memory of a and b has group by group a dense matrix of its columns; 8 bits only")
-    .columns(Axis::n)
+    .columns(Axis::n, &A::packed)
     .require(rejects_bits<A>)
     .require(rejects_scales<A>)
     .require(rejects_columns)

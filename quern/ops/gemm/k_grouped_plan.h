@@ -15,9 +15,6 @@ inline i64 k_grouped_unit(const Problem& p) {
   return size_of(p.dtype(&KGroupedArgs::a)) == 1 ? round_up<i64>(alignment, kScaledGroup) : alignment;
 }
 
-/// The most elements of a and b that a copy may take, whichever columns a group has.
-i32 k_grouped_vector(const Problem& problem);
-
 /// The launch that reads which columns each group has, and (maps) makes the tensor maps. Returns whether the next launch may overlap it.
 i32 add_k_grouped_spans(Plan& plan, const Problem& problem, const DeviceInfo& device, bool maps);
 /// Where the workspace has the columns of each group.
