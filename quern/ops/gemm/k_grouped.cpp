@@ -298,7 +298,8 @@ static std::vector<Case> bench_shapes() {
     for (const auto& [groups, m, n, k] : {std::array{4., 4096., 7168., 8192.}, {4., 7168., 2048., 8192.}, {8., 4096., 7168., 4096.}, {8., 7168., 2048., 4096.}})
       for (const double c : {0, 1}) {
         if (c != 0 && m == 4096) continue;
-        shapes.push_back({{"groups", groups}, {"m", m}, {"n", n}, {"k", groups * k}, {"alignment", 128}, {"bits8", bits8}, {"a.transposed", 1 - bits8}, {"b.transposed", 1 - bits8}, {"sizes", 1}});
+        shapes.push_back({{"groups", groups}, {"m", m}, {"n", n}, {"k", groups * k}, {"alignment", 128}, {"sizes", 1}, {"poison", 0}, {"bits8", bits8},
+                          {"a.transposed", 1 - bits8}, {"b.transposed", 1 - bits8}, {"scales_b.transposed", bits8}});
         if (c != 0) shapes.back()["c.present"] = shapes.back()["out.in_place"] = 1;
       }
   return shapes;
