@@ -118,6 +118,7 @@ const char* small_case(const std::string& op) {
   if (op == "gemm.scaled") return "m=5 n=24 k=136";
   if (op == "gemm.grouped_contiguous") return "m=40 groups=3 n=24 k=136";
   if (op == "gemm.grouped_masked") return "max_m=20 groups=3 n=24 k=136";
+  if (op == "gemm.k_grouped") return "m=5 n=24 k=300 groups=3";
   if (op == "quant.per_block") return "n=5 k=136";
   if (op == "quant.transform_scales") return "m=5 groups=3";
   if (op.starts_with("quant.")) return "m=5 k=136";

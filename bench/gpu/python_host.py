@@ -33,7 +33,8 @@ SHAPES = {
     "activation.silu_and_mul": "tokens=1 intermediate=1024", "rope.rope_inplace": "tokens=1 heads_q=8 heads_kv=2 head_dim=64",
     "kv_cache.append_paged": "tokens=1 batch=1 heads_kv=2 head_dim=64", "attention.decode_paged": "batch=1 capacity=64 length=64 heads_kv=2 gqa=4 head_dim=64 out_lse.present=0",
     "gemm.dense": "m=1 n=512 k=512", "gemm.scaled": "m=1 n=512 k=512",
-    "gemm.grouped_contiguous": "m=16 groups=2 n=512 k=512", "gemm.grouped_masked": "max_m=16 groups=2 n=512 k=512", "quant.per_token_group": "m=1 k=4096", "quant.per_tensor": "m=1 k=4096",
+    "gemm.grouped_contiguous": "m=16 groups=2 n=512 k=512", "gemm.grouped_masked": "max_m=16 groups=2 n=512 k=512",
+    "gemm.k_grouped": "m=512 n=512 k=256 groups=2", "quant.per_token_group": "m=1 k=4096", "quant.per_tensor": "m=1 k=4096",
     "quant.per_block": "n=128 k=512", "quant.transform_scales": "m=1 groups=32",
 }
 COLUMNS = ["op", "shape", "how", "median_us", "p10_us", "p90_us", "batches", "bare_launch_us", "cpp_call_us", "over_bare_launch_us"]

@@ -151,6 +151,19 @@ TEST(bench_judge, samples_columns_where_rows_cannot_be_cut) {
   EXPECT_EQ(judge_timed(host, sets, 0, problem, 0).comparison.message, "`out` has 1 elements that were to be left alone");
 }
 
+/// Packed operands of a product of groups of K: one column's part is no slice.
+TEST(bench_judge, judges_all_where_columns_cannot_be_cut) {
+  const Op& op = find_op("gemm.k_grouped");
+  for (const double packed : {0, 1}) {
+    testing::CaseArgs host(op, {{"m", 16}, {"groups", 2}, {"n", 264}, {"k", 400}, {"packed", packed}}, 1);
+    DeviceSets sets{host, emulated(), 1};
+    run(op, sets.args(0), {});
+    const Verdict right = judge_timed(host, sets, 0, bind(op, host.args(), {}), 0);
+    EXPECT_TRUE(right.comparison.ok) << right.comparison.message;
+    EXPECT_EQ(right.checked, packed != 0 ? "all" : "8 of 264 columns");
+  }
+}
+
 TEST(bench_case, times_and_judges_every_op_on_the_emulated_device) {
   ASSERT_GE(registry().size(), 10u);
   for (const auto& [id, op] : registry()) {

@@ -16,6 +16,15 @@ QN_DEVICE u32 warp_prefix_sum(u32 v) {
   }
   return v;
 }
+/// Prefix sums cut to `most`, of values that are at most that; most < 2^31.
+QN_DEVICE u32 warp_prefix_sum_upto(u32 v, u32 most) {
+  QN_UNROLL
+  for (int d = 1; d < 32; d *= 2) {
+    const u32 before = ptx::shfl_up(v, d);
+    if (ptx::lane_id() >= u32(d)) v = min_of(v + before, most);
+  }
+  return v;
+}
 QN_DEVICE i32 warp_prefix_max(i32 v) {
   QN_UNROLL
   for (int d = 1; d < 32; d *= 2) {

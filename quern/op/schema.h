@@ -167,6 +167,7 @@ struct Op {
   Axis rows_or_one = Axis::tokens;               ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
   bool has_columns = false;
   Axis columns = Axis::n;                        ///< see Schema::columns
+  ptrdiff_t columns_unless = -1;                 ///< in Args, of the bool with which columns cannot be cut; -1: none
 
   const TensorView& tensor(const void* args, size_t i) const {
     return *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + tensors[i].offset);
@@ -352,6 +353,8 @@ template <class Args> class Schema {
   /// Outputs of one index along this axis depend on that index of the inputs alone, or on that of its block: what `bench` judges large
   /// results of an op by that has no `rows`.
   Schema& columns(Axis axis) { return op_.has_columns = true, op_.columns = axis, *this; }
+  /// The same of calls without `flag`; with it, one index's part of a tensor is no slice of its view.
+  Schema& columns(Axis axis, bool Args::*flag) { return op_.columns_unless = member_offset(flag), columns(axis); }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
     op_.cases = std::move(list);

@@ -83,6 +83,7 @@ TensorView column_of(const Op& op, size_t tensor, const TensorView& view, i64 at
 }
 
 i64 column_count(const Op& op, const void* args) {
+  if (op.columns_unless >= 0 && *reinterpret_cast<const bool*>(static_cast<const char*>(args) + op.columns_unless)) return 0;
   for (size_t i = 0; op.has_columns && i < op.tensors.size(); ++i)
     for (int d = 0; d < op.tensors[i].rank; ++d) {
       const Extent& e = op.tensors[i].extents[d];

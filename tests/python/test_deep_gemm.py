@@ -183,14 +183,29 @@ def test_k_grouped_fp8(dg):
         dg.k_grouped_fp8_gemm_nt_contiguous(*flat, d, [128, 256], layout, c)
 
 
-def test_k_grouped_bf16(dg):
-    m, n, ks = 24, 40, [64, 0, 128]
+@pytest.mark.parametrize("ks", ([64, 0, 128], [61, 0, 130]))
+def test_k_grouped_bf16(dg, ks):
+    m, n = 24, 40
     a, b = randn(sum(ks), m, dtype=torch.bfloat16), randn(sum(ks), n, seed=2, dtype=torch.bfloat16)
     layout, c = torch.tensor(ks, dtype=torch.int32, device=places.TORCH), randn(3, m, n, seed=3)
     d = poisoned(3, m, n, dtype=torch.float32)
     dg.k_grouped_bf16_gemm_tn_contiguous(a=a, b=b, d=d, ks_cpu=ks, grouped_layout=layout, c=c, compiled_dims="mn", use_psum_layout=False)
     for group, (rows_a, rows_b) in enumerate(zip(a.split(ks), b.split(ks))):
         judge(d[group], rows_a.T, rows_b.T, c[group])
+    added = c.clone()
+    dg.k_grouped_bf16_gemm_tn_contiguous(a, b, added, ks, None, added)
+    assert torch.equal(added, d)
+
+
+def test_k_grouped_is_one_call(dg, monkeypatch):
+    calls, k_grouped = [], quern.gemm.k_grouped
+    monkeypatch.setattr(quern.gemm, "k_grouped", lambda **arguments: calls.append(1) or k_grouped(**arguments))
+    ks, d = [128, 256], torch.empty(2, 16, 24, dtype=torch.float32, device=places.TORCH)
+    a, b = (randn(sum(ks), width, dtype=torch.bfloat16) for width in (16, 24))
+    dg.k_grouped_bf16_gemm_tn_contiguous(a, b, d, ks, None)
+    a, b = (dg.per_token_cast_to_fp8(randn(rows, 128), use_ue8m0=False) for rows in (16, 24))
+    dg.k_grouped_fp8_gemm_nt_contiguous((a[0].flatten(), a[1]), (b[0].flatten(), b[1]), d[:1], [128], None)
+    assert len(calls) == 2
 
 
 def test_k_grouped_needs_sizes_on_the_host(dg):

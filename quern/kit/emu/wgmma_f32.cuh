@@ -56,10 +56,10 @@ inline __attribute__((always_inline)) Row8 fp8_sum(const Row8* a, const Row8* b,
   }
   const Row8 unit = __builtin_bit_cast(Row8, (largest - kFp8FractionBits + 127) << 23);
   const Row8 scale = __builtin_bit_cast(Row8, (kFp8FractionBits - largest + 127) << 23);
-  // In units of the last bit kept, products are below 2^15 and the sum of 33 is an exact f32.
-  Ints8 sum = __builtin_convertvector(c * scale, Ints8);
-  for (u32 i = 0; i < k; ++i) sum += __builtin_convertvector(a[i] * b[i] * scale, Ints8);
-  const Row8 wide = __builtin_convertvector(sum, Row8) * unit;
+  // In units of the last bit kept, products are below 2^15 and the sum of 33 is an exact f32. Without signs: NaN may overflow.
+  Words8 sum = __builtin_bit_cast(Words8, __builtin_convertvector(c * scale, Ints8));
+  for (u32 i = 0; i < k; ++i) sum += __builtin_bit_cast(Words8, __builtin_convertvector(a[i] * b[i] * scale, Ints8));
+  const Row8 wide = __builtin_convertvector(__builtin_bit_cast(Ints8, sum), Row8) * unit;
   Ints8 bits = __builtin_bit_cast(Ints8, wide) & ~((1 << (23 - kFp8FractionBits)) - 1);
   bits = c_exponent == 128 ? c_bits : bits;
   if (__builtin_expect(special, 0)) {

@@ -108,11 +108,9 @@ static GroupedScaledParams scaled_params(const Call<Args>& c) {
           .scales_b_group = strides_of(a.scales_b).group};
 }
 
-/// Tiles as of gemm.dense's and gemm.scaled's portable kernels; two blocks fit an SM. Of 8 bits only 64 columns: for 128 there are two
-/// sets of sums of 64 registers each, and beside them ptxas spills what it moves out of the loop over tiles. Of 16 bits one kernel takes
-/// all rows that are not aligned to 16 bytes, element by element: weights of served models are aligned, and a kernel for each tile and
-/// alignment would be six of a warm-up list.
-static DenseConfig dense_config(const GroupedSizes& s, DType dtype, DType out, i32 vector) {
+/// One kernel takes all rows that are not aligned to 16 bytes, element by element: weights of served models are aligned, and a kernel for
+/// each tile and alignment would be six of a warm-up list.
+DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector) {
   DenseConfig c{.dtype = dtype,
                 .out_dtype = out,
                 .vector = vector < 8 ? 1 : 8,
@@ -129,11 +127,13 @@ static DenseConfig dense_config(const GroupedSizes& s, DType dtype, DType out, i
                 .activation = 0,
                 .a_major = Major::k,
                 .b_major = Major::k};
-  if (vector == 8 && s.expected <= 16) c.tile_m = 16, c.tile_n = 64, c.tile_k = 128, c.warps_m = 1, c.warps_n = 4;
+  if (vector == 8 && rows <= 16) c.tile_m = 16, c.tile_n = 64, c.tile_k = 128, c.warps_m = 1, c.warps_n = 4;
   return c;
 }
-static ScaledConfig scaled_config(const GroupedSizes& s, DType a, DType b, DType out, i32 vector) {
-  if (s.expected <= 16) return {a, b, out, vector < 4 ? 1 : vector, 16, 64, 6, 1, 4, 128, 2};
+/// Only 64 columns: for 128 there are two sets of sums of 64 registers each, and beside them ptxas spills what it moves out of the loop
+/// over tiles.
+ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector) {
+  if (rows <= 16) return {a, b, out, vector < 4 ? 1 : vector, 16, 64, 6, 1, 4, 128, 2};
   return {a, b, out, vector < 4 ? 1 : vector, 64, 64, 4, 2, 2, 128, 2};
 }
 
@@ -147,10 +147,10 @@ Plan plan_grouped(const Problem& p, const DeviceInfo& device, const Knobs&) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(2 * device.sms, most_tiles(s, tile_m, tile_n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
-    const ScaledConfig c = scaled_config(s, p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), vector);
+    const ScaledConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), vector);
     plan.launch<scaled_params<Args>>(scaled_mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)));
   } else {
-    const DenseConfig c = dense_config(s, p.dtype(&Args::a), p.dtype(&Args::out), vector);
+    const DenseConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::out), vector);
     plan.launch<dense_params<Args>>(mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)));
   }
   return plan;

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "quern/op/schema.h"
+#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/grouped_contiguous.h"
 #include "quern/ops/gemm/grouped_masked.h"
 #include "quern/ops/gemm/grouped_spec.h"
@@ -85,6 +86,19 @@ template <class Args>
 Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 /// In the order of the ops' variants.
 enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
+
+/// Tiles as of gemm.dense's and gemm.scaled's portable kernels, for groups of `rows` rows; two blocks fit an SM.
+DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
+ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
+
+constexpr i32 kGroupedTileM = 128;
+/// The tile with the least time, if each group has the rows that it is expected to have. None in turn: these kernels have no such loop.
+template <size_t count>
+const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
+  return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) {
+    return t.alternate ? 0 : s.groups * ceil_div<i64>(s.expected, kGroupedTileM) * ceil_div<i64>(s.n, t.n);
+  });
+}
 
 // ---- which rows a group has ----
 /// Adds the launch that makes spans of group_of_row, where it is given. Returns whether the next launch may overlap the one before it.

@@ -24,7 +24,7 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
     open_tile<C>(ring, scales, place, first_row);
     f32 total[C.tile_n / 2];
     zero(total);
-    multiply_scaled_tile<C>(scales, place, smem, first_row, ring, read, total);
+    multiply_scaled_tile<C>(place, smem, first_row, ring, read, total);
     write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row), place.column, total);
   });
 }

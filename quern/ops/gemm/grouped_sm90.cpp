@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
-#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/grouped_plan.h"
 #include "quern/ops/gemm/grouped_sm90_spec.h"
 #include "quern/ops/gemm/scaled_sm90.h"
@@ -15,8 +14,6 @@ static const jit::Kernel<ScaledSm90Config, GroupedScaledSm90Params> scaled_warp_
 static const jit::Kernel<DenseSwapConfig, GroupedSm90Params> swap_ab{"quern/ops/gemm/grouped_swap_ab_sm90.cuh", "grouped_swap_ab_sm90"};
 static const jit::Kernel<ScaledSwapConfig, GroupedScaledSm90Params> scaled_swap_ab{"quern/ops/gemm/grouped_scaled_swap_ab_sm90.cuh",
                                                                                   "grouped_scaled_swap_ab_sm90"};
-
-constexpr i32 kTileM = 128;
 
 /// Map of an operand of matrices (rank 3) or of one matrix: boxes of `box` rows, 128 bytes of each.
 static TensorMapSpec operand(const TensorView& v, i32 box) {
@@ -118,28 +115,22 @@ Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   return rejects_operands<Args>(p, device);
 }
 
-/// Tiles of that kind, if each group has the rows that it is expected to have. None in turn: that kernel has no such loop.
-static i64 expected_tiles(const GroupedSizes& s, const Sm90Tile& t) {
-  return t.alternate ? 0 : s.groups * ceil_div<i64>(s.expected, kTileM) * ceil_div<i64>(s.n, t.n);
-}
-
 template <class Args>
 Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const GroupedSizes s = sizes_of<Args>(p);
   Plan plan;
   const i32 pdl = add_spans<Args>(plan, p, device);
   const auto grid = [&](i32 tile_n, i32 smem) {
-    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kTileM, tile_n))), .smem = smem, .pdl = pdl};
+    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kGroupedTileM, tile_n))), .smem = smem, .pdl = pdl};
   };
-  const auto tile_count = [&](const Sm90Tile& t) { return expected_tiles(s, t); };
   if (is_scaled<Args>(p)) {
-    const Sm90Tile& tile = least_time(kScaledSm90Tiles, s.k, kScaledStoreCost, tile_count);
-    const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM,
+    const Sm90Tile& tile = least_time(kScaledSm90Tiles, s, kScaledStoreCost);
+    const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_bytes(c)));
   } else {
-    const Sm90Tile& tile = least_time(kDenseSm90Tiles, s.k, kSm90StoreCost, tile_count);
-    const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
+    const Sm90Tile& tile = least_time(kDenseSm90Tiles, s, kSm90StoreCost);
+    const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)};
     plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile.n, dense_sm90_smem(c).bytes));
   }

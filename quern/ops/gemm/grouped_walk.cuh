@@ -6,6 +6,7 @@
 // ask for ascending tiles, so each walks over the groups once.
 #pragma once
 #include "quern/kit/kit.cuh"
+#include "quern/ops/gemm/grouped_params.cuh"
 #include "quern/ops/gemm/grouped_spec.h"
 #include "quern/ops/gemm/tile_order.cuh"
 
@@ -83,21 +84,17 @@ QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, Index index, u
   return true;
 }
 
-/// The block takes every gridDim.x-th tile: make(params, row, column) makes it, with params_of(tile), which is in shared memory at
-/// `memory` as the parameters of a kernel are in constant memory: beside the sums there are no registers for them, nor for a walk.
+/// The block takes every gridDim.x-th tile: make(params, row, column) makes it, with params_of(tile). There are no registers for a walk
+/// beside the sums.
 template <i32 kTileM, i32 kTileN, class Params, class ParamsOf, class Make>
 QN_DEVICE void each_grouped_tile(const GroupedRows& p, i64 n, u8* memory, const ParamsOf& params_of, const Make& make) {
   const u32 tiles_n = u32((n + kTileN - 1) / kTileN);
-  Params* const params = reinterpret_cast<Params*>(memory);
   QN_NO_UNROLL
   for (u64 index = blockIdx.x;; index += gridDim.x) {
     GroupedWalk walk = start_walk<kTileM>(p);
     GroupedTile tile;
     if (!find_tile<kTileM>(p, walk, index, tiles_n, tile)) return;
-    if (threadIdx.x == 0) *params = params_of(tile);
-    ptx::sync_block();
-    make(*params, i64(tile.at.m) * kTileM, i64(tile.at.n) * kTileN);
-    ptx::sync_block();  // ragged results went through the shared memory that the next tile fills
+    make_with<Params>(memory, [&] { return params_of(tile); }, [&](const Params& params) { make(params, i64(tile.at.m) * kTileM, i64(tile.at.n) * kTileN); });
   }
 }
 

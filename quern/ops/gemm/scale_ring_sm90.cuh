@@ -44,11 +44,17 @@ QN_DEVICE void fetch_scales(ScaleRing<count, depth, at_once, threads>& ring) {
   ++ring.fetched;
 }
 
-/// By all threads of the ring, when all have read the last one in that memory. source(i) is the ScaleSource of scale i; copies of the first stages
-/// begin.
+template <int count, int depth, int at_once, int threads>
+QN_DEVICE void sync_scales(const ScaleRing<count, depth, at_once, threads>& ring) {
+  if constexpr (threads == 32) ptx::sync_warp();
+  else ptx::bar_sync(ring.barrier, threads);
+}
+
+/// By all threads of the ring; its memory may be that of the last one. source(i) is the ScaleSource of scale i; copies of the first stages begin.
 template <int count, int depth, int at_once, int threads, class Source>
 QN_DEVICE void open_scales(ScaleRing<count, depth, at_once, threads>& ring, u8* memory, int steps, const Source& source, int barrier = 0) {
   ring.memory = memory, ring.barrier = barrier, ring.fetched = 0, ring.steps = steps;
+  sync_scales(ring);  // the last ring has been read
   QN_UNROLL
   for (int i = 0; i < ring.kLoads; ++i) {
     const int index = int(threadIdx.x % threads) + threads * i;
@@ -63,8 +69,7 @@ QN_DEVICE void open_scales(ScaleRing<count, depth, at_once, threads>& ring, u8* 
 template <int count, int depth, int at_once, int threads>
 QN_DEVICE void wait_scales(const ScaleRing<count, depth, at_once, threads>& ring) {
   ptx::cp_async_wait<depth - 2 * at_once>();
-  if constexpr (threads == 32) ptx::sync_warp();
-  else ptx::bar_sync(ring.barrier, threads);
+  sync_scales(ring);
 }
 
 /// Scale `index` of stage `step`; as a T of two, that and the next one, at an even index of an even count.

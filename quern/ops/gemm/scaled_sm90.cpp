@@ -28,8 +28,11 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// Whether each row of b has a scale of its own.
-static bool column_scales(const Problem& p) { return p[Axis::n] > 1 && p[Axis::scale_rows_b] == p[Axis::n]; }
+/// ScaledSm90Config's: whether each row of b has a scale of its own, and whether for each 128 columns.
+static i32 column_scales(const Problem& p) {
+  if (p[Axis::n] == 1 || p[Axis::scale_rows_b] != p[Axis::n]) return 0;
+  return p[Axis::scale_columns_b] > 1 ? 2 : 1;
+}
 
 static ScaledSm90Params params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b) {
   const ScaledArgs& a = c.args;
@@ -60,8 +63,6 @@ static bool takes_few_rows(const Problem& p) { return few_rows(p) && (p[Axis::m]
 
 Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_operands(p, device)) return r;
-  if (column_scales(p) && p[Axis::scale_columns_b] > 1)
-    return {"scales_b", p[Axis::scale_columns_b], "{} column where each row of b has a scale", 1};
   if (p.variant < 0 && takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
   return {};
 }
@@ -73,7 +74,8 @@ static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
 
 Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], t.n); };
-  const Sm90Tile& tile = least_time(kScaledSm90Tiles, p[Axis::k], kScaledStoreCost, tiles);
+  const Sm90Tile& tile = column_scales(p) == 2 ? least_time(kColumnScaledSm90Tiles, p[Axis::k], kScaledStoreCost, tiles)
+                                               : least_time(kScaledSm90Tiles, p[Axis::k], kScaledStoreCost, tiles);
   const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, column_scales(p), 3 * 128,
                                 p.tensor(&A::c).present};
   Plan plan;
@@ -86,7 +88,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
 
 Rejection rejects_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_operands(p, device)) return r;
-  if (p.variant < 0 && !takes_few_rows(p) && !(column_scales(p) && p[Axis::scale_columns_b] > 1))
+  if (p.variant < 0 && !takes_few_rows(p))
     return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 128 leave half of the multiprocessors idle", 128};
   return {};
 }

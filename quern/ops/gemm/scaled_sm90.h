@@ -15,6 +15,8 @@ Budget scaled_budget(DType out, i64 k, bool portable);
 /// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide one loads less for its
 /// products (8192^3: 930 us beside 1050); 160 and 176 columns were never better.
 constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.13}};
+/// The same with a scale of each row of b for each stage, whose ring takes the place of a stage of 160 columns.
+constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{160, 5, 1}, {128, 6, 1.03}};
 /// They store as much as gemm.dense's for half of the time.
 constexpr double kScaledStoreCost = 2 * kSm90StoreCost;
 
@@ -24,7 +26,7 @@ DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 /// Variant warp_specialised_sm90 of gemm.scaled.
 Rejection rejects_scaled_sm90(const Problem& problem, const DeviceInfo& device);
 Plan plan_scaled_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
-/// Variant swap_ab_sm90, for few rows of a, and for scales of each row of b and 128 columns.
+/// Variant swap_ab_sm90, for few rows of a.
 Rejection rejects_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
 Plan plan_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 

@@ -15,7 +15,7 @@ struct ScaledSm90Config {
   i32 tile_m;  // a block's part of out
   i32 tile_n;
   i32 stages;
-  i32 column_scales;  // 1: each row of b has a scale of its own, for all of K; 0: blocks of 128 rows, or all
+  i32 column_scales;  // of b: 0: a scale for blocks of 128 rows, or all; 1: for each row, of all of K; 2: for each row and 128 columns
   i32 threads;        // 128 that load, 256 that multiply
   i32 has_c;
 };
@@ -29,18 +29,23 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90Config& c) {
   const i32 power = c.tile_n & -c.tile_n;
   return power < 128 ? power : 128;
 }
-/// Blocks of 128 rows of b that a tile can touch; none where columns are scaled at the end.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_blocks(const ScaledSm90Config& c) {
-  return c.column_scales ? 0 : (c.tile_n - scaled_sm90_columns(c) + 255) / 128;
+/// Blocks of 128 rows of b that a tile can touch.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_blocks(const ScaledSm90Config& c) { return (c.tile_n - scaled_sm90_columns(c) + 255) / 128; }
+/// Threads that share a ring of scales: a warpgroup where each row of b has a scale in each stage, else a warp.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_sharers(const ScaledSm90Config& c) { return c.column_scales == 2 ? 128 : 32; }
+/// Their scales of a stage: of 64 or 16 rows of a, then those of b, of which there are none where columns are scaled at the end.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_rows(const ScaledSm90Config& c) { return scaled_sm90_sharers(c) / 2; }
+QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
+  return scaled_sm90_rows(c) + (c.column_scales == 2 ? c.tile_n : c.column_scales == 1 ? 0 : scaled_sm90_blocks(c));
 }
-/// Scales of a stage of a warp: of its 16 rows of a, then of the blocks of b.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) { return 16 + scaled_sm90_blocks(c); }
 /// Stages of the rings of scales: 8 of 128 columns take longer than a load from memory.
 constexpr i32 kScaledSm90Depth = 8;
-/// Behind gemm.dense's: a ring of scales for each warp that multiplies.
+/// Behind gemm.dense's: the rings of scales of 256 threads.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_bytes(const ScaledSm90Config& c) {
-  return dense_sm90_smem(tiles_of(c)).bytes + 8 * 4 * scaled_sm90_scales(c) * kScaledSm90Depth;
+  return dense_sm90_smem(tiles_of(c)).bytes + 256 / scaled_sm90_sharers(c) * 4 * scaled_sm90_scales(c) * kScaledSm90Depth;
 }
+/// Named barriers of the warpgroups that share a ring, the first one's: behind those of the turns.
+constexpr int kScaledSm90Barrier = kDenseSm90TurnBarrier + 2;
 
 struct ScaledSwapConfig {
   DType a_dtype;

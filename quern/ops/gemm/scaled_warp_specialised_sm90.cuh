@@ -10,40 +10,65 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows, and of each 128 rows of b.
-template <int kBlocks>
-struct ScaledOfThread {
-  f32 a[2], b[kBlocks];
-};
-
 template <ScaledSm90Config C>
-using TileScales = ScaleRing<scaled_sm90_scales(C), kScaledSm90Depth, 1, 32>;
+using TileScales = ScaleRing<scaled_sm90_scales(C), kScaledSm90Depth, 1, scaled_sm90_sharers(C)>;
 
-/// Opens the ring of a warp's scales for a tile. P: parameters of a kernel or of one group of rows.
+/// Opens a ring of scales for a tile. P: parameters of a kernel or of one group of rows.
 template <ScaledSm90Config C, class P>
 QN_DEVICE void open_tile(TileScales<C>& ring, const P& p, const DenseTile& tile, u32 first_row) {
   QN_SMEM(memory);
-  const i32 warp = i32(first_row / 16 + warp_of_warpgroup());
-  u8* const here = memory + dense_sm90_smem(tiles_of(C)).bytes + warp * TileScales<C>::kBytes;
+  constexpr i32 kRows = scaled_sm90_rows(C);
+  const i32 sharers = i32(first_row) / kRows + (kRows == 16 ? i32(warp_of_warpgroup()) : 0);
+  u8* const here = memory + dense_sm90_smem(tiles_of(C)).bytes + sharers * TileScales<C>::kBytes;
   open_scales(ring, here, (p.gemm.k + kScaledGroup - 1) / kScaledGroup, [&](int i) {
-    if (i < 16) return scale_source(p.scales_a, tile.row + 16 * warp + i, p.gemm.m);
-    return scale_source(p.scales_b, max_of(tile.column, (tile.column / 128 + i - 16) * 128), p.gemm.n);
-  });
+    if (i < kRows) return scale_source(p.scales_a, tile.row + kRows * sharers + i, p.gemm.m);
+    const i32 column = C.column_scales == 2 ? tile.column + i - kRows : max_of(tile.column, (tile.column / 128 + i - kRows) * 128);
+    return scale_source(p.scales_b, column, p.gemm.n);
+  }, kScaledSm90Barrier + sharers);
 }
 
-/// P: parameters of a kernel or of one group of rows.
-template <ScaledSm90Config C, class P>
-QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem, u32 first_row, TileScales<C>& ring, Consumer<C.stages>& read,
+/// A thread's scales of a stage: of its two rows, and of each 128 rows of b; those of each row are read where they are used.
+template <ScaledSm90Config C>
+struct ScaledOfThread {
+  f32 a[2], b[scaled_sm90_blocks(C)];
+  int step;
+};
+
+/// total += the sums of a stage, scaled.
+template <ScaledSm90Config C>
+QN_DEVICE void add_stage(const TileScales<C>& ring, const ScaledOfThread<C>& s, int in_block, const f32 (&sums)[C.tile_n / 2], f32 (&total)[C.tile_n / 2]) {
+  constexpr int kColumns = C.column_scales == 0 ? scaled_sm90_columns(C) : C.column_scales == 1 ? C.tile_n : 8;
+  QN_UNROLL
+  for (int c = 0; c < C.tile_n; c += kColumns) {
+    f32 of_b[2] = {1.f, 1.f};  // of even and odd columns
+    if constexpr (C.column_scales == 2) {
+      const u32x2 pair = scale_of_stage<u32x2>(ring, s.step, scaled_sm90_rows(C) + c + 2 * int(ptx::lane_id() % 4));
+      of_b[0] = __builtin_bit_cast(f32, pair.x), of_b[1] = __builtin_bit_cast(f32, pair.y);
+    } else if constexpr (C.column_scales == 0) {
+      of_b[0] = s.b[0];
+      QN_UNROLL
+      for (int i = 1; i < scaled_sm90_blocks(C); ++i)
+        if (in_block + c >= 128 * i) of_b[0] = s.b[i];
+      of_b[1] = of_b[0];
+    }
+    const f32 scale[4] = {s.a[0] * of_b[0], s.a[0] * of_b[1], s.a[1] * of_b[0], s.a[1] * of_b[1]};
+    QN_UNROLL
+    for (int i = c / 2; i < (c + kColumns) / 2; ++i) total[i] = ptx::fma(sums[i], scale[i % 4], total[i]);
+  }
+}
+
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_scaled_tile(const DenseTile& tile, u32 smem, u32 first_row, TileScales<C>& ring, Consumer<C.stages>& read,
                                     f32 (&total)[C.tile_n / 2]) {
-  constexpr int kBlocks = max_of(scaled_sm90_blocks(C), 1), kColumns = C.column_scales ? C.tile_n : scaled_sm90_columns(C);
   constexpr auto L = dense_sm90_smem(tiles_of(C));
-  const int in_block = tile.column % 128;
+  const int in_block = tile.column % 128, row = int(first_row + 16 * warp_of_warpgroup()) % scaled_sm90_rows(C) + int(ptx::lane_id()) / 4;
   const auto load = [&](const TileScales<C>& from, int step) {
-    ScaledOfThread<kBlocks> s;
+    ScaledOfThread<C> s;
+    s.step = step;
     QN_UNROLL
-    for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage(from, step, int(ptx::lane_id()) / 4 + 8 * i);
+    for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage(from, step, row + 8 * i);
     QN_UNROLL
-    for (int i = 0; i < kBlocks; ++i) s.b[i] = C.column_scales ? 1.f : scale_of_stage(from, step, 16 + i);
+    for (int i = 0; i < scaled_sm90_blocks(C); ++i) s.b[i] = C.column_scales == 0 ? scale_of_stage(from, step, scaled_sm90_rows(C) + i) : 1.f;
     return s;
   };
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
@@ -53,18 +78,7 @@ QN_DEVICE void multiply_scaled_tile(const P& p, const DenseTile& tile, u32 smem,
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  const auto add = [&](const ScaledOfThread<kBlocks>& s, const f32 (&sums)[C.tile_n / 2]) {
-    QN_UNROLL
-    for (int c = 0; c < C.tile_n; c += kColumns) {
-      f32 of_b = s.b[0];
-      QN_UNROLL
-      for (int i = 1; i < kBlocks; ++i)
-        if (in_block + c >= 128 * i) of_b = s.b[i];
-      const f32 scale[2] = {s.a[0] * of_b, s.a[1] * of_b};
-      QN_UNROLL
-      for (int i = c / 2; i < (c + kColumns) / 2; ++i) total[i] = ptx::fma(sums[i], scale[i / 2 % 2], total[i]);
-    }
-  };
+  const auto add = [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_stage<C>(ring, s, in_block, sums, total); };
   multiply_scaled_stages<C.tile_n / 2>(read, ring.steps, ring, products, load, add, Turns{first_row / 64, C.stages});
 }
 
@@ -95,7 +109,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
   for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
     f32 total[C.tile_n / 2];
     zero(total);
-    multiply_scaled_tile<C>(p, tile, smem, first_row, ring, read, total);
+    multiply_scaled_tile<C>(tile, smem, first_row, ring, read, total);
     const DenseTile done = tile;
     if (index + gridDim.x < count) {  // while the results of this one are stored
       tile = Tiles::at(tiles, index + gridDim.x);
@@ -103,7 +117,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
     } else {
       ptx::grid_launch_dependents();
     }
-    if constexpr (C.column_scales) scale_columns<C>(p, done.column, total);
+    if constexpr (C.column_scales == 1) scale_columns<C>(p, done.column, total);
     write_rows<tiles_of(C)>(p.gemm, done.row + i32(first_row), done.column, total);
   }
 }

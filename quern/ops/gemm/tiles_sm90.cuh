@@ -34,24 +34,28 @@ struct DenseTiles {
   }
 };
 
+/// By one thread: the operands of a tile through `steps` stages of kColumns columns of K.
+template <DenseSm90Config C, i32 kColumns>
+QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, int steps) {
+  constexpr auto L = dense_sm90_smem(C);
+  QN_NO_UNROLL
+  for (int step = 0; step < steps; ++step) {
+    const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+    load_operand<C.a_major, C.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
+    load_operand<C.b_major, C.tile_n>(stage + L.b, b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
+    end_fill(fill);
+  }
+}
+
 /// By the first warp, of which one thread loads: stages of kColumns columns of K.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   if (threadIdx.x != 0) return;
-  constexpr auto L = dense_sm90_smem(C);
   const auto tiles = DenseTiles<C>::of(p);
   const int steps = (p.k + kColumns - 1) / kColumns;
-  Producer<C.stages> fill{smem + L.barriers};
-  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
-    const DenseTile tile = DenseTiles<C>::at(tiles, index);
-    QN_NO_UNROLL
-    for (int step = 0; step < steps; ++step) {
-      const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
-      load_operand<C.a_major, C.tile_m>(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
-      load_operand<C.b_major, C.tile_n>(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
-      end_fill(fill);
-    }
-  }
+  Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
+  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x)
+    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, DenseTiles<C>::at(tiles, index), steps);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
@@ -176,16 +180,22 @@ QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRe
   for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
 }
 
+/// By one thread, before the kernel before has ended: the operands' maps, where they are parameters.
+template <class P>
+QN_DEVICE void prefetch_maps(const P& p) {
+  ptx::prefetch_tensormap(&p.a);
+  ptx::prefetch_tensormap(&p.b);
+}
+
 /// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup. `releases`: warps that
-/// read a stage. P has the tensor maps a and b.
+/// read a stage. For P there is prefetch_maps.
 template <DenseSm90Config C, class P, class Load, class Multiply>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply) {
   static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
-    ptx::prefetch_tensormap(&p.a);
-    ptx::prefetch_tensormap(&p.b);
+    prefetch_maps(p);
     pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases);
   }
   ptx::sync_block();

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""GEMMs of groups, written into d: of rows (m_grouped) by quern.gemm.grouped_contiguous and grouped_masked, of K (k_grouped) by one dense call a group."""
+"""GEMMs of groups, written into d: of rows (m_grouped) by quern.gemm.grouped_contiguous and grouped_masked, of K by quern.gemm.k_grouped."""
 import torch
 
 import quern
-from quern.compat.deep_gemm._dense import bf16_gemm_tn
 from quern.compat.deep_gemm._operands import BLOCK, gran_n_of, scales_of, transposed
 from quern.compat.deep_gemm._settings import get_mk_alignment_for_contiguous_layout
 
@@ -33,11 +32,15 @@ def _of_no_group(layout, psum, rows, groups):
     return row < begins[group]
 
 
+def _workspace(d, size):
+    """While a graph is captured, else None: torch's allocator may be called then, quern's may not."""
+    capturing = d.is_cuda and torch.cuda.is_current_stream_capturing()
+    return torch.empty(size, dtype=torch.uint8, device=d.device) if capturing else None
+
+
 def _contiguous(a, b, d, layout, scales, psum, zero):
     rows = {"group_ends": layout} if psum else {"group_of_row": layout}
-    # torch's allocator may be called while a graph is captured, quern's may not
-    capturing = d.is_cuda and torch.cuda.is_current_stream_capturing()
-    workspace = torch.empty(8 * b.size(0) + 8, dtype=torch.uint8, device=d.device) if capturing and not psum else None
+    workspace = None if psum else _workspace(d, 8 * b.size(0) + 8)
     quern.gemm.grouped_contiguous(a=a, b=b, **rows, **scales, alignment=get_mk_alignment_for_contiguous_layout(), out=d, workspace=workspace)
     if zero:
         d.masked_fill_(_of_no_group(layout, psum, d.size(0), b.size(0)).unsqueeze(1), 0)
@@ -87,27 +90,28 @@ def _check_sizes(caller, ks_cpu, psum):
         raise NotImplementedError(f"deep_gemm.{caller}: `ks_cpu` is {ks_cpu} and `use_psum_layout` {psum}, expected the groups' sizes on the host: sizes on the device alone need SM100")
 
 
+def _k_grouped(a, b, d, c, ks_cpu, layout, **more):
+    sizes = torch.tensor(ks_cpu, dtype=torch.int32, device=d.device) if layout is None else layout
+    # Two tensor maps a group, and which columns it has
+    quern.gemm.k_grouped(a=a, b=b, c=c, k_sizes=sizes, **more, out=d, workspace=_workspace(d, 264 * len(d) + 8))
+
+
 def k_grouped_fp8_gemm_nt_contiguous(a, b, d, ks_cpu, grouped_layout, c=None, recipe=(1, 1, 128), compiled_dims="mn", use_psum_layout=False):
-    """d[g] = c[g] + a_g @ b_g.T, one call of quern.gemm.scaled a group; a and b are (tensor, scales): e4m3 of 1 dim, where [m, ks_cpu[g]] and [n, ks_cpu[g]]
-    follow each other, with f32 [m, sum / 128], [n, sum / 128]. ks_cpu: multiples of 128 on the host. d, c: [groups, m, n] f32."""
+    """d[g] = c[g] + a_g @ b_g.T; a and b are (tensor, scales): e4m3 of 1 dim, where [m, ks_cpu[g]] and [n, ks_cpu[g]] follow each other, with f32
+    [m, sum / 128], [n, sum / 128]. ks_cpu: multiples of 128 on the host, grouped_layout: the same on the device, i32. d, c: [groups, m, n] f32."""
     _check_sizes("k_grouped_fp8_gemm_nt_contiguous", ks_cpu, use_psum_layout)
     _, m, n = d.shape
     if tuple(recipe) != (1, 1, BLOCK) or any(k % BLOCK for k in ks_cpu) or a[0].numel() != m * sum(ks_cpu) or b[0].numel() != n * sum(ks_cpu) or len(ks_cpu) != len(d):
         raise ValueError(f"deep_gemm.k_grouped_fp8_gemm_nt_contiguous: `ks_cpu` is {list(ks_cpu)} and `recipe` {tuple(recipe)} for {a[0].numel()} and {b[0].numel()} "
                          f"elements of `a` and `b` and `d` {list(d.shape)}, expected multiples of 128 that add up to both, one a group, and (1, 1, 128)")
-    begin = 0
-    for group, k in enumerate(ks_cpu):
-        columns = slice(begin // BLOCK, (begin + k) // BLOCK)
-        part = [(t[rows * begin:rows * (begin + k)].view(rows, k), scales[:, columns]) for (t, scales), rows in ((a, m), (b, n))]
-        quern.gemm.scaled(*part[0], *part[1], c=None if c is None else c[group], out=d[group])
-        begin += k
+    k = sum(ks_cpu)
+    _k_grouped(a[0].view(m, k), b[0].view(n, k), d, c, ks_cpu, grouped_layout, scales_a=a[1], scales_b=b[1], packed=True)
 
 
 def k_grouped_bf16_gemm_tn_contiguous(a, b, d, ks_cpu, grouped_layout, c=None, compiled_dims="mn", use_psum_layout=False):
-    """d[g] = c[g] + a_g.T @ b_g, one call of quern.gemm.dense a group; a: [sum of ks_cpu, m], b: [sum, n] bf16, whose rows are the groups' one after the
-    other; d, c: [groups, m, n] f32. ks_cpu: on the host."""
+    """d[g] = c[g] + a_g.T @ b_g; a: [sum of ks_cpu, m], b: [sum, n] bf16, whose rows are the groups' one after the other; d, c: [groups, m, n] f32.
+    ks_cpu: on the host, grouped_layout: the same on the device, i32."""
     _check_sizes("k_grouped_bf16_gemm_tn_contiguous", ks_cpu, use_psum_layout)
     if sum(ks_cpu) != len(a) or len(ks_cpu) != len(d):
         raise ValueError(f"deep_gemm.k_grouped_bf16_gemm_tn_contiguous: `ks_cpu` is {list(ks_cpu)} for {len(a)} rows of `a` and {len(d)} groups of `d`, expected sizes that add up, one a group")
-    for group, (rows_a, rows_b) in enumerate(zip(a.split(list(ks_cpu)), b.split(list(ks_cpu)))):
-        bf16_gemm_tn(rows_a, rows_b, d[group], None if c is None else c[group])
+    _k_grouped(a.T, b.T, d, c, ks_cpu, grouped_layout)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[g, i, j] = c[g, i, j] + sum of scales_a(i, x) scales_b(j, x) a(i, x) b(j, x) over the columns x of K of group g, for sm_90a
+// k_grouped_warp_specialised_sm90.cuh with the sums of scaled_warp_specialised_sm90.cuh.
+#pragma once
+#include "quern/ops/gemm/k_grouped_sm90.cuh"
+#include "quern/ops/gemm/scaled_warp_specialised_sm90.cuh"
+
+namespace quern::gemm {
+
+/// A group's scales, in the names of a kernel's parameters.
+struct KGroupedScales {
+  struct {
+    i32 m, n, k;
+  } gemm;
+  Scales scales_a, scales_b;
+};
+QN_DEVICE KGroupedScales scales_of_group(const KGroupedScaledSm90Params& p, const KGroupedColumns& columns) {
+  const i64 first = columns.begin / kScaledGroup;
+  KGroupedScales s{{p.gemm.m, p.gemm.n, columns.count}, p.scales_a, p.scales_b};
+  s.scales_a.data = static_cast<const f32*>(p.scales_a.data) + first * p.scales_a.column_stride;
+  s.scales_b.data = static_cast<const f32*>(p.scales_b.data) + first * p.scales_b.column_stride;
+  return s;
+}
+
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
+  constexpr DenseSm90Config kTiles = tiles_of(C);
+  const u32 first_row = warpgroup * 64;
+  Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
+  each_k_grouped_tile<kTiles>(p.gemm, [&](const KGroupedTile& tile) {
+    f32 total[C.tile_n / 2];
+    zero(total);
+    if (tile.columns.count > 0) {
+      const KGroupedScales scales = scales_of_group(p, tile.columns);
+      TileScales<C> ring;
+      open_tile<C>(ring, scales, tile.place, first_row);
+      multiply_scaled_tile<C>(tile.place, smem, first_row, ring, read, total);
+    }
+    write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row), tile.place.column, total);
+  });
+}
+
+template <ScaledSm90Config C>
+QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Params& p) {
+  static_assert(C.column_scales == 2);
+  ptx::grid_launch_dependents();
+  run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+                              [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); });
+}
+
+}  // namespace quern::gemm
