@@ -99,6 +99,22 @@ quern.gemm.dense(a, a, **{words!r})
         assert log.returncode == 0 and expected in log.stderr, log.stderr
 
 
+def test_host_time():
+    """What bench/gpu/python_host.py sets calls from Python beside."""
+    from quern import _arrays
+    from quern._library import library
+
+    op, x = quern.norm.rms_norm.op, np.ones((3, 8), np.float32)
+    out = np.full_like(x, np.nan)
+    handed = [_arrays.Numpy().hand_over(op, name, array) for name, array in (("x", x), ("weight", np.ones(8, np.float32)), ("out", out))]
+    call, launch = library().op_timed(op.id, 2)(*handed, 1e-6)
+    assert call > 0 and launch > 0 and np.allclose(out, 1)
+    nothing = [_arrays.Numpy().hand_over(op, name, array) for name, array in (("x", x[:0]), ("weight", np.ones(8, np.float32)), ("out", out[:0]))]
+    assert len(library().op_timed(op.id, 2)(*nothing, 1e-6)) == 0
+    with pytest.raises(ValueError, match=r"norm\.rms_norm: `eps` is -1"):
+        library().op_timed(op.id, 2)(*handed, -1.0)
+
+
 def test_skip_check():
     x, weight = np.ones((3, 8), np.float32), np.ones(8, np.float32)
     assert quern.norm.rms_norm(x, weight, eps=-1e-3, skip_check=True).shape == (3, 8)

@@ -256,6 +256,7 @@ static void generate(A& a, const Case& which, Random& random) {
 /// second the other type (f16, e5m2 for a), out_16 results of 16 bits; sizes between k_indptr and k_sizes; a.pad 0 makes the rows of a and b
 /// multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
 static void derive(Case& which) {
+  if (which.contains("a.dtype")) which["bits8"] = size_of(DType(int(which["a.dtype"]))) == 1;  // the words of a call
   const bool scaled = which["bits8"] != 0, hopper = which["hopper"] != 0;
   if (scaled) which["a.transposed"] = which["b.transposed"] = 0;
   else which["packed"] = 0;
@@ -300,7 +301,7 @@ static std::vector<Case> bench_shapes() {
         if (c != 0 && m == 4096) continue;
         shapes.push_back({{"groups", groups}, {"m", m}, {"n", n}, {"k", groups * k}, {"alignment", 128}, {"sizes", 1}, {"poison", 0}, {"bits8", bits8},
                           {"a.transposed", 1 - bits8}, {"b.transposed", 1 - bits8}, {"scales_b.transposed", bits8}});
-        if (c != 0) shapes.back()["c.present"] = shapes.back()["out.in_place"] = 1;
+        if (c != 0) shapes.back()["c.present"] = 1;
       }
   return shapes;
 }
@@ -351,18 +352,18 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
             {"n", {128, 0, 1, 8, 61, 65, 129, 264}},
             {"k", {256, 0, 1, 33, 127, 129, 640, 1009}},
             {"groups", {4, 0, 1, 3, 37}},
-            {"sizes", {0, 1}},
-            {"spread", {0, 1, 2, 3}},
-            {"poison", {1, 0, 2}},
-            {"hopper", {0, 1, 2}},
-            {"bits8", {1, 0}},
-            {"second", {0, 1}},
-            {"out_16", {0, 1}},
+            {"sizes", {0, 1}, "columns of groups are said by k_indptr (0) or k_sizes (1)"},
+            {"spread", {0, 1, 2, 3}, "columns: about as many for each group (0), all of one (1), 0 to 2 units (2), contents that break the rules (3)"},
+            {"poison", {1, 0, 2}, "columns of no group are NaN (1), those of one group too (2)"},
+            {"hopper", {0, 1, 2}, "asks for the variant warp_specialised_sm90 (1) or its widest tiles (2), and makes the case one that it takes"},
+            {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
+            {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
+            {"out_16", {0, 1}, "out is of 16 bits"},
             {"packed", {0, 1}},
             {"alignment", {1, 8, 3, 130}},
             {"c.present", {0, 1}},
-            {"a.transposed", {1, 0}},
-            {"b.transposed", {1, 0}},
+            {"a.transposed", {0, 1}},
+            {"b.transposed", {0, 1}},
             {"scales_a.transposed", {1, 0}},
             {"scales_a.pad", {0, 3}},
             {"scales_b.transposed", {0, 1}},
