@@ -4,6 +4,8 @@
 
 #include <sys/mman.h>
 
+#include <cstring>
+
 #include "quern/base/error.h"
 #include "quern/emu/report.h"
 
@@ -55,6 +57,8 @@ void Arena::map_shadow() {
   madvise(memory, bytes, MADV_NOHUGEPAGE);
   stack_shadow_ = static_cast<u8*>(memory);
 }
+
+void Arena::clear_shadow(u64 index) { std::memset(stack_shadow_ + index * kStackBytes / 8, 0, kStackBytes / 8); }
 
 u8* Arena::smem_end(u64 index) {
   for (; smem_opened_ <= index; ++smem_opened_) {

@@ -26,6 +26,8 @@ class Arena {
 
   /// Asan builds: makes the shadow of the stacks usable. Error{device} when its addresses are taken.
   void map_shadow();
+  /// Nothing of stack slot `index` counts as out of scope or between local variables any more.
+  void clear_shadow(u64 index);
   /// Gives the memory of stacks from `first` on, and of their shadow, back to the system.
   void trim_stacks(u64 first, u64 end);
 

@@ -106,6 +106,7 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
 void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext& common) {
   Fiber& fiber = block.fibers[index];
   fiber.stack = arena_.stack(slot);
+  if (options().asan) arena_.clear_shadow(slot);
   const u64 context_at = context_address(reinterpret_cast<u64>(fiber.stack));
   fiber.thread = reinterpret_cast<ThreadContext*>(context_at);
   *fiber.thread = common;
