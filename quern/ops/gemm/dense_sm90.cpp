@@ -40,6 +40,14 @@ TensorMapSpec sm90_operand(const TensorView& v, i32 rows, Major major) {
           .swizzle = Swizzle::b128};
 }
 
+TensorMapSpec sm90_results(const TensorView& v) {
+  const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], n = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
+  // Of a dimension of one the stride is not looked at, and may be anything
+  const i64 row_bytes = rows > 1 ? v.strides[v.rank - 2] * element : round_up<i64>(n * element, 16), matrix_bytes = matrices > 1 ? v.strides[0] * element : row_bytes;
+  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {n, rows, matrices}, .stride_bytes = {row_bytes, matrix_bytes},
+          .box = {kSm90StoreColumns, kSm90StoreRows, 1}, .swizzle = Swizzle::b128};
+}
+
 DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 rows_a, i32 rows_b, i32 parts) {
   const DenseArgs& a = c.args;
   return {.a = c.device.make_tensor_map(sm90_operand(a.a, rows_a, major_of(c.problem.tensor(&A::a)))),
@@ -73,7 +81,9 @@ static const Sm90Tile& choose(const Problem& p, bool fold) {
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  return sm90_params(c, config.tile_m, config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+  DenseSm90Params params = sm90_params(c, config.tile_m, config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+  if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out));
+  return params;
 }
 
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {

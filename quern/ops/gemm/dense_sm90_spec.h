@@ -45,17 +45,29 @@ struct DenseSm90Params {
   i32 pdl;           // 1: the kernel before in the stream may still run
   DType bias_dtype;  // f32, or that of a
   DenseAddend c;     // rows aligned to 16 bytes
+  TensorMap results; // of out, where they leave by TMA
 };
 
+/// Rows and columns of out that a warp stores at once by TMA: 128 bytes of a row.
+constexpr i32 kSm90StoreRows = 16, kSm90StoreColumns = 64;
+/// Whether the results of the kernels for many rows leave by TMA: those of 16 bits, that nothing is added to which other threads read.
+QN_HOST_DEVICE constexpr bool dense_sm90_stores_boxes(const DenseSm90Config& c) {
+  return c.out_dtype != DType::f32 && c.has_c == 0 && c.tile_n % kSm90StoreColumns == 0;
+}
+/// Their bytes of the 8 warps that multiply.
+QN_HOST_DEVICE constexpr int dense_sm90_boxes(const DenseSm90Config& c) {
+  return dense_sm90_stores_boxes(c) ? 8 * kSm90StoreRows * kSm90StoreColumns * 2 : 0;
+}
+
 struct DenseSm90Smem {
-  int a, b, stage, barriers, bytes;
+  int a, b, stage, boxes, barriers, bytes;
 };
 /// The first of the `steps` stages along K that part `part` of `parts` sums.
 QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(u32 steps, u32 part, u32 parts) { return steps * part / parts; }
-/// Stages of a tile of a, then one of b; a pair of barriers for each stage.
+/// Stages of a tile of a, then one of b; results on their way; a pair of barriers for each stage.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
-  const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2;
-  return {0, a, stage, stage * c.stages, stage * c.stages + int(pipeline_bytes(c.stages))};
+  const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2, barriers = stage * c.stages + dense_sm90_boxes(c);
+  return {0, a, stage, stage * c.stages, barriers, barriers + int(pipeline_bytes(c.stages))};
 }
 
 struct DenseSwapConfig {

@@ -15,26 +15,32 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
   const int steps = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
   const u32 first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
-  const Turns turns{warpgroup, C.stages};
   each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
-    if (skips_rows<kTiles>(tile, first_row, steps, read, [&](int step) { begin_turn(turns, step), end_turn(turns, step, steps); })) return;
-    const GroupedScales scales = scales_of_group(p, tile);
+    if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
     const DenseTile place = place_of<kTiles>(tile);
-    TileScales<C> ring;
-    open_tile<C>(ring, scales, place, first_row);
     f32 total[C.tile_n / 2];
-    zero(total);
-    multiply_scaled_tile<C>(place, smem, first_row, ring, read, total);
+    multiply_scaled_tile<C>(place, smem, first_row, steps, read, total);
     write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row), place.column, total);
   });
+}
+
+/// By the scale warps.
+template <ScaledSm90Config C>
+QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
+  auto f = start_scales<C>(smem);
+  each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
+    fill_scales(f, smem, scales_of_group(p, tile), place_of<tiles_of(C)>(tile), (p.gemm.k + kScaledGroup - 1) / kScaledGroup);
+  });
+  finish_scales(f);
 }
 
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
   static_assert(C.column_scales == 0 && C.has_c == 0);
   ptx::grid_launch_dependents();
-  run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                              [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); });
+  run_warpgroups<tiles_of(C), kScaleFills<C>, 56>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+                                                  [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); },
+                                                  [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

@@ -54,15 +54,22 @@ static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b) {
           .n = i32(c.problem[Axis::n]),
           .k = i32(c.problem[Axis::k])};
 }
+static bool stores_boxes(const DenseSm90Config& c) { return dense_sm90_stores_boxes(c); }
+static bool stores_boxes(const ScaledSm90Config& c) { return dense_sm90_stores_boxes(tiles_of(c)); }
+template <class Config>
+static bool stores_boxes(const Config&) {
+  return false;
+}
 template <class Args, class Config>
 static GroupedSm90Params dense_params(const Call<Args>& c) {
   const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
-  return params(c, config.tile_m, config.tile_n);
+  GroupedSm90Params with = params(c, config.tile_m, config.tile_n);
+  if (stores_boxes(config)) with.results = c.device.make_tensor_map(sm90_results(c.args.out));
+  return with;
 }
 template <class Args, class Config>
 static GroupedScaledSm90Params scaled_params(const Call<Args>& c) {
-  const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
-  return {.gemm = params(c, config.tile_m, config.tile_n),
+  return {.gemm = dense_params<Args, Config>(c),
           .scales_a = scales_of_first(c.args.scales_a, kScaleARow),
           .scales_b = scales_of_first(c.args.scales_b, kScaleABlock),
           .scales_a_group = strides_of(c.args.scales_a).group,
@@ -124,10 +131,10 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
     return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kGroupedTileM, tile_n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
-    const Sm90Tile& tile = least_time(kScaledSm90Tiles, s, kScaledStoreCost);
+    const Sm90Tile& tile = least_time(kScaledSm90Tiles, s, kSm90StoreCost);
     const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
-    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_bytes(c)));
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_smem(c).bytes));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, s, kSm90StoreCost);
     const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,

@@ -10,6 +10,9 @@
 
 namespace quern::gemm {
 
+/// The matrix of a, and of out, that a tile is of.
+QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) { return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0; }
+
 /// Where the rows of one group go, in the names of a kernel's parameters.
 template <class Out>
 struct GroupedRowsOut {
@@ -18,11 +21,17 @@ struct GroupedRowsOut {
   Out* out;
   i64 out_stride;
   i32 m, n;
+  const TensorMap* results;
+  i32 matrix;
 };
 template <class Out>
 QN_DEVICE GroupedRowsOut<Out> out_of_group(const GroupedSm90Params& p, const GroupedTile& tile) {
-  return {static_cast<Out*>(p.out) + tile.group * p.out_group, p.out_stride, tile.begin + tile.rows, p.n};
+  return {static_cast<Out*>(p.out) + tile.group * p.out_group, p.out_stride, tile.begin + tile.rows, p.n, &p.results, matrix_of(p, tile)};
 }
+template <class Out>
+QN_DEVICE const TensorMap* results_of(const GroupedRowsOut<Out>& p) { return p.results; }
+template <class Out>
+QN_DEVICE i32 matrix_of(const GroupedRowsOut<Out>& p) { return p.matrix; }
 
 /// Their scales.
 struct GroupedScales {
@@ -37,9 +46,6 @@ QN_DEVICE GroupedScales scales_of_group(const GroupedScaledSm90Params& p, const 
   s.scales_b.data = static_cast<const f32*>(p.scales_b.data) + tile.group * p.scales_b_group;
   return s;
 }
-
-/// The matrix of a that a tile is of.
-QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) { return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0; }
 
 /// Calls f for every tile [kTileM][kTileN] of the block, in order. By whole warps.
 template <i32 kTileM, i32 kTileN, class F>

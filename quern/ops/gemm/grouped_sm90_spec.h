@@ -16,6 +16,7 @@ struct GroupedSm90Params {
   i64 out_stride;    // elements from row to row
   i64 out_group;     // elements from group to group; 0 where groups lie in one matrix
   i32 n, k;          // n a multiple of 8
+  TensorMap results; // of out [matrices, rows, n], where they leave by TMA
 };
 
 struct GroupedScaledSm90Params {

@@ -36,14 +36,12 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
 }
 
 /// Whether the 64 rows of a tile from `first_row` on are all behind the group's: their stages are read by nobody else, and released.
-/// skip(step) is called for each of them.
-template <DenseSm90Config C, class Skip>
-QN_DEVICE bool skips_rows(const GroupedTile& tile, u32 first_row, int steps, Consumer<C.stages>& read, const Skip& skip) {
+template <DenseSm90Config C>
+QN_DEVICE bool skips_rows(const GroupedTile& tile, u32 first_row, int steps, Consumer<C.stages>& read) {
   if (i32(tile.at.m * C.tile_m + first_row) < tile.rows) return false;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     begin_read(read);
-    skip(step);
     end_read(read);
   }
   return true;

@@ -17,7 +17,7 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
   const auto free = [&](u32 stage) { release(read, stage); };
   each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
-    if (skips_rows<C>(tile, first_row, steps, read, [](int) {})) return;
+    if (skips_rows<C>(tile, first_row, steps, read)) return;
     f32 sums[1][C.tile_n / 2];
     zero(sums);
     const u32 last = multiply_stages(read, steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); }, free);

@@ -24,6 +24,9 @@ QN_DEVICE KGroupedScales scales_of_group(const KGroupedScaledSm90Params& p, cons
   return s;
 }
 
+/// Stages of a group.
+QN_DEVICE int steps_of(const KGroupedColumns& columns) { return (columns.count + kScaledGroup - 1) / kScaledGroup; }
+
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr DenseSm90Config kTiles = tiles_of(C);
@@ -31,23 +34,28 @@ QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
   each_k_grouped_tile<kTiles>(p.gemm, [&](const KGroupedTile& tile) {
     f32 total[C.tile_n / 2];
-    zero(total);
-    if (tile.columns.count > 0) {
-      const KGroupedScales scales = scales_of_group(p, tile.columns);
-      TileScales<C> ring;
-      open_tile<C>(ring, scales, tile.place, first_row);
-      multiply_scaled_tile<C>(tile.place, smem, first_row, ring, read, total);
-    }
+    multiply_scaled_tile<C>(tile.place, smem, first_row, steps_of(tile.columns), read, total);
     write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row), tile.place.column, total);
   });
+}
+
+/// By the scale warps.
+template <ScaledSm90Config C>
+QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem) {
+  auto f = start_scales<C>(smem);
+  each_k_grouped_tile<tiles_of(C)>(p.gemm, [&](const KGroupedTile& tile) {
+    fill_scales(f, smem, scales_of_group(p, tile.columns), tile.place, steps_of(tile.columns));
+  });
+  finish_scales(f);
 }
 
 template <ScaledSm90Config C>
 QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Params& p) {
   static_assert(C.column_scales == 2);
   ptx::grid_launch_dependents();
-  run_warpgroups<tiles_of(C)>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                              [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); });
+  run_warpgroups<tiles_of(C), kScaleFills<C>, 40>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+                                                  [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
+                                                  [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

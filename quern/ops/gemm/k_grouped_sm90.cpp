@@ -33,6 +33,12 @@ Rejection rejects_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
+/// Tiles, ring and stores of a plan.
+static DenseSm90Config tiles_of_plan(const Call<A>& c) {
+  const jit::KernelSpec& spec = c.plan.launches[c.plan.count - 1].spec;
+  return is_scaled(c.problem) ? tiles_of(spec.config_as<ScaledSm90Config>()) : spec.config_as<DenseSm90Config>();
+}
+
 static KGroupedSm90Params dense_params(const Call<A>& c) {
   const A& a = c.args;
   return {.maps = c.workspace,
@@ -44,7 +50,8 @@ static KGroupedSm90Params dense_params(const Call<A>& c) {
           .groups = i32(c.problem[Axis::groups]),
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
-          .c = c_of_first(c)};
+          .c = c_of_first(c),
+          .results = dense_sm90_stores_boxes(tiles_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out)) : TensorMap{}};
 }
 static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
   return {.gemm = dense_params(c), .scales_a = scales_of_first(c.args.scales_a, kScaleARow), .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};
@@ -52,9 +59,8 @@ static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
 
 TensorMap k_grouped_map(const Call<A>& c, bool of_a) {
   const TensorView& v = of_a ? c.args.a : c.args.b;
-  const jit::KernelSpec& spec = c.plan.launches[c.plan.count - 1].spec;
-  const auto tile = [&](const auto& config) { return of_a ? config.tile_m : config.tile_n; };
-  const i32 rows = is_scaled(c.problem) ? tile(spec.config_as<ScaledSm90Config>()) : tile(spec.config_as<DenseSm90Config>());
+  const DenseSm90Config tiles = tiles_of_plan(c);
+  const i32 rows = of_a ? tiles.tile_m : tiles.tile_n;
   const TensorFacts& facts = of_a ? c.problem.tensor(&A::a) : c.problem.tensor(&A::b);
   return c.device.make_tensor_map(sm90_operand(v, rows, major_of(facts)));
 }
@@ -72,7 +78,7 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
     const ScaledSm90Config c{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n,
                              .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present};
-    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_bytes(c)));
+    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_smem(c).bytes));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, sizes, 2 * kSm90StoreCost);
     const DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,

@@ -53,10 +53,16 @@ struct KGroupedOut {
   i64 out_stride;
   i32 m, n;
   DenseAddend c;
+  const TensorMap* results;
+  i32 matrix;
 };
 template <class Out>
+QN_DEVICE const TensorMap* results_of(const KGroupedOut<Out>& p) { return p.results; }
+template <class Out>
+QN_DEVICE i32 matrix_of(const KGroupedOut<Out>& p) { return p.matrix; }
+template <class Out>
 QN_DEVICE KGroupedOut<Out> out_of_group(const KGroupedSm90Params& p, i32 group) {
-  KGroupedOut<Out> own{reinterpret_cast<Out*>(static_cast<u8*>(p.out) + group * p.out_group), p.out_stride, p.m, p.n, p.c};
+  KGroupedOut<Out> own{reinterpret_cast<Out*>(static_cast<u8*>(p.out) + group * p.out_group), p.out_stride, p.m, p.n, p.c, &p.results, group};
   own.c.data = static_cast<const u8*>(p.c.data) + group * p.c_group;
   return own;
 }

@@ -61,6 +61,7 @@ struct KGroupedSm90Params {
   i64 out_group, c_group;  // bytes from group to group
   i32 groups, m, n;        // n a multiple of 8
   DenseAddend c;           // of group 0, rows aligned to 16 bytes
+  TensorMap results;       // of out, where they leave by TMA
 };
 
 struct KGroupedScaledSm90Params {

@@ -7,15 +7,10 @@
 // same line of the L2 at once wait 300 ns for it.
 #pragma once
 #include "quern/kit/kit.cuh"
+#include "quern/ops/gemm/scale_source.cuh"
 #include "quern/ops/gemm/scaled_sm90_spec.h"
 
 namespace quern::gemm {
-
-/// Where a scale of the first stage is, and how many elements further that of the next one; null: there is none.
-struct ScaleSource {
-  const f32* first;
-  i64 stride;
-};
 
 /// `count` scales of a stage, `depth` stages (a power of two), of which `at_once` are read together, by `threads`: a warp or a warpgroup.
 template <int count, int depth, int at_once, int threads>

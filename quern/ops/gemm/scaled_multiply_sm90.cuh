@@ -10,40 +10,10 @@
 
 namespace quern::gemm {
 
-/// Where the scales of `row` begin (past `rows`: of the last one, for results that are not stored).
-QN_DEVICE const f32* scales_of_row(const Scales& s, i32 row, i32 rows) {
-  return static_cast<const f32*>(s.data) + i64(min_of(row, rows - 1) >> s.row_shift) * s.row_stride;
-}
-/// Of a row of scales, from a stage on.
-QN_DEVICE ScaleSource scale_source(const Scales& s, i32 row, i32 rows, i32 first_step = 0) {
-  return {scales_of_row(s, row, rows) + i64(first_step) * s.column_stride, s.column_stride};
-}
-
-/// Two warpgroups that issue the products of a stage in turns: each group of products then has the tensor cores for itself, and the sums of one
-/// are scaled meanwhile. Products issued together are done together, and leave the tensor cores idle while both scale (8192^3: 13 % of the
-/// time). The first `free` steps of a tile are not in turns, so that one warpgroup may still store its results.
-struct Turns {
-  u32 warpgroup;  // 0 or 1
-  int free;
-};
-constexpr int kTurnThreads = 2 * kWarpgroupSize;
-/// Before the products of a step: warpgroup 0 waits for the step before of 1, which waits for this one of 0.
-QN_DEVICE void begin_turn(const Turns& t, int step) {
-  if (step > t.free) ptx::bar_sync(kDenseSm90TurnBarrier + int(t.warpgroup), kTurnThreads);
-}
-QN_DEVICE void end_turn(const Turns& t, int step, int steps) {
-  const int waits = t.warpgroup == 0 ? step : step + 1;  // the other's step
-  if (waits > t.free && waits < steps) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(t.warpgroup), kTurnThreads);
-}
-/// A warpgroup that waits for no other.
-struct NoTurns {};
-QN_DEVICE void begin_turn(const NoTurns&, int) {}
-QN_DEVICE void end_turn(const NoTurns&, int, int) {}
-
-/// `at_once` stages from `step`: their products one behind the other, then their sums scaled, in order. begin() and end(): around the products.
-template <int at_once, int stages, int count, class Ring, class Products, class Load, class Add, class Begin, class End>
+/// `at_once` stages from `step`: their products one behind the other, then their sums scaled, in order.
+template <int at_once, int stages, int count, class Ring, class Products, class Load, class Add>
 QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sums)[at_once][count], Ring& ring, const Products& products,
-                                     const Load& load, const Add& add, const Begin& begin, const End& end) {
+                                     const Load& load, const Add& add) {
   Consumer<stages> ahead = read;
   u32 index[at_once];
   QN_UNROLL
@@ -52,13 +22,11 @@ QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sum
     index[i] = ahead.stage;
     skip_read(ahead);
   }
-  begin();
   hold(sums);
   ptx::wgmma_fence();
   QN_UNROLL
   for (int i = 0; i < at_once; ++i) products(index[i], sums[i]);
   ptx::wgmma_commit();
-  end();
   hold(sums);
   wait_scales(ring);
   decltype(load(ring, 0)) scales[at_once];
@@ -77,20 +45,69 @@ QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sum
 /// Reads `steps` stages, at_once in a batch; products(stage, sums) issues the instructions of one, the first of which does not add, load(ring, step)
 /// gives a thread's scales of it, and add(scales, sums) adds its products to the thread's sums. Two sets of sums of which one is scaled while the other
 /// is in flight make ptxas serialise wgmma (C7510).
-template <int count, int stages, int scales, int depth, int at_once, int threads, class Products, class Load, class Add, class Turn>
+template <int count, int stages, int scales, int depth, int at_once, int threads, class Products, class Load, class Add>
 QN_DEVICE void multiply_scaled_stages(Consumer<stages>& read, int steps, ScaleRing<scales, depth, at_once, threads>& ring, const Products& products, const Load& load,
-                                      const Add& add, const Turn& turn) {
+                                      const Add& add) {
   f32 sums[at_once][count];
   zero(sums);
   int step = 0;
   QN_NO_UNROLL
   for (; step + at_once <= steps; step += at_once)
-    multiply_scaled_batch<at_once>(read, step, sums, ring, products, load, add, [&] { begin_turn(turn, step); }, [&] { end_turn(turn, step, steps); });
+    multiply_scaled_batch<at_once>(read, step, sums, ring, products, load, add);
   if constexpr (at_once > 1) {  // what is left of a batch
     f32 rest[1][count];
     zero(rest);
     QN_NO_UNROLL
-    for (; step < steps; ++step) multiply_scaled_batch<1>(read, step, rest, ring, products, load, add, [] {}, [] {});
+    for (; step < steps; ++step) multiply_scaled_batch<1>(read, step, rest, ring, products, load, add);
+  }
+}
+
+/// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled.
+template <int batch, bool late, int count, int stages, class Products, class Load, class Add>
+QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& products, const Load& load, const Add& add) {
+  constexpr int kSets = batch > 1 ? 2 : 1;
+  f32 sums[kSets][count];
+  zero(sums);
+  decltype(load(0u)) scales;
+  Consumer<stages> ahead = read;
+  const auto issue = [&](int set) {
+    begin_read(ahead);
+    // Behind the products of a stage the last of these waits for them (8192^3, tiles of 192: 880 us, 850 ahead of them); where another
+    // stage is in flight they are better late (7168 x 16384: 752 us and 778)
+    if (batch == 1) scales = load(ahead.stage);
+    hold(sums[set]);
+    ptx::wgmma_fence();
+    products(ahead.stage, sums[set]);
+    ptx::wgmma_commit();
+    hold(sums[set]);
+    skip_read(ahead);
+  };
+  issue(0);
+  QN_UNROLL
+  for (int i = 0; i < batch; ++i) {
+    if (i + 1 < batch) issue((i + 1) % kSets);
+    if (batch > 1) scales = load(read.stage);
+    if (i + 1 < batch) ptx::wgmma_wait<1>();
+    else ptx::wgmma_wait<0>();
+    hold(sums[i % kSets]);
+    if constexpr (!late) end_read(read);
+    add(scales, sums[i % kSets]);
+    if constexpr (late) end_read(read);
+  }
+}
+
+/// Reads `steps` stages. products(stage, sums) issues the instructions of one, the first of which does not add, load(stage) gives a thread's scales
+/// of it, and add(scales, sums) adds its products to the thread's sums, and may (`late`) still read the stage. With batches of two and more
+/// there are two sets of sums, and the tensor cores go on while one is scaled; a batch ends with none in flight, as ptxas serialises
+/// wgmma (C7510) where sums in flight are those of another iteration.
+template <int batch, bool late, int count, int stages, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages_ahead(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+  int step = 0;
+  QN_NO_UNROLL
+  for (; step + batch <= steps; step += batch) multiply_batch_ahead<batch, late, count>(read, products, load, add);
+  if constexpr (batch > 1) {
+    QN_NO_UNROLL
+    for (; step < steps; ++step) multiply_batch_ahead<1, late, count>(read, products, load, add);
   }
 }
 

@@ -28,10 +28,10 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// ScaledSm90Config's: whether each row of b has a scale of its own, and whether for each 128 columns.
+/// ScaledSm90Config's.
 static i32 column_scales(const Problem& p) {
-  if (p[Axis::n] == 1 || p[Axis::scale_rows_b] != p[Axis::n]) return 0;
-  return p[Axis::scale_columns_b] > 1 ? 2 : 1;
+  if (p[Axis::scale_columns_a] <= 1 && p[Axis::scale_columns_b] <= 1) return 1;
+  return p[Axis::n] > 1 && p[Axis::scale_rows_b] == p[Axis::n] ? 2 : 0;
 }
 
 static ScaledSm90Params params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b) {
@@ -69,18 +69,20 @@ Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
 
 static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
-  return params(c, config.tile_m, config.tile_n);
+  ScaledSm90Params with = params(c, config.tile_m, config.tile_n);
+  if (dense_sm90_stores_boxes(tiles_of(config))) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out));
+  return with;
 }
 
 Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], t.n); };
-  const Sm90Tile& tile = column_scales(p) == 2 ? least_time(kColumnScaledSm90Tiles, p[Axis::k], kScaledStoreCost, tiles)
-                                               : least_time(kScaledSm90Tiles, p[Axis::k], kScaledStoreCost, tiles);
+  const Sm90Tile& tile = column_scales(p) == 2 ? least_time(kColumnScaledSm90Tiles, p[Axis::k], kSm90StoreCost, tiles)
+                                               : least_time(kScaledSm90Tiles, p[Axis::k], kSm90StoreCost, tiles);
   const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, column_scales(p), 3 * 128,
                                 p.tensor(&A::c).present};
   Plan plan;
   plan.launch<params_sm90>(warp_specialised, config,
-                           {.x = min_of<i64>(device.sms, tiles(tile)), .smem = scaled_sm90_bytes(config), .pdl = p.pdl});
+                           {.x = min_of<i64>(device.sms, tiles(tile)), .smem = scaled_sm90_smem(config).bytes, .pdl = p.pdl});
   return plan;
 }
 

@@ -13,12 +13,10 @@ Scales scales_of(const TensorView& view, i64 rows);
 Budget scaled_budget(DType out, i64 k, bool portable);
 
 /// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide one loads less for its
-/// products (8192^3: 930 us beside 1050); 160 and 176 columns were never better.
-constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.13}};
-/// The same with a scale of each row of b for each stage, whose ring takes the place of a stage of 160 columns.
-constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{160, 5, 1}, {128, 6, 1.03}};
-/// They store as much as gemm.dense's for half of the time.
-constexpr double kScaledStoreCost = 2 * kSm90StoreCost;
+/// products; the other scales the products of a stage while those of the next are in the tensor cores.
+constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}};
+/// The same with a scale of each row of b for each stage.
+constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{128, 6, 1}};
 
 /// gemm.dense's swapped_tile(), for two sets of sums: up to 64 rows two blocks share a multiprocessor, so that one multiplies while the other scales.
 DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);

@@ -15,7 +15,7 @@ struct ScaledSm90Config {
   i32 tile_m;  // a block's part of out
   i32 tile_n;
   i32 stages;
-  i32 column_scales;  // of b: 0: a scale for blocks of 128 rows, or all; 1: for each row, of all of K; 2: for each row and 128 columns
+  i32 column_scales;  // 0: of b for blocks of 128 rows, or all; 1: of all of K, a's too; 2: of b for each row and 128 columns
   i32 threads;        // 128 that load, 256 that multiply
   i32 has_c;
 };
@@ -31,21 +31,24 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90Config& c) {
 }
 /// Blocks of 128 rows of b that a tile can touch.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_blocks(const ScaledSm90Config& c) { return (c.tile_n - scaled_sm90_columns(c) + 255) / 128; }
-/// Threads that share a ring of scales: a warpgroup where each row of b has a scale in each stage, else a warp.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_sharers(const ScaledSm90Config& c) { return c.column_scales == 2 ? 128 : 32; }
-/// Their scales of a stage: of 64 or 16 rows of a, then those of b, of which there are none where columns are scaled at the end.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_rows(const ScaledSm90Config& c) { return scaled_sm90_sharers(c) / 2; }
+/// Scales of a stage, or of a tile where they are of all of K: of each row of a, then of b's blocks or rows.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
-  return scaled_sm90_rows(c) + (c.column_scales == 2 ? c.tile_n : c.column_scales == 1 ? 0 : scaled_sm90_blocks(c));
+  return c.tile_m + (c.column_scales == 0 ? scaled_sm90_blocks(c) : c.tile_n);
 }
-/// Stages of the rings of scales: 8 of 128 columns take longer than a load from memory.
-constexpr i32 kScaledSm90Depth = 8;
-/// Behind gemm.dense's: the rings of scales of 256 threads.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_bytes(const ScaledSm90Config& c) {
-  return dense_sm90_smem(tiles_of(c)).bytes + 256 / scaled_sm90_sharers(c) * 4 * scaled_sm90_scales(c) * kScaledSm90Depth;
+/// How many of them there are at a time: those of each stage, or of this tile and the next.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_scale_stages(const ScaledSm90Config& c) { return c.column_scales == 1 ? 2 : c.stages; }
+/// Stages whose products are issued one ahead: for the sums of two beside the total, tiles of up to 128 columns leave registers.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return c.tile_n <= 128 ? 4 : 1; }
+
+struct ScaledSm90Smem {
+  int scales, barriers, bytes;
+};
+/// Behind gemm.dense's: the scales, and barriers of their own where they are not a stage's.
+QN_HOST_DEVICE constexpr ScaledSm90Smem scaled_sm90_smem(const ScaledSm90Config& c) {
+  const auto dense = dense_sm90_smem(tiles_of(c));
+  const int end = dense.bytes + 4 * scaled_sm90_scale_stages(c) * scaled_sm90_scales(c);
+  return {dense.bytes, c.column_scales == 1 ? end : dense.barriers, end + (c.column_scales == 1 ? int(pipeline_bytes(2)) : 0)};
 }
-/// Named barriers of the warpgroups that share a ring, the first one's: behind those of the turns.
-constexpr int kScaledSm90Barrier = kDenseSm90TurnBarrier + 2;
 
 struct ScaledSwapConfig {
   DType a_dtype;

@@ -63,7 +63,7 @@ QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 s
     for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i], total[i]);
   };
   zero(total);
-  multiply_scaled_stages<kSums>(read, part.steps, ring, products, load, add, NoTurns{});
+  multiply_scaled_stages<kSums>(read, part.steps, ring, products, load, add);
 }
 
 template <ScaledSwapConfig C>

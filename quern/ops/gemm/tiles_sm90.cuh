@@ -76,7 +76,10 @@ QN_DEVICE void transpose_quad(u32 (&words)[4]) {
 }
 
 // What follows the sums. Of its parameters P, those of a kernel or of one group of rows, it reads out, out_stride, m, n and, where there
-// are some, the bias and c.
+// are some, the bias and c. results_of(p) is a map of out, of which matrix_of(p) is meant.
+
+QN_DEVICE const TensorMap* results_of(const DenseSm90Params& p) { return &p.results; }
+QN_DEVICE i32 matrix_of(const DenseSm90Params&) { return 0; }
 
 /// The first of the two columns that a thread has of each 8 of the tile.
 QN_DEVICE i32 pair_column(i32 column, int pair) { return column + 8 * pair + 2 * i32(ptx::lane_id() % 4); }
@@ -168,16 +171,75 @@ QN_DEVICE void finish_row(const P& p, i32 row, i32 column, int half, const f32 (
     if (column + 8 * (kFirst + kPairs) < p.n) finish_row<C, kFirst + kPairs>(p, row, column, half, sums);
 }
 
-/// 64 rows of out from `first_row`.
+/// A warp's box of results, columns from 2 kFirst of the tile on: swizzled as TMA wants it, which also puts the rows of a matrix into different banks.
+template <DenseSm90Config C, int kFirst, int kRegisters>
+QN_DEVICE void write_box(u32 box, const f32 (&sums)[kRegisters]) {
+  const u32 lane = ptx::lane_id(), row = lane % 16;
+  QN_UNROLL
+  for (u32 i = 0; i < kSm90StoreColumns / 8; i += 2) {
+    f32 values[8];
+    QN_UNROLL
+    for (u32 j = 0; j < 8; ++j) values[j] = sums[kFirst + 4 * i + j];
+    activate<C.activation>(values);
+    u32 words[4];
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) words[j] = pack_word(values[2 * j], values[2 * j + 1], dtype_t<C.out_dtype>{});
+    ptx::stmatrix_x4(box + row * 128 + ((i + lane / 16) ^ row % 8) * 16, words);
+  }
+}
+
+/// The rows of a box that exist. No lane takes a branch of its own: ptxas would keep the stage of the ring, which is alive here, in ordinary
+/// registers instead of uniform ones, and a stage of scaled products took 10 % longer.
+template <class Out, class P>
+QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 column) {
+  const i32 at = i32(ptx::lane_id() % 8), first = i32(ptx::lane_id() / 8);
+  QN_UNROLL
+  for (i32 i = 0; i < kSm90StoreRows; i += 4) {
+    const i32 row = first + i;
+    const u32x4 results = ptx::ld_shared<u32x4>(box + row * 128 + (at ^ row % 8) * 16);
+    if (first_row + row < p.m && column + 8 * at < p.n) ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + column + 8 * at, results);
+  }
+}
+
+/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its box, kFirst: as above. Boxes go by TMA, while the warps go on; where the last row
+/// is among them by the lanes, as the map of all groups ends elsewhere.
+template <DenseSm90Config C, int kFirst, int kRegisters, class P>
+QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters]) {
+  QN_SMEM(memory);
+  const u32 at = u32(dense_sm90_smem(C).boxes) + (ptx::warp_id() - 4) * kSm90StoreRows * 128, box = ptx::smem_address(memory) + at;
+  const i32 here = column + 2 * kFirst, row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
+  if (ptx::lane_id() == 0) ptx::bulk_wait_read<0>();
+  ptx::sync_warp();
+  write_box<C, kFirst>(box, sums);
+  if (first_row + 64 <= p.m) {
+    ptx::fence_proxy_async_shared();
+    ptx::sync_warp();
+    if (ptx::lane_id() == 0) {
+      ptx::tma_store(results_of(p), box, CachePolicy::evict_normal, here, row, matrix_of(p));
+      ptx::bulk_commit();
+    }
+  } else {
+    ptx::sync_warp();
+    store_box_rows<dtype_t<C.out_dtype>>(p, memory + at, row, here);
+  }
+  if constexpr (kFirst + kSm90StoreColumns / 2 < kRegisters)
+    if (here + kSm90StoreColumns < p.n) store_boxes<C, kFirst + kSm90StoreColumns / 2>(p, first_row, column, sums);
+}
+
+/// 64 rows of out from `first_row`, by a warpgroup.
 template <DenseSm90Config C, int kRegisters, class P>
 QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
   if (p.bias != nullptr) {
     if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
     else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
   }
-  const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-  QN_UNROLL
-  for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
+  if constexpr (dense_sm90_stores_boxes(C)) {
+    store_boxes<C, 0>(p, first_row, column, sums);
+  } else {
+    const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+    QN_UNROLL
+    for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
+  }
 }
 
 /// By one thread, before the kernel before has ended: the operands' maps, where they are parameters.
@@ -187,27 +249,34 @@ QN_DEVICE void prefetch_maps(const P& p) {
   ptx::prefetch_tensormap(&p.b);
 }
 
-/// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup. `releases`: warps that
-/// read a stage. For P there is prefetch_maps.
-template <DenseSm90Config C, class P, class Load, class Multiply>
-QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply) {
+/// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other three warps of the
+/// first, of which `fill_warps` arrive at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
+/// thread, the others share what is left of 504. For P there is prefetch_maps.
+template <DenseSm90Config C, u32 fill_warps, int registers, class P, class Load, class Multiply, class Fill>
+QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply, const Fill& fill) {
   static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
     prefetch_maps(p);
-    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases);
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases, 1 + fill_warps);
   }
   ptx::sync_block();
   ptx::grid_dependency_wait();
   const u32 warpgroup = ptx::shfl(warpgroup_id(), 0);
   if (warpgroup == 0) {
-    ptx::decrease_registers<40>();
+    ptx::decrease_registers<registers>();
     if (threadIdx.x < 32) load(smem);
+    else fill(smem);
   } else {
-    ptx::increase_registers<232>();
+    ptx::increase_registers<(504 - registers) / 2>();
     multiply(smem, warpgroup - 1);
+    if (dense_sm90_stores_boxes(C) && ptx::lane_id() == 0) ptx::bulk_wait_read<0>();  // the memory is the block's until it ends
   }
+}
+template <DenseSm90Config C, class P, class Load, class Multiply>
+QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply) {
+  run_warpgroups<C, 0, 40>(p, releases, load, multiply, [](u32) {});
 }
 
 }  // namespace quern::gemm
