@@ -26,6 +26,14 @@ TEST(cli, list_names_every_op_with_its_formula) {
   EXPECT_EQ(Json::parse(command({"list", "--json"}).output).size(), registry().size());
 }
 
+TEST(cli, plot_says_who_draws) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"plot"}, {"plot", "a.csv", "--op", "norm", "-o", "a.svg"}, {"plot", "--help"}}) {
+    const ProcessResult r = command(words);
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_TRUE(has(r.output, "plot: this program does not draw, the Python package does") && has(r.output, "`python3 python/quern/plot.py` in a checkout")) << r.output;
+  }
+}
+
 TEST(cli, info_states_tensors_attributes_and_cases) {
   const Json j = Json::parse(command({"info", "norm.rms_norm", "--json"}).output);
   EXPECT_EQ(j["tensors"][0]["name"], "x");

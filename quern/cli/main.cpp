@@ -225,6 +225,19 @@ void add_bench(CLI::App& app, Action& action) {
   });
 }
 
+/// Drawn by python/quern/plot.py, which alone knows the options.
+void add_plot(CLI::App& app, Action& action) {
+  auto* plot_command = app.add_subcommand("plot", "draw a CSV of bench: times, floors, peers over quern; a part of the Python package");
+  plot_command->allow_extras()->fallthrough(false);
+  plot_command->set_help_flag();
+  plot_command->callback([&action] {
+    action = []() -> int {
+      throw Error(ErrorKind::unsupported, "plot: this program does not draw, the Python package does: `quern plot` where it is installed, "
+                                          "`python3 python/quern/plot.py` in a checkout");
+    };
+  });
+}
+
 void add_building(CLI::App& app, Action& action) {
   auto* warm_command = app.add_subcommand("warm", "compile all kernels that serving a model can need");
   auto warm_options = std::make_shared<WarmCommandOptions>();
@@ -295,6 +308,7 @@ int command_line(int argc, char** argv) {
   add_explaining(app, action);
   add_running(app, action);
   add_bench(app, action);
+  add_plot(app, action);
   add_building(app, action);
   if (argc > 2 && std::string(argv[1]) == "completion" && std::string(argv[2]) == "next") {  // the rest is a line half typed
     for (const std::string& word : next_words(words_of(app), {argv + 3, argv + argc})) std::puts(word.c_str());
