@@ -41,6 +41,14 @@ TEST(tracing, a_new_recording_removes_nothing_of_the_one_before) {
   EXPECT_EQ(second.calls().size(), 2u);
 }
 
+TEST(tracing, a_record_names_kernels_and_the_symbols_that_profilers_show) {
+  Recording recording;
+  run_case(find_op("norm.rms_norm"), {{"tokens", 4}, {"hidden", 64}});
+  const Json launch = json_of(recording.only() + "/call.json")["plan"]["launches"][0];
+  EXPECT_THAT(launch["kernel"].get<std::string>(), HasSubstr("norm_row<dtype=bf16, add_residual=0, "));
+  EXPECT_THAT(launch["entry"].get<std::string>(), HasSubstr("norm_row__bf16_add_residual0_"));
+}
+
 /// As the workers of a server are, which forks them after a warm-up.
 TEST(tracing, a_forked_process_removes_nothing_of_its_parents) {
   Recording recording({.max_calls = 2});

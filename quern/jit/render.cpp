@@ -69,13 +69,15 @@ static std::string entry_name(const KernelSpec& spec, const std::vector<Source>&
   const auto values = words(spec.kernel->values(spec.config));
   const auto names = field_names(*spec.kernel, values.size(), headers);
   std::string s = spec.kernel->name + "_";
+  // In front: profilers' tables cut long names off.
+  if (spec.kernel->purpose) s += std::string("_") + spec.kernel->purpose(spec.config);
   for (size_t i = 0; i < values.size(); ++i) {
     const bool number = std::isdigit(values[i][0]) || values[i][0] == '-';
     s += "_" + (number ? names[i] : "") + values[i];
   }
   if (spec.hooks) s += std::string("_") + spec.hooks->name;
   for (char& c : s)
-    if (!std::isalnum(c)) c = '_';
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return s;
 }
 

@@ -34,6 +34,7 @@ struct KernelInfo {
   std::string (*values)(const void* config) = nullptr;       ///< "bf16 256": one word a field
   i32 (*threads)(const void* config) = nullptr;
   i32 (*min_blocks)(const void* config) = nullptr;
+  const char* (*purpose)(const void* config) = nullptr;  ///< "fp8_gemm": what users search for in a profiler's output; null: nothing
 };
 
 /// What is compiled: a kernel with the values of its Config. A plain value that is compared by its bytes.
@@ -52,7 +53,8 @@ struct KernelSpec {
 QN_API std::string print(const KernelSpec& spec);
 /// "rms_norm_row_block" of that.
 std::string function_of(const std::string& printed);
-/// The kernel's symbol, shown by profilers: "rms_norm_row_block__bf16_vector8_threads256".
+/// The kernel's symbol, shown by profilers: "rms_norm_row_block__bf16_vector8_threads256"; where the Config has a purpose,
+/// "tile_product__fp8_gemm_e4m3_threads256".
 std::string entry_name(const KernelSpec& spec);
 /// The five-line source that owns the only entry.
 std::string render(const KernelSpec& spec);
@@ -127,7 +129,8 @@ namespace quern::jit {
 
 /// Declares a kernel to the host: `static const jit::Kernel<RmsNormConfig, RmsNormParams> row_block{"quern/ops/norm/rms_norm.cuh",
 /// "rms_norm_row_block"};`. The function lives in Config's namespace; Config has a field `threads` (the block's size, the
-/// launch bound) and may have `min_blocks` (resident blocks per SM asked of the compiler, default 1).
+/// launch bound) and may have `min_blocks` (resident blocks per SM asked of the compiler, default 1). Where its namespace has a
+/// `constexpr const char* purpose_of(const Config&)`, declared before the Kernel is, that text is part of the symbol.
 template <class Config, class Params> class Kernel {
  public:
   using ConfigType = Config;
@@ -153,6 +156,8 @@ template <class Config, class Params> class Kernel {
       if constexpr (requires(const Config& x) { x.min_blocks; }) return i32(static_cast<const Config*>(c)->min_blocks);
       else return (void)c, i32(1);
     };
+    if constexpr (requires(const Config& x) { purpose_of(x); })
+      info_.purpose = [](const void* c) { return purpose_of(*static_cast<const Config*>(c)); };
   }
   Kernel(const Kernel&) = delete;  // specs point at info_
 

@@ -33,7 +33,7 @@ struct SpecHash {
 /// "norm.rms_norm: norm_row<...>".
 std::string call_name(const ObservedCall& call) {
   std::string text = call.op.id + ":";
-  for (i32 i = 0; i < call.plan.count; ++i) text += (i ? " + " : " ") + kernel_name(call.plan.launches[i].spec);
+  for (i32 i = 0; i < call.plan.count; ++i) text += (i ? " + " : " ") + kernel_names(call.plan.launches[i].spec).printed;
   return text;
 }
 
@@ -113,12 +113,12 @@ bool calls_observed() {
   return g_observed.load(std::memory_order_relaxed) != 0;
 }
 
-const std::string& kernel_name(const jit::KernelSpec& spec) {
+const KernelNames& kernel_names(const jit::KernelSpec& spec) {
   static std::mutex& mutex = *new std::mutex;
-  static auto& names = *new std::unordered_map<jit::KernelSpec, std::string, SpecHash>;  // nodes stay where they are
+  static auto& names = *new std::unordered_map<jit::KernelSpec, KernelNames, SpecHash>;  // nodes stay where they are
   const std::lock_guard lock(mutex);
   const auto at = names.find(spec);
-  return at != names.end() ? at->second : names.emplace(spec, jit::print(spec)).first->second;
+  return at != names.end() ? at->second : names.emplace(spec, KernelNames{jit::print(spec), jit::entry_name(spec)}).first->second;
 }
 
 void set_observed(bool tracing) { g_observed.store(tracing || log_enabled(LogLevel::call), std::memory_order_relaxed); }

@@ -34,9 +34,13 @@ struct TraceOptions {
 /// Records calls from now on, by any thread, instead of what the environment said. A call that runs now may be missed.
 QN_API void set_trace(const TraceOptions& options);
 
-/// jit::print(), which reads the kernel's sources for the names of its fields, once a kernel of the process: a call that is
-/// logged or recorded says each of its kernels. The text stays.
-const std::string& kernel_name(const jit::KernelSpec& spec);
+struct KernelNames {
+  std::string printed;  ///< jit::print()
+  std::string entry;    ///< jit::entry_name()
+};
+/// Both read the kernel's sources for the names of its fields, here once a kernel of the process: a call that is logged or
+/// recorded says each of its kernels. The texts stay.
+const KernelNames& kernel_names(const jit::KernelSpec& spec);
 
 /// Logs and records around `launch`, which launches the call. Errors of it name the call, its kernels and where it was recorded.
 void observe(const ObservedCall& call, void (*launch)(const ObservedCall&));

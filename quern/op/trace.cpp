@@ -131,7 +131,9 @@ Json plan_json(const ObservedCall& call) {
   Json launches = Json::array();
   for (i32 i = 0; i < call.plan.count; ++i) {
     const Launch& l = call.plan.launches[i];
-    launches.push_back({{"kernel", kernel_name(l.spec)},
+    const KernelNames& names = kernel_names(l.spec);
+    launches.push_back({{"kernel", names.printed},
+                        {"entry", names.entry},
                         {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}},
                         {"cluster", l.config.cluster},
                         {"threads", l.config.threads},

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 import places  # noqa: E402
-from products import judge, poisoned, randn  # noqa: E402
+from products import contiguous, fp8_operands, grouped_operands, judge, poisoned, randn  # noqa: E402
 
 import quern  # noqa: E402
 import quern.compat.deep_gemm  # noqa: E402
@@ -41,12 +41,6 @@ def test_bf16(dg, layout, prefix, mn_major):
             judge(d, a, b, None if given is None else c)
 
 
-def fp8_operands(dg, m, n, k, gran_n=128, ue8m0=False):
-    a = dg.per_token_cast_to_fp8(randn(m, k), use_ue8m0=ue8m0, gran_k=128, use_packed_ue8m0=False)
-    x = randn(n, k, seed=2)
-    return a, dg.per_block_cast_to_fp8(x, use_ue8m0=ue8m0, gran_k=128) if gran_n == 128 else dg.per_token_cast_to_fp8(x, use_ue8m0=ue8m0)
-
-
 @pytest.mark.parametrize("gran_n", [128, 1])
 @pytest.mark.parametrize("prefix", ["fp8_gemm", "fp8_fp4_gemm"])
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -79,27 +73,6 @@ def test_empty(dg):
 
 
 SIZES = [100, 0, 128, 1]
-
-
-def contiguous(sizes, alignment, psum):
-    """(rows, grouped layout) with a few rows behind the last group."""
-    ends, layout, row = [], [], 0
-    for group, size in enumerate(sizes):
-        padded = -(-size // alignment) * alignment
-        ends.append(row + size)
-        layout += [group] * size + [-1] * (padded - size)
-        row += padded
-    layout += [-1] * alignment
-    return len(layout), torch.tensor(ends if psum else layout, dtype=torch.int32, device=places.TORCH), layout
-
-
-def grouped_operands(dg, rows, groups, n, k, kind):
-    """(a, b, b's parts of each group) of bf16 or of FP8 with scales."""
-    a, b = randn(rows, k), randn(groups, n, k, seed=2)
-    if kind == "bf16":
-        return a.to(torch.bfloat16), b.to(torch.bfloat16), list(b.to(torch.bfloat16))
-    parts = [dg.per_block_cast_to_fp8(x, use_ue8m0=False) for x in b]
-    return dg.per_token_cast_to_fp8(a, use_ue8m0=False), (torch.stack([p[0] for p in parts]), torch.stack([p[1] for p in parts])), parts
 
 
 def part_of(operand, index):

@@ -4,7 +4,6 @@
 import importlib
 import inspect
 import os
-import sys
 import time
 
 import pytest
@@ -143,15 +142,21 @@ def test_bench(dg, monkeypatch, capfd):
     assert capfd.readouterr().out == "loud"
 
 
-def test_times_are_of_the_kernels_asked_for(dg):
-    from quern.compat.deep_gemm.testing import bench  # the module's functions, whatever the profiler said
-
-    module = sys.modules["quern.compat.deep_gemm.testing.bench"]
-    kernels = [("void gemm_a", 4, 8e-6), ("void gemm_b", 4, 4e-6), ("fill", 4, 1.0)]
-    assert callable(bench) and module._seconds_of("gemm_a", kernels, 4, False) == 2e-6 and module._seconds_of("gemm", kernels, 4, True) == 3e-6
-    for name, text in (("gemm", "which 2 kernels have, expected one of void gemm_a, void gemm_b, fill"), ("none", "which 0 kernels have")):
-        with pytest.raises(RuntimeError, match=text):
-            module._seconds_of(name, kernels, 4, False)
+def test_times_are_of_the_kernels_asked_for(dg, monkeypatch, caplog):
+    """Whatever the profiler saw."""
+    kernels = [("void gemm_a", 4, 8e-6), ("void gemm_b", 4, 4e-6), ("fill", 4, 1.0), ("splits__reduce_f32", 4, 2e-6)]
+    seconds = lambda names, several=False: dg.testing.bench_kineto(None, names, num_tests=4, with_multiple_kernels=several)  # noqa: E731
+    with monkeypatch.context() as patched:
+        patched.setitem(dg.testing.bench_kineto.__globals__, "_profiled", lambda *_: kernels)
+        patched.setattr(torch.cuda, "is_available", lambda: True)
+        assert seconds("gemm_a") == 2e-6 and seconds("gemm", True) == 3e-6
+        assert seconds(("gemm_b", "reduce")) == (1e-6, 5e-7) and seconds(("gemm", "reduce"), True) == (3e-6, 5e-7)
+        assert seconds(("gemm_a", "nvjet")) == (2e-6, 0) and not caplog.text, "a call may or may not launch what a tuple names"
+        assert seconds(("nvjet", "cutlass")) == (0, 0) and "of which no kernel has any" in caplog.text and "void gemm_a, void gemm_b, fill" in caplog.text
+        for names, several, text in (("gemm", False, "which 2 kernels have, expected one of void gemm_a, void gemm_b, fill"), (("gemm", "reduce"), False, "'gemm', which 2 kernels have"),
+                                     ("none", False, "'none', which 0 kernels have, expected one of"), ("none", True, "which 0 kernels have, expected one or more of")):
+            with pytest.raises(RuntimeError, match=text):
+                seconds(names, several)
 
 
 def test_decorators(dg, monkeypatch, capsys):

@@ -3,7 +3,7 @@
 //
 // gemm.dense: one kernel multiplies tiles, a second one adds up where K was split.
 #pragma once
-#include "quern/kit/abi.h"
+#include "quern/ops/gemm/purpose_spec.h"
 
 namespace quern::gemm {
 

@@ -2,6 +2,7 @@
 # Copyright 2026 The quern authors
 """Timers. On a GPU by events and torch's profiler; on the emulated device by the host's clock, which says nothing of a GPU."""
 import contextlib
+import logging
 import os
 import time
 
@@ -41,9 +42,11 @@ def bench(fn, num_warmups=5, num_tests=10, high_precision=False):
 
 def bench_kineto(fn, kernel_names, num_tests=30, suppress_kineto_output=False, trace_path=None, flush_l2=True, with_multiple_kernels=False, barrier=None):
     """Seconds that the kernels take whose names contain kernel_names, a text or a tuple of texts: the mean of a kernel, or with_multiple_kernels their sum in
-    a call. RuntimeError where no kernel has the name, or several and with_multiple_kernels is not said. Without a GPU the time of a call. With
-    DG_USE_NVIDIA_TOOLS=1 nothing is measured and the result is 1."""
-    names = (kernel_names,) if isinstance(kernel_names, str) else kernel_names
+    a call. A text that no kernel's name has is a RuntimeError; in a tuple, of what a call may launch or not, it counts 0, and where all do the log says so.
+    RuntimeError where several have it and with_multiple_kernels is not said. Without a GPU the time of a call. With DG_USE_NVIDIA_TOOLS=1 nothing is
+    measured and the result is 1."""
+    alone = isinstance(kernel_names, str)
+    names = (kernel_names,) if alone else kernel_names
     if int(os.environ.get("DG_USE_NVIDIA_TOOLS", 0)):
         seconds = [1] * len(names)
     elif not torch.cuda.is_available():
@@ -52,8 +55,8 @@ def bench_kineto(fn, kernel_names, num_tests=30, suppress_kineto_output=False, t
     else:
         with (suppress_stdout_stderr if suppress_kineto_output else empty_suppress)():
             kernels = _profiled(fn, num_tests, trace_path, flush_l2, barrier)
-        seconds = [_seconds_of(name, kernels, num_tests, with_multiple_kernels) for name in names]
-    return seconds[0] if isinstance(kernel_names, str) else tuple(seconds)
+        seconds = _seconds_of(names, kernels, num_tests, with_multiple_kernels, alone)
+    return seconds[0] if alone else tuple(seconds)
 
 
 def _profiled(fn, num_tests, trace_path, flush_l2, barrier):
@@ -74,12 +77,15 @@ def _profiled(fn, num_tests, trace_path, flush_l2, barrier):
     return [(e.key, e.count, e.device_time_total / 1e6) for e in profiler.key_averages()]
 
 
-def _seconds_of(name, kernels, num_tests, several):
-    matching = [k for k in kernels if name in k[0]]
-    if not matching or (len(matching) > 1 and not several):
-        raise RuntimeError(f"deep_gemm.bench_kineto: `kernel_names` has {name!r}, which {len(matching)} kernels have, expected {'one or more' if several else 'one'} of "
-                           f"{', '.join(k[0] for k in kernels)}")
-    return sum(k[2] for k in matching) / (num_tests if several else matching[0][1])
+def _seconds_of(names, kernels, num_tests, several, alone):
+    matching = [[k for k in kernels if name in k[0]] for name in names]
+    ran = ", ".join(k[0] for k in kernels)
+    for name, of_name in zip(names, matching):
+        if (alone and not of_name) or (len(of_name) > 1 and not several):
+            raise RuntimeError(f"deep_gemm.bench_kineto: `kernel_names` has {name!r}, which {len(of_name)} kernels have, expected {'one or more' if several else 'one'} of {ran}")
+    if not any(matching):
+        logging.getLogger("quern").warning("deep_gemm.bench_kineto: `kernel_names` is %s, of which no kernel has any, so all are 0; there are %s", names, ran)
+    return [sum(k[2] for k in of_name) / (num_tests if several else of_name[0][1]) if of_name else 0.0 for of_name in matching]
 
 
 empty_suppress = contextlib.nullcontext
