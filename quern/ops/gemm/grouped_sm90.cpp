@@ -105,7 +105,7 @@ Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const
   };
   if (is_scaled<Args>(p)) {
     const DenseSwapConfig tile = scaled_swapped_tile(rows, columns, device);
-    const ScaledSwapConfig c{p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks, 0};
+    const ScaledSwapConfig c{p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks, 0, 0};
     plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid(tile, scaled_swap_bytes(tile)));
   } else {
     DenseSwapConfig c = swapped_tile(rows, columns, device);

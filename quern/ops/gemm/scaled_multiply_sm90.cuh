@@ -45,9 +45,9 @@ QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sum
 /// Reads `steps` stages, at_once in a batch; products(stage, sums) issues the instructions of one, the first of which does not add, load(ring, step)
 /// gives a thread's scales of it, and add(scales, sums) adds its products to the thread's sums. Two sets of sums of which one is scaled while the other
 /// is in flight make ptxas serialise wgmma (C7510).
-template <int count, int stages, int scales, int depth, int at_once, int threads, class Products, class Load, class Add>
-QN_DEVICE void multiply_scaled_stages(Consumer<stages>& read, int steps, ScaleRing<scales, depth, at_once, threads>& ring, const Products& products, const Load& load,
-                                      const Add& add) {
+template <int count, int stages, class Ring, class Products, class Load, class Add>
+QN_DEVICE void multiply_scaled_stages(Consumer<stages>& read, int steps, Ring& ring, const Products& products, const Load& load, const Add& add) {
+  constexpr int at_once = Ring::kAtOnce;
   f32 sums[at_once][count];
   zero(sums);
   int step = 0;

@@ -130,7 +130,7 @@ Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const 
   const i64 m = p[Axis::m], n = p[Axis::n];
   const DenseSwapConfig tile = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
   const ScaledSwapConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks,
-                                p.tensor(&A::c).present};
+                                column_scales(p) == 1, p.tensor(&A::c).present};
   const i64 tiles = swapped_tiles(tile, m, n);
   const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device.sms);
   Plan plan;

@@ -59,6 +59,7 @@ struct ScaledSwapConfig {
   i32 stages;
   i32 threads;  // 2 tile_n that multiply, and a warp that loads
   i32 min_blocks;
+  i32 of_all_k;  // 1: scales of all of K
   i32 has_c;
 };
 QN_HOST_DEVICE constexpr DenseSwapConfig tiles_of(const ScaledSwapConfig& c) {

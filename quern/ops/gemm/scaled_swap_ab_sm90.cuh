@@ -17,7 +17,7 @@ struct ScaledSwapOfThread {
 
 /// A warpgroup's scales: of its 64 rows of b, then of the rows of a.
 template <ScaledSwapConfig C>
-using PartScales = ScaleRing<scaled_swap_scales(tiles_of(C)), scaled_swap_depth(tiles_of(C)), scaled_swap_at_once(tiles_of(C)), kWarpgroupSize>;
+using PartScales = ScaleRing<scaled_swap_scales(tiles_of(C)), scaled_swap_depth(tiles_of(C)), scaled_swap_at_once(tiles_of(C))>;
 
 /// Opens the ring for a part of K. P: parameters of a kernel or of one group of rows. Scales of a are read behind the kernel before.
 template <ScaledSwapConfig C, class P>
@@ -26,7 +26,7 @@ QN_DEVICE void open_part(PartScales<C>& ring, const P& p, const DenseSwapPart& p
   const i32 column = part.column + 64 * i32(warpgroup);
   u8* const here = memory + dense_swap_smem(tiles_of(C)).bytes + i32(warpgroup) * PartScales<C>::kBytes;
   ptx::grid_dependency_wait();
-  open_scales(ring, here, part.steps, [&](int i) {
+  open_scales(ring, here, C.of_all_k ? 1 : part.steps, [&](int i) {
     return i < 64 ? scale_source(p.scales_b, column + i, p.gemm.n, part.first_step) : scale_source(p.scales_a, part.row + i - 64, p.gemm.m, part.first_step);
   }, kScaledSwapBarrier + int(warpgroup));
 }
@@ -58,12 +58,24 @@ QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 s
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  const auto add = [&](const ScaledSwapOfThread<kSums>& s, const f32 (&sums)[kSums]) {
-    QN_UNROLL
-    for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i], total[i]);
-  };
   zero(total);
-  multiply_scaled_stages<kSums>(read, part.steps, ring, products, load, add);
+  if constexpr (C.of_all_k) {
+    NoScales<PartScales<C>::kAtOnce> none;
+    multiply_scaled_stages<kSums>(read, part.steps, none, products, [](const NoScales<PartScales<C>::kAtOnce>&, int) { return Unscaled{}; },
+                                  [&](const Unscaled&, const f32 (&sums)[kSums]) {
+                                    QN_UNROLL
+                                    for (int i = 0; i < kSums; ++i) total[i] = total[i] + sums[i];
+                                  });
+    wait_scales(ring);
+    const ScaledSwapOfThread<kSums> s = load(ring, 0);
+    QN_UNROLL
+    for (int i = 0; i < kSums; ++i) total[i] = total[i] * s.scale[i];
+  } else {
+    multiply_scaled_stages<kSums>(read, part.steps, ring, products, load, [&](const ScaledSwapOfThread<kSums>& s, const f32 (&sums)[kSums]) {
+      QN_UNROLL
+      for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i], total[i]);
+    });
+  }
 }
 
 template <ScaledSwapConfig C>

@@ -16,9 +16,6 @@ struct ScaledOfThread {
   f32 a[2], b[scaled_sm90_blocks(C)];
   u32 stage;
 };
-/// In their place where stages have none.
-struct Unscaled {};
-
 template <ScaledSm90Config C>
 QN_DEVICE ScaledOfThread<C> scales_of_thread(int row, u32 stage) {
   QN_SMEM(memory);
@@ -85,13 +82,17 @@ QN_DEVICE void multiply_scaled_tile(const DenseTile& tile, u32 smem, u32 first_r
 template <ScaledSm90Config C>
 QN_DEVICE void scale_tile(ScaleReader<C>& scales, u32 first_row, f32 (&total)[C.tile_n / 2]) {
   const int row = int(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+  QN_SMEM(memory);
   begin_read(scales);
-  f32 scaled[C.tile_n / 2];
-  zero(scaled);
-  add_scaled<C>(scales_of_thread<C>(row, scales.stage), 0, total, scaled);
-  end_read(scales);
+  const ScaledOfThread<C> s = scales_of_thread<C>(row, scales.stage);
   QN_UNROLL
-  for (int i = 0; i < C.tile_n / 2; ++i) total[i] = scaled[i];
+  for (int i = 0; i < C.tile_n / 2; i += 4) {
+    const u32x2 pair = scale_of_stage<C, u32x2>(memory, scales.stage, C.tile_m + 2 * i + 2 * int(ptx::lane_id() % 4));
+    const f32 of_b[2] = {ptx::f32_of_bits(pair.x), ptx::f32_of_bits(pair.y)};
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) total[i + j] = total[i + j] * (s.a[j / 2] * of_b[j % 2]);
+  }
+  end_read(scales);
 }
 
 template <ScaledSm90Config C>
