@@ -44,7 +44,7 @@ QN_DEVICE void sync_scales(const ScaleRing<count, depth, at_once>& ring) {
 }
 
 /// By all threads of the ring; a barrier lies behind the last use of its memory. source(i) is the ScaleSource of scale i; copies of the first stages begin.
-template <int count, int depth, int at_once, int threads, class Source>
+template <int count, int depth, int at_once, class Source>
 QN_DEVICE void open_scales(ScaleRing<count, depth, at_once>& ring, u8* memory, int steps, const Source& source, int barrier) {
   ring.memory = memory, ring.barrier = barrier, ring.fetched = 0, ring.steps = steps;
   QN_UNROLL
