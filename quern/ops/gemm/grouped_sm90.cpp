@@ -134,7 +134,7 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
     const Sm90Tile& tile = least_time(kScaledSm90Tiles, s, kSm90StoreCost);
     const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
-    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_smem(c).bytes));
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scale_stages(c).bytes));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, s, kSm90StoreCost);
     const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,

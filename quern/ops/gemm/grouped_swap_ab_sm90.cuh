@@ -23,33 +23,36 @@ QN_DEVICE void load_grouped_part(const GroupedSm90Params& p, const GroupedTile& 
   }
 }
 
-/// The block. multiply(tile, part, smem, warpgroup, read, sums) makes the sums of 64 rows of b by the tile of a.
-template <DenseSwapConfig C, i32 kColumns, class Multiply>
-QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& multiply) {
+/// The block. multiply(part, smem, warpgroup, read, sums) makes the sums of 64 rows of b by the tile of a, fill(tile, part, smem) is for the `fill_warps`
+/// warps behind the one that loads, each of which arrives at a stage.
+template <DenseSwapConfig C, i32 kColumns, u32 fill_warps, class Multiply, class Fill>
+QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr int kConsumers = 2 * C.tile_n;
-  static_assert(C.threads == kConsumers + 32 && C.tile_n % 64 == 0 && C.has_c == 0 && C.activation == 0);
+  static_assert(C.threads == kConsumers + 32 + 32 * i32(fill_warps) && C.tile_n % 64 == 0 && C.has_c == 0 && C.activation == 0);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C).barriers;
   const u32 warp = ptx::shfl(ptx::warp_id(), 0);
   if (threadIdx.x == kConsumers) {
     ptx::prefetch_tensormap(&p.b);
     ptx::prefetch_tensormap(&p.a);
-    pipeline_init<C.stages>(barriers, kConsumers / 32);
+    pipeline_init<C.stages>(barriers, kConsumers / 32, 1 + fill_warps);
   }
   ptx::sync_block();
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  Producer<C.stages> fill{barriers};
+  Producer<C.stages> loads{barriers};
   Consumer<C.stages> read{barriers};
   const i32 steps = (p.k + kColumns - 1) / kColumns;
   each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
     const DenseSwapPart part{tile.begin + i32(tile.at.m * C.tile_m), i32(tile.at.n * C.tile_n), 0, steps, 0, 1};
     if (warp == kConsumers / 32) {
-      if (ptx::lane_id() == 0) load_grouped_part<C, kColumns>(p, tile, part, smem, fill);
+      if (ptx::lane_id() == 0) load_grouped_part<C, kColumns>(p, tile, part, smem, loads);
       ptx::sync_warp();
+    } else if (warp > kConsumers / 32) {
+      fill(tile, part, smem);
     } else {
       f32 sums[C.tile_m / 2];
-      multiply(tile, part, smem, warp / 4, read, sums);
+      multiply(part, smem, warp / 4, read, sums);
       ptx::bar_sync(kDenseSwapBarrier, kConsumers);  // nobody reads the ring any more
       write_sums<C>(memory, warp / 4, sums);
     }
@@ -62,10 +65,12 @@ QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& m
 
 template <DenseSwapConfig C>
 QN_DEVICE void grouped_swap_ab_sm90(const GroupedSm90Params& p) {
-  run_grouped_swapped<C, kDenseSm90TileK>(
-      p, [&](const GroupedTile&, const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
+  run_grouped_swapped<C, kDenseSm90TileK, 0>(
+      p,
+      [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
         multiply_part<C>(part, smem, warpgroup, read, sums);
-      });
+      },
+      [](const GroupedTile&, const DenseSwapPart&, u32) {});
 }
 
 }  // namespace quern::gemm

@@ -42,9 +42,9 @@ QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p
 /// By the scale warps.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem) {
-  auto f = start_scales<C>(smem);
+  auto f = start_scales<scale_stages(C)>(smem);
   each_k_grouped_tile<tiles_of(C)>(p.gemm, [&](const KGroupedTile& tile) {
-    fill_scales(f, smem, scales_of_group(p, tile.columns), tile.place, steps_of(tile.columns));
+    fill_scales(f, smem, scales_of_group(p, tile.columns), tile.place.row, tile.place.column, 0, steps_of(tile.columns));
   });
   finish_scales(f);
 }
@@ -53,7 +53,7 @@ template <ScaledSm90Config C>
 QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Params& p) {
   static_assert(C.column_scales == 2);
   ptx::grid_launch_dependents();
-  run_warpgroups<tiles_of(C), kScaleFills<C>, 40>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+  run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                                                   [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
                                                   [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
 }

@@ -78,7 +78,7 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
     const ScaledSm90Config c{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n,
                              .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present};
-    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, scaled_sm90_smem(c).bytes));
+    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, scale_stages(c).bytes));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, sizes, 2 * kSm90StoreCost);
     const DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,

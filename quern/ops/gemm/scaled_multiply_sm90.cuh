@@ -3,21 +3,27 @@
 //
 // Two-level sums of 8-bit operands: the tensor cores sum a stage of 128 columns of K, whose products a thread then scales and
 // adds to sums of its own. The tensor cores keep about 14 bits of a sum of e4m3 (docs/emulator.md), so longer runs lose more.
+//
+// Of both walks over `steps` stages: products(stage, sums) issues the instructions of one, the first of which does not add, load(stage) gives a
+// thread's scales of it, and add(scales, sums) adds its products to the thread's sums.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/kit/wgmma_ring.cuh"
-#include "quern/ops/gemm/scale_ring_sm90.cuh"
 
 namespace quern::gemm {
 
-/// `at_once` stages from `step`: their products one behind the other, then their sums scaled, in order.
-template <int at_once, int stages, int count, class Ring, class Products, class Load, class Add>
-QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sums)[at_once][count], Ring& ring, const Products& products,
-                                     const Load& load, const Add& add) {
+/// What load() gives where stages have no scales of their own.
+struct Unscaled {};
+
+/// `batch` stages: their products one behind the other, then their sums scaled, in order.
+template <int batch, int count, int stages, class Products, class Load, class Add>
+QN_DEVICE void multiply_batch(Consumer<stages>& read, const Products& products, const Load& load, const Add& add) {
+  f32 sums[batch][count];
+  zero(sums);
   Consumer<stages> ahead = read;
-  u32 index[at_once];
+  u32 index[batch];
   QN_UNROLL
-  for (int i = 0; i < at_once; ++i) {
+  for (int i = 0; i < batch; ++i) {
     begin_read(ahead);
     index[i] = ahead.stage;
     skip_read(ahead);
@@ -25,41 +31,26 @@ QN_DEVICE void multiply_scaled_batch(Consumer<stages>& read, int step, f32 (&sum
   hold(sums);
   ptx::wgmma_fence();
   QN_UNROLL
-  for (int i = 0; i < at_once; ++i) products(index[i], sums[i]);
+  for (int i = 0; i < batch; ++i) products(index[i], sums[i]);
   ptx::wgmma_commit();
   hold(sums);
-  wait_scales(ring);
-  decltype(load(ring, 0)) scales[at_once];
+  decltype(load(0u)) scales[batch];
   QN_UNROLL
-  for (int i = 0; i < at_once; ++i) scales[i] = load(ring, step + i);
-  QN_UNROLL
-  for (int i = 0; i < at_once; ++i) fetch_scales(ring);
+  for (int i = 0; i < batch; ++i) scales[i] = load(index[i]);
   ptx::wgmma_wait<0>();
   hold(sums);
   QN_UNROLL
-  for (int i = 0; i < at_once; ++i) end_read(read);
+  for (int i = 0; i < batch; ++i) end_read(read);
   QN_UNROLL
-  for (int i = 0; i < at_once; ++i) add(scales[i], sums[i]);
+  for (int i = 0; i < batch; ++i) add(scales[i], sums[i]);
 }
-
-/// Reads `steps` stages, at_once in a batch; products(stage, sums) issues the instructions of one, the first of which does not add, load(ring, step)
-/// gives a thread's scales of it, and add(scales, sums) adds its products to the thread's sums. Two sets of sums of which one is scaled while the other
-/// is in flight make ptxas serialise wgmma (C7510).
-template <int count, int stages, class Ring, class Products, class Load, class Add>
-QN_DEVICE void multiply_scaled_stages(Consumer<stages>& read, int steps, Ring& ring, const Products& products, const Load& load, const Add& add) {
-  constexpr int at_once = Ring::kAtOnce;
-  f32 sums[at_once][count];
-  zero(sums);
+template <int batch, int count, int stages, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages_in_batches(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
   int step = 0;
   QN_NO_UNROLL
-  for (; step + at_once <= steps; step += at_once)
-    multiply_scaled_batch<at_once>(read, step, sums, ring, products, load, add);
-  if constexpr (at_once > 1) {  // what is left of a batch
-    f32 rest[1][count];
-    zero(rest);
-    QN_NO_UNROLL
-    for (; step < steps; ++step) multiply_scaled_batch<1>(read, step, rest, ring, products, load, add);
-  }
+  for (; step + batch <= steps; step += batch) multiply_batch<batch, count>(read, products, load, add);
+  QN_NO_UNROLL
+  for (; step < steps; ++step) multiply_batch<1, count>(read, products, load, add);
 }
 
 /// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled.
@@ -95,11 +86,8 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& prod
     if constexpr (late) end_read(read);
   }
 }
-
-/// Reads `steps` stages. products(stage, sums) issues the instructions of one, the first of which does not add, load(stage) gives a thread's scales
-/// of it, and add(scales, sums) adds its products to the thread's sums, and may (`late`) still read the stage. With batches of two and more
-/// there are two sets of sums, and the tensor cores go on while one is scaled; a batch ends with none in flight, as ptxas serialises
-/// wgmma (C7510) where sums in flight are those of another iteration.
+/// add() may (`late`) still read the stage. With batches of two and more there are two sets of sums, and the tensor cores go on while one is scaled;
+/// a batch ends with none in flight, as ptxas serialises wgmma (C7510) where sums in flight are those of another iteration.
 template <int batch, bool late, int count, int stages, class Products, class Load, class Add>
 QN_DEVICE void multiply_stages_ahead(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
   int step = 0;

@@ -28,9 +28,9 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// ScaledSm90Config's.
+/// ScaledSm90Config's. One group of columns is no reason for other kernels than those of a model's longer K.
 static i32 column_scales(const Problem& p) {
-  if (p[Axis::scale_columns_a] <= 1 && p[Axis::scale_columns_b] <= 1) return 1;
+  if (p[Axis::k] > kScaledGroup && p[Axis::scale_columns_a] <= 1 && p[Axis::scale_columns_b] <= 1) return 1;
   return p[Axis::n] > 1 && p[Axis::scale_rows_b] == p[Axis::n] ? 2 : 0;
 }
 
@@ -82,7 +82,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
                                 p.tensor(&A::c).present};
   Plan plan;
   plan.launch<params_sm90>(warp_specialised, config,
-                           {.x = min_of<i64>(device.sms, tiles(tile)), .smem = scaled_sm90_smem(config).bytes, .pdl = p.pdl});
+                           {.x = min_of<i64>(device.sms, tiles(tile)), .smem = scale_stages(config).bytes, .pdl = p.pdl});
   return plan;
 }
 
@@ -103,6 +103,7 @@ static ScaledSm90Params params_swapped(const Call<ScaledArgs>& c) {
 DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
   DenseSwapConfig c = swapped_tile(m, n, device);
   if (c.tile_m < 128) c.min_blocks = 2;
+  c.threads += 32;  // a warp that copies scales
   fill_multiprocessor(c, device, scaled_swap_bytes);
   return c;
 }

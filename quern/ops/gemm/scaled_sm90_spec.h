@@ -31,23 +31,31 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90Config& c) {
 }
 /// Blocks of 128 rows of b that a tile can touch.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_blocks(const ScaledSm90Config& c) { return (c.tile_n - scaled_sm90_columns(c) + 255) / 128; }
-/// Scales of a stage, or of a tile where they are of all of K: of each row of a, then of b's blocks or rows.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
-  return c.tile_m + (c.column_scales == 0 ? scaled_sm90_blocks(c) : c.tile_n);
-}
-/// How many of them there are at a time: those of each stage, or of this tile and the next.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_scale_stages(const ScaledSm90Config& c) { return c.column_scales == 1 ? 2 : c.stages; }
 /// Stages whose products are issued one ahead: for the sums of two beside the total, tiles of up to 128 columns leave registers.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return c.tile_n <= 128 ? 4 : 1; }
 
-struct ScaledSm90Smem {
-  int scales, barriers, bytes;
+/// Scales in shared memory, which warps of their own copy there: of each row of a tile's a, then of its rows or blocks of b.
+struct ScaleStages {
+  i32 rows, columns;  // of a; of b
+  i32 of_blocks;      // 1: of b for blocks of 128 rows
+  i32 stages;         // those of the ring, or tiles at a time where they are of all of K
+  i32 first_warp, warps;
+  i32 in_flight;      // stages whose copies are not waited for while those of the next are issued, as a copy takes longer than a stage of few rows
+  i32 memory;         // bytes from the beginning
+  i32 barriers;       // the ring's, which they arrive at with the operands, or their own
+  i32 bytes;          // of the block's memory, with these
 };
-/// Behind gemm.dense's: the scales, and barriers of their own where they are not a stage's.
-QN_HOST_DEVICE constexpr ScaledSm90Smem scaled_sm90_smem(const ScaledSm90Config& c) {
-  const auto dense = dense_sm90_smem(tiles_of(c));
-  const int end = dense.bytes + 4 * scaled_sm90_scale_stages(c) * scaled_sm90_scales(c);
-  return {dense.bytes, c.column_scales == 1 ? end : dense.barriers, end + (c.column_scales == 1 ? int(pipeline_bytes(2)) : 0)};
+/// Behind the memory of the operands, of `bytes` bytes: stages of which the scales of all of K have one for `tiles` tiles.
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 of_blocks, i32 of_all_k, i32 ring_stages, i32 tiles, i32 first_warp, i32 warps, i32 bytes,
+                                                  i32 ring_barriers) {
+  const i32 stages = of_all_k ? tiles : ring_stages, end = (bytes + 4 * stages * (rows + columns) + 7) / 8 * 8;
+  return {rows, columns, of_blocks, stages, first_warp, warps, of_all_k ? 0 : ring_stages > 8 ? 4 : 2, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
+}
+/// Warps 1 to 3 of the block; those of this tile and the next.
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
+  const auto tiles = dense_sm90_smem(tiles_of(c));
+  return scale_stages(c.tile_m, c.column_scales == 0 ? scaled_sm90_blocks(c) : c.tile_n, c.column_scales == 0, c.column_scales == 1, c.stages, 2, 1, 3, tiles.bytes,
+                      tiles.barriers);
 }
 
 struct ScaledSwapConfig {
@@ -57,7 +65,7 @@ struct ScaledSwapConfig {
   i32 tile_m;  // rows of a: columns of wgmma
   i32 tile_n;  // rows of b: 64 for each warpgroup that multiplies
   i32 stages;
-  i32 threads;  // 2 tile_n that multiply, and a warp that loads
+  i32 threads;  // 2 tile_n that multiply, a warp that loads, one that copies scales
   i32 min_blocks;
   i32 of_all_k;  // 1: scales of all of K
   i32 has_c;
@@ -66,19 +74,18 @@ QN_HOST_DEVICE constexpr DenseSwapConfig tiles_of(const ScaledSwapConfig& c) {
   return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, c.threads, c.min_blocks, c.has_c, i32(Activation::none), Major::k, Major::k};
 }
 
-/// Stages that are multiplied one behind the other before their sums are scaled: few rows of a are little work beside what a wait for it takes.
-QN_HOST_DEVICE constexpr i32 scaled_swap_at_once(const DenseSwapConfig& c) {
-  return c.tile_m >= 64 ? 1 : c.tile_m >= 32 || c.tile_n > 64 ? 2 : 4;
+/// Stages of a batch. Up to 32 rows of a are multiplied one behind the other before their sums are scaled, as they are little work beside what a wait for
+/// it takes; more have two sets of sums, of which one is scaled while the other is made.
+QN_HOST_DEVICE constexpr bool scaled_swap_ahead(const ScaledSwapConfig& c) { return c.tile_m >= 64; }
+QN_HOST_DEVICE constexpr i32 scaled_swap_batch(const ScaledSwapConfig& c) { return c.tile_m >= 64 ? 4 : c.tile_m >= 32 || c.tile_n > 64 ? 2 : 4; }
+/// The warp behind the one that loads.
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(const DenseSwapConfig& c, i32 of_all_k) {
+  const auto tiles = dense_swap_smem(c);
+  return scale_stages(c.tile_m, c.tile_n, 0, of_all_k, c.stages, 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
 }
-QN_HOST_DEVICE constexpr i32 scaled_swap_depth(const DenseSwapConfig& c) { return scaled_swap_at_once(c) == 4 ? 16 : 8; }
-/// Scales of a stage of a warpgroup: of its 64 rows of b, then of the rows of a.
-QN_HOST_DEVICE constexpr i32 scaled_swap_scales(const DenseSwapConfig& c) { return 64 + c.tile_m; }
-/// Behind gemm.dense's: a ring of scales for each warpgroup that multiplies.
-QN_HOST_DEVICE constexpr i32 scaled_swap_bytes(const DenseSwapConfig& c) {
-  return dense_swap_smem(c).bytes + c.threads / 128 * 4 * scaled_swap_scales(c) * scaled_swap_depth(c);
-}
-/// Named barriers of these warpgroups, the first one's.
-constexpr int kScaledSwapBarrier = kDenseSwapBarrier + 1;
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSwapConfig& c) { return scale_stages(tiles_of(c), c.of_all_k); }
+/// Memory of a block, whatever the scales are for.
+QN_HOST_DEVICE constexpr i32 scaled_swap_bytes(const DenseSwapConfig& c) { return scale_stages(c, 0).bytes; }
 
 struct ScaledSm90Params {
   DenseSm90Params gemm;  // boxes of 128 columns

@@ -5,52 +5,49 @@
 // dense_swap_ab_sm90.cuh with stages of 128 columns of 8 bits, whose products are scaled and added to a second set of sums.
 #pragma once
 #include "quern/ops/gemm/scaled_multiply_sm90.cuh"
+#include "quern/ops/gemm/stage_scales_sm90.cuh"
 #include "quern/ops/gemm/swap_ab_sm90.cuh"
 
 namespace quern::gemm {
 
-/// What a thread's products of a stage are scaled by.
-template <int kSums>
-struct ScaledSwapOfThread {
-  f32 scale[kSums];
+/// A thread's scales of a stage: of its two rows of b; those of the rows of a are read where they are used.
+struct SwappedScales {
+  f32 of_b[2];
+  u32 stage;
 };
-
-/// A warpgroup's scales: of its 64 rows of b, then of the rows of a.
 template <ScaledSwapConfig C>
-using PartScales = ScaleRing<scaled_swap_scales(tiles_of(C)), scaled_swap_depth(tiles_of(C)), scaled_swap_at_once(tiles_of(C))>;
-
-/// Opens the ring for a part of K. P: parameters of a kernel or of one group of rows. Scales of a are read behind the kernel before.
-template <ScaledSwapConfig C, class P>
-QN_DEVICE void open_part(PartScales<C>& ring, const P& p, const DenseSwapPart& part, u32 warpgroup) {
-  QN_SMEM(memory);
-  const i32 column = part.column + 64 * i32(warpgroup);
-  u8* const here = memory + dense_swap_smem(tiles_of(C)).bytes + i32(warpgroup) * PartScales<C>::kBytes;
-  ptx::grid_dependency_wait();
-  open_scales(ring, here, C.of_all_k ? 1 : part.steps, [&](int i) {
-    return i < 64 ? scale_source(p.scales_b, column + i, p.gemm.n, part.first_step) : scale_source(p.scales_a, part.row + i - 64, p.gemm.m, part.first_step);
-  }, kScaledSwapBarrier + int(warpgroup));
+QN_DEVICE SwappedScales scales_of_thread(const u8* memory, u32 warpgroup, u32 stage) {
+  const int row = C.tile_m + int(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+  return {{scale_of_stage<scale_stages(C)>(memory, stage, row), scale_of_stage<scale_stages(C)>(memory, stage, row + 8)}, stage};
+}
+/// What its sums i .. i + 3 are scaled by.
+template <ScaledSwapConfig C>
+QN_DEVICE void scales_of_four(const u8* memory, const SwappedScales& s, int i, f32 (&scale)[4]) {
+  f32 of_a[2];
+  two_scales_of_stage<scale_stages(C)>(memory, s.stage, 2 * i + int(ptx::lane_id() % 4) * 2, of_a);
+  QN_UNROLL
+  for (int j = 0; j < 4; ++j) scale[j] = s.of_b[j / 2] * of_a[j % 2];
+}
+/// All of them.
+template <ScaledSwapConfig C>
+struct ScalesOfSums {
+  f32 scale[C.tile_m / 8][4];
+};
+template <ScaledSwapConfig C>
+QN_DEVICE ScalesOfSums<C> scales_of_sums(const u8* memory, u32 warpgroup, u32 stage) {
+  const SwappedScales own = scales_of_thread<C>(memory, warpgroup, stage);
+  ScalesOfSums<C> s;
+  QN_UNROLL
+  for (int i = 0; i < C.tile_m / 8; ++i) scales_of_four<C>(memory, own, 4 * i, s.scale[i]);
+  return s;
 }
 
-template <ScaledSwapConfig C, class P>
-QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read,
-                                    f32 (&total)[C.tile_m / 2]) {
+/// total = the products of 64 rows of b by the tile of a over a part of K, scaled.
+template <ScaledSwapConfig C>
+QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&total)[C.tile_m / 2]) {
   constexpr auto L = dense_swap_smem(tiles_of(C));
-  constexpr int kSums = C.tile_m / 2;
-  const int lane = int(ptx::lane_id()), row = 16 * int(warp_of_warpgroup()) + lane / 4;
-  PartScales<C> ring;
-  open_part<C>(ring, p, part, warpgroup);
-  const auto load = [&](const PartScales<C>& from, int step) {
-    const f32 of_b[2] = {scale_of_stage(from, step, row), scale_of_stage(from, step, row + 8)};
-    ScaledSwapOfThread<kSums> s;
-    QN_UNROLL
-    for (int i = 0; i < kSums; i += 4) {
-      const u32x2 pair = scale_of_stage<u32x2>(from, step, 64 + 2 * i + lane % 4 * 2);
-      const f32 of_a[2] = {__builtin_bit_cast(f32, pair.x), __builtin_bit_cast(f32, pair.y)};
-      QN_UNROLL
-      for (int j = 0; j < 4; ++j) s.scale[i + j] = of_b[j / 2] * of_a[j % 2];
-    }
-    return s;
-  };
+  constexpr int kSums = C.tile_m / 2, kBatch = scaled_swap_batch(C);
+  QN_SMEM(memory);
   const auto products = [&](u32 index, f32 (&sums)[kSums]) {
     const u32 stage = smem + index * L.stage;
     const auto rows = k_major_descriptor(stage + L.b + warpgroup * 64 * 128, Swizzle::b128);
@@ -58,32 +55,70 @@ QN_DEVICE void multiply_scaled_part(const P& p, const DenseSwapPart& part, u32 s
     QN_UNROLL
     for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
   };
-  zero(total);
-  if constexpr (C.of_all_k) {
-    NoScales<PartScales<C>::kAtOnce> none;
-    multiply_scaled_stages<kSums>(read, part.steps, none, products, [](const NoScales<PartScales<C>::kAtOnce>&, int) { return Unscaled{}; },
-                                  [&](const Unscaled&, const f32 (&sums)[kSums]) {
-                                    QN_UNROLL
-                                    for (int i = 0; i < kSums; ++i) total[i] = total[i] + sums[i];
-                                  });
-    wait_scales(ring);
-    const ScaledSwapOfThread<kSums> s = load(ring, 0);
+  const auto unscaled = [](u32) { return Unscaled{}; };
+  const auto add_unscaled = [&](const Unscaled&, const f32 (&sums)[kSums]) {
     QN_UNROLL
-    for (int i = 0; i < kSums; ++i) total[i] = total[i] * s.scale[i];
+    for (int i = 0; i < kSums; ++i) total[i] = total[i] + sums[i];
+  };
+  zero(total);
+  if constexpr (C.of_all_k && scaled_swap_ahead(C)) {
+    multiply_stages_ahead<kBatch, false, kSums>(read, part.steps, products, unscaled, add_unscaled);
+  } else if constexpr (C.of_all_k) {
+    multiply_stages_in_batches<kBatch, kSums>(read, part.steps, products, unscaled, add_unscaled);
+  } else if constexpr (scaled_swap_ahead(C)) {
+    multiply_stages_ahead<kBatch, true, kSums>(
+        read, part.steps, products, [&](u32 stage) { return scales_of_thread<C>(memory, warpgroup, stage); },
+        [&](const SwappedScales& own, const f32 (&sums)[kSums]) {
+          QN_UNROLL
+          for (int i = 0; i < kSums; i += 4) {
+            f32 scale[4];
+            scales_of_four<C>(memory, own, i, scale);
+            QN_UNROLL
+            for (int j = 0; j < 4; ++j) total[i + j] = ptx::fma(sums[i + j], scale[j], total[i + j]);
+          }
+        });
   } else {
-    multiply_scaled_stages<kSums>(read, part.steps, ring, products, load, [&](const ScaledSwapOfThread<kSums>& s, const f32 (&sums)[kSums]) {
-      QN_UNROLL
-      for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i], total[i]);
-    });
+    multiply_stages_in_batches<kBatch, kSums>(
+        read, part.steps, products, [&](u32 stage) { return scales_of_sums<C>(memory, warpgroup, stage); },
+        [&](const ScalesOfSums<C>& s, const f32 (&sums)[kSums]) {
+          QN_UNROLL
+          for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i / 4][i % 4], total[i]);
+        });
+  }
+}
+
+/// total = total by the scales of all of K.
+template <ScaledSwapConfig C>
+QN_DEVICE void scale_part(u32 smem, u32 warpgroup, f32 (&total)[C.tile_m / 2]) {
+  QN_SMEM(memory);
+  begin_read(Consumer<scale_stages(C).stages>{smem + u32(scale_stages(C).barriers)});
+  const SwappedScales own = scales_of_thread<C>(memory, warpgroup, 0);
+  QN_UNROLL
+  for (int i = 0; i < C.tile_m / 2; i += 4) {
+    f32 scale[4];
+    scales_of_four<C>(memory, own, i, scale);
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) total[i + j] = total[i + j] * scale[j];
   }
 }
 
 template <ScaledSwapConfig C>
 QN_DEVICE void scaled_swap_ab_sm90(const ScaledSm90Params& p) {
-  run_swapped<tiles_of(C), kScaledGroup>(p.gemm, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
-    Consumer<C.stages> read{smem + dense_swap_smem(tiles_of(C)).barriers};
-    multiply_scaled_part<C>(p, part, smem, warpgroup, read, sums);
-  });
+  constexpr ScaleStages S = scale_stages(C);
+  QN_SMEM(memory);
+  if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 2 * C.tile_n / 32);
+  run_swapped<tiles_of(C), kScaledGroup, kScaleFills<S>, u32(S.warps)>(
+      p.gemm,
+      [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
+        Consumer<C.stages> read{smem + dense_swap_smem(tiles_of(C)).barriers};
+        multiply_scaled_part<C>(part, smem, warpgroup, read, sums);
+        if constexpr (C.of_all_k) scale_part<C>(smem, warpgroup, sums);
+      },
+      [&](const DenseSwapPart& part, u32 smem) {
+        auto f = start_scales<S>(smem);
+        fill_scales(f, smem, p, part.row, part.column, part.first_step, part.steps);
+        finish_scales(f);
+      });
 }
 
 }  // namespace quern::gemm

@@ -7,6 +7,7 @@
 #pragma once
 #include "quern/ops/gemm/scaled_multiply_sm90.cuh"
 #include "quern/ops/gemm/stage_scales_sm90.cuh"
+#include "quern/ops/gemm/tiles_sm90.cuh"
 
 namespace quern::gemm {
 
@@ -22,9 +23,9 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(int row, u32 stage) {
   ScaledOfThread<C> s;
   s.stage = stage;
   QN_UNROLL
-  for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage<C>(memory, stage, row + 8 * i);
+  for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage<scale_stages(C)>(memory, stage, row + 8 * i);
   QN_UNROLL
-  for (int i = 0; i < scaled_sm90_blocks(C); ++i) s.b[i] = C.column_scales == 0 ? scale_of_stage<C>(memory, stage, C.tile_m + i) : 1.f;
+  for (int i = 0; i < scaled_sm90_blocks(C); ++i) s.b[i] = C.column_scales == 0 ? scale_of_stage<scale_stages(C)>(memory, stage, C.tile_m + i) : 1.f;
   return s;
 }
 
@@ -43,8 +44,7 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, int in_block, const f32 (&
         if (in_block + c >= 128 * i) of_b[0] = s.b[i];
       of_b[1] = of_b[0];
     } else {
-      const u32x2 pair = scale_of_stage<C, u32x2>(memory, s.stage, C.tile_m + c + 2 * int(ptx::lane_id() % 4));
-      of_b[0] = ptx::f32_of_bits(pair.x), of_b[1] = ptx::f32_of_bits(pair.y);
+      two_scales_of_stage<scale_stages(C)>(memory, s.stage, C.tile_m + c + 2 * int(ptx::lane_id() % 4), of_b);
     }
     const f32 scale[4] = {s.a[0] * of_b[0], s.a[0] * of_b[1], s.a[1] * of_b[0], s.a[1] * of_b[1]};
     QN_UNROLL
@@ -80,15 +80,15 @@ QN_DEVICE void multiply_scaled_tile(const DenseTile& tile, u32 smem, u32 first_r
 
 /// total = total by the scales of all of K.
 template <ScaledSm90Config C>
-QN_DEVICE void scale_tile(ScaleReader<C>& scales, u32 first_row, f32 (&total)[C.tile_n / 2]) {
+QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[C.tile_n / 2]) {
   const int row = int(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   QN_SMEM(memory);
   begin_read(scales);
   const ScaledOfThread<C> s = scales_of_thread<C>(row, scales.stage);
   QN_UNROLL
   for (int i = 0; i < C.tile_n / 2; i += 4) {
-    const u32x2 pair = scale_of_stage<C, u32x2>(memory, scales.stage, C.tile_m + 2 * i + 2 * int(ptx::lane_id() % 4));
-    const f32 of_b[2] = {ptx::f32_of_bits(pair.x), ptx::f32_of_bits(pair.y)};
+    f32 of_b[2];
+    two_scales_of_stage<scale_stages(C)>(memory, scales.stage, C.tile_m + 2 * i + 2 * int(ptx::lane_id() % 4), of_b);
     QN_UNROLL
     for (int j = 0; j < 4; ++j) total[i + j] = total[i + j] * (s.a[j / 2] * of_b[j % 2]);
   }
@@ -102,7 +102,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
   const u32 count = Tiles::count(tiles), first_row = warpgroup * 64;
   const int steps = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
   Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
-  [[maybe_unused]] ScaleReader<C> scales{smem + scaled_sm90_smem(C).barriers};
+  [[maybe_unused]] Consumer<scale_stages(C).stages> scales{smem + u32(scale_stages(C).barriers)};
   QN_NO_UNROLL
   for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
     const DenseTile tile = Tiles::at(tiles, index);
@@ -119,20 +119,20 @@ template <ScaledSm90Config C>
 QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
   using Tiles = DenseTiles<tiles_of(C)>;
   const auto tiles = Tiles::of(p.gemm);
-  auto f = start_scales<C>(smem);
+  auto f = start_scales<scale_stages(C)>(smem);
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x; index < Tiles::count(tiles); index += gridDim.x)
-    fill_scales(f, smem, p, Tiles::at(tiles, index), C.column_scales == 1 ? 1 : (p.gemm.k + kScaledGroup - 1) / kScaledGroup);
+  for (u32 index = blockIdx.x; index < Tiles::count(tiles); index += gridDim.x) {
+    const DenseTile tile = Tiles::at(tiles, index);
+    fill_scales(f, smem, p, tile.row, tile.column, 0, (p.gemm.k + kScaledGroup - 1) / kScaledGroup);
+  }
   finish_scales(f);
 }
 
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
-  if constexpr (C.column_scales == 1) {
-    QN_SMEM(memory);
-    if (threadIdx.x == 32) pipeline_init<2>(ptx::smem_address(memory) + scaled_sm90_smem(C).barriers, 8, kScaleWarps);
-  }
-  run_warpgroups<tiles_of(C), kScaleFills<C>, 40>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+  QN_SMEM(memory);
+  if (threadIdx.x == 32) init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
+  run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                                                   [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); },
                                                   [&](u32 smem) { fill_tile_scales<C>(p, smem); });
 }

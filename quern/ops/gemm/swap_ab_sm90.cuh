@@ -142,11 +142,12 @@ QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, 
   }
 }
 
-/// The block. multiply(part, smem, warpgroup, sums) makes the sums of 64 rows of b by the tile of a.
-template <DenseSwapConfig C, i32 kColumns, class Multiply>
-QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply) {
+/// The block. multiply(part, smem, warpgroup, sums) makes the sums of 64 rows of b by the tile of a, fill(part, smem) is for the `fill_warps` warps behind
+/// the one that loads, behind the kernel before; they arrive `fills` times at a stage.
+template <DenseSwapConfig C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
+QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr int kConsumers = 2 * C.tile_n;  // threads that multiply: a warpgroup for 64 columns of out
-  static_assert(C.threads == kConsumers + 32 && C.tile_n % 64 == 0);
+  static_assert(C.threads == kConsumers + 32 + 32 * i32(fill_warps) && C.tile_n % 64 == 0);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C).barriers;
   const DenseSwapPart part = part_of_block<C, kColumns>(p);
@@ -154,13 +155,16 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply) {
   if (threadIdx.x == kConsumers) {
     ptx::prefetch_tensormap(&p.b);
     ptx::prefetch_tensormap(&p.a);
-    pipeline_init<C.stages>(barriers, kConsumers / 32);
+    pipeline_init<C.stages>(barriers, kConsumers / 32, 1 + fills);
   }
   ptx::sync_block();
   ptx::grid_launch_dependents();
   if (warp == kConsumers / 32) {
     if (ptx::lane_id() == 0) load_part<C, kColumns>(p, part, smem);
     ptx::sync_warp();
+  } else if (warp > kConsumers / 32) {
+    ptx::grid_dependency_wait();
+    fill(part, smem);
   } else {
     f32 sums[C.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
@@ -179,6 +183,11 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply) {
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }
+}
+
+template <DenseSwapConfig C, i32 kColumns, class Multiply>
+QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply) {
+  run_swapped<C, kColumns, 0, 0>(p, multiply, [](const DenseSwapPart&, u32) {});
 }
 
 }  // namespace quern::gemm
