@@ -14,7 +14,7 @@ Budget scaled_budget(DType out, i64 k, bool portable);
 
 /// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide one loads less for its
 /// products; the other scales the products of a stage while those of the next are in the tensor cores.
-constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}};
+constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}, {176, 5, 10}, {160, 6, 10}, {144, 6, 10}};
 /// The same with a scale of each row of b for each stage.
 constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{128, 6, 1}};
 

@@ -24,20 +24,23 @@ QN_HOST_DEVICE constexpr DenseSm90Config tiles_of(const ScaledSm90Config& c) {
   return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, 0, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k};
 }
 
-/// Columns of a tile that share a block of 128 rows of b for certain: tiles begin at multiples of them.
+/// Columns of a tile that have a scale of b together. Those of a block of 128 rows of b: tiles begin at multiples of them.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90Config& c) {
   const i32 power = c.tile_n & -c.tile_n;
-  return power < 128 ? power : 128;
+  return c.column_scales != 0 ? 1 : power < 128 ? power : 128;
 }
-/// Blocks of 128 rows of b that a tile can touch.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_blocks(const ScaledSm90Config& c) { return (c.tile_n - scaled_sm90_columns(c) + 255) / 128; }
+/// Scales of b of a tile in a stage: one, or a multiple of four, which are read four at a time.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
+  const i32 count = c.tile_n / scaled_sm90_columns(c);
+  return count == 1 ? 1 : (count + 3) / 4 * 4;
+}
 /// Stages whose products are issued one ahead: for the sums of two beside the total, tiles of up to 128 columns leave registers.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return c.tile_n <= 128 ? 4 : 1; }
 
-/// Scales in shared memory, which warps of their own copy there: of each row of a tile's a, then of its rows or blocks of b.
+/// Scales in shared memory, which warps of their own copy there: of each row of a tile's a, then of every `step` rows of its b.
 struct ScaleStages {
   i32 rows, columns;  // of a; of b
-  i32 of_blocks;      // 1: of b for blocks of 128 rows
+  i32 step;
   i32 stages;         // those of the ring, or tiles at a time where they are of all of K
   i32 first_warp, warps;
   i32 in_flight;      // stages whose copies are not waited for while those of the next are issued, as a copy takes longer than a stage of few rows
@@ -46,15 +49,15 @@ struct ScaleStages {
   i32 bytes;          // of the block's memory, with these
 };
 /// Behind the memory of the operands, of `bytes` bytes: stages of which the scales of all of K have one for `tiles` tiles.
-QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 of_blocks, i32 of_all_k, i32 ring_stages, i32 tiles, i32 first_warp, i32 warps, i32 bytes,
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 step, i32 of_all_k, i32 ring_stages, i32 tiles, i32 first_warp, i32 warps, i32 bytes,
                                                   i32 ring_barriers) {
   const i32 stages = of_all_k ? tiles : ring_stages, end = (bytes + 4 * stages * (rows + columns) + 7) / 8 * 8;
-  return {rows, columns, of_blocks, stages, first_warp, warps, of_all_k ? 0 : ring_stages > 8 ? 4 : 2, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
+  return {rows, columns, step, stages, first_warp, warps, of_all_k ? 0 : ring_stages > 8 ? 4 : 2, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
 }
 /// Warps 1 to 3 of the block; those of this tile and the next.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
   const auto tiles = dense_sm90_smem(tiles_of(c));
-  return scale_stages(c.tile_m, c.column_scales == 0 ? scaled_sm90_blocks(c) : c.tile_n, c.column_scales == 0, c.column_scales == 1, c.stages, 2, 1, 3, tiles.bytes,
+  return scale_stages(c.tile_m, scaled_sm90_scales(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, 2, 1, 3, tiles.bytes,
                       tiles.barriers);
 }
 
@@ -81,7 +84,7 @@ QN_HOST_DEVICE constexpr i32 scaled_swap_batch(const ScaledSwapConfig& c) { retu
 /// The warp behind the one that loads.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const DenseSwapConfig& c, i32 of_all_k) {
   const auto tiles = dense_swap_smem(c);
-  return scale_stages(c.tile_m, c.tile_n, 0, of_all_k, c.stages, 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
+  return scale_stages(c.tile_m, c.tile_n, 1, of_all_k, c.stages, 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
 }
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSwapConfig& c) { return scale_stages(tiles_of(c), c.of_all_k); }
 /// Memory of a block, whatever the scales are for.

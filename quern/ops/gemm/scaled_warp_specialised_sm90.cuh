@@ -11,53 +11,54 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows, and of each 128 rows of b; those of each row are read where they are used.
+/// A thread's scales of a stage: of its two rows, and of the tile's columns where some of them have one together; those of each column
+/// are read where they are used.
 template <ScaledSm90Config C>
 struct ScaledOfThread {
-  f32 a[2], b[scaled_sm90_blocks(C)];
+  static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
+  f32 a[2], b[max_of(1, kOfB)];
   u32 stage;
 };
 template <ScaledSm90Config C>
 QN_DEVICE ScaledOfThread<C> scales_of_thread(int row, u32 stage) {
+  constexpr int kOfB = ScaledOfThread<C>::kOfB;
   QN_SMEM(memory);
   ScaledOfThread<C> s;
   s.stage = stage;
   QN_UNROLL
   for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage<scale_stages(C)>(memory, stage, row + 8 * i);
+  if constexpr (kOfB == 1) s.b[0] = scale_of_stage<scale_stages(C)>(memory, stage, C.tile_m);
   QN_UNROLL
-  for (int i = 0; i < scaled_sm90_blocks(C); ++i) s.b[i] = C.column_scales == 0 ? scale_of_stage<scale_stages(C)>(memory, stage, C.tile_m + i) : 1.f;
+  for (int i = 0; kOfB > 1 && i < kOfB; i += 4) {
+    f32 four[4];
+    unpack<f32, 4>({scale_of_stage<scale_stages(C), u32x4>(memory, stage, C.tile_m + i)}, four);
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
+  }
   return s;
 }
 
-/// total += sums, scaled. in_block: the tile's first column in its block of 128 rows of b.
-template <ScaledSm90Config C>
-QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, int in_block, const f32 (&sums)[C.tile_n / 2], f32 (&total)[C.tile_n / 2]) {
-  constexpr int kColumns = C.column_scales == 0 ? scaled_sm90_columns(C) : 8;
+/// total += sums, scaled: of the tile's columns from kFirst on.
+template <ScaledSm90Config C, int kFirst, int kRegisters>
+QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[kRegisters], f32 (&total)[C.tile_n / 2]) {
   QN_SMEM(memory);
   QN_UNROLL
-  for (int c = 0; c < C.tile_n; c += kColumns) {
+  for (int i = 0; i < kRegisters; i += 4) {
+    const int column = kFirst + 2 * i;
     f32 of_b[2];  // of even and odd columns
-    if constexpr (C.column_scales == 0) {
-      of_b[0] = s.b[0];
-      QN_UNROLL
-      for (int i = 1; i < scaled_sm90_blocks(C); ++i)
-        if (in_block + c >= 128 * i) of_b[0] = s.b[i];
-      of_b[1] = of_b[0];
-    } else {
-      two_scales_of_stage<scale_stages(C)>(memory, s.stage, C.tile_m + c + 2 * int(ptx::lane_id() % 4), of_b);
-    }
-    const f32 scale[4] = {s.a[0] * of_b[0], s.a[0] * of_b[1], s.a[1] * of_b[0], s.a[1] * of_b[1]};
+    if constexpr (C.column_scales == 0) of_b[0] = of_b[1] = s.b[column / scaled_sm90_columns(C)];
+    else two_scales_of_stage<scale_stages(C)>(memory, s.stage, C.tile_m + column + 2 * int(ptx::lane_id() % 4), of_b);
     QN_UNROLL
-    for (int i = c / 2; i < (c + kColumns) / 2; ++i) total[i] = ptx::fma(sums[i], scale[i % 4], total[i]);
+    for (int j = 0; j < 4; ++j) total[kFirst / 2 + i + j] = ptx::fma(sums[i + j], s.a[j / 2] * of_b[j % 2], total[kFirst / 2 + i + j]);
   }
 }
 
 /// total = the products of 64 rows of a tile from first_row on by its columns, scaled where stages have scales.
 template <ScaledSm90Config C>
-QN_DEVICE void multiply_scaled_tile(const DenseTile& tile, u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
+QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr int kBatch = scaled_sm90_batch(C);
-  const int in_block = tile.column % 128, row = int(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+  const int row = int(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
     const u32 stage = smem + index * L.stage;
     const auto rows = k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128);
@@ -74,7 +75,7 @@ QN_DEVICE void multiply_scaled_tile(const DenseTile& tile, u32 smem, u32 first_r
   } else {
     multiply_stages_ahead<kBatch, C.column_scales == 2, C.tile_n / 2>(
         read, steps, products, [&](u32 stage) { return scales_of_thread<C>(row, stage); },
-        [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C>(s, in_block, sums, total); });
+        [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C, 0>(s, sums, total); });
   }
 }
 
@@ -107,7 +108,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
   for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
     const DenseTile tile = Tiles::at(tiles, index);
     f32 total[C.tile_n / 2];
-    multiply_scaled_tile<C>(tile, smem, first_row, steps, read, total);
+    multiply_scaled_tile<C>(smem, first_row, steps, read, total);
     if (index + gridDim.x >= count) ptx::grid_launch_dependents();
     if constexpr (C.column_scales == 1) scale_tile<C>(scales, first_row, total);
     write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row), tile.column, total);

@@ -54,9 +54,8 @@ QN_DEVICE void fill_scales(ScaleFill<S>& f, u32 smem, const P& p, i32 row, i32 c
   QN_UNROLL
   for (int i = 0; i < kLoads; ++i) {
     const i32 index = thread + kThreads * i, of_b = index - S.rows;
-    const i32 row_of_b = S.of_blocks ? max_of(column, (column / 128 + of_b) * 128) : column + of_b;
     if (index < S.rows) next[i] = scale_source(p.scales_a, row + index, p.gemm.m, first_step);
-    else if (index < kCount) next[i] = scale_source(p.scales_b, row_of_b, p.gemm.n, first_step);
+    else if (index < kCount) next[i] = scale_source(p.scales_b, column + S.step * of_b, p.gemm.n, first_step);
     else next[i] = {nullptr, 0};
   }
   QN_NO_UNROLL
@@ -86,7 +85,7 @@ QN_DEVICE void finish_scales(ScaleFill<S>& f) {
   for (; f.pending > 0; --f.pending) announce_scales(f);
 }
 
-/// Scale `index` of a stage: of the tile's rows of a, then of its blocks or rows of b. As a T of two, that and the next one.
+/// Scale `index` of a stage: of the tile's rows of a, then of its rows of b or of each S.step of them. As a T of more, that and the next ones.
 template <ScaleStages S, class T = f32>
 QN_DEVICE T scale_of_stage(const u8* memory, u32 stage, int index) {
   return ptx::ld_shared<T>(memory + S.memory + 4 * (stage * u32(S.rows + S.columns) + u32(index)));
