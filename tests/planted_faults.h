@@ -227,11 +227,11 @@ inline const std::vector<FaultyCase>& gemm_faults() {
         {"the scales of a tile never released", "  end_read(scales);\n", "  skip_read(scales);\n", {"DEADLOCK"}},
         {"the scales of one tile for all", "  end_read(scales);\n", "  release(scales, scales.stage);\n", {"RACE", "UNINIT", "DEADLOCK", kWrongResult}}},
        1},
-      // A tile of 192 columns has two scales of b
+      // A tile of 192 columns has three scales of b
       {"ops/gemm/scaled_warp_specialised_sm90.cuh",
        "gemm.scaled",
        "variant=warp_specialised_sm90 m=8500 n=192 k=129 recipe=0",
-       {{"the first block's scale for all columns", "        if (in_block + c >= 128 * i) of_b[0] = s.b[i];\n", "        {}\n", {kWrongResult}},
+       {{"the first block's scale for all columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[0];", {kWrongResult}},
         {"scales of the first row for both", "scale_of_stage<scale_stages(C)>(memory, stage, row + 8 * i)", "scale_of_stage<scale_stages(C)>(memory, stage, row)", {kWrongResult}}}},
       // A block of rows of b for each scale
       {"ops/gemm/scaled_mma_ring.cuh",

@@ -76,9 +76,10 @@ static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
 
 Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], t.n); };
-  const Sm90Tile& tile = column_scales(p) == 2 ? least_time(kColumnScaledSm90Tiles, p[Axis::k], kSm90StoreCost, tiles)
-                                               : least_time(kScaledSm90Tiles, p[Axis::k], kSm90StoreCost, tiles);
-  const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, column_scales(p), 3 * 128,
+  const auto best_of = [&](const auto& table) -> const Sm90Tile& { return least_time(table, p[Axis::k], kSm90StoreCost, tiles); };
+  const i32 scales = column_scales(p);
+  const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
+  const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, scales, 3 * 128,
                                 p.tensor(&A::c).present};
   Plan plan;
   plan.launch<params_sm90>(warp_specialised, config,
