@@ -207,9 +207,16 @@ static Budget budget(const Problem& p) {
 }
 
 /// c and an activation: each of these is met by two variants. Cases of one ending keep to one tile of each variant, or most of a check would be compiles. In place, c has the dtype of out,
-/// else the other one.
+/// else the other one. Ending 3 is for tiles that c comes to by TMA: any of nt, m, n and k, c of the dtype of out.
 static void derive_ending(Case& which) {
   if (which["ending"] == 0) return;
+  if (which["ending"] == 3) {
+    which["hopper"] = 2;
+    which["c.present"] = 1;
+    which["a.dtype"] = which["c.dtype"] = int(DType::bf16);
+    which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
+    return;
+  }
   const bool small = which["ending"] == 1;
   which["c.present"] = 1;
   which["activation"] = 1 + i32(which["hopper"] + which["ending"] - 1) % 3;
@@ -235,7 +242,7 @@ static void derive(Case& which) {
   if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
   if (which["c.present"] == 0) which["out.in_place"] = 0;
   const bool out_f32 = which["out_f32"] != 0;
-  if (which["out.in_place"] != 0 || which["ending"] != 0) which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : which["a.dtype"];
+  if (which["out.in_place"] != 0 || which["ending"] == 1 || which["ending"] == 2) which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : which["a.dtype"];
 }
 
 static std::vector<Case> bench_shapes() {
@@ -288,7 +295,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 4097}},
             {"hopper", {0, 1, 2}, "asks for the variant swap_ab_sm90 (1) or warp_specialised_sm90 (2), and makes the case one that it takes"},
-            {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
+            {"ending", {0, 0, 0, 0, 0, 1, 2, 3}, "adds c and an activation to a case of few rows (1) or more (2); c, of out's dtype, to one of warp_specialised_sm90 (3)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},
             {"bias.present", {0, 1}},

@@ -40,12 +40,12 @@ TensorMapSpec sm90_operand(const TensorView& v, i32 rows, Major major) {
           .swizzle = Swizzle::b128};
 }
 
-TensorMapSpec sm90_results(const TensorView& v) {
+TensorMapSpec sm90_results(const TensorView& v, const DenseSm90Config& tiles) {
   const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], n = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
   // Of a dimension of one the stride is not looked at, and may be anything
   const i64 row_bytes = rows > 1 ? v.strides[v.rank - 2] * element : round_up<i64>(n * element, 16), matrix_bytes = matrices > 1 ? v.strides[0] * element : row_bytes;
   return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {n, rows, matrices}, .stride_bytes = {row_bytes, matrix_bytes},
-          .box = {kSm90StoreColumns, kSm90StoreRows, 1}, .swizzle = Swizzle::b128};
+          .box = {dense_sm90_boxes(tiles).columns, kSm90StoreRows, 1}, .swizzle = dense_sm90_boxes(tiles).swizzle};
 }
 
 DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 rows_a, i32 rows_b, i32 parts) {
@@ -82,7 +82,8 @@ static const Sm90Tile& choose(const Problem& p, bool fold) {
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
   DenseSm90Params params = sm90_params(c, config.tile_m, config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
-  if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out));
+  if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config));
+  if (config.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config));
   return params;
 }
 
@@ -91,7 +92,8 @@ Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const Sm90Tile& tile = choose(p, fold);
   const DenseSm90Config config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
                                .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
-                               .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};
+                               .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b)),
+                               .c_boxes = p.tensor(&A::c).present && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out)};
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});

@@ -29,6 +29,7 @@ struct DenseSm90Config {
   i32 activation; // an Activation
   Major a_major;
   Major b_major;  // mn: tile_n a multiple of 64
+  i32 c_boxes;    // 1: c, of the dtype of out, of 16 bits, comes by TMA
 };
 
 /// Named barriers of the two warpgroups that multiply: where each waits for its turn.
@@ -46,28 +47,43 @@ struct DenseSm90Params {
   DType bias_dtype;  // f32, or that of a
   DenseAddend c;     // rows aligned to 16 bytes
   TensorMap results; // of out, where they leave by TMA
+  TensorMap addend;  // of c, where it comes by TMA
 };
 
-/// Rows and columns of out that a warp stores at once by TMA: 128 bytes of a row.
-constexpr i32 kSm90StoreRows = 16, kSm90StoreColumns = 64;
-/// Whether the results of the kernels for many rows leave by TMA: those of 16 bits, that nothing is added to which other threads read.
+/// Rows of out that a warp stores at once by TMA.
+constexpr i32 kSm90StoreRows = 16;
+/// Whether the results of the kernels for many rows leave by TMA: those of 16 bits, to which nothing is added but what came so.
 QN_HOST_DEVICE constexpr bool dense_sm90_stores_boxes(const DenseSm90Config& c) {
-  return c.out_dtype != DType::f32 && c.has_c == 0 && c.tile_n % kSm90StoreColumns == 0;
+  return c.out_dtype != DType::f32 && (c.has_c == 0 || c.c_boxes != 0);
 }
-/// Their bytes of the 8 warps that multiply.
-QN_HOST_DEVICE constexpr int dense_sm90_boxes(const DenseSm90Config& c) {
-  return dense_sm90_stores_boxes(c) ? 8 * kSm90StoreRows * kSm90StoreColumns * 2 : 0;
+/// Boxes [16][columns] of out through which a warp stores, of which it has `slots`, used in turn.
+struct Sm90Boxes {
+  i32 columns, slots;
+  Swizzle swizzle;  // of rows of whole 128 or 64 bytes; those of 176 lie in different banks without
+  i32 bytes;        // of a slot
+};
+/// 128 bytes of a row where they divide a tile's. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
+QN_HOST_DEVICE constexpr Sm90Boxes dense_sm90_boxes(const DenseSm90Config& c) {
+  const bool halves = c.tile_n % 64 != 0, thirds = !halves && c.c_boxes != 0 && c.tile_n % 128 != 0;
+  const i32 columns = halves ? c.tile_n / 2 : thirds ? 32 : 64;
+  return {columns, c.c_boxes == 0 || halves ? 1 : thirds ? 3 : 2, halves ? Swizzle::none : thirds ? Swizzle::b64 : Swizzle::b128, kSm90StoreRows * columns * 2};
+}
+/// Where the 16 bytes `chunk` of a row of a box lie in it.
+QN_HOST_DEVICE constexpr u32 dense_sm90_box_place(const Sm90Boxes& b, u32 row, u32 chunk) {
+  const u32 line = row * u32(b.columns) * 2;
+  return line + (chunk ^ (line >> 7 & ((1u << int(b.swizzle)) - 1))) * 16;
 }
 
 struct DenseSm90Smem {
-  int a, b, stage, boxes, barriers, bytes;
+  int a, b, stage, boxes, barriers, c_barriers, bytes;
 };
 /// The first of the `steps` stages along K that part `part` of `parts` sums.
 QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(u32 steps, u32 part, u32 parts) { return steps * part / parts; }
-/// Stages of a tile of a, then one of b; results on their way; a pair of barriers for each stage.
+/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; a pair of barriers for each stage; one for each slot that c comes into.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
-  const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2, barriers = stage * c.stages + dense_sm90_boxes(c);
-  return {0, a, stage, stage * c.stages, barriers, barriers + int(pipeline_bytes(c.stages))};
+  const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2, slots = 8 * dense_sm90_boxes(c).slots;
+  const int barriers = stage * c.stages + (dense_sm90_stores_boxes(c) ? slots * dense_sm90_boxes(c).bytes : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
+  return {0, a, stage, stage * c.stages, barriers, c_barriers, c_barriers + (c.c_boxes != 0 ? 8 * slots : 0)};
 }
 
 struct DenseSwapConfig {

@@ -14,6 +14,7 @@
 #include "quern/op/call_words.h"
 #include "quern/op/reach.h"
 #include "quern/op/schema.h"
+#include "quern/ops/gemm/dense_sm90.h"
 #include "quern/testing/case_args.h"
 
 namespace quern::gemm {
@@ -293,6 +294,47 @@ TEST(gemm_dense, c_and_the_activation_come_once) {
     EXPECT_THAT(jit::print(plan(8).launches[0].spec), AllOf(HasSubstr("sm90"), HasSubstr("has_c=1, activation=3")));
     EXPECT_THAT(jit::print(plan(4).launches[0].spec), HasSubstr("dense_mma_ring"));
   }
+}
+
+/// Of 16 bits and the dtype of out, or by lanes.
+TEST(gemm_dense, c_comes_by_tma_where_it_is_as_out) {
+  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
+  const auto printed = [&](const Case& more) {
+    Case which = {{"m", 4096}, {"n", 4096}, {"k", 4096}};
+    which.insert(more.begin(), more.end());
+    return jit::print(plan_of(h200, which).launches[0].spec);
+  };
+  EXPECT_THAT(printed({}), HasSubstr("has_c=0, activation=0, a_major=0, b_major=0, c_boxes=0"));
+  EXPECT_THAT(printed({{"c.present", 1}}), HasSubstr("has_c=1, activation=0, a_major=0, b_major=0, c_boxes=1"));
+  EXPECT_THAT(printed({{"c.present", 1}, {"out.in_place", 1}}), HasSubstr("c_boxes=1"));
+  EXPECT_THAT(printed({{"c.present", 1}, {"c.dtype", double(DType::f32)}}), HasSubstr("has_c=1, activation=0, a_major=0, b_major=0, c_boxes=0"));
+  EXPECT_THAT(printed({{"c.present", 1}, {"out_f32", 1}, {"c.dtype", double(DType::f32)}}), HasSubstr("c_boxes=0"));
+}
+
+/// They fit beside the ring; a row of a box lies where a tensor map puts it; the eight rows of a matrix lie in different banks.
+TEST(gemm_dense, boxes_of_every_tile) {
+  for (const Sm90Tile& tile : kDenseSm90Tiles)
+    for (const i32 c_boxes : {0, 1}) {
+      const DenseSm90Config c{.dtype = DType::bf16, .out_dtype = DType::bf16, .tile_m = 128, .tile_n = tile.n, .stages = tile.stages, .alternate = tile.alternate,
+                              .threads = 384, .has_c = c_boxes, .c_boxes = c_boxes};
+      const Sm90Boxes b = dense_sm90_boxes(c);
+      SCOPED_TRACE(std::to_string(tile.n) + " columns, boxes of " + std::to_string(b.columns));
+      EXPECT_TRUE(dense_sm90_stores_boxes(c));
+      EXPECT_LE(dense_sm90_smem(c).bytes, 227 * 1024);
+      EXPECT_EQ(tile.n % (b.columns * b.slots), 0);
+      EXPECT_EQ(b.bytes % (b.swizzle == Swizzle::none ? 128 : 1024), 0);
+      EXPECT_EQ(dense_sm90_smem(c).boxes % 1024, 0);
+      for (u32 chunk = 0; chunk < u32(b.columns) / 8; ++chunk)
+        for (u32 first = 0; first < 16; first += 8) {
+          std::set<u32> banks;
+          for (u32 row = first; row < first + 8; ++row) {
+            const u32 place = dense_sm90_box_place(b, row, chunk);
+            EXPECT_EQ(place, swizzled(b.swizzle, row * u32(b.columns) * 2 + chunk * 16));
+            banks.insert(place / 16 % 8);
+          }
+          EXPECT_EQ(banks.size(), 8u);
+        }
+    }
 }
 
 TEST(gemm_dense, invariant_splits_depend_on_n_and_k_alone) {

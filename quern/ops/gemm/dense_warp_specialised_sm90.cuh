@@ -59,10 +59,20 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   const auto tiles = DenseTiles<C>::of(p);
   const u32 count = DenseTiles<C>::count(tiles), steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
-  const auto free = [&](u32 stage) { release(read, stage); };
+  u32 parities = 0;  // of the waits for c
   if constexpr (C.alternate) skip_reads(read, turn * steps);
   for (u32 index = blockIdx.x + turn * gridDim.x; index < count; index += kTurns * gridDim.x) {
     f32 sums[kM][C.tile_n / 2];
+    const DenseTile tile = DenseTiles<C>::at(tiles, index);
+    bool started = false;
+    const auto free = [&](u32 stage) {
+      release(read, stage);
+      if constexpr (!C.alternate && C.c_boxes != 0) {
+        if (!started) start_c<C>(p, tile.row + i32(first_row), tile.column);
+        started = true;
+      }
+    };
+    if constexpr (C.alternate) start_c<C>(p, tile.row + i32(first_row), tile.column);
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
     if (C.alternate && index != blockIdx.x) ptx::bar_sync(kDenseSm90TurnBarrier + int(turn), 2 * kWarpgroupSize);
@@ -77,9 +87,12 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     }
     if constexpr (C.alternate) skip_reads(read, steps);
     if (index + kTurns * gridDim.x >= count) ptx::grid_launch_dependents();
-    const DenseTile tile = DenseTiles<C>::at(tiles, index);
     QN_UNROLL
-    for (int m = 0; m < kM; ++m) write_rows<C>(p, tile.row + i32(first_row) + 64 * m, tile.column, sums[m]);
+    for (int m = 0; m < kM; ++m) {
+      const i32 row = tile.row + i32(first_row) + 64 * m;
+      if (m > 0) start_c<C>(p, row, tile.column);
+      write_rows<C>(p, row, tile.column, sums[m], parities);
+    }
   }
 }
 

@@ -54,17 +54,13 @@ static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b) {
           .n = i32(c.problem[Axis::n]),
           .k = i32(c.problem[Axis::k])};
 }
-static bool stores_boxes(const DenseSm90Config& c) { return dense_sm90_stores_boxes(c); }
-static bool stores_boxes(const ScaledSm90Config& c) { return dense_sm90_stores_boxes(tiles_of(c)); }
-template <class Config>
-static bool stores_boxes(const Config&) {
-  return false;
-}
+static DenseSm90Config tiles_of(const DenseSm90Config& c) { return c; }
 template <class Args, class Config>
 static GroupedSm90Params dense_params(const Call<Args>& c) {
   const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
   GroupedSm90Params with = params(c, config.tile_m, config.tile_n);
-  if (stores_boxes(config)) with.results = c.device.make_tensor_map(sm90_results(c.args.out));
+  if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>)
+    if (dense_sm90_stores_boxes(tiles_of(config))) with.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
   return with;
 }
 template <class Args, class Config>

@@ -51,7 +51,7 @@ static KGroupedSm90Params dense_params(const Call<A>& c) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .c = c_of_first(c),
-          .results = dense_sm90_stores_boxes(tiles_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out)) : TensorMap{}};
+          .results = dense_sm90_stores_boxes(tiles_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out, tiles_of_plan(c))) : TensorMap{}};
 }
 static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
   return {.gemm = dense_params(c), .scales_a = scales_of_first(c.args.scales_a, kScaleARow), .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};

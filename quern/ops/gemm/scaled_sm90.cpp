@@ -70,7 +70,7 @@ Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
 static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
   ScaledSm90Params with = params(c, config.tile_m, config.tile_n);
-  if (dense_sm90_stores_boxes(tiles_of(config))) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out));
+  if (dense_sm90_stores_boxes(tiles_of(config))) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
   return with;
 }
 

@@ -21,7 +21,7 @@ struct ScaledSm90Config {
 };
 /// The tiles, ring and stores, which are gemm.dense's.
 QN_HOST_DEVICE constexpr DenseSm90Config tiles_of(const ScaledSm90Config& c) {
-  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, 0, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k};
+  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, 0, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0};
 }
 
 /// Columns of a tile that have a scale of b together. Those of a block of 128 rows of b: tiles begin at multiples of them.

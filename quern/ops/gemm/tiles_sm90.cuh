@@ -171,46 +171,111 @@ QN_DEVICE void finish_row(const P& p, i32 row, i32 column, int half, const f32 (
     if (column + 8 * (kFirst + kPairs) < p.n) finish_row<C, kFirst + kPairs>(p, row, column, half, sums);
 }
 
-/// A warp's box of results, columns from 2 kFirst of the tile on: swizzled as TMA wants it, which also puts the rows of a matrix into different banks.
-template <DenseSm90Config C, int kFirst, int kRegisters>
-QN_DEVICE void write_box(u32 box, const f32 (&sums)[kRegisters]) {
-  const u32 lane = ptx::lane_id(), row = lane % 16;
+QN_DEVICE void load_matrices(u32 (&words)[2], u32 place) { ptx::ldmatrix_x2(words, place); }
+QN_DEVICE void load_matrices(u32 (&words)[4], u32 place) { ptx::ldmatrix_x4(words, place); }
+QN_DEVICE void store_matrices(u32 place, const u32 (&words)[2]) { ptx::stmatrix_x2(place, words); }
+QN_DEVICE void store_matrices(u32 place, const u32 (&words)[4]) { ptx::stmatrix_x4(place, words); }
+
+/// 8 kPairs columns of a warp's box of results, from its 16 bytes `chunk` and from a thread's pair `pair` on. Where c has come into the box, it is added.
+template <DenseSm90Config C, int kPairs, int kRegisters>
+QN_DEVICE void write_columns(u32 box, int chunk, int pair, const f32 (&sums)[kRegisters]) {
+  using Out = dtype_t<C.out_dtype>;
+  const u32 lane = ptx::lane_id(), place = box + dense_sm90_box_place(dense_sm90_boxes(C), lane % 16, u32(chunk) + (kPairs == 2 ? lane / 16 : 0));
+  f32 values[4 * kPairs];
   QN_UNROLL
-  for (u32 i = 0; i < kSm90StoreColumns / 8; i += 2) {
-    f32 values[8];
+  for (int j = 0; j < 4 * kPairs; ++j) values[j] = sums[4 * pair + j];
+  u32 words[2 * kPairs];
+  if constexpr (C.c_boxes != 0) {
+    load_matrices(words, place);
     QN_UNROLL
-    for (u32 j = 0; j < 8; ++j) values[j] = sums[kFirst + 4 * i + j];
-    activate<C.activation>(values);
-    u32 words[4];
-    QN_UNROLL
-    for (int j = 0; j < 4; ++j) words[j] = pack_word(values[2 * j], values[2 * j + 1], dtype_t<C.out_dtype>{});
-    ptx::stmatrix_x4(box + row * 128 + ((i + lane / 16) ^ row % 8) * 16, words);
+    for (int j = 0; j < 2 * kPairs; ++j) {
+      f32 added[2];
+      unpack_word(words[j], added, Out{});
+      values[2 * j] = values[2 * j] + added[0], values[2 * j + 1] = values[2 * j + 1] + added[1];
+    }
   }
+  activate<C.activation>(values);
+  QN_UNROLL
+  for (int j = 0; j < 2 * kPairs; ++j) words[j] = pack_word(values[2 * j], values[2 * j + 1], Out{});
+  store_matrices(place, words);
+}
+
+/// Box kBox of a warp's part of the tile.
+template <DenseSm90Config C, int kBox, int kRegisters>
+QN_DEVICE void write_box(u32 box, const f32 (&sums)[kRegisters]) {
+  constexpr int kChunks = dense_sm90_boxes(C).columns / 8;
+  QN_UNROLL
+  for (int i = 0; i + 1 < kChunks; i += 2) write_columns<C, 2>(box, i, kBox * kChunks + i, sums);
+  if constexpr (kChunks % 2 != 0) write_columns<C, 1>(box, kChunks - 1, kBox * kChunks + kChunks - 1, sums);
 }
 
 /// The rows of a box that exist. No lane takes a branch of its own: ptxas would keep the stage of the ring, which is alive here, in ordinary
 /// registers instead of uniform ones, and a stage of scaled products took 10 % longer.
-template <class Out, class P>
+template <DenseSm90Config C, class P>
 QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 column) {
-  const i32 at = i32(ptx::lane_id() % 8), first = i32(ptx::lane_id() / 8);
+  using Out = dtype_t<C.out_dtype>;
+  constexpr i32 kChunks = dense_sm90_boxes(C).columns / 8, kAll = kSm90StoreRows * kChunks;
   QN_UNROLL
-  for (i32 i = 0; i < kSm90StoreRows; i += 4) {
-    const i32 row = first + i;
-    const u32x4 results = ptx::ld_shared<u32x4>(box + row * 128 + (at ^ row % 8) * 16);
-    if (first_row + row < p.m && column + 8 * at < p.n) ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + column + 8 * at, results);
+  for (i32 i = 0; i < kAll; i += 32) {
+    const i32 index = i + i32(ptx::lane_id()), chunk = min_of(index, kAll - 1), row = chunk / kChunks, at = column + 8 * (chunk % kChunks);
+    const u32x4 results = ptx::ld_shared<u32x4>(box + dense_sm90_box_place(dense_sm90_boxes(C), u32(row), u32(chunk % kChunks)));
+    if (index < kAll && first_row + row < p.m && at < p.n) ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + at, results);
   }
 }
 
-/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its box, kFirst: as above. Boxes go by TMA, while the warps go on; where the last row
-/// is among them by the lanes, as the map of all groups ends elsewhere.
-template <DenseSm90Config C, int kFirst, int kRegisters, class P>
-QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters]) {
+/// From the beginning of shared memory to a warp's slot for box kBox.
+template <DenseSm90Config C, int kBox>
+QN_DEVICE u32 box_slot() {
+  constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
+  return u32(dense_sm90_smem(C).boxes) + ((ptx::warp_id() - 4) * kBoxes.slots + kBox % kBoxes.slots) * kBoxes.bytes;
+}
+/// The mbarrier of that slot, at which c comes.
+template <DenseSm90Config C, int kBox>
+QN_DEVICE u32 barrier_of_c() {
+  constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   QN_SMEM(memory);
-  const u32 at = u32(dense_sm90_smem(C).boxes) + (ptx::warp_id() - 4) * kSm90StoreRows * 128, box = ptx::smem_address(memory) + at;
-  const i32 here = column + 2 * kFirst, row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
-  if (ptx::lane_id() == 0) ptx::bulk_wait_read<0>();
-  ptx::sync_warp();
-  write_box<C, kFirst>(box, sums);
+  return ptx::smem_address(memory) + u32(dense_sm90_smem(C).c_barriers) + 8 * ((ptx::warp_id() - 4) * kBoxes.slots + kBox % kBoxes.slots);
+}
+
+/// By one thread: c of box kBox of a warp and of the others that it has slots for. Results of the same slots are on their way: those of as many boxes
+/// before, or whichever where a row of boxes begins.
+template <DenseSm90Config C, int kBox, class P>
+QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
+  constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
+  constexpr int kSlot = kBox % kBoxes.slots;
+  const i32 here = column + kBox * kBoxes.columns;
+  if (here >= p.n) return;
+  QN_SMEM(memory);
+  ptx::bulk_wait_read<(kBox < kBoxes.slots ? 0 : kBoxes.slots - 1 - kSlot)>();
+  ptx::mbarrier_arrive_expect_tx(barrier_of_c<C, kBox>(), kBoxes.bytes);
+  ptx::tma_load(ptx::smem_address(memory) + box_slot<C, kBox>(), &p.addend, barrier_of_c<C, kBox>(), CachePolicy::evict_normal, here, row, 0);
+  if constexpr (kSlot + 1 < kBoxes.slots) load_c<C, kBox + 1>(p, row, column);
+}
+
+/// By a warp: c of its first boxes of 64 rows of a warpgroup from `first_row` on, where c comes by TMA.
+template <DenseSm90Config C, class P>
+QN_DEVICE void start_c(const P& p, i32 first_row, i32 column) {
+  if constexpr (C.c_boxes != 0)
+    if (ptx::lane_id() == 0) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
+}
+
+/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from kBox on. Boxes go by TMA, while the warps go on; where the last row
+/// is among them by the lanes, as the map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for c.
+template <DenseSm90Config C, int kBox, int kRegisters, class P>
+QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters], u32& parities) {
+  constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
+  static_assert(C.tile_n % (kBoxes.columns * kBoxes.slots) == 0 && kBoxes.columns % 8 == 0);
+  QN_SMEM(memory);
+  const u32 at = box_slot<C, kBox>(), box = ptx::smem_address(memory) + at;
+  const i32 here = column + kBox * kBoxes.columns, row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
+  if constexpr (C.c_boxes != 0) {
+    ptx::mbarrier_wait(barrier_of_c<C, kBox>(), parities >> kBox % kBoxes.slots & 1);
+    parities ^= 1u << kBox % kBoxes.slots;
+  } else {
+    if (ptx::lane_id() == 0) ptx::bulk_wait_read<0>();
+    ptx::sync_warp();
+  }
+  write_box<C, kBox>(box, sums);
   if (first_row + 64 <= p.m) {
     ptx::fence_proxy_async_shared();
     ptx::sync_warp();
@@ -220,26 +285,40 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
     }
   } else {
     ptx::sync_warp();
-    store_box_rows<dtype_t<C.out_dtype>>(p, memory + at, row, here);
+    store_box_rows<C>(p, memory + at, row, here);
+    if constexpr (C.c_boxes != 0) {  // the next c comes into what lanes have read and written
+      ptx::fence_proxy_async_shared();
+      ptx::sync_warp();
+    }
   }
-  if constexpr (kFirst + kSm90StoreColumns / 2 < kRegisters)
-    if (here + kSm90StoreColumns < p.n) store_boxes<C, kFirst + kSm90StoreColumns / 2>(p, first_row, column, sums);
+  if constexpr ((kBox + 1) * kBoxes.columns < C.tile_n) {
+    if (here + kBoxes.columns >= p.n) return;
+    if constexpr (C.c_boxes != 0 && (kBox + 1) % kBoxes.slots == 0)
+      if (ptx::lane_id() == 0) load_c<C, kBox + 1>(p, row, column);
+    store_boxes<C, kBox + 1>(p, first_row, column, sums, parities);
+  }
 }
 
-/// 64 rows of out from `first_row`, by a warpgroup.
+/// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c.
 template <DenseSm90Config C, int kRegisters, class P>
-QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
+QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], u32& parities) {
   if (p.bias != nullptr) {
     if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
     else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
   }
   if constexpr (dense_sm90_stores_boxes(C)) {
-    store_boxes<C, 0>(p, first_row, column, sums);
+    store_boxes<C, 0>(p, first_row, column, sums, parities);
   } else {
     const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
     QN_UNROLL
     for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
   }
+}
+template <DenseSm90Config C, int kRegisters, class P>
+QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
+  static_assert(C.c_boxes == 0);
+  u32 parities = 0;
+  write_rows<C>(p, first_row, column, sums, parities);
 }
 
 /// By one thread, before the kernel before has ended: the operands' maps, where they are parameters.
@@ -254,11 +333,13 @@ QN_DEVICE void prefetch_maps(const P& p) {
 /// thread, the others share what is left of 504. For P there is prefetch_maps.
 template <DenseSm90Config C, u32 fill_warps, int registers, class P, class Load, class Multiply, class Fill>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply, const Fill& fill) {
-  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128);
+  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && dense_sm90_smem(C).bytes <= 227 * 1024);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
     prefetch_maps(p);
+    if constexpr (C.c_boxes != 0)
+      for (int i = 0; i < 8 * dense_sm90_boxes(C).slots; ++i) ptx::mbarrier_init(smem + u32(dense_sm90_smem(C).c_barriers) + 8 * u32(i), 1);
     pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases, 1 + fill_warps);
   }
   ptx::sync_block();
