@@ -12,7 +12,7 @@ namespace quern::gemm {
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr DenseSm90Config kTiles = tiles_of(C);
-  const int steps = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
+  const int steps = scaled_steps(p.gemm.k);
   const u32 first_row = warpgroup * 64;
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
   each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
@@ -30,7 +30,7 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
   auto f = start_scales<scale_stages(C)>(smem);
   each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<tiles_of(C)>(tile);
-    fill_scales(f, smem, scales_of_group(p, tile), place.row, place.column, 0, (p.gemm.k + kScaledGroup - 1) / kScaledGroup);
+    fill_scales(f, smem, scales_of_group(p, tile), place.row, place.column, 0, scaled_steps(p.gemm.k));
   });
   finish_scales(f);
 }
@@ -40,8 +40,8 @@ QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Param
   static_assert(C.column_scales == 0 && C.has_c == 0);
   ptx::grid_launch_dependents();
   run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 56>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                                                  [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); },
-                                                  [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
+                                                                [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); },
+                                                                [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

@@ -25,7 +25,7 @@ QN_DEVICE KGroupedScales scales_of_group(const KGroupedScaledSm90Params& p, cons
 }
 
 /// Stages of a group.
-QN_DEVICE int steps_of(const KGroupedColumns& columns) { return (columns.count + kScaledGroup - 1) / kScaledGroup; }
+QN_DEVICE int steps_of(const KGroupedColumns& columns) { return scaled_steps(columns.count); }
 
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
@@ -54,8 +54,8 @@ QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Pa
   static_assert(C.column_scales == 2);
   ptx::grid_launch_dependents();
   run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                                                  [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
-                                                  [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
+                                                                [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
+                                                                [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

@@ -174,7 +174,7 @@ QN_DEVICE void sum_groups(const ScaledParams& p, const ScaledWork& work, u8* sme
   const auto a = S::CopyA::start(static_cast<const typename S::TA*>(p.a) + work.row * p.a_stride, p.a_stride, p.m - work.row);
   const auto b = S::CopyB::start(static_cast<const typename S::TB*>(p.b) + work.column * p.b_stride, p.b_stride, p.n - work.column);
   const auto scales = ScaleCopy<C>::start(p, work);
-  const int groups = int((p.k + kScaledGroup - 1) / kScaledGroup);
+  const int groups = scaled_steps(p.k);
   QN_NO_UNROLL
   for (int slot = 0; slot < min_of(groups, C.stages); ++slot) {
     u8* const stage = smem + slot * L.stage;

@@ -101,7 +101,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
   using Tiles = DenseTiles<tiles_of(C)>;
   const auto tiles = Tiles::of(p.gemm);
   const u32 count = Tiles::count(tiles), first_row = warpgroup * 64;
-  const int steps = (p.gemm.k + kScaledGroup - 1) / kScaledGroup;
+  const int steps = scaled_steps(p.gemm.k);
   Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
   [[maybe_unused]] Consumer<scale_stages(C).stages> scales{smem + u32(scale_stages(C).barriers)};
   QN_NO_UNROLL
@@ -124,7 +124,7 @@ QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
   QN_NO_UNROLL
   for (u32 index = blockIdx.x; index < Tiles::count(tiles); index += gridDim.x) {
     const DenseTile tile = Tiles::at(tiles, index);
-    fill_scales(f, smem, p, tile.row, tile.column, 0, (p.gemm.k + kScaledGroup - 1) / kScaledGroup);
+    fill_scales(f, smem, p, tile.row, tile.column, 0, scaled_steps(p.gemm.k));
   }
   finish_scales(f);
 }
@@ -134,8 +134,8 @@ QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
   QN_SMEM(memory);
   if (threadIdx.x == 32) init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
   run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                                                  [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); },
-                                                  [&](u32 smem) { fill_tile_scales<C>(p, smem); });
+                                                                [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); },
+                                                                [&](u32 smem) { fill_tile_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

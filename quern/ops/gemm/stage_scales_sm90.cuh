@@ -11,17 +11,14 @@
 
 namespace quern::gemm {
 
-/// Whether they have barriers of their own.
-template <ScaleStages S>
-constexpr bool kOwnBarriers = S.in_flight == 0;
 /// Arrivals of theirs that fill a stage of operands.
 template <ScaleStages S>
-constexpr u32 kScaleFills = kOwnBarriers<S> ? 0 : u32(S.warps);
+constexpr u32 kScaleFills = S.own_barriers ? 0 : u32(S.warps);
 
 /// By one thread, before the barrier of the block behind which the others begin: `readers` warps read the scales of all of K.
 template <ScaleStages S>
 QN_DEVICE void init_scales(u32 smem, u32 readers) {
-  if constexpr (kOwnBarriers<S>) pipeline_init<S.stages>(smem + u32(S.barriers), readers, u32(S.warps));
+  if constexpr (S.own_barriers != 0) pipeline_init<S.stages>(smem + u32(S.barriers), readers, u32(S.warps));
 }
 
 /// A scale warp's place in the ring.
@@ -59,7 +56,7 @@ QN_DEVICE void fill_scales(ScaleFill<S>& f, u32 smem, const P& p, i32 row, i32 c
     else next[i] = {nullptr, 0};
   }
   QN_NO_UNROLL
-  for (int step = 0; step < (kOwnBarriers<S> ? 1 : steps); ++step) {
+  for (int step = 0; step < (S.own_barriers ? 1 : steps); ++step) {
     ptx::mbarrier_wait(empty_barrier<S.stages>(f.fill.barriers, f.fill.stage), f.fill.parity);
     const u32 to = smem + u32(S.memory) + 4 * (f.fill.stage * kCount + u32(thread));
     QN_UNROLL

@@ -330,10 +330,11 @@ QN_DEVICE void prefetch_maps(const P& p) {
 
 /// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other three warps of the
 /// first, of which `fill_warps` arrive at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
-/// thread, the others share what is left of 504. For P there is prefetch_maps.
+/// thread, the others share what the first gives back. For P there is prefetch_maps.
 template <DenseSm90Config C, u32 fill_warps, int registers, class P, class Load, class Multiply, class Fill>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply, const Fill& fill) {
   static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && dense_sm90_smem(C).bytes <= 227 * 1024);
+  constexpr int kLaunched = 65536 / C.threads / 8 * 8;  // registers of a thread that the block begins with
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
@@ -350,7 +351,7 @@ QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const 
     if (threadIdx.x < 32) load(smem);
     else fill(smem);
   } else {
-    ptx::increase_registers<(504 - registers) / 2>();
+    ptx::increase_registers<(3 * kLaunched - registers) / 2>();
     multiply(smem, warpgroup - 1);
     if (dense_sm90_stores_boxes(C) && ptx::lane_id() == 0) ptx::bulk_wait_read<0>();  // the memory is the block's until it ends
   }
