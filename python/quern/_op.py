@@ -73,7 +73,7 @@ def {name}({signature}):
 _any = {name}
 
 def {name}({positional}, **_options):
-    if {written}stream is None and not _options and not _tracing() and not (_recording() and ({recorded})) and _direct({tensors}, {attributes}):
+    if {written}stream is None and not _options and not _tracing() and _direct({tensors}, {attributes}):
         return {returned}
     return _any({positions}, **_options)
 """

@@ -17,7 +17,8 @@ bool fill(Api& py) {
     void* slot;
   } entries[] = {
       {"PyObject_Type", &py.object_type},
-      {"PyObject_GetAttrString", &py.object_get_attr_string},
+      {"PyObject_GetAttr", &py.object_get_attr},
+      {"PyObject_IsTrue", &py.object_is_true},
       {"PyCFunction_NewEx", &py.cfunction_new},
       {"PyCapsule_GetPointer", &py.capsule_get_pointer},
       {"Py_DecRef", &py.dec_ref},
@@ -27,6 +28,7 @@ bool fill(Api& py) {
       {"PyLong_AsLongLong", &py.long_as_long_long},
       {"PyFloat_AsDouble", &py.float_as_double},
       {"PyUnicode_AsUTF8AndSize", &py.unicode_as_utf8_and_size},
+      {"PyUnicode_InternFromString", &py.unicode_intern_from_string},
       {"PyErr_Occurred", &py.err_occurred},
       {"PyErr_Clear", &py.err_clear},
       {"PyErr_SetString", &py.err_set_string},

@@ -26,7 +26,8 @@ struct Api {
   using Call = Result (*)(Arguments...);
 
   Call<Object*, Object*> object_type;
-  Call<Object*, Object*, const char*> object_get_attr_string;
+  Call<Object*, Object*, Object*> object_get_attr;
+  Call<int, Object*> object_is_true;
   Call<Object*, MethodDef*, Object*, Object*> cfunction_new;  // PyCFunction_NewEx
   Call<void*, Object*, const char*> capsule_get_pointer;
   Call<void, Object*> dec_ref;
@@ -37,6 +38,7 @@ struct Api {
   Call<long long, Object*> long_as_long_long;
   Call<double, Object*> float_as_double;
   Call<const char*, Object*, ptrdiff_t*> unicode_as_utf8_and_size;
+  Call<Object*, const char*> unicode_intern_from_string;
 
   Call<Object*> err_occurred;
   Call<void> err_clear;
