@@ -20,8 +20,8 @@ def size_of(dtype):
     return _SIZES.get(dtype, 1)
 
 
-# Types that TVM-FFI itself takes without a step of Python: see _op._SOURCE.
-DIRECT = set()
+# Classes that TVM-FFI itself takes without a step of Python: see _op._SOURCE.
+HANDED_OVER = set()
 _by_type = {}
 
 
@@ -217,9 +217,11 @@ def _is(cls, module, *names):
 
 def _find(cls):
     if _is(cls, "torch", "Tensor"):
-        arrays = Torch()
-        DIRECT.add(cls)
-        return arrays
+        HANDED_OVER.add(cls)
+        # Tensors of a class with a dispatch of its own, as torch's fake ones, may have no memory.
+        if cls.__torch_dispatch__ is sys.modules["torch"].Tensor.__torch_dispatch__:
+            library().take_python_class(id(cls))
+        return Torch()
     if _is(cls, "jax", "Array") or _is(cls, "jax.core", "Tracer"):
         return Jax()
     if _is(cls, "cupy", "ndarray"):

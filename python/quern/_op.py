@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Ops as functions of Python, made from their schemas: Python binds the arguments by itself, and a call with outputs given is a few comparisons
-and one call of TVM-FFI."""
+and one call in C."""
 import functools
 import json
 
@@ -39,14 +39,15 @@ class Options:
         return None if self.backend in (None, "auto") else self.backend
 
 
-# Tensors that a framework hands over by itself, no option asked for: one call, and one for each output that is not given. Everything else is
-# Op.call(), which takes 10 us more. A function and not an object with __call__: through that a call takes 250 ns more, where one with three
-# tensors takes 1.6 us.
+# Two functions of an op. The second is the one that is called. With outputs given and no option asked for, tensors of torch go to one function in C
+# (quern/ffi/op_python.h), and what that does not take to the first. Options are no parameters of the second: each that is not given would cost 15 ns.
+# The first knows two more short ways, for tensors that a framework hands over by itself: one call of TVM-FFI, and one for each output that is not
+# given. Everything else is Op.call(), which takes 10 us more. Functions and not an object with __call__: through that a call takes 250 ns more.
 _SOURCE = """
 def {name}({signature}):
-    if _compiling is not None and _compiling():
+    if _compiling():
         return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _direct and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
+    if type({first}) in _handed_over and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
             and not (_recording() and ({recorded})):
         if {given}:
             try:
@@ -62,12 +63,19 @@ def {name}({signature}):
                 pass
             else:
                 try:
-                    _function({tensors}, {attributes})
+                    _direct({tensors}, {attributes}) or _function({tensors}, {attributes})
                 except Exception:
                     _explain([{tensors}])
                     raise
                 return {returned}
     return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
+
+_any = {name}
+
+def {name}({positional}, **_options):
+    if {written}stream is None and not _options and not _tracing() and _direct({tensors}, {attributes}):
+        return {returned}
+    return _any({positions}, **_options)
 """
 
 
@@ -79,17 +87,19 @@ def _function_of(op):
     # What is written and of another type than the first tensor may not be writable (JAX): the long way looks at it.
     given = [f"({names[i]} is None or type({names[i]}) is type({first}))" if schema.tensors[i]["optional"] else f"type({names[i]}) is type({first})"
              for i in schema.returned if names[i] != first]
+    written = "".join(f"{names[i]} is not None and " for i in schema.outputs if not schema.tensors[i]["optional"])
     left_out, allocated = _allocation(schema, first)
     source = _SOURCE.format(
-        name=schema.name, id=op.id, signature=schema.signature(), first=first, given=" and ".join(given) or "True", tensors=", ".join(names),
-        attributes="".join(a["name"] + ", " for a in schema.attributes), recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated,
-        returned=_returned(schema),
+        name=schema.name, id=op.id, signature=schema.signature(), positional=schema.signature(positional=True), positions=", ".join(p.name for p in schema.parameters() if not p.keyword_only),
+        first=first, given=" and ".join(given) or "True", written=written, tensors=", ".join(names), attributes="".join(a["name"] + ", " for a in schema.attributes),
+        recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated, returned=_returned(schema),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_direct": _arrays.DIRECT, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
+    scope = {"_handed_over": _arrays.HANDED_OVER, "_direct": library().op_python(op.id) or _no, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
     _scopes.append(scope)
     exec(compile(source, f"<quern {op.id}>", "exec"), scope)
     function = scope[schema.name]
     function.__module__, function.__doc__ = "quern." + schema.family, schema.docstring()
+    function.__wrapped__ = scope["_any"]  # whose signature help() shows
     function.op, function.id, function.schema, function.backends = op, op.id, schema, list(schema.variants)
     function.is_backend_supported, function.is_compute_capability_supported = op.is_backend_supported, op.is_compute_capability_supported
     return function
@@ -152,9 +162,13 @@ def _any_requires_grad(schema):
     return " or ".join(f"getattr({schema.tensors[i]['name']}, 'requires_grad', False)" for i in schema.real) or "False"
 
 
-# torch and whether it records gradients, once a tensor of it was seen. quern.torch fills the others: whether torch is tracing, and what it then
-# follows in the place of the call.
-_tracing = {"_torch": None, "_recording": None, "_compiling": None, "_traced": None}
+def _no(*_):
+    return False
+
+
+# torch and whether it records gradients, once a tensor of it was seen. quern.torch fills the others: whether torch is tracing, what it then follows
+# in the place of the call, and whether it is dynamo that traces, of which a short call asks: that takes 50 ns less.
+_tracing = {"_torch": None, "_recording": _no, "_compiling": _no, "_tracing": _no, "_traced": None}
 _scopes = []
 
 

@@ -95,10 +95,12 @@ class Schema:
         list_ += [Parameter(tensors[i]["name"] + "_dtype", "Any", "None", keyword_only=True) for i in self.choosable]
         return list_ + [Parameter(name, type_, default, keyword_only=True) for name, type_, default, _ in OPTIONS[1:]]
 
-    def signature(self, typed=False):
-        """Parameters as source text, without the parentheses."""
+    def signature(self, typed=False, positional=False):
+        """Parameters as source text, without the parentheses: all, or those alone that are no keywords."""
         words, starred = [], False
         for p in self.parameters():
+            if positional and p.keyword_only:
+                break
             if p.keyword_only and not starred:
                 starred = True
                 words.append("*")

@@ -197,7 +197,7 @@ def register():
     for function in ops():
         if function.id not in _functional:
             _define(function.op)
-    _op.trace_with(_compiling=torch.compiler.is_compiling, _traced=_traced)
+    _op.trace_with(_compiling=torch.compiler.is_compiling, _tracing=torch.compiler.is_dynamo_compiling, _traced=_traced)
 
 
 register()

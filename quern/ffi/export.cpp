@@ -11,6 +11,7 @@
 #include "quern/cli/command_line.h"
 #include "quern/ffi/error.h"
 #include "quern/ffi/op_call.h"
+#include "quern/ffi/op_python.h"
 #include "quern/ffi/tensor.h"
 #include "quern/jit/freeze.h"
 #include "quern/testing/variant_runs.h"
@@ -19,6 +20,7 @@ namespace quern::ffi {
 
 namespace {
 
+using tvm::ffi::Any;
 using tvm::ffi::Array;
 using tvm::ffi::Function;
 using tvm::ffi::Optional;
@@ -60,6 +62,14 @@ Function op_timed(const String& id, int64_t batches) {
 Function op_arranged(const String& id, const Shape& sources, int64_t device, const Optional<String>& variant, int64_t flags) {
   return translated([&] { return arranged(find_op(id), sources, device, variant, flags); });
 }
+
+/// None where the process has no Python.
+Any op_python(const String& id) {
+  return translated([&] { return python_function(find_op(id)); });
+}
+
+/// `type` is the address of a class. False: its tensors are handed to op(), not to op_python().
+bool take_python_class(int64_t type) { return python::take_class(reinterpret_cast<python::Object*>(type)); }
 
 /// Flags of a call, in the order batch_invariant, pdl, skip_check.
 Shape call_flags() { return Shape({kBatchInvariant, kPdl, kSkipCheck}); }
@@ -131,6 +141,8 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(op, op)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_check, op_checked)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_timed, op_timed)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_arranged, op_arranged)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_python, op_python)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(take_python_class, take_python_class)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(call_flags, call_flags)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device, device)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(device_arch, device_arch)

@@ -21,7 +21,6 @@ using tvm::ffi::Any;
 using tvm::ffi::AnyView;
 using tvm::ffi::TypeIndex;
 
-constexpr size_t kMostArgsBytes = 4096;
 constexpr int kOptions = 5;  // stream, device, variant, flags, workspace
 
 bool is_none(const AnyView& value) { return value.type_index() == TypeIndex::kTVMFFINone; }
@@ -44,6 +43,12 @@ std::string type_text(const AnyView& value) { return "is a value of type " + std
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_host(const Op& op, const TensorDef& def) {
   throw Error(ErrorKind::value, op.id, def.name, "is on the host", "a GPU's memory, or that the emulated device is chosen by QN_DEVICE=emu or device=\"emu\"");
+}
+
+}  // namespace
+
+void check_place(const Op& op, const TensorView& first, size_t index, const RunOptions& options) {
+  if (first.device.type == DeviceType::cpu && !options.device && !emulation_chosen()) fail_host(op, op.tensors[index]);
 }
 
 void set_attribute(const Op& op, const AttrDef& attr, const AnyView& value, void* args) {
@@ -72,6 +77,8 @@ void set_attribute(const Op& op, const AttrDef& attr, const AnyView& value, void
   if (number < std::numeric_limits<i32>::min() || number > std::numeric_limits<i32>::max()) fail_range(op, attr, number);
   *reinterpret_cast<i32*>(at) = i32(number);
 }
+
+namespace {
 
 /// The first present tensor, which says where the call runs; null when all are absent.
 const TensorView* set_tensors(const Op& op, const AnyView* values, void* args, size_t* index) {
@@ -154,7 +161,7 @@ void call(const Op& op, const AnyView* values, int count, const Step& step) {
     const AnyView* rest = values + least;
     set_options(op, rest, count - int(least), *first, options, variant);
     set_stream(op, rest, count - int(least), *first, options);
-    if (first->device.type == DeviceType::cpu && !options.device && !emulation_chosen()) fail_host(op, op.tensors[index]);
+    check_place(op, *first, index, options);
   }
   step(op, args, options);
 }
@@ -165,11 +172,11 @@ tvm::ffi::Function packed(const Op& op, const Step& step) {
   return tvm::ffi::Function::FromPacked([&op, step](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count, step); }); });
 }
 
+}  // namespace
+
 void check_args_fit(const Op& op) {
   if (op.args_bytes > kMostArgsBytes) throw Error(ErrorKind::internal, op.id, "", "has Args of " + std::to_string(op.args_bytes) + " bytes", "at most " + std::to_string(kMostArgsBytes));
 }
-
-}  // namespace
 
 tvm::ffi::Function op_function(const Op& op) {
   check_args_fit(op);

@@ -16,6 +16,8 @@ namespace quern::ffi {
 /// Flags of a call, or-ed: members of RunOptions.
 enum CallFlags : i64 { kBatchInvariant = 1, kPdl = 2, kSkipCheck = 4 };
 
+constexpr size_t kMostArgsBytes = 4096;
+
 /// Positional arguments: every tensor in the schema's order (None: absent), every attribute in the schema's order, then as many as
 /// wanted of
 ///   stream     None: the framework's current stream (TVMFFIEnvGetStream); else a handle
@@ -36,5 +38,14 @@ tvm::ffi::Function op_check(const Op& op);
 /// The same as op_function for callers with an order of their own: tensor or attribute i of the schema is argument sources[i], or absent
 /// where that is -1. The options are bound here; the stream is the framework's current one.
 tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags);
+
+/// Throws Error{internal} where the op's Args are larger than kMostArgsBytes.
+void check_args_fit(const Op& op);
+
+/// One attribute of a call into its Args. Throws Error{type, value} for a value that it cannot take.
+void set_attribute(const Op& op, const AttrDef& attr, const tvm::ffi::AnyView& value, void* args);
+
+/// Throws Error{value} where tensor `index`, the first of a call, is on the host and nobody chose the emulated device.
+void check_place(const Op& op, const TensorView& first, size_t index, const RunOptions& options);
 
 }  // namespace quern::ffi

@@ -30,7 +30,7 @@ struct Extent {
   i64 offset = 0;
   i32 divisor = 1;
   /// The extent where the axis is `value`.
-  i64 size(i64 value) const { return ceil_div<i64>(factor * value, divisor) + offset; }
+  i64 size(i64 value) const { return (divisor == 1 ? factor * value : ceil_div<i64>(factor * value, divisor)) + offset; }
 };
 
 /// What an index tensor may contain, so that checks, benchmarks and fuzzing can fill it.

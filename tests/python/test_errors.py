@@ -99,6 +99,15 @@ def test_host_tensors_need_the_emulated_device_chosen(no_device):
     assert np.allclose(quern.norm.rms_norm(x, weight, device="emu"), 1)
 
 
+def test_host_tensors_of_torch_need_it_too(no_device):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    x, weight, out = torch.ones(3, 8), torch.ones(8), torch.zeros(3, 8)
+    quern.norm.rms_norm(x, weight, out=out, device="emu")
+    for given in ({}, {"out": out.zero_()}):
+        fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected a GPU's memory, or .*", quern.norm.rms_norm, x, weight, **given)
+    assert (out == 0).all()
+
+
 def test_host_tensors_have_no_stream():
     fails(ValueError, r"norm\.rms_norm: `stream` is a CUDA stream, but the tensors are on the host, expected None",
           quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), stream=12345)

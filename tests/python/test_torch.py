@@ -102,6 +102,73 @@ def test_eager_returns_what_was_given():
     assert quern.norm.rms_norm(torch.nn.Parameter(x), torch.nn.Parameter(w)).shape == (3, 64)
 
 
+def refuses(*arguments, **keywords):
+    raise AssertionError("the call was not taken")
+
+
+@pytest.mark.parametrize("id_", IDS)
+def test_call_in_c(id_, monkeypatch):
+    """With outputs given a call is one of the function in C, which hands tensors and attributes over right."""
+    op = quern._op.by_id(id_)
+    with small_case(id_) as case:
+        arrays = places.Torch()
+        tensors = {n: None if t is None else arrays(t) for n, t in case.tensors.items()}
+        quern._arrays.of_one(next(t for t in tensors.values() if t is not None))  # the first tensor of its class is one of the long way
+        monkeypatch.setitem(op.__globals__, "_any", refuses)
+        result = op(**tensors, **case.attributes)
+        returned = [tensors[op.schema.tensors[i]["name"]] for i in op.schema.returned]
+        returned = [t for t in returned if t is not None]
+        assert all(a is b for a, b in zip(result if isinstance(result, tuple) else (result,), returned))
+        arrays.back()
+        assert wrong(case, id_, case.words) == ""
+
+
+def test_what_the_function_in_c_takes():
+    ones = lambda *shape: torch.ones(*shape, device=places.TORCH)  # noqa: E731
+
+    class Weight(torch.nn.Parameter):
+        pass
+
+    class Dispatching(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, function, types, arguments=(), keywords=None):
+            raise AssertionError("nobody asks for an operator")
+
+    x, w, out = ones(3, 64), ones(64), ones(3, 64)
+    quern.norm.rms_norm(x, w, out=out)
+    direct = quern.norm.rms_norm.__globals__["_direct"]
+    other = torch.Tensor._make_subclass(Dispatching, w)
+    for weight in (torch.nn.Parameter(w, requires_grad=False), Weight(w, requires_grad=False), other):
+        quern._arrays.of_one(weight)
+        assert direct(x, weight, out.fill_(0), 1e-6) == (weight is not other)
+        assert torch.allclose(out, torch.full_like(out, weight is not other), atol=1e-5)
+    recorded = ones(64).requires_grad_()
+    assert not direct(x, recorded, out.fill_(0), 1e-6) and (out == 0).all()
+    with torch.no_grad():
+        assert direct(x, recorded, out, 1e-6) and torch.allclose(out, ones(3, 64), atol=1e-5)
+    for arguments in ((), (x, w, out), (x, w, out, 1e-6, None), (x, [1.0], out, 1e-6), (x, None, out, 1e-6), (x, True, out, 1e-6), (x, w, out, "1"), (x, w, out, None), (x, w, out, 1 << 64),
+                      (x, w.to("meta"), out, 1e-6), (x.to_sparse(), w, out, 1e-6)):
+        assert direct(*arguments) is False
+
+
+def test_both_ways_say_the_same():
+    ones = lambda *shape, dtype=torch.float32: torch.ones(*shape, dtype=dtype, device=places.TORCH)  # noqa: E731
+    x, w, out, half, square = ones(3, 8), ones(8), ones(3, 8), ones(3, 8, dtype=torch.float16), ones(3, 3, dtype=torch.float16)
+    calls = {"norm.rms_norm": [(x, w[:7], out, 1e-6), (w, w, out, 1e-6), (x[0, 0], w, out, 1e-6), (half.to(torch.complex64), w, out, 1e-6), (half, w, out, 1e-6), (x, w, out, -1), (x, w, out, True),
+                               (x[:, ::2], w[:4], out[:, :4].contiguous(), 1e-6)],
+             "gemm.dense": [(half, half, None, None, square, activation) for activation in ("tanh", 7, 1.5)]}
+    for id_, all_arguments in calls.items():
+        op = quern._op.by_id(id_)
+        quern._arrays.of_one(x)
+        for arguments in all_arguments:
+            said = []
+            for function in (op.__globals__["_direct"], op.op.function):
+                with pytest.raises((TypeError, ValueError)) as caught:
+                    function(*arguments)
+                said.append((type(caught.value), str(caught.value)))
+            assert said[0] == said[1]
+
+
 def test_jax_arrays_stay_as_they_are():
     jax = pytest.importorskip("jax", reason="needs jax")
     residual = jax.numpy.ones((3, 64))
