@@ -217,9 +217,9 @@ QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 colu
   constexpr i32 kChunks = dense_sm90_boxes(C).columns / 8, kAll = kSm90StoreRows * kChunks;
   QN_UNROLL
   for (i32 i = 0; i < kAll; i += 32) {
-    const i32 index = i + i32(ptx::lane_id()), chunk = min_of(index, kAll - 1), row = chunk / kChunks, at = column + 8 * (chunk % kChunks);
+    const i32 index = i + i32(ptx::lane_id()), chunk = kAll % 32 == 0 ? index : min_of(index, kAll - 1), row = chunk / kChunks, at = column + 8 * (chunk % kChunks);
     const u32x4 results = ptx::ld_shared<u32x4>(box + dense_sm90_box_place(dense_sm90_boxes(C), u32(row), u32(chunk % kChunks)));
-    if (index < kAll && first_row + row < p.m && at < p.n) ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + at, results);
+    if ((kAll % 32 == 0 || index < kAll) && first_row + row < p.m && at < p.n) ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + at, results);
   }
 }
 
