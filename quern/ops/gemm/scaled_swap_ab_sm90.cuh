@@ -13,18 +13,19 @@ namespace quern::gemm {
 /// A thread's scales of a stage: of its two rows of b; those of the rows of a are read where they are used.
 struct SwappedScales {
   f32 of_b[2];
-  u32 stage;
+  u32 first;  // of its stage: bytes from the first of all
 };
 template <ScaledSwapConfig C>
 QN_DEVICE SwappedScales scales_of_thread(const u8* memory, u32 warpgroup, u32 stage) {
   const int row = C.tile_m + int(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-  return {{scale_of_stage<scale_stages(C)>(memory, stage, row), scale_of_stage<scale_stages(C)>(memory, stage, row + 8)}, stage};
+  const u32 first = stage * kScaleBytes<scale_stages(C)>, own = first + 4 * u32(row);
+  return {{scale_at<scale_stages(C)>(memory, own), scale_at<scale_stages(C)>(memory, own + 32)}, first};
 }
 /// What its sums i .. i + 3 are scaled by.
 template <ScaledSwapConfig C>
 QN_DEVICE void scales_of_four(const u8* memory, const SwappedScales& s, int i, f32 (&scale)[4]) {
   f32 of_a[2];
-  two_scales_of_stage<scale_stages(C)>(memory, s.stage, 2 * i + int(ptx::lane_id() % 4) * 2, of_a);
+  two_scales_at<scale_stages(C)>(memory, s.first + u32(8 * i) + ptx::lane_id() % 4 * 8, of_a);
   QN_UNROLL
   for (int j = 0; j < 4; ++j) scale[j] = s.of_b[j / 2] * of_a[j % 2];
 }

@@ -17,21 +17,23 @@ template <ScaledSm90Config C>
 struct ScaledOfThread {
   static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
   f32 a[2], b[max_of(1, kOfB)];
-  u32 stage;
+  u32 first;
 };
+/// Those of the stage whose first one lies `first` bytes behind that of the first stage, and that of the thread's first row `own`.
 template <ScaledSm90Config C>
-QN_DEVICE ScaledOfThread<C> scales_of_thread(int row, u32 stage) {
+QN_DEVICE ScaledOfThread<C> scales_of_thread(u32 first, u32 own) {
+  constexpr ScaleStages kStages = scale_stages(C);
   constexpr int kOfB = ScaledOfThread<C>::kOfB;
   QN_SMEM(memory);
   ScaledOfThread<C> s;
-  s.stage = stage;
+  s.first = first;
   QN_UNROLL
-  for (int i = 0; i < 2; ++i) s.a[i] = scale_of_stage<scale_stages(C)>(memory, stage, row + 8 * i);
-  if constexpr (kOfB == 1) s.b[0] = scale_of_stage<scale_stages(C)>(memory, stage, C.tile_m);
+  for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, own + 32 * i);
+  if constexpr (kOfB == 1) s.b[0] = scale_at<kStages>(memory, first + 4 * u32(C.tile_m));
   QN_UNROLL
   for (int i = 0; kOfB > 1 && i < kOfB; i += 4) {
     f32 four[4];
-    unpack<f32, 4>({scale_of_stage<scale_stages(C), u32x4>(memory, stage, C.tile_m + i)}, four);
+    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, first + 4 * u32(C.tile_m + i))}, four);
     QN_UNROLL
     for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
   }
@@ -47,24 +49,38 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[kRegiste
     const int column = kFirst + 2 * i;
     f32 of_b[2];  // of even and odd columns
     if constexpr (C.column_scales == 0) of_b[0] = of_b[1] = s.b[column / scaled_sm90_columns(C)];
-    else two_scales_of_stage<scale_stages(C)>(memory, s.stage, C.tile_m + column + 2 * int(ptx::lane_id() % 4), of_b);
+    else two_scales_at<scale_stages(C)>(memory, s.first + 4 * u32(C.tile_m + column) + ptx::lane_id() % 4 * 8, of_b);
     QN_UNROLL
     for (int j = 0; j < 4; ++j) total[kFirst / 2 + i + j] = ptx::fma(sums[i + j], s.a[j / 2] * of_b[j % 2], total[kFirst / 2 + i + j]);
   }
 }
+
+/// The first of a thread's two rows of 64 from first_row on.
+QN_DEVICE u32 row_of_thread(u32 first_row) { return first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4; }
 
 /// total = the products of 64 rows of a tile from first_row on by its columns, scaled where stages have scales.
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr int kBatch = scaled_sm90_batch(C);
-  const int row = int(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+  // What a warp does between a wait and its products is a part of each stage's time, so where things are goes from stage to stage: ptxas makes what does not
+  // change in the loop again for every stage (the thread's row alone, behind whose scales the products wait, took 3 to 7 % of the kernel)
+  constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
+  const u32 stage = smem + read.stage * L.stage;
+  u32 rows = u32(k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128).bits), columns = u32(k_major_descriptor(stage + L.b, Swizzle::b128).bits);
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
-    const u32 stage = smem + index * L.stage;
-    const auto rows = k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128);
-    const auto columns = k_major_descriptor(stage + L.b, Swizzle::b128);
     QN_UNROLL
-    for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
+    for (u32 k = 0; k < 4; ++k)
+      ptx::wgmma<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(sums, MatrixDescriptor{kForm | (rows + 2 * k)}, MatrixDescriptor{kForm | (columns + 2 * k)}, k > 0);
+    const u32 step = u32(L.stage / 16) * (index + 1 == u32(C.stages) ? 1 - u32(C.stages) : 1);
+    rows += step, columns += step;
+  };
+  u32 first = read.stage * kScaleBytes<scale_stages(C)>, own = first + 4 * row_of_thread(first_row);
+  const auto load = [&](u32 index) {
+    const ScaledOfThread<C> s = scales_of_thread<C>(first, own);
+    const u32 step = kScaleBytes<scale_stages(C)> * (index + 1 == u32(C.stages) ? 1 - u32(C.stages) : 1);
+    first += step, own += step;
+    return s;
   };
   zero(total);
   if constexpr (C.column_scales == 1) {
@@ -74,7 +90,7 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer
     });
   } else {
     multiply_stages_ahead<kBatch, C.column_scales == 2, C.tile_n / 2>(
-        read, steps, products, [&](u32 stage) { return scales_of_thread<C>(row, stage); },
+        read, steps, products, load,
         [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C, 0>(s, sums, total); });
   }
 }
@@ -82,14 +98,14 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer
 /// total = total by the scales of all of K.
 template <ScaledSm90Config C>
 QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[C.tile_n / 2]) {
-  const int row = int(first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
   QN_SMEM(memory);
   begin_read(scales);
-  const ScaledOfThread<C> s = scales_of_thread<C>(row, scales.stage);
+  const u32 first = scales.stage * kScaleBytes<scale_stages(C)>;
+  const ScaledOfThread<C> s = scales_of_thread<C>(first, first + 4 * row_of_thread(first_row));
   QN_UNROLL
   for (int i = 0; i < C.tile_n / 2; i += 4) {
     f32 of_b[2];
-    two_scales_of_stage<scale_stages(C)>(memory, scales.stage, C.tile_m + 2 * i + 2 * int(ptx::lane_id() % 4), of_b);
+    two_scales_at<scale_stages(C)>(memory, first + 4 * u32(C.tile_m + 2 * i) + ptx::lane_id() % 4 * 8, of_b);
     QN_UNROLL
     for (int j = 0; j < 4; ++j) total[i + j] = total[i + j] * (s.a[j / 2] * of_b[j % 2]);
   }

@@ -82,15 +82,18 @@ QN_DEVICE void finish_scales(ScaleFill<S>& f) {
   for (; f.pending > 0; --f.pending) announce_scales(f);
 }
 
-/// Scale `index` of a stage: of the tile's rows of a, then of its rows of b or of each S.step of them. As a T of more, that and the next ones.
-template <ScaleStages S, class T = f32>
-QN_DEVICE T scale_of_stage(const u8* memory, u32 stage, int index) {
-  return ptx::ld_shared<T>(memory + S.memory + 4 * (stage * u32(S.rows + S.columns) + u32(index)));
-}
-/// Two neighbours of them.
+/// Bytes of a stage: scales of the tile's rows of a, then of its rows of b or of each S.step of them.
 template <ScaleStages S>
-QN_DEVICE void two_scales_of_stage(const u8* memory, u32 stage, int index, f32 (&two)[2]) {
-  const u32x2 pair = scale_of_stage<S, u32x2>(memory, stage, index);
+constexpr u32 kScaleBytes = 4 * u32(S.rows + S.columns);
+/// The scale `bytes` behind the first of the first stage; as a T of more, that and the next ones.
+template <ScaleStages S, class T = f32>
+QN_DEVICE T scale_at(const u8* memory, u32 bytes) {
+  return ptx::ld_shared<T>(memory + S.memory + bytes);
+}
+/// It and its neighbour.
+template <ScaleStages S>
+QN_DEVICE void two_scales_at(const u8* memory, u32 bytes, f32 (&two)[2]) {
+  const u32x2 pair = scale_at<S, u32x2>(memory, bytes);
   two[0] = ptx::f32_of_bits(pair.x), two[1] = ptx::f32_of_bits(pair.y);
 }
 
