@@ -30,6 +30,7 @@ struct DenseSm90Config {
   Major a_major;
   Major b_major;  // mn: tile_n a multiple of 64
   i32 c_boxes;    // 1: c, of the dtype of out, of 16 bits, comes by TMA
+  i32 by_lanes;   // 1: results never leave by TMA
 };
 
 /// Named barriers of the two warpgroups that multiply: where each waits for its turn.
@@ -54,7 +55,7 @@ struct DenseSm90Params {
 constexpr i32 kSm90StoreRows = 16;
 /// Whether the results of the kernels for many rows leave by TMA: those of 16 bits, to which nothing is added but what came so.
 QN_HOST_DEVICE constexpr bool dense_sm90_stores_boxes(const DenseSm90Config& c) {
-  return c.out_dtype != DType::f32 && (c.has_c == 0 || c.c_boxes != 0);
+  return c.out_dtype != DType::f32 && (c.has_c == 0 || c.c_boxes != 0) && c.by_lanes == 0;
 }
 /// Boxes [16][columns] of out through which a warp stores, of which it has `slots`, used in turn.
 struct Sm90Boxes {

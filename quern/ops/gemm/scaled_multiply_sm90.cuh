@@ -12,6 +12,31 @@
 
 namespace quern::gemm {
 
+/// From what is `bytes` a stage in a ring: to the same of the stage behind `stage`.
+template <int stages>
+QN_DEVICE u32 to_stage_behind(u32 stage, u32 bytes) {
+  return bytes * (stage + 1 == u32(stages) ? 1 - u32(stages) : 1);
+}
+
+/// Where the operands of a stage lie: the low words of their descriptors. What a warp does between a wait and its products is a part of each stage's
+/// time, so they go from stage to stage: what does not change in a loop, ptxas makes again for every stage (the row of a thread alone, behind whose
+/// scales the products wait, took 3 to 7 % of the kernel for many rows).
+struct StageOperands {
+  u32 rows, columns;
+};
+QN_DEVICE StageOperands stage_operands(u32 rows, u32 columns) {
+  return {u32(k_major_descriptor(rows, Swizzle::b128).bits), u32(k_major_descriptor(columns, Swizzle::b128).bits)};
+}
+/// sums = their products; then on to those of the stage behind `stage`, of kBytes each.
+template <class Rows, class Columns, int stages, int kBytes, int count>
+QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]) {
+  constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
+  QN_UNROLL
+  for (u32 k = 0; k < 4; ++k) ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + 2 * k)}, MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
+  const u32 step = to_stage_behind<stages>(stage, u32(kBytes / 16));
+  o.rows += step, o.columns += step;
+}
+
 /// What load() gives where stages have no scales of their own.
 struct Unscaled {};
 

@@ -16,9 +16,7 @@ struct SwappedScales {
   u32 first;  // of its stage: bytes from the first of all
 };
 template <ScaledSwapConfig C>
-QN_DEVICE SwappedScales scales_of_thread(const u8* memory, u32 warpgroup, u32 stage) {
-  const int row = C.tile_m + int(64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-  const u32 first = stage * kScaleBytes<scale_stages(C)>, own = first + 4 * u32(row);
+QN_DEVICE SwappedScales scales_of_thread(const u8* memory, u32 first, u32 own) {
   return {{scale_at<scale_stages(C)>(memory, own), scale_at<scale_stages(C)>(memory, own + 32)}, first};
 }
 /// What its sums i .. i + 3 are scaled by.
@@ -29,17 +27,21 @@ QN_DEVICE void scales_of_four(const u8* memory, const SwappedScales& s, int i, f
   QN_UNROLL
   for (int j = 0; j < 4; ++j) scale[j] = s.of_b[j / 2] * of_a[j % 2];
 }
+/// Bytes from the first scale of a stage to that of a thread's first row of b.
+template <ScaledSwapConfig C>
+QN_DEVICE u32 scale_of_row(u32 warpgroup) {
+  return 4 * (u32(C.tile_m) + 64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);
+}
 /// All of them.
 template <ScaledSwapConfig C>
 struct ScalesOfSums {
   f32 scale[C.tile_m / 8][4];
 };
 template <ScaledSwapConfig C>
-QN_DEVICE ScalesOfSums<C> scales_of_sums(const u8* memory, u32 warpgroup, u32 stage) {
-  const SwappedScales own = scales_of_thread<C>(memory, warpgroup, stage);
+QN_DEVICE ScalesOfSums<C> scales_of_sums(const u8* memory, const SwappedScales& of_thread) {
   ScalesOfSums<C> s;
   QN_UNROLL
-  for (int i = 0; i < C.tile_m / 8; ++i) scales_of_four<C>(memory, own, 4 * i, s.scale[i]);
+  for (int i = 0; i < C.tile_m / 8; ++i) scales_of_four<C>(memory, of_thread, 4 * i, s.scale[i]);
   return s;
 }
 
@@ -49,12 +51,17 @@ QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 war
   constexpr auto L = dense_swap_smem(tiles_of(C));
   constexpr int kSums = C.tile_m / 2, kBatch = scaled_swap_batch(C);
   QN_SMEM(memory);
+  const u32 stage = smem + read.stage * L.stage;
+  StageOperands operands = stage_operands(stage + L.b + warpgroup * 64 * 128, stage + L.a);
   const auto products = [&](u32 index, f32 (&sums)[kSums]) {
-    const u32 stage = smem + index * L.stage;
-    const auto rows = k_major_descriptor(stage + L.b + warpgroup * 64 * 128, Swizzle::b128);
-    const auto columns = k_major_descriptor(stage + L.a, Swizzle::b128);
-    QN_UNROLL
-    for (int k = 0; k < 4; ++k) ptx::wgmma<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>>(sums, rows.advanced(32 * k), columns.advanced(32 * k), k > 0);
+    multiply_operands<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>, C.stages, L.stage>(operands, index, sums);
+  };
+  u32 first = read.stage * kScaleBytes<scale_stages(C)>, own = first + scale_of_row<C>(warpgroup);
+  const auto load = [&](u32 index) {
+    const SwappedScales s = scales_of_thread<C>(memory, first, own);
+    const u32 step = to_stage_behind<C.stages>(index, kScaleBytes<scale_stages(C)>);
+    first += step, own += step;
+    return s;
   };
   const auto unscaled = [](u32) { return Unscaled{}; };
   const auto add_unscaled = [&](const Unscaled&, const f32 (&sums)[kSums]) {
@@ -68,19 +75,19 @@ QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 war
     multiply_stages_in_batches<kBatch, kSums>(read, part.steps, products, unscaled, add_unscaled);
   } else if constexpr (scaled_swap_ahead(C)) {
     multiply_stages_ahead<kBatch, true, kSums>(
-        read, part.steps, products, [&](u32 stage) { return scales_of_thread<C>(memory, warpgroup, stage); },
-        [&](const SwappedScales& own, const f32 (&sums)[kSums]) {
+        read, part.steps, products, load,
+        [&](const SwappedScales& of_stage, const f32 (&sums)[kSums]) {
           QN_UNROLL
           for (int i = 0; i < kSums; i += 4) {
             f32 scale[4];
-            scales_of_four<C>(memory, own, i, scale);
+            scales_of_four<C>(memory, of_stage, i, scale);
             QN_UNROLL
             for (int j = 0; j < 4; ++j) total[i + j] = ptx::fma(sums[i + j], scale[j], total[i + j]);
           }
         });
   } else {
     multiply_stages_in_batches<kBatch, kSums>(
-        read, part.steps, products, [&](u32 stage) { return scales_of_sums<C>(memory, warpgroup, stage); },
+        read, part.steps, products, [&](u32 index) { return scales_of_sums<C>(memory, load(index)); },
         [&](const ScalesOfSums<C>& s, const f32 (&sums)[kSums]) {
           QN_UNROLL
           for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i / 4][i % 4], total[i]);
@@ -93,7 +100,7 @@ template <ScaledSwapConfig C>
 QN_DEVICE void scale_part(u32 smem, u32 warpgroup, f32 (&total)[C.tile_m / 2]) {
   QN_SMEM(memory);
   begin_read(Consumer<scale_stages(C).stages>{smem + u32(scale_stages(C).barriers)});
-  const SwappedScales own = scales_of_thread<C>(memory, warpgroup, 0);
+  const SwappedScales own = scales_of_thread<C>(memory, 0, scale_of_row<C>(warpgroup));
   QN_UNROLL
   for (int i = 0; i < C.tile_m / 2; i += 4) {
     f32 scale[4];

@@ -63,22 +63,15 @@ template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr int kBatch = scaled_sm90_batch(C);
-  // What a warp does between a wait and its products is a part of each stage's time, so where things are goes from stage to stage: ptxas makes what does not
-  // change in the loop again for every stage (the thread's row alone, behind whose scales the products wait, took 3 to 7 % of the kernel)
-  constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
   const u32 stage = smem + read.stage * L.stage;
-  u32 rows = u32(k_major_descriptor(stage + L.a + first_row * 128, Swizzle::b128).bits), columns = u32(k_major_descriptor(stage + L.b, Swizzle::b128).bits);
+  StageOperands operands = stage_operands(stage + L.a + first_row * 128, stage + L.b);
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
-    QN_UNROLL
-    for (u32 k = 0; k < 4; ++k)
-      ptx::wgmma<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(sums, MatrixDescriptor{kForm | (rows + 2 * k)}, MatrixDescriptor{kForm | (columns + 2 * k)}, k > 0);
-    const u32 step = u32(L.stage / 16) * (index + 1 == u32(C.stages) ? 1 - u32(C.stages) : 1);
-    rows += step, columns += step;
+    multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
   };
   u32 first = read.stage * kScaleBytes<scale_stages(C)>, own = first + 4 * row_of_thread(first_row);
   const auto load = [&](u32 index) {
     const ScaledOfThread<C> s = scales_of_thread<C>(first, own);
-    const u32 step = kScaleBytes<scale_stages(C)> * (index + 1 == u32(C.stages) ? 1 - u32(C.stages) : 1);
+    const u32 step = to_stage_behind<C.stages>(index, kScaleBytes<scale_stages(C)>);
     first += step, own += step;
     return s;
   };
