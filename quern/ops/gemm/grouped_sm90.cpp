@@ -127,7 +127,8 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
     return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(s, kGroupedTileM, tile_n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
-    const Sm90Tile& tile = least_time(kScaledSm90Tiles, s, kSm90StoreCost);
+    const bool wide = p.dtype(&Args::out) == DType::f32;
+    const Sm90Tile& tile = wide ? least_time(kScaledWideSm90Tiles, s, kSm90StoreCost) : least_time(kScaledSm90Tiles, s, kSm90StoreCost);
     const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scale_stages(c).bytes));

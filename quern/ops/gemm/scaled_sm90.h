@@ -17,6 +17,8 @@ Budget scaled_budget(DType out, i64 k, bool portable);
 /// cuBLASLt at (2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048), m = 4096, and 8192^3: of 128 columns 1.02 to 1.07, of 176, which
 /// have 11 scales of b instead of 3, 1.06 to 1.09.
 constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.065}, {128, 6, 1.04}};
+/// The same for groups with results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes.
+constexpr Sm90Tile kScaledWideSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.065}};
 /// The same with scales of all of K: of 128 columns 1.05 to 1.1, of 176 0.99 to 1.07.
 constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.035}, {128, 6, 1.07}};
 /// With a scale of each row of b for each stage.
