@@ -206,7 +206,7 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        "gemm.scaled",
        "variant=swap_ab_sm90 m=70 n=136 k=9000 recipe=1",
        {{"a stage released whose scales are still read", "multiply_stages_ahead<kBatch, true, kSums>", "multiply_stages_ahead<kBatch, false, kSums>", {"RACE"}},
-        {"scales of the first warpgroup's rows of b for all", "u32(C.tile_m) + 64 * warpgroup + 16", "u32(C.tile_m) + 16", {kWrongResult}},
+        {"scales of the first warp's rows of b for all", "64 * warpgroup + 16 * warp_of_warpgroup() + ptx::lane_id() / 4);", "64 * warpgroup + ptx::lane_id() / 4);", {kWrongResult}},
         {"scales of a of other columns", "ptx::lane_id() % 4 * 8, of_a", "ptx::lane_id() % 2 * 8, of_a", {kWrongResult}}}},
       {"ops/gemm/scaled_swap_ab_sm90.cuh",
        "gemm.scaled",
