@@ -291,6 +291,20 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        {{"c asked for twice", "        started = true;\n", "", {"ASYNC", "MBARRIER", "RACE", "DEADLOCK"}},
         {"c of the other warpgroup's rows", "if (!started) start_c<C>(p, tile.row + i32(first_row), tile.column);", "if (!started) start_c<C>(p, tile.row, tile.column);", {kWrongResult, "RACE"}}},
        1},
+      // Four boxes of 64 columns through two slots
+      {"ops/gemm/tiles_sm90.cuh",
+       "gemm.dense",
+       "variant=warp_specialised_sm90 m=8500 n=256 k=600 c.present=1",
+       {{"c over the results of the box before", "kBoxes.slots - 1 - kSlot)>();", "kBoxes.slots - kSlot)>();", {"ASYNC"}}}},
+      // Tiles of 176 columns: eleven scales of b, and results by the lanes, whose last 16 bytes are half a quad's
+      {"ops/gemm/scaled_warp_specialised_sm90.cuh",
+       "gemm.scaled",
+       "variant=warp_specialised_sm90 m=8500 n=168 k=129 recipe=0",
+       {{"a scale of b for the next 16 columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[column / scaled_sm90_columns(C) + 1];", {kWrongResult}}}},
+      {"ops/gemm/tiles_sm90.cuh",
+       "gemm.scaled",
+       "variant=warp_specialised_sm90 m=8500 n=184 k=129 recipe=2",
+       {{"columns of a quad that the tile does not have", " && g + quad < kPairs) ptx::st_global", ") ptx::st_global", {"RACE"}}}},
       // c by lanes
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.scaled",

@@ -39,7 +39,7 @@ class Options:
         return None if self.backend in (None, "auto") else self.backend
 
 
-# Two functions of an op. The second is the one that is called. With outputs given and no option asked for, tensors of torch go to one function in C
+# Two functions of an op. The second is the one that is called. With no option asked for, tensors of torch go to one function in C
 # (quern/ffi/op_python.h), and what that does not take to the first. Options are no parameters of the second: each that is not given would cost 15 ns.
 # The first knows two more short ways, for tensors that a framework hands over by itself: one call of TVM-FFI, and one for each output that is not
 # given. Everything else is Op.call(), which takes 10 us more. Functions and not an object with __call__: through that a call takes 250 ns more.
@@ -49,6 +49,7 @@ def {name}({signature}):
         return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
     if type({first}) in _handed_over and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
             and not (_recording() and ({recorded})):
+        _seen({tensors})
         if {given}:
             try:
                 _function({tensors}, {attributes})
@@ -94,7 +95,7 @@ def _function_of(op):
         first=first, given=" and ".join(given) or "True", written=written, tensors=", ".join(names), attributes="".join(a["name"] + ", " for a in schema.attributes),
         recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated, returned=_returned(schema),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_handed_over": _arrays.HANDED_OVER, "_direct": library().op_python(op.id) or _no, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
+    scope = {"_handed_over": _arrays.HANDED_OVER, "_seen": _arrays.seen, "_direct": library().op_python(op.id) or _no, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
     _scopes.append(scope)
     exec(compile(source, f"<quern {op.id}>", "exec"), scope)
     function = scope[schema.name]

@@ -6,6 +6,8 @@
 #include <tvm/ffi/c_api.h>
 
 #include <atomic>
+#include <exception>
+#include <mutex>
 
 #include "quern/ffi/error.h"
 #include "quern/ffi/op_call.h"
@@ -27,9 +29,9 @@ struct TakenClass {
 /// torch has two classes and what frameworks derive from its Parameter.
 TakenClass g_taken[32];
 std::atomic<size_t> g_taken_count = 0;
-Object* g_requires_grad = nullptr;  // the attribute's name
+std::mutex g_taking;
 
-/// Whether torch records gradients, of its stable C interface: 5 ns, 45 by torch.is_grad_enabled(). Where torch has it no more, it always may.
+/// Whether torch, of which a class was taken, records gradients, of its stable C interface: 5 ns, 45 by torch.is_grad_enabled(). Where torch has it no more, it always may.
 bool torch_records() {
   static const auto enabled = [] {
     void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -38,13 +40,14 @@ bool torch_records() {
   return !enabled || enabled();
 }
 
-/// Whether a tensor of a framework wants a gradient.
+/// Whether a tensor wants a gradient, or does not say: the long way asks it again, and reports what it throws.
 bool requires_grad(const Api& py, Object* tensor) {
-  Object* const value = py.object_get_attr(tensor, g_requires_grad);
-  if (!value) return py.err_clear(), false;
-  const bool is_true = py.object_is_true(value) == 1;
+  static Object* const name = py.unicode_intern_from_string("requires_grad");
+  Object* const value = py.object_get_attr(tensor, name);
+  if (!value) return true;
+  const bool is_false = py.object_is_true(value) == 0;
   py.dec_ref(value);
-  return is_true;
+  return !is_false;
 }
 
 /// Whether the call would be lost to torch's graph.
@@ -70,16 +73,24 @@ const DLPackExchangeAPI* exchange_of(Object* type) {
 }
 
 /// Other threads run Python meanwhile: a call may compile, log to Python, or wait for room in a stream.
-class WithoutGil {
- public:
-  explicit WithoutGil(const Api& py) : py_(py), thread_(py.save_thread()) {}
-  ~WithoutGil() noexcept(false) { py_.restore_thread(thread_); }  // ends the thread by unwinding where the interpreter is gone
-  WithoutGil(const WithoutGil&) = delete;
+void run_without_gil(const Api& py, const Op& op, const void* args, const RunOptions& options) {
+  void* const thread = py.save_thread();
+  std::exception_ptr error;
+  try {
+    run(op, args, options);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  py.restore_thread(thread);  // ends the thread by unwinding where the interpreter is gone, so no error may be on its way
+  if (error) std::rethrow_exception(error);
+}
 
- private:
-  const Api& py_;
-  void* thread_;
-};
+/// The exception of that name, or RuntimeError.
+void set_error(const Api& py, const char* name, const std::string& text) {
+  Object* const type = python::exception(name);
+  Object* const words = py.unicode_decode_utf8(text.data(), ptrdiff_t(text.size()), "replace");
+  if (words) py.err_set_object(type ? type : python::exception("RuntimeError"), words), py.dec_ref(words);
+}
 
 /// The first tensor of a call, which says where it runs.
 struct First {
@@ -125,17 +136,17 @@ bool set_attribute_to(const Api& py, const Op& op, const AttrDef& attr, Object* 
 }
 
 bool call_with(const Api& py, const Op& op, Object* const* values, size_t count) {
-  if (count != op.tensors.size() + op.attrs.size() || recorded(py, op, values)) return false;
+  if (count != op.tensors.size() + op.attrs.size()) return false;
   alignas(64) char args[kMostArgsBytes];
   op.construct(args);
   First first;
   if (!set_tensors(py, op, values, args, first)) return false;
+  if (first.exchange && recorded(py, op, values)) return false;
   for (size_t i = 0; i < op.attrs.size(); ++i)
     if (!set_attribute_to(py, op, op.attrs[i], values[op.tensors.size() + i], args)) return false;
   RunOptions options;
   if (first.exchange && !set_place(op, args, first, options)) return false;
-  const WithoutGil released(py);
-  run(op, args, options);
+  run_without_gil(py, op, args, options);
   return true;
 }
 
@@ -148,9 +159,11 @@ Object* call(Object* self, Object* const* values, ptrdiff_t count) {
     if (!made) py.err_clear();
     return py.bool_from_long(made);
   } catch (const Error& e) {
-    py.err_set_string(python::exception(exception_name(e.kind())), e.what());
+    set_error(py, exception_name(e.kind()), e.what());
+  } catch (const tvm::ffi::Error& e) {  // of Python, by a sink of the log
+    set_error(py, std::string(e.kind()).c_str(), std::string(e.message()));
   } catch (const std::exception& e) {
-    py.err_set_string(python::exception("RuntimeError"), e.what());
+    set_error(py, "RuntimeError", e.what());
   }
   return nullptr;
 }
@@ -160,9 +173,8 @@ Object* call(Object* self, Object* const* values, ptrdiff_t count) {
 tvm::ffi::Any python_function(const Op& op) {
   check_args_fit(op);
   const Api* py = python::api();
-  if (!py) return nullptr;
+  if (!py || !py->is_initialized()) return nullptr;
   const int gil = py->gil_ensure();
-  g_requires_grad = py->unicode_intern_from_string("requires_grad");
   auto* const method = new python::MethodDef{op.id.c_str(), call, python::kFastCall, nullptr};
   Object* const function = py->cfunction_new(method, py->long_from_void_ptr(const_cast<Op*>(&op)), nullptr);
   py->gil_release(gil);
@@ -174,14 +186,18 @@ tvm::ffi::Any python_function(const Op& op) {
 
 bool python::take_class(Object* type) {
   const Api* py = api();
-  if (!py) return false;
+  if (!py || !py->is_initialized()) return false;
   const int gil = py->gil_ensure();
+  static Object* const name = py->unicode_intern_from_string("__dlpack_c_exchange_api__");
   const DLPackExchangeAPI* exchange = nullptr;
-  if (Object* capsule = py->object_get_attr(type, py->unicode_intern_from_string("__dlpack_c_exchange_api__"))) {
+  if (Object* capsule = py->object_get_attr(type, name)) {
     exchange = static_cast<const DLPackExchangeAPI*>(py->capsule_get_pointer(capsule, "dlpack_exchange_api"));
     py->dec_ref(capsule);
   }
   py->err_clear();
+  py->gil_release(gil);  // free-threaded builds have none that would keep others out
+  const std::lock_guard lock(g_taking);
+  if (exchange_of(type)) return true;
   const size_t count = g_taken_count.load(std::memory_order_relaxed);
   const bool taken = exchange && exchange->header.version.major == DLPACK_MAJOR_VERSION && exchange->dltensor_from_py_object_no_sync && exchange->current_work_stream &&
                      count < std::size(g_taken);
@@ -189,7 +205,6 @@ bool python::take_class(Object* type) {
     g_taken[count] = {type, exchange};
     g_taken_count.store(count + 1, std::memory_order_release);
   }
-  py->gil_release(gil);
   return taken;
 }
 

@@ -29,9 +29,11 @@ bool fill(Api& py) {
       {"PyFloat_AsDouble", &py.float_as_double},
       {"PyUnicode_AsUTF8AndSize", &py.unicode_as_utf8_and_size},
       {"PyUnicode_InternFromString", &py.unicode_intern_from_string},
+      {"PyUnicode_DecodeUTF8", &py.unicode_decode_utf8},
       {"PyErr_Occurred", &py.err_occurred},
       {"PyErr_Clear", &py.err_clear},
-      {"PyErr_SetString", &py.err_set_string},
+      {"PyErr_SetObject", &py.err_set_object},
+      {"Py_IsInitialized", &py.is_initialized},
       {"PyEval_SaveThread", &py.save_thread},
       {"PyEval_RestoreThread", &py.restore_thread},
       {"PyGILState_Ensure", &py.gil_ensure},
@@ -56,7 +58,8 @@ const Api* api() {
 }
 
 Object* exception(const char* name) {
-  return *static_cast<Object**>(dlsym(RTLD_DEFAULT, ("PyExc_" + std::string(name)).c_str()));
+  void* const found = dlsym(RTLD_DEFAULT, ("PyExc_" + std::string(name)).c_str());
+  return found ? *static_cast<Object**>(found) : nullptr;
 }
 
 }  // namespace quern::ffi::python

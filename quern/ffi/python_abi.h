@@ -39,11 +39,13 @@ struct Api {
   Call<double, Object*> float_as_double;
   Call<const char*, Object*, ptrdiff_t*> unicode_as_utf8_and_size;
   Call<Object*, const char*> unicode_intern_from_string;
+  Call<Object*, const char*, ptrdiff_t, const char*> unicode_decode_utf8;
 
   Call<Object*> err_occurred;
   Call<void> err_clear;
-  Call<void, Object*, const char*> err_set_string;
+  Call<void, Object*, Object*> err_set_object;
 
+  Call<int> is_initialized;
   Call<void*> save_thread;
   Call<void, void*> restore_thread;
   Call<int> gil_ensure;
@@ -55,7 +57,7 @@ struct Api {
 /// Null where the process has no interpreter, or one whose symbols are not public.
 const Api* api();
 
-/// An exception's class by its name, as "ValueError".
+/// A builtin exception's class by its name, as "ValueError"; null: there is none.
 Object* exception(const char* name);
 
 }  // namespace quern::ffi::python

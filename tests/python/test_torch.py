@@ -138,8 +138,10 @@ def test_what_the_function_in_c_takes():
     quern.norm.rms_norm(x, w, out=out)
     direct = quern.norm.rms_norm.__globals__["_direct"]
     other = torch.Tensor._make_subclass(Dispatching, w)
+    for weight in (torch.nn.Parameter(w, requires_grad=False), Weight(w, requires_grad=False)):
+        quern.norm.rms_norm(x, weight, out=out)  # by another way, which looks at the class
+    quern._arrays.of_one(other)
     for weight in (torch.nn.Parameter(w, requires_grad=False), Weight(w, requires_grad=False), other):
-        quern._arrays.of_one(weight)
         assert direct(x, weight, out.fill_(0), 1e-6) == (weight is not other)
         assert torch.allclose(out, torch.full_like(out, weight is not other), atol=1e-5)
     recorded = ones(64).requires_grad_()

@@ -140,6 +140,7 @@ QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
 
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
+  static_assert(scale_stages(C).bytes <= 227 * 1024);
   QN_SMEM(memory);
   if (threadIdx.x == 32) init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
   run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
