@@ -74,9 +74,9 @@ def test_jax(id_, words, jit):
         before = {n: np.asarray(a).tobytes() for n, a in inputs.items()}
 
         def run(arrays):
-            # Cases of the grouped products that name a variant for Hopper pad rows to multiples of 16 bytes for it. Arrays of JAX have no
-            # strides: of other k the variant refuses them.
-            without = ["backend"] if id_.startswith("gemm.grouped_") else []
+            # Cases of matrix products that name a variant for Hopper pad rows to multiples of 16 bytes for it. Arrays of JAX have no strides: of other k
+            # the variant refuses them.
+            without = ["backend"] if id_.startswith("gemm.") else []
             return allocated(case, lambda a: arrays[next(n for n, t in case.tensors.items() if t is a)], without)
 
         results = (jax.jit(run) if jit else run)(inputs)
