@@ -40,6 +40,12 @@ TensorMapSpec sm90_operand(const TensorView& v, i32 rows, Major major) {
           .swizzle = Swizzle::b128};
 }
 
+TensorMapSpec sm90_operand_in_turn(const TensorView& v, i32 rows, i32 chunks) {
+  const i64 element = size_of(v.dtype), row_bytes = v.strides[0] * element;
+  return {.dtype = v.dtype, .rank = 4, .base = v.data, .shape = {128 / element, 8, v.shape[1] * element / 128, v.shape[0] / 8}, .stride_bytes = {row_bytes, 128, 8 * row_bytes},
+          .box = {i32(128 / element), 8, chunks, rows / 8}, .swizzle = Swizzle::b128};
+}
+
 TensorMapSpec sm90_results(const TensorView& v, const DenseSm90Config& tiles) {
   const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], n = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
   // Of a dimension of one the stride is not looked at, and may be anything
@@ -48,10 +54,10 @@ TensorMapSpec sm90_results(const TensorView& v, const DenseSm90Config& tiles) {
           .box = {dense_sm90_boxes(tiles).columns, kSm90StoreRows, 1}, .swizzle = dense_sm90_boxes(tiles).swizzle};
 }
 
-DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 rows_a, i32 rows_b, i32 parts) {
+DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 rows_a, i32 rows_b, i32 parts, i32 chunks) {
   const DenseArgs& a = c.args;
   return {.a = c.device.make_tensor_map(sm90_operand(a.a, rows_a, major_of(c.problem.tensor(&A::a)))),
-          .b = c.device.make_tensor_map(sm90_operand(a.b, rows_b, major_of(c.problem.tensor(&A::b)))),
+          .b = c.device.make_tensor_map(chunks > 1 ? sm90_operand_in_turn(a.b, rows_b, chunks) : sm90_operand(a.b, rows_b, major_of(c.problem.tensor(&A::b)))),
           .bias = a.bias.data,
           .out = a.out.data,
           .out_stride = a.out.strides[0],

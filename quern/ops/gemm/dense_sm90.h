@@ -64,9 +64,12 @@ bool few_rows(const Problem& problem);
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
 TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);
+/// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and eight
+/// times as many as there are of eight.
+TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
 TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);
 /// Parameters for tiles of `rows_a` rows of a and `rows_b` rows of b.
-DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 rows_a, i32 rows_b, i32 parts);
+DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 rows_a, i32 rows_b, i32 parts, i32 chunks = 1);
 
 }  // namespace quern::gemm

@@ -78,8 +78,11 @@ QN_HOST_DEVICE constexpr u32 dense_sm90_box_place(const Sm90Boxes& b, u32 row, u
 struct DenseSm90Smem {
   int a, b, stage, boxes, barriers, c_barriers, bytes;
 };
-/// The first of the `steps` stages along K that part `part` of `parts` sums.
-QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(u32 steps, u32 part, u32 parts) { return steps * part / parts; }
+/// The first stage along K, of `columns` columns of 64 or 128, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the stage.
+QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part, u32 parts) {
+  const u32 stages = u32(k + columns - 1) / u32(columns), begin = u32(k + 127) / 128 * part / parts * (128 / u32(columns));
+  return begin < stages ? begin : stages;
+}
 /// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; a pair of barriers for each stage; one for each slot that c comes into.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
   const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2, slots = 8 * dense_sm90_boxes(c).slots;
@@ -99,6 +102,7 @@ struct DenseSwapConfig {
   i32 activation;  // an Activation
   Major a_major;
   Major b_major;
+  i32 chunks;  // of 128 bytes of K of each row in a stage; 2: those of eight rows of b lie in turn, dense_sm90_chunks
 };
 
 /// Parts of K, each of a block of the cluster.
@@ -112,7 +116,7 @@ struct DenseSwapSmem {
 };
 /// Stages of a tile of b, then one of a; a pair of barriers for each stage.
 QN_HOST_DEVICE constexpr DenseSwapSmem dense_swap_smem(const DenseSwapConfig& c) {
-  const int b = c.tile_n * kDenseSm90TileK * 2, stage = b + c.tile_m * kDenseSm90TileK * 2, pitch = c.tile_n + 4;
+  const int b = c.tile_n * 128 * c.chunks, stage = b + c.tile_m * 128 * c.chunks, pitch = c.tile_n + 4;
   const int ring = stage * c.stages > 4 * pitch * c.tile_m ? stage * c.stages : (4 * pitch * c.tile_m + 1023) / 1024 * 1024;
   return {0, b, stage, ring, ring + int(pipeline_bytes(c.stages)), pitch};
 }

@@ -13,11 +13,15 @@ QN_DEVICE void multiply_stage(u32 stage, u32 warpgroup, f32 (&sums)[C.tile_m / 2
   constexpr auto L = dense_swap_smem(C);
   using T = dtype_t<C.dtype>;
   constexpr u32 kStepB = kOperandStep<C.b_major, C.tile_n>, kStepA = kOperandStep<C.a_major, C.tile_m>;
-  const auto b = operand_descriptor<C.b_major, C.tile_n>(stage + L.b + warpgroup * 64 * 128);
-  const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a);
   QN_UNROLL
-  for (u32 k = 0; k < kDenseSm90TileK / 16; ++k)
-    ptx::wgmma<T, T, WgmmaForm{.a = C.b_major, .b = C.a_major}>(sums, b.advanced(kStepB * k), a.advanced(kStepA * k), true);
+  for (u32 chunk = 0; chunk < u32(C.chunks); ++chunk) {
+    const u32 rows = stage + L.b + warpgroup * 64 * 128 * C.chunks;
+    const auto b = C.chunks > 1 ? descriptor_in_turn(rows, chunk, C.chunks) : operand_descriptor<C.b_major, C.tile_n>(rows);
+    const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a + chunk * C.tile_m * 128);
+    QN_UNROLL
+    for (u32 k = 0; k < kDenseSm90TileK / 16; ++k)
+      ptx::wgmma<T, T, WgmmaForm{.a = C.b_major, .b = C.a_major}>(sums, b.advanced(kStepB * k), a.advanced(kStepA * k), true);
+  }
 }
 
 template <DenseSwapConfig C>
@@ -31,7 +35,7 @@ QN_DEVICE void multiply_part(const DenseSwapPart& part, u32 smem, u32 warpgroup,
 
 template <DenseSwapConfig C>
 QN_DEVICE void dense_swap_ab_sm90(const DenseSm90Params& p) {
-  run_swapped<C, kDenseSm90TileK>(p, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
+  run_swapped<C, kDenseSm90TileK * C.chunks>(p, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.tile_m / 2]) {
     Consumer<C.stages> read{smem + dense_swap_smem(C).barriers};
     multiply_part<C>(part, smem, warpgroup, read, sums);
   });

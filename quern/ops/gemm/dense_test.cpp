@@ -186,15 +186,37 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// Tiles of 64 columns while each has a multiprocessor; K split where a ring on half of the multiprocessors takes longer than memory.
+/// Tiles of 64 columns while each has a multiprocessor; K split in two at least where each part has one too.
 TEST(gemm_dense, plans_of_few_rows) {
-  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 1), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 1024), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 1, 2112, 7168), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 66 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 128 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
+}
+
+/// Stages of 256 bytes of each row: of whole chunks of 128 bytes of a K-major b, where three fit; of 128 rows of a for long parts of K alone.
+TEST(gemm_dense, stages_of_few_rows) {
+  const auto chunks = [](double m, double n, double k, const Case& layout = {}) {
+    Case which = {{"m", m}, {"n", n}, {"k", k}};
+    which.insert(layout.begin(), layout.end());
+    const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), which).launches[0].spec);
+    EXPECT_THAT(printed, HasSubstr("dense_swap_ab_sm90<"));
+    return printed.substr(printed.find("chunks="));
+  };
+  for (const double m : {1, 16, 64}) EXPECT_EQ(chunks(m, 4096, 4096), "chunks=2>");
+  EXPECT_EQ(chunks(1, 4096, 4160), "chunks=2>");
+  EXPECT_EQ(chunks(1, 4096, 4128), "chunks=1>");
+  EXPECT_EQ(chunks(1, 4096, 4096, {{"b.transposed", 1}}), "chunks=1>");
+  EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
+  EXPECT_EQ(chunks(1, 28672, 4096), "chunks=2>");
+  EXPECT_EQ(chunks(17, 28672, 4096), "chunks=1>");
+  EXPECT_EQ(chunks(128, 4096, 4096), "chunks=1>");
+  EXPECT_EQ(chunks(128, 4096, 14336), "chunks=2>");
 }
 
 /// Tiles are those of nt, but for one whose columns are no whole boxes of an N-major b.

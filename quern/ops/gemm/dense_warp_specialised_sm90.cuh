@@ -28,13 +28,13 @@ QN_DEVICE void multiply_stage(u32 stage, u32 first_row, f32 (&sums)[kM][kRegiste
 
 /// sums = the sum of the parts of K, in ascending order.
 template <DenseSm90Config C, int kM, int kRegisters, class Multiply, class Free>
-QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.stages>& read, u32 steps, f32 (&sums)[kM][kRegisters], const Multiply& multiply,
+QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.stages>& read, f32 (&sums)[kM][kRegisters], const Multiply& multiply,
                          const Free& free) {
   f32 total[kM][kRegisters];
   zero(total);
   QN_NO_UNROLL
   for (u32 part = 0; part < u32(p.parts); ++part) {
-    const int count = int(dense_sm90_part_begin(steps, part + 1, u32(p.parts)) - dense_sm90_part_begin(steps, part, u32(p.parts)));
+    const int count = int(dense_sm90_part_begin(p.k, kDenseSm90TileK, part + 1, u32(p.parts)) - dense_sm90_part_begin(p.k, kDenseSm90TileK, part, u32(p.parts)));
     zero(sums);
     const u32 last = multiply_stages(read, count, sums, multiply, free);
     finish_stages(count, last, sums, free);
@@ -83,7 +83,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
       if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(turn), 2 * kWarpgroupSize);
       finish_stages(int(steps), last, sums, free);
     } else {
-      sum_parts<C>(p, read, steps, sums, multiply, free);
+      sum_parts<C>(p, read, sums, multiply, free);
     }
     if constexpr (C.alternate) skip_reads(read, steps);
     if (index + kTurns * gridDim.x >= count) ptx::grid_launch_dependents();

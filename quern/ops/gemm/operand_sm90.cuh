@@ -27,6 +27,16 @@ QN_DEVICE void load_operand(u32 to, const TensorMap* map, u32 mbarrier, CachePol
   }
 }
 
+/// By one thread: the copy of a tile of chunks of 128 bytes of K, those of eight rows in turn, from a chunk and a row on, which is a multiple of 8. Requests
+/// for neighbouring memory go out behind each other.
+QN_DEVICE void load_in_turn(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 chunk, i32 row) {
+  ptx::tma_load(to, map, mbarrier, policy, 0, 0, chunk, row / 8);
+}
+/// Of the chunk `chunk` of `chunks`, and of its rows from a multiple of 8 on.
+QN_DEVICE MatrixDescriptor descriptor_in_turn(u32 address, u32 chunk, u32 chunks) {
+  return k_major_descriptor(address + chunk * 1024, Swizzle::b128, chunks * 1024);
+}
+
 /// Of the tile at `address`, or of its rows from a multiple of 64 on, 128 bytes each.
 template <Major kMajor, i32 kRows>
 QN_DEVICE MatrixDescriptor operand_descriptor(u32 address) {

@@ -77,7 +77,7 @@ struct ScaledSwapConfig {
   i32 has_c;
 };
 QN_HOST_DEVICE constexpr DenseSwapConfig tiles_of(const ScaledSwapConfig& c) {
-  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, c.threads, c.min_blocks, c.has_c, i32(Activation::none), Major::k, Major::k};
+  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, c.threads, c.min_blocks, c.has_c, i32(Activation::none), Major::k, Major::k, 1};
 }
 
 /// Stages of a batch. Up to 32 rows of a are multiplied one behind the other before their sums are scaled, as they are little work beside what a wait for

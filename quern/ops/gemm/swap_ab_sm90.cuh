@@ -24,19 +24,25 @@ struct DenseSwapPart {
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
   const u32 splits = ptx::cluster_blocks(), split = ptx::cluster_rank(), tile = blockIdx.x / splits;
-  const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m, steps = u32(p.k + kColumns - 1) / kColumns;
-  const u32 first = dense_sm90_part_begin(steps, split, splits), last = dense_sm90_part_begin(steps, split + 1, splits);
+  const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m;
+  const u32 first = dense_sm90_part_begin(p.k, kColumns, split, splits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, splits);
   // Tiles of the same rows of b follow each other, so that these are read from memory once
   return {i32(tile % tiles_m * C.tile_m), i32(tile / tiles_m * C.tile_n), i32(first), i32(last - first), split, splits};
 }
 
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  load_operand<C.b_major, C.tile_n>(stage + dense_swap_smem(C).b, &p.b, full, CachePolicy::evict_first, (part.first_step + step) * kColumns, part.column);
+  const u32 to = stage + dense_swap_smem(C).b;
+  const i32 step_of_k = part.first_step + step;
+  if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step_of_k * C.chunks, part.column);
+  else load_operand<C.b_major, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step_of_k * kColumns, part.column);
 }
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  load_operand<C.a_major, C.tile_m>(stage + dense_swap_smem(C).a, &p.a, full, CachePolicy::evict_last, (part.first_step + step) * kColumns, part.row);
+  QN_UNROLL
+  for (i32 chunk = 0; chunk < C.chunks; ++chunk)
+    load_operand<C.a_major, C.tile_m>(stage + dense_swap_smem(C).a + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last,
+                                      (part.first_step + step) * kColumns + chunk * (kColumns / C.chunks), part.row);
 }
 
 /// By one thread: while the kernel before ends, the ring fills with b, which are weights that it does not write. Where there is
