@@ -293,7 +293,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .budget(budget)
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
-            {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 4097}},
+            {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
             {"hopper", {0, 1, 2}, "asks for the variant swap_ab_sm90 (1) or warp_specialised_sm90 (2), and makes the case one that it takes"},
             {"ending", {0, 0, 0, 0, 0, 1, 2, 3}, "adds c and an activation to a case of few rows (1) or more (2); c, of out's dtype, to one of warp_specialised_sm90 (3)"},
             {"a.dtype", {DType::bf16, DType::f16}},

@@ -62,7 +62,7 @@ static DenseSwapConfig two_chunks(DenseSwapConfig c, const DeviceInfo& device) {
   return c;
 }
 /// Whether stages of two chunks are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages fit. Of 128 rows of a
-/// they are 48 KB, of which the first takes long: from 7168 columns a part on ((4096, 4096), one part: 15.6 us and 13.7; (7168, 16384): 65.3 and 69.1).
+/// they are 48 KB, of which the first takes long: from 7168 columns a part on ((6144, 4096): 17.5 us and 16.5; (7168, 16384): 65.3 and 69.1).
 static bool takes(const DenseSwapConfig& two_chunks, const Problem& p, const DeviceInfo& device) {
   if (two_chunks.b_major != Major::k || p[Axis::k] % kDenseSm90TileK != 0 || two_chunks.stages < 3) return false;
   const i64 n = p[Axis::n], k = p[Axis::k];
@@ -84,9 +84,18 @@ Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
+/// Tiles of 64 rows of a instead of 128 where all of them have a multiprocessor each: each reads two thirds as much, and fewer parts are added up. m = 128:
+/// (4096, 7168) 17.6 us and 19.8, (4096, 4096) 12.1 and 13.7, (2112, 7168) 15.0 and 15.8.
+static DenseSwapConfig tile_of(const Problem& p, const DeviceInfo& device) {
+  const i64 m = p[Axis::m], n = p[Axis::n];
+  const DenseSwapConfig half = swapped_tile(64, n, device);
+  const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
+  return m > 64 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
+}
+
 Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i64 m = p[Axis::m], n = p[Axis::n];
-  DenseSwapConfig config = swapped_tile(m, n, device);
+  DenseSwapConfig config = tile_of(p, device);
   config.dtype = p.dtype(&A::a);
   config.out_dtype = p.dtype(&A::out);
   config.has_c = p.tensor(&A::c).present;

@@ -186,7 +186,7 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// Tiles of 64 columns while each has a multiprocessor; K split in two at least where each part has one too.
+/// Tiles of 64 columns while each has a multiprocessor, and of 64 rows of a; K split in two at least where each part has one too.
 TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 1), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
@@ -194,7 +194,9 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 1, 2112, 7168), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 66 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 2112, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 132 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 128, 6144, 4096), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 96 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
@@ -215,8 +217,8 @@ TEST(gemm_dense, stages_of_few_rows) {
   EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
   EXPECT_EQ(chunks(1, 28672, 4096), "chunks=2>");
   EXPECT_EQ(chunks(17, 28672, 4096), "chunks=1>");
-  EXPECT_EQ(chunks(128, 4096, 4096), "chunks=1>");
-  EXPECT_EQ(chunks(128, 4096, 14336), "chunks=2>");
+  EXPECT_EQ(chunks(128, 6144, 4096), "chunks=1>");
+  EXPECT_EQ(chunks(128, 7168, 16384), "chunks=2>");
 }
 
 /// Tiles are those of nt, but for one whose columns are no whole boxes of an N-major b.
