@@ -74,17 +74,17 @@ def _check_of(id_):
 
 def _check(op, shaped, attributes, options):
     """What is wrong with the call is said where it is made, with its type: inside of the graph all errors are XLA's. Tensors have shapes and
-    dtypes, no memory yet: any aligned address stands for it."""
+    dtypes, no memory yet: an aligned address far from the others' stands for it."""
     device = _op.device_handle(options.device)
     place = _place(shaped, options.device)
 
-    def handed(tensor):
+    def handed(index, tensor):
         strides = [1]
         for n in reversed(tensor.shape[1:]):
             strides.insert(0, strides[0] * n)
-        return library().tensor_at(4096, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), *place)
+        return library().tensor_at((index + 1) << 44, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), *place)
 
-    _check_of(op.id)(*(None if t is None else handed(t) for t in shaped), *attributes, None, device, options.variant, options.flags)
+    _check_of(op.id)(*(None if t is None else handed(i, t) for i, t in enumerate(shaped)), *attributes, None, device, options.variant, options.flags)
 
 
 @functools.lru_cache(maxsize=None)

@@ -16,7 +16,7 @@ OPTIONS = [
     ("backend", "str", "'auto'", "name of a variant, in the place of plan's choice"),
     ("batch_invariant", "bool", "False", "a row's bits do not depend on the other rows"),
     ("pdl", "bool", "False", "the first kernel may start before the stream's previous one ends"),
-    ("skip_check", "bool", "False", "skip the requirements below that are not shapes, dtypes or strides"),
+    ("skip_check", "bool", "False", "skip the requirements that are not shapes, dtypes or strides, and whether what is written shares memory with another tensor"),
     ("workspace", "Optional[T]", "None", "bytes that the call may use; None: the device's pool"),
 ]
 PYTHON_TYPES = {"f32": "float", "i32": "int", "i64": "int", "bool": "bool"}
@@ -131,7 +131,7 @@ class Schema:
             lines += [f"Gradients (torch): by quern.{self.backward['op']}."]
         lines += ["", f"Backends: {', '.join(self.variants)}."]
         lines += ["", "Raises:",
-                  "    ValueError: a shape, stride, place or attribute that the schema does not allow",
+                  "    ValueError: a shape, stride, place or attribute that the schema does not allow, or memory that is written and that two tensors share",
                   "    TypeError: a dtype that it does not allow, or no tensor at all",
                   "    NotImplementedError: no kernel runs this problem on this device",
                   "    RuntimeError: a compile, the device or its driver failed"]

@@ -51,6 +51,28 @@ def test_attributes_with_named_values():
     fails(TypeError, r"gemm\.dense: `activation` is a value of type float, expected none, relu, gelu or silu", quern.gemm.dense, a, b, activation=1.5)
 
 
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_what_is_written_shares_no_memory(framework):
+    """But an output may be the input that its docstring names, and tensors may be slices of one buffer."""
+    ones = np.ones if framework == "numpy" else lambda *a: pytest.importorskip("torch", reason="needs torch").from_numpy(np.ones(*a))
+    rms_norm, add_norm = quern.norm.rms_norm, quern.norm.fused_add_rms_norm
+    expected = r"expected memory of its own, or `x` itself \(its address, dtype and strides\)"
+    memory, weight = ones((4, 16), f32), ones(16, f32)
+    x = memory[:3]
+    for _ in range(2):  # the second time by the shortest way
+        assert rms_norm(x, weight, out=x) is x
+        fails(ValueError, r"norm\.rms_norm: `out` overlaps `x` in memory, " + expected, rms_norm, x, weight, out=memory[1:])
+        fails(ValueError, r"norm\.rms_norm: `out` overlaps `weight` in memory, " + expected, rms_norm, ones((3, 16), f32), memory[3], out=memory[1:])
+        fails(ValueError, r"norm\.rms_norm: `out` overlaps `weight` in memory, " + expected, rms_norm, weight.reshape(1, 16), memory[3], out=memory[3:])
+        fails(ValueError, r"norm\.fused_add_rms_norm: `residual` overlaps `out` in memory, expected memory of its own", add_norm, ones((4, 16), f32), memory, weight, out=memory)
+        fails(ValueError, r"norm\.fused_add_rms_norm: `residual` overlaps `x` in memory, expected memory of its own", add_norm, memory, memory, weight, out=ones((4, 16), f32))
+        fails(ValueError, r"norm\.fused_add_rms_norm: `residual` overlaps `x` in memory, expected memory of its own", add_norm, memory, memory, weight)
+        rms_norm(memory[:, :8], weight[:8], out=memory[:, 8:])
+        rms_norm(memory[::2], weight, out=memory[1::2])
+    rms_norm(x, weight, out=memory[1:], skip_check=True)
+    assert "may be x itself" in rms_norm.__doc__
+
+
 def test_read_only_output():
     out = np.ones((3, 8), f32)
     out.flags.writeable = False
