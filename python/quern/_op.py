@@ -51,11 +51,7 @@ def {name}({signature}):
             and not (_recording() and ({recorded})):
         _seen({tensors})
         if {given}:
-            try:
-                _function({tensors}, {attributes})
-            except Exception:
-                _explain([{tensors}])
-                raise
+            _direct({tensors}, {attributes}) or _handed([{tensors}], [{attributes}])
             return {returned}
         if {left_out}:
             try:
@@ -63,11 +59,7 @@ def {name}({signature}):
             except (AttributeError, IndexError):  # no tensor, or one of another rank: Op.call() says so
                 pass
             else:
-                try:
-                    _direct({tensors}, {attributes}) or _function({tensors}, {attributes})
-                except Exception:
-                    _explain([{tensors}])
-                    raise
+                _direct({tensors}, {attributes}True) or _handed([{tensors}], [{attributes}])
                 return {returned}
     return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
 
@@ -95,7 +87,7 @@ def _function_of(op):
         first=first, given=" and ".join(given) or "True", written=written, tensors=", ".join(names), attributes="".join(a["name"] + ", " for a in schema.attributes),
         recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated, returned=_returned(schema),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_handed_over": _arrays.HANDED_OVER, "_seen": _arrays.seen, "_direct": library().op_python(op.id) or _no, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
+    scope = {"_handed_over": _arrays.HANDED_OVER, "_seen": _arrays.seen, "_direct": library().op_python(op.id) or _no, "_handed": op.handed_over, "_call": op.call, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
     _scopes.append(scope)
     exec(compile(source, f"<quern {op.id}>", "exec"), scope)
     function = scope[schema.name]
@@ -200,22 +192,35 @@ class Op:
             return arrays.call(self, tensors, attributes, stream, options)
         return self.run(arrays, tensors, attributes, stream, options)
 
+    def handed_over(self, tensors, attributes):
+        """Tensors that TVM-FFI takes without a step of Python, outputs among them."""
+        self.check(tensors)
+        self.function(*tensors, *attributes)
+        self.wrote(tensors)
+
     def run(self, arrays, tensors, attributes, stream, options):
         """Converts, allocates outputs, calls, returns what was written."""
-        self.check_memory(tensors)
+        self.check(tensors)
         allocate(self, arrays, tensors, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
         if stream is None:
             stream = arrays.stream()
         workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
         self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
+        self.wrote(tensors)
         return present(*(tensors[i] for i in self.schema.returned))
 
-    def check_memory(self, tensors):
-        """ValueError for a tensor of torch without memory, of which TVM-FFI would say what torch does."""
+    def check(self, tensors):
+        """ValueError for a tensor of which TVM-FFI would say what its framework does, or nothing."""
         for facts, tensor in zip(self.schema.tensors, tensors):
-            if getattr(tensor, "is_meta", False):
-                raise ValueError(f"{self.id}: `{facts['name']}` is on torch's meta device, where tensors have no memory, expected one on a GPU or the host") from None
+            if tensor is not None:
+                _arrays.of_one(tensor).check(self, facts["name"], tensor)
+
+    def wrote(self, tensors):
+        """Tells frameworks what a call wrote."""
+        for i in self.schema.returned:
+            if tensors[i] is not None:
+                _arrays.of_one(tensors[i]).wrote((tensors[i],))
 
     def is_backend_supported(self, backend, cc=None):
         """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the

@@ -12,7 +12,7 @@ from ._schema import python_type
 from ._tools import ops
 
 _functional, _given = {}, {}  # torch's ops by quern's id
-_arrays_of_torch = _arrays.Torch()
+_arrays_of_torch = _arrays._torch()
 
 
 def _signature(op, given):
