@@ -197,6 +197,7 @@ class Torch(Arrays):
 
         self.module = torch
         self.wrote = _increment_version(torch)
+        self.is_batched = torch._C._functorch.is_batchedtensor
         _op.trace_with(_torch=torch, _recording=torch.is_grad_enabled)
 
     def call(self, op, tensors, attributes, stream, options):
@@ -208,7 +209,16 @@ class Torch(Arrays):
 
     def check(self, op, name, tensor):
         if tensor.is_meta:
-            raise ValueError(f"{op.id}: `{name}` is on torch's meta device, where tensors have no memory, expected one on a GPU or the host") from None
+            wrong = "is on torch's meta device, where tensors have no memory, expected one on a GPU or the host"
+        elif self.is_batched(tensor):
+            wrong = "is one that torch.func.vmap maps over, expected a tensor: ops are not mapped, give them all rows at once"
+        elif tensor.layout != self.module.strided or tensor.is_nested:
+            wrong = f"is {'nested' if tensor.is_nested else tensor.layout}, expected a dense tensor: x.to_dense(), x.to_padded_tensor()"
+        elif tensor.is_neg():
+            wrong = "stands for the negation of what its memory holds (torch.Tensor.is_neg()), expected x.resolve_neg()"
+        else:
+            return
+        raise ValueError(f"{op.id}: `{name}` {wrong}")
 
     def empty(self, shape, dtype, like):
         return self.module.empty(shape, dtype=getattr(self.module, DTYPES[dtype]), device=like.device)

@@ -56,7 +56,7 @@ def {name}({signature}):
         if {left_out}:
             try:
                 {allocated}
-            except (AttributeError, IndexError):  # no tensor, or one of another rank: Op.call() says so
+            except (AttributeError, IndexError, RuntimeError):  # no tensor, one of another rank, a nested one: Op.call() says so
                 pass
             else:
                 _direct({tensors}, {attributes}True) or _handed([{tensors}], [{attributes}])

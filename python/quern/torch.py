@@ -189,6 +189,7 @@ def recorded(op, tensors, attributes, stream, options):
         raise RuntimeError(f"{op.id}: a tensor requires a gradient and `stream` or `workspace` is given, expected torch.cuda.stream(), or torch.no_grad()")
     if op.id not in _functional:
         register()
+    op.check(tensors)
     return _traced(op.id, tensors, attributes, None, options.device, options.backend, options.flags, None, options.dtypes)
 
 

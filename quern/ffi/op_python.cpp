@@ -111,6 +111,27 @@ void set_error(const Api& py, const char* name, const std::string& text) {
   if (words) py.err_set_object(type ? type : python::exception("RuntimeError"), words), py.dec_ref(words);
 }
 
+/// Whether torch may have the tensor stand for its negation. Those that do are imaginary parts of conjugates: they step over the real parts. Of a dense
+/// one that torch._neg_view() makes nobody knows but torch, and to ask of each tensor would cost 60 ns.
+bool may_be_negated(const TensorView& view) {
+  if (view.dtype != DType::f32 && view.dtype != DType::f16) return false;
+  for (i32 d = 0; d < view.rank; ++d)
+    if (view.shape[d] != 1 && view.strides[d] % 2 != 0) return false;
+  return true;
+}
+
+/// Whether it does, or does not say.
+bool is_negated(const Api& py, Object* tensor) {
+  static Object* const name = py.unicode_intern_from_string("is_neg");
+  Object* const method = py.object_get_attr(tensor, name);
+  Object* const value = method ? py.object_call_function_obj_args(method, nullptr) : nullptr;
+  if (method) py.dec_ref(method);
+  if (!value) return true;
+  const bool is_false = py.object_is_true(value) == 0;
+  py.dec_ref(value);
+  return !is_false;
+}
+
 /// The first tensor of a call, which says where it runs.
 struct First {
   size_t index;
@@ -125,7 +146,8 @@ bool set_tensors(const Api& py, const Op& op, Object* const* values, void* args,
     const TakenClass* taken = taken_class(type_of(py, values[i]));
     DLTensor tensor;
     if (!taken || taken->exchange->dltensor_from_py_object_no_sync(values[i], &tensor) != 0) return false;
-    op.tensor(args, i) = view_of(tensor, op, def);
+    const TensorView& view = op.tensor(args, i) = view_of(tensor, op, def);
+    if (may_be_negated(view) && is_negated(py, values[i])) return false;
     if (!first.taken) first = {i, taken};
   }
   return true;

@@ -43,6 +43,34 @@ def test_tensors_without_memory():
         fails(ValueError, text.format("weight"), quern.norm.rms_norm, torch.ones(3, 8), weight.to("meta"), **options)
 
 
+def test_tensors_of_torch_that_are_more_than_their_memory():
+    """A negation that is yet to be made, what vmap maps over, sparse and nested tensors; by every way of a call. A dense tensor that torch._neg_view() makes
+    is no imaginary part: where outputs are given it passes for what its memory holds."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    weight, norm = torch.ones(8), quern.norm.rms_norm
+
+    def refused(x, text, weight=weight):
+        for options in ({}, {"out": torch.empty(3, 8)}, {"batch_invariant": True}):
+            fails(ValueError, r"norm\.rms_norm: `(x|weight)` " + text, norm, x, weight, **options)
+            fails(ValueError, r"norm\.rms_norm: `(x|weight)` " + text, norm, x, weight.clone().requires_grad_())
+
+    negation = r"stands for the negation of what its memory holds \(torch\.Tensor\.is_neg\(\)\), expected x\.resolve_neg\(\)"
+    conjugate = torch.ones(3, 8, dtype=torch.complex64).conj()
+    norm(torch.ones(3, 8), weight, out=torch.empty(3, 8))
+    refused(conjugate.imag, negation)
+    for row in (conjugate.imag[:, :1], conjugate.imag[:1, :1]):
+        for options in ({}, {"out": torch.empty(row.shape)}):
+            fails(ValueError, r"norm\.rms_norm: `x` " + negation, norm, row, weight[:1], **options)
+    fails(ValueError, r"norm\.rms_norm: `x` " + negation, norm, torch._neg_view(torch.ones(3, 8)), weight, batch_invariant=True)
+    refused(torch.ones(3, 8).to_sparse(), r"is torch\.sparse_coo, expected a dense tensor: .*")
+    refused(torch.nested.nested_tensor([weight, weight]), r"is nested, expected a dense tensor: .*")
+    vmapped = r"norm\.rms_norm: `x` is one that torch\.func\.vmap maps over, expected a tensor: ops are not mapped, give them all rows at once"
+    for w in (weight, weight.clone().requires_grad_()):
+        fails(ValueError, vmapped, torch.func.vmap(lambda x: norm(x, w)), torch.ones(2, 3, 8))
+    with torch.no_grad():
+        fails(ValueError, vmapped, torch.func.vmap(lambda x: norm(x, weight, out=torch.empty(3, 8))), torch.ones(2, 3, 8))
+
+
 def test_attributes_with_named_values():
     a, b = np.ones((3, 8), np.float16), np.ones((8, 8), np.float16)
     assert np.all(quern.gemm.dense(a, -b, activation="relu") == 0) and np.all(quern.gemm.dense(a, -b) == -8)
