@@ -81,6 +81,7 @@ def _function_of(op):
     given = [f"({names[i]} is None or type({names[i]}) is type({first}))" if schema.tensors[i]["optional"] else f"type({names[i]}) is type({first})"
              for i in schema.returned if names[i] != first]
     written = "".join(f"{names[i]} is not None and " for i in schema.outputs if not schema.tensors[i]["optional"])
+    given += [f"{names[i]}_dtype is None" for i in schema.choosable]
     left_out, allocated = _allocation(schema, first)
     source = _SOURCE.format(
         name=schema.name, id=op.id, signature=schema.signature(), positional=schema.signature(positional=True), positions=", ".join(p.name for p in schema.parameters() if not p.keyword_only),
@@ -188,8 +189,11 @@ class Op:
     def call(self, tensors, attributes, stream, options):
         """Any framework: what follows from it, then run()."""
         arrays = _arrays.of(self, tensors)
+        check_dtypes(self, tensors, options.dtypes)
         if arrays.call is not None:
             return arrays.call(self, tensors, attributes, stream, options)
+        if _tracing["_recording"]() and any(getattr(tensors[i], "requires_grad", False) for i in self.schema.real):
+            self.check_one_framework(tensors)
         return self.run(arrays, tensors, attributes, stream, options)
 
     def handed_over(self, tensors, attributes):
@@ -215,6 +219,14 @@ class Op:
         for facts, tensor in zip(self.schema.tensors, tensors):
             if tensor is not None:
                 _arrays.of_one(tensor).check(self, facts["name"], tensor)
+
+    def check_one_framework(self, tensors):
+        """RuntimeError where a gradient is wanted and a tensor is not of torch."""
+        name = next(self.schema.tensors[i]["name"] for i in self.schema.real if getattr(tensors[i], "requires_grad", False))
+        for facts, tensor in zip(self.schema.tensors, tensors):
+            if tensor is not None and not isinstance(tensor, bool) and not isinstance(_arrays.of_one(tensor), _arrays.Torch):
+                raise RuntimeError(f"{self.id}: `{name}` requires a gradient and `{facts['name']}` is a {type(tensor).__module__}.{type(tensor).__name__}, through which torch records none, "
+                                   "expected tensors of torch alone, or torch.no_grad()")
 
     def wrote(self, tensors):
         """Tells frameworks what a call wrote."""
@@ -298,6 +310,17 @@ def _axis(schema, axis, tensors):
         if len(shape) == rank and (shape[d] - offset) % factor == 0:
             return (shape[d] - offset) // factor
     return None
+
+
+def check_dtypes(op, tensors, dtypes):
+    """What is asked for by NAME_dtype: TypeError for a dtype that quern does not have, ValueError for another than that of an output that is given."""
+    for i, dtype in dtypes.items():
+        if dtype is None:
+            continue
+        name = op.schema.tensors[i]["name"]
+        wanted, given = _arrays.known_dtype(op, name + "_dtype", dtype), getattr(tensors[i], "dtype", None)
+        if given is not None and _arrays.dtype_name(given) != wanted:
+            raise ValueError(f"{op.id}: `{name}_dtype` is {wanted}, expected {_arrays.dtype_name(given)}, that of the `{name}` that is given, or None")
 
 
 def output_dtype(op, output, tensors, dtypes):

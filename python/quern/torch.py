@@ -135,6 +135,7 @@ class _Plan:
     """Positions that the traced call needs, as plain lists."""
 
     def __init__(self, schema):
+        self.id, self.schema = schema.id, schema
         self.inputs = [i for i, t in enumerate(schema.tensors) if t["role"] != "out"]
         self.outputs, self.updated = schema.outputs, schema.updated
         self.optional = [i for i in schema.outputs if schema.tensors[i]["optional"]]
@@ -166,6 +167,7 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
     plan = _plans[id_]
     tensors = [None if t is False else t for t in tensors]
     _check_recorded(id_, plan, tensors)
+    _op.check_dtypes(plan, tensors, dtypes)
     given = _written(plan, tensors)
     if given:
         if any(tensors[i] is True or (tensors[i] is None and i not in plan.optional) for i in plan.outputs):
@@ -189,6 +191,7 @@ def recorded(op, tensors, attributes, stream, options):
         raise RuntimeError(f"{op.id}: a tensor requires a gradient and `stream` or `workspace` is given, expected torch.cuda.stream(), or torch.no_grad()")
     if op.id not in _functional:
         register()
+    op.check_one_framework(tensors)
     op.check(tensors)
     return _traced(op.id, tensors, attributes, None, options.device, options.backend, options.flags, None, options.dtypes)
 

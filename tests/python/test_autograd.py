@@ -116,8 +116,6 @@ def test_a_written_tensor_cannot_be_what_torch_saved(options):
     """By every way of a call; a tensor that was allocated for the call has no history to spoil."""
     x, weight, _ = data(3, 64, torch.float32)
     x, weight = x.detach(), weight.detach()
-    if "stream" in options and not places.ON_GPU:
-        options = {"stream": None, "workspace": torch.empty(0, dtype=torch.uint8)}
     for _ in range(2):
         out, residual = torch.ones_like(x), torch.ones_like(x)
         factor = torch.ones_like(x, requires_grad=True)

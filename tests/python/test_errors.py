@@ -71,6 +71,39 @@ def test_tensors_of_torch_that_are_more_than_their_memory():
         fails(ValueError, vmapped, torch.func.vmap(lambda x: norm(x, weight, out=torch.empty(3, 8))), torch.ones(2, 3, 8))
 
 
+def test_dtypes_of_outputs():
+    """Also where the output is given, and where none is wanted."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    ours = {"numpy": lambda a: a, "torch": torch.from_numpy}
+    for name, convert in ours.items():
+        a = convert(np.ones((4, 64), np.float16))
+        for out in (None, convert(np.empty((4, 4), np.float16)), convert(np.empty((4, 4), f32))):
+            for _ in range(2):
+                fails(TypeError, r"gemm\.dense: `out_dtype` is foo, expected one of f32, .*", quern.gemm.dense, a, a, out=out, out_dtype="foo")
+                if out is not None:
+                    own, other = ("f16", "f32") if out.dtype == a.dtype else ("f32", "f16")
+                    fails(ValueError, rf"gemm\.dense: `out_dtype` is {other}, expected {own}, that of the `out` that is given, or None", quern.gemm.dense, a, a, out=out, out_dtype=other)
+                    assert quern.gemm.dense(a, a, out=out, out_dtype=out.dtype) is out
+    compiled = torch.compile(lambda a, out: quern.gemm.dense(a, a, out=out, out_dtype="f32"), fullgraph=True, backend="aot_eager")
+    importlib.import_module("quern.torch")
+    with pytest.raises(Exception, match=r"gemm\.dense: `out_dtype` is f32, expected f16, that of the `out` that is given, or None"):
+        compiled(a, torch.empty(4, 4, dtype=torch.float16))
+
+
+@pytest.mark.parametrize("out", [None, "given"])
+def test_arrays_of_others_have_no_gradient(out):
+    """One that torch would lose is an error; what nobody differentiates is taken."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    x, weight, ones = torch.ones(3, 64), torch.ones(64), np.ones
+    given = {} if out is None else {"out": np.empty((3, 64), f32)}
+    text = r"norm\.rms_norm: `{}` requires a gradient and `{}` is a numpy\.ndarray, through which torch records none, expected tensors of torch alone, or torch\.no_grad\(\)"
+    fails(RuntimeError, text.format("weight", "x"), quern.norm.rms_norm, ones((3, 64), f32), weight.requires_grad_(), **given)
+    fails(RuntimeError, text.format("x", "weight"), quern.norm.rms_norm, x.requires_grad_(), ones(64, f32), **given)
+    with torch.no_grad():
+        assert quern.norm.rms_norm(ones((3, 64), f32), weight, **given).max() > 0.9
+        assert quern.norm.rms_norm(x, ones(64, f32), **given).max() > 0.9
+
+
 def test_attributes_with_named_values():
     a, b = np.ones((3, 8), np.float16), np.ones((8, 8), np.float16)
     assert np.all(quern.gemm.dense(a, -b, activation="relu") == 0) and np.all(quern.gemm.dense(a, -b) == -8)
