@@ -34,10 +34,10 @@ def dtype_name(dtype):
 
 
 def known_dtype(op, name, dtype):
-    """The same; TypeError for a dtype that quern does not have."""
+    """The same of what a call has by that name; TypeError for a dtype that quern does not have."""
     ours = dtype_name(dtype)
     if ours not in DTYPES:
-        raise TypeError(f"{op.id}: `{name}` is {ours}, expected one of {', '.join(DTYPES)}")
+        raise TypeError(f"{op.id}: `{name}` is {ours}, expected {op.schema.dtypes_text(name)}")
     return ours
 
 

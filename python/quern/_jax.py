@@ -75,7 +75,7 @@ def _check_of(id_):
 def _check(op, shaped, attributes, options):
     """What is wrong with the call is said where it is made, with its type: inside of the graph all errors are XLA's. Tensors have shapes and
     dtypes, no memory yet: an aligned address far from the others' stands for it."""
-    device = _op.device_handle(options.device)
+    device = _op.device_handle(op, options.device)
     place = _place(shaped, options.device)
 
     def handed(index, tensor):
@@ -102,7 +102,7 @@ def _target(id_, inputs, written, device, variant, flags):
     first = len(inputs) + len(written)
     sources += range(first, first + len(schema.attributes))
     names = [f"a{i}_{a['name']}" for i, a in enumerate(schema.attributes)]
-    function = library().op_arranged(id_, tuple(sources), _op.device_handle(device), variant, flags)
+    function = library().op_arranged(id_, tuple(sources), _op.device_handle(_op.by_id(id_).op, device), variant, flags)
     target = f"quern.{id_}.{len(_targets)}"
     order = ["args", "rets"] + ["attrs." + n for n in names]
     jax_tvm_ffi.register_ffi_target(target, function, order, platform="cpu")

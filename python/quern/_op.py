@@ -4,6 +4,7 @@
 and one call in C."""
 import functools
 import json
+import re
 
 from . import _arrays
 from ._library import library
@@ -15,15 +16,37 @@ def flags_function():
     """What or-s the flags of a call together. The library is asked for them once: not in a call that torch traces."""
     of_batch_invariant, of_pdl, of_skip_check = (int(flag) for flag in library().call_flags())
 
-    def flags_of(batch_invariant, pdl, skip_check):
+    def flags_of(id_, batch_invariant, pdl, skip_check):
+        for name, value in (("batch_invariant", batch_invariant), ("pdl", pdl), ("skip_check", skip_check)):
+            if value is not True and value is not False:
+                raise TypeError(f"{id_}: `{name}` is {value!r}, expected True or False")
         return (of_batch_invariant if batch_invariant else 0) | (of_pdl if pdl else 0) | (of_skip_check if skip_check else 0)
 
     return flags_of
 
 
 @functools.lru_cache(maxsize=None)
-def device_handle(device):
-    return library().device(device) if device else 0
+def _device(name):
+    return library().device(name)
+
+
+def device_handle(op, name):
+    """What the library's functions take for a device. ValueError for one that is none."""
+    try:
+        return _device(name) if name else 0
+    except (ValueError, RuntimeError) as e:
+        raise type(e)(f"{op.id}: {e}") from None
+
+
+def device_name(op, device):
+    """As QN_DEVICE names it; a number is a GPU's, a torch.device says its name."""
+    if device is None or isinstance(device, str):
+        return device
+    if isinstance(device, int) and not isinstance(device, bool):
+        return f"cuda:{device}"
+    if type(device).__module__ == "torch" and type(device).__name__ == "device":
+        return str(device)
+    raise TypeError(f"{op.id}: `device` is a {type(device).__name__}, expected None, a name as in QN_DEVICE ('cuda:1', 'emu'), the number of a GPU or a torch.device")
 
 
 class Options:
@@ -46,8 +69,8 @@ class Options:
 _SOURCE = """
 def {name}({signature}):
     if _compiling():
-        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _handed_over and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
+        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes})
+    if type({first}) in _handed_over and device is None and backend == "auto" and batch_invariant is pdl is skip_check is False and stream is None and workspace is None \\
             and not (_recording() and ({recorded})):
         _seen({tensors})
         if {given}:
@@ -61,7 +84,7 @@ def {name}({signature}):
             else:
                 _direct({tensors}, {attributes}True) or _handed([{tensors}], [{attributes}])
                 return {returned}
-    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
+    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes}))
 
 _any = {name}
 
@@ -190,6 +213,7 @@ class Op:
         """Any framework: what follows from it, then run()."""
         arrays = _arrays.of(self, tensors)
         check_dtypes(self, tensors, options.dtypes)
+        options.device = device_name(self, options.device)
         if arrays.call is not None:
             return arrays.call(self, tensors, attributes, stream, options)
         if _tracing["_recording"]() and any(getattr(tensors[i], "requires_grad", False) for i in self.schema.real):
@@ -210,7 +234,7 @@ class Op:
         if stream is None:
             stream = arrays.stream()
         workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
-        self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
+        self.function(*handed, *attributes, handle_of(stream), device_handle(self, options.device), options.variant, options.flags, workspace)
         self.wrote(tensors)
         return present(*(tensors[i] for i in self.schema.returned))
 
@@ -235,13 +259,16 @@ class Op:
                 _arrays.of_one(tensors[i]).wrote((tensors[i],))
 
     def is_backend_supported(self, backend, cc=None):
-        """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the
-        machine gives). Whether it runs a certain one, and why not: quern.plan()."""
-        return _runs(self.id, backend, library().device_arch("") if cc is None else str(cc)) if backend in self.schema.variants else False
+        """Whether the variant, or with "auto" any, runs some problem on a device of that compute capability (90, "9.0", "sm_90a", (9, 0); None: the
+        device that QN_DEVICE or the machine gives). Whether it runs a certain one, and why not: quern.plan(). ValueError for what is neither."""
+        if backend != "auto" and backend not in self.schema.variants:
+            raise ValueError(f"{self.id}: `backend` is {backend!r}, expected one of auto, {', '.join(self.schema.variants)}")
+        arch = library().device_arch("") if cc is None else arch_of(self, cc)
+        return any(_runs(self.id, b, arch) for b in (self.schema.variants if backend == "auto" else [backend]))
 
     def is_compute_capability_supported(self, cc):
         """Whether any variant runs there."""
-        return any(self.is_backend_supported(b, cc) for b in self.schema.variants)
+        return self.is_backend_supported("auto", cc)
 
 
 def _hand_over(op, name, tensor, written):
@@ -249,6 +276,18 @@ def _hand_over(op, name, tensor, written):
     if written:
         arrays.check_writable(op, name, tensor)
     return arrays.hand_over(op, name, tensor)
+
+
+def arch_of(op, cc):
+    """The arch of a compute capability as the library names it: 90, "90", "9.0", "sm_90a" and (9, 0) are "90" or "sm_90a"."""
+    if isinstance(cc, int) and not isinstance(cc, bool):
+        cc = str(cc)
+    elif isinstance(cc, (tuple, list)) and len(cc) == 2 and all(type(n) is int for n in cc):
+        cc = f"{cc[0]}.{cc[1]}"
+    words = re.fullmatch(r"(?:sm_)?(\d{2,3}[a-z]?)|(\d{1,2})\.(\d)", cc) if isinstance(cc, str) else None
+    if not words:
+        raise ValueError(f"{op.id}: `cc` is {cc!r}, expected a compute capability: 90, '90', '9.0', 'sm_90a' or (9, 0)")
+    return words[1] or words[2] + words[3]
 
 
 @functools.lru_cache(maxsize=None)

@@ -165,6 +165,7 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
     if stream is not None or workspace is not None:
         raise TypeError("`stream` and `workspace` are the graph's own under torch.compile, expected None")
     plan = _plans[id_]
+    device = _op.device_name(plan, device)
     tensors = [None if t is False else t for t in tensors]
     _check_recorded(id_, plan, tensors)
     _op.check_dtypes(plan, tensors, dtypes)

@@ -31,7 +31,7 @@ def test_value():
           quern.norm.rms_norm, np.ones((3, 16), f32)[:, ::2], np.ones(8, f32))
     fails(ValueError, r"norm\.rms_norm: `x` has strides of \(17, 4\) bytes, expected multiples of the element's 4", quern.norm.rms_norm,
           np.lib.stride_tricks.as_strided(np.ones(99, f32), (3, 2), (17, 4)), np.ones(2, f32))
-    fails(ValueError, r"norm\.rms_norm: `variant` is 'swift', expected one of portable", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), backend="swift")
+    fails(ValueError, r"norm\.rms_norm: `backend` is 'swift', expected one of portable", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), backend="swift")
 
 
 def test_tensors_without_memory():
@@ -79,7 +79,7 @@ def test_dtypes_of_outputs():
         a = convert(np.ones((4, 64), np.float16))
         for out in (None, convert(np.empty((4, 4), np.float16)), convert(np.empty((4, 4), f32))):
             for _ in range(2):
-                fails(TypeError, r"gemm\.dense: `out_dtype` is foo, expected one of f32, .*", quern.gemm.dense, a, a, out=out, out_dtype="foo")
+                fails(TypeError, r"gemm\.dense: `out_dtype` is foo, expected that of `a` or f32", quern.gemm.dense, a, a, out=out, out_dtype="foo")
                 if out is not None:
                     own, other = ("f16", "f32") if out.dtype == a.dtype else ("f32", "f16")
                     fails(ValueError, rf"gemm\.dense: `out_dtype` is {other}, expected {own}, that of the `out` that is given, or None", quern.gemm.dense, a, a, out=out, out_dtype=other)
@@ -102,6 +102,49 @@ def test_arrays_of_others_have_no_gradient(out):
     with torch.no_grad():
         assert quern.norm.rms_norm(ones((3, 64), f32), weight, **given).max() > 0.9
         assert quern.norm.rms_norm(x, ones(64, f32), **given).max() > 0.9
+
+
+def test_options_of_another_type(monkeypatch):
+    """By every way of a call, with the op's name and the option's."""
+    torch = pytest.importorskip("torch", reason="needs torch")
+    importlib.import_module("quern.torch")
+    norm = quern.norm.rms_norm
+    for ones in (lambda *shape: np.ones(shape, f32), torch.ones):
+        for given in ({}, {"out": ones(3, 8)}, {"batch_invariant": True}):
+            call = lambda **options: norm(ones(3, 8), ones(8), **{**given, **options})  # noqa: E731
+            for name in ("batch_invariant", "pdl", "skip_check"):
+                for value in (0, 1, None, "no"):
+                    fails(TypeError, rf"norm\.rms_norm: `{name}` is {value!r}, expected True or False", call, **{name: value})
+            fails(TypeError, r"norm\.rms_norm: `backend` is a value of type int, expected None or the name of a variant", call, backend=3)
+            fails(ValueError, r"norm\.rms_norm: `backend` is 'swift', expected one of portable", call, backend="swift")
+            fails(TypeError, r"norm\.rms_norm: `eps` is a string, expected a number", call, eps="small")
+            fails(TypeError, r"norm\.rms_norm: `device` is a float, expected None, a name as in QN_DEVICE .*", call, device=1.5)
+            fails(ValueError, r"norm\.rms_norm: `device` is 'foo', expected cuda, cuda:N, emu or emu:ARCH", call, device="foo")
+            fails(ValueError, r"norm\.rms_norm: `device` is 'cpu', expected cuda, cuda:N, emu or emu:ARCH", call, device=torch.device("cpu"))
+    with monkeypatch.context() as patched:  # this machine has no such GPU, but is asked for it
+        asked = []
+        patched.setattr(quern._op, "_device", lambda name: asked.append(name) or 0)
+        for device in (1, "cuda:1", torch.device("cuda", 1), torch.device("cuda")):
+            norm(torch.ones(3, 8), torch.ones(8), device=device)
+        assert asked == ["cuda:1", "cuda:1", "cuda:1", "cuda"]
+
+
+def test_dtypes_that_an_argument_takes():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    for convert in (lambda a: a, torch.from_numpy):
+        x, weight = convert(np.ones((3, 8), f32)), convert(np.ones(8, f32))
+        short = convert(np.ones((3, 8), np.int16))
+        for out in ({}, {"out": convert(np.ones((3, 8), f32))}):
+            fails(TypeError, r"norm\.rms_norm: `x` is int16, expected f32, f16 or bf16", quern.norm.rms_norm, short, weight, **out)
+            fails(TypeError, r"norm\.rms_norm: `weight` is int16, expected that of `x`", quern.norm.rms_norm, x, short[0], **out)
+
+
+def test_the_environment_is_named(monkeypatch):
+    monkeypatch.setenv("QN_DEVICE", "foo")
+    fails(ValueError, r"`QN_DEVICE` is 'foo', expected cuda, cuda:N, emu or emu:ARCH", quern.plan, "norm.rms_norm", "tokens=4")
+    fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected .*QN_DEVICE=emu.*", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32))
+    monkeypatch.setenv("QN_DEVICE", "emu:foo")
+    fails(ValueError, r"`QN_DEVICE` is 'emu:foo', expected one of sm_80, .*", quern.plan, "norm.rms_norm", "tokens=4")
 
 
 def test_attributes_with_named_values():
@@ -148,11 +191,11 @@ def test_read_only_input():
 
 def test_type():
     fails(TypeError, r"norm\.rms_norm: `x` is f64, expected f32, f16 or bf16", quern.norm.rms_norm, np.ones((3, 8)), np.ones(8))
-    fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected one of f32, .*", quern.norm.rms_norm, np.ones((3, 8), np.complex64), np.ones(8, f32))
+    fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected f32, f16 or bf16", quern.norm.rms_norm, np.ones((3, 8), np.complex64), np.ones(8, f32))
     fails(TypeError, r"norm\.rms_norm: `x` has dtype >f4, expected this machine's byte order", quern.norm.rms_norm, np.ones((3, 8), ">f4"), np.ones(8, f32))
     fails(TypeError, r"norm\.rms_norm: `x` is a list, expected a tensor \(anything that has __dlpack__\)", quern.norm.rms_norm, [1, 2], np.ones(8, f32))
     fails(TypeError, r"norm\.rms_norm: `weight` is a str, expected a tensor .*", quern.norm.rms_norm, np.ones((3, 8), f32), "ones")
-    fails(TypeError, r"norm\.rms_norm: `eps` is a value of type .*, expected a number", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), eps="small")
+    fails(TypeError, r"norm\.rms_norm: `eps` is a string, expected a number", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), eps="small")
     fails(TypeError, r"typed: `array` has elements of 4 bytes, expected 2 of bf16", quern.typed, np.ones((3, 8), f32), "bf16")
     fails(TypeError, r"typed: `array` is a list, expected an array of NumPy or CuPy", quern.typed, [1, 2], "bf16")
     with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'"):
@@ -253,7 +296,7 @@ def test_jax():
         fails(ValueError, r"norm\.rms_norm: `x` has shape \[8\], expected 2 dims \[tokens hidden\]", call, ones(8), ones(8))
         fails(ValueError, r"norm\.rms_norm: `x` has 0 dims, expected 2 .*", call, ones(()), ones(8))
         fails(TypeError, r"norm\.rms_norm: `weight` is f16, expected f32 like `x`.*", call, ones((3, 8)), ones(8, "float16"))
-        fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected one of f32, .*", call, ones((3, 8), "complex64"), ones(8))
+        fails(TypeError, r"norm\.rms_norm: `x` is complex64, expected f32, f16 or bf16", call, ones((3, 8), "complex64"), ones(8))
     fails(NotImplementedError, r"gemm\.dense: no variant runs this on sm_80 .*", quern.gemm.dense, ones((4, 64), "bfloat16"), ones((4, 64), "bfloat16"),
           backend="warp_specialised_sm90", device="emu:sm_80")
     fails(TypeError, r"norm\.rms_norm: `stream` is given, expected none: .*", quern.norm.rms_norm, ones((3, 8)), ones(8), stream=0)
