@@ -74,17 +74,17 @@ def _check_of(id_):
 
 def _check(op, shaped, attributes, options):
     """What is wrong with the call is said where it is made, with its type: inside of the graph all errors are XLA's. Tensors have shapes and
-    dtypes, no memory yet: any aligned address stands for it."""
-    device = _op.device_handle(options.device)
+    dtypes, no memory yet: an aligned address far from the others' stands for it."""
+    device = _op.device_handle(op, options.device)
     place = _place(shaped, options.device)
 
-    def handed(tensor):
+    def handed(index, tensor):
         strides = [1]
         for n in reversed(tensor.shape[1:]):
             strides.insert(0, strides[0] * n)
-        return library().tensor_at(4096, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), *place)
+        return library().tensor_at((index + 1) << 44, _arrays.dtype_name(tensor.dtype), tensor.shape, tuple(strides[len(strides) - len(tensor.shape):]), *place)
 
-    _check_of(op.id)(*(None if t is None else handed(t) for t in shaped), *attributes, None, device, options.variant, options.flags)
+    _check_of(op.id)(*(None if t is None else handed(i, t) for i, t in enumerate(shaped)), *attributes, None, device, options.variant, options.flags)
 
 
 @functools.lru_cache(maxsize=None)
@@ -102,7 +102,7 @@ def _target(id_, inputs, written, device, variant, flags):
     first = len(inputs) + len(written)
     sources += range(first, first + len(schema.attributes))
     names = [f"a{i}_{a['name']}" for i, a in enumerate(schema.attributes)]
-    function = library().op_arranged(id_, tuple(sources), _op.device_handle(device), variant, flags)
+    function = library().op_arranged(id_, tuple(sources), _op.device_handle(_op.by_id(id_).op, device), variant, flags)
     target = f"quern.{id_}.{len(_targets)}"
     order = ["args", "rets"] + ["attrs." + n for n in names]
     jax_tvm_ffi.register_ffi_target(target, function, order, platform="cpu")

@@ -42,6 +42,6 @@ def _connect_log(module):
     atexit.register(module.set_log, None)
 
 
-def log_level(level):
+def log_level(level: int) -> None:
     """What is logged from now on: 0 warnings, 1 also calls and compiles, 3 also their tensors, 5 also what these hold."""
     library().log_level(int(level))

@@ -4,6 +4,7 @@
 and one call in C."""
 import functools
 import json
+import re
 
 from . import _arrays
 from ._library import library
@@ -15,15 +16,37 @@ def flags_function():
     """What or-s the flags of a call together. The library is asked for them once: not in a call that torch traces."""
     of_batch_invariant, of_pdl, of_skip_check = (int(flag) for flag in library().call_flags())
 
-    def flags_of(batch_invariant, pdl, skip_check):
+    def flags_of(id_, batch_invariant, pdl, skip_check):
+        for name, value in (("batch_invariant", batch_invariant), ("pdl", pdl), ("skip_check", skip_check)):
+            if value is not True and value is not False:
+                raise TypeError(f"{id_}: `{name}` is {value!r}, expected True or False")
         return (of_batch_invariant if batch_invariant else 0) | (of_pdl if pdl else 0) | (of_skip_check if skip_check else 0)
 
     return flags_of
 
 
 @functools.lru_cache(maxsize=None)
-def device_handle(device):
-    return library().device(device) if device else 0
+def _device(name):
+    return library().device(name)
+
+
+def device_handle(op, name):
+    """What the library's functions take for a device. ValueError for one that is none."""
+    try:
+        return _device(name) if name else 0
+    except (ValueError, RuntimeError) as e:
+        raise type(e)(f"{op.id}: {e}") from None
+
+
+def device_name(op, device):
+    """As QN_DEVICE names it; a number is a GPU's, a torch.device says its name."""
+    if device is None or isinstance(device, str):
+        return device
+    if isinstance(device, int) and not isinstance(device, bool):
+        return f"cuda:{device}"
+    if type(device).__module__ == "torch" and type(device).__name__ == "device":
+        return str(device)
+    raise TypeError(f"{op.id}: `device` is a {type(device).__name__}, expected None, a name as in QN_DEVICE ('cuda:1', 'emu'), the number of a GPU or a torch.device")
 
 
 class Options:
@@ -46,30 +69,22 @@ class Options:
 _SOURCE = """
 def {name}({signature}):
     if _compiling():
-        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _handed_over and device is None and backend == "auto" and not (batch_invariant or pdl or skip_check) and stream is None and workspace is None \\
+        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes})
+    if type({first}) in _handed_over and device is None and backend == "auto" and batch_invariant is pdl is skip_check is False and stream is None and workspace is None \\
             and not (_recording() and ({recorded})):
         _seen({tensors})
         if {given}:
-            try:
-                _function({tensors}, {attributes})
-            except Exception:
-                _explain([{tensors}])
-                raise
+            _direct({tensors}, {attributes}) or _handed([{tensors}], [{attributes}])
             return {returned}
         if {left_out}:
             try:
                 {allocated}
-            except (AttributeError, IndexError):  # no tensor, or one of another rank: Op.call() says so
+            except (AttributeError, IndexError, RuntimeError):  # no tensor, one of another rank, a nested one: Op.call() says so
                 pass
             else:
-                try:
-                    _direct({tensors}, {attributes}) or _function({tensors}, {attributes})
-                except Exception:
-                    _explain([{tensors}])
-                    raise
+                _direct({tensors}, {attributes}True) or _handed([{tensors}], [{attributes}])
                 return {returned}
-    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags(batch_invariant, pdl, skip_check), workspace, {dtypes}))
+    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes}))
 
 _any = {name}
 
@@ -89,13 +104,14 @@ def _function_of(op):
     given = [f"({names[i]} is None or type({names[i]}) is type({first}))" if schema.tensors[i]["optional"] else f"type({names[i]}) is type({first})"
              for i in schema.returned if names[i] != first]
     written = "".join(f"{names[i]} is not None and " for i in schema.outputs if not schema.tensors[i]["optional"])
+    given += [f"{names[i]}_dtype is None" for i in schema.choosable]
     left_out, allocated = _allocation(schema, first)
     source = _SOURCE.format(
         name=schema.name, id=op.id, signature=schema.signature(), positional=schema.signature(positional=True), positions=", ".join(p.name for p in schema.parameters() if not p.keyword_only),
         first=first, given=" and ".join(given) or "True", written=written, tensors=", ".join(names), attributes="".join(a["name"] + ", " for a in schema.attributes),
         recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated, returned=_returned(schema),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
-    scope = {"_handed_over": _arrays.HANDED_OVER, "_seen": _arrays.seen, "_direct": library().op_python(op.id) or _no, "_function": op.function, "_call": op.call, "_explain": op.check_memory, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
+    scope = {"_handed_over": _arrays.HANDED_OVER, "_seen": _arrays.seen, "_direct": library().op_python(op.id) or _no, "_handed": op.handed_over, "_call": op.call, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
     _scopes.append(scope)
     exec(compile(source, f"<quern {op.id}>", "exec"), scope)
     function = scope[schema.name]
@@ -196,35 +212,63 @@ class Op:
     def call(self, tensors, attributes, stream, options):
         """Any framework: what follows from it, then run()."""
         arrays = _arrays.of(self, tensors)
+        check_dtypes(self, tensors, options.dtypes)
+        options.device = device_name(self, options.device)
         if arrays.call is not None:
             return arrays.call(self, tensors, attributes, stream, options)
+        if _tracing["_recording"]() and any(getattr(tensors[i], "requires_grad", False) for i in self.schema.real):
+            self.check_one_framework(tensors)
         return self.run(arrays, tensors, attributes, stream, options)
+
+    def handed_over(self, tensors, attributes):
+        """Tensors that TVM-FFI takes without a step of Python, outputs among them."""
+        self.check(tensors)
+        self.function(*tensors, *attributes)
+        self.wrote(tensors)
 
     def run(self, arrays, tensors, attributes, stream, options):
         """Converts, allocates outputs, calls, returns what was written."""
-        self.check_memory(tensors)
+        self.check(tensors)
         allocate(self, arrays, tensors, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
         if stream is None:
             stream = arrays.stream()
         workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
-        self.function(*handed, *attributes, handle_of(stream), device_handle(options.device), options.variant, options.flags, workspace)
+        self.function(*handed, *attributes, handle_of(stream), device_handle(self, options.device), options.variant, options.flags, workspace)
+        self.wrote(tensors)
         return present(*(tensors[i] for i in self.schema.returned))
 
-    def check_memory(self, tensors):
-        """ValueError for a tensor of torch without memory, of which TVM-FFI would say what torch does."""
+    def check(self, tensors):
+        """ValueError for a tensor of which TVM-FFI would say what its framework does, or nothing."""
         for facts, tensor in zip(self.schema.tensors, tensors):
-            if getattr(tensor, "is_meta", False):
-                raise ValueError(f"{self.id}: `{facts['name']}` is on torch's meta device, where tensors have no memory, expected one on a GPU or the host") from None
+            if tensor is not None:
+                _arrays.of_one(tensor).check(self, facts["name"], tensor)
+
+    def check_one_framework(self, tensors):
+        """RuntimeError where a gradient is wanted and a tensor is not of torch."""
+        name = next(self.schema.tensors[i]["name"] for i in self.schema.real if getattr(tensors[i], "requires_grad", False))
+        for facts, tensor in zip(self.schema.tensors, tensors):
+            if tensor is not None and not isinstance(tensor, bool) and not isinstance(_arrays.of_one(tensor), _arrays.Torch):
+                raise RuntimeError(f"{self.id}: `{name}` requires a gradient and `{facts['name']}` is a {type(tensor).__module__}.{type(tensor).__name__}, through which torch records none, "
+                                   "expected tensors of torch alone, or torch.no_grad()")
+
+    def wrote(self, tensors):
+        """Tells frameworks what a call wrote."""
+        for i in self.schema.returned:
+            if tensors[i] is not None:
+                _arrays.of_one(tensors[i]).wrote((tensors[i],))
 
     def is_backend_supported(self, backend, cc=None):
-        """Whether the variant runs some problem on a device of that compute capability (90, "sm_90a"; None: the device that QN_DEVICE or the
-        machine gives). Whether it runs a certain one, and why not: quern.plan()."""
-        return _runs(self.id, backend, library().device_arch("") if cc is None else str(cc)) if backend in self.schema.variants else False
+        """Whether the variant, or with "auto" any, runs some problem on a device of that compute capability (90, "9.0", "sm_90a", (9, 0); None: the
+        device that QN_DEVICE or the machine gives). Whether it runs a certain one, and why not: quern.plan(). ValueError for what is neither."""
+        if backend != "auto" and backend not in self.schema.variants:
+            raise ValueError(f"{self.id}: `backend` is {backend!r}, expected one of auto, {', '.join(self.schema.variants)}")
+        arch = library().device_arch("") if cc is None else arch_of(self, cc)
+        return any(_runs(self.id, b, arch) for b in (self.schema.variants if backend == "auto" else [backend]))
 
     def is_compute_capability_supported(self, cc):
         """Whether any variant runs there."""
-        return any(self.is_backend_supported(b, cc) for b in self.schema.variants)
+        return self.is_backend_supported("auto", cc)
 
 
 def _hand_over(op, name, tensor, written):
@@ -232,6 +276,18 @@ def _hand_over(op, name, tensor, written):
     if written:
         arrays.check_writable(op, name, tensor)
     return arrays.hand_over(op, name, tensor)
+
+
+def arch_of(op, cc):
+    """The arch of a compute capability as the library names it: 90, "90", "9.0", "sm_90a" and (9, 0) are "90" or "sm_90a"."""
+    if isinstance(cc, int) and not isinstance(cc, bool):
+        cc = str(cc)
+    elif isinstance(cc, (tuple, list)) and len(cc) == 2 and all(type(n) is int for n in cc):
+        cc = f"{cc[0]}.{cc[1]}"
+    words = re.fullmatch(r"(?:sm_)?(\d{2,3}[a-z]?)|(\d{1,2})\.(\d)", cc) if isinstance(cc, str) else None
+    if not words:
+        raise ValueError(f"{op.id}: `cc` is {cc!r}, expected a compute capability: 90, '90', '9.0', 'sm_90a' or (9, 0)")
+    return words[1] or words[2] + words[3]
 
 
 @functools.lru_cache(maxsize=None)
@@ -293,6 +349,17 @@ def _axis(schema, axis, tensors):
         if len(shape) == rank and (shape[d] - offset) % factor == 0:
             return (shape[d] - offset) // factor
     return None
+
+
+def check_dtypes(op, tensors, dtypes):
+    """What is asked for by NAME_dtype: TypeError for a dtype that quern does not have, ValueError for another than that of an output that is given."""
+    for i, dtype in dtypes.items():
+        if dtype is None:
+            continue
+        name = op.schema.tensors[i]["name"]
+        wanted, given = _arrays.known_dtype(op, name + "_dtype", dtype), getattr(tensors[i], "dtype", None)
+        if given is not None and _arrays.dtype_name(given) != wanted:
+            raise ValueError(f"{op.id}: `{name}_dtype` is {wanted}, expected {_arrays.dtype_name(given)}, that of the `{name}` that is given, or None")
 
 
 def output_dtype(op, output, tensors, dtypes):

@@ -12,11 +12,11 @@ import sys
 # Behind inputs, attributes and outputs, alike for all ops: name, type, default, meaning.
 OPTIONS = [
     ("stream", "Stream", "None", "a CUDA stream or its handle; None: the framework's current one"),
-    ("device", "Optional[str]", "None", "where it runs, as in QN_DEVICE; None: where the tensors lie. Tensors of the host need 'emu', here or in QN_DEVICE"),
+    ("device", "Any", "None", "where it runs, as in QN_DEVICE, the number of a GPU or a torch.device; None: where the tensors lie. Tensors of the host need 'emu', here or in QN_DEVICE"),
     ("backend", "str", "'auto'", "name of a variant, in the place of plan's choice"),
     ("batch_invariant", "bool", "False", "a row's bits do not depend on the other rows"),
     ("pdl", "bool", "False", "the first kernel may start before the stream's previous one ends"),
-    ("skip_check", "bool", "False", "skip the requirements below that are not shapes, dtypes or strides"),
+    ("skip_check", "bool", "False", "skip the requirements that are not shapes, dtypes or strides, and whether what is written shares memory with another tensor"),
     ("workspace", "Optional[T]", "None", "bytes that the call may use; None: the device's pool"),
 ]
 PYTHON_TYPES = {"f32": "float", "i32": "int", "i64": "int", "bool": "bool"}
@@ -113,6 +113,13 @@ class Schema:
             return "T"
         return f"Tuple[{', '.join(['T'] * len(sure))}]" if len(sure) == len(self.returned) else "Any"
 
+    def dtypes_text(self, name):
+        """What dtypes a tensor, the workspace or NAME_dtype of an output may be."""
+        at = self.index.get(name, self.index.get(name.removesuffix("_dtype")))
+        dtypes = ["u8", "e4m3", "e5m2"] if at is None else self.tensors[at]["dtypes"]
+        words = [f"that of `{d[5:]}`" if d.startswith("like ") else d for d in dtypes]
+        return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
     def docstring(self):
         lines = [self.facts["formula"]]
         if self.facts["source"]:
@@ -131,7 +138,7 @@ class Schema:
             lines += [f"Gradients (torch): by quern.{self.backward['op']}."]
         lines += ["", f"Backends: {', '.join(self.variants)}."]
         lines += ["", "Raises:",
-                  "    ValueError: a shape, stride, place or attribute that the schema does not allow",
+                  "    ValueError: a shape, stride, place or attribute that the schema does not allow, or memory that is written and that two tensors share",
                   "    TypeError: a dtype that it does not allow, or no tensor at all",
                   "    NotImplementedError: no kernel runs this problem on this device",
                   "    RuntimeError: a compile, the device or its driver failed"]
@@ -164,8 +171,8 @@ class Function:
     # An op of quern.
     id: str
     backends: List[str]
-    def is_backend_supported(self, backend: str, cc: Union[int, str, None] = None) -> bool: ...
-    def is_compute_capability_supported(self, cc: Union[int, str]) -> bool: ...
+    def is_backend_supported(self, backend: str, cc: Union[int, str, Tuple[int, int], None] = None) -> bool: ...
+    def is_compute_capability_supported(self, cc: Union[int, str, Tuple[int, int]]) -> bool: ...
 """
 
 
@@ -175,7 +182,8 @@ def stubs(schemas):
     for schema in sorted(schemas, key=lambda s: s.id):
         texts[schema.family] = texts.get(schema.family, STUB_HEAD) + "\n" + schema.stub()
     families = "".join(f"from . import {family} as {family}\n" for family in sorted(texts))
-    texts["__init__"] = f"from typing import Any\n\n{families}\ndef __getattr__(name: str) -> Any: ...\n"
+    tools = ", ".join(f"{name} as {name}" for name in ("doctor", "freeze", "frozen", "load", "log_level", "ops", "plan", "typed", "warm"))
+    texts["__init__"] = f"from typing import Any\n\n{families}from ._tools import {tools}\n\n__version__: str\n\ndef __getattr__(name: str) -> Any: ...\n"
     return texts
 
 

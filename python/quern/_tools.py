@@ -2,27 +2,29 @@
 # Copyright 2026 The quern authors
 """What is not an op: quern.plan, quern.warm, quern.freeze, quern.doctor, quern.load, quern.ops, quern.typed."""
 import json
+from os import PathLike
+from typing import Any, Callable, Dict, Iterable, List, Union
 
 from . import _arrays, _op
 from ._library import library, log_level, logger  # noqa: F401
 
 
-def ops():
+def ops() -> List[Callable[..., Any]]:
     """All ops of the registry, those of loaded libraries included, by name."""
     return [_op.by_id(str(id_)) for id_ in library().ops()]
 
 
-def load(path):
+def load(path: Union[str, PathLike]) -> None:
     """Loads a library of ops of your own (docs/own_ops.md); they are then in quern.FAMILY like all others. ValueError where it cannot be."""
     library().load(str(path))
 
 
-def typed(array, dtype):
+def typed(array: Any, dtype: Any) -> _arrays.Typed:
     """An array of NumPy or CuPy whose bytes are of another dtype: typed(bits, "bf16") of a uint16 array, where ml_dtypes is not wanted."""
     return _arrays.Typed(array, dtype)
 
 
-def plan(op, *words, arch="", device="", **parameters):
+def plan(op: Union[str, Callable[..., Any]], *words: str, arch: str = "", device: str = "", **parameters: Union[bool, int, float, str]) -> Dict[str, Any]:
     """What a call would launch and why, as a dict: variant, kernels, grid, shared memory, workspace, key, each variant refused with its
     reason. `op` is an op or its name; parameters are those of `quern plan`: tokens=64, or "x.dtype=bf16" as a word. `arch` plans for a
     GPU that is not here ("sm_90a"); else `device`, else the standard one. ValueError for a parameter that the op does not have."""
@@ -34,11 +36,13 @@ def plan(op, *words, arch="", device="", **parameters):
     return json.loads(library().plan_json(getattr(op, "id", op), words, arch, device))
 
 
-def warm(model="", *limits, archs=(), device="", trace="", processes=0, list_only=False, progress=True):
+def warm(model: Union[str, PathLike] = "", *limits: str, archs: Union[str, Iterable[str]] = (), device: str = "", trace: Union[str, PathLike] = "", processes: int = 0,
+         list_only: bool = False, progress: Union[bool, Callable[[str, int, int, float], Any]] = True) -> Dict[str, Any]:
     """Compiles every kernel that serving a model can need into the cache (docs/warm.md), on worker processes that are forked: call it before
-    threads compile. `limits` are words as "tokens=1..64", `trace` a folder of QN_TRACE. progress: a bar of tqdm where that is installed, else
+    threads compile. `limits` are words as "tokens=1..64", `archs` one name or several, `trace` a folder of QN_TRACE. progress: a bar of tqdm where that is installed, else
     lines to the logger "quern"; or a function of (kernel, done, all, seconds left); False: nothing. Returns the report of `quern warm --json`.
     ValueError for a model or limit that is not known; a kernel that fails to compile is in the report."""
+    archs = [archs] if isinstance(archs, str) else archs
     shown = progress if callable(progress) else _Progress() if progress else None
     try:
         return json.loads(library().warm(str(model), list(limits), list(archs), device, str(trace), processes, list_only, shown))
@@ -71,16 +75,16 @@ class _Progress:
             self._bar.close()
 
 
-def freeze(on=True):
+def freeze(on: bool = True) -> None:
     """From now on this process compiles nothing: a call whose kernel is neither loaded nor in the cache is a RuntimeError at once."""
     library().freeze(bool(on))
 
 
-def frozen():
+def frozen() -> bool:
     """Whether freeze() or QN_JIT_FROZEN=1 forbids compiles."""
     return library().frozen()
 
 
-def doctor():
+def doctor() -> Dict[str, Any]:
     """What this machine offers, as a dict: devices, compilers, cache, environment, test compiles. The page for a bug report."""
     return json.loads(library().doctor_json())

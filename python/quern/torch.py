@@ -12,7 +12,7 @@ from ._schema import python_type
 from ._tools import ops
 
 _functional, _given = {}, {}  # torch's ops by quern's id
-_arrays_of_torch = _arrays.Torch()
+_arrays_of_torch = _arrays._torch()
 
 
 def _signature(op, given):
@@ -135,6 +135,7 @@ class _Plan:
     """Positions that the traced call needs, as plain lists."""
 
     def __init__(self, schema):
+        self.id, self.schema = schema.id, schema
         self.inputs = [i for i, t in enumerate(schema.tensors) if t["role"] != "out"]
         self.outputs, self.updated = schema.outputs, schema.updated
         self.optional = [i for i in schema.outputs if schema.tensors[i]["optional"]]
@@ -164,8 +165,10 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
     if stream is not None or workspace is not None:
         raise TypeError("`stream` and `workspace` are the graph's own under torch.compile, expected None")
     plan = _plans[id_]
+    device = _op.device_name(plan, device)
     tensors = [None if t is False else t for t in tensors]
     _check_recorded(id_, plan, tensors)
+    _op.check_dtypes(plan, tensors, dtypes)
     given = _written(plan, tensors)
     if given:
         if any(tensors[i] is True or (tensors[i] is None and i not in plan.optional) for i in plan.outputs):
@@ -189,6 +192,8 @@ def recorded(op, tensors, attributes, stream, options):
         raise RuntimeError(f"{op.id}: a tensor requires a gradient and `stream` or `workspace` is given, expected torch.cuda.stream(), or torch.no_grad()")
     if op.id not in _functional:
         register()
+    op.check_one_framework(tensors)
+    op.check(tensors)
     return _traced(op.id, tensors, attributes, None, options.device, options.backend, options.flags, None, options.dtypes)
 
 

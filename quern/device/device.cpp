@@ -70,12 +70,22 @@ Device& emulated_of(Arch arch) {
   return all.make_emulated(arch);
 }
 
+/// make(), which reads QN_DEVICE: its errors name the variable.
+template <class Make> auto of_environment(const Make& make) {
+  try {
+    return make();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::value) throw;
+    throw Error(ErrorKind::value, "", "QN_DEVICE", "is '" + env(Env::device) + "'", e.expected());
+  }
+}
+
 // The device of host tensors: H200 by default, another arch when QN_DEVICE names one.
 Device& process_emulated() {
   Devices& all = devices();
   if (Device* made = all.process_emulated.load(std::memory_order_acquire)) return *made;
   const std::string wanted = env(Env::device);
-  const Arch arch = starts_with(wanted, "emu:") ? Arch::parse(wanted.substr(4)) : Arch{};
+  const Arch arch = starts_with(wanted, "emu:") ? of_environment([&] { return Arch::parse(wanted.substr(4)); }) : Arch{};
   Device& device = emulated_of(arch);
   all.process_emulated.store(&device, std::memory_order_release);
   return device;
@@ -137,7 +147,7 @@ Device& device_of(DeviceId id) { return id.type == DeviceType::cuda ? cuda_of(id
 Device& device_from_name(const std::string& text) {
   if (text.empty()) {
     const std::string chosen = env(Env::device);
-    if (!chosen.empty()) return device_from_name(chosen);
+    if (!chosen.empty()) return *of_environment([&] { return &device_from_name(chosen); });
     return cuda_device_count() > 0 ? cuda_of(0) : process_emulated();
   }
   if (text == "emu") return process_emulated();

@@ -68,8 +68,10 @@ Any op_python(const String& id) {
   return translated([&] { return python_function(find_op(id)); });
 }
 
-/// `type` is the address of a class. False: its tensors are handed to op(), not to op_python().
-bool take_python_class(int64_t type) { return python::take_class(reinterpret_cast<python::Object*>(type)); }
+/// Addresses of a class and of a function. False: the class's tensors are handed to op(), not to op_python().
+bool take_python_class(int64_t type, int64_t wrote) {
+  return python::take_class(reinterpret_cast<python::Object*>(type), reinterpret_cast<python::Object*>(wrote));
+}
 
 /// Flags of a call, in the order batch_invariant, pdl, skip_check.
 Shape call_flags() { return Shape({kBatchInvariant, kPdl, kSkipCheck}); }

@@ -25,7 +25,12 @@ constexpr int kOptions = 5;  // stream, device, variant, flags, workspace
 
 bool is_none(const AnyView& value) { return value.type_index() == TypeIndex::kTVMFFINone; }
 
-std::string type_text(const AnyView& value) { return "is a value of type " + std::string(value.GetTypeKey().c_str()); }
+/// In words of any language: TVM-FFI has a type of its own for short strings.
+std::string type_text(const AnyView& value) {
+  const i32 type = value.type_index();
+  if (type == TypeIndex::kTVMFFISmallStr || type == TypeIndex::kTVMFFIStr || type == TypeIndex::kTVMFFIRawStr) return "is a string";
+  return "is a value of type " + std::string(value.GetTypeKey().c_str());
+}
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_type(const Op& op, const std::string& argument, const AnyView& value, const char* expected) {
   throw Error(ErrorKind::type, op.id, argument, type_text(value), expected);
@@ -104,7 +109,7 @@ void set_workspace(const Op& op, const AnyView& value, const TensorView& first, 
   const auto tensor = value.try_cast<DLTensor*>();
   if (!tensor) fail_type(op, "workspace", value, "a tensor of bytes");
   TensorDef def;
-  def.name = "workspace", def.rank = 1, def.extents_text = "bytes";
+  def.name = "workspace", def.rank = 1, def.extents_text = "bytes", def.dtypes = {DType::u8, DType::e4m3, DType::e5m2};
   const TensorView view = view_of(**tensor, op, def);
   if (view.rank != 1 || !view.contiguous() || size_of(view.dtype) != 1 || !(view.device == first.device))
     throw Error(ErrorKind::value, op.id, "workspace", "is " + std::string(name(view.dtype)) + " " + shape_string(view) + (view.device == first.device ? "" : " on another device than the tensors"),
@@ -117,7 +122,7 @@ void set_options(const Op& op, const AnyView* values, int count, const TensorVie
     if (const i64 device = values[1].cast<int64_t>()) options.device = reinterpret_cast<Device*>(device);
   if (count > 2 && !is_none(values[2])) {
     const auto text = values[2].try_cast<tvm::ffi::String>();
-    if (!text) fail_type(op, "variant", values[2], "None or the name of a variant");
+    if (!text) fail_type(op, "backend", values[2], "None or the name of a variant");
     variant = text->c_str();
     options.variant = variant.c_str();
   }
@@ -163,7 +168,12 @@ void call(const Op& op, const AnyView* values, int count, const Step& step) {
     set_stream(op, rest, count - int(least), *first, options);
     check_place(op, *first, index, options);
   }
-  step(op, args, options);
+  try {
+    step(op, args, options);
+  } catch (const Error& e) {
+    if (e.argument() == "variant") throw Error(e.kind(), e.op(), "backend", e.got(), e.expected());  // Python's name of it
+    throw;
+  }
 }
 
 /// step(op, args, options) with the arguments of a call.

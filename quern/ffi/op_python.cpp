@@ -24,6 +24,7 @@ using tvm::ffi::AnyView;
 struct TakenClass {
   Object* type;
   const DLPackExchangeAPI* exchange;
+  Object* wrote;  // see take_class()
 };
 
 /// torch has two classes and what frameworks derive from its Parameter.
@@ -65,11 +66,29 @@ Object* type_of(const Api& py, Object* object) {
   return type;
 }
 
-const DLPackExchangeAPI* exchange_of(Object* type) {
+const TakenClass* taken_class(Object* type) {
   const size_t count = g_taken_count.load(std::memory_order_acquire);
   for (size_t i = 0; i < count; ++i)
-    if (g_taken[i].type == type) return g_taken[i].exchange;
+    if (g_taken[i].type == type) return &g_taken[i];
   return nullptr;
+}
+
+/// Tells the framework which of its tensors the call wrote. False: that threw.
+bool tell_written(const Api& py, const Op& op, Object* const* values, bool outputs_are_new, Object* wrote) {
+  Object* written[kMaxTensors];
+  ptrdiff_t count = 0;
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    const Role role = op.tensors[i].role;
+    if (values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new))) written[count++] = values[i];
+  }
+  if (count == 0) return true;
+  Object* const tuple = py.tuple_new(count);
+  if (!tuple) return false;
+  for (ptrdiff_t i = 0; i < count; ++i) py.inc_ref(written[i]), py.tuple_set_item(tuple, i, written[i]);
+  Object* const result = py.object_call_function_obj_args(wrote, tuple, nullptr);
+  py.dec_ref(tuple);
+  if (result) py.dec_ref(result);
+  return result != nullptr;
 }
 
 /// Other threads run Python meanwhile: a call may compile, log to Python, or wait for room in a stream.
@@ -92,10 +111,31 @@ void set_error(const Api& py, const char* name, const std::string& text) {
   if (words) py.err_set_object(type ? type : python::exception("RuntimeError"), words), py.dec_ref(words);
 }
 
+/// Whether torch may have the tensor stand for its negation. Those that do are imaginary parts of conjugates: they step over the real parts. Of a dense
+/// one that torch._neg_view() makes nobody knows but torch, and to ask of each tensor would cost 60 ns.
+bool may_be_negated(const TensorView& view) {
+  if (view.dtype != DType::f32 && view.dtype != DType::f16) return false;
+  for (i32 d = 0; d < view.rank; ++d)
+    if (view.shape[d] != 1 && view.strides[d] % 2 != 0) return false;
+  return true;
+}
+
+/// Whether it does, or does not say.
+bool is_negated(const Api& py, Object* tensor) {
+  static Object* const name = py.unicode_intern_from_string("is_neg");
+  Object* const method = py.object_get_attr(tensor, name);
+  Object* const value = method ? py.object_call_function_obj_args(method, nullptr) : nullptr;
+  if (method) py.dec_ref(method);
+  if (!value) return true;
+  const bool is_false = py.object_is_true(value) == 0;
+  py.dec_ref(value);
+  return !is_false;
+}
+
 /// The first tensor of a call, which says where it runs.
 struct First {
   size_t index;
-  const DLPackExchangeAPI* exchange = nullptr;  // null: all are absent
+  const TakenClass* taken = nullptr;  // null: all are absent
 };
 
 /// False: an argument is not of a class that was taken, or its framework could not hand it over.
@@ -103,11 +143,12 @@ bool set_tensors(const Api& py, const Op& op, Object* const* values, void* args,
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const TensorDef& def = op.tensors[i];
     if (def.optional && values[i] == py.none) continue;
-    const DLPackExchangeAPI* exchange = exchange_of(type_of(py, values[i]));
+    const TakenClass* taken = taken_class(type_of(py, values[i]));
     DLTensor tensor;
-    if (!exchange || exchange->dltensor_from_py_object_no_sync(values[i], &tensor) != 0) return false;
-    op.tensor(args, i) = view_of(tensor, op, def);
-    if (!first.exchange) first = {i, exchange};
+    if (!taken || taken->exchange->dltensor_from_py_object_no_sync(values[i], &tensor) != 0) return false;
+    const TensorView& view = op.tensor(args, i) = view_of(tensor, op, def);
+    if (may_be_negated(view) && is_negated(py, values[i])) return false;
+    if (!first.taken) first = {i, taken};
   }
   return true;
 }
@@ -116,7 +157,7 @@ bool set_tensors(const Api& py, const Op& op, Object* const* values, void* args,
 bool set_place(const Op& op, const void* args, const First& first, RunOptions& options) {
   const TensorView& view = op.tensor(args, first.index);
   check_place(op, view, first.index, options);
-  return view.device.type != DeviceType::cuda || first.exchange->current_work_stream(kDLCUDA, view.device.index, &options.stream.handle) == 0;
+  return view.device.type != DeviceType::cuda || first.taken->exchange->current_work_stream(kDLCUDA, view.device.index, &options.stream.handle) == 0;
 }
 
 /// False: the value is of none of Python's own types, or does not fit into 64 bits.
@@ -135,19 +176,23 @@ bool set_attribute_to(const Api& py, const Op& op, const AttrDef& attr, Object* 
   return set_attribute(op, attr, AnyView(word), args), true;
 }
 
-bool call_with(const Api& py, const Op& op, Object* const* values, size_t count) {
-  if (count != op.tensors.size() + op.attrs.size()) return false;
+enum class Made { no, yes, threw };
+
+Made call_with(const Api& py, const Op& op, Object* const* values, size_t count) {
+  const size_t all = op.tensors.size() + op.attrs.size();
+  const bool outputs_are_new = count == all + 1 && py.object_is_true(values[all]) == 1;
+  if (count != all + outputs_are_new) return Made::no;
   alignas(64) char args[kMostArgsBytes];
   op.construct(args);
   First first;
-  if (!set_tensors(py, op, values, args, first)) return false;
-  if (first.exchange && recorded(py, op, values)) return false;
+  if (!set_tensors(py, op, values, args, first)) return Made::no;
+  if (first.taken && recorded(py, op, values)) return Made::no;
   for (size_t i = 0; i < op.attrs.size(); ++i)
-    if (!set_attribute_to(py, op, op.attrs[i], values[op.tensors.size() + i], args)) return false;
+    if (!set_attribute_to(py, op, op.attrs[i], values[op.tensors.size() + i], args)) return Made::no;
   RunOptions options;
-  if (first.exchange && !set_place(op, args, first, options)) return false;
+  if (first.taken && !set_place(op, args, first, options)) return Made::no;
   run_without_gil(py, op, args, options);
-  return true;
+  return !first.taken || tell_written(py, op, values, outputs_are_new, first.taken->wrote) ? Made::yes : Made::threw;
 }
 
 /// `self` is the op's address.
@@ -155,9 +200,10 @@ Object* call(Object* self, Object* const* values, ptrdiff_t count) {
   const Api& py = *python::api();
   const Op& op = *static_cast<const Op*>(py.long_as_void_ptr(self));
   try {
-    const bool made = call_with(py, op, values, size_t(count));
-    if (!made) py.err_clear();
-    return py.bool_from_long(made);
+    const Made made = call_with(py, op, values, size_t(count));
+    if (made == Made::threw) return nullptr;
+    if (made == Made::no) py.err_clear();
+    return py.bool_from_long(made == Made::yes);
   } catch (const Error& e) {
     set_error(py, exception_name(e.kind()), e.what());
   } catch (const tvm::ffi::Error& e) {  // of Python, by a sink of the log
@@ -184,7 +230,7 @@ tvm::ffi::Any python_function(const Op& op) {
   return tvm::ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&result);
 }
 
-bool python::take_class(Object* type) {
+bool python::take_class(Object* type, Object* wrote) {
   const Api* py = api();
   if (!py || !py->is_initialized()) return false;
   const int gil = py->gil_ensure();
@@ -197,12 +243,12 @@ bool python::take_class(Object* type) {
   py->err_clear();
   py->gil_release(gil);  // free-threaded builds have none that would keep others out
   const std::lock_guard lock(g_taking);
-  if (exchange_of(type)) return true;
+  if (taken_class(type)) return true;
   const size_t count = g_taken_count.load(std::memory_order_relaxed);
   const bool taken = exchange && exchange->header.version.major == DLPACK_MAJOR_VERSION && exchange->dltensor_from_py_object_no_sync && exchange->current_work_stream &&
                      count < std::size(g_taken);
   if (taken) {
-    g_taken[count] = {type, exchange};
+    g_taken[count] = {type, exchange, wrote};
     g_taken_count.store(count + 1, std::memory_order_release);
   }
   return taken;

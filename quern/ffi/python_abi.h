@@ -30,7 +30,10 @@ struct Api {
   Call<int, Object*> object_is_true;
   Call<Object*, MethodDef*, Object*, Object*> cfunction_new;  // PyCFunction_NewEx
   Call<void*, Object*, const char*> capsule_get_pointer;
-  Call<void, Object*> dec_ref;
+  Call<Object*, ptrdiff_t> tuple_new;
+  Call<int, Object*, ptrdiff_t, Object*> tuple_set_item;  // takes the reference
+  Object* (*object_call_function_obj_args)(Object* callable, ...);  // arguments, then null
+  Call<void, Object*> inc_ref, dec_ref;
 
   Call<Object*, long> bool_from_long;
   Call<Object*, void*> long_from_void_ptr;

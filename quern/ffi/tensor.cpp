@@ -4,6 +4,8 @@
 
 #include <tvm/ffi/dtype.h>
 
+#include <vector>
+
 namespace quern::ffi {
 
 namespace {
@@ -20,14 +22,17 @@ constexpr DTypePair kDTypes[] = {
 static_assert(std::size(kDTypes) == kDTypeCount);
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const DLDataType& dtype, const Op& op, const TensorDef& def) {
-  std::string known;
-  for (const DTypePair& pair : kDTypes) known += (known.empty() ? "" : ", ") + std::string(name(pair.ours));
-  std::string got = "of DLPack's type " + std::to_string(int(dtype.code)) + " with " + std::to_string(dtype.bits) + " bits";
+  std::vector<std::string> known;
+  if (def.like >= 0) known.push_back("that of `" + op.tensors[size_t(def.like)].name + "`");
+  for (const DType allowed : def.dtypes) known.push_back(name(allowed));
+  std::string expected;
+  for (size_t i = 0; i < known.size(); ++i) expected += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
+  std::string got = dtype.code == kDLComplex ? "complex" + std::to_string(dtype.bits) : "of DLPack's type " + std::to_string(int(dtype.code)) + " with " + std::to_string(dtype.bits) + " bits";
   try {
     got = tvm::ffi::DLDataTypeToString(dtype);
   } catch (const tvm::ffi::Error&) {  // it has no word for complex numbers
   }
-  throw Error(ErrorKind::type, op.id, def.name, "is " + got, "one of " + known);
+  throw Error(ErrorKind::type, op.id, def.name, "is " + got, expected);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_rank(int rank, const Op& op, const TensorDef& def) {

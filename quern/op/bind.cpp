@@ -84,16 +84,23 @@ void bind_extents(const Op& op, const void* args, const TensorDef& t, const Tens
   }
 }
 
-/// Two elements of an output must not share memory: with the dims ordered by stride, each stride steps over all that the
-/// smaller ones reach (HND and other permuted layouts pass).
-void check_overlap(const Op& op, const TensorDef& t, const TensorView& view) {
-  int order[kMaxRank], count = 0;
-  for (int d = 0; d < t.rank; ++d) {
+/// The dims of more than one index, by ascending stride; how many.
+[[gnu::always_inline]] inline int dims_by_stride(const TensorView& view, int* order) {
+  int count = 0;
+  for (int d = 0; d < view.rank; ++d) {
     if (view.shape[d] == 1) continue;
     int at = count++;
     for (; at > 0 && view.strides[order[at - 1]] > view.strides[d]; --at) order[at] = order[at - 1];
     order[at] = d;
   }
+  return count;
+}
+
+/// Two elements of an output must not share memory: with the dims ordered by stride, each stride steps over all that the
+/// smaller ones reach (HND and other permuted layouts pass).
+void check_overlap(const Op& op, const TensorDef& t, const TensorView& view) {
+  int order[kMaxRank];
+  const int count = dims_by_stride(view, order);
   i64 reach = 1;
   for (int i = 0; i < count; ++i) {
     const int d = order[i];
@@ -110,10 +117,18 @@ void check_overlap(const Op& op, const TensorDef& t, const TensorView& view) {
        "1 at one of them (dense rows or columns)");
 }
 
+/// Of the tensors that have elements: the address of the first byte and of the one behind the last, and which are written.
+struct Spans {
+  u64 begin[kMaxTensors], end[kMaxTensors];
+  u8 tensor[kMaxTensors];
+  u32 count = 0, written = 0;
+};
+
 /// Strides: the innermost dimension dense (unless the schema says otherwise), none negative, outputs without overlap.
-void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, TensorFacts& facts) {
+void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, TensorFacts& facts, u64& bytes_spanned) {
   u64 bits = u64(reinterpret_cast<uintptr_t>(view.data));
   i64 dense = 1;
+  u64 reach = 1;
   facts.contiguous = 1;
   facts.transposed = lies_transposed(t, view);
   const int inner = t.rank - 1 - facts.transposed;
@@ -123,19 +138,21 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
     if (d == t.rank - 1 && stride != 1 && !t.strided && !facts.transposed) fail_dense(op, t, view);
     if (stride < 0 || (stride == 0 && t.role != Role::in))
       fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d), t.role == Role::in ? ">= 0" : "> 0 in an output");
-    i64 bytes;
-    if (__builtin_mul_overflow(stride, view.shape[d], &bytes) || __builtin_mul_overflow(bytes, i64(8), &bytes))
+    i64 elements, bytes;
+    if (__builtin_mul_overflow(stride, view.shape[d], &elements) || __builtin_mul_overflow(elements, i64(8), &bytes))
       fail(op, t, ErrorKind::value, "has shape " + shape_string(view) + " and stride " + std::to_string(stride) + " at dim " + std::to_string(d), "a size below 2^63 bytes");
+    reach += u64(elements - stride);
     if (stride != dense) facts.contiguous = 0;
     if (d != inner) bits |= u64(stride) * u64(size_of(view.dtype));
     if (__builtin_mul_overflow(dense, view.shape[d], &dense)) dense = -1;  // no stride equals it
   }
   if (t.role != Role::in) check_overlap(op, t, view);
+  bytes_spanned = reach * u64(size_of(view.dtype));
   const u64 lowest = bits & (~bits + 1);
   facts.alignment = lowest == 0 || lowest > 16 ? 16 : i32(lowest);
 }
 
-void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set, bool& placed) {
+void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set, bool& placed, Spans& spans) {
   const TensorDef& t = op.tensors[i];
   const TensorView& view = op.tensor(args, i);
   TensorFacts& facts = p.tensors[i];
@@ -155,7 +172,11 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
   bool empty = false;
   for (int d = 0; d < view.rank; ++d) empty |= view.shape[d] == 0;  // not numel(): a product may overflow to 0
   if (!empty) {
-    bind_strides(op, t, view, facts);
+    u64 bytes;
+    bind_strides(op, t, view, facts, bytes);
+    const u32 at = spans.count++;
+    spans.begin[at] = u64(reinterpret_cast<uintptr_t>(view.data)), spans.end[at] = spans.begin[at] + bytes, spans.tensor[at] = u8(i);
+    spans.written |= u32(t.role != Role::in) << at;
     if (view.data == nullptr) fail(op, t, ErrorKind::value, "has no data", "a pointer, its shape is " + shape_string(view));
     if (u64(reinterpret_cast<uintptr_t>(view.data)) & u64(size_of(view.dtype) - 1))  // sizes are powers of two
       fail(op, t, ErrorKind::value, "starts at an address that is no multiple of " + std::to_string(size_of(view.dtype)), "natural alignment");
@@ -171,6 +192,73 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
   } else if (!(view.device == p.device)) {
     fail(op, t, ErrorKind::value, "is on " + place_name(view.device), place_name(p.device) + " like the tensors before it");
   }
+}
+
+/// `count` runs of `bytes` bytes, `pitch` apart: all of a tensor, or the densest two levels of one that has more.
+struct Runs {
+  u64 bytes, pitch = 0, count = 1;
+};
+
+Runs runs_of(const TensorView& view) {
+  const u64 size = u64(size_of(view.dtype));
+  Runs runs{size};
+  int order[kMaxRank];
+  const int dims = dims_by_stride(view, order);
+  for (int i = 0; i < dims; ++i) {
+    const u64 step = u64(view.strides[order[i]]) * size, extent = u64(view.shape[order[i]]);
+    if (runs.count == 1 && step <= runs.bytes) runs.bytes += step * (extent - 1);
+    else if (runs.count == 1) runs.pitch = step, runs.count = extent;
+    else if (step == runs.pitch * runs.count) runs.count *= extent;
+    else break;
+  }
+  return runs;
+}
+
+/// Whether the first run of the tensor that begins later lies on a run of the other one. Then elements share memory. Of two that are all runs of one
+/// pitch, or of which one is a single run, it is the only way to; of others some pass that do. Slices of one buffer that have no element in common, as q, k
+/// and v of a fused projection, pass.
+bool share_memory(const TensorView& a, const TensorView& b) {
+  const TensorView &early = a.data <= b.data ? a : b, &late = a.data <= b.data ? b : a;
+  const Runs runs = runs_of(early);
+  const u64 ahead = u64(static_cast<char*>(late.data) - static_cast<char*>(early.data));
+  const u64 last_before = runs.count == 1 ? 0 : min_of(runs.count - 1, (ahead + runs_of(late).bytes - 1) / runs.pitch);
+  return ahead < last_before * runs.pitch + runs.bytes;
+}
+
+/// Schema::may_be: the same elements at the same addresses.
+bool is_itself(const TensorView& a, const TensorView& b) {
+  bool same = a.data == b.data && size_of(a.dtype) == size_of(b.dtype);
+  for (int d = 0; d < a.rank; ++d) same &= a.shape[d] == 1 || a.strides[d] == b.strides[d];
+  return same;
+}
+
+void check_written(const Op& op, const void* args, size_t written, size_t other) {
+  const TensorDef& t = op.tensors[written];
+  const TensorView &view = op.tensor(args, written), &beside = op.tensor(args, other);
+  if ((size_t(t.may_be) == other && is_itself(view, beside)) || !share_memory(view, beside)) return;
+  const std::string itself = t.may_be < 0 ? "" : ", or " + quoted(op.tensors[size_t(t.may_be)].name) + " itself (its address, dtype and strides)";
+  fail(op, t, ErrorKind::value, "overlaps " + quoted(op.tensors[other].name) + " in memory", "memory of its own" + itself);
+}
+
+bool meet(const Spans& spans, u32 a, u32 b) { return (spans.begin[a] < spans.end[b]) & (spans.begin[b] < spans.end[a]); }
+
+[[gnu::noinline]] void check_met(const Op& op, const void* args, const Spans& spans) {
+  for (u32 i = 0; i < spans.count; ++i) {
+    for (u32 j = 0; j < spans.count && spans.written >> i & 1; ++j) {
+      const bool seen = j < i && spans.written >> j & 1;
+      if (i != j && !seen && meet(spans, i, j)) check_written(op, args, spans.tensor[i], spans.tensor[j]);
+    }
+  }
+}
+
+/// What a call writes shares no memory with its other tensors. Spans tell most of them apart: each that is written meets itself alone.
+void check_spans(const Op& op, const void* args, const Spans& spans) {
+  u32 meetings = 0;
+  for (u32 written = spans.written; written; written &= written - 1) {
+    const u32 i = u32(__builtin_ctz(written));
+    for (u32 j = 0; j < spans.count; ++j) meetings += meet(spans, i, j);
+  }
+  if (meetings != u32(__builtin_popcount(spans.written))) [[unlikely]] check_met(op, args, spans);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_attr(const Op& op, const AttrDef& attr, double value) {
@@ -218,13 +306,15 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   choose_variant(op, options.variant, p);
   u64 set = 0;
   bool placed = false;
-  for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed);
+  Spans spans;
+  for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed, spans);
   for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p))
         throw Error(ErrorKind::value, op.id, r.subject, "is " + to_string(r.got), expectation(r));
     }
+    check_spans(op, args, spans);
   }
   return p;
 }

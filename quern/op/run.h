@@ -20,7 +20,7 @@ struct RunOptions {
   Workspace workspace;           ///< default: a stream-ordered pool of the device, which cannot grow while capturing
   bool batch_invariant = false;  ///< a row's bits do not depend on the other rows
   bool pdl = false;              ///< the first launch may start before the stream's previous kernel ends
-  bool skip_check = false;       ///< skip the schema's requirements (never shapes, dtypes and strides)
+  bool skip_check = false;       ///< skip the schema's requirements and the search for tensors that share memory (never shapes, dtypes and strides)
 };
 
 }  // namespace quern

@@ -272,7 +272,7 @@ template <class Args> class Schema {
   /// Of this input the last dimension is dense or the one before it, as the transpose of a row-major tensor has it; see
   /// TensorFacts::transposed.
   Schema& either_major() { return op_.tensors.back().either_major = true, *this; }
-  /// This output may be `input` itself. `check` then runs its cases both ways.
+  /// This output may be `input` itself; with any other tensor what a call writes shares no memory. `check` then runs its cases both ways.
   Schema& may_be(const char* input) {
     if (registered_) set_may_be(op_, input);
     return *this;

@@ -73,7 +73,7 @@ ArgsStorage fake_args(const Op& op, const Case& which, DeviceId device) {
     TensorView v = view_of(op, i, which);
     v.device = device;
     const size_t holder = holder_of(op, i, which);
-    if (v.present()) v.data = reinterpret_cast<void*>((holder + 1) << 44 | u64(shift_bytes(op, holder, which, v.dtype)));
+    if (v.present()) v.data = reinterpret_cast<void*>((holder + 1) << 58 | u64(shift_bytes(op, holder, which, v.dtype)));
     op.tensor(storage.get(), i) = v;
   }
   set_attrs(op, which, storage.get());

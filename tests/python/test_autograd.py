@@ -111,6 +111,40 @@ def test_given_outputs_have_no_gradient():
         quern.norm.rms_norm(x, weight, stream=0)
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_invariant": True}, {"stream": 0}])
+def test_a_written_tensor_cannot_be_what_torch_saved(options):
+    """By every way of a call; a tensor that was allocated for the call has no history to spoil."""
+    x, weight, _ = data(3, 64, torch.float32)
+    x, weight = x.detach(), weight.detach()
+    for _ in range(2):
+        out, residual = torch.ones_like(x), torch.ones_like(x)
+        factor = torch.ones_like(x, requires_grad=True)
+        products = [(factor * saved).sum() for saved in (out, residual)]
+        quern.norm.rms_norm(x, weight, out=out, **options)
+        quern.norm.fused_add_rms_norm(x, residual, weight, **options)
+        for product in products:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                product.backward()
+        assert out._version == residual._version == 1 and x._version == 0
+    assert quern.norm.rms_norm(x, weight)._version == 0
+    with torch.inference_mode():
+        out = torch.empty_like(x)
+        assert quern.norm.rms_norm(x, weight, out=out, **options) is out and out.abs().max() > 0
+
+
+def test_every_output_is_told_of():
+    """Each once, an absent one not at all."""
+    x = torch.randn(4, 256, device=places.TORCH)
+    out, scales = torch.empty(4, 256, dtype=torch.float8_e4m3fn, device=places.TORCH), torch.empty(4, 2, device=places.TORCH)
+    for n in (1, 2):
+        quern.quant.per_token_group(x, q=out, scales=scales)
+        assert (out._version, scales._version, x._version) == (n, n, 0)
+    a, out = torch.randn(4, 64, device=places.TORCH).bfloat16(), torch.empty(4, 4, dtype=torch.bfloat16, device=places.TORCH)
+    for n in (1, 2):
+        quern.gemm.dense(a, a, out=out)
+        assert out._version == n
+
+
 def test_no_gradient():
     """An op without a backward refuses the pass, however it was called."""
     a = torch.randn(4, 64, dtype=torch.bfloat16, device=places.TORCH, requires_grad=True)

@@ -123,7 +123,7 @@ def test_grouped_operands_that_are_refused(dg):
         dg.m_grouped_bf16_gemm_nn_contiguous(a, b.mT.contiguous(), d, layout)
     with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_fp8_gemm_nt_masked: `recipe` has a scale for each row of b, expected one for 128"):
         dg.m_grouped_fp8_gemm_nt_masked((a, a), (b, b), d, layout, 1, recipe=(1, 1, 128))
-    with pytest.raises(ValueError, match=r"^gemm\.grouped_contiguous: "):
+    with pytest.raises(ValueError, match=r"^deep_gemm\.m_grouped_bf16_gemm_nt_contiguous: gemm\.grouped_contiguous: `grouped_layout` has shape \[5\], expected m=128"):
         dg.m_grouped_bf16_gemm_nt_contiguous(a, b, d, layout[:5])
     assert d.isnan().all()
 
@@ -191,6 +191,26 @@ def test_k_grouped_needs_sizes_on_the_host(dg):
         dg.k_grouped_bf16_gemm_tn_contiguous(x, x, randn(1, 24, 24), [64], None)
 
 
+def test_results_are_written_into_a_tensor(dg):
+    """d is DeepGEMM's third argument and no output that is allocated; errors of quern's ops speak of it by this name."""
+    x, sizes, layout = randn(128, 128, dtype=torch.bfloat16), torch.tensor([128], dtype=torch.int32, device=places.TORCH), torch.zeros(128, dtype=torch.int32, device=places.TORCH)
+    fp8 = dg.per_token_cast_to_fp8(x, use_ue8m0=False)
+    groups = lambda operand: tuple(t.unsqueeze(0) for t in operand) if isinstance(operand, tuple) else operand.unsqueeze(0)  # noqa: E731
+    blocks = (fp8[0], fp8[1][:1])
+    calls = {"bf16_gemm_nt": (x, x), "fp8_gemm_nt": (fp8, fp8), "cublaslt_gemm_nt": (x, x),
+             "m_grouped_bf16_gemm_nt_contiguous": (x, groups(x), layout), "m_grouped_fp8_gemm_nt_contiguous": (fp8, groups(blocks), layout),
+             "m_grouped_bf16_gemm_nt_masked": (groups(x), groups(x), sizes, 128), "m_grouped_fp8_gemm_nt_masked": (groups(fp8), groups(blocks), sizes, 128),
+             "k_grouped_bf16_gemm_tn_contiguous": (x, x, [128], sizes), "k_grouped_fp8_gemm_nt_contiguous": ((fp8[0].flatten(), fp8[1]), (fp8[0].flatten(), fp8[1]), [128], sizes)}
+    for name, (a, b, *more) in calls.items():
+        for d, what in ((None, "None"), (3, "a int")):
+            with pytest.raises(TypeError, match=rf"^deep_gemm\.{'(bf16|cublaslt)_gemm_nt' if name == 'cublaslt_gemm_nt' else name}: `d` is {what}, expected a tensor, which the product is written into"):
+                getattr(dg, name)(a, b, d, *more)
+    with pytest.raises(ValueError, match=r"^deep_gemm\.bf16_gemm_nt: gemm\.dense: `d` has shape \[128, 7\]"):
+        dg.bf16_gemm_nt(x, x, x[:, :7].contiguous())
+    with pytest.raises(ValueError, match=r"^deep_gemm\.bf16_gemm_nt: gemm\.dense: `d` overlaps `a` in memory"):
+        dg.bf16_gemm_nt(x, x.clone(), x)
+
+
 def test_operands_that_are_refused(dg):
     a, b = fp8_operands(dg, 9, 136, 256)
     d = poisoned(9, 136, dtype=torch.bfloat16)
@@ -208,5 +228,5 @@ def test_operands_that_are_refused(dg):
         with pytest.raises(kind, match=r"^deep_gemm\.fp8_gemm_nt: " + text):
             dg.fp8_gemm_nt(*arguments, **keywords)
     assert d.isnan().all()
-    with pytest.raises(ValueError, match=r"^gemm\.scaled: `b` has shape \[136, 256\]"):
+    with pytest.raises(ValueError, match=r"^deep_gemm\.fp8_gemm_nt: gemm\.scaled: `b` has shape \[136, 256\]"):
         dg.fp8_gemm_nt((a[0][:, :128], a[1][:, :1]), b, d)

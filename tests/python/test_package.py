@@ -62,6 +62,10 @@ def test_types_are_known_to_checkers():
     with open(os.path.join(ROOT, "__init__.pyi"), encoding="utf-8") as f:
         text = f.read()
     assert all(f"from . import {op.schema.family} as {op.schema.family}\n" in text for op in quern.ops())
+    assert "from ._tools import" in text and all(f" {name} as {name}" in text for name in quern.__all__)
+    for name in quern.__all__:
+        parameters = inspect.signature(getattr(quern, name)).parameters.values()
+        assert all(p.annotation is not p.empty for p in parameters) and getattr(quern, name).__annotations__.get("return", "none") != "none", name
     assert os.path.exists(os.path.join(ROOT, "py.typed"))
 
 
@@ -75,8 +79,15 @@ def test_capabilities():
     assert "warp_specialised_sm90" in dense.backends and dense.backends[-1] == "portable"
     assert dense.is_backend_supported("warp_specialised_sm90", 90) and dense.is_backend_supported("warp_specialised_sm90")
     assert not dense.is_backend_supported("warp_specialised_sm90", 80) and not dense.is_backend_supported("warp_specialised_sm90", 120)
-    assert dense.is_backend_supported("portable", 80) and not dense.is_backend_supported("cutlass")
-    assert dense.is_compute_capability_supported(90) and not dense.is_compute_capability_supported(70)
+    assert dense.is_backend_supported("portable", 80)
+    for cc in (90, "90", "9.0", "sm_90", "sm_90a", (9, 0)):
+        assert dense.is_backend_supported("warp_specialised_sm90", cc) and dense.is_compute_capability_supported(cc) and dense.is_backend_supported("auto", cc)
+    assert not dense.is_compute_capability_supported(70) and not dense.is_backend_supported("auto", "7.5")
+    for cc in (9.0, "nonsense", (9,), (9, 0, 0), True, 9, 90.0):
+        with pytest.raises(ValueError, match="gemm.dense: `cc` is .*, expected a compute capability: 90, '90', '9.0', 'sm_90a' or"):
+            dense.is_compute_capability_supported(cc)
+    with pytest.raises(ValueError, match="gemm.dense: `backend` is 'cutlass', expected one of auto, .*portable"):
+        dense.is_backend_supported("cutlass")
 
 
 def test_backend_by_name():
@@ -157,6 +168,7 @@ def test_warm(monkeypatch, tmp_path, capfd):
     seen = []
     limits = ["tokens=1..2", "alignment=16", "tp=1"]
     listed = quern.warm("llama-3.1-8b", *limits, archs=["sm_90a"], list_only=True)
+    assert quern.warm("llama-3.1-8b", *limits, archs="sm_90a", list_only=True)["kernels"] == listed["kernels"]
     assert listed["kernels"] and all(k["state"] == "listed" for k in listed["kernels"])
     with pytest.raises(ValueError, match="tokns"):
         quern.warm("llama-3.1-8b", "tokns=1..64", list_only=True)

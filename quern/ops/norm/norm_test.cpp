@@ -86,7 +86,7 @@ TEST_F(norm_rms_norm, plans_rows_within_registers_and_longer_ones_by_reading_twi
     RmsNormArgs a;
     void* fake = reinterpret_cast<void*>(4096);
     a.x = a.out = TensorView(fake, DType::bf16, {1 << 20, hidden});
-    a.weight = TensorView(fake, DType::bf16, {hidden});
+    a.weight = TensorView(reinterpret_cast<void*>(i64(1) << 44), DType::bf16, {hidden});
     const Op& op = find_op("norm.rms_norm");
     return make_plan(op, bind(op, &a, {}), h200);
   };
@@ -101,7 +101,7 @@ TEST_F(norm_rms_norm, plans_sizes_past_32_bits) {
   RmsNormArgs a;
   void* fake = reinterpret_cast<void*>(4096);
   a.x = a.out = TensorView(fake, DType::bf16, {i64(1) << 33, 128});
-  a.weight = TensorView(fake, DType::bf16, {128});
+  a.weight = TensorView(reinterpret_cast<void*>(i64(1) << 44), DType::bf16, {128});
   const Op& op = find_op("norm.rms_norm");
   const Problem problem = bind(op, &a, {});
   EXPECT_EQ(problem[Axis::tokens], i64(1) << 33);

@@ -48,11 +48,12 @@ TEST_F(norm_rms_norm_backward, rejects_wrong_shapes_and_dtypes) {
 
 /// Kernels of both launches and the workspace, on an H200.
 std::string planned(i64 tokens, i64 hidden, DType dtype, bool with_dw) {
-  void* fake = reinterpret_cast<void*>(4096);
+  const auto fake = [](i64 which) { return reinterpret_cast<void*>(which << 44); };
   RmsNormBackwardArgs a;
-  a.dx = a.dy = a.x = TensorView(fake, dtype, {tokens, hidden});
-  a.weight = TensorView(fake, dtype, {hidden});
-  if (with_dw) a.dw = a.weight;
+  a.dx = a.dy = TensorView(fake(1), dtype, {tokens, hidden});
+  a.x = TensorView(fake(2), dtype, {tokens, hidden});
+  a.weight = TensorView(fake(3), dtype, {hidden});
+  if (with_dw) a.dw = TensorView(fake(4), dtype, {hidden});
   const Op& op = find_op("norm.rms_norm_backward");
   const Plan plan = make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a")));
   std::string text;

@@ -131,10 +131,10 @@ TEST_F(quant_per_token_group, rejects_scales_of_another_count_or_dtype) {
 
 TEST_F(quant_per_token_group, plans_one_launch_of_wide_accesses) {
   PerTokenGroupArgs a;
-  void* fake = reinterpret_cast<void*>(4096);
-  a.x = TensorView(fake, DType::bf16, {16384, 7168});
-  a.q = TensorView(fake, DType::e4m3, {16384, 7168});
-  a.scales = TensorView(fake, DType::f32, {16384, 56});
+  const auto fake = [](i64 which) { return reinterpret_cast<void*>(which << 44); };
+  a.x = TensorView(fake(1), DType::bf16, {16384, 7168});
+  a.q = TensorView(fake(2), DType::e4m3, {16384, 7168});
+  a.scales = TensorView(fake(3), DType::f32, {16384, 56});
   const Op& op = find_op("quant.per_token_group");
   const Plan plan = make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a")));
   EXPECT_EQ(plan.count, 1);

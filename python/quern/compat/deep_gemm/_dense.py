@@ -4,14 +4,15 @@
 import torch
 
 import quern
-from quern.compat.deep_gemm._operands import gran_n_of, scales_of, transposed
+from quern.compat.deep_gemm._operands import gran_n_of, scales_of, transposed, write
 
 
 def fp8_fp4_gemm_nt(a, b, d, c=None, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False):
     """d = c + a @ b.T by quern.gemm.scaled; a and b are (tensor, scales): [m, k] e4m3 with f32 [m, ceil(k / 128)], [n, k] with [ceil(n / 128) or n,
     ceil(k / 128)] of any strides. d, c: [m, n] bf16 or f32, c also None or d itself. `compiled_dims` and `disable_ue8m0_cast` change nothing."""
     gran_n = gran_n_of("fp8_gemm_nt", recipe, recipe_a, recipe_b)
-    quern.gemm.scaled(*scales_of("fp8_gemm_nt", "a", a, 1), *scales_of("fp8_gemm_nt", "b", b, gran_n), c=c, out=d)
+    (a, scales_a), (b, scales_b) = scales_of("fp8_gemm_nt", "a", a, 1), scales_of("fp8_gemm_nt", "b", b, gran_n)
+    write("fp8_gemm_nt", quern.gemm.scaled, d, a=a, scales_a=scales_a, b=b, scales_b=scales_b, c=c)
 
 
 def fp8_fp4_gemm_nn(a, b, d, c=None, recipe=None, recipe_a=None, recipe_b=None, compiled_dims="nk", disable_ue8m0_cast=False):
@@ -31,7 +32,7 @@ def fp8_fp4_gemm_tt(a, b, d, c=None, recipe=None, recipe_a=None, recipe_b=None, 
 
 def bf16_gemm_nt(a, b, d, c=None, compiled_dims="nk"):
     """d = c + a @ b.T by quern.gemm.dense: [m, k] and [n, k] bf16; d, c: [m, n] bf16 or f32, c also None or d itself."""
-    quern.gemm.dense(a, b, c=c, out=d)
+    write("bf16_gemm_nt", quern.gemm.dense, d, a=a, b=b, c=c)
 
 
 def bf16_gemm_nn(a, b, d, c=None, compiled_dims="nk"):
@@ -54,7 +55,7 @@ def cublaslt_gemm_nt(a, b, d, c=None):
     if a.dtype == torch.bfloat16:
         return bf16_gemm_nt(a, b, d, c)
     one = torch.ones((1, 1), device=a.device)
-    quern.gemm.scaled(a, one, b, one, c=c, out=d)
+    write("cublaslt_gemm_nt", quern.gemm.scaled, d, a=a, scales_a=one, b=b, scales_b=one, c=c)
 
 
 def cublaslt_gemm_nn(a, b, d, c=None):

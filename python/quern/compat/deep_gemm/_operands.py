@@ -1,9 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Operands of FP8: a tensor and its scales, as recipes describe them."""
+import re
+
 import torch
 
 BLOCK = 128
+# quern's names of arguments that callers know by others.
+_NAMES = {"out": "d", "scales_a": "a[1]", "scales_b": "b[1]", "group_of_row": "grouped_layout", "group_ends": "grouped_layout", "k_sizes": "grouped_layout"}
+
+
+def check_written(caller, d):
+    """TypeError where d is no tensor: DeepGEMM allocates none."""
+    if not isinstance(d, torch.Tensor):
+        raise TypeError(f"deep_gemm.{caller}: `d` is {'None' if d is None else 'a ' + type(d).__name__}, expected a tensor, which the product is written into")
+
+
+def write(caller, op, d, **arguments):
+    """Calls an op of quern that writes d. Its errors name DeepGEMM's function and arguments."""
+    check_written(caller, d)
+    try:
+        op(**arguments, out=d)
+    except (ValueError, TypeError, NotImplementedError) as e:
+        text = re.sub("`(" + "|".join(_NAMES) + ")`", lambda name: f"`{_NAMES[name[1]]}`", str(e))
+        raise type(e)(f"deep_gemm.{caller}: {text}") from None
 
 
 def ceil_div(x, y):
