@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Cases of the library's own checks, to be run from Python: arguments filled as `quern check` fills them, outputs poisoned, and the verdict
-against the op's reference in double.
+against the op's reference in double. And the timer of `quern bench`, for any calls.
 
     with quern.testing.Case("norm.rms_norm", "tokens=3 hidden=64") as case:
         case.run()
         assert not case.wrong()
+
+    ours, theirs = quern.testing.bench_gpu_time(lambda: quern.gemm.dense(a, b, out=d), lambda: torch.mm(a, b.t(), out=d))
 """
 import ctypes
 import json
+import sys
+from typing import Any, Callable, List, NamedTuple, Union
 
 import numpy
 
@@ -59,6 +63,45 @@ class Case:
 
     def __exit__(self, *_):
         self.close()
+
+
+class Timing(NamedTuple):
+    """Microseconds of the runs of a call; `timer` is "CUPTI activity", "CUDA events" (about 4 us more) or "wall clock" (the emulated device)."""
+
+    median_us: float
+    p10_us: float
+    p90_us: float
+    min_us: float
+    runs: int
+    timer: str
+
+
+def bench_gpu_time(*calls: Callable[[], Any], cold: bool = True, budget_ms: float = 200.0, device: str = "", stream: Any = None) -> Union[Timing, List[Timing]]:
+    """How long each call keeps the GPU busy, whoever's kernels it launches: from the start of its first kernel to the end of its last, by CUPTI. Several
+    calls take turns, so that they meet the same clocks, and give a list. cold: the L2 is filled with other, clean lines before each run.
+    budget_ms: of the runs of one call, of which there are 15 to 200 (few on the emulated device) after 30 ms that are not timed. `device`: else the standard one. `stream`: on
+    which the calls work, else torch's current one, where torch is there, else the default stream. What a call throws is thrown."""
+    if stream is None and "torch" in sys.modules and sys.modules["torch"].cuda.is_available():
+        stream = sys.modules["torch"].cuda.current_stream()
+    thrown = []
+
+    def kept(call):  # TVM-FFI knows only the classes of exceptions that it was told of
+        def run():
+            try:
+                call()
+            except BaseException as e:
+                thrown.append(e)
+                raise
+
+        return run
+
+    try:
+        timings = [Timing(**t) for t in json.loads(library().time_calls([kept(call) for call in calls], cold, float(budget_ms), device, _op.handle_of(stream) or 0))]
+    except Exception:
+        if thrown:
+            raise thrown[0] from None
+        raise
+    return timings[0] if len(calls) == 1 else timings
 
 
 def _array_at(address, dtype, shape, strides):

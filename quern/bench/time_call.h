@@ -28,7 +28,7 @@ struct Timing {
 
 /// A call that is timed in parts, so that several can take turns: a GPU at its power limit needs milliseconds to find its
 /// clocks, and gives others to whoever comes first. `call(run)`, run counting up from 0, puts work on options.stream.
-class CallTimer {
+class QN_API CallTimer {
  public:
   /// Runs the call some times.
   CallTimer(Device& device, std::function<void(int run)> call, const TimingOptions& options = {});

@@ -11,6 +11,7 @@ import places  # noqa: E402
 from decoder_layer import Layer, bits, judge  # noqa: E402
 
 import quern  # noqa: E402
+import quern.testing  # noqa: E402
 
 SLEEP = 200_000_000  # cycles, 0.1 s and more
 
@@ -209,6 +210,17 @@ def test_places_of_jax():
     assert (quern.norm.rms_norm(on_host, weight, device="emu") > 0.99).all()
     with pytest.raises(ValueError, match=r"`device` is on .*, expected cuda:0, where the tensors lie"):
         quern.norm.rms_norm(jax.numpy.ones((3, 64)), jax.numpy.ones(64), device="emu")
+
+
+@pytest.mark.gpu
+def test_bench_gpu_time():
+    """Anybody's kernels, on torch's current stream, without what launching them takes."""
+    small, large = torch.ones(1, device="cuda"), torch.ones(1 << 26, device="cuda")
+    with torch.cuda.stream(torch.cuda.Stream()):
+        quick, slow = quern.testing.bench_gpu_time(lambda: small.add_(1), lambda: large.add_(1), budget_ms=20)
+    assert quick.timer == slow.timer == "CUPTI activity"
+    assert 0.3 < quick.median_us < 4
+    assert slow.min_us > (large.nbytes * 2) / 8e6, "512 MB at 8 TB/s"
 
 
 @pytest.mark.gpu

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -124,6 +125,26 @@ def test_host_time():
     assert len(library().op_timed(op.id, 2)(*nothing, 1e-6)) == 0
     with pytest.raises(ValueError, match=r"norm\.rms_norm: `eps` is -1"):
         library().op_timed(op.id, 2)(*handed, -1.0)
+
+
+def test_bench_gpu_time():
+    """On the emulated device by the wall clock: calls take turns, each has its own figure, and what one throws comes out."""
+    made = []
+
+    def slow():
+        made.append("slow")
+        time.sleep(0.002)
+
+    quick, slept = testing.bench_gpu_time(lambda: made.append("quick"), slow, device="emu", budget_ms=40)
+    assert quick.timer == slept.timer == "wall clock" and quick.runs >= 3 and slept.runs >= 3
+    assert quick.min_us <= quick.p10_us <= quick.median_us <= quick.p90_us
+    assert quick.median_us < 2000 <= slept.min_us
+    assert made.index("slow") < len(made) - 1 - made[::-1].index("quick"), "they took turns"
+    assert isinstance(testing.bench_gpu_time(slow, device="emu", budget_ms=5), testing.Timing)
+    with pytest.raises(ZeroDivisionError):
+        testing.bench_gpu_time(lambda: 1 / 0, device="emu")
+    with pytest.raises(ValueError, match="nowhere"):
+        testing.bench_gpu_time(slow, device="nowhere")
 
 
 def test_skip_check():
