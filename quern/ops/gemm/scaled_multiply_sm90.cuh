@@ -12,9 +12,9 @@
 
 namespace quern::gemm {
 
-/// From what is `bytes` a stage in a ring: to the same of the stage behind `stage`.
+/// How far it is in a ring of stages of `bytes` each from a place in `stage` to the same place in the next one.
 template <int stages>
-QN_DEVICE u32 to_stage_behind(u32 stage, u32 bytes) {
+QN_DEVICE u32 to_next_stage(u32 stage, u32 bytes) {
   return bytes * (stage + 1 == u32(stages) ? 1 - u32(stages) : 1);
 }
 
@@ -33,8 +33,21 @@ QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]
   constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
   QN_UNROLL
   for (u32 k = 0; k < 4; ++k) ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + 2 * k)}, MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
-  const u32 step = to_stage_behind<stages>(stage, u32(kBytes / 16));
+  const u32 step = to_next_stage<stages>(stage, u32(kBytes / 16));
   o.rows += step, o.columns += step;
+}
+
+/// Where a thread's scales of a stage lie: bytes from the first stage's first scale to this stage's first, and to that of the thread's first row. They go
+/// from stage to stage, as operands do.
+struct StageScales {
+  u32 first, own;
+};
+QN_DEVICE StageScales stage_scales(u32 stage, u32 bytes, u32 row_of_thread) { return {stage * bytes, stage * bytes + row_of_thread}; }
+/// On to those of the stage behind `stage`.
+template <int stages>
+QN_DEVICE void next_stage(StageScales& s, u32 stage, u32 bytes) {
+  const u32 step = to_next_stage<stages>(stage, bytes);
+  s.first += step, s.own += step;
 }
 
 /// What load() gives where stages have no scales of their own.

@@ -16,8 +16,8 @@ struct SwappedScales {
   u32 first;  // of its stage: bytes from the first of all
 };
 template <ScaledSwapConfig C>
-QN_DEVICE SwappedScales scales_of_thread(const u8* memory, u32 first, u32 own) {
-  return {{scale_at<scale_stages(C)>(memory, own), scale_at<scale_stages(C)>(memory, own + 32)}, first};
+QN_DEVICE SwappedScales scales_of_thread(const u8* memory, const StageScales& at) {
+  return {{scale_at<scale_stages(C)>(memory, at.own), scale_at<scale_stages(C)>(memory, at.own + 32)}, at.first};
 }
 /// What its sums i .. i + 3 are scaled by.
 template <ScaledSwapConfig C>
@@ -56,11 +56,10 @@ QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 war
   const auto products = [&](u32 index, f32 (&sums)[kSums]) {
     multiply_operands<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>, C.stages, L.stage>(operands, index, sums);
   };
-  u32 first = read.stage * kScaleBytes<scale_stages(C)>, own = first + scale_of_row<C>(warpgroup);
+  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scale_of_row<C>(warpgroup));
   const auto load = [&](u32 index) {
-    const SwappedScales s = scales_of_thread<C>(memory, first, own);
-    const u32 step = to_stage_behind<C.stages>(index, kScaleBytes<scale_stages(C)>);
-    first += step, own += step;
+    const SwappedScales s = scales_of_thread<C>(memory, scales);
+    next_stage<C.stages>(scales, index, kScaleBytes<scale_stages(C)>);
     return s;
   };
   const auto unscaled = [](u32) { return Unscaled{}; };
@@ -100,7 +99,7 @@ template <ScaledSwapConfig C>
 QN_DEVICE void scale_part(u32 smem, u32 warpgroup, f32 (&total)[C.tile_m / 2]) {
   QN_SMEM(memory);
   begin_read(Consumer<scale_stages(C).stages>{smem + u32(scale_stages(C).barriers)});
-  const SwappedScales own = scales_of_thread<C>(memory, 0, scale_of_row<C>(warpgroup));
+  const SwappedScales own = scales_of_thread<C>(memory, {0, scale_of_row<C>(warpgroup)});
   QN_UNROLL
   for (int i = 0; i < C.tile_m / 2; i += 4) {
     f32 scale[4];

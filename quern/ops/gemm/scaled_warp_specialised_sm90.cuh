@@ -17,41 +17,40 @@ template <ScaledSm90Config C>
 struct ScaledOfThread {
   static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
   f32 a[2], b[max_of(1, kOfB)];
-  u32 first;
+  u32 first;  // of its stage: bytes from the first of all
 };
-/// Those of the stage whose first one lies `first` bytes behind that of the first stage, and that of the thread's first row `own`.
 template <ScaledSm90Config C>
-QN_DEVICE ScaledOfThread<C> scales_of_thread(u32 first, u32 own) {
+QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
   constexpr ScaleStages kStages = scale_stages(C);
   constexpr int kOfB = ScaledOfThread<C>::kOfB;
   QN_SMEM(memory);
   ScaledOfThread<C> s;
-  s.first = first;
+  s.first = at.first;
   QN_UNROLL
-  for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, own + 32 * i);
-  if constexpr (kOfB == 1) s.b[0] = scale_at<kStages>(memory, first + 4 * u32(C.tile_m));
+  for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, at.own + 32 * i);
+  if constexpr (kOfB == 1) s.b[0] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m));
   QN_UNROLL
   for (int i = 0; kOfB > 1 && i < kOfB; i += 4) {
     f32 four[4];
-    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, first + 4 * u32(C.tile_m + i))}, four);
+    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, at.first + 4 * u32(C.tile_m + i))}, four);
     QN_UNROLL
     for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
   }
   return s;
 }
 
-/// total += sums, scaled: of the tile's columns from kFirst on.
-template <ScaledSm90Config C, int kFirst, int kRegisters>
-QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[kRegisters], f32 (&total)[C.tile_n / 2]) {
+/// total += sums, scaled.
+template <ScaledSm90Config C>
+QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2], f32 (&total)[C.tile_n / 2]) {
   QN_SMEM(memory);
   QN_UNROLL
-  for (int i = 0; i < kRegisters; i += 4) {
-    const int column = kFirst + 2 * i;
+  for (int i = 0; i < C.tile_n / 2; i += 4) {
+    const int column = 2 * i;
     f32 of_b[2];  // of even and odd columns
     if constexpr (C.column_scales == 0) of_b[0] = of_b[1] = s.b[column / scaled_sm90_columns(C)];
     else two_scales_at<scale_stages(C)>(memory, s.first + 4 * u32(C.tile_m + column) + ptx::lane_id() % 4 * 8, of_b);
     QN_UNROLL
-    for (int j = 0; j < 4; ++j) total[kFirst / 2 + i + j] = ptx::fma(sums[i + j], s.a[j / 2] * of_b[j % 2], total[kFirst / 2 + i + j]);
+    for (int j = 0; j < 4; ++j) total[i + j] = ptx::fma(sums[i + j], s.a[j / 2] * of_b[j % 2], total[i + j]);
   }
 }
 
@@ -68,11 +67,10 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
   };
-  u32 first = read.stage * kScaleBytes<scale_stages(C)>, own = first + 4 * row_of_thread(first_row);
+  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row));
   const auto load = [&](u32 index) {
-    const ScaledOfThread<C> s = scales_of_thread<C>(first, own);
-    const u32 step = to_stage_behind<C.stages>(index, kScaleBytes<scale_stages(C)>);
-    first += step, own += step;
+    const ScaledOfThread<C> s = scales_of_thread<C>(scales);
+    next_stage<C.stages>(scales, index, kScaleBytes<scale_stages(C)>);
     return s;
   };
   zero(total);
@@ -84,7 +82,7 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer
   } else {
     multiply_stages_ahead<kBatch, C.column_scales == 2, C.tile_n / 2>(
         read, steps, products, load,
-        [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C, 0>(s, sums, total); });
+        [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C>(s, sums, total); });
   }
 }
 
@@ -93,12 +91,12 @@ template <ScaledSm90Config C>
 QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[C.tile_n / 2]) {
   QN_SMEM(memory);
   begin_read(scales);
-  const u32 first = scales.stage * kScaleBytes<scale_stages(C)>;
-  const ScaledOfThread<C> s = scales_of_thread<C>(first, first + 4 * row_of_thread(first_row));
+  const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row));
+  const ScaledOfThread<C> s = scales_of_thread<C>(at);
   QN_UNROLL
   for (int i = 0; i < C.tile_n / 2; i += 4) {
     f32 of_b[2];
-    two_scales_at<scale_stages(C)>(memory, first + 4 * u32(C.tile_m + 2 * i) + ptx::lane_id() % 4 * 8, of_b);
+    two_scales_at<scale_stages(C)>(memory, at.first + 4 * u32(C.tile_m + 2 * i) + ptx::lane_id() % 4 * 8, of_b);
     QN_UNROLL
     for (int j = 0; j < 4; ++j) total[i + j] = total[i + j] * (s.a[j / 2] * of_b[j % 2]);
   }
