@@ -39,14 +39,14 @@ def device_handle(op, name):
 
 
 def device_name(op, device):
-    """As QN_DEVICE names it; a number is a GPU's, a torch.device says its name."""
+    """As QN_DEVICE names it; a number is a GPU's, a torch.device says its name. `op`: or the name of what is called."""
     if device is None or isinstance(device, str):
         return device
     if isinstance(device, int) and not isinstance(device, bool):
         return f"cuda:{device}"
     if type(device).__module__ == "torch" and type(device).__name__ == "device":
         return str(device)
-    raise TypeError(f"{op.id}: `device` is a {type(device).__name__}, expected None, a name as in QN_DEVICE ('cuda:1', 'emu'), the number of a GPU or a torch.device")
+    raise TypeError(f"{getattr(op, 'id', op)}: `device` is a {type(device).__name__}, expected None, a name as in QN_DEVICE ('cuda:1', 'emu'), the number of a GPU or a torch.device")
 
 
 class Options:

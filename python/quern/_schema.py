@@ -72,8 +72,8 @@ class Schema:
         self.returned = self.outputs + self.updated
         # Outputs whose dtype the caller may choose.
         self.choosable = [i for i in self.outputs if len(self.tensors[i]["dtypes"]) > 1]
-        # Tensors that may have a gradient.
-        self.real = [i for i, t in enumerate(self.tensors) if t["role"] != "out" and not {"i32", "i64", "u8"} & set(t["dtypes"])]
+        # Tensors that may require a gradient: outputs too, which a call would take it from.
+        self.real = [i for i, t in enumerate(self.tensors) if not {"i32", "i64", "u8"} & set(t["dtypes"])]
         # Where each axis is read from: (tensor, its rank, dim, factor, offset), in the schema's order.
         self.sources = {}
         for i, t in enumerate(self.tensors):

@@ -11,6 +11,7 @@ against the op's reference in double. And the timer of `quern bench`, for any ca
 """
 import ctypes
 import json
+import os
 import sys
 from typing import Any, Callable, List, NamedTuple, Union
 
@@ -76,13 +77,17 @@ class Timing(NamedTuple):
     timer: str
 
 
-def bench_gpu_time(*calls: Callable[[], Any], cold: bool = True, budget_ms: float = 200.0, device: str = "", stream: Any = None) -> Union[Timing, List[Timing]]:
+def bench_gpu_time(*calls: Callable[[], Any], cold: bool = True, budget_ms: float = 200.0, device: Any = None, stream: Any = None) -> Union[Timing, List[Timing]]:
     """How long each call keeps the GPU busy, whoever's kernels it launches: from the start of its first kernel to the end of its last, by CUPTI. Several
     calls take turns, so that they meet the same clocks, and give a list. cold: the L2 is filled with other, clean lines before each run.
-    budget_ms: of the runs of one call, of which there are 15 to 200 (few on the emulated device) after 30 ms that are not timed. `device`: else the standard one. `stream`: on
-    which the calls work, else torch's current one, where torch is there, else the default stream. What a call throws is thrown."""
-    if stream is None and "torch" in sys.modules and sys.modules["torch"].cuda.is_available():
-        stream = sys.modules["torch"].cuda.current_stream()
+    budget_ms: of the runs of one call, of which there are 15 to 200 (few on the emulated device) after 30 ms that are not timed. `device`: as ops take it, else the
+    standard one. `stream`: on which the calls work, else torch's current one of that GPU, where torch is there, else the default stream. What a call throws is thrown."""
+    if not calls or not budget_ms > 0:
+        raise ValueError(f"bench_gpu_time: {len(calls)} calls and `budget_ms` {budget_ms}, expected at least one and more than 0")
+    device, torch = _op.device_name("bench_gpu_time", device) or os.environ.get("QN_DEVICE", ""), sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and not device.startswith("emu"):
+        device = device if ":" in device else f"cuda:{torch.cuda.current_device() if device == '' else 0}"
+        stream = torch.cuda.current_stream(torch.device(device)) if stream is None else stream
     thrown = []
 
     def kept(call):  # TVM-FFI knows only the classes of exceptions that it was told of

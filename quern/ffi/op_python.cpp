@@ -55,7 +55,7 @@ bool requires_grad(const Api& py, Object* tensor) {
 bool recorded(const Api& py, const Op& op, Object* const* values) {
   if (!torch_records()) return false;
   for (size_t i = 0; i < op.tensors.size(); ++i)
-    if (op.tensors[i].role != Role::out && values[i] != py.none && requires_grad(py, values[i])) return true;
+    if (values[i] != py.none && requires_grad(py, values[i])) return true;
   return false;
 }
 
@@ -73,6 +73,36 @@ const TakenClass* taken_class(Object* type) {
   return nullptr;
 }
 
+/// What a method without arguments says of a tensor; `otherwise` where it throws.
+bool says(const Api& py, Object* tensor, Object* name, bool otherwise) {
+  Object* const method = py.object_get_attr(tensor, name);
+  Object* const value = method ? py.object_call_function_obj_args(method, nullptr) : nullptr;
+  if (method) py.dec_ref(method);
+  if (!value) return py.err_clear(), otherwise;
+  const bool is_true = py.object_is_true(value) == 1;
+  py.dec_ref(value);
+  return is_true;
+}
+bool is_negated(const Api& py, Object* tensor) {
+  static Object* const name = py.unicode_intern_from_string("is_neg");
+  return says(py, tensor, name, true);
+}
+bool is_inference(const Api& py, Object* tensor) {
+  static Object* const name = py.unicode_intern_from_string("is_inference");
+  return says(py, tensor, name, false);
+}
+
+/// wrote((tensors..)). False: it threw.
+bool call_wrote(const Api& py, Object* wrote, Object* const* tensors, ptrdiff_t count) {
+  Object* const tuple = py.tuple_new(count);
+  if (!tuple) return false;
+  for (ptrdiff_t i = 0; i < count; ++i) py.inc_ref(tensors[i]), py.tuple_set_item(tuple, i, tensors[i]);
+  Object* const result = py.object_call_function_obj_args(wrote, tuple, nullptr);
+  py.dec_ref(tuple);
+  if (result) py.dec_ref(result);
+  return result != nullptr;
+}
+
 /// Tells the framework which of its tensors the call wrote. False: that threw.
 bool tell_written(const Api& py, const Op& op, Object* const* values, bool outputs_are_new, Object* wrote) {
   Object* written[kMaxTensors];
@@ -81,14 +111,12 @@ bool tell_written(const Api& py, const Op& op, Object* const* values, bool outpu
     const Role role = op.tensors[i].role;
     if (values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new))) written[count++] = values[i];
   }
-  if (count == 0) return true;
-  Object* const tuple = py.tuple_new(count);
-  if (!tuple) return false;
-  for (ptrdiff_t i = 0; i < count; ++i) py.inc_ref(written[i]), py.tuple_set_item(tuple, i, written[i]);
-  Object* const result = py.object_call_function_obj_args(wrote, tuple, nullptr);
-  py.dec_ref(tuple);
-  if (result) py.dec_ref(result);
-  return result != nullptr;
+  if (count == 0 || call_wrote(py, wrote, written, count)) return true;
+  // Tensors of torch's inference mode have nothing that could be told, and torch throws for them outside of it: the others by themselves
+  py.err_clear();
+  for (ptrdiff_t i = 0; i < count; ++i)
+    if (!is_inference(py, written[i]) && !call_wrote(py, wrote, written + i, 1)) return false;
+  return true;
 }
 
 /// Other threads run Python meanwhile: a call may compile, log to Python, or wait for room in a stream.
@@ -114,22 +142,11 @@ void set_error(const Api& py, const char* name, const std::string& text) {
 /// Whether torch may have the tensor stand for its negation. Those that do are imaginary parts of conjugates: they step over the real parts. Of a dense
 /// one that torch._neg_view() makes nobody knows but torch, and to ask of each tensor would cost 60 ns.
 bool may_be_negated(const TensorView& view) {
-  if (view.dtype != DType::f32 && view.dtype != DType::f16) return false;
+  const size_t size = size_t(size_of(view.dtype));
+  if ((view.dtype != DType::f32 && view.dtype != DType::f16) || reinterpret_cast<uintptr_t>(view.data) % (2 * size) != size) return false;
   for (i32 d = 0; d < view.rank; ++d)
     if (view.shape[d] != 1 && view.strides[d] % 2 != 0) return false;
   return true;
-}
-
-/// Whether it does, or does not say.
-bool is_negated(const Api& py, Object* tensor) {
-  static Object* const name = py.unicode_intern_from_string("is_neg");
-  Object* const method = py.object_get_attr(tensor, name);
-  Object* const value = method ? py.object_call_function_obj_args(method, nullptr) : nullptr;
-  if (method) py.dec_ref(method);
-  if (!value) return true;
-  const bool is_false = py.object_is_true(value) == 0;
-  py.dec_ref(value);
-  return !is_false;
 }
 
 /// The first tensor of a call, which says where it runs.

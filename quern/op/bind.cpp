@@ -236,7 +236,7 @@ void check_written(const Op& op, const void* args, size_t written, size_t other)
   const TensorDef& t = op.tensors[written];
   const TensorView &view = op.tensor(args, written), &beside = op.tensor(args, other);
   if ((size_t(t.may_be) == other && is_itself(view, beside)) || !share_memory(view, beside)) return;
-  const std::string itself = t.may_be < 0 ? "" : ", or " + quoted(op.tensors[size_t(t.may_be)].name) + " itself (its address, dtype and strides)";
+  const std::string itself = t.may_be < 0 ? "" : ", or " + quoted(op.tensors[size_t(t.may_be)].name) + " itself (its address, element size and strides)";
   fail(op, t, ErrorKind::value, "overlaps " + quoted(op.tensors[other].name) + " in memory", "memory of its own" + itself);
 }
 

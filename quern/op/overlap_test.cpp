@@ -58,7 +58,7 @@ class op_overlap : public testing::Test {
 };
 
 const std::string kOfItsOwn = "expected memory of its own";
-const std::string kOrX = ", or `x` itself (its address, dtype and strides)";
+const std::string kOrX = ", or `x` itself (its address, element size and strides)";
 
 TEST_F(op_overlap, an_output_is_no_input_of_another_meaning) {
   EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .w = at(64, {1, 4, 8})}), "");

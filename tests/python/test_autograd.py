@@ -132,6 +132,31 @@ def test_a_written_tensor_cannot_be_what_torch_saved(options):
         assert quern.norm.rms_norm(x, weight, out=out, **options) is out and out.abs().max() > 0
 
 
+@pytest.mark.parametrize("options", [{}, {"batch_invariant": True}])
+def test_outputs_of_inference_mode(options):
+    """Such tensors have no version: written outside of it, as caches of a server are, they are no error, and the others are told all the same."""
+    x, weight, _ = (t.detach() for t in data(3, 64, torch.float32))
+    with torch.inference_mode():
+        out = torch.empty_like(x)
+    residual = torch.zeros_like(x)
+    before = residual._version
+    assert quern.norm.rms_norm(x, weight, out=out, **options) is out and out.abs().max() > 0
+    quern.norm.fused_add_rms_norm(x, residual, weight, out=out, **options)
+    assert residual._version == before + 1
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_invariant": True}])
+def test_outputs_that_require_a_gradient(options):
+    """They would keep the gradient of what they held."""
+    x, weight, _ = (t.detach() for t in data(3, 64, torch.float32))
+    leaf = x.clone().requires_grad_()
+    for out in (leaf * 2, torch.empty_like(x).requires_grad_()):
+        with pytest.raises(RuntimeError, match=r"norm\.rms_norm: a tensor requires a gradient and outputs are given"):
+            quern.norm.rms_norm(x, weight, out=out, **options)
+        with torch.no_grad():
+            assert quern.norm.rms_norm(x, weight, out=out, **options) is out
+
+
 def test_every_output_is_told_of():
     """Each once, an absent one not at all."""
     x = torch.randn(4, 256, device=places.TORCH)

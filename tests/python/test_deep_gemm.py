@@ -223,6 +223,7 @@ def test_operands_that_are_refused(dg):
         (ValueError, r"`recipe` is None, `recipe_a` \(1, 128\) and `recipe_b` None, expected `recipe` alone or the other two", (a, b, d), {"recipe_a": (1, 128)}),
         (ValueError, r"scales of `b` have shape \[2, 2\], expected \[136, 2\]", (a, b, d), {"recipe": (1, 1, 128)}),
         (ValueError, r"scales of `a` have shape \[1, 2\], expected \[9, 2\]", ((a[0], a[1][:1]), b, d), {}),
+        (TypeError, r"`a` is a Tensor, expected a tensor and its scales, as \(a, scales\)", (a[0], b, d), {}),
     ]
     for kind, text, arguments, keywords in refused:
         with pytest.raises(kind, match=r"^deep_gemm\.fp8_gemm_nt: " + text):

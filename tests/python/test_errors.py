@@ -160,7 +160,7 @@ def test_what_is_written_shares_no_memory(framework):
     """But an output may be the input that its docstring names, and tensors may be slices of one buffer."""
     ones = np.ones if framework == "numpy" else lambda *a: pytest.importorskip("torch", reason="needs torch").from_numpy(np.ones(*a))
     rms_norm, add_norm = quern.norm.rms_norm, quern.norm.fused_add_rms_norm
-    expected = r"expected memory of its own, or `x` itself \(its address, dtype and strides\)"
+    expected = r"expected memory of its own, or `x` itself \(its address, element size and strides\)"
     memory, weight = ones((4, 16), f32), ones(16, f32)
     x = memory[:3]
     for _ in range(2):  # the second time by the shortest way

@@ -145,6 +145,11 @@ def test_bench_gpu_time():
         testing.bench_gpu_time(lambda: 1 / 0, device="emu")
     with pytest.raises(ValueError, match="nowhere"):
         testing.bench_gpu_time(slow, device="nowhere")
+    with pytest.raises(TypeError, match="bench_gpu_time: `device` is a float"):
+        testing.bench_gpu_time(slow, device=1.5)
+    for calls, budget in (([], 5), ([slow], float("nan")), ([slow], -1)):
+        with pytest.raises(ValueError, match="bench_gpu_time: [01] calls"):
+            testing.bench_gpu_time(*calls, device="emu", budget_ms=budget)
 
 
 def test_skip_check():

@@ -48,7 +48,7 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_c
 
 /// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
-/// The tile, ring and threads of the kernels for few rows. By n and the rows of a tile of a alone, so that few kernels serve all m. A
+/// The tile, ring and threads of the kernels for few rows, with stages of one chunk. By n and the rows of a tile of a alone, so that few kernels serve all m. A
 /// block has a multiprocessor's shared memory for its ring, as long as there is a tile of b for each multiprocessor at most;
 /// beyond, two blocks share one.
 DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device);
@@ -64,8 +64,8 @@ bool few_rows(const Problem& problem);
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
 TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);
-/// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and eight
-/// times as many as there are of eight.
+/// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and a multiple
+/// of eight of them. Strides do not ascend: the driver of an H200 takes that, as TMA itself has no such rule.
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
 TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);

@@ -7,7 +7,7 @@
 
 namespace quern::gemm {
 
-/// Columns of a and b in a stage: 128 bytes, the widest row that a tensor map swizzles.
+/// Columns of a and b in a stage, or in each of its chunks: 128 bytes, the widest row that a tensor map swizzles.
 constexpr i32 kDenseSm90TileK = 64;
 
 /// Of an MN-major operand, whose tile in a stage has `rows` rows: those of a box, and how boxes are swizzled, which is as wide.
@@ -38,7 +38,7 @@ constexpr int kDenseSm90TurnBarrier = 9;
 
 struct DenseSm90Params {
   TensorMap a;       // [m, k], boxes [tile_m, 64]; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
-  TensorMap b;       // [n, k], the same with tile_n
+  TensorMap b;       // [n, k], the same with tile_n; of stages of two chunks sm90_operand_in_turn()
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
@@ -102,7 +102,7 @@ struct DenseSwapConfig {
   i32 activation;  // an Activation
   Major a_major;
   Major b_major;
-  i32 chunks;  // of 128 bytes of K of each row in a stage; 2: those of eight rows of b lie in turn, dense_sm90_chunks
+  i32 chunks;  // of 128 bytes of K of each row in a stage; 2: those of eight rows of b lie in turn, load_in_turn()
 };
 
 /// Parts of K, each of a block of the cluster.

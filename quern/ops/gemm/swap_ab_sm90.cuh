@@ -3,7 +3,7 @@
 //
 // What the kernels for few rows of a share on sm_90a. wgmma takes rows of b, 64 a warpgroup, where its operand has at least 64, and
 // rows of a where it may have 8: out is made transposed. A block makes a tile [tile_m][tile_n] of out over a part of K, streamed
-// through a ring of stages, of 128 bytes of each row, by TMA. The blocks of a cluster split K, and add their sums through each
+// through a ring of stages, of 128 or 256 bytes of each row, by TMA. The blocks of a cluster split K, and add their sums through each
 // other's shared memory, in the order of the parts.
 #pragma once
 #include "quern/kit/kit.cuh"

@@ -46,6 +46,8 @@ def gran_n_of(caller, recipe, recipe_a=None, recipe_b=None):
 
 def scales_of(caller, name, operand, gran):
     """(tensor, scales) of an operand [..., mn, k], looked at. `gran`: rows that share a scale; None: 1 or 128, their shape tells."""
+    if not isinstance(operand, (tuple, list)) or len(operand) != 2 or not all(isinstance(t, torch.Tensor) for t in operand):
+        raise TypeError(f"deep_gemm.{caller}: `{name}` is a {type(operand).__name__}, expected a tensor and its scales, as ({name}, scales)")
     tensor, scales = operand
     if tensor.dtype == torch.int8:
         raise NotImplementedError(f"deep_gemm.{caller}: `{name}` is int8, expected float8_e4m3fn: packed FP4 needs SM100")
