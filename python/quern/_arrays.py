@@ -196,7 +196,7 @@ class Torch(Arrays):
         from . import _op
 
         self.module = torch
-        self.increment_version = _increment_version(torch)
+        self.wrote = _increment_version(torch)
         self.is_batched = torch._C._functorch.is_batchedtensor
         _op.trace_with(_torch=torch, _recording=torch.is_grad_enabled)
 
@@ -206,9 +206,6 @@ class Torch(Arrays):
 
             return torch.recorded(op, tensors, attributes, stream, options)
         return op.run(self, tensors, attributes, stream, options)
-
-    def wrote(self, tensors):
-        self.increment_version(tuple(t for t in tensors if not t.is_inference()))  # those have no version
 
     def check(self, op, name, tensor):
         if tensor.is_meta:
@@ -261,7 +258,7 @@ def _find(cls):
         arrays = _torch()
         # Tensors of a class with a dispatch of its own, as torch's fake ones, may have no memory.
         if cls.__torch_dispatch__ is sys.modules["torch"].Tensor.__torch_dispatch__:
-            library().take_python_class(id(cls), id(arrays.increment_version))
+            library().take_python_class(id(cls), id(arrays.wrote))
         return arrays
     if _is(cls, "jax", "Array") or _is(cls, "jax.core", "Tracer"):
         return Jax()

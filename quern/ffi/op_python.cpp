@@ -73,37 +73,19 @@ const TakenClass* taken_class(Object* type) {
   return nullptr;
 }
 
-/// What a method without arguments says of a tensor; `otherwise` where it throws.
-bool says(const Api& py, Object* tensor, Object* name, bool otherwise) {
+/// Whether torch says of a tensor that it stands for its negation, or does not say.
+bool is_negated(const Api& py, Object* tensor) {
+  static Object* const name = py.unicode_intern_from_string("is_neg");
   Object* const method = py.object_get_attr(tensor, name);
   Object* const value = method ? py.object_call_function_obj_args(method, nullptr) : nullptr;
   if (method) py.dec_ref(method);
-  if (!value) return py.err_clear(), otherwise;
-  const bool is_true = py.object_is_true(value) == 1;
+  if (!value) return true;
+  const bool is_false = py.object_is_true(value) == 0;
   py.dec_ref(value);
-  return is_true;
-}
-bool is_negated(const Api& py, Object* tensor) {
-  static Object* const name = py.unicode_intern_from_string("is_neg");
-  return says(py, tensor, name, true);
-}
-bool is_inference(const Api& py, Object* tensor) {
-  static Object* const name = py.unicode_intern_from_string("is_inference");
-  return says(py, tensor, name, false);
+  return !is_false;
 }
 
-/// wrote((tensors..)). False: it threw.
-bool call_wrote(const Api& py, Object* wrote, Object* const* tensors, ptrdiff_t count) {
-  Object* const tuple = py.tuple_new(count);
-  if (!tuple) return false;
-  for (ptrdiff_t i = 0; i < count; ++i) py.inc_ref(tensors[i]), py.tuple_set_item(tuple, i, tensors[i]);
-  Object* const result = py.object_call_function_obj_args(wrote, tuple, nullptr);
-  py.dec_ref(tuple);
-  if (result) py.dec_ref(result);
-  return result != nullptr;
-}
-
-/// Tells the framework which of its tensors the call wrote. False: that threw.
+/// Tells the framework which of its tensors the call wrote; torch passes over those of its inference mode. False: that threw.
 bool tell_written(const Api& py, const Op& op, Object* const* values, bool outputs_are_new, Object* wrote) {
   Object* written[kMaxTensors];
   ptrdiff_t count = 0;
@@ -111,12 +93,14 @@ bool tell_written(const Api& py, const Op& op, Object* const* values, bool outpu
     const Role role = op.tensors[i].role;
     if (values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new))) written[count++] = values[i];
   }
-  if (count == 0 || call_wrote(py, wrote, written, count)) return true;
-  // Tensors of torch's inference mode have nothing that could be told, and torch throws for them outside of it: the others by themselves
-  py.err_clear();
-  for (ptrdiff_t i = 0; i < count; ++i)
-    if (!is_inference(py, written[i]) && !call_wrote(py, wrote, written + i, 1)) return false;
-  return true;
+  if (count == 0) return true;
+  Object* const tuple = py.tuple_new(count);
+  if (!tuple) return false;
+  for (ptrdiff_t i = 0; i < count; ++i) py.inc_ref(written[i]), py.tuple_set_item(tuple, i, written[i]);
+  Object* const result = py.object_call_function_obj_args(wrote, tuple, nullptr);
+  py.dec_ref(tuple);
+  if (result) py.dec_ref(result);
+  return result != nullptr;
 }
 
 /// Other threads run Python meanwhile: a call may compile, log to Python, or wait for room in a stream.
