@@ -60,7 +60,7 @@ i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i
 
 /// Whether tiles of 128 x 128 would leave more than half of the multiprocessors idle, or most of each tile.
 bool few_rows(const Problem& problem);
-/// Parts of K with RunOptions::batch_invariant: from n and k alone, as swap_ab_sm90 would choose for 64 rows.
+/// Parts of K with RunOptions::batch_invariant: from n and k alone, as swapped_splits() gives for 64 rows on kSm90Sms multiprocessors.
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
 TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);

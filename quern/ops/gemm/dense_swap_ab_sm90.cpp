@@ -49,7 +49,7 @@ i32 swapped_splits(const DenseSwapConfig& c, i64 m, i64 n, i64 row_bytes, i64 sm
   return best;
 }
 
-/// Parts of K without batch_invariant. Up to 64 rows and from 2048 columns on two at least where they have a multiprocessor each: with pdl, blocks of fewer come to lie beside each other on what the
+/// Parts of K without batch_invariant. Of tiles of up to 64 rows and from 2048 columns on two at least where they have a multiprocessor each: with pdl, blocks of fewer come to lie beside each other on what the
 /// kernels before leave free, and share a GPC's way to the L2: 41 us for (4096, 14336) in a decoder layer, 27 of two parts. Alone two are 3 % slower to 3 % faster.
 static i32 fast_parts(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i64 sms) {
   const i32 parts = swapped_splits(c, m, n, 2 * k, sms);
@@ -84,13 +84,13 @@ Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// Tiles of 64 rows of a instead of 128 where all of them have a multiprocessor each: each reads two thirds as much, and fewer parts are added up. m = 128:
+/// Tiles of 64 rows of a instead of 128 where all of them have one of kSm90Sms multiprocessors each: each reads two thirds as much, and fewer parts are added up. m = 128:
 /// (4096, 7168) 17.6 us and 19.8, (4096, 4096) 12.1 and 13.7, (2112, 7168) 15.0 and 15.8.
 static DenseSwapConfig tile_of(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
   const DenseSwapConfig half = swapped_tile(64, n, device);
   const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
-  return m > 64 && swapped_tiles(half, m, n) * parts <= device.sms ? half : swapped_tile(m, n, device);
+  return m > 64 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
 }
 
 Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
