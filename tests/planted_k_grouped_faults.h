@@ -64,7 +64,7 @@ inline const std::vector<FaultyCase>& k_grouped_faults() {
          "static_cast<const f32*>(p.scales_b.data)",
          {kWrongResult}}},
        1},
-      {"ops/gemm/scaled_warp_specialised_sm90.cuh",
+      {"ops/gemm/scaled_tile_sm90.cuh",
        "gemm.k_grouped",
        "bits8=1 m=130 n=136 k=400 groups=3 sizes=1 spread=0 poison=1 a.pad=0 out.pad=0 c.pad=0 hopper=1",
        {{"scales of other columns",

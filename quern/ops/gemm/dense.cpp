@@ -231,7 +231,8 @@ static void derive_ending(Case& which) {
 static void derive(Case& which) {
   derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = hopper - 1;
+    which["variant"] = hopper == 3 ? 0 : hopper;
+    if (hopper == 3) which["k"] = double(round_up(i64(which["k"]), i64(64))), which["a.transposed"] = which["b.transposed"] = 0;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
@@ -287,14 +288,17 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .words({"none", "relu", "gelu", "silu"})
     .meaning("gelu is that of erf")
     .rows(Axis::m)
-    .variants({{"swap_ab_sm90", rejects_swap_ab_sm90, plan_swap_ab_sm90}, {"warp_specialised_sm90", rejects_sm90, plan_sm90}, {"portable", nullptr, plan}})
+    .variants({{"narrow_sm90", rejects_narrow_sm90, plan_narrow_sm90},
+               {"swap_ab_sm90", rejects_swap_ab_sm90, plan_swap_ab_sm90},
+               {"warp_specialised_sm90", rejects_sm90, plan_sm90},
+               {"portable", nullptr, plan}})
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2}, "asks for the variant swap_ab_sm90 (1) or warp_specialised_sm90 (2), and makes the case one that it takes"},
+            {"hopper", {0, 1, 2, 3}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2) or narrow_sm90 (3), and makes the case one that it takes"},
             {"ending", {0, 0, 0, 0, 0, 1, 2, 3}, "adds c and an activation to a case of few rows (1) or more (2); c, of out's dtype, to one of warp_specialised_sm90 (3)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},

@@ -44,7 +44,7 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
   }
 
   /// Rows of every tile of the kernels for few rows, beside the same rows by the one for many.
-  void same_bits(i64 n, i64 k, i64 rows, const std::vector<i64>& counts) {
+  void same_bits(i64 n, i64 k, i64 rows, const std::vector<i64>& counts, const std::vector<const char*>& variants = {"portable", "swap_ab_sm90", "narrow_sm90"}) {
     Random random(7);
     u16* const a = random_bf16(rows * k, random);
     u16* const b = random_bf16(n * k, random);
@@ -59,7 +59,7 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
       device_->synchronize({});
       return bits;
     };
-    for (const char* few : {"portable", "swap_ab_sm90"}) {
+    for (const char* few : variants) {
       const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
       for (const i64 m : counts) {
         const std::vector<u32> part = run_rows(few, rows - m, m);
@@ -117,13 +117,16 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
   std::vector<void*> allocated_;
 };
 
-/// K in parts, which the portable kernel's second launch and its blocks add up, a cluster, and a block of the one for many rows.
-TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) { same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 200}); }
+/// K in parts, which the portable kernel's second launch and its blocks add up, a cluster, and a block of the one for many rows; in one, which narrow tiles want.
+TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
+  same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 200}, {"portable", "swap_ab_sm90"});
+  same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 140}, {"narrow_sm90"});
+}
 
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.
 TEST_P(gemm_dense_invariant, rows_of_models_have_the_same_bits_for_every_m) {
   if (!on_gpu_) GTEST_SKIP() << "needs a GPU: minutes on the emulated device";
-  same_bits(2112, 7168, 4000, {1, 17, 64, 128, 1000, 4000});
+  same_bits(2112, 7168, 4000, {1, 17, 64, 128, 1000, 4000}, {"portable", "swap_ab_sm90"});
   same_bits(24576, 1536, 2000, {3, 100, 2000});
   same_bits(4096, 4096, 4096, {1, 128, 200});
 }

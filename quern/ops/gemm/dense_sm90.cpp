@@ -40,6 +40,8 @@ TensorMapSpec sm90_operand(const TensorView& v, i32 rows, Major major) {
           .swizzle = Swizzle::b128};
 }
 
+i32 sm90_few_rows(const Problem& p, i32 rows, Major major) { return major == Major::k ? i32(min_of<i64>(rows, p[Axis::m])) : rows; }
+
 TensorMapSpec sm90_operand_in_turn(const TensorView& v, i32 rows, i32 chunks) {
   const i64 element = size_of(v.dtype), row_bytes = v.strides[0] * element;
   return {.dtype = v.dtype, .rank = 4, .base = v.data, .shape = {128 / element, 8, v.shape[1] * element / 128, v.shape[0] / 8}, .stride_bytes = {row_bytes, 128, 8 * row_bytes},

@@ -13,8 +13,11 @@ Plan plan_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& kn
 /// Variant swap_ab_sm90, for few rows of a.
 Rejection rejects_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
 Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
+Rejection rejects_narrow_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 
-// ---- what both share ----
+// ---- what they share ----
 
 /// Multiprocessors that kernels and variants are chosen for: those of an H100 or H200. GPUs of the arch with fewer run the same
 /// kernels, so that one pack serves all; grids and splits of K are for the GPU at hand.
@@ -64,9 +67,13 @@ bool few_rows(const Problem& problem);
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
 TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);
+/// Rows of a box of a for tiles of `rows` rows: no more than there are of a K-major one.
+i32 sm90_few_rows(const Problem& problem, i32 rows, Major major = Major::k);
 /// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and a multiple
 /// of eight of them. Strides do not ascend: the driver of an H200 takes that, as TMA itself has no such rule.
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
+/// Columns of a narrow tile, of which `splits` blocks each sum a part of K: n * splits / 132, a multiple of eight and at least 16 for each.
+i32 narrow_columns(i64 n, i32 splits);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
 TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);
 /// Parameters for tiles of `rows_a` rows of a and `rows_b` rows of b.

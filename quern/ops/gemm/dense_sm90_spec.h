@@ -23,7 +23,7 @@ struct DenseSm90Config {
   i32 tile_n;
   i32 stages;
   i32 alternate;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
-  i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate
+  i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate. Narrow tiles: each by a block of a cluster
   i32 threads;    // 128 that load, 256 that multiply
   i32 has_c;      // 1: c is added
   i32 activation; // an Activation
@@ -31,7 +31,10 @@ struct DenseSm90Config {
   Major b_major;  // mn: tile_n a multiple of 64
   i32 c_boxes;    // 1: c, of the dtype of out, of 16 bits, comes by TMA
   i32 by_lanes;   // 1: results never leave by TMA
+  i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn()
 };
+/// Warpgroups that multiply a narrow tile.
+QN_HOST_DEVICE constexpr i32 narrow_warpgroups(i32 tile_m) { return tile_m / 64; }
 
 /// Named barriers of the two warpgroups that multiply: where each waits for its turn.
 constexpr int kDenseSm90TurnBarrier = 9;
@@ -85,7 +88,7 @@ QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part,
 }
 /// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; a pair of barriers for each stage; one for each slot that c comes into.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
-  const int a = c.tile_m * kDenseSm90TileK * 2, stage = a + c.tile_n * kDenseSm90TileK * 2, slots = 8 * dense_sm90_boxes(c).slots;
+  const int a = c.tile_m * 128 * c.chunks, stage = a + c.tile_n * 128 * c.chunks, slots = 8 * dense_sm90_boxes(c).slots;
   const int barriers = stage * c.stages + (dense_sm90_stores_boxes(c) ? slots * dense_sm90_boxes(c).bytes : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
   return {0, a, stage, stage * c.stages, barriers, c_barriers, c_barriers + (c.c_boxes != 0 ? 8 * slots : 0)};
 }

@@ -71,7 +71,7 @@ static bool takes(const DenseSwapConfig& two_chunks, const Problem& p, const Dev
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSwapConfig>();
-  return sm90_params(c, config.tile_m, config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
+  return sm90_params(c, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
 }
 
 i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
@@ -84,13 +84,13 @@ Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// Tiles of 64 rows of a instead of 128 where all of them have one of kSm90Sms multiprocessors each: each reads two thirds as much, and fewer parts are added up. m = 128:
+/// Tiles of 64 rows of a instead of 128 where there are two of them and all have one of kSm90Sms multiprocessors each: each reads two thirds as much, and fewer parts are added up. m = 128:
 /// (4096, 7168) 17.6 us and 19.8, (4096, 4096) 12.1 and 13.7, (2112, 7168) 15.0 and 15.8.
 static DenseSwapConfig tile_of(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
   const DenseSwapConfig half = swapped_tile(64, n, device);
   const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
-  return m > 64 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
+  return m > 64 && m <= 128 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
 }
 
 Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {

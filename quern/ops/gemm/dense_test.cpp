@@ -188,19 +188,36 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// Tiles of 64 columns while each has a multiprocessor, and of 64 rows of a; K split in two at least where each part has one too.
+/// Where tiles are not narrow: 64 columns while each has a multiprocessor, and 64 rows of a; K split in two at least where each part has one too.
 TEST(gemm_dense, plans_of_few_rows) {
-  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
-  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 1), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 1024), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 1, 2112, 7168), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 66 cluster 2");
-  EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
+  const Case nn = {{"b.transposed", 1}};
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 1, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 1024, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 64 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 1, 2112, 7168, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 66 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 2112, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 132 cluster 2");
-  EXPECT_EQ(tile_text("sm_90a", 128, 6144, 4096), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 96 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 64, 1024, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 48 cluster 3");
+  EXPECT_EQ(tile_text("sm_90a", 128, 5120, 4096), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 80 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
+}
+
+/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are 16 twice as many and half of K, and where K is long beside 128 rows.
+TEST(gemm_dense, plans_of_narrow_tiles) {
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 7168, 2048), "dense_narrow_sm90, tile_m=128, tile_n=56, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=128, tile_n=112, alternate=0 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_narrow_sm90, tile_m=128, tile_n=192, alternate=0 grid 128 cluster 1");
+  // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
+  EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 1).substr(0, 18), "dense_swap_ab_sm90");
+  // Wider ones than there are stages for, and rows that are no whole chunks
+  EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512).substr(0, 18), "dense_swap_ab_sm90");
+  EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4104).substr(0, 18), "dense_swap_ab_sm90");
 }
 
 /// Stages of 256 bytes of each row: of whole chunks of 128 bytes of a K-major b, where three fit; of 128 rows of a for long parts of K alone.
@@ -212,15 +229,15 @@ TEST(gemm_dense, stages_of_few_rows) {
     EXPECT_THAT(printed, HasSubstr("dense_swap_ab_sm90<"));
     return printed.substr(printed.find("chunks="));
   };
-  for (const double m : {1, 16, 64}) EXPECT_EQ(chunks(m, 4096, 4096), "chunks=2>");
-  EXPECT_EQ(chunks(1, 4096, 4160), "chunks=2>");
-  EXPECT_EQ(chunks(1, 4096, 4128), "chunks=1>");
+  for (const double m : {1, 16, 64}) EXPECT_EQ(chunks(m, 1024, 4096), "chunks=2>");
+  EXPECT_EQ(chunks(1, 1024, 4160), "chunks=2>");
+  EXPECT_EQ(chunks(1, 1024, 4128), "chunks=1>");
   EXPECT_EQ(chunks(1, 4096, 4096, {{"b.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
   EXPECT_EQ(chunks(1, 28672, 4096), "chunks=2>");
-  EXPECT_EQ(chunks(17, 28672, 4096), "chunks=1>");
-  EXPECT_EQ(chunks(128, 6144, 4096), "chunks=1>");
-  EXPECT_EQ(chunks(128, 7168, 16384), "chunks=2>");
+  EXPECT_EQ(chunks(17, 33792, 4096), "chunks=1>");
+  EXPECT_EQ(chunks(128, 5120, 4096), "chunks=1>");
+  EXPECT_EQ(chunks(128, 5120, 16384), "chunks=2>");
 }
 
 /// Tiles are those of nt, but for one whose columns are no whole boxes of an N-major b.
@@ -228,7 +245,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
   const Case nn = {{"b.transposed", 1}}, tn = {{"a.transposed", 1}, {"b.transposed", 1}}, tt = {{"a.transposed", 1}};
   for (const Case& layout : {nn, tn, tt}) {
     EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 0, layout), tile_text("sm_90a", 4096, 4096, 4096));
-    EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 0, layout), tile_text("sm_90a", 16, 2112, 7168));
+    EXPECT_EQ(tile_text("sm_90a", 16, 1024, 7168, 0, layout), tile_text("sm_90a", 16, 1024, 7168));
     EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096, 0, layout), tile_text("sm_80", 4096, 4096, 4096));
     const Plan p = plan_of(device_info_of(Arch::parse("sm_90a")), [&] { Case c = layout; return c["m"] = 16, c["n"] = 4096, c["k"] = 4096, c; }());
     const std::string majors = std::string("a_major=") + (layout.contains("a.transposed") ? "1" : "0") + ", b_major=" + (layout.contains("b.transposed") ? "1" : "0");

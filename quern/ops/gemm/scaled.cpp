@@ -100,7 +100,7 @@ static Cost cost(const Problem& p, const ScaledArgs&) {
 }
 
 /// In the order of the op's variants.
-enum : i32 { kSwapAb, kWarpSpecialised, kPortable };
+enum : i32 { kNarrow, kSwapAb, kWarpSpecialised, kPortable };
 
 /// One rounding of the result. Of the terms' magnitude: products are exact. In mma.sync a group's sum of 128 is off by about
 /// 2 sqrt(128) units of its terms, as it cuts off where it aligns 17 addends, each by at most one unit of the largest. wgmma cuts
@@ -129,6 +129,13 @@ static void derive_scales(Case& which) {
 /// compiles.
 static void derive(Case& which) {
   derive_scales(which);
+  if (which["narrow"] != 0) {
+    which["variant"] = kNarrow;
+    which["n"] = double(round_up(i64(which["n"]), i64(8)));
+    which["k"] = std::max(which["k"], 1.0);
+    for (const char* pad : {"a.pad", "out.pad", "c.pad"}) which[pad] = which[pad] != 0 && pad[0] != 'a' ? 8 : 0;
+    derive_scales(which);
+  }
   const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["bytes_a"] = 0, which["bytes_b"] = 1, which["out_f32"] = 0, which["b.pad"] = 16;
   const auto choose = [&](const char* tensor, const char* word, DType no, DType yes) { which[tensor] = int(which[word] != 0 ? yes : no); };
@@ -175,7 +182,10 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
     .require(rejects_columns_a)
     .require(rejects_rows_b)
     .require(rejects_columns_b)
-    .variants({{"swap_ab_sm90", rejects_scaled_swap_ab_sm90, plan_scaled_swap_ab_sm90}, {"warp_specialised_sm90", rejects_scaled_sm90, plan_scaled_sm90}, {"portable", nullptr, plan}})
+    .variants({{"narrow_sm90", rejects_scaled_narrow_sm90, plan_scaled_narrow_sm90},
+               {"swap_ab_sm90", rejects_scaled_swap_ab_sm90, plan_scaled_swap_ab_sm90},
+               {"warp_specialised_sm90", rejects_scaled_sm90, plan_scaled_sm90},
+               {"portable", nullptr, plan}})
     .reference<scaled_ref<double>, scaled_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)
@@ -186,6 +196,7 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
              {0, 1, 2, 3, 4, 5},
              "scales: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row of both, of 128 columns; 2 for each row, of all columns; 3 one for all; "
              "4 as 0, one for all of b; 5 what nobody asks for"},
+            {"narrow", {0, 1, 0}, "asks for the variant narrow_sm90, and makes the case one that it takes"},
             {"scales_a.transposed", {1, 0}},
             {"scales_b.transposed", {0, 1}},
             {"scales_a.pad", {0, 3}},

@@ -68,7 +68,7 @@ class gemm_scaled_invariant : public ::testing::TestWithParam<const char*> {
       device_->synchronize({});
       return bits;
     };
-    for (const char* few : {"portable", "swap_ab_sm90"}) {
+    for (const char* few : {"portable", "swap_ab_sm90", "narrow_sm90"}) {
       const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", rows);
       EXPECT_NE(all[0], 0xffffffffu);
       for (const i64 m : {1, 16, 17, 33, 64, 65, 129}) {

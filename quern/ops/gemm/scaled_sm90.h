@@ -30,6 +30,9 @@ DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 /// Variant warp_specialised_sm90 of gemm.scaled.
 Rejection rejects_scaled_sm90(const Problem& problem, const DeviceInfo& device);
 Plan plan_scaled_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
+Rejection rejects_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
 /// Variant swap_ab_sm90, for few rows of a.
 Rejection rejects_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
 Plan plan_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);

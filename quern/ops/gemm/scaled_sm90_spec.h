@@ -18,10 +18,12 @@ struct ScaledSm90Config {
   i32 column_scales;  // 0: of b for blocks of 128 rows, or all; 1: of all of K, a's too; 2: of b for each row and 128 columns
   i32 threads;        // 128 that load, 256 that multiply
   i32 has_c;
+  i32 fold = 0;       // 1, of narrow tiles: the blocks of a cluster split K
+  i32 narrow = 0;     // 1: one tile a block, narrow_sm90.cuh; threads: 128 that multiply for 64 rows, a warp for each of b, a and the scales
 };
 /// The tiles, ring and stores, which are gemm.dense's; but with boxes of 88 columns 4096 x 2112 x 7168 took 107 us, by the lanes 101.
 QN_HOST_DEVICE constexpr DenseSm90Config tiles_of(const ScaledSm90Config& c) {
-  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, 0, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0, c.tile_n % 64 != 0};
+  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, c.fold, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0, c.narrow || c.tile_n % 64 != 0};
 }
 
 /// Columns of a tile that have a scale of b together. Those of a block of 128 rows of b: tiles begin at multiples of them.
@@ -57,11 +59,12 @@ QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 ste
   const i32 in_flight = of_all_k ? 0 : min_of(ring_stages > 8 ? 4 : 2, ring_stages - together);
   return {rows, columns, step, stages, first_warp, warps, in_flight, of_all_k, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
 }
-/// Warps 1 to 3 of the block; those of this tile and the next.
+/// Warps 1 to 3 of the block, those of this tile and the next; of narrow tiles the last warp.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
   const auto tiles = dense_sm90_smem(tiles_of(c));
-  return scale_stages(c.tile_m, scaled_sm90_scales(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, min_of(2, scaled_sm90_batch(c)), 2, 1, 3, tiles.bytes,
-                      tiles.barriers);
+  const i32 narrow_warp = 4 * narrow_warpgroups(c.tile_m) + 2;
+  return scale_stages(c.tile_m, scaled_sm90_scales(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, min_of(2, scaled_sm90_batch(c)), c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1,
+                      c.narrow ? 1 : 3, tiles.bytes, tiles.barriers);
 }
 
 struct ScaledSwapConfig {

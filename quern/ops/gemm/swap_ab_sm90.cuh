@@ -37,6 +37,11 @@ QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 s
   if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step_of_k * C.chunks, part.column);
   else load_operand<C.b_major, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step_of_k * kColumns, part.column);
 }
+/// Bytes of a stage that come.
+template <DenseSwapConfig C>
+QN_DEVICE u32 bytes_of_stage(const DenseSm90Params& p) {
+  return u32(dense_swap_smem(C).stage - (C.tile_m - rows_of_box<C.a_major, C.tile_m>(p.m)) * 128 * C.chunks);
+}
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
   QN_UNROLL
@@ -51,10 +56,11 @@ template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
   constexpr auto L = dense_swap_smem(C);
   const int ahead = p.pdl ? min_of(part.steps, C.stages) : 0;
+  const u32 bytes = bytes_of_stage<C>(p);
   Producer<C.stages> fill{smem + L.barriers};
   QN_NO_UNROLL
   for (int step = 0; step < ahead; ++step) {
-    const u32 full = begin_fill(fill, L.stage);
+    const u32 full = begin_fill(fill, bytes);
     load_b<C, kColumns>(p, part, smem + fill.stage * L.stage, full, step);
     end_fill(fill);
   }
@@ -64,7 +70,7 @@ QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u3
     load_a<C, kColumns>(p, part, smem + u32(step) * L.stage, full_barrier<C.stages>(fill.barriers, u32(step)), step);
   QN_NO_UNROLL
   for (int step = ahead; step < part.steps; ++step) {
-    const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+    const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
     load_b<C, kColumns>(p, part, stage, full, step);
     load_a<C, kColumns>(p, part, stage, full, step);
     end_fill(fill);
@@ -172,6 +178,11 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
     ptx::grid_dependency_wait();
     fill(part, smem);
   } else {
+    constexpr auto L = dense_swap_smem(C);
+    QN_UNROLL
+    for (i32 chunk = 0; chunk < C.chunks; ++chunk)
+      zero_other_rows<C.a_major, C.tile_m>(memory + L.a + chunk * C.tile_m * 128, C.stages, L.stage, p.m, i32(threadIdx.x), kConsumers);
+    ptx::bar_sync(kDenseSwapBarrier, kConsumers);
     f32 sums[C.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
     ptx::bar_sync(kDenseSwapBarrier, kConsumers);  // nobody reads the ring any more

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[i, j] = sum_x scales_a(i, x) scales_b(j, x) a[i, x] b[j, x] + c[i, j] + bias[j], for sm_90a and few rows of a
+// narrow_sm90.cuh with stages of 128 columns of 8 bits, whose products are scaled as in scaled_multiply_tile.
+#pragma once
+#include "quern/ops/gemm/narrow_sm90.cuh"
+#include "quern/ops/gemm/scaled_tile_sm90.cuh"
+
+namespace quern::gemm {
+
+template <ScaledSm90Config C>
+QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
+  constexpr ScaleStages S = scale_stages(C);
+  QN_SMEM(memory);
+  if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C.tile_m)));
+  run_narrow<tiles_of(C), kScaledGroup, kScaleFills<S>, u32(S.warps)>(
+      p.gemm,
+      [&](const DenseSwapPart& part, u32 smem, u32 group, f32 (&sums)[C.tile_n / 2]) {
+        Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
+        multiply_scaled_tile<C>(smem, 64 * group, part.steps, read, sums);
+        if constexpr (C.column_scales == 1) {
+          Consumer<S.stages> scales{smem + u32(S.barriers)};
+          scale_tile<C>(scales, 64 * group, sums);
+        }
+      },
+      [&](const DenseSwapPart& part, u32 smem) {
+        auto f = start_scales<S>(smem);
+        fill_scales(f, smem, p, part.row, part.column, part.first_step, part.steps);
+        finish_scales(f);
+      });
+}
+
+}  // namespace quern::gemm
