@@ -56,17 +56,16 @@ static i32 fast_parts(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i64 sms) {
   return parts == 1 && c.tile_m <= 64 && k >= 2048 && 2 * swapped_tiles(c, m, n) <= sms ? 2 : parts;
 }
 
-static DenseSwapConfig two_chunks(DenseSwapConfig c, const DeviceInfo& device) {
-  c.chunks = 2;
-  fill_multiprocessor(c, device);
-  return c;
-}
-/// Whether stages of two chunks are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages fit. Of 128 rows of a
+/// With stages of two chunks where these are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages fit. Of 128 rows of a
 /// they are 48 KB, of which the first takes long: from 7168 columns a part on ((6144, 4096): 17.5 us and 16.5; (7168, 16384): 65.3 and 69.1).
-static bool takes(const DenseSwapConfig& two_chunks, const Problem& p, const DeviceInfo& device) {
-  if (two_chunks.b_major != Major::k || p[Axis::k] % kDenseSm90TileK != 0 || two_chunks.stages < 3) return false;
+static DenseSwapConfig with_chunks(const DenseSwapConfig& config, const Problem& p, const DeviceInfo& device) {
   const i64 n = p[Axis::n], k = p[Axis::k];
-  return two_chunks.tile_m < 128 || k / swapped_splits(swapped_tile(128, n, device), 128, n, 2 * k, kSm90Sms) >= 7168;
+  if (config.b_major != Major::k || k % kDenseSm90TileK != 0) return config;
+  if (config.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device), 128, n, 2 * k, kSm90Sms) < 7168) return config;
+  DenseSwapConfig two = config;
+  two.chunks = 2;
+  fill_multiprocessor(two, device);
+  return two.stages < 3 ? config : two;
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
@@ -103,7 +102,7 @@ Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   config.a_major = major_of(p.tensor(&A::a));
   config.b_major = major_of(p.tensor(&A::b));
   const i32 splits = p.batch_invariant ? invariant_parts(p, device) : fast_parts(config, m, n, p[Axis::k], device.sms);
-  if (const DenseSwapConfig wide = two_chunks(config, device); takes(wide, p, device)) config = wide;
+  config = with_chunks(config, p, device);
   Plan plan;
   plan.launch<params>(swap_ab, config,
                       {.x = swapped_tiles(config, m, n) * splits, .smem = dense_swap_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
