@@ -401,7 +401,7 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        "gemm.dense",
        "variant=swap_ab_sm90 m=5 n=136 k=2000 pdl=1",
        {{"boxes of a one stage on", "smem + u32(step) * L.stage, full_barrier", "smem + u32(step + 1) * L.stage, full_barrier", {"RACE", "UNINIT", "SMEM-OOB"}}}},
-      // Narrow tiles: one block for all of K, whose last stage has one chunk
+      // Narrow tiles, K in two; its last stage has one chunk
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",
        "variant=narrow_sm90 m=5 n=200 k=1984",
@@ -423,7 +423,11 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        "gemm.dense",
        "variant=narrow_sm90 m=5 n=200 k=1984",
        {{"their zeros not waited for", "    ptx::bar_sync(kDenseSwapBarrier, 32 * kMultiply);\n    f32 sums", "    f32 sums", {"RACE", "UNINIT", "PROXY"}}}},
-      // Two blocks, each half of K
+      // One block for all of K: results from registers
+      {"ops/gemm/narrow_sm90.cuh",
+       "gemm.dense",
+       "variant=narrow_sm90 m=70 n=200 k=192 batch_invariant=1",
+       {{"both warpgroups' results in the rows of the first", "part.row + i32(64 * (warp / 4))", "part.row", {"RACE", kWrongResult}}}},
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",
        "variant=narrow_sm90 m=40 n=136 k=1984",

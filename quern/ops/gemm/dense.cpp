@@ -228,11 +228,20 @@ static void derive_ending(Case& which) {
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
+/// Some of the widths as models have them, whose tiles are 24, 48 and 56 columns wide, of few columns of K then.
+static void derive_narrow(Case& which) {
+  which["a.transposed"] = which["b.transposed"] = 0;
+  which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
+  const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : 0;
+  if (wider != 0) which["n"] = wider;
+  if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min(which["k"], 128.);  // K in one part
+}
+
 static void derive(Case& which) {
   derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
     which["variant"] = hopper == 3 ? 0 : hopper;
-    if (hopper == 3) which["k"] = double(round_up(i64(which["k"]), i64(64))), which["a.transposed"] = which["b.transposed"] = 0;
+    if (hopper == 3) derive_narrow(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;

@@ -11,6 +11,8 @@ static const jit::Kernel<DenseSm90Config, DenseSm90Params> narrow{"quern/ops/gem
 
 i32 narrow_columns(i64 n, i32 splits) { return i32(max_of<i64>(16 * splits, round_up<i64>(ceil_div<i64>(n * splits, kSm90Sms), 8))); }
 
+bool narrow_tiles_occupy(i64 n, i32 splits) { return 5 * ceil_div<i64>(n, narrow_columns(n, splits)) * splits >= 4 * kSm90Sms; }
+
 /// Blocks that split K. A multiprocessor takes in 64 bytes a clock: tiles of 16 columns bring mostly a, and with 128 rows so do wider ones, which a long
 /// K has the time to add up for. m = 64: (2112, 7168) 11.3 us and 12.2; m = 128: 13.5 and 17.5, (7168, 16384) 63.3 and 68.6.
 static i32 splits_of(const Problem& p) {
@@ -38,7 +40,7 @@ static Rejection rejects_slow(const Problem& p) {
   const i64 m = p[Axis::m];
   const i32 columns = narrow_columns(p[Axis::n], 1), most = m <= 16 ? 128 : 224;
   if (m > 128) return {"m", m, "at most {}", 128};
-  if (p[Axis::n] <= 8 * kSm90Sms) return {"n", p[Axis::n], "more than {}: 16 columns for each multiprocessor", 8 * kSm90Sms};
+  if (!narrow_tiles_occupy(p[Axis::n], splits_of(p))) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
   if (columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
   if (m > 64 && columns > 16 && columns < 48) return {"n", p[Axis::n], "more than {}, of more than 64 rows", 40 * kSm90Sms};
   return {};

@@ -74,6 +74,8 @@ i32 sm90_few_rows(const Problem& problem, i32 rows, Major major = Major::k);
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
 /// Columns of a narrow tile, of which `splits` blocks each sum a part of K: n * splits / 132, a multiple of eight and at least 16 for each.
 i32 narrow_columns(i64 n, i32 splits);
+/// Whether these tiles are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
+bool narrow_tiles_occupy(i64 n, i32 splits);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
 TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);
 /// Parameters for tiles of `rows_a` rows of a and `rows_b` rows of b.

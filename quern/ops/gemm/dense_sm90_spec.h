@@ -24,7 +24,7 @@ struct DenseSm90Config {
   i32 stages;
   i32 alternate;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
   i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate. Narrow tiles: each by a block of a cluster
-  i32 threads;    // 128 that load, 256 that multiply
+  i32 threads;    // 128 that load, 256 that multiply; of narrow tiles 128 that multiply for 64 rows, a warp for each of b and a
   i32 has_c;      // 1: c is added
   i32 activation; // an Activation
   Major a_major;
@@ -40,13 +40,13 @@ QN_HOST_DEVICE constexpr i32 narrow_warpgroups(i32 tile_m) { return tile_m / 64;
 constexpr int kDenseSm90TurnBarrier = 9;
 
 struct DenseSm90Params {
-  TensorMap a;       // [m, k], boxes [tile_m, 64]; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
+  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
   TensorMap b;       // [n, k], the same with tile_n; of stages of two chunks sm90_operand_in_turn()
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
   i32 m, n, k;       // n a multiple of 8
-  i32 parts;         // of K, whole stages each: blocks of a cluster, or (fold) one after another
+  i32 parts;         // of K, whole stages each, one after another (fold of many rows)
   i32 pdl;           // 1: the kernel before in the stream may still run
   DType bias_dtype;  // f32, or that of a
   DenseAddend c;     // rows aligned to 16 bytes

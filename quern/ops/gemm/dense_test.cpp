@@ -215,6 +215,9 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 1).substr(0, 18), "dense_swap_ab_sm90");
+  // Tiles for fewer than four fifths of the multiprocessors: 89 of 24 columns, 68 of 32 by two
+  EXPECT_EQ(tile_text("sm_90a", 16, 2120, 7168).substr(0, 18), "dense_swap_ab_sm90");
+  EXPECT_EQ(tile_text("sm_90a", 64, 1064, 7168).substr(0, 18), "dense_swap_ab_sm90");
   // Wider ones than there are stages for, and rows that are no whole chunks
   EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512).substr(0, 18), "dense_swap_ab_sm90");
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4104).substr(0, 18), "dense_swap_ab_sm90");
@@ -261,7 +264,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
 /// m is no part of a kernel: a server of one weight meets at most eight, in every layout.
 TEST(gemm_dense, few_kernels_serve_every_m) {
   const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536},
-                              {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}};
+                              {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}, {768, 7168}, {1536, 7168}, {2904, 4096}};
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   for (const auto& [n, k] : shapes)
     for (int layout = 0; layout < 4; ++layout) {

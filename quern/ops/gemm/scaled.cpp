@@ -133,6 +133,8 @@ static void derive(Case& which) {
     which["variant"] = kNarrow;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
+    // As wide as models have it, tiles of 24 and 56 columns, of few columns of K then
+    if (which["n"] == 136 || which["n"] == 264) which["n"] = which["n"] == 136 ? 2904 : 7168, which["k"] = std::min(which["k"], 200.);
     for (const char* pad : {"a.pad", "out.pad", "c.pad"}) which[pad] = which[pad] != 0 && pad[0] != 'a' ? 8 : 0;
     derive_scales(which);
   }

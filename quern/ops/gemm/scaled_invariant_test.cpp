@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,7 +55,12 @@ class gemm_scaled_invariant : public ::testing::TestWithParam<const char*> {
   /// Rows of every tile of the kernels for few rows, beside the same rows by the one for many. Columns of scales: those of k, or 1.
   void same_bits(i64 n, i64 k, i64 rows, i64 rows_a, i64 columns_a, i64 rows_b, i64 columns_b) {
     const auto value = [](Random& random) { return u8(random.below(0x70) + random.below(2) * 0x80); };  // up to 240, no NaN
-    const auto scale = [](Random& random) { return float(1 + random.below(1 << 20)) / (1 << 20); };
+    // Zeros of both signs and what underflows among them: results have signs of zero to keep
+    const auto scale = [](Random& random) {
+      const float x = float(1 + random.below(1 << 20)) / (1 << 20) * (random.below(2) ? 1.f : -1.f);
+      const auto kind = random.below(8);
+      return kind == 0 ? std::copysign(0.f, x) : kind == 1 ? x * 0x1p-140f : x;
+    };
     const TensorView a = filled<u8>(DType::e4m3, rows, k, value), b = filled<u8>(DType::e4m3, n, k, value);
     const TensorView scales_a = filled<float>(DType::f32, rows_a, columns_a, scale), scales_b = filled<float>(DType::f32, rows_b, columns_b, scale);
     const TensorView out = filled<float>(DType::f32, rows, n, scale);

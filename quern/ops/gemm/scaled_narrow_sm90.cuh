@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // out[i, j] = sum_x scales_a(i, x) scales_b(j, x) a[i, x] b[j, x] + c[i, j] + bias[j], for sm_90a and few rows of a
-// narrow_sm90.cuh with stages of 128 columns of 8 bits, whose products are scaled as in scaled_multiply_tile.
+// narrow_sm90.cuh with stages of 128 columns of 8 bits, whose products are scaled by multiply_scaled_tile().
 #pragma once
 #include "quern/ops/gemm/narrow_sm90.cuh"
 #include "quern/ops/gemm/scaled_tile_sm90.cuh"

@@ -103,7 +103,7 @@ static i32 most_narrow_columns(const Problem& p) { return p[Axis::m] > 64 ? 96 :
 Rejection rejects_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_operands(p, device)) return r;
   if (p.variant < 0 && (p[Axis::m] <= 32 || p[Axis::m] > 128)) return {"m", p[Axis::m], "33 to {}", 128};
-  if (p.variant < 0 && p[Axis::n] <= 8 * kSm90Sms) return {"n", p[Axis::n], "more than {}: 16 columns for each multiprocessor", 8 * kSm90Sms};
+  if (p.variant < 0 && !narrow_tiles_occupy(p[Axis::n], narrow_splits(p))) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
   if (narrow_columns(p[Axis::n], 1) > most_narrow_columns(p)) return {"n", p[Axis::n], "at most {}", most_narrow_columns(p) * kSm90Sms};
   return {};
 }

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "quern/base/error.h"
@@ -133,6 +135,20 @@ TEST(gemm_scaled, plans_of_narrow_tiles) {
   expect(64, 24576, 1536, "scaled_narrow_sm90<", "tile_m=64, tile_n=192", "grid 128");
   expect(128, 24576, 1536, "scaled_warp_specialised_sm90<", "tile_m=128", "grid");
   expect(64, 1056, 7168, "scaled_swap_ab_sm90<", "tile_m=64", "grid");
+}
+
+/// m is no part of a kernel: a server of one weight meets at most eight.
+TEST(gemm_scaled, few_kernels_serve_every_m) {
+  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}};
+  for (const auto& [n, k] : shapes)
+    for (double recipe = 0; recipe < 4; ++recipe) {
+      std::set<std::string> kernels;
+      for (double m = 1; m <= 16384; m += m < 136 ? 1 : 97) {
+        const std::string text = plan_text({{"m", m}, {"n", n}, {"k", k}, {"recipe", recipe}}, "sm_90a");
+        kernels.insert(text.substr(0, text.find(" grid")));
+      }
+      EXPECT_LE(kernels.size(), 8u) << n << " x " << k << ": " << ::testing::PrintToString(kernels);
+    }
 }
 
 /// Memory for a call on the emulated device, of numbers that no sum of f32 holds exactly.

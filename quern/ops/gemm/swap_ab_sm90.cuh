@@ -147,7 +147,7 @@ QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, 
     if (part.splits == 1) load_sums(memory + 4 * word, sum);
     else add_splits(part, memory + 4 * word, smem + u32(4 * word), sum);
     QN_UNROLL
-    for (int i = 0; i < kVector; ++i) sum[i] = sum[i] + bias[i];
+    for (int i = 0; p.bias != nullptr && i < kVector; ++i) sum[i] = sum[i] + bias[i];  // of no bias the zeros would make -0 a 0, which it stays elsewhere
     if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, part.row + row, part.column + column, sum);
     activate<C.activation>(sum);
     store_aligned<Out>(static_cast<Out*>(p.out) + i64(part.row + row) * p.out_stride + part.column + column, sum);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What the kernels for many rows share on sm_90a: a block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of
+// What the kernels for many rows share on sm_90a, those with narrow tiles too what follows the sums: a block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of
 // out. One warp of its first warpgroup loads: TMA fills a ring of stages with 128 bytes of each row of a and b, as far ahead as
 // the ring is long, over the end of a tile too. Two warpgroups multiply, and store their results.
 #pragma once
