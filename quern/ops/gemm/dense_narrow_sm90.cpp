@@ -39,7 +39,6 @@ static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
 static Rejection rejects_slow(const Problem& p) {
   const i64 m = p[Axis::m];
   const i32 columns = narrow_columns(p[Axis::n], 1), most = m <= 16 ? 128 : 224;
-  if (m > 128) return {"m", m, "at most {}", 128};
   if (!narrow_tiles_occupy(p[Axis::n], splits_of(p))) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
   if (columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
   if (m > 64 && columns > 16 && columns < 48) return {"n", p[Axis::n], "more than {}, of more than 64 rows", 40 * kSm90Sms};
@@ -50,6 +49,7 @@ Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
   if (major_of(p.tensor(&A::a)) != Major::k) return {"a", "M-major", "K-major"};
   if (major_of(p.tensor(&A::b)) != Major::k) return {"b", "N-major", "K-major"};
+  if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
   if (p[Axis::k] % kDenseSm90TileK != 0) return {"k", p[Axis::k], "a multiple of {}", kDenseSm90TileK};
   if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
   if (p.variant < 0)
@@ -66,7 +66,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const DenseSm90Config config = config_of(p, device);
   const i32 splits = splits_of(p);
-  const i64 tiles = ceil_div<i64>(p[Axis::n], config.tile_n) * ceil_div<i64>(p[Axis::m], config.tile_m);
+  const i64 tiles = ceil_div<i64>(p[Axis::n], config.tile_n);
   Plan plan;
   plan.launch<params>(narrow, config, {.x = tiles * splits, .smem = dense_sm90_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
   return plan;

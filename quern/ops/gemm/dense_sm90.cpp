@@ -89,7 +89,7 @@ static const Sm90Tile& choose(const Problem& p, bool fold) {
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  DenseSm90Params params = sm90_params(c, config.tile_m, config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+  DenseSm90Params params = sm90_params(c, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
   if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config));
   if (config.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config));
   return params;

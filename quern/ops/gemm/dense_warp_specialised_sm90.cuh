@@ -10,13 +10,13 @@
 
 namespace quern::gemm {
 
-/// The rows of the warpgroup, 64 an instruction, times the tile of b.
+/// Rows of a tile of a from `row` on, 64 an instruction, times the tile of b.
 template <DenseSm90Config C, int kM, int kRegisters>
-QN_DEVICE void multiply_stage(u32 stage, u32 first_row, f32 (&sums)[kM][kRegisters]) {
+QN_DEVICE void multiply_stage(u32 stage, u32 row, f32 (&sums)[kM][kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
   using T = dtype_t<C.dtype>;
   constexpr u32 kStepA = kOperandStep<C.a_major, C.tile_m>, kStepB = kOperandStep<C.b_major, C.tile_n>;
-  const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a + first_row * 128);
+  const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a + row * 128);
   const auto b = operand_descriptor<C.b_major, C.tile_n>(stage + L.b);
   QN_UNROLL
   for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) {
@@ -56,6 +56,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   constexpr u32 kTurns = C.alternate ? 2 : 1;
   constexpr int kM = C.tile_m / 64 * kTurns / 2, kStage = dense_sm90_smem(C).stage;
   const u32 turn = C.alternate ? warpgroup : 0, first_row = C.alternate ? 0 : warpgroup * 64;
+  zero_missing_rows<C>(p);
   const auto tiles = DenseTiles<C>::of(p);
   const u32 count = DenseTiles<C>::count(tiles), steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
@@ -76,7 +77,8 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
     if (C.alternate && index != blockIdx.x) ptx::bar_sync(kDenseSm90TurnBarrier + int(turn), 2 * kWarpgroupSize);
-    const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); };
+    const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C>(tile.row, p.m));
+    const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); };
     if constexpr (C.fold == 0) {
       zero(sums);
       const u32 last = multiply_stages(read, int(steps), sums, multiply, free);

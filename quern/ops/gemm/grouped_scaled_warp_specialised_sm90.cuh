@@ -19,7 +19,7 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
     if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
     const DenseTile place = place_of<kTiles>(tile);
     f32 total[C.tile_n / 2];
-    multiply_scaled_tile<C>(smem, first_row, steps, read, total);
+    multiply_scaled_tile<C>(smem, first_row, rows_earlier_of_tile<kTiles>(place.row, p.gemm.rows.rows), steps, read, total);
     write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row), place.column, total);
   });
 }

@@ -18,11 +18,12 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
   const auto free = [&](u32 stage) { release(read, stage); };
   each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
     if (skips_rows<C>(tile, first_row, steps, read)) return;
+    const DenseTile place = place_of<C>(tile);
+    const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C>(place.row, p.rows.rows));
     f32 sums[1][C.tile_n / 2];
     zero(sums);
-    const u32 last = multiply_stages(read, steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); }, free);
+    const u32 last = multiply_stages(read, steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); }, free);
     finish_stages(steps, last, sums, free);
-    const DenseTile place = place_of<C>(tile);
     write_rows<C>(out_of_group<dtype_t<C.out_dtype>>(p, tile), place.row + i32(first_row), place.column, sums[0]);
   });
 }

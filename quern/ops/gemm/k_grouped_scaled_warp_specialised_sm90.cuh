@@ -34,7 +34,7 @@ QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
   each_k_grouped_tile<kTiles>(p.gemm, [&](const KGroupedTile& tile) {
     f32 total[C.tile_n / 2];
-    multiply_scaled_tile<C>(smem, first_row, steps_of(tile.columns), read, total);
+    multiply_scaled_tile<C>(smem, first_row, 0, steps_of(tile.columns), read, total);
     write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row), tile.place.column, total);
   });
 }

@@ -27,8 +27,18 @@ QN_DEVICE void load_operand(u32 to, const TensorMap* map, u32 mbarrier, CachePol
   }
 }
 
-// Of few rows of a K-major a the map's boxes have no more than there are (sm90_few_rows()): rows behind the last that TMA fills with zeros take 2.4 ns each, and
-// (4096, 14336) 55 us instead of 29 for 16 rows in boxes of 64. What no copy brings is made zeros once.
+// Rows behind the last one that TMA fills with zeros take 2.4 ns each: (4096, 14336) 55 us instead of 29 for 16 rows in boxes of 64, (4096, 7168) for 129 rows 58 us
+// and for 256 22. So of a
+//   fewer rows than a tile has   come in boxes of as many (sm90_few_rows()), K-major; what no copy brings is made zeros once
+//   the last of several tiles    begins earlier, among the rows of the tile before (rows_earlier()), and has less than eight behind the last one
+
+/// How many rows earlier the copies of a tile of kRows rows from `row` on begin, of `rows` that there are. A multiple of eight: behind as many, swizzled rows repeat
+/// themselves, and rows of an M-major a have another place of 16 bytes.
+template <i32 kRows>
+QN_DEVICE i32 rows_earlier(i32 row, i32 rows) {
+  const i32 earlier = max_of(0, row + kRows - rows) / 8 * 8;
+  return earlier <= row ? earlier : 0;
+}
 
 /// Rows of a tile of a that a copy brings.
 template <Major kMajor, i32 kRows>

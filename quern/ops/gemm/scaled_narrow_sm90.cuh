@@ -18,7 +18,7 @@ QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
       p.gemm,
       [&](const DenseSwapPart& part, u32 smem, u32 group, f32 (&sums)[C.tile_n / 2]) {
         Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
-        multiply_scaled_tile<C>(smem, 64 * group, part.steps, read, sums);
+        multiply_scaled_tile<C>(smem, 64 * group, 0, part.steps, read, sums);
         if constexpr (C.column_scales == 1) {
           Consumer<S.stages> scales{smem + u32(S.barriers)};
           scale_tile<C>(scales, 64 * group, sums);

@@ -55,13 +55,13 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n
 /// The first of a thread's two rows of 64 from first_row on.
 QN_DEVICE u32 row_of_thread(u32 first_row) { return first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4; }
 
-/// total = the products of 64 rows of a tile from first_row on by its columns, scaled where stages have scales.
+/// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by its columns, scaled where stages have scales.
 template <ScaledSm90Config C>
-QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
+QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr int kBatch = scaled_sm90_batch(C);
   const u32 stage = smem + read.stage * L.stage;
-  StageOperands operands = stage_operands(stage + L.a + first_row * 128, stage + L.b);
+  StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
   const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
   };

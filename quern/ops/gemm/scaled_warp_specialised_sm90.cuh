@@ -13,6 +13,7 @@ namespace quern::gemm {
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 warpgroup) {
   using Tiles = DenseTiles<tiles_of(C)>;
+  zero_missing_rows<tiles_of(C)>(p.gemm);
   const auto tiles = Tiles::of(p.gemm);
   const u32 count = Tiles::count(tiles), first_row = warpgroup * 64;
   const int steps = scaled_steps(p.gemm.k);
@@ -22,7 +23,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
   for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
     const DenseTile tile = Tiles::at(tiles, index);
     f32 total[C.tile_n / 2];
-    multiply_scaled_tile<C>(smem, first_row, steps, read, total);
+    multiply_scaled_tile<C>(smem, first_row, rows_earlier_of_tile<tiles_of(C)>(tile.row, p.gemm.m), steps, read, total);
     if (index + gridDim.x >= count) ptx::grid_launch_dependents();
     if constexpr (C.column_scales == 1) scale_tile<C>(scales, first_row, total);
     write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row), tile.column, total);

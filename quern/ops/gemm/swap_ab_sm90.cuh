@@ -17,6 +17,7 @@ namespace quern::gemm {
 /// A block's part of the work.
 struct DenseSwapPart {
   i32 row, column;        // of the tile in out
+  i32 earlier;            // rows before the tile's first one, which the tile before stores
   i32 first_step, steps;  // of K
   u32 split, splits;
 };
@@ -27,7 +28,8 @@ QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
   const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m;
   const u32 first = dense_sm90_part_begin(p.k, kColumns, split, splits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, splits);
   // Tiles of the same rows of b follow each other, so that these are read from memory once
-  return {i32(tile % tiles_m * C.tile_m), i32(tile / tiles_m * C.tile_n), i32(first), i32(last - first), split, splits};
+  const i32 row = i32(tile % tiles_m * C.tile_m), earlier = rows_earlier<C.tile_m>(row, p.m);
+  return {row - earlier, i32(tile / tiles_m * C.tile_n), earlier, i32(first), i32(last - first), split, splits};
 }
 
 template <DenseSwapConfig C, i32 kColumns>
@@ -139,7 +141,7 @@ QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, 
   constexpr int kVector = 8, kVectors = C.tile_n / kVector, kPitch = dense_swap_smem(C).pitch;
   const int vectors = min_of(C.tile_m, p.m - part.row) * kVectors;
   QN_NO_UNROLL
-  for (int v = int(part.split) * C.threads + int(threadIdx.x); v < vectors; v += int(part.splits) * C.threads) {
+  for (int v = part.earlier * kVectors + int(part.split) * C.threads + int(threadIdx.x); v < vectors; v += int(part.splits) * C.threads) {
     const int row = v / kVectors, column = v % kVectors * kVector, word = row * kPitch + column;
     if (part.column + column >= p.n) continue;
     f32 sum[kVector], bias[kVector];

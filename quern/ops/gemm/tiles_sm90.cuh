@@ -34,13 +34,20 @@ struct DenseTiles {
   }
 };
 
-/// By one thread: the operands of a tile through `steps` stages of kColumns columns of K.
+/// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
+template <DenseSm90Config C>
+QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
+  return C.a_major == Major::k ? rows_earlier<C.tile_m>(row, rows) : 0;
+}
+
+/// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K.
 template <DenseSm90Config C, i32 kColumns>
-QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, int steps) {
+QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, int steps) {
   constexpr auto L = dense_sm90_smem(C);
+  const u32 bytes = u32(L.stage - (C.tile_m - rows) * 128);
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
-    const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
+    const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
     load_operand<C.a_major, C.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
     load_operand<C.b_major, C.tile_n>(stage + L.b, b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
     end_fill(fill);
@@ -54,8 +61,21 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   const auto tiles = DenseTiles<C>::of(p);
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
-  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x)
-    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, DenseTiles<C>::at(tiles, index), steps);
+  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
+    DenseTile tile = DenseTiles<C>::at(tiles, index);
+    tile.row -= rows_earlier_of_tile<C>(tile.row, p.m);
+    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, tile, rows_of_box<C.a_major, C.tile_m>(p.m), steps);
+  }
+}
+
+/// By the two warpgroups that multiply, before they do: zeros for the rows of a tile that of few rows no copy brings.
+template <DenseSm90Config C>
+QN_DEVICE void zero_missing_rows(const DenseSm90Params& p) {
+  if (C.a_major != Major::k || p.m >= C.tile_m) return;
+  constexpr auto L = dense_sm90_smem(C);
+  QN_SMEM(memory);
+  zero_other_rows<C.a_major, C.tile_m>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
+  ptx::bar_sync(kDenseSm90TurnBarrier, 2 * kWarpgroupSize);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
