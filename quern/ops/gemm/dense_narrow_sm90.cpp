@@ -17,7 +17,8 @@ bool narrow_tiles_occupy(i64 n, i32 splits) { return 5 * ceil_div<i64>(n, narrow
 /// K has the time to add up for. m = 64: (2112, 7168) 11.3 us and 12.2; m = 128: 13.5 and 17.5, (7168, 16384) 63.3 and 68.6.
 static i32 splits_of(const Problem& p) {
   const i32 columns = narrow_columns(p[Axis::n], 1);
-  return !p.batch_invariant && (columns == 16 || (columns <= 64 && p[Axis::m] > 64 && p[Axis::k] >= 8192)) ? 2 : 1;
+  const bool many = p[Axis::m] > 64 && (columns < 48 || (columns <= 64 && p[Axis::k] >= 4096));
+  return !p.batch_invariant && (columns == 16 || many) ? 2 : 1;
 }
 
 /// Stages of two chunks of K, of one beside 128 rows of a.
@@ -41,7 +42,7 @@ static Rejection rejects_slow(const Problem& p) {
   const i32 columns = narrow_columns(p[Axis::n], 1), most = m <= 16 ? 128 : 224;
   if (!narrow_tiles_occupy(p[Axis::n], splits_of(p))) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
   if (columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
-  if (m > 64 && columns > 16 && columns < 48) return {"n", p[Axis::n], "more than {}, of more than 64 rows", 40 * kSm90Sms};
+  if (m > 64 && columns > 16 && columns < 48 && (p[Axis::k] > 4096 || p.batch_invariant)) return {"n", p[Axis::n], "more than {}, of more than 64 rows and 4096 columns of K", 40 * kSm90Sms};
   return {};
 }
 

@@ -79,18 +79,22 @@ QN_HOST_DEVICE constexpr u32 dense_sm90_box_place(const Sm90Boxes& b, u32 row, u
 }
 
 struct DenseSm90Smem {
-  int a, b, stage, boxes, barriers, c_barriers, bytes;
+  int a, b, stage, boxes, halves, barriers, c_barriers, halves_barrier, bytes;
 };
 /// The first stage along K, of `columns` columns of 64 or 128, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the stage.
 QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part, u32 parts) {
   const u32 stages = u32(k + columns - 1) / u32(columns), begin = u32(k + 127) / 128 * part / parts * (128 / u32(columns));
   return begin < stages ? begin : stages;
 }
-/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; a pair of barriers for each stage; one for each slot that c comes into.
+/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums; a pair of barriers for
+/// each stage; one for each slot that c comes into; one for the other block's sums.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
   const int a = c.tile_m * 128 * c.chunks, stage = a + c.tile_n * 128 * c.chunks, slots = 8 * dense_sm90_boxes(c).slots;
-  const int barriers = stage * c.stages + (dense_sm90_stores_boxes(c) ? slots * dense_sm90_boxes(c).bytes : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
-  return {0, a, stage, stage * c.stages, barriers, c_barriers, c_barriers + (c.c_boxes != 0 ? 8 * slots : 0)};
+  const int halves = stage * c.stages + (dense_sm90_stores_boxes(c) ? slots * dense_sm90_boxes(c).bytes : 0);
+  const bool halved = c.fold != 0 && c.by_lanes != 0;  // narrow
+  const int barriers = halves + (halved ? 2 * c.tile_m * c.tile_n : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
+  const int halves_barrier = c_barriers + (c.c_boxes != 0 ? 8 * slots : 0);
+  return {0, a, stage, stage * c.stages, halves, barriers, c_barriers, halves_barrier, halves_barrier + (halved ? 8 : 0)};
 }
 
 struct DenseSwapConfig {

@@ -4,7 +4,7 @@
 // What the kernels with one narrow tile of out a block share on sm_90a: few rows, all of K. Every multiprocessor has the same share of b's rows, which
 // stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes but one
 // stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where tiles would be very
-// narrow the blocks of a cluster split K instead (fold), and add their sums up as those of swap_ab_sm90.cuh.
+// narrow the two blocks of a cluster split K instead (fold).
 #pragma once
 #include "quern/ops/gemm/swap_ab_sm90.cuh"
 #include "quern/ops/gemm/tiles_sm90.cuh"
@@ -45,14 +45,76 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, const DenseSwapPart& part
   }
 }
 
-/// The sums of 64 rows of the tile as [tile_m][tile_n], over the ring that nobody reads any more.
+// Of a tile whose K two blocks sum in parts, each of them finishes the half of its rank: 64 rows of 128, which are one warpgroup's, or half of the columns of 64 rows.
+// The other half of its sums goes from registers into the other block's shared memory: no barrier stands between the last products and the way there.
+
+/// The tile whose results a block stores.
 template <DenseSm90Config C>
-QN_DEVICE void write_narrow_sums(u8* memory, u32 group, const f32 (&sums)[C.tile_n / 2]) {
-  constexpr int kPitch = dense_swap_smem(swapped_of(C)).pitch;
-  const int lane = int(ptx::lane_id()), row = int(64 * group + 16 * warp_of_warpgroup()) + lane / 4, column = 2 * (lane % 4);
+QN_HOST_DEVICE constexpr DenseSm90Config finished_of() {
+  DenseSm90Config c = C;
+  if (C.fold != 0 && C.tile_m == 64) c.tile_n = C.tile_n / 2;
+  return c;
+}
+
+/// By one thread, before the cluster's first barrier.
+template <DenseSm90Config C>
+QN_DEVICE void expect_half(u32 smem) {
+  const u32 barrier = smem + dense_sm90_smem(C).halves_barrier;
+  ptx::mbarrier_init(barrier, 1);
+  ptx::fence_mbarrier_init();
+  ptx::mbarrier_arrive_expect_tx(barrier, u32(2 * C.tile_m * C.tile_n));
+}
+
+/// By a warpgroup: kCount of a thread's sums from `first` on go to the same thread of the other block.
+template <DenseSm90Config C, int kCount, int kRegisters>
+QN_DEVICE void give_sums(u32 smem, u32 other, int first, const f32 (&sums)[kRegisters]) {
+  constexpr auto L = dense_sm90_smem(C);
+  const u32 to = ptx::cluster_address(smem + L.halves + 16 * (threadIdx.x % kWarpgroupSize), other), barrier = ptx::cluster_address(smem + L.halves_barrier, other);
   QN_UNROLL
-  for (int i = 0; i < C.tile_n / 2; i += 2)
-    for (int j = 0; j < 2; ++j) ptx::st_shared<f32>(memory + 4 * ((row + i % 4 / 2 * 8) * kPitch + column + i / 4 * 8 + j), sums[i + j]);
+  for (int i = 0; i < kCount; i += 4) {
+    u32 four[4];
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) four[j] = ptx::bits_of(first == 0 ? sums[i + j] : sums[kRegisters - kCount + i + j]);
+    ptx::st_async(to + u32(i / 4 * 16 * kWarpgroupSize), u32x4{four[0], four[1], four[2], four[3]}, barrier);
+  }
+}
+
+/// By a warpgroup: what the other block gives of the half that this one finishes, added to its own.
+template <DenseSm90Config C, int kCount, int kRegisters>
+QN_DEVICE void take_sums(const u8* memory, u32 smem, int first, const f32 (&sums)[kRegisters], f32 (&total)[kCount]) {
+  constexpr auto L = dense_sm90_smem(C);
+  ptx::mbarrier_wait_cluster(smem + L.halves_barrier, 0);
+  QN_UNROLL
+  for (int i = 0; i < kCount; i += 4) {
+    f32 four[4];
+    unpack<f32, 4>({ptx::ld_shared<u32x4>(memory + L.halves + 16 * (i / 4 * kWarpgroupSize + int(threadIdx.x % kWarpgroupSize)))}, four);
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) total[i + j] = (first == 0 ? sums[i + j] : sums[kRegisters - kCount + i + j]) + four[j];
+  }
+}
+
+/// By a warpgroup, with its sums of the tile: those of its results that the block finishes are stored.
+template <DenseSm90Config C>
+QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group, f32 (&sums)[C.tile_n / 2]) {
+  constexpr DenseSm90Config kFinished = finished_of<C>();
+  const i32 row = part.row + i32(64 * group);
+  const bool here = row + i32(16 * warp_of_warpgroup()) < p.m;
+  if constexpr (C.fold == 0) {
+    if (!here) return;
+    ptx::grid_dependency_wait();
+    write_rows<C>(p, row, part.column, sums);
+  } else {
+    const u32 other = part.split ^ 1;
+    ptx::cluster_wait();  // the other block expects them
+    if constexpr (C.tile_m == 64) give_sums<C, kFinished.tile_n / 2>(smem, other, int(other), sums);
+    else if (group == other) give_sums<C, kFinished.tile_n / 2>(smem, other, 0, sums);
+    if (C.tile_m == 128 && group == other) return;
+    f32 total[kFinished.tile_n / 2];
+    take_sums<C>(memory, smem, C.tile_m == 64 ? int(part.split) : 0, sums, total);
+    if (!here) return;
+    ptx::grid_dependency_wait();
+    write_rows<kFinished>(p, row, part.column + (C.tile_m == 64 ? i32(part.split) * kFinished.tile_n : 0), total);
+  }
 }
 
 /// The block. multiply(part, smem, group, sums) makes the sums of 64 rows of the tile by a warpgroup; fill(part, smem) is for `fill_warps` warps, behind
@@ -67,8 +129,10 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
   if (threadIdx.x == 32 * kMultiply) {
     prefetch_maps(p);
     pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, kMultiply, 2 + fills);
+    if constexpr (C.fold != 0) expect_half<C>(smem);
   }
   ptx::sync_block();
+  if constexpr (C.fold != 0) ptx::cluster_arrive();
   ptx::grid_launch_dependents();
   if (warp == kMultiply) {
     if (ptx::lane_id() == 0) load_narrow_b<C, kColumns>(p, part, smem);
@@ -88,24 +152,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     ptx::bar_sync(kDenseSwapBarrier, 32 * kMultiply);
     f32 sums[C.tile_n / 2];
     multiply(part, smem, warp / 4, sums);
-    if constexpr (C.fold != 0) {
-      ptx::bar_sync(kDenseSwapBarrier, 32 * kMultiply);  // nobody reads the ring any more
-      write_narrow_sums<C>(memory, warp / 4, sums);
-    } else {
-      const i32 first = part.row + i32(64 * (warp / 4));
-      if (first + i32(16 * warp_of_warpgroup()) >= p.m) return;
-      ptx::grid_dependency_wait();
-      write_rows<C>(p, first, part.column, sums);
-    }
-  }
-  if constexpr (C.fold != 0) {
-    ptx::grid_dependency_wait();
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
-    add_and_store<swapped_of(C)>(p, part, memory, smem);
-    // The others read this block's sums
-    ptx::cluster_arrive();
-    ptx::cluster_wait();
+    finish_narrow<C>(p, part, memory, smem, warp / 4, sums);
   }
 }
 template <DenseSm90Config C, i32 kColumns, class Multiply>
