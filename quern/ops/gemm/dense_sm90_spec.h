@@ -94,7 +94,7 @@ QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c)
   const bool halved = c.fold != 0 && c.by_lanes != 0;  // narrow
   const int barriers = halves + (halved ? 2 * c.tile_m * c.tile_n : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
   const int halves_barrier = c_barriers + (c.c_boxes != 0 ? 8 * slots : 0);
-  return {0, a, stage, stage * c.stages, halves, barriers, c_barriers, halves_barrier, halves_barrier + (halved ? 8 : 0)};
+  return {0, a, stage, stage * c.stages, halves, barriers, c_barriers, halves_barrier, halves_barrier + (halved ? 16 : 0)};  // scales of 16 bytes follow
 }
 
 struct DenseSwapConfig {
