@@ -80,7 +80,7 @@ class Timing(NamedTuple):
 def bench_gpu_time(*calls: Callable[[], Any], cold: bool = True, budget_ms: float = 200.0, device: Any = None, stream: Any = None) -> Union[Timing, List[Timing]]:
     """How long each call keeps the GPU busy, whoever's kernels it launches: from the start of its first kernel to the end of its last, by CUPTI (copies and
     memsets before and behind them are not seen). Several
-    calls take turns, so that they meet the same clocks, and give a list. cold: the L2 is filled with other, clean lines before each run.
+    calls take turns of one run, so that they meet the same clocks, and give a list. cold: the L2 is filled with other, clean lines before each run.
     budget_ms: of the runs of one call, of which there are 15 to 200 (few on the emulated device) after 30 ms that are not timed. `device`: as ops take it, else the
     standard one. `stream`: on which the calls work, else torch's current one of that GPU, where torch is there, else the default stream. What a call throws is thrown."""
     if not calls or not budget_ms > 0:

@@ -21,10 +21,7 @@ using tvm::ffi::Array;
 using tvm::ffi::Function;
 using tvm::ffi::String;
 
-/// Runs of one call before it is the next one's turn.
-constexpr int kTurn = 5;
-
-/// Calls in turns, [{"median_us", "p10_us", "p90_us", "min_us", "runs", "timer"}, ..]. `stream` is the handle of the one on which they work.
+/// Calls in turns of one run, [{"median_us", "p10_us", "p90_us", "min_us", "runs", "timer"}, ..]. `stream` is the handle of the one on which they work.
 String time_calls(const Array<Function>& calls, bool cold, double budget_ms, const String& on, int64_t stream) {
   return translated([&] {
     Device& device = device_from_name(on);
@@ -37,10 +34,9 @@ String time_calls(const Array<Function>& calls, bool cold, double budget_ms, con
     for (bool any = true; any;) {
       any = false;
       for (size_t i = 0; i < timers.size(); ++i) {
-        const int runs = std::min(kTurn, left[i]);
-        if (runs > 0) timers[i]->run(runs);
-        left[i] -= runs;
-        any |= left[i] > 0;
+        if (left[i] <= 0) continue;
+        timers[i]->run(1);
+        any |= --left[i] > 0;
       }
     }
     nlohmann::ordered_json list = nlohmann::ordered_json::array();

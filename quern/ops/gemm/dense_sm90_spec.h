@@ -36,8 +36,8 @@ struct DenseSm90Config {
 /// Warpgroups that multiply a narrow tile.
 QN_HOST_DEVICE constexpr i32 narrow_warpgroups(i32 tile_m) { return tile_m / 64; }
 
-/// Named barriers of the two warpgroups that multiply: where each waits for its turn.
-constexpr int kDenseSm90TurnBarrier = 9;
+/// Named barrier of the threads that multiply. Warpgroups that take tiles in turn wait there, the second one at the next, for their turn.
+constexpr int kMultiplyBarrier = 9;
 
 struct DenseSm90Params {
   TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
@@ -114,8 +114,6 @@ struct DenseSwapConfig {
 
 /// Parts of K, each of a block of the cluster.
 constexpr u32 kDenseSwapMaxSplits = 4;
-/// Named barrier of the threads that multiply.
-constexpr int kDenseSwapBarrier = 9;
 
 struct DenseSwapSmem {
   int b, a, stage, barriers, bytes;

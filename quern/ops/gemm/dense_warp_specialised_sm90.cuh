@@ -56,7 +56,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   constexpr u32 kTurns = C.alternate ? 2 : 1;
   constexpr int kM = C.tile_m / 64 * kTurns / 2, kStage = dense_sm90_smem(C).stage;
   const u32 turn = C.alternate ? warpgroup : 0, first_row = C.alternate ? 0 : warpgroup * 64;
-  zero_missing_rows<C>(p);
+  zero_other_rows<C>(p);
   const auto tiles = DenseTiles<C>::of(p);
   const u32 count = DenseTiles<C>::count(tiles), steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
@@ -76,13 +76,13 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     if constexpr (C.alternate) start_c<C>(p, tile.row + i32(first_row), tile.column);
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
-    if (C.alternate && index != blockIdx.x) ptx::bar_sync(kDenseSm90TurnBarrier + int(turn), 2 * kWarpgroupSize);
+    if (C.alternate && index != blockIdx.x) ptx::bar_sync(kMultiplyBarrier + int(turn), 2 * kWarpgroupSize);
     const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C>(tile.row, p.m));
     const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); };
     if constexpr (C.fold == 0) {
       zero(sums);
       const u32 last = multiply_stages(read, int(steps), sums, multiply, free);
-      if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kDenseSm90TurnBarrier + 1 - int(turn), 2 * kWarpgroupSize);
+      if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kMultiplyBarrier + 1 - int(turn), 2 * kWarpgroupSize);
       finish_stages(int(steps), last, sums, free);
     } else {
       sum_parts<C>(p, read, sums, multiply, free);

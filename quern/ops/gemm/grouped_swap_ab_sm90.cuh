@@ -54,7 +54,7 @@ QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& m
     } else {
       f32 sums[C.tile_m / 2];
       multiply(part, smem, warp / 4, read, sums);
-      ptx::bar_sync(kDenseSwapBarrier, kConsumers);  // nobody reads the ring any more
+      ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more
       write_sums<C>(memory, warp / 4, sums);
     }
     ptx::sync_block();

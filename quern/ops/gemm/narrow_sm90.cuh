@@ -146,10 +146,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     fill(part, smem);
   } else {
     constexpr auto L = dense_sm90_smem(C);
-    QN_UNROLL
-    for (i32 chunk = 0; chunk < C.chunks; ++chunk)
-      zero_other_rows<Major::k, C.tile_m>(memory + L.a + chunk * C.tile_m * 128, C.stages, L.stage, p.m, i32(threadIdx.x), 32 * kMultiply);
-    ptx::bar_sync(kDenseSwapBarrier, 32 * kMultiply);
+    zero_other_rows<Major::k, C.tile_m, C.chunks>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x), 32 * kMultiply);
     f32 sums[C.tile_n / 2];
     multiply(part, smem, warp / 4, sums);
     finish_narrow<C>(p, part, memory, smem, warp / 4, sums);

@@ -13,7 +13,7 @@ namespace quern::gemm {
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 warpgroup) {
   using Tiles = DenseTiles<tiles_of(C)>;
-  zero_missing_rows<tiles_of(C)>(p.gemm);
+  zero_other_rows<tiles_of(C)>(p.gemm);
   const auto tiles = Tiles::of(p.gemm);
   const u32 count = Tiles::count(tiles), first_row = warpgroup * 64;
   const int steps = scaled_steps(p.gemm.k);

@@ -181,13 +181,10 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
     fill(part, smem);
   } else {
     constexpr auto L = dense_swap_smem(C);
-    QN_UNROLL
-    for (i32 chunk = 0; chunk < C.chunks; ++chunk)
-      zero_other_rows<C.a_major, C.tile_m>(memory + L.a + chunk * C.tile_m * 128, C.stages, L.stage, p.m, i32(threadIdx.x), kConsumers);
-    ptx::bar_sync(kDenseSwapBarrier, kConsumers);
+    zero_other_rows<C.a_major, C.tile_m, C.chunks>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x), kConsumers);
     f32 sums[C.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
-    ptx::bar_sync(kDenseSwapBarrier, kConsumers);  // nobody reads the ring any more
+    ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more
     write_sums<C>(memory, warp / 4, sums);
   }
   ptx::grid_dependency_wait();  // for all that is read and written from here on

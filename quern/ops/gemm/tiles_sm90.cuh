@@ -68,14 +68,12 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   }
 }
 
-/// By the two warpgroups that multiply, before they do: zeros for the rows of a tile that of few rows no copy brings.
+/// By the two warpgroups that multiply, before they do.
 template <DenseSm90Config C>
-QN_DEVICE void zero_missing_rows(const DenseSm90Params& p) {
-  if (C.a_major != Major::k || p.m >= C.tile_m) return;
+QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
   constexpr auto L = dense_sm90_smem(C);
   QN_SMEM(memory);
-  zero_other_rows<C.a_major, C.tile_m>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
-  ptx::bar_sync(kDenseSm90TurnBarrier, 2 * kWarpgroupSize);
+  zero_other_rows<C.a_major, C.tile_m, 1>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
