@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// cp.async. A copy may complete anywhere between its issue and the wait for its group; the policy chooses where.
+// cp.async. A copy may complete anywhere between its issue and the wait for its group, or the arrival that announces it;
+// the policy chooses where.
 #include <cstring>
 
 #include "quern/emu/shadow.h"
@@ -15,6 +16,17 @@ void complete_copy(Fiber& fiber, AsyncCopy& copy) {
   std::memcpy(destination, copy.source, copy.source_bytes);
   std::memset(destination + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
   copy.done = true;
+}
+
+void complete_copies(Fiber& fiber, u32 until) {
+  u32 count = 0;
+  for (; count < fiber.copies.size() && fiber.first_copy + count < until; ++count) {
+    AsyncCopy& copy = fiber.copies[count];
+    if (!copy.done) complete_copy(fiber, copy);
+    if (fiber.worker->shadow()) fiber.worker->shadow()->copy_landed(fiber, copy);
+  }
+  fiber.copies.erase(fiber.copies.begin(), fiber.copies.begin() + count);
+  fiber.first_copy += count;
 }
 
 void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_bytes) {
@@ -32,7 +44,7 @@ void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_byt
                  text_of("cp.async of %u bytes from %p to smem+0x%x", bytes, source, offset), offset);
   if (source_bytes > bytes)
     worker.fatal(ReportKind::async, me, text_of("cp.async of %u bytes reads %u", bytes, source_bytes));
-  AsyncCopy copy{offset, bytes, source_bytes, source, me.pc, false};
+  AsyncCopy copy{offset, bytes, source_bytes, source, false};
   if (worker.shadow()) {
     worker.shadow()->copy_issued(me, copy);
   } else {
@@ -46,9 +58,7 @@ void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_byt
 
 void run_cp_async_commit() {
   Fiber& me = Worker::me();
-  u32 grouped = 0;
-  for (u32 size : me.copy_groups) grouped += size;
-  me.copy_groups.push_back(u32(me.copies.size()) - grouped);
+  me.copy_groups.push_back(me.first_copy + u32(me.copies.size()));
 }
 
 void run_cp_async_wait(u32 groups_left) {
@@ -57,13 +67,9 @@ void run_cp_async_wait(u32 groups_left) {
   Worker& worker = *me.worker;
   if (me.copy_groups.size() <= groups_left) return;
   const size_t groups = me.copy_groups.size() - groups_left;
-  size_t count = 0;
-  for (size_t i = 0; i < groups; ++i) count += me.copy_groups[i];
-  for (size_t i = 0; i < count; ++i) {
-    if (!me.copies[i].done) complete_copy(me, me.copies[i]);
-    if (worker.shadow()) worker.shadow()->copy_waited(me, me.copies[i]);
-  }
-  me.copies.erase(me.copies.begin(), me.copies.begin() + std::ptrdiff_t(count));
+  const u32 until = me.copy_groups[groups - 1];
+  complete_copies(me, until);
+  if (worker.shadow()) worker.shadow()->copies_waited(me, until);
   me.copy_groups.erase(me.copy_groups.begin(), me.copy_groups.begin() + std::ptrdiff_t(groups));
 }
 

@@ -17,6 +17,7 @@ struct Block;
 struct BlockShadow;
 struct Bulk;
 struct Cluster;
+struct Fiber;
 struct Warp;
 class Worker;
 
@@ -29,8 +30,15 @@ struct AsyncCopy {
   u32 destination;  ///< offset in the block's shared memory
   u32 bytes, source_bytes;
   const void* source;
-  void* pc;
   bool done;
+};
+
+/// An arrival that happens when the thread's copies before number `until` are complete.
+struct CopyArrival {
+  Fiber* fiber;
+  u32 mbarrier;  ///< offset in the block's shared memory
+  u32 until;
+  void* pc;
 };
 
 /// Registers of a thread that belong to a wgmma until the thread has waited for it.
@@ -70,8 +78,9 @@ struct Fiber {
   u64 polled_value = 0;
   u32 vote_result = 0;
   u32 wait_line = 0;
-  std::vector<AsyncCopy> copies;  ///< issued, oldest first
-  std::vector<u32> copy_groups;   ///< sizes of committed groups, oldest first
+  std::vector<AsyncCopy> copies;  ///< issued, neither waited for nor arrived at an mbarrier; oldest first
+  u32 first_copy = 0;             ///< number of the oldest: a thread's copies are numbered from 0
+  std::vector<u32> copy_groups;   ///< committed: number behind the last of each, oldest first
   std::vector<std::shared_ptr<Bulk>> stores;  ///< bulk stores not known to be complete, oldest first
   u32 store_groups = 0;                       ///< committed
   u32 stores_read = 0;                        ///< groups whose sources are known to have been read

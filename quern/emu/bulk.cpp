@@ -242,12 +242,17 @@ void Worker::issue(std::shared_ptr<Bulk> bulk) {
   }
 }
 
-bool Worker::advance_bulk() {
+bool Worker::advance_async() {
   std::erase_if(bulks_, [](const std::shared_ptr<Bulk>& bulk) { return bulk->done; });
-  if (bulks_.empty()) return false;
-  const size_t at = options().async == AsyncPolicy::random ? random() % bulks_.size() : 0;
-  const std::shared_ptr<Bulk> bulk = bulks_[at];
-  advance(*this, *bulk);
+  const size_t pending = bulks_.size() + arrivals_.size();
+  if (pending == 0) return false;
+  const size_t at = options().async == AsyncPolicy::random ? random() % pending : 0;
+  if (at < bulks_.size()) {
+    const std::shared_ptr<Bulk> bulk = bulks_[at];
+    advance(*this, *bulk);
+  } else {
+    take_arrival(at - bulks_.size());
+  }
   return true;
 }
 

@@ -84,13 +84,4 @@ Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, 
   return {};
 }
 
-void land(const CellSpan& span, const ThreadClock& clock, u32 code) {
-  for (u64 i = 0; i < span.bytes; ++i) {
-    span.cells[i] = Cell{};
-    span.cells[i].write = clock.epoch();
-    span.cells[i].write_at = code;
-    span.states[i] = u8((span.states[i] | kInitialised | kTouched) & ~kInFlight);
-  }
-}
-
 }  // namespace quern::emu

@@ -23,7 +23,7 @@ enum ByteState : u8 {
   kInitialised = 2,
   kWritable = 4,
   kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
-  kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that nobody has waited for
+  kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that was not waited for and has not arrived
   kGuarded = 32,   ///< part of an mbarrier
 };
 
@@ -39,7 +39,7 @@ constexpr bool writes(AccessKind kind) { return kind == AccessKind::write || kin
 constexpr bool is_atomic(AccessKind kind) { return kind >= AccessKind::atomic_read; }
 
 /// An access that goes on after its instruction: made by an agent (a bulk copy, a matrix instruction) in another proxy than
-/// the threads' own. Agents are numbered behind the threads of a block.
+/// the threads' own. Such agents are numbered behind the threads of a block and their cp.async, which are in the threads' proxy.
 struct AsyncAccess {
   Epoch epoch;  ///< whoever knows this moment of the agent is ordered after the access
   Proxy proxy;
@@ -61,8 +61,5 @@ struct Conflict {
 /// async: the thread only issues the access.
 Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
                const AsyncAccess* async = nullptr);
-
-/// A waited-for copy becomes an ordinary write of the thread.
-void land(const CellSpan& span, const ThreadClock& clock, u32 code);
 
 }  // namespace quern::emu

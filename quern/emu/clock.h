@@ -15,18 +15,18 @@
 
 namespace quern::emu {
 
-/// A moment of one thread, in 64 bits: block 24, thread 11, clock 28, atomic access 1. Zero is before everything.
+/// A moment of one thread, in 64 bits: block 24, thread 12, clock 27, atomic access 1. Zero is before everything.
 struct Epoch {
   u64 bits = 0;
   Epoch() = default;
   Epoch(u64 block, u32 thread, u32 clock, bool atomic = false)
-      : bits(u64(atomic) << 63 | block << 39 | u64(thread) << 28 | clock) {}
+      : bits(u64(atomic) << 63 | block << 39 | u64(thread) << 27 | clock) {}
   u64 block() const { return bits >> 39 & 0xffffff; }
-  u32 thread() const { return u32(bits >> 28) & 0x7ff; }
-  u32 clock() const { return u32(bits) & 0xfffffff; }
+  u32 thread() const { return u32(bits >> 27) & 0xfff; }
+  u32 clock() const { return u32(bits) & 0x7ffffff; }
   bool atomic() const { return bits >> 63; }
   /// Same thread, whatever the moment.
-  bool same_thread(Epoch other) const { return (bits ^ other.bits) << 1 >> 29 == 0; }
+  bool same_thread(Epoch other) const { return (bits ^ other.bits) << 1 >> 28 == 0; }
   explicit operator bool() const { return bits != 0; }
   friend bool operator==(Epoch, Epoch) = default;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// mbarriers: counters of arrivals and of bytes that asynchronous copies bring.
+// mbarriers: counters of arrivals, of threads and of their cp.async, and of bytes that copies of the copy engine bring.
 #include <cstring>
 
 #include "quern/emu/bulk.h"
@@ -17,7 +17,7 @@ constexpr i64 kMostBytes = (1 << 20) - 1;
 const char* name(MbarrierOp op) {
   static const char* const kNames[] = {"mbarrier.init",    "mbarrier.inval",     "mbarrier.arrive",
                                        "mbarrier.arrive",  "mbarrier.expect_tx", "mbarrier.test_wait",
-                                       "mbarrier.try_wait"};
+                                       "mbarrier.try_wait", "cp.async.mbarrier.arrive"};
   return kNames[u32(op)];
 }
 
@@ -68,11 +68,12 @@ void init(Fiber& me, Block& block, const MbarrierCall& call) {
   std::memcpy(block.smem + offset, &word, 8);
 }
 
+std::string too_many(const Mbarrier& barrier, u32 count) {
+  return text_of("%u arrivals, phase %u takes %u more of %u", count, barrier.phase, barrier.pending, barrier.count);
+}
+
 void arrive(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
-  if (call.count == 0 || call.count > barrier.pending)
-    refuse(me, call,
-           text_of("%u arrivals, phase %u takes %u more of %u", call.count, barrier.phase, barrier.pending,
-                   barrier.count));
+  if (call.count == 0 || call.count > barrier.pending) refuse(me, call, too_many(barrier, call.count));
   if (me.worker->shadow()) me.worker->shadow()->arrive(me, barrier);
   barrier.pending -= call.count;
 }
@@ -117,6 +118,23 @@ void complete_bytes(Worker& worker, Mbarrier& barrier, u32 bytes) {
   check_complete(worker, barrier);
 }
 
+void complete_arrival(Worker& worker, const CopyArrival& arrival) {
+  Fiber& fiber = *arrival.fiber;
+  complete_copies(fiber, arrival.until);
+  const auto report = [&](const std::string& text) {
+    worker.launch().add({ReportKind::mbarrier, fiber.block->index, i64(fiber.index), arrival.mbarrier,
+                         text_of("%s at smem+0x%x: ", name(MbarrierOp::arrive_copies), arrival.mbarrier) + text, arrival.pc});
+    worker.launch().stop();
+  };
+  const auto found = fiber.block->mbarriers.find(arrival.mbarrier);
+  if (found == fiber.block->mbarriers.end()) return report("it was invalidated before the copies had come");
+  Mbarrier& barrier = found->second;
+  if (barrier.pending == 0) return report(too_many(barrier, 1));
+  --barrier.pending;
+  if (worker.shadow()) worker.shadow()->copies_arrive(fiber, arrival.until, barrier);
+  check_complete(worker, barrier);
+}
+
 bool run_mbarrier(const MbarrierCall& call) {
   Fiber& me = Worker::me();
   me.pc = __builtin_return_address(0);
@@ -151,6 +169,9 @@ bool run_mbarrier(const MbarrierCall& call) {
       if (call.bytes) expect(me, barrier, call);
       arrive(me, barrier, call);
       check_complete(worker, barrier);
+      break;
+    case MbarrierOp::arrive_copies:
+      worker.announce({&me, barrier.offset, me.first_copy + u32(me.copies.size()), me.pc});
       break;
     case MbarrierOp::test_wait:
       if (!test(me, barrier, call.parity)) return false;

@@ -124,6 +124,7 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.reason = WaitReason::none;
   fiber.wait_detail = 0;
   fiber.copies.clear();
+  fiber.first_copy = 0;
   fiber.copy_groups.clear();
   fiber.stores.clear();
   fiber.store_groups = fiber.stores_read = fiber.read_agent = fiber.write_agent = 0;

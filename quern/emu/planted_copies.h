@@ -376,6 +376,70 @@ inline const std::vector<Sample>& copy_samples() {
         {"one block does not wait", "if (t == 5)", "if (t == 5 && blockIdx.x == 0)", {"RACE"}}},
        1,
        3},
+      {"announced_copies",
+       64,
+       2,
+       1024,
+       R"(
+  QN_SMEM(smem);
+  const u32 t = threadIdx.x, base = ptx::smem_address(smem), tiles = 6, full = base + 512, empty = base + 528;
+  const f32* row = p.in + 80 * blockIdx.x;
+  if (t == 0) {
+    for (u32 s = 0; s < 2; ++s) {
+      ptx::mbarrier_init(full + 8 * s, 32);
+      ptx::mbarrier_init(empty + 8 * s, 32);
+    }
+  }
+  ptx::sync_block();
+  f32 sum = 0;
+  if (t < 32) {
+    for (u32 tile = 0; tile < tiles; ++tile) {
+      const u32 s = tile % 2, round = tile / 2, to = base + 256 * s;
+      ptx::mbarrier_wait(empty + 8 * s, (round & 1) ^ 1);
+      ptx::cp_async<4>(to + 4 * t, row + t);
+      ptx::cp_async<4>(to + 4 * (32 + t), row + 32 + t);
+      ptx::cp_async_arrive(full + 8 * s);
+    }
+    ptx::cp_async_wait_all();
+  } else {
+    for (u32 tile = 0; tile < tiles; ++tile) {
+      const u32 s = tile % 2, round = tile / 2;
+      ptx::mbarrier_wait(full + 8 * s, round & 1);
+      sum += ptx::ld_shared<f32>(smem + 256 * s + 4 * (63 - t)) + ptx::ld_shared<f32>(smem + 256 * s + 4 * t);
+      ptx::mbarrier_arrive(empty + 8 * s);
+    }
+  }
+  if (t == 32) p.out[blockIdx.x] = sum;
+)",
+       {{"reader does not wait for the copies", "      ptx::mbarrier_wait(full + 8 * s, round & 1);\n", "", {"RACE", "UNINIT"}},
+        {"reader waits for the wrong parity", "full + 8 * s, round & 1", "full + 8 * s, (round & 1) ^ 1", {"RACE", "UNINIT"}},
+        {"announced before the last copy",
+         "      ptx::cp_async<4>(to + 4 * (32 + t), row + 32 + t);\n      ptx::cp_async_arrive(full + 8 * s);",
+         "      ptx::cp_async_arrive(full + 8 * s);\n      ptx::cp_async<4>(to + 4 * (32 + t), row + 32 + t);",
+         {"RACE", "UNINIT"}},
+        {"an ordinary arrival in place of the copies'", "ptx::cp_async_arrive(full", "ptx::mbarrier_arrive(full", {"RACE"}},
+        {"an ordinary store, which the copies do not announce",
+         "ptx::cp_async<4>(to + 4 * (32 + t), row + 32 + t);",
+         "ptx::st_shared(smem + 256 * s + 4 * (32 + t), row[32 + t]);",
+         {"RACE"}},
+        {"copies not announced", "      ptx::cp_async_arrive(full + 8 * s);\n", "", {"DEADLOCK"}},
+        {"announced by one lane for its warp", "ptx::cp_async_arrive(full + 8 * s)", "if (t == 0) ptx::cp_async_arrive(full + 8 * s)", {"DEADLOCK"}},
+        {"a phase that takes the arrival of one lane", "full + 8 * s, 32)", "full + 8 * s, 1)", {"RACE", "UNINIT", "DEADLOCK"}},
+        {"one arrival too many asked for", "full + 8 * s, 32)", "full + 8 * s, 33)", {"DEADLOCK"}},
+        {"one arrival too few asked for", "full + 8 * s, 32)", "full + 8 * s, 31)", {"RACE", "UNINIT", "DEADLOCK"}},
+        {"more arrivals than a phase takes that waits for bytes",
+         "ptx::cp_async_arrive(full + 8 * s)",
+         "ptx::mbarrier_expect_tx(full + 8 * s, 16);\n      for (u32 i = 0; i < 2; ++i) ptx::cp_async_arrive(full + 8 * s)",
+         {"MBARRIER"}},
+        {"copies that arrive where no mbarrier is", "ptx::cp_async_arrive(full + 8 * s)", "ptx::cp_async_arrive(full + 64)", {"MBARRIER"}},
+        {"copies that arrive between two mbarriers", "ptx::cp_async_arrive(full + 8 * s)", "ptx::cp_async_arrive(full + 4)", {"MISALIGNED"}},
+        {"copies that arrive past shared memory", "ptx::cp_async_arrive(full + 8 * s)", "ptx::cp_async_arrive(base + 1024)", {"SMEM-OOB"}},
+        {"an mbarrier invalidated before the copies have come",
+         "      ptx::cp_async_arrive(full + 8 * s);",
+         "      ptx::cp_async_arrive(full + 8 * s);\n      ptx::sync_warp();\n      if (t == 31 && tile == 1) ptx::mbarrier_inval(full + 8);",
+         {"MBARRIER", "RACE"}},
+        {"copies over a stage that is read", "      ptx::mbarrier_wait(empty + 8 * s, (round & 1) ^ 1);\n", "", {"RACE"}},
+        {"reader does not arrive", "      ptx::mbarrier_arrive(empty + 8 * s);\n", "", {"DEADLOCK"}}}},
   };
   return all;
 }

@@ -17,7 +17,8 @@ Shadow::Shadow(Worker& worker)
     : worker_(worker),
       bounds_(*worker.bounds()),
       request_(worker.launch().request),
-      first_agent_(round_up<u32>(request_.threads, 32)) {
+      first_copier_(round_up<u32>(request_.threads, 32)),
+      first_agent_(2 * first_copier_) {
   if (request_.memory) request_.memory->begin_launch();
 }
 
@@ -110,7 +111,7 @@ void Shadow::proxy_fence(Fiber& fiber, ProxyFence fence) {
 
 u32 Shadow::new_agent(Block& block, std::string name) {
   const u32 number = first_agent_ + u32(block.shadow->agents.size());
-  constexpr u32 kNumbers = 1 << 11;  // of an Epoch
+  constexpr u32 kNumbers = 1 << 12;  // of an Epoch
   if (number >= kNumbers)
     worker_.fatal(ReportKind::async, Worker::me(),
                   text_of("a block with more than %u mbarriers and threads with bulk copies", kNumbers - first_agent_));
@@ -163,8 +164,10 @@ CellSpan Shadow::shared_span(Block& block, u32 offset, u64 bytes) {
 std::string Shadow::name_of(const Fiber& fiber, Epoch other) const {
   const bool same_block = other.block() == fiber.block->linear;
   std::string block = same_block ? "" : text_of("block %llu ", other.block());
-  if (other.thread() < first_agent_)
-    return block + text_of("thread %u (warp %u lane %u)", other.thread(), other.thread() / 32, other.thread() % 32);
+  if (other.thread() < first_agent_) {
+    const u32 thread = other.thread() % first_copier_;
+    return (other.thread() < first_copier_ ? block : "a cp.async of " + block) + text_of("thread %u (warp %u lane %u)", thread, thread / 32, thread % 32);
+  }
   for (const Block& b : fiber.block->cluster->blocks)
     if (b.linear == other.block()) return block + b.shadow->agents[other.thread() - first_agent_];
   return block + "a bulk copy";
@@ -175,9 +178,7 @@ void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::
   const std::string other = name_of(fiber, conflict.other);
   std::string text = std::string(what) + " " + verb(write) + " " + place;
   if (conflict.in_flight) {
-    text += conflict.other.thread() < first_agent_
-                ? ", the destination of a cp.async of " + other + " that has not been waited for"
-                : ", the destination of " + other + " that is still in flight";
+    text += ", the destination of " + other + (conflict.other.thread() < first_agent_ ? " that has not been waited for" : " that is still in flight");
   } else if (conflict.unfenced) {
     text += ", which " + other + " wrote by an ordinary store, and no proxy fence lies between";
   } else {
@@ -253,24 +254,32 @@ void Shadow::access(Fiber& fiber, const void* address, u64 bytes, bool write, co
 
 // ---- cp.async -------------------------------------------------------------------------------------------------------
 
-/// Whatever the policy, nobody may touch the destination until the issuer has waited: it is in flight from here. The
-/// check against earlier accesses belongs to the issue, not to the completion, which may hide it.
+/// Whatever the policy, nobody may touch the destination until the issuer has waited, or a phase is seen to be complete at
+/// which the copy arrived: it is in flight from here. The check against earlier accesses belongs to the issue, not to the
+/// completion, which may hide it.
 void Shadow::copy_issued(Fiber& fiber, const AsyncCopy& copy) {
+  const Epoch epoch(fiber.block->linear, first_copier_ + fiber.index, fiber.first_copy + u32(fiber.copies.size()) + 1);
   judge(fiber, reinterpret_cast<u64>(copy.source), copy.source_bytes, AccessKind::read, true, "cp.async");
   const CellSpan span = shared_span(*fiber.block, copy.destination, copy.bytes);
   const u32 code = code_of(fiber);
   if (const Conflict conflict = touch(span, fiber.clock, AccessKind::write, code, worker_.random()))
     report_race(fiber, "cp.async", true, text_of("smem+0x%llx", copy.destination + conflict.byte), conflict);
   for (u64 i = 0; i < span.bytes; ++i) {
-    span.cells[i].write = fiber.clock.epoch();
+    span.cells[i].write = epoch;
     span.cells[i].write_at = code;
     span.states[i] |= kInFlight | kTouched;
   }
 }
 
-void Shadow::copy_waited(Fiber& fiber, const AsyncCopy& copy) {
-  const u32 code = request_.module ? u32(request_.module->offset_of(copy.pc)) : 0;
-  land(shared_span(*fiber.block, copy.destination, copy.bytes), fiber.clock, code);
+void Shadow::copy_landed(Fiber& fiber, const AsyncCopy& copy) {
+  const CellSpan span = shared_span(*fiber.block, copy.destination, copy.bytes);
+  for (u64 i = 0; i < span.bytes; ++i) span.states[i] = u8((span.states[i] | kInitialised) & ~kInFlight);
+}
+
+void Shadow::copies_waited(Fiber& fiber, u32 until) { fiber.clock.known.learn(first_copier_ + fiber.index, until); }
+
+void Shadow::copies_arrive(const Fiber& fiber, u32 until, Mbarrier& barrier) {
+  barrier.arrived.learn(first_copier_ + fiber.index, until);
 }
 
 }  // namespace quern::emu

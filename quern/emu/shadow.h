@@ -39,8 +39,13 @@ class Shadow {
 
   /// An access by a thread to any address; `what` names the instruction.
   void access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what);
+  // cp.async: a thread's copies are made by an agent, its copier, of whose moments each is one.
   void copy_issued(Fiber& fiber, const AsyncCopy& copy);
-  void copy_waited(Fiber& fiber, const AsyncCopy& copy);
+  void copy_landed(Fiber& fiber, const AsyncCopy& copy);
+  /// The thread has waited for its copies before number `until`.
+  void copies_waited(Fiber& fiber, u32 until);
+  /// They arrive: who sees the phase complete knows of them, and of nothing else that the thread did.
+  void copies_arrive(const Fiber& fiber, u32 until, Mbarrier& barrier);
   void before_atomic(Fiber& fiber, const AtomicCall& call);
   void fence(Fiber& fiber);
   void proxy_fence(Fiber& fiber, ProxyFence fence);
@@ -105,7 +110,8 @@ class Shadow {
   Worker& worker_;
   Bounds& bounds_;
   const LaunchRequest& request_;
-  const u32 first_agent_;  ///< agents are numbered behind the threads of a block
+  const u32 first_copier_;  ///< the copiers of a block's threads are numbered behind them
+  const u32 first_agent_;   ///< and all other agents behind these
   std::unordered_map<u64, Knowledge> published_;  ///< by address: what its atomics have released
   std::vector<ThreadClock*> meeting_;
 };

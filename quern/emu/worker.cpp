@@ -81,7 +81,7 @@ Fiber* Worker::pick() {
   if (launch_->stopped()) return nullptr;
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
-  if (!bulks_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) advance_bulk();
+  if ((!bulks_.empty() || !arrivals_.empty()) && options().async == AsyncPolicy::random && random() % 4 == 0) advance_async();
   // A meaning may ask who runs it, so not on the main stack.
   if (!multiplying_.empty() && running_ && random() % 4 == 0) complete_random_product();
   if (hot_ && hot_->ready) {
@@ -113,6 +113,20 @@ void Worker::complete_random_copy() {
     std::swap(copying_[at], copying_.back());
     copying_.pop_back();
   }
+}
+
+void Worker::announce(const CopyArrival& arrival) {
+  if (options().async == AsyncPolicy::eager) {
+    complete_arrival(*this, arrival);
+  } else {
+    arrivals_.push_back(arrival);
+  }
+}
+
+void Worker::take_arrival(size_t index) {
+  const CopyArrival arrival = arrivals_[index];
+  arrivals_.erase(arrivals_.begin() + std::ptrdiff_t(index));
+  complete_arrival(*this, arrival);
 }
 
 void Worker::complete_random_product() {
@@ -155,6 +169,11 @@ void Worker::access(Fiber& fiber, const void* address, u64 bytes, bool write, co
 
 void Worker::finish(Fiber& me) {
   me.pc = nullptr;
+  // Its copies are complete at the latest now
+  for (size_t i = 0; i < arrivals_.size();) {
+    if (arrivals_[i].fiber == &me) take_arrival(i);
+    else ++i;
+  }
   for (AsyncCopy& copy : me.copies)
     if (!copy.done) complete_copy(me, copy);
   me.copies.clear();
@@ -214,7 +233,7 @@ void Worker::run(Launch& launch) {
   switches_ = 0;
   stay_in_warp_ = options().schedule == SchedulePolicy::warp_first && options().async != AsyncPolicy::random;
   used_stacks_ = 0;
-  polled_since_bulk_ = true;
+  polled_since_advance_ = true;
   free_slots_.clear();
   if (launch.request.options.asan) arena_.map_shadow();
   if (launch.request.options.checked || launch.request.options.asan) bounds_ = std::make_unique<Bounds>(*this);
@@ -239,6 +258,7 @@ void Worker::run(Launch& launch) {
   pollers_.clear();
   copying_.clear();
   bulks_.clear();
+  arrivals_.clear();
   multiplying_.clear();
   meaning_runs = false;
   live_.clear();
@@ -261,8 +281,8 @@ void Worker::schedule() {
     }
     if (launch_->stopped()) return;
     // As late as allowed is when nobody else can go on, pollers included.
-    if ((pollers_.empty() || polled_since_bulk_) && !bulks_.empty() && advance_bulk()) {
-      polled_since_bulk_ = false;
+    if ((pollers_.empty() || polled_since_advance_) && advance_async()) {
+      polled_since_advance_ = false;
       continue;
     }
     if (live_.empty()) {
@@ -289,7 +309,7 @@ bool Worker::revive_pollers() {
   }
   seen_progress_ = progress_;
   seen_launch_progress_ = launch_progress;
-  polled_since_bulk_ = true;
+  polled_since_advance_ = true;
   std::vector<Fiber*> reviving;
   reviving.swap(pollers_);
   for (Fiber* fiber : reviving) wake(*fiber);

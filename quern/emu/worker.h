@@ -66,6 +66,8 @@ class Worker {
   void access(Fiber& fiber, const void* address, u64 bytes, bool write, const char* what);
   /// A thread has copies that may complete at any time (random policy).
   void copies_pending(Fiber& fiber) { copying_.push_back(&fiber); }
+  /// A thread's copies shall arrive; the policy says when.
+  void announce(const CopyArrival& arrival);
   /// A copy of the copy engine begins; the policy says when it goes on.
   void issue(std::shared_ptr<Bulk> bulk);
   const std::vector<std::shared_ptr<Bulk>>& bulks() const { return bulks_; }
@@ -107,8 +109,9 @@ class Worker {
   void report_stuck(ReportKind kind);
   void report_fault();
   void complete_random_copy();
-  /// Lets a bulk copy go on; false when there is none.
-  bool advance_bulk();
+  /// Lets a bulk copy go on or a thread's copies arrive; false when there is none.
+  bool advance_async();
+  void take_arrival(size_t index);
   void complete_random_product();
 
   Launch* launch_ = nullptr;
@@ -124,7 +127,8 @@ class Worker {
   std::vector<Fiber*> pollers_;
   std::vector<Fiber*> copying_;
   std::vector<std::shared_ptr<Bulk>> bulks_;  ///< not complete, oldest first
-  bool polled_since_bulk_ = true;
+  std::deque<CopyArrival> arrivals_;          ///< that have not happened, oldest first
+  bool polled_since_advance_ = true;
   struct Multiplying {
     Block* block;
     Warpgroup* group;
@@ -153,8 +157,12 @@ class WorkerLease {
   std::unique_ptr<Worker> worker_;
 };
 
-/// Carries out copy number `index` of the thread.
+/// Carries out one copy of the thread.
 void complete_copy(Fiber& fiber, AsyncCopy& copy);
+/// The thread's copies before number `until` are complete and known to be so.
+void complete_copies(Fiber& fiber, u32 until);
+/// The copies come and arrive.
+void complete_arrival(Worker& worker, const CopyArrival& arrival);
 /// Carries out the oldest wgmma that is not done; all threads have issued it.
 void complete_product(Worker& worker, Block& block, Warpgroup& group);
 /// A thread exits: what it has not waited for is a fault.

@@ -326,6 +326,18 @@ TEST_P(Async, a_pipeline_streams_tiles) {
   }
 }
 
+TEST_P(Async, copies_arrive_by_themselves) {
+  constexpr int kTiles = 11, kWords = 48;
+  const std::vector<u32> in = counted<u32>(kTiles * kWords);
+  Kernel kernel(GetParam(), kernel_text("pipeline.cuh", "announce_copies", 64), 64, 4 * 3 * kWords + 128 + pipeline_bytes(3));
+  kernel.under_every_policy([&] {
+    std::vector<u32> out(in.size() + 32, 0xffffffff);
+    kernel.run(in, out, kTiles);
+    for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i], 3 * in[i] + 1) << "word " << i;
+    for (size_t lane = 0; lane < 32; ++lane) ASSERT_EQ(out[in.size() + lane], in[lane] ^ in[(kTiles - 1) * kWords + lane]) << "lane " << lane;
+  });
+}
+
 // ---- clusters -------------------------------------------------------------------------------------------------------
 
 TEST_P(Async, clusters) {

@@ -4,6 +4,7 @@
 // cp.async: copies from global to shared memory that complete at a wait. When they do (at once, as late as allowed, at
 // random) is the runtime's policy.
 #pragma once
+#include "quern/kit/emu/mbarrier.cuh"
 #include "quern/kit/emu/memory.cuh"
 
 namespace quern::ptx {
@@ -29,5 +30,8 @@ QN_DEVICE void cp_async_wait_all() {
   emu::current()->runtime->cp_async_commit();
   emu::current()->runtime->cp_async_wait(0);
 }
+/// Arrives when all copies that the thread has issued so far, committed or not, have come; of the thread's other writes
+/// it tells nothing. One of the arrivals that the mbarrier was initialised with.
+QN_DEVICE void cp_async_arrive(u32 mbarrier) { emu::mbarrier(emu::MbarrierOp::arrive_copies, mbarrier); }
 
 }  // namespace quern::ptx

@@ -75,8 +75,8 @@ enum class NumberOp : u32 {
 };
 
 /// Addresses are of the shared window: offset in bits 0-23, rank of the block in its cluster above. arrive_cluster may name
-/// any block, all others the own one.
-enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, wait };
+/// any block, all others the own one. arrive_copies: when the thread's cp.async so far are complete.
+enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, wait, arrive_copies };
 struct MbarrierCall {
   MbarrierOp op;
   u32 address;

@@ -14,16 +14,16 @@ QN_DEVICE void grouped_scaled_swap_ab_sm90(const GroupedScaledSm90Params& p) {
   static_assert(C.of_all_k == 0);
   constexpr ScaleStages S = scale_stages(C);
   QN_SMEM(memory);
-  auto f = start_scales<S>(ptx::smem_address(memory));
-  run_grouped_swapped<tiles_of(C), kScaledGroup, u32(S.warps)>(
+  auto fill = start_scales<S>(ptx::smem_address(memory));
+  run_grouped_swapped<tiles_of(C), kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
       [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
         multiply_scaled_part<C>(part, smem, warpgroup, read, sums);
       },
       [&](const GroupedTile& tile, const DenseSwapPart& part, u32 smem) {
-        fill_scales(f, smem, scales_of_group(p, tile), part.row, part.column, 0, part.steps);
-        finish_scales(f);  // before the barrier at the end of the tile
+        fill_scales<S>(fill, smem, scales_of_group(p, tile), part.row, part.column, 0, part.steps);
       });
+  finish_scales();
 }
 
 }  // namespace quern::gemm

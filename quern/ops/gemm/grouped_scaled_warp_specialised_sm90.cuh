@@ -27,12 +27,12 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
 /// By the scale warps.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
-  auto f = start_scales<scale_stages(C)>(smem);
+  auto fill = start_scales<scale_stages(C)>(smem);
   each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<tiles_of(C)>(tile);
-    fill_scales(f, smem, scales_of_group(p, tile), place.row, place.column, 0, scaled_steps(p.gemm.k));
+    fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile), place.row, place.column, 0, scaled_steps(p.gemm.k));
   });
-  finish_scales(f);
+  finish_scales();
 }
 
 template <ScaledSm90Config C>

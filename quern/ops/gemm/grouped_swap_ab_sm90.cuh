@@ -24,8 +24,8 @@ QN_DEVICE void load_grouped_part(const GroupedSm90Params& p, const GroupedTile& 
 }
 
 /// The block. multiply(part, smem, warpgroup, read, sums) makes the sums of 64 rows of b by the tile of a, fill(tile, part, smem) is for the `fill_warps`
-/// warps behind the one that loads, each of which arrives at a stage.
-template <DenseSwapConfig C, i32 kColumns, u32 fill_warps, class Multiply, class Fill>
+/// warps behind the one that loads; they arrive `fills` times at a stage.
+template <DenseSwapConfig C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr int kConsumers = 2 * C.tile_n;
   static_assert(C.threads == kConsumers + 32 + 32 * i32(fill_warps) && C.tile_n % 64 == 0 && C.has_c == 0 && C.activation == 0);
@@ -35,7 +35,7 @@ QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& m
   if (threadIdx.x == kConsumers) {
     ptx::prefetch_tensormap(&p.b);
     ptx::prefetch_tensormap(&p.a);
-    pipeline_init<C.stages>(barriers, kConsumers / 32, 1 + fill_warps);
+    pipeline_init<C.stages>(barriers, kConsumers / 32, 1 + fills);
   }
   ptx::sync_block();
   ptx::grid_launch_dependents();
@@ -66,7 +66,7 @@ QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& m
 
 template <DenseSwapConfig C>
 QN_DEVICE void grouped_swap_ab_sm90(const GroupedSm90Params& p) {
-  run_grouped_swapped<C, kDenseSm90TileK, 0>(
+  run_grouped_swapped<C, kDenseSm90TileK, 0, 0>(
       p,
       [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.stages>& read, f32 (&sums)[C.tile_m / 2]) {
         multiply_part<C>(part, smem, warpgroup, read, sums);

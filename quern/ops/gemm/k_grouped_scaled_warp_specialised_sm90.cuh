@@ -42,11 +42,11 @@ QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p
 /// By the scale warps.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem) {
-  auto f = start_scales<scale_stages(C)>(smem);
+  auto fill = start_scales<scale_stages(C)>(smem);
   each_k_grouped_tile<tiles_of(C)>(p.gemm, [&](const KGroupedTile& tile) {
-    fill_scales(f, smem, scales_of_group(p, tile.columns), tile.place.row, tile.place.column, 0, steps_of(tile.columns));
+    fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile.columns), tile.place.row, tile.place.column, 0, steps_of(tile.columns));
   });
-  finish_scales(f);
+  finish_scales();
 }
 
 template <ScaledSm90Config C>

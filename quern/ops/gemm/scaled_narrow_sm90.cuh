@@ -25,9 +25,9 @@ QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
         }
       },
       [&](const DenseSwapPart& part, u32 smem) {
-        auto f = start_scales<S>(smem);
-        fill_scales(f, smem, p, part.row, part.column, part.first_step, part.steps);
-        finish_scales(f);
+        auto fill = start_scales<S>(smem);
+        fill_scales<S>(fill, smem, p, part.row, part.column, part.first_step, part.steps);
+        finish_scales();
       });
 }
 

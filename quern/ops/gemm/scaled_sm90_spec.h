@@ -45,26 +45,22 @@ struct ScaleStages {
   i32 step;
   i32 stages;         // those of the ring, or tiles at a time where they are of all of K
   i32 first_warp, warps;
-  i32 in_flight;      // stages whose copies are not waited for while those of the next are issued, as a copy takes longer than a stage of few rows
   i32 own_barriers;   // 1: those of all of K, a stage for a tile
   i32 memory;         // bytes from the beginning
   i32 barriers;       // the ring's, which they arrive at with the operands, or their own
   i32 bytes;          // of the block's memory, with these
 };
-/// Behind the memory of the operands, of `bytes` bytes: stages of which the scales of all of K have one for `tiles` tiles. Warps that multiply wait for
-/// `together` stages before they release one: so many must be announced while others are in flight, or nobody goes on.
-QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 step, i32 of_all_k, i32 ring_stages, i32 together, i32 tiles, i32 first_warp, i32 warps, i32 bytes,
-                                                  i32 ring_barriers) {
+/// Behind the memory of the operands, of `bytes` bytes: stages of which the scales of all of K have one for `tiles` tiles.
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 step, i32 of_all_k, i32 ring_stages, i32 tiles, i32 first_warp, i32 warps, i32 bytes, i32 ring_barriers) {
   const i32 stages = of_all_k ? tiles : ring_stages, end = (bytes + 4 * stages * (rows + columns) + 7) / 8 * 8;
-  const i32 in_flight = of_all_k ? 0 : min_of(ring_stages > 8 ? 4 : 2, ring_stages - together);
-  return {rows, columns, step, stages, first_warp, warps, in_flight, of_all_k, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
+  return {rows, columns, step, stages, first_warp, warps, of_all_k, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
 }
 /// Warps 1 to 3 of the block, those of this tile and the next; of narrow tiles the last warp.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
   const auto tiles = dense_sm90_smem(tiles_of(c));
   const i32 narrow_warp = 4 * narrow_warpgroups(c.tile_m) + 2;
-  return scale_stages(c.tile_m, scaled_sm90_scales(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, min_of(2, scaled_sm90_batch(c)), c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1,
-                      c.narrow ? 1 : 3, tiles.bytes, tiles.barriers);
+  return scale_stages(c.tile_m, scaled_sm90_scales(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1, c.narrow ? 1 : 3, tiles.bytes,
+                      tiles.barriers);
 }
 
 struct ScaledSwapConfig {
@@ -86,13 +82,11 @@ QN_HOST_DEVICE constexpr DenseSwapConfig tiles_of(const ScaledSwapConfig& c) {
 /// Stages of a batch. Up to 32 rows of a are multiplied one behind the other before their sums are scaled, as they are little work beside what a wait for
 /// it takes; more have two sets of sums, of which one is scaled while the other is made.
 QN_HOST_DEVICE constexpr bool scaled_swap_ahead(const ScaledSwapConfig& c) { return c.tile_m >= 64; }
-/// Of those, how many are waited for before one is released: with two sets of sums, one is released while the next is in flight.
-QN_HOST_DEVICE constexpr i32 scaled_swap_together(i32 tile_m, i32 tile_n) { return tile_m >= 32 || tile_n > 64 ? 2 : 4; }
-QN_HOST_DEVICE constexpr i32 scaled_swap_batch(const ScaledSwapConfig& c) { return scaled_swap_ahead(c) ? 4 : scaled_swap_together(c.tile_m, c.tile_n); }
+QN_HOST_DEVICE constexpr i32 scaled_swap_batch(const ScaledSwapConfig& c) { return !scaled_swap_ahead(c) && (c.tile_m >= 32 || c.tile_n > 64) ? 2 : 4; }
 /// The warp behind the one that loads.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const DenseSwapConfig& c, i32 of_all_k) {
   const auto tiles = dense_swap_smem(c);
-  return scale_stages(c.tile_m, c.tile_n, 1, of_all_k, c.stages, scaled_swap_together(c.tile_m, c.tile_n), 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
+  return scale_stages(c.tile_m, c.tile_n, 1, of_all_k, c.stages, 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
 }
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSwapConfig& c) { return scale_stages(tiles_of(c), c.of_all_k); }
 /// Memory of a block, whatever the scales are for.

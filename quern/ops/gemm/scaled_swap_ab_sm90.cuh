@@ -122,9 +122,9 @@ QN_DEVICE void scaled_swap_ab_sm90(const ScaledSm90Params& p) {
         if constexpr (C.of_all_k) scale_part<C>(smem, warpgroup, sums);
       },
       [&](const DenseSwapPart& part, u32 smem) {
-        auto f = start_scales<S>(smem);
-        fill_scales(f, smem, p, part.row, part.column, part.first_step, part.steps);
-        finish_scales(f);
+        auto fill = start_scales<S>(smem);
+        fill_scales<S>(fill, smem, p, part.row, part.column, part.first_step, part.steps);
+        finish_scales();
       });
 }
 

@@ -35,13 +35,13 @@ template <ScaledSm90Config C>
 QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
   using Tiles = DenseTiles<tiles_of(C)>;
   const auto tiles = Tiles::of(p.gemm);
-  auto f = start_scales<scale_stages(C)>(smem);
+  auto fill = start_scales<scale_stages(C)>(smem);
   QN_NO_UNROLL
   for (u32 index = blockIdx.x; index < Tiles::count(tiles); index += gridDim.x) {
     const DenseTile tile = Tiles::at(tiles, index);
-    fill_scales(f, smem, p, tile.row, tile.column, 0, scaled_steps(p.gemm.k));
+    fill_scales<scale_stages(C)>(fill, smem, p, tile.row, tile.column, 0, scaled_steps(p.gemm.k));
   }
-  finish_scales(f);
+  finish_scales();
 }
 
 template <ScaledSm90Config C>

@@ -347,9 +347,9 @@ QN_DEVICE void prefetch_maps(const P& p) {
 }
 
 /// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other three warps of the
-/// first, of which `fill_warps` arrive at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
+/// first, which arrive `fills` times at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
 /// thread, the others share what the first gives back. For P there is prefetch_maps.
-template <DenseSm90Config C, u32 fill_warps, int registers, class P, class Load, class Multiply, class Fill>
+template <DenseSm90Config C, u32 fills, int registers, class P, class Load, class Multiply, class Fill>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply, const Fill& fill) {
   static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && dense_sm90_smem(C).bytes <= 227 * 1024);
   constexpr int kLaunched = 65536 / C.threads / 8 * 8;  // registers of a thread that the block begins with
@@ -359,7 +359,7 @@ QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const 
     prefetch_maps(p);
     if constexpr (C.c_boxes != 0)
       for (int i = 0; i < 8 * dense_sm90_boxes(C).slots; ++i) ptx::mbarrier_init(smem + u32(dense_sm90_smem(C).c_barriers) + 8 * u32(i), 1);
-    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases, 1 + fill_warps);
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases, 1 + fills);
   }
   ptx::sync_block();
   ptx::grid_dependency_wait();
