@@ -62,6 +62,7 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
     for (const char* few : variants) {
       const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
       for (const i64 m : counts) {
+        if (few[0] == 'n' && m > 128) continue;  // narrow tiles have no more rows
         const std::vector<u32> part = run_rows(few, rows - m, m);
         EXPECT_TRUE(std::equal(part.begin(), part.end(), all.end() - i64(part.size()))) << few << ", m=" << m << " n=" << n << " k=" << k;
       }
@@ -119,8 +120,8 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
 
 /// K in parts, which the portable kernel's second launch and its blocks add up, a cluster, and a block of the one for many rows; in one, which narrow tiles want.
 TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
-  same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 200}, {"portable", "swap_ab_sm90"});
-  same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 140}, {"narrow_sm90"});
+  same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 129, 200}, {"portable", "swap_ab_sm90", "warp_specialised_sm90"});
+  same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 128}, {"narrow_sm90"});
 }
 
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.
