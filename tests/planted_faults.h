@@ -421,11 +421,15 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        {{"rows that no copy brings left as they are", "i < kRows * 8; i += threads", "i < 0; i += threads", {"UNINIT"}},
         {"no fence between their zeros and the tensor cores", "  ptx::fence_proxy_async_shared();  // wgmma reads them\n", "", {"PROXY"}},
         {"their zeros not waited for", "  ptx::bar_sync(kMultiplyBarrier, u32(threads));\n", "", {"RACE", "UNINIT", "PROXY"}}}},
-      // One block for all of K: results from registers
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",
-       "variant=narrow_sm90 m=70 n=200 k=192 batch_invariant=1",
+       "variant=narrow_sm90 m=70 n=136 k=1984",
        {{"both warpgroups' results in the rows of the first", "part.row + i32(64 * group)", "part.row", {"RACE", kWrongResult}}}},
+      // Two tiles one above the other, the lower one of 36 rows
+      {"ops/gemm/narrow_sm90.cuh",
+       "gemm.dense",
+       "variant=narrow_sm90 m=100 n=200 k=192 batch_invariant=1",
+       {{"rows of the upper tile stored again", "sums, part.row + part.earlier);", "sums);", {"RACE"}}}},
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",
        "variant=narrow_sm90 m=40 n=136 k=1984",

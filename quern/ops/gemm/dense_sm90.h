@@ -72,10 +72,18 @@ i32 sm90_few_rows(const Problem& problem, i32 rows, Major major = Major::k);
 /// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and a multiple
 /// of eight of them. Strides do not ascend: the driver of an H200 takes that, as TMA itself has no such rule.
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
-/// Columns of a narrow tile, of which `splits` blocks each sum a part of K: n * splits / 132, a multiple of eight and at least 16 for each.
-i32 narrow_columns(i64 n, i32 splits);
-/// Whether these tiles are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
-bool narrow_tiles_occupy(i64 n, i32 splits);
+/// How narrow tiles cover out: tiles of `rows` rows, `high` of them, and `columns` columns, of which `splits` blocks each sum a part of K.
+struct NarrowTiles {
+  i32 rows, columns, high, splits;
+  i64 blocks(i64 n) const { return ceil_div<i64>(n, columns) * high * splits; }
+  /// Whether they are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
+  bool occupy(i64 n) const { return 5 * blocks(n) >= 4 * kSm90Sms; }
+};
+/// A multiple of eight columns, about n / 132 of them and at least 16; twice as many where K is split, or of more than 64 rows, up to `most_of_pairs` columns for
+/// each multiprocessor, where two tiles of 64 rows are one above the other.
+NarrowTiles narrow_tiles(i64 m, i64 n, bool may_split, i32 most_of_pairs);
+/// Columns of b's rows for each multiprocessor.
+i32 narrow_share(i64 n);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
 TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);
 /// Parameters for tiles of `rows_a` rows of a and `rows_b` rows of b.

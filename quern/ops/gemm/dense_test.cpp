@@ -198,19 +198,20 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336, 0, nn), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 1024, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 48 cluster 3");
-  EXPECT_EQ(tile_text("sm_90a", 128, 5120, 4096), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 80 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 5120, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 80 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 
-/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are 16 twice as many and half of K, and where K is long beside 128 rows.
+/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are 16 twice as many and half of K; of more than 64 rows pairs of tiles of twice as many.
 TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 7168, 2048), "dense_narrow_sm90, tile_m=128, tile_n=56, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=128, tile_n=112, alternate=0 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 128, 2112, 7168), "dense_narrow_sm90, tile_m=128, tile_n=32, alternate=0 grid 132 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 65, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_narrow_sm90, tile_m=128, tile_n=192, alternate=0 grid 128 cluster 1");
   // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");

@@ -102,7 +102,7 @@ QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part
   if constexpr (C.fold == 0) {
     if (!here) return;
     ptx::grid_dependency_wait();
-    write_rows<C>(p, row, part.column, sums);
+    write_rows<C>(p, row, part.column, sums, part.row + part.earlier);
   } else {
     const u32 other = part.split ^ 1;
     ptx::cluster_wait();  // the other block expects them

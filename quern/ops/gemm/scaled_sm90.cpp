@@ -90,21 +90,17 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
 
 // ---- few rows, narrow tiles ----
 
-/// Blocks that split K, where tiles would be so narrow that most of what a multiprocessor takes in is a. m = 64: (2112, 7168) 8.6 us and 9.0; m = 128:
-/// 10.2 and 13.1, (4096, 7168) 12.7 and 13.3.
-static i32 narrow_splits(const Problem& p) {
-  const i32 columns = narrow_columns(p[Axis::n], 1);
-  return !p.batch_invariant && (columns == 16 || (columns <= 32 && p[Axis::m] > 64)) ? 2 : 1;
-}
-/// Columns of the widest tiles whose sums and scales leave the registers of a thread without spills.
-static i32 most_narrow_columns(const Problem& p) { return p[Axis::m] > 64 ? 96 : 192; }
+/// Pairs and one tile of 128 rows, m = 128: (7168, 2048) 7.6 us and 8.1, (6144, 4096) 9.6 and 11.0, (4096, 7168) 11.3 and 11.9 with K in two; (8704, 4096) 14.5 and 13.9.
+static NarrowTiles narrow_tiles(const Problem& p) { return narrow_tiles(p[Axis::m], p[Axis::n], !p.batch_invariant, 64); }
 
 /// Measured on an H200, six shapes: 4 to 20 % faster than the other variants from 33 rows on, of fewer the same to 15 %.
 Rejection rejects_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_operands(p, device)) return r;
   if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
-  if (p.variant < 0 && !narrow_tiles_occupy(p[Axis::n], narrow_splits(p))) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
-  if (narrow_columns(p[Axis::n], 1) > most_narrow_columns(p)) return {"n", p[Axis::n], "at most {}", most_narrow_columns(p) * kSm90Sms};
+  const NarrowTiles tiles = narrow_tiles(p);
+  if (p.variant < 0 && !tiles.occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
+  // The widest tiles whose sums and scales leave the registers of a thread without spills
+  if (const i32 most = tiles.rows == 128 ? 96 : 192; tiles.columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
   return {};
 }
 
@@ -114,13 +110,12 @@ static ScaledSm90Params params_narrow(const Call<ScaledArgs>& c) {
 }
 
 Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const i32 splits = narrow_splits(p), tile_n = narrow_columns(p[Axis::n], splits), rows = p[Axis::m] <= 64 ? 64 : 128;
-  ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), rows, tile_n, 16, column_scales(p), 128 * narrow_warpgroups(rows) + 96, p.tensor(&A::c).present,
-                          splits > 1, 1};
+  const NarrowTiles tiles = narrow_tiles(p);
+  ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tiles.rows, tiles.columns, 16, column_scales(p), 128 * narrow_warpgroups(tiles.rows) + 96,
+                          p.tensor(&A::c).present, tiles.splits > 1, 1};
   while (scale_stages(config).bytes > device.smem_block) --config.stages;
-  const i64 tiles = ceil_div<i64>(p[Axis::n], tile_n);
   Plan plan;
-  plan.launch<params_narrow>(narrow, config, {.x = tiles * splits, .smem = scale_stages(config).bytes, .cluster = splits, .pdl = p.pdl});
+  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = scale_stages(config).bytes, .cluster = tiles.splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -121,17 +121,19 @@ TEST(gemm_scaled, rows_and_alignment_choose_the_kernel) {
   EXPECT_THAT(plan_text({{"b.pad", 2}}), HasSubstr("vector=1,"));
 }
 
-/// Narrow tiles from 33 rows on: n / 132 columns for each multiprocessor; K in two where these are 16, or 32 beside more than 64 rows.
+/// n / 132 columns for each multiprocessor; where these are 16 twice as many and half of K; of more than 64 rows pairs of tiles of twice as many.
 TEST(gemm_scaled, plans_of_narrow_tiles) {
   const auto expect = [](double m, double n, double k, const char* kernel, const char* tile, const char* grid, double batch_invariant = 0) {
     EXPECT_THAT(plan_text({{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}}, "sm_90a"), ::testing::AllOf(HasSubstr(kernel), HasSubstr(tile), HasSubstr(grid)));
   };
-  expect(32, 4096, 7168, "scaled_swap_ab_sm90<", "tile_m=32, tile_n=64", "grid");
-  expect(33, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128");
-  expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=128, tile_n=64", "grid 128");
-  expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=128, tile_n=32", "grid 128", 1);
+  expect(1, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128");
+  expect(32, 32768, 512, "scaled_swap_ab_sm90<", "tile_m=32, tile_n=128", "grid");
+  expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "grid 128");
+  expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "grid 128", 1);
+  expect(128, 2112, 7168, "scaled_narrow_sm90<", "tile_m=128, tile_n=32", "grid 132");
   expect(64, 2112, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 132");
-  expect(128, 7168, 2048, "scaled_narrow_sm90<", "tile_m=128, tile_n=56", "grid 128");
+  expect(128, 7168, 2048, "scaled_narrow_sm90<", "tile_m=64, tile_n=112", "grid 128");
+  expect(128, 12288, 2048, "scaled_narrow_sm90<", "tile_m=128, tile_n=96", "grid 128");
   expect(64, 24576, 1536, "scaled_narrow_sm90<", "tile_m=64, tile_n=192", "grid 128");
   expect(128, 24576, 1536, "scaled_warp_specialised_sm90<", "tile_m=128", "grid");
   expect(64, 1056, 7168, "scaled_swap_ab_sm90<", "tile_m=64", "grid");

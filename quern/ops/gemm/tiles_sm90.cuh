@@ -317,9 +317,9 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
   }
 }
 
-/// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c.
+/// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c. Rows before `begin` are left out, where lanes store.
 template <DenseSm90Config C, int kRegisters, class P>
-QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], u32& parities) {
+QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], u32& parities, i32 begin = 0) {
   if (p.bias != nullptr) {
     if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
     else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
@@ -329,14 +329,14 @@ QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRe
   } else {
     const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
     QN_UNROLL
-    for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half, column, half, sums);
+    for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half < begin ? p.m : row + 8 * half, column, half, sums);
   }
 }
 template <DenseSm90Config C, int kRegisters, class P>
-QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters]) {
+QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], i32 begin = 0) {
   static_assert(C.c_boxes == 0);
   u32 parities = 0;
-  write_rows<C>(p, first_row, column, sums, parities);
+  write_rows<C>(p, first_row, column, sums, parities, begin);
 }
 
 /// By one thread, before the kernel before has ended: the operands' maps, where they are parameters.
