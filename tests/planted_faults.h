@@ -251,7 +251,7 @@ inline const std::vector<FaultyCase>& gemm_faults() {
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.dense",
        "variant=warp_specialised_sm90 m=130 n=136 k=1000 bias.present=1",
-       {{"fewer bytes announced", "begin_fill(fill, L.stage)", "begin_fill(fill, L.stage - 128)", {"DEADLOCK", "MBARRIER", "RACE"}},
+       {{"fewer bytes announced", "begin_fill(fill, bytes)", "begin_fill(fill, bytes - 128)", {"DEADLOCK", "MBARRIER", "RACE"}},
         {"rows behind the last stored", " && first_row + row < p.m && at", " && at", {"GLOBAL-OOB"}},
         {"columns behind the last stored", " && at < p.n) ptx::st_global", ") ptx::st_global", {"GLOBAL-OOB", "RACE"}},
         {"a box written that is still read", "    if (ptx::lane_id() == 0) ptx::bulk_wait_read<0>();\n    ptx::sync_warp();\n", "", {"ASYNC", "RACE"}},

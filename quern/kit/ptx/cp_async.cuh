@@ -28,7 +28,7 @@ QN_DEVICE void cp_async_wait() {
 }
 /// Waits for all, committed or not.
 QN_DEVICE void cp_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-/// 9.7.13.15.15 cp.async.mbarrier.arrive: arrives when all copies that the thread has issued so far, committed or not,
+/// 9.7.13.15 cp.async.mbarrier.arrive: arrives when all copies that the thread has issued so far, committed or not,
 /// have come; of the thread's other writes it tells nothing. One of the arrivals that the mbarrier was initialised with.
 /// sm_90 and above, as mbarriers are here.
 QN_DEVICE void cp_async_arrive(u32 mbarrier) {

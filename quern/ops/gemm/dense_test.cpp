@@ -240,8 +240,8 @@ TEST(gemm_dense, stages_of_few_rows) {
   EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
   EXPECT_EQ(chunks(1, 28672, 4096), "chunks=2>");
   EXPECT_EQ(chunks(17, 33792, 4096), "chunks=1>");
-  EXPECT_EQ(chunks(128, 5120, 4096), "chunks=1>");
-  EXPECT_EQ(chunks(128, 5120, 16384), "chunks=2>");
+  EXPECT_EQ(chunks(128, 5120, 4096, {{"a.transposed", 1}}), "chunks=1>");
+  EXPECT_EQ(chunks(128, 5120, 16384, {{"a.transposed", 1}}), "chunks=2>");
 }
 
 /// Tiles are those of nt, but for one whose columns are no whole boxes of an N-major b.
