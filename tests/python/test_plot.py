@@ -19,7 +19,7 @@ from quern import plot  # noqa: E402
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RESULTS = os.path.join(ROOT, "bench", "results", "h200")
 BENCHED = ("bench", "fused_fp8", "gemm_layouts", "gemm_peer", "host", "layer")
-OTHERS = ("conform", "flashinfer_fp8", "gemm_torch", "grouped", "k_grouped", "python_host")
+OTHERS = ("conform", "flashinfer_fp8", "gemm_torch", "grouped", "python_host")
 ROW = {"op": "norm.rms_norm", "case": "hidden=96 tokens=3", "kernel": "norm_row", "device": "NVIDIA H200", "timer": "CUPTI activity", "cold": "1", "runs": "200", "median_us": "4", "p10_us": "3",
        "p90_us": "5", "floor_us": "2", "copy_us": "", "provider": "quern", "sm_clock_mhz": "1980", "version": "0.1.0", "ok": "1", "message": ""}
 PEER = {**ROW, "provider": "peer", "median_us": "6", "p10_us": "6", "p90_us": "6"}
