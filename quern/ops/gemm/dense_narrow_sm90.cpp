@@ -23,18 +23,25 @@ NarrowTiles narrow_tiles(i64 m, i64 n, bool may_split, i32 most_of_pairs) {
 }
 static NarrowTiles tiles_of(const Problem& p) { return narrow_tiles(p[Axis::m], p[Axis::n], !p.batch_invariant, 80); }
 
-/// Stages of two chunks of K, of one beside 128 rows of a.
+/// Up to here K is short: wide tiles have few steps, so what follows the last bytes counts.
+constexpr i64 kShortK = 2048;
+
+/// Stages of two chunks of K, of one beside 128 rows of a. Wide tiles of a short K have stages of one, and two warpgroups beside each other finish sooner what came last:
+/// (24576, 1536), m = 64: 20.6 us, 21.4 with one warpgroup, 21.3 with two chunks, 21.2 with both; k = 4096 1 % slower.
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
                     .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
-  c.chunks = c.tile_m == 128 ? 1 : 2;
-  c.threads = 128 * narrow_warpgroups(c.tile_m) + 64;
+  const bool wide = c.tile_m == 64 && c.tile_n > 128 && c.tile_n % 16 == 0 && p[Axis::k] <= kShortK;
+  c.chunks = wide || c.tile_m == 128 ? 1 : 2;
+  c.across = wide ? 2 : 1;
+  c.threads = 128 * narrow_warpgroups(c) + 64;
   for (c.stages = 16; c.stages > 0 && dense_sm90_smem(c).bytes > device.smem_block;) --c.stages;
   return c;
 }
 
-/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Few stages of wide tiles are not (24576, 1536: m = 16 20.3 us and 19.5).
+/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Few stages of wide tiles are not (24576, 1536: m = 16 20.3 us and 19.5;
+/// 32768, 512: m = 16 11.1 and 10.2).
 static Rejection rejects_slow(const Problem& p) {
   const i32 most = p[Axis::m] <= 16 ? 128 : 224;
   if (!tiles_of(p).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};

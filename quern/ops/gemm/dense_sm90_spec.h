@@ -24,7 +24,7 @@ struct DenseSm90Config {
   i32 stages;
   i32 alternate;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
   i32 fold;       // 1: parts of K are summed by themselves, then added in ascending order; not with alternate. Narrow tiles: each by a block of a cluster
-  i32 threads;    // 128 that load, 256 that multiply; of narrow tiles 128 that multiply for 64 rows, a warp for each of b and a
+  i32 threads;    // 128 that load, 256 that multiply; of narrow tiles 128 for each warpgroup that multiplies, a warp for each of b and a
   i32 has_c;      // 1: c is added
   i32 activation; // an Activation
   Major a_major;
@@ -32,9 +32,17 @@ struct DenseSm90Config {
   i32 c_boxes;    // 1: c, of the dtype of out, of 16 bits, comes by TMA
   i32 by_lanes;   // 1: results never leave by TMA
   i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn()
+  i32 across = 1; // of narrow tiles: warpgroups beside each other, with an even share of the columns each
 };
-/// Warpgroups that multiply a narrow tile.
-QN_HOST_DEVICE constexpr i32 narrow_warpgroups(i32 tile_m) { return tile_m / 64; }
+/// Warpgroups that multiply a narrow tile, of a DenseSm90Config or ScaledSm90Config, and the columns of each.
+template <class Config>
+QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const Config& c) {
+  return c.tile_m / 64 * c.across;
+}
+template <class Config>
+QN_HOST_DEVICE constexpr i32 warpgroup_columns(const Config& c) {
+  return c.tile_n / c.across;
+}
 
 /// Named barrier of the threads that multiply. Warpgroups that take tiles in turn wait there, the second one at the next, for their turn.
 constexpr int kMultiplyBarrier = 9;

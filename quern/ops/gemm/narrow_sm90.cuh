@@ -48,10 +48,12 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, const DenseSwapPart& part
 // Of a tile whose K two blocks sum in parts, each of them finishes the half of its rank: 64 rows of 128, which are one warpgroup's, or half of the columns of 64 rows.
 // The other half of its sums goes from registers into the other block's shared memory: no barrier stands between the last products and the way there.
 
-/// The tile whose results a block stores.
+/// The tile whose results a block stores, or each warpgroup of those beside each other.
 template <DenseSm90Config C>
 QN_HOST_DEVICE constexpr DenseSm90Config finished_of() {
+  static_assert(C.fold == 0 || C.across == 1);
   DenseSm90Config c = C;
+  c.tile_n = warpgroup_columns(C);
   if (C.fold != 0 && C.tile_m == 64) c.tile_n = C.tile_n / 2;
   return c;
 }
@@ -95,14 +97,14 @@ QN_DEVICE void take_sums(const u8* memory, u32 smem, int first, const f32 (&sums
 
 /// By a warpgroup, with its sums of the tile: those of its results that the block finishes are stored.
 template <DenseSm90Config C>
-QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group, f32 (&sums)[C.tile_n / 2]) {
+QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
   constexpr DenseSm90Config kFinished = finished_of<C>();
-  const i32 row = part.row + i32(64 * group);
+  const i32 row = part.row + i32(64 * (group / C.across));
   const bool here = row + i32(16 * warp_of_warpgroup()) < p.m;
   if constexpr (C.fold == 0) {
     if (!here) return;
     ptx::grid_dependency_wait();
-    write_rows<C>(p, row, part.column, sums, part.row + part.earlier);
+    write_rows<kFinished>(p, row, part.column + i32(group % C.across) * kFinished.tile_n, sums, part.row + part.earlier);
   } else {
     const u32 other = part.split ^ 1;
     ptx::cluster_wait();  // the other block expects them
@@ -117,11 +119,11 @@ QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part
   }
 }
 
-/// The block. multiply(part, smem, group, sums) makes the sums of 64 rows of the tile by a warpgroup; fill(part, smem) is for `fill_warps` warps, behind
+/// The block. multiply(part, smem, group, sums) makes those of 64 rows and a warpgroup's columns of the tile; fill(part, smem) is for `fill_warps` warps, behind
 /// the kernel before; they arrive `fills` times at a stage.
 template <DenseSm90Config C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
-  constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C.tile_m));  // warps
+  constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C));  // warps
   static_assert(C.threads == i32(32 * (kMultiply + 2 + fill_warps)) && C.tile_m % 64 == 0 && C.by_lanes);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), warp = ptx::shfl(ptx::warp_id(), 0);
@@ -147,7 +149,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
   } else {
     constexpr auto L = dense_sm90_smem(C);
     zero_other_rows<Major::k, C.tile_m, C.chunks>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x), 32 * kMultiply);
-    f32 sums[C.tile_n / 2];
+    f32 sums[warpgroup_columns(C) / 2];
     multiply(part, smem, warp / 4, sums);
     finish_narrow<C>(p, part, memory, smem, warp / 4, sums);
   }

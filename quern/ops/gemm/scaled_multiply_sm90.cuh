@@ -37,12 +37,13 @@ QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]
   o.rows += step, o.columns += step;
 }
 
-/// Where a thread's scales of a stage lie: bytes from the first stage's first scale to this stage's first, and to that of the thread's first row. They go
+/// Where a thread's scales of a stage lie: bytes from the first stage's first scale to this stage's first (and, `columns`, to that of a warpgroup's first
+/// column instead of the tile's), and to that of the thread's first row. They go
 /// from stage to stage, as operands do.
 struct StageScales {
   u32 first, own;
 };
-QN_DEVICE StageScales stage_scales(u32 stage, u32 bytes, u32 row_of_thread) { return {stage * bytes, stage * bytes + row_of_thread}; }
+QN_DEVICE StageScales stage_scales(u32 stage, u32 bytes, u32 row_of_thread, u32 columns = 0) { return {stage * bytes + columns, stage * bytes + row_of_thread}; }
 /// On to those of the stage behind `stage`.
 template <int stages>
 QN_DEVICE void next_stage(StageScales& s, u32 stage, u32 bytes) {

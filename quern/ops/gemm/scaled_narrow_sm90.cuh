@@ -13,15 +13,16 @@ template <ScaledSm90Config C>
 QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
   constexpr ScaleStages S = scale_stages(C);
   QN_SMEM(memory);
-  if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C.tile_m)));
+  if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C)));
   run_narrow<tiles_of(C), kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
-      [&](const DenseSwapPart& part, u32 smem, u32 group, f32 (&sums)[C.tile_n / 2]) {
+      [&](const DenseSwapPart& part, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
         Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
-        multiply_scaled_tile<C>(smem, 64 * group, 0, part.steps, read, sums);
+        const u32 row = 64 * (group / C.across), column = group % C.across * u32(warpgroup_columns(C));
+        multiply_scaled_tile<C>(smem, row, 0, part.steps, read, sums, column);
         if constexpr (C.column_scales == 1) {
           Consumer<S.stages> scales{smem + u32(S.barriers)};
-          scale_tile<C>(scales, 64 * group, sums);
+          scale_tile<C>(scales, row, sums, column);
         }
       },
       [&](const DenseSwapPart& part, u32 smem) {

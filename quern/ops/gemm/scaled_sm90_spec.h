@@ -19,25 +19,28 @@ struct ScaledSm90Config {
   i32 threads;        // 128 that load, 256 that multiply
   i32 has_c;
   i32 fold = 0;       // 1, of narrow tiles: the blocks of a cluster split K
-  i32 narrow = 0;     // 1: one tile a block, narrow_sm90.cuh; threads: 128 that multiply for 64 rows, a warp for each of b, a and the scales
+  i32 narrow = 0;     // 1: one tile a block, narrow_sm90.cuh; threads: 128 for each warpgroup that multiplies, a warp for each of b, a and the scales
+  i32 across = 1;     // of narrow tiles: warpgroups beside each other, with an even share of the columns each
 };
 /// The tiles, ring and stores, which are gemm.dense's; but with boxes of 88 columns 4096 x 2112 x 7168 took 107 us, by the lanes 101.
 QN_HOST_DEVICE constexpr DenseSm90Config tiles_of(const ScaledSm90Config& c) {
-  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, c.fold, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0, c.narrow || c.tile_n % 64 != 0};
+  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, c.fold, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0, c.narrow || c.tile_n % 64 != 0, 1, c.across};
 }
 
-/// Columns of a tile that have a scale of b together. Those of a block of 128 rows of b: tiles begin at multiples of them.
+/// Columns of a tile that have a scale of b together. Those of a block of 128 rows of b: tiles, and a warpgroup's part of one, begin at multiples of them.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90Config& c) {
-  const i32 power = c.tile_n & -c.tile_n;
+  const i32 power = warpgroup_columns(c) & -warpgroup_columns(c);
   return c.column_scales != 0 ? 1 : power < 128 ? power : 128;
 }
-/// Scales of b of a tile in a stage: one, or a multiple of four, which are read four at a time.
+/// Scales of b of a stage for a warpgroup's columns of a tile. Where these are the whole tile, one, or a multiple of four, which are read four at a time; those of
+/// warpgroups beside each other lie one behind the other.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
-  const i32 count = c.tile_n / scaled_sm90_columns(c);
-  return count == 1 ? 1 : (count + 3) / 4 * 4;
+  const i32 count = warpgroup_columns(c) / scaled_sm90_columns(c);
+  return count == 1 || c.across > 1 ? count : (count + 3) / 4 * 4;
 }
-/// Stages whose products are issued one ahead: for the sums of two beside the total, tiles of up to 128 columns leave registers.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return c.tile_n <= 128 ? 4 : 1; }
+/// Stages whose products are issued one ahead: for the sums of two beside the total, up to 128 columns leave registers; 96 where two warpgroups of a narrow
+/// tile share them, as nobody gives any back.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return warpgroup_columns(c) <= (c.across > 1 ? 96 : 128) ? 4 : 1; }
 
 /// Scales in shared memory, which warps of their own copy there: of each row of a tile's a, then of every `step` rows of its b.
 struct ScaleStages {
@@ -58,8 +61,8 @@ QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 ste
 /// Warps 1 to 3 of the block, those of this tile and the next; of narrow tiles the last warp.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
   const auto tiles = dense_sm90_smem(tiles_of(c));
-  const i32 narrow_warp = 4 * narrow_warpgroups(c.tile_m) + 2;
-  return scale_stages(c.tile_m, scaled_sm90_scales(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1, c.narrow ? 1 : 3, tiles.bytes,
+  const i32 narrow_warp = 4 * narrow_warpgroups(c) + 2;
+  return scale_stages(c.tile_m, scaled_sm90_scales(c) * c.across, scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1, c.narrow ? 1 : 3, tiles.bytes,
                       tiles.barriers);
 }
 

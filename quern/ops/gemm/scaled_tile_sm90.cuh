@@ -15,7 +15,7 @@ template <ScaledSm90Config C>
 struct ScaledOfThread {
   static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
   f32 a[2], b[max_of(1, kOfB)];
-  u32 first;  // of its stage: bytes from the first of all
+  u32 first;  // StageScales'
 };
 template <ScaledSm90Config C>
 QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
@@ -28,7 +28,9 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
   for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, at.own + 32 * i);
   if constexpr (kOfB == 1) s.b[0] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m));
   QN_UNROLL
-  for (int i = 0; kOfB > 1 && i < kOfB; i += 4) {
+  for (int i = 0; kOfB > 1 && kOfB % 4 != 0 && i < kOfB; ++i) s.b[i] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m + i));
+  QN_UNROLL
+  for (int i = 0; kOfB % 4 == 0 && i < kOfB; i += 4) {
     f32 four[4];
     unpack<f32, 4>({scale_at<kStages, u32x4>(memory, at.first + 4 * u32(C.tile_m + i))}, four);
     QN_UNROLL
@@ -39,10 +41,10 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
 
 /// total += sums, scaled.
 template <ScaledSm90Config C>
-QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2], f32 (&total)[C.tile_n / 2]) {
+QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2], f32 (&total)[warpgroup_columns(C) / 2]) {
   QN_SMEM(memory);
   QN_UNROLL
-  for (int i = 0; i < C.tile_n / 2; i += 4) {
+  for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
     const int column = 2 * i;
     f32 of_b[2];  // of even and odd columns
     if constexpr (C.column_scales == 0) of_b[0] = of_b[1] = s.b[column / scaled_sm90_columns(C)];
@@ -55,17 +57,25 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n
 /// The first of a thread's two rows of 64 from first_row on.
 QN_DEVICE u32 row_of_thread(u32 first_row) { return first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4; }
 
-/// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by its columns, scaled where stages have scales.
+/// Bytes from the scale of a tile's first column to that of `column`, the first of a warpgroup.
 template <ScaledSm90Config C>
-QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[C.tile_n / 2]) {
+QN_DEVICE u32 scale_of_column(u32 column) {
+  return 4 * (column / u32(scaled_sm90_columns(C)));
+}
+
+/// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by warpgroup_columns() of its columns from
+/// first_column on, scaled where stages have scales.
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[warpgroup_columns(C) / 2],
+                                    u32 first_column = 0) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr int kBatch = scaled_sm90_batch(C);
   const u32 stage = smem + read.stage * L.stage;
-  StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
-  const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
+  StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b + first_column * 128);
+  const auto products = [&](u32 index, f32 (&sums)[warpgroup_columns(C) / 2]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
   };
-  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row));
+  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row), scale_of_column<C>(first_column));
   const auto load = [&](u32 index) {
     const ScaledOfThread<C> s = scales_of_thread<C>(scales);
     next_stage<C.stages>(scales, index, kScaleBytes<scale_stages(C)>);
@@ -73,26 +83,26 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   };
   zero(total);
   if constexpr (C.column_scales == 1) {
-    multiply_stages_ahead<kBatch, false, C.tile_n / 2>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[C.tile_n / 2]) {
+    multiply_stages_ahead<kBatch, false, warpgroup_columns(C) / 2>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[warpgroup_columns(C) / 2]) {
       QN_UNROLL
-      for (int i = 0; i < C.tile_n / 2; ++i) total[i] = total[i] + sums[i];
+      for (int i = 0; i < warpgroup_columns(C) / 2; ++i) total[i] = total[i] + sums[i];
     });
   } else {
-    multiply_stages_ahead<kBatch, C.column_scales == 2, C.tile_n / 2>(
+    multiply_stages_ahead<kBatch, C.column_scales == 2, warpgroup_columns(C) / 2>(
         read, steps, products, load,
-        [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C>(s, sums, total); });
+        [&](const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2]) { add_scaled<C>(s, sums, total); });
   }
 }
 
 /// total = total by the scales of all of K.
 template <ScaledSm90Config C>
-QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[C.tile_n / 2]) {
+QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[warpgroup_columns(C) / 2], u32 first_column = 0) {
   QN_SMEM(memory);
   begin_read(scales);
-  const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row));
+  const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row), scale_of_column<C>(first_column));
   const ScaledOfThread<C> s = scales_of_thread<C>(at);
   QN_UNROLL
-  for (int i = 0; i < C.tile_n / 2; i += 4) {
+  for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
     f32 of_b[2];
     two_scales_at<scale_stages(C)>(memory, at.first + 4 * u32(C.tile_m + 2 * i) + ptx::lane_id() % 4 * 8, of_b);
     QN_UNROLL
