@@ -461,7 +461,7 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        "gemm.dense",
        "variant=warp_specialised_sm90 m=70 n=136 k=200",
        {{"bytes of rows announced that no copy brings", "u32(L.stage - (C.tile_m - rows) * 128)", "u32(L.stage)", {"MBARRIER", "DEADLOCK", "UNINIT"}},
-        {"rows of few left as they were", "  zero_other_rows<C.a_major, C.tile_m, 1>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);\n", "", {"UNINIT"}}}},
+        {"rows of few left as they were", "  zero_other_rows<C.a_major, C.tile_m, 1, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);\n", "", {"UNINIT"}}}},
       {"ops/gemm/scaled_warp_specialised_sm90.cuh",
        "gemm.scaled",
        "variant=warp_specialised_sm90 m=140 n=136 k=200 recipe=0",

@@ -148,7 +148,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     fill(part, smem);
   } else {
     constexpr auto L = dense_sm90_smem(C);
-    zero_other_rows<Major::k, C.tile_m, C.chunks>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x), 32 * kMultiply);
+    zero_other_rows<Major::k, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
     f32 sums[warpgroup_columns(C) / 2];
     multiply(part, smem, warp / 4, sums);
     finish_narrow<C>(p, part, memory, smem, warp / 4, sums);

@@ -181,7 +181,7 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
     fill(part, smem);
   } else {
     constexpr auto L = dense_swap_smem(C);
-    zero_other_rows<C.a_major, C.tile_m, C.chunks>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x), kConsumers);
+    zero_other_rows<C.a_major, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), kConsumers);
     f32 sums[C.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
     ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more

@@ -73,7 +73,7 @@ template <DenseSm90Config C>
 QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
   constexpr auto L = dense_sm90_smem(C);
   QN_SMEM(memory);
-  zero_other_rows<C.a_major, C.tile_m, 1>(memory + L.a, C.stages, L.stage, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
+  zero_other_rows<C.a_major, C.tile_m, 1, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
