@@ -122,6 +122,7 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
 TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 129, 200}, {"portable", "swap_ab_sm90", "warp_specialised_sm90"});
   same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 128}, {"narrow_sm90"});
+  same_bits(10568, 64, 140, {65, 128}, {"narrow_sm90"});  // one tile of 128 rows
 }
 
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.

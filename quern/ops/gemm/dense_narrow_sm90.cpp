@@ -21,7 +21,7 @@ NarrowTiles narrow_tiles(i64 m, i64 n, bool may_split, i32 most_of_pairs) {
   if (m > 64 && share <= most_of_pairs) return {64, columns_of(n, 2), 2, 1};
   return {rows, share, 1, 1};
 }
-static NarrowTiles tiles_of(const Problem& p) { return narrow_tiles(p[Axis::m], p[Axis::n], !p.batch_invariant, 80); }
+static NarrowTiles narrow_tiles(const Problem& p, i64 m) { return narrow_tiles(m, p[Axis::n], !p.batch_invariant, 80); }
 
 /// Up to here K is short: wide tiles have few steps, so what follows the last bytes counts.
 constexpr i64 kShortK = 2048;
@@ -29,7 +29,7 @@ constexpr i64 kShortK = 2048;
 /// Stages of two chunks of K, of one beside 128 rows of a. Wide tiles of a short K have stages of one, and two warpgroups beside each other finish sooner what came last:
 /// (24576, 1536), m = 64: 20.6 us, 21.4 with one warpgroup, 21.3 with two chunks, 21.2 with both; k = 4096 1 % slower.
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
-  const NarrowTiles tiles = tiles_of(p);
+  const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
                     .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
   const bool wide = c.tile_m == 64 && c.tile_n > 128 && c.tile_n % 16 == 0 && p[Axis::k] <= kShortK;
@@ -44,7 +44,8 @@ static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
 /// 32768, 512: m = 16 11.1 and 10.2).
 static Rejection rejects_slow(const Problem& p) {
   const i32 most = p[Axis::m] <= 16 ? 128 : 224;
-  if (!tiles_of(p).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
+  // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
+  if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
   if (narrow_share(p[Axis::n]) > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
   return {};
 }
@@ -58,7 +59,7 @@ Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
   if (p.variant < 0)
     if (const Rejection r = rejects_slow(p)) return r;
-  if (tiles_of(p).columns > 256 || config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
+  if (narrow_tiles(p, p[Axis::m]).columns > 256 || config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
   return {};
 }
 
@@ -69,7 +70,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 
 Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const DenseSm90Config config = config_of(p, device);
-  const NarrowTiles tiles = tiles_of(p);
+  const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   Plan plan;
   plan.launch<params>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = dense_sm90_smem(config).bytes, .cluster = tiles.splits, .pdl = p.pdl});
   return plan;

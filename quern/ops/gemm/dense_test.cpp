@@ -265,7 +265,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
 /// m is no part of a kernel: a server of one weight meets at most eight, in every layout.
 TEST(gemm_dense, few_kernels_serve_every_m) {
   const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536},
-                              {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}, {768, 7168}, {1536, 7168}, {2904, 4096}};
+                              {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}, {768, 7168}, {1536, 7168}, {2904, 4096}, {2360, 4096}, {3344, 1024}};
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   for (const auto& [n, k] : shapes)
     for (int layout = 0; layout < 4; ++layout) {

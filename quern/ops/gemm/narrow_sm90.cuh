@@ -61,10 +61,11 @@ QN_HOST_DEVICE constexpr DenseSm90Config finished_of() {
 /// By one thread, before the cluster's first barrier.
 template <DenseSm90Config C>
 QN_DEVICE void expect_half(u32 smem) {
-  const u32 barrier = smem + dense_sm90_smem(C).halves_barrier;
+  constexpr auto L = dense_sm90_smem(C);
+  const u32 barrier = smem + L.halves_barrier;
   ptx::mbarrier_init(barrier, 1);
   ptx::fence_mbarrier_init();
-  ptx::mbarrier_arrive_expect_tx(barrier, u32(2 * C.tile_m * C.tile_n));
+  ptx::mbarrier_arrive_expect_tx(barrier, u32(L.barriers - L.halves));
 }
 
 /// By a warpgroup: kCount of a thread's sums from `first` on go to the same thread of the other block.

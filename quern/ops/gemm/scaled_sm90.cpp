@@ -92,8 +92,8 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
 
 /// Pairs and one tile of 128 rows, m = 128: (7168, 2048) 7.6 us and 8.1, (6144, 4096) 9.6 and 11.0, (4096, 7168) 11.3 and 11.9 with K in two; (8704, 4096) 14.5 and 13.9.
 /// Of more than 192 columns there are tiles of 256.
-static NarrowTiles narrow_tiles(const Problem& p) {
-  NarrowTiles tiles = narrow_tiles(p[Axis::m], p[Axis::n], !p.batch_invariant, 64);
+static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
+  NarrowTiles tiles = narrow_tiles(m, p[Axis::n], !p.batch_invariant, 64);
   if (tiles.rows == 64 && tiles.high == 1 && tiles.columns > 192) tiles.columns = max_of(tiles.columns, 256);
   return tiles;
 }
@@ -104,8 +104,8 @@ static i32 across(const NarrowTiles& tiles) { return tiles.rows == 64 && tiles.h
 Rejection rejects_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_operands(p, device)) return r;
   if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
-  const NarrowTiles tiles = narrow_tiles(p);
-  if (p.variant < 0 && !tiles.occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
+  const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
+  if (p.variant < 0 && !narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
   // (32768, 512): m = 64 7.6 us and 8.8 of warp_specialised, m = 1 the 7.6 and m = 16 7.7 instead of 7.5 of swap_ab
   if (p.variant < 0 && tiles.columns > 192 && p[Axis::m] <= most_swapped_rows(p)) return {"m", p[Axis::m], "more than {} beside so wide tiles", most_swapped_rows(p)};
   // The widest tiles whose sums and scales leave the registers of a thread without spills
@@ -119,7 +119,7 @@ static ScaledSm90Params params_narrow(const Call<ScaledArgs>& c) {
 }
 
 Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const NarrowTiles tiles = narrow_tiles(p);
+  const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tiles.rows, tiles.columns, 16, column_scales(p), 0,
                           p.tensor(&A::c).present, tiles.splits > 1, 1, across(tiles)};
   config.threads = 128 * narrow_warpgroups(config) + 96;

@@ -141,7 +141,7 @@ TEST(gemm_scaled, plans_of_narrow_tiles) {
 
 /// m is no part of a kernel: a server of one weight meets at most eight.
 TEST(gemm_scaled, few_kernels_serve_every_m) {
-  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}};
+  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}, {2360, 7168}, {3344, 1024}, {27000, 512}};
   for (const auto& [n, k] : shapes)
     for (double recipe = 0; recipe < 4; ++recipe) {
       std::set<std::string> kernels;

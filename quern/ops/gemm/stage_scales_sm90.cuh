@@ -13,9 +13,10 @@
 
 namespace quern::gemm {
 
-/// Arrivals of theirs that fill a stage of scales, one a lane; then those that fill a stage of operands.
+/// Arrivals of theirs that fill a stage of scales, one a lane.
 template <ScaleStages S>
 constexpr u32 kScaleArrivals = 32 * u32(S.warps);
+/// Those of them that a stage of operands waits for.
 template <ScaleStages S>
 constexpr u32 kScaleFills = S.own_barriers ? 0 : kScaleArrivals<S>;
 

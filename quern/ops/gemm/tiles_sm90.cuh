@@ -37,6 +37,7 @@ struct DenseTiles {
 /// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
 template <DenseSm90Config C>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
+  static_assert(C.a_major != Major::k || C.tile_n >= C.tile_m - 8, "up to tile_m - 8 rows further are b's");
   return C.a_major == Major::k ? rows_earlier<C.tile_m>(row, rows) : 0;
 }
 
