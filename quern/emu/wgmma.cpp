@@ -4,6 +4,7 @@
 // wgmma. The threads of a warpgroup issue the same sequence; a product may be computed anywhere between the moment when all
 // have issued it and the first wait for it, in the order of the sequence. The policy chooses where.
 #include <cstring>
+#include <utility>
 
 #include "quern/emu/shadow.h"
 #include "quern/emu/table.h"
@@ -148,7 +149,11 @@ void complete_product(Worker& worker, Block& block, Warpgroup& group) {
   gather(block, call.b, call.n, call.b_mn_major, scratch.b);
   const auto* a = call.a_registers ? reinterpret_cast<const u8(*)[kWgmmaRowBytes]>(op.a.data()) : scratch.a;
   worker.meaning_runs = true;
+  // Its stores are the tensor cores', not the thread's that happens to run it: under clang++ those of 28 sums counted as accesses since the fence
+  ThreadContext* const thread = worker.running() ? worker.running()->thread : nullptr;
+  RegisterWatch* const watch = thread ? std::exchange(thread->watch, nullptr) : nullptr;
   call.meaning({a, scratch.b, op.d, scratch.of_meaning, call.add});
+  if (thread) thread->watch = watch;
   worker.meaning_runs = false;
   op.done = true;
   ++group.done;
