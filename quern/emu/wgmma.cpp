@@ -150,10 +150,10 @@ void complete_product(Worker& worker, Block& block, Warpgroup& group) {
   const auto* a = call.a_registers ? reinterpret_cast<const u8(*)[kWgmmaRowBytes]>(op.a.data()) : scratch.a;
   worker.meaning_runs = true;
   // Its stores are the tensor cores', not the thread's that happens to run it: under clang++ those of 28 sums counted as accesses since the fence
-  ThreadContext* const thread = worker.running() ? worker.running()->thread : nullptr;
-  RegisterWatch* const watch = thread ? std::exchange(thread->watch, nullptr) : nullptr;
+  ThreadContext& thread = *Worker::me().thread;
+  RegisterWatch* const watch = std::exchange(thread.watch, nullptr);
   call.meaning({a, scratch.b, op.d, scratch.of_meaning, call.add});
-  if (thread) thread->watch = watch;
+  thread.watch = watch;
   worker.meaning_runs = false;
   op.done = true;
   ++group.done;

@@ -12,10 +12,10 @@ template <DenseSm90Config C>
 QN_DEVICE void multiply_narrow_stage(u32 stage, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
   constexpr auto L = dense_sm90_smem(C);
   using T = dtype_t<C.dtype>;
-  const u32 columns = stage + L.b + group % C.across * u32(warpgroup_columns(C) * 128 * C.chunks);
+  const u32 columns = stage + L.b + first_column_of<C>(group) * 128 * C.chunks;
   QN_UNROLL
   for (u32 chunk = 0; chunk < u32(C.chunks); ++chunk) {
-    const auto a = operand_descriptor<Major::k, 64>(stage + L.a + chunk * C.tile_m * 128 + group / C.across * 64 * 128);
+    const auto a = operand_descriptor<Major::k, 64>(stage + L.a + chunk * C.tile_m * 128 + first_row_of<C>(group) * 128);
     const auto b = C.chunks > 1 ? descriptor_in_turn(columns, chunk, C.chunks) : operand_descriptor<Major::k, warpgroup_columns(C)>(columns);
     QN_UNROLL
     for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) ptx::wgmma<T, T>(sums, a.advanced(32 * k), b.advanced(32 * k), true);

@@ -16,6 +16,16 @@ QN_HOST_DEVICE constexpr DenseSwapConfig swapped_of(const DenseSm90Config& c) {
   return {c.dtype, c.out_dtype, c.tile_m, c.tile_n, c.stages, c.threads, 1, c.has_c, c.activation, Major::k, Major::k, c.chunks};
 }
 
+/// Where the part of warpgroup `group` of a tile begins: 64 rows by warpgroup_columns().
+template <DenseSm90Config C>
+QN_DEVICE u32 first_row_of(u32 group) {
+  return 64 * (group / C.across);
+}
+template <DenseSm90Config C>
+QN_DEVICE u32 first_column_of(u32 group) {
+  return group % C.across * u32(warpgroup_columns(C));
+}
+
 /// By one thread: the tile of b, through all stages of the part.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_narrow_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
@@ -100,12 +110,12 @@ QN_DEVICE void take_sums(const u8* memory, u32 smem, int first, const f32 (&sums
 template <DenseSm90Config C>
 QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
   constexpr DenseSm90Config kFinished = finished_of<C>();
-  const i32 row = part.row + i32(64 * (group / C.across));
+  const i32 row = part.row + i32(first_row_of<C>(group));
   const bool here = row + i32(16 * warp_of_warpgroup()) < p.m;
   if constexpr (C.fold == 0) {
     if (!here) return;
     ptx::grid_dependency_wait();
-    write_rows<kFinished>(p, row, part.column + i32(group % C.across) * kFinished.tile_n, sums, part.row + part.earlier);
+    write_rows<kFinished>(p, row, part.column + i32(first_column_of<C>(group)), sums, part.row + part.earlier);
   } else {
     const u32 other = part.split ^ 1;
     ptx::cluster_wait();  // the other block expects them

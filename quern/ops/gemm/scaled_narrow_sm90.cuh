@@ -18,7 +18,7 @@ QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
       p.gemm,
       [&](const DenseSwapPart& part, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
         Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
-        const u32 row = 64 * (group / C.across), column = group % C.across * u32(warpgroup_columns(C));
+        const u32 row = first_row_of<tiles_of(C)>(group), column = first_column_of<tiles_of(C)>(group);
         multiply_scaled_tile<C>(smem, row, 0, part.steps, read, sums, column);
         if constexpr (C.column_scales == 1) {
           Consumer<S.stages> scales{smem + u32(S.barriers)};

@@ -15,7 +15,7 @@ template <ScaledSm90Config C>
 struct ScaledOfThread {
   static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
   f32 a[2], b[max_of(1, kOfB)];
-  u32 first;  // StageScales'
+  u32 first;  // as StageScales has it
 };
 template <ScaledSm90Config C>
 QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
@@ -26,9 +26,8 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
   s.first = at.first;
   QN_UNROLL
   for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, at.own + 32 * i);
-  if constexpr (kOfB == 1) s.b[0] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m));
   QN_UNROLL
-  for (int i = 0; kOfB > 1 && kOfB % 4 != 0 && i < kOfB; ++i) s.b[i] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m + i));
+  for (int i = 0; kOfB % 4 != 0 && i < kOfB; ++i) s.b[i] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m + i));
   QN_UNROLL
   for (int i = 0; kOfB % 4 == 0 && i < kOfB; i += 4) {
     f32 four[4];
