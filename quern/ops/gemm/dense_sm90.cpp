@@ -98,13 +98,13 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const Sm90Tile& tile = choose(p, fold);
-  const DenseSm90Config config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
-                               .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
-                               .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b)),
-                               .c_boxes = p.tensor(&A::c).present && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out)};
+  const auto config = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
+                                                .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
+                                                .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b)),
+                                                .c_boxes = p.tensor(&A::c).present && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out)},
+                                device);
   Plan plan;
-  plan.launch<params>(warp_specialised, config,
-                      {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = dense_sm90_smem(config).bytes, .pdl = p.pdl});
+  plan.launch<params>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = block_bytes(config), .pdl = p.pdl});
   return plan;
 }
 

@@ -49,6 +49,13 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_c
   return *best;
 }
 
+/// A config with as many stages, up to those it has, as its results' boxes and its scales leave room for.
+template <class Config>
+Config with_room(Config c, const DeviceInfo& device) {
+  while (block_bytes(c) > device.smem_block) --c.stages;
+  return c;
+}
+
 /// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
 /// The tile, ring and threads of the kernels for few rows, with stages of one chunk. By n and the rows of a tile of a alone, so that few kernels serve all m. A

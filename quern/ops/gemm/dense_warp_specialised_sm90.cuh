@@ -57,14 +57,13 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   constexpr int kM = C.tile_m / 64 * kTurns / 2, kStage = dense_sm90_smem(C).stage;
   const u32 turn = C.alternate ? warpgroup : 0, first_row = C.alternate ? 0 : warpgroup * 64;
   zero_other_rows<C>(p);
-  const auto tiles = DenseTiles<C>::of(p);
-  const u32 count = DenseTiles<C>::count(tiles), steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
+  const u32 steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
   u32 parities = 0;  // of the waits for c
   if constexpr (C.alternate) skip_reads(read, turn * steps);
-  for (u32 index = blockIdx.x + turn * gridDim.x; index < count; index += kTurns * gridDim.x) {
+  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x + turn * gridDim.x); has_tile(walk); walk_on(walk, kTurns * gridDim.x)) {
     f32 sums[kM][C.tile_n / 2];
-    const DenseTile tile = DenseTiles<C>::at(tiles, index);
+    const DenseTile tile = tile_of<C>(walk);
     bool started = false;
     const auto free = [&](u32 stage) {
       release(read, stage);
@@ -76,19 +75,19 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     if constexpr (C.alternate) start_c<C>(p, tile.row + i32(first_row), tile.column);
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
-    if (C.alternate && index != blockIdx.x) ptx::bar_sync(kMultiplyBarrier + int(turn), 2 * kWarpgroupSize);
+    if (C.alternate && walk.index != blockIdx.x) ptx::bar_sync(kMultiplyBarrier + int(turn), 2 * kWarpgroupSize);
     const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C>(tile.row, p.m));
     const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); };
     if constexpr (C.fold == 0) {
       zero(sums);
       const u32 last = multiply_stages(read, int(steps), sums, multiply, free);
-      if (C.alternate && index + gridDim.x < count) ptx::bar_arrive(kMultiplyBarrier + 1 - int(turn), 2 * kWarpgroupSize);
+      if (C.alternate && has_tile(walk, gridDim.x)) ptx::bar_arrive(kMultiplyBarrier + 1 - int(turn), 2 * kWarpgroupSize);
       finish_stages(int(steps), last, sums, free);
     } else {
       sum_parts<C>(p, read, sums, multiply, free);
     }
     if constexpr (C.alternate) skip_reads(read, steps);
-    if (index + kTurns * gridDim.x >= count) ptx::grid_launch_dependents();
+    if (!has_tile(walk, kTurns * gridDim.x)) ptx::grid_launch_dependents();
     QN_UNROLL
     for (int m = 0; m < kM; ++m) {
       const i32 row = tile.row + i32(first_row) + 64 * m;

@@ -129,14 +129,14 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   if (is_scaled<Args>(p)) {
     const bool wide = p.dtype(&Args::out) == DType::f32;
     const Sm90Tile& tile = wide ? least_time(kScaledWideSm90Tiles, s, kSm90StoreCost) : least_time(kScaledSm90Tiles, s, kSm90StoreCost);
-    const ScaledSm90Config c{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
-                             .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0};
-    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, scale_stages(c).bytes));
+    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM,
+                                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0}, device);
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile.n, block_bytes(c)));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, s, kSm90StoreCost);
-    const DenseSm90Config c{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
-                            .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)};
-    plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile.n, dense_sm90_smem(c).bytes));
+    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
+                                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)}, device);
+    plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile.n, block_bytes(c)));
   }
   return plan;
 }

@@ -76,15 +76,15 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
   };
   if (is_scaled(p)) {
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
-    const ScaledSm90Config c{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n,
-                             .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present};
-    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, scale_stages(c).bytes));
+    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n,
+                                              .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present}, device);
+    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, block_bytes(c)));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, sizes, 2 * kSm90StoreCost);
-    const DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
-                            .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .activation = i32(Activation::none),
-                            .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};
-    plan.launch<dense_params>(warp_specialised, c, grid(tile.n, dense_sm90_smem(c).bytes));
+    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
+                                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .activation = i32(Activation::none),
+                                             .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))}, device);
+    plan.launch<dense_params>(warp_specialised, c, grid(tile.n, block_bytes(c)));
   }
   return plan;
 }

@@ -80,11 +80,9 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const auto best_of = [&](const auto& table) -> const Sm90Tile& { return least_time(table, p[Axis::k], kSm90StoreCost, tiles); };
   const i32 scales = column_scales(p);
   const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
-  const ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, scales, 3 * 128,
-                                p.tensor(&A::c).present};
+  const auto config = with_room(ScaledSm90Config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), kTileM, tile.n, tile.stages, scales, 3 * 128, p.tensor(&A::c).present}, device);
   Plan plan;
-  plan.launch<params_sm90>(warp_specialised, config,
-                           {.x = min_of<i64>(device.sms, tiles(tile)), .smem = scale_stages(config).bytes, .pdl = p.pdl});
+  plan.launch<params_sm90>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles(tile)), .smem = block_bytes(config), .pdl = p.pdl});
   return plan;
 }
 
@@ -123,9 +121,9 @@ Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device, const K
   ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tiles.rows, tiles.columns, 16, column_scales(p), 0,
                           p.tensor(&A::c).present, tiles.splits > 1, 1, across(tiles)};
   config.threads = 128 * narrow_warpgroups(config) + 96;
-  while (scale_stages(config).bytes > device.smem_block) --config.stages;
+  config = with_room(config, device);
   Plan plan;
-  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = scale_stages(config).bytes, .cluster = tiles.splits, .pdl = p.pdl});
+  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -66,6 +66,8 @@ QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
                       tiles.barriers);
 }
 
+QN_HOST_DEVICE constexpr i32 block_bytes(const ScaledSm90Config& c) { return scale_stages(c).bytes; }
+
 struct ScaledSwapConfig {
   DType a_dtype;
   DType b_dtype;

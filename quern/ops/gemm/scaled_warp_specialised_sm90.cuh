@@ -12,19 +12,17 @@ namespace quern::gemm {
 
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 warpgroup) {
-  using Tiles = DenseTiles<tiles_of(C)>;
   zero_other_rows<tiles_of(C)>(p.gemm);
-  const auto tiles = Tiles::of(p.gemm);
-  const u32 count = Tiles::count(tiles), first_row = warpgroup * 64;
+  const u32 first_row = warpgroup * 64;
   const int steps = scaled_steps(p.gemm.k);
   Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
   [[maybe_unused]] Consumer<scale_stages(C).stages> scales{smem + u32(scale_stages(C).barriers)};
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x; index < count; index += gridDim.x) {
-    const DenseTile tile = Tiles::at(tiles, index);
+  for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x); has_tile(walk); walk_on(walk, gridDim.x)) {
+    const DenseTile tile = tile_of<tiles_of(C)>(walk);
     f32 total[C.tile_n / 2];
     multiply_scaled_tile<C>(smem, first_row, rows_earlier_of_tile<tiles_of(C)>(tile.row, p.gemm.m), steps, read, total);
-    if (index + gridDim.x >= count) ptx::grid_launch_dependents();
+    if (!has_tile(walk, gridDim.x)) ptx::grid_launch_dependents();
     if constexpr (C.column_scales == 1) scale_tile<C>(scales, first_row, total);
     write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row), tile.column, total);
   }
@@ -33,12 +31,10 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
 /// By the scale warps.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
-  using Tiles = DenseTiles<tiles_of(C)>;
-  const auto tiles = Tiles::of(p.gemm);
   auto fill = start_scales<scale_stages(C)>(smem);
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x; index < Tiles::count(tiles); index += gridDim.x) {
-    const DenseTile tile = Tiles::at(tiles, index);
+  for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x); has_tile(walk); walk_on(walk, gridDim.x)) {
+    const DenseTile tile = tile_of<tiles_of(C)>(walk);
     fill_scales<scale_stages(C)>(fill, smem, p, tile.row, tile.column, 0, scaled_steps(p.gemm.k));
   }
   finish_scales();

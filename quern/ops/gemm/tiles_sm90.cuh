@@ -19,20 +19,16 @@ struct DenseTile {
   i32 row, column;
 };
 
-/// Tiles in the order in which blocks take them.
+/// A block's tiles, from `index` on.
 template <DenseSm90Config C>
-struct DenseTiles {
-  u32 tiles_m, tiles_n;
-
-  QN_DEVICE DenseTiles of(const DenseSm90Params& p) {
-    return {u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n};
-  }
-  QN_DEVICE u32 count(const DenseTiles& t) { return t.tiles_m * t.tiles_n; }
-  QN_DEVICE DenseTile at(const DenseTiles& t, u32 index) {
-    const TilePlace tile = tile_in_order(index, t.tiles_m, t.tiles_n);
-    return {i32(tile.m * C.tile_m), i32(tile.n * C.tile_n)};
-  }
-};
+QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index) {
+  return walk_from(index, u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n);
+}
+template <DenseSm90Config C>
+QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
+  const TilePlace place = place_of(walk);
+  return {i32(place.m * C.tile_m), i32(place.n * C.tile_n)};
+}
 
 /// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
 template <DenseSm90Config C>
@@ -59,11 +55,10 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   if (threadIdx.x != 0) return;
-  const auto tiles = DenseTiles<C>::of(p);
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
-  for (u32 index = blockIdx.x; index < DenseTiles<C>::count(tiles); index += gridDim.x) {
-    DenseTile tile = DenseTiles<C>::at(tiles, index);
+  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x); has_tile(walk); walk_on(walk, gridDim.x)) {
+    DenseTile tile = tile_of<C>(walk);
     tile.row -= rows_earlier_of_tile<C>(tile.row, p.m);
     load_tile<C, kColumns>(fill, smem, &p.a, &p.b, tile, rows_of_box<C.a_major, C.tile_m>(p.m), steps);
   }
@@ -219,13 +214,13 @@ QN_DEVICE void write_columns(u32 box, int chunk, int pair, const f32 (&sums)[kRe
   store_matrices(place, words);
 }
 
-/// Box kBox of a warp's part of the tile.
-template <DenseSm90Config C, int kBox, int kRegisters>
-QN_DEVICE void write_box(u32 box, const f32 (&sums)[kRegisters]) {
+/// Box `box` of a warp's part of the tile, to its slot.
+template <DenseSm90Config C, int kRegisters>
+QN_DEVICE void write_box(u32 slot, int box, const f32 (&sums)[kRegisters]) {
   constexpr int kChunks = dense_sm90_boxes(C).columns / 8;
   QN_UNROLL
-  for (int i = 0; i + 1 < kChunks; i += 2) write_columns<C, 2>(box, i, kBox * kChunks + i, sums);
-  if constexpr (kChunks % 2 != 0) write_columns<C, 1>(box, kChunks - 1, kBox * kChunks + kChunks - 1, sums);
+  for (int i = 0; i + 1 < kChunks; i += 2) write_columns<C, 2>(slot, i, box * kChunks + i, sums);
+  if constexpr (kChunks % 2 != 0) write_columns<C, 1>(slot, kChunks - 1, box * kChunks + kChunks - 1, sums);
 }
 
 /// The rows of a box that exist. No lane takes a branch of its own: ptxas would keep the stage of the ring, which is alive here, in ordinary
@@ -242,18 +237,18 @@ QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 colu
   }
 }
 
-/// From the beginning of shared memory to a warp's slot for box kBox.
-template <DenseSm90Config C, int kBox>
-QN_DEVICE u32 box_slot() {
+/// From the beginning of shared memory to a warp's slot for box `box`.
+template <DenseSm90Config C>
+QN_DEVICE u32 box_slot(int box) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
-  return u32(dense_sm90_smem(C).boxes) + ((ptx::warp_id() - 4) * kBoxes.slots + kBox % kBoxes.slots) * kBoxes.bytes;
+  return u32(dense_sm90_smem(C).boxes) + ((ptx::warp_id() - 4) * kBoxes.slots + u32(box % kBoxes.slots)) * kBoxes.bytes;
 }
 /// The mbarrier of that slot, at which c comes.
-template <DenseSm90Config C, int kBox>
-QN_DEVICE u32 barrier_of_c() {
+template <DenseSm90Config C>
+QN_DEVICE u32 barrier_of_c(int box) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   QN_SMEM(memory);
-  return ptx::smem_address(memory) + u32(dense_sm90_smem(C).c_barriers) + 8 * ((ptx::warp_id() - 4) * kBoxes.slots + kBox % kBoxes.slots);
+  return ptx::smem_address(memory) + u32(dense_sm90_smem(C).c_barriers) + 8 * ((ptx::warp_id() - 4) * kBoxes.slots + u32(box % kBoxes.slots));
 }
 
 /// By one thread: c of box kBox of a warp and of the others that it has slots for. Results of the same slots are on their way: those of as many boxes
@@ -266,8 +261,8 @@ QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
   if (here >= p.n) return;
   QN_SMEM(memory);
   ptx::bulk_wait_read<(kBox < kBoxes.slots ? 0 : kBoxes.slots - 1 - kSlot)>();
-  ptx::mbarrier_arrive_expect_tx(barrier_of_c<C, kBox>(), kBoxes.bytes);
-  ptx::tma_load(ptx::smem_address(memory) + box_slot<C, kBox>(), &p.addend, barrier_of_c<C, kBox>(), CachePolicy::evict_normal, here, row, 0);
+  ptx::mbarrier_arrive_expect_tx(barrier_of_c<C>(kBox), kBoxes.bytes);
+  ptx::tma_load(ptx::smem_address(memory) + box_slot<C>(kBox), &p.addend, barrier_of_c<C>(kBox), CachePolicy::evict_normal, here, row, 0);
   if constexpr (kSlot + 1 < kBoxes.slots) load_c<C, kBox + 1>(p, row, column);
 }
 
@@ -278,43 +273,59 @@ QN_DEVICE void start_c(const P& p, i32 first_row, i32 column) {
     if (ptx::lane_id() == 0) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
 }
 
-/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from kBox on. Boxes go by TMA, while the warps go on; where the last row
-/// is among them by the lanes, as the map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for c.
-template <DenseSm90Config C, int kBox, int kRegisters, class P>
+/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on: as many at once as it has slots, as the fence between results and
+/// TMA takes some 300 clocks (MEMBAR), however much lies before it. Boxes go by TMA, while the warps go on; where the last row is among them by the lanes, as the
+/// map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for c.
+template <DenseSm90Config C, int kFirst, int kRegisters, class P>
 QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters], u32& parities) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
+  constexpr int kNext = kFirst + kBoxes.slots;
   static_assert(C.tile_n % (kBoxes.columns * kBoxes.slots) == 0 && kBoxes.columns % 8 == 0);
   QN_SMEM(memory);
-  const u32 at = box_slot<C, kBox>(), box = ptx::smem_address(memory) + at;
-  const i32 here = column + kBox * kBoxes.columns, row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
-  if constexpr (C.c_boxes != 0) {
-    ptx::mbarrier_wait(barrier_of_c<C, kBox>(), parities >> kBox % kBoxes.slots & 1);
-    parities ^= 1u << kBox % kBoxes.slots;
-  } else {
+  const u32 smem = ptx::smem_address(memory);
+  const i32 row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
+  const auto column_of = [&](int box) { return column + box * kBoxes.columns; };
+  if constexpr (C.c_boxes == 0) {
     if (ptx::lane_id() == 0) ptx::bulk_wait_read<0>();
     ptx::sync_warp();
   }
-  write_box<C, kBox>(box, sums);
+  QN_UNROLL
+  for (int box = kFirst; box < kNext; ++box) {
+    if (box > kFirst && column_of(box) >= p.n) continue;
+    if constexpr (C.c_boxes != 0) {
+      ptx::mbarrier_wait(barrier_of_c<C>(box), parities >> box % kBoxes.slots & 1);
+      parities ^= 1u << box % kBoxes.slots;
+    }
+    write_box<C>(smem + box_slot<C>(box), box, sums);
+  }
   if (first_row + 64 <= p.m) {
     ptx::fence_proxy_async_shared();
     ptx::sync_warp();
     if (ptx::lane_id() == 0) {
-      ptx::tma_store(results_of(p), box, CachePolicy::evict_normal, here, row, matrix_of(p));
-      ptx::bulk_commit();
+      QN_UNROLL
+      for (int box = kFirst; box < kNext; ++box) {
+        if (box > kFirst && column_of(box) >= p.n) continue;
+        ptx::tma_store(results_of(p), smem + box_slot<C>(box), CachePolicy::evict_normal, column_of(box), row, matrix_of(p));
+        ptx::bulk_commit();
+      }
     }
   } else {
     ptx::sync_warp();
-    store_box_rows<C>(p, memory + at, row, here);
+    QN_UNROLL
+    for (int box = kFirst; box < kNext; ++box) {
+      if (box > kFirst && column_of(box) >= p.n) continue;
+      store_box_rows<C>(p, memory + box_slot<C>(box), row, column_of(box));
+    }
     if constexpr (C.c_boxes != 0) {  // the next c comes into what lanes have read and written
       ptx::fence_proxy_async_shared();
       ptx::sync_warp();
     }
   }
-  if constexpr ((kBox + 1) * kBoxes.columns < C.tile_n) {
-    if (here + kBoxes.columns >= p.n) return;
-    if constexpr (C.c_boxes != 0 && (kBox + 1) % kBoxes.slots == 0)
-      if (ptx::lane_id() == 0) load_c<C, kBox + 1>(p, row, column);
-    store_boxes<C, kBox + 1>(p, first_row, column, sums, parities);
+  if constexpr (kNext * kBoxes.columns < C.tile_n) {
+    if (column_of(kNext) >= p.n) return;
+    if constexpr (C.c_boxes != 0)
+      if (ptx::lane_id() == 0) load_c<C, kNext>(p, row, column);
+    store_boxes<C, kNext>(p, first_row, column, sums, parities);
   }
 }
 
