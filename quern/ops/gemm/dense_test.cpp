@@ -360,10 +360,12 @@ TEST(gemm_dense, c_comes_by_tma_where_it_is_as_out) {
 
 /// They fit beside the ring; a row of a box lies where a tensor map puts it; the eight rows of a matrix lie in different banks.
 TEST(gemm_dense, boxes_of_every_tile) {
+  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   for (const Sm90Tile& tile : kDenseSm90Tiles)
     for (const i32 c_boxes : {0, 1}) {
-      const DenseSm90Config c{.dtype = DType::bf16, .out_dtype = DType::bf16, .tile_m = 128, .tile_n = tile.n, .stages = tile.stages, .alternate = tile.alternate,
-                              .threads = 384, .has_c = c_boxes, .c_boxes = c_boxes};
+      const auto c = with_room(DenseSm90Config{.dtype = DType::bf16, .out_dtype = DType::bf16, .tile_m = 128, .tile_n = tile.n, .stages = tile.stages,
+                                               .alternate = tile.alternate, .threads = 384, .has_c = c_boxes, .c_boxes = c_boxes}, h200);
+      EXPECT_GE(c.stages, 4);
       const Sm90Boxes b = dense_sm90_boxes(c);
       SCOPED_TRACE(std::to_string(tile.n) + " columns, boxes of " + std::to_string(b.columns));
       EXPECT_TRUE(dense_sm90_stores_boxes(c));

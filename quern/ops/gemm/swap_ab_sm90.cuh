@@ -173,19 +173,19 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
   }
   ptx::sync_block();
   ptx::grid_launch_dependents();
-  if (warp == kConsumers / 32) {
-    if (ptx::lane_id() == 0) load_part<C, kColumns>(p, part, smem);
-    ptx::sync_warp();
-  } else if (warp > kConsumers / 32) {
-    ptx::grid_dependency_wait();
-    fill(part, smem);
-  } else {
+  if (warp < kConsumers / 32) {  // tested first, laid out last: narrow_sm90.cuh
     constexpr auto L = dense_swap_smem(C);
     zero_other_rows<C.a_major, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), kConsumers);
     f32 sums[C.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
     ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more
     write_sums<C>(memory, warp / 4, sums);
+  } else if (warp > kConsumers / 32) {
+    ptx::grid_dependency_wait();
+    fill(part, smem);
+  } else {
+    if (ptx::lane_id() == 0) load_part<C, kColumns>(p, part, smem);
+    ptx::sync_warp();
   }
   ptx::grid_dependency_wait();  // for all that is read and written from here on
   if (part.splits == 1) {
