@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """gemm.grouped_contiguous and gemm.grouped_masked at DeepGEMM's shapes, and gemm.k_grouped beside a loop of torch.mm over the groups: kernel time, L2 cold, random
-data and group sizes, all calls of one shape in turns of one run. One group's first 64 rows are compared with the product in double before they are timed.
+data and group sizes, all calls of one shape in turns of one run. One group's first rows, up to 64, are compared with the product in double before they are timed.
 
 Usage: grouped.py [--csv FILE] [--budget MS]"""
 import argparse
@@ -33,20 +33,20 @@ def blocks(scales, rows, columns):
     return scales.repeat_interleave(128, 0)[:rows].repeat_interleave(128, 1)[:, :columns].double()
 
 
-def error_of(out, a, b, scales_a=None, scales_b=None):
-    """The largest difference of a group's first 64 rows from a b^T in double, of the largest value there."""
-    a, b = a[:64].double(), b.double()
+def error_of(out, a, b, scales_a=None, scales_b=None, rows=64):
+    """The largest difference of a group's first rows from a b^T in double, of the largest value there."""
+    a, b = a[:rows].double(), b.double()
     if scales_a is not None:
-        a, b = a * scales_a[:64].repeat_interleave(128, 1)[:, : a.shape[1]].double(), b * blocks(scales_b, *b.shape)
+        a, b = a * scales_a[:rows].repeat_interleave(128, 1)[:, : a.shape[1]].double(), b * blocks(scales_b, *b.shape)
     reference = a @ b.T
-    return float((out[:64].double() - reference).abs().max() / reference.abs().max())
+    return float((out[:rows].double() - reference).abs().max() / reference.abs().max())
 
 
 def group_sizes(groups, rows, unit):
     """Random ones, multiples of `unit` that together are `rows`."""
-    units = rows // unit
-    sizes = [int(units / groups * draw.uniform(0.7, 1.3)) for _ in range(groups - 1)]
-    return [unit * s for s in sizes + [units - sum(sizes)]]
+    shares = [draw.uniform(0.7, 1.3) for _ in range(groups)]
+    bounds = [round(rows // unit * sum(shares[:g]) / sum(shares)) for g in range(groups + 1)]
+    return [unit * (end - begin) for begin, end in zip(bounds, bounds[1:])]
 
 
 def contiguous(rows, groups, n, k):
@@ -88,7 +88,8 @@ def masked(groups, rows, n, k):
             return quern.gemm.grouped_masked(a, b, masked_m, out=out, expected_m=expected, **of)
 
         call()
-        error = error_of(out[-1], a[-1], b[-1], *((of["scales_a"][-1], of["scales_b"][-1]) if of else ())) if counts[-1] >= 64 else float("nan")
+        most = max(range(groups), key=counts.__getitem__)
+        error = error_of(out[most], a[most], b[most], *((of["scales_a"][most], of["scales_b"][most]) if of else ()), rows=min(64, counts[most]))
         calls[f"quern {'fp8' if of else 'bf16'}"] = (call, error, a.element_size() * (rows * k + b.numel()) + 2 * rows * n)
     return f"masked groups={groups} rows={rows} n={n} k={k}", rows, calls
 
