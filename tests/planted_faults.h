@@ -24,7 +24,7 @@ struct FaultyCase {
   const char* op;     ///< checked with the first values of the parameters that `words` leaves out
   const char* words;  ///< of `quern check`
   std::vector<Fault> faults;
-  int sms = 0;  ///< of the emulated device, where that decides the plan
+  int sms = 0;  ///< of the emulated device, where that decides the plan, or how many tiles a block makes
 };
 
 inline const std::vector<FaultyCase>& norm_faults() {
@@ -274,8 +274,21 @@ inline const std::vector<FaultyCase>& gemm_faults() {
       {"ops/gemm/tile_order.cuh",
        "gemm.dense",
        "variant=warp_specialised_sm90 m=1100 n=300 k=64",
-       {{"tiles of the next group as of this one", "walk.inside -= group_tiles) ++walk.group;", "walk.inside -= group_tiles) {}", {"RACE", kWrongResult}},
+       {{"tiles of the next group as of this one", "  ++walk.group;\n", "", {"RACE", kWrongResult}},
         {"the last group as if it were whole", "if (rows >= kTilesOfGroup)", "if (rows > 0)", {kWrongResult}}},
+       1},
+      // Forty tiles above each other, sixteen at a time
+      {"ops/gemm/tile_order.cuh",
+       "gemm.dense",
+       "variant=warp_specialised_sm90 m=5000 n=128 k=64",
+       {{"groups that a step passes over left out", "  walk.group += walk.step_groups;\n", "", {"RACE", kWrongResult}}},
+       16},
+      // Six boxes of 32 columns, three at once, which c comes into; of the second tile two of three are beyond n
+      {"ops/gemm/tiles_sm90.cuh",
+       "gemm.dense",
+       "variant=warp_specialised_sm90 m=300 n=200 k=64 b.transposed=1 c.present=1",
+       {{"c waited for that nobody asks for", "    if (box > kFirst && column_of(box) >= p.n) continue;\n    if constexpr (C.c_boxes", "    if constexpr (C.c_boxes", {"DEADLOCK"}},
+        {"boxes of a tile as one group", "        ptx::bulk_commit();  // a group each: load_c() waits for boxes one by one\n      }", "      }\n      ptx::bulk_commit();", {"RACE", "ASYNC"}}},
        1},
       // Two boxes of 88 columns for 64 rows, which c comes into; several tiles, of which the last has rows for one warpgroup's lanes
       {"ops/gemm/tiles_sm90.cuh",

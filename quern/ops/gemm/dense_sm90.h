@@ -23,7 +23,7 @@ Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Kn
 /// kernels, so that one pack serves all; grids and splits of K are for the GPU at hand.
 constexpr i32 kSm90Sms = 132;
 
-/// A tile of 128 x n of the kernels for many rows, in as many stages as 227 KB hold. `cost` is the time of a column for 1 of K beside that of the
+/// A tile of 128 x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of a column for 1 of K beside that of the
 /// first of its table.
 struct Sm90Tile {
   i32 n, stages;

@@ -11,8 +11,8 @@
 
 namespace quern::gemm {
 
-/// A block's part, without a division: there are at most two tiles above each other, and as many parts of K as the config says. What a block does before its first
-/// requests is a part of its time: three divisions were 1 % of (4096, 4096), mbarriers made one behind the other by a loop 0.4 to 0.9 us.
+/// A block's part, without a division: there are at most two tiles above each other, and two parts of K with fold. What a block does before its first requests is a part
+/// of its time.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   constexpr u32 kSplits = C.fold != 0 ? 2 : 1;
@@ -153,7 +153,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
   ptx::sync_block();
   if constexpr (C.fold != 0) ptx::cluster_arrive();
   ptx::grid_launch_dependents();
-  // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their instructions too: 1 to 2 %
+  // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their instructions too
   if (warp < kMultiply) {
     constexpr auto L = dense_sm90_smem(C);
     zero_other_rows<Major::k, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);

@@ -18,11 +18,11 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
   Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
   [[maybe_unused]] Consumer<scale_stages(C).stages> scales{smem + u32(scale_stages(C).barriers)};
   QN_NO_UNROLL
-  for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x); has_tile(walk); walk_on(walk, gridDim.x)) {
+  for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<tiles_of(C)>(walk);
     f32 total[C.tile_n / 2];
     multiply_scaled_tile<C>(smem, first_row, rows_earlier_of_tile<tiles_of(C)>(tile.row, p.gemm.m), steps, read, total);
-    if (!has_tile(walk, gridDim.x)) ptx::grid_launch_dependents();
+    if (!has_tile(walk, walk.step)) ptx::grid_launch_dependents();
     if constexpr (C.column_scales == 1) scale_tile<C>(scales, first_row, total);
     write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row), tile.column, total);
   }
@@ -33,7 +33,7 @@ template <ScaledSm90Config C>
 QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
   auto fill = start_scales<scale_stages(C)>(smem);
   QN_NO_UNROLL
-  for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x); has_tile(walk); walk_on(walk, gridDim.x)) {
+  for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<tiles_of(C)>(walk);
     fill_scales<scale_stages(C)>(fill, smem, p, tile.row, tile.column, 0, scaled_steps(p.gemm.k));
   }

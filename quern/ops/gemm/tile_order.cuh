@@ -30,22 +30,27 @@ QN_DEVICE TilePlace tile_in_order(Index index, u32 tiles_m, u32 tiles_n) {
   return place_in_group(group, u32(index - group * group_tiles), tiles_m);
 }
 
-/// A walk over the tiles of a matrix, in which a tile's place asks for no division: two took 220 of the 340 clocks from the end of a tile to the next one's first wait.
+/// A walk over the tiles of a matrix, each `step` behind the one before. A tile's place asks for no division but in a last group of fewer than 8 along m: two took
+/// 220 of the 340 clocks from the end of a tile to the next one's first wait.
 struct TileWalk {
   u32 tiles_m, tiles_n;
+  u32 step, step_groups;  // groups that a step passes over at least
   u32 index, group, inside;
 };
-QN_DEVICE TileWalk walk_from(u32 index, u32 tiles_m, u32 tiles_n) {
+QN_DEVICE TileWalk walk_from(u32 index, u32 step, u32 tiles_m, u32 tiles_n) {
   const u32 group_tiles = kTilesOfGroup * tiles_n, group = index / group_tiles;
-  return {tiles_m, tiles_n, index, group, index - group * group_tiles};
+  return {tiles_m, tiles_n, step, step / group_tiles, index, group, index - group * group_tiles};
 }
 /// Whether there is the tile `further` behind the current one.
 QN_DEVICE bool has_tile(const TileWalk& walk, u32 further = 0) { return walk.index + further < walk.tiles_m * walk.tiles_n; }
-QN_DEVICE void walk_on(TileWalk& walk, u32 further) {
+QN_DEVICE void walk_on(TileWalk& walk) {
   const u32 group_tiles = kTilesOfGroup * walk.tiles_n;
-  walk.index += further;
-  QN_NO_UNROLL
-  for (walk.inside += further; walk.inside >= group_tiles; walk.inside -= group_tiles) ++walk.group;
+  walk.index += walk.step;
+  walk.group += walk.step_groups;
+  walk.inside += walk.step - walk.step_groups * group_tiles;
+  if (walk.inside < group_tiles) return;
+  ++walk.group;
+  walk.inside -= group_tiles;
 }
 QN_DEVICE TilePlace place_of(const TileWalk& walk) { return place_in_group(walk.group, walk.inside, walk.tiles_m); }
 

@@ -19,10 +19,10 @@ struct DenseTile {
   i32 row, column;
 };
 
-/// A block's tiles, from `index` on.
+/// A block's tiles, from `index` on every `step`-th.
 template <DenseSm90Config C>
-QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index) {
-  return walk_from(index, u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n);
+QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step) {
+  return walk_from(index, step, u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n);
 }
 template <DenseSm90Config C>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
@@ -57,7 +57,7 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   if (threadIdx.x != 0) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
-  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x); has_tile(walk); walk_on(walk, gridDim.x)) {
+  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
     DenseTile tile = tile_of<C>(walk);
     tile.row -= rows_earlier_of_tile<C>(tile.row, p.m);
     load_tile<C, kColumns>(fill, smem, &p.a, &p.b, tile, rows_of_box<C.a_major, C.tile_m>(p.m), steps);
@@ -306,7 +306,7 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
       for (int box = kFirst; box < kNext; ++box) {
         if (box > kFirst && column_of(box) >= p.n) continue;
         ptx::tma_store(results_of(p), smem + box_slot<C>(box), CachePolicy::evict_normal, column_of(box), row, matrix_of(p));
-        ptx::bulk_commit();
+        ptx::bulk_commit();  // a group each: load_c() waits for boxes one by one
       }
     }
   } else {
