@@ -6,8 +6,8 @@
 // The operands of an asm statement are fixed in its text, the accumulators' number varies with N. So there is one list with
 // all that there can be, 128; it is cut behind the last accumulator by a comment that swallows the rest, and for what does
 // not exist stands a register that nobody reads. The varying text comes from "C" operands, arrays of characters. Beside a
-// list of the exact length that costs the compiler nothing at N = 256 and some 4 ms an instruction at N = 8; a statement for
-// each N would cost every kernel 10 to 20 ms of reading.
+// list of the exact length that costs the compiler nothing at N = 256 and 2 ms an instruction at N = 16, of which a kernel has
+// up to 20; so there is a second list for up to 56 columns. A statement for each N would cost every kernel 10 to 20 ms of reading.
 #pragma once
 #include "quern/kit/matrix_descriptor.cuh"
 #include "quern/kit/ptx/number.cuh"
@@ -33,21 +33,25 @@ template <> struct WgmmaCut<true> : WgmmaText<'/', '*'> {};
 template <bool here> struct WgmmaCutEnd : WgmmaText<> {};
 template <> struct WgmmaCutEnd<true> : WgmmaText<'*', '/'> {};
 
-// Operands 0 to 127: d[0 .. registers - 1], then `spare`.
+// Operands 0 to 127: d[0 .. registers - 1], then `spare`. Up to 28 registers have a list of 28, and what follows has numbers that are 100 less: R is their first digit.
 #define QN_WGMMA_1(C, I) C((registers > (I) ? d : spare)[registers > (I) ? (I) : 0])
 #define QN_WGMMA_4(C, I) QN_WGMMA_1(C, I), QN_WGMMA_1(C, I + 1), QN_WGMMA_1(C, I + 2), QN_WGMMA_1(C, I + 3)
-#define QN_WGMMA_16(C, I) QN_WGMMA_4(C, I), QN_WGMMA_4(C, I + 4), QN_WGMMA_4(C, I + 8), QN_WGMMA_4(C, I + 12)
-#define QN_WGMMA_64(C, I) QN_WGMMA_16(C, I), QN_WGMMA_16(C, I + 16), QN_WGMMA_16(C, I + 32), QN_WGMMA_16(C, I + 48)
-#define QN_WGMMA_REGISTERS(C) QN_WGMMA_64(C, 0), QN_WGMMA_64(C, 64)
+#define QN_WGMMA_20(C, I) QN_WGMMA_4(C, I), QN_WGMMA_4(C, I + 4), QN_WGMMA_4(C, I + 8), QN_WGMMA_4(C, I + 12), QN_WGMMA_4(C, I + 16)
+#define QN_WGMMA_REGISTERS_28(C) QN_WGMMA_20(C, 0), QN_WGMMA_4(C, 20), QN_WGMMA_4(C, 24)
+#define QN_WGMMA_REGISTERS_128(C) \
+  QN_WGMMA_REGISTERS_28(C), QN_WGMMA_20(C, 28), QN_WGMMA_20(C, 48), QN_WGMMA_20(C, 68), QN_WGMMA_20(C, 88), QN_WGMMA_20(C, 108)
 // Operands 128 to 159: where the list may be cut, and where the cut ends.
 #define QN_WGMMA_CUT(I) "C"(WgmmaCut<registers == (I)>::text)
 #define QN_WGMMA_CUT_4(I) QN_WGMMA_CUT(I), QN_WGMMA_CUT(I + 4), QN_WGMMA_CUT(I + 8), QN_WGMMA_CUT(I + 12)
-#define QN_WGMMA_CUTS                                                                                               \
+#define QN_WGMMA_CUTS(COUNT)                                                                                        \
   QN_WGMMA_CUT_4(4), QN_WGMMA_CUT_4(20), QN_WGMMA_CUT_4(36), QN_WGMMA_CUT_4(52), QN_WGMMA_CUT_4(68), QN_WGMMA_CUT_4(84), \
-      QN_WGMMA_CUT_4(100), QN_WGMMA_CUT(116), QN_WGMMA_CUT(120), QN_WGMMA_CUT(124), "C"(WgmmaCutEnd<(registers < 128)>::text)
-#define QN_WGMMA_LIST \
-  "%0, %1, %2, %3%128, %4, %5, %6, %7%129, %8, %9, %10, %11%130, %12, %13, %14, %15" \
-  "%131, %16, %17, %18, %19%132, %20, %21, %22, %23%133, %24, %25, %26, %27%134, %28, %29, %30, %31" \
+      QN_WGMMA_CUT_4(100), QN_WGMMA_CUT(116), QN_WGMMA_CUT(120), QN_WGMMA_CUT(124), "C"(WgmmaCutEnd<(registers < COUNT)>::text)
+#define QN_WGMMA_FIRST(R)                                                                               \
+  "%0, %1, %2, %3%" R "28, %4, %5, %6, %7%" R "29, %8, %9, %10, %11%" R "30, %12, %13, %14, %15"        \
+  "%" R "31, %16, %17, %18, %19%" R "32, %20, %21, %22, %23%" R "33, %24, %25, %26, %27"
+#define QN_WGMMA_LIST_28 QN_WGMMA_FIRST("") "%59"
+#define QN_WGMMA_LIST_128 \
+  QN_WGMMA_FIRST("1") "%134, %28, %29, %30, %31" \
   "%135, %32, %33, %34, %35%136, %36, %37, %38, %39%137, %40, %41, %42, %43%138, %44, %45, %46, %47" \
   "%139, %48, %49, %50, %51%140, %52, %53, %54, %55%141, %56, %57, %58, %59%142, %60, %61, %62, %63" \
   "%143, %64, %65, %66, %67%144, %68, %69, %70, %71%145, %72, %73, %74, %75%146, %76, %77, %78, %79" \
@@ -59,17 +63,22 @@ template <> struct WgmmaCutEnd<true> : WgmmaText<'*', '/'> {};
 #define QN_WGMMA_OPTIONS                                                                                               \
   "r"(u32(add)), "C"(WgmmaDigits<n>::text), "C"(WgmmaDigits<32 / sizeof(A)>::text), "C"(WgmmaName<A>::text),           \
       "C"(WgmmaName<B>::text), "C"(WgmmaSign<form.negate_a>::text), "C"(WgmmaSign<form.negate_b>::text)
-#define QN_WGMMA(C, TYPE, MATRICES, TRANSPOSED, ...)                                                                   \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %160, 0;\nwgmma.mma_async.sync.aligned.m64n%161k%162." TYPE            \
-               ".%163.%164 {" QN_WGMMA_LIST "}, " MATRICES ", p%165%166" TRANSPOSED ";\n}"                               \
-               : QN_WGMMA_REGISTERS(C)                                                                                 \
-               : QN_WGMMA_CUTS, QN_WGMMA_OPTIONS, __VA_ARGS__                                                          \
+#define QN_WGMMA_WITH(COUNT, R, C, TYPE, MATRICES, ...)                                                             \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %" R "60, 0;\nwgmma.mma_async.sync.aligned.m64n%" R "61k%" R "62."   \
+               TYPE ".%" R "63.%" R "64 {" QN_WGMMA_LIST_##COUNT "}, " MATRICES(R) ";\n}"                            \
+               : QN_WGMMA_REGISTERS_##COUNT(C)                                                                      \
+               : QN_WGMMA_CUTS(COUNT), QN_WGMMA_OPTIONS, __VA_ARGS__                                                \
                : "memory")
-#define QN_WGMMA_SHARED(C, TYPE)                                                                        \
-  QN_WGMMA(C, TYPE, "%167, %168", "%169%170", "l"(a.bits), "l"(b.bits),                                 \
+#define QN_WGMMA(...)                                                    \
+  if constexpr (registers <= 28) QN_WGMMA_WITH(28, "", __VA_ARGS__);     \
+  else QN_WGMMA_WITH(128, "1", __VA_ARGS__)
+#define QN_WGMMA_SHARED_TEXT(R) "%" R "67, %" R "68, p%" R "65%" R "66%" R "69%" R "70"
+#define QN_WGMMA_SHARED(C, TYPE)                                       \
+  QN_WGMMA(C, TYPE, QN_WGMMA_SHARED_TEXT, "l"(a.bits), "l"(b.bits),    \
            "C"(WgmmaTranspose<sizeof(A), form.a>::text), "C"(WgmmaTranspose<sizeof(B), form.b>::text))
-#define QN_WGMMA_FRAGMENT(C, TYPE)                                                                                       \
-  QN_WGMMA(C, TYPE, "{%167, %168, %169, %170}, %171", "%172", "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits), \
+#define QN_WGMMA_FRAGMENT_TEXT(R) "{%" R "67, %" R "68, %" R "69, %" R "70}, %" R "71, p%" R "65%" R "66%" R "72"
+#define QN_WGMMA_FRAGMENT(C, TYPE)                                                                                \
+  QN_WGMMA(C, TYPE, QN_WGMMA_FRAGMENT_TEXT, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b.bits),              \
            "C"(WgmmaTranspose<sizeof(B), form.b>::text))
 
 // 9.7.15.5 wgmma.mma_async: D[64][n] = A[64][k] B[k][n], plus D if `add`; 32 bytes of K. Executed by the four warps of a
@@ -114,7 +123,8 @@ QN_DEVICE void wgmma(u32 (&d)[registers], u32 (&a)[4], MatrixDescriptor b, bool 
 template <int registers> QN_DEVICE void wgmma_hold(f32 (&d)[registers]) {
   static_assert(registers <= 128);
   f32 spare[1] = {0};
-  asm volatile("" : QN_WGMMA_REGISTERS("+f")::"memory");
+  if constexpr (registers <= 28) asm volatile("" : QN_WGMMA_REGISTERS_28("+f")::"memory");
+  else asm volatile("" : QN_WGMMA_REGISTERS_128("+f")::"memory");
 }
 template <int registers> QN_DEVICE void wgmma_hold(u32 (&d)[registers]) {
   QN_UNROLL
@@ -122,16 +132,21 @@ template <int registers> QN_DEVICE void wgmma_hold(u32 (&d)[registers]) {
 }
 #undef QN_WGMMA_1
 #undef QN_WGMMA_4
-#undef QN_WGMMA_16
-#undef QN_WGMMA_64
-#undef QN_WGMMA_REGISTERS
+#undef QN_WGMMA_20
+#undef QN_WGMMA_REGISTERS_28
+#undef QN_WGMMA_REGISTERS_128
 #undef QN_WGMMA_CUT
 #undef QN_WGMMA_CUT_4
 #undef QN_WGMMA_CUTS
-#undef QN_WGMMA_LIST
+#undef QN_WGMMA_FIRST
+#undef QN_WGMMA_LIST_28
+#undef QN_WGMMA_LIST_128
 #undef QN_WGMMA_OPTIONS
+#undef QN_WGMMA_WITH
 #undef QN_WGMMA
+#undef QN_WGMMA_SHARED_TEXT
 #undef QN_WGMMA_SHARED
+#undef QN_WGMMA_FRAGMENT_TEXT
 #undef QN_WGMMA_FRAGMENT
 
 /// 9.7.15.7.1: what the thread did with registers comes before what a later wgmma does with them. Needed before the first

@@ -125,18 +125,25 @@ QN_DEVICE void write_row(const P& p, i32 row, i32 column, const f32 (&values)[2 
   }
 }
 
-template <class E, int kRegisters>
-QN_DEVICE void add_bias(const E* from, i32 columns, i32 column, f32 (&sums)[kRegisters]) {
+/// sums += the bias of a thread's columns: each lane loads two of 64 and asks the others for its own. Loads of its own, each behind a branch and once for either
+/// dtype, took 8 to 12 % of a kernel's compile time more.
+template <class T, int kRegisters>
+QN_DEVICE void add_bias(const void* bias, DType dtype, i32 columns, i32 column, f32 (&sums)[kRegisters]) {
+  constexpr int kPairs = kRegisters / 4, kLoads = (kPairs + 7) / 8;
+  const i32 lane = i32(ptx::lane_id());
+  f32 loaded[kLoads][2];
   QN_UNROLL
-  for (int i = 0; i < kRegisters / 4; ++i) {
-    const i32 at = pair_column(column, i);
-    if (at >= columns) continue;
-    f32 bias[2];
-    load_single(from + at, 2, bias);
+  for (int i = 0; i < kLoads; ++i) {
+    const i32 at = column + 64 * i + 2 * lane;
+    load_bias<T>(bias, dtype, at, columns - at, loaded[i]);
+  }
+  QN_UNROLL
+  for (int i = 0; i < kPairs; ++i) {
     QN_UNROLL
     for (int j = 0; j < 2; ++j) {
-      sums[4 * i + j] = sums[4 * i + j] + bias[j];
-      sums[4 * i + 2 + j] = sums[4 * i + 2 + j] + bias[j];
+      const f32 of_column = ptx::shfl(loaded[i / 8][j], i % 8 * 4 + lane % 4);
+      sums[4 * i + j] = sums[4 * i + j] + of_column;
+      sums[4 * i + 2 + j] = sums[4 * i + 2 + j] + of_column;
     }
   }
 }
@@ -175,8 +182,8 @@ QN_DEVICE void finish_row(const P& p, i32 row, i32 column, int half, const f32 (
   f32 values[2 * kPairs];
   QN_UNROLL
   for (int i = 0; i < kPairs; ++i) {
-    values[2 * i] = sums[4 * (kFirst + i) + 2 * half];
-    values[2 * i + 1] = sums[4 * (kFirst + i) + 2 * half + 1];
+    QN_UNROLL
+    for (int j = 0; j < 2; ++j) values[2 * i + j] = half == 0 ? sums[4 * (kFirst + i) + j] : sums[4 * (kFirst + i) + 2 + j];
   }
   if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row, column + 8 * kFirst, values);
   activate<C.activation>(values);
@@ -332,16 +339,17 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
 /// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c. Rows before `begin` are left out, where lanes store.
 template <DenseSm90Config C, int kRegisters, class P>
 QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], u32& parities, i32 begin = 0) {
-  if (p.bias != nullptr) {
-    if (p.bias_dtype == DType::f32) add_bias(static_cast<const f32*>(p.bias), p.n, column, sums);
-    else add_bias(static_cast<const dtype_t<C.dtype>*>(p.bias), p.n, column, sums);
-  }
+  if (p.bias != nullptr) add_bias<dtype_t<C.dtype>>(p.bias, p.bias_dtype, p.n, column, sums);
   if constexpr (dense_sm90_stores_boxes(C)) {
     store_boxes<C, 0>(p, first_row, column, sums, parities);
   } else {
     const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-    QN_UNROLL
-    for (int half = 0; half < 2; ++half) finish_row<C, 0>(p, row + 8 * half < begin ? p.m : row + 8 * half, column, half, sums);
+    constexpr int kAtOnce = C.has_c == 0 || C.alternate ? 2 : 1;  // without c it gains nothing; in turn, one code for both rows spilled 4 to 224 bytes
+    QN_NO_UNROLL
+    for (int first = 0; first < 2; first += kAtOnce) {
+      QN_UNROLL
+      for (int half = first; half < first + kAtOnce; ++half) finish_row<C, 0>(p, row + 8 * half < begin ? p.m : row + 8 * half, column, half, sums);
+    }
   }
 }
 template <DenseSm90Config C, int kRegisters, class P>
