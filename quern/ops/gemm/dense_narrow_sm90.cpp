@@ -15,13 +15,17 @@ i32 narrow_share(i64 n) { return columns_of(n, 1); }
 /// A multiprocessor takes in 64 bytes a clock, and what it takes in of a is none of the ring's for b: of tiles of 16 columns a is the larger part, and so it is of
 /// wider ones beside 128 rows. m = 64: (2112, 7168) 10.8 us with K in two and 12.2; m = 128: 12.9 and 17.5. Pairs and one tile of 128 rows: (7168, 16384) 60.5 and 65.2,
 /// (7168, 2048) 10.2 and 10.5, (5120, 5120) 16.0 and 18.2 of swap_ab, (12288, 2048) 16.8 and 15.4.
-NarrowTiles narrow_tiles(i64 m, i64 n, bool may_split, i32 most_of_pairs) {
+NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs) {
   const i32 share = narrow_share(n), rows = m <= 64 ? 64 : 128;
-  if (share == 16 && may_split) return {rows, columns_of(n, 2), 1, 2};
+  if (share <= (m <= 64 ? most_split : min_of(16, most_split))) return {rows, 2 * share, 1, 2};
   if (m > 64 && share <= most_of_pairs) return {64, columns_of(n, 2), 2, 1};
   return {rows, share, 1, 1};
 }
-static NarrowTiles narrow_tiles(const Problem& p, i64 m) { return narrow_tiles(m, p[Axis::n], !p.batch_invariant, 80); }
+/// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9, and at m = 1 (4096, 14336) 30.0 and 29.7.
+static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
+  const i32 most_split = p.batch_invariant ? 0 : m > 32 && p[Axis::k] >= 7168 ? 32 : 16;
+  return narrow_tiles(m, p[Axis::n], most_split, 80);
+}
 
 /// Up to here K is short: wide tiles have few steps, so what follows the last bytes counts.
 constexpr i64 kShortK = 2048;

@@ -86,9 +86,9 @@ struct NarrowTiles {
   /// Whether they are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
   bool occupy(i64 n) const { return 5 * blocks(n) >= 4 * kSm90Sms; }
 };
-/// A multiple of eight columns, about n / 132 of them and at least 16; twice as many where K is split, or of more than 64 rows, up to `most_of_pairs` columns for
-/// each multiprocessor, where two tiles of 64 rows are one above the other.
-NarrowTiles narrow_tiles(i64 m, i64 n, bool may_split, i32 most_of_pairs);
+/// A multiple of eight columns, about n / 132 of them and at least 16; twice as many where K is split, for up to `most_split` columns for each multiprocessor (of more
+/// than 64 rows 16), or of more than 64 rows, up to `most_of_pairs`, where two tiles of 64 rows are one above the other.
+NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs);
 /// Columns of b's rows for each multiprocessor.
 i32 narrow_share(i64 n);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.

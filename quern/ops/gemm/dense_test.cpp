@@ -204,10 +204,14 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 
-/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are 16 twice as many and half of K; of more than 64 rows pairs of tiles of twice as many.
+/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice as many.
 TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 33, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 32, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 64, 3072, 14336), "dense_narrow_sm90, tile_m=64, tile_n=48, alternate=0 grid 128 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 64, 4096, 7168, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 2112, 7168), "dense_narrow_sm90, tile_m=128, tile_n=32, alternate=0 grid 132 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 65, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 1");

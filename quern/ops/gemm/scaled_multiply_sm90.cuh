@@ -92,19 +92,20 @@ QN_DEVICE void multiply_stages_in_batches(Consumer<stages>& read, int steps, con
   for (; step < steps; ++step) multiply_batch<1, count>(read, products, load, add);
 }
 
-/// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled.
-template <int batch, bool late, int count, int stages, class Products, class Load, class Add>
+/// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled. `first`: its scales are loaded ahead of its
+/// products, not behind them.
+template <int batch, bool late, bool first, int count, int stages, class Products, class Load, class Add>
 QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& products, const Load& load, const Add& add) {
   constexpr int kSets = batch > 1 ? 2 : 1;
   f32 sums[kSets][count];
   zero(sums);
-  decltype(load(0u)) scales;
+  decltype(load(0u)) scales[kSets];
   Consumer<stages> ahead = read;
   const auto issue = [&](int set) {
     begin_read(ahead);
-    // Behind the products of a stage the last of these waits for them (8192^3, tiles of 192: 880 us, 850 ahead of them); where another
-    // stage is in flight they are better late (7168 x 16384: 752 us and 778)
-    if (batch == 1) scales = load(ahead.stage);
+    // Behind the products of a stage the last of these waits for them (8192^3, tiles of 192: 880 us, 850 ahead of them); where another stage is in flight they are
+    // better late (7168 x 16384: 752 us and 778), but of narrow tiles ptxas puts what waits for them between the first product and the second (README)
+    if (first || batch == 1) scales[set] = load(ahead.stage);
     hold(sums[set]);
     ptx::wgmma_fence();
     products(ahead.stage, sums[set]);
@@ -116,25 +117,25 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& prod
   QN_UNROLL
   for (int i = 0; i < batch; ++i) {
     if (i + 1 < batch) issue((i + 1) % kSets);
-    if (batch > 1) scales = load(read.stage);
+    if (!first && batch > 1) scales[i % kSets] = load(read.stage);
     if (i + 1 < batch) ptx::wgmma_wait<1>();
     else ptx::wgmma_wait<0>();
     hold(sums[i % kSets]);
     if constexpr (!late) end_read(read);
-    add(scales, sums[i % kSets]);
+    add(scales[i % kSets], sums[i % kSets]);
     if constexpr (late) end_read(read);
   }
 }
 /// add() may (`late`) still read the stage. With batches of two and more there are two sets of sums, and the tensor cores go on while one is scaled;
 /// a batch ends with none in flight, as ptxas serialises wgmma (C7510) where sums in flight are those of another iteration.
-template <int batch, bool late, int count, int stages, class Products, class Load, class Add>
+template <int batch, bool late, bool first, int count, int stages, class Products, class Load, class Add>
 QN_DEVICE void multiply_stages_ahead(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
   int step = 0;
   QN_NO_UNROLL
-  for (; step + batch <= steps; step += batch) multiply_batch_ahead<batch, late, count>(read, products, load, add);
+  for (; step + batch <= steps; step += batch) multiply_batch_ahead<batch, late, first, count>(read, products, load, add);
   if constexpr (batch > 1) {
     QN_NO_UNROLL
-    for (; step < steps; ++step) multiply_batch_ahead<1, late, count>(read, products, load, add);
+    for (; step < steps; ++step) multiply_batch_ahead<1, late, first, count>(read, products, load, add);
   }
 }
 

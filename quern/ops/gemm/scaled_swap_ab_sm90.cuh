@@ -69,11 +69,11 @@ QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 war
   };
   zero(total);
   if constexpr (C.of_all_k && scaled_swap_ahead(C)) {
-    multiply_stages_ahead<kBatch, false, kSums>(read, part.steps, products, unscaled, add_unscaled);
+    multiply_stages_ahead<kBatch, false, false, kSums>(read, part.steps, products, unscaled, add_unscaled);
   } else if constexpr (C.of_all_k) {
     multiply_stages_in_batches<kBatch, kSums>(read, part.steps, products, unscaled, add_unscaled);
   } else if constexpr (scaled_swap_ahead(C)) {
-    multiply_stages_ahead<kBatch, true, kSums>(
+    multiply_stages_ahead<kBatch, true, false, kSums>(
         read, part.steps, products, load,
         [&](const SwappedScales& of_stage, const f32 (&sums)[kSums]) {
           QN_UNROLL

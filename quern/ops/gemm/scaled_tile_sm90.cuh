@@ -82,12 +82,12 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   };
   zero(total);
   if constexpr (C.column_scales == 1) {
-    multiply_stages_ahead<kBatch, false, warpgroup_columns(C) / 2>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[warpgroup_columns(C) / 2]) {
+    multiply_stages_ahead<kBatch, false, false, warpgroup_columns(C) / 2>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[warpgroup_columns(C) / 2]) {
       QN_UNROLL
       for (int i = 0; i < warpgroup_columns(C) / 2; ++i) total[i] = total[i] + sums[i];
     });
   } else {
-    multiply_stages_ahead<kBatch, C.column_scales == 2, warpgroup_columns(C) / 2>(
+    multiply_stages_ahead<kBatch, C.column_scales == 2, C.narrow != 0, warpgroup_columns(C) / 2>(
         read, steps, products, load,
         [&](const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2]) { add_scaled<C>(s, sums, total); });
   }
