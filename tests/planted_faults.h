@@ -334,11 +334,11 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        "gemm.dense",
        "variant=warp_specialised_sm90 m=8500 n=256 k=600 c.present=1",
        {{"c over the results of the box before", "kBoxes.slots - 1 - kSlot)>();", "kBoxes.slots - kSlot)>();", {"RACE"}}}},
-      // Tiles of 176 columns: eleven scales of b, and results by the lanes
+      // Tiles of 192 columns: three scales of b
       {"ops/gemm/scaled_tile_sm90.cuh",
        "gemm.scaled",
        "variant=warp_specialised_sm90 m=8500 n=168 k=129 recipe=0",
-       {{"a scale of b for the next 16 columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[column / scaled_sm90_columns(C) + 1];", {kWrongResult}}}},
+       {{"a scale of b for the next 64 columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[column / scaled_sm90_columns(C) + 1];", {kWrongResult}}}},
       // c by lanes
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.scaled",
