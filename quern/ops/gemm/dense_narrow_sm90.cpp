@@ -40,8 +40,8 @@ static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   c.chunks = wide || c.tile_m == 128 ? 1 : 2;
   c.across = wide ? 2 : 1;
   c.threads = 128 * narrow_warpgroups(c) + 64;
-  for (c.stages = 16; c.stages > 0 && dense_sm90_smem(c).bytes > device.smem_block;) --c.stages;
-  return c;
+  c.stages = 16;
+  return with_room(c, device);
 }
 
 /// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Few stages of wide tiles are not (24576, 1536: m = 16 20.3 us and 19.5;
@@ -76,7 +76,7 @@ Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const DenseSm90Config config = config_of(p, device);
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   Plan plan;
-  plan.launch<params>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = dense_sm90_smem(config).bytes, .cluster = tiles.splits, .pdl = p.pdl});
+  plan.launch<params>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
   return plan;
 }
 
