@@ -7,7 +7,7 @@
 // all that there can be, 128; it is cut behind the last accumulator by a comment that swallows the rest, and for what does
 // not exist stands a register that nobody reads. The varying text comes from "C" operands, arrays of characters. Beside a
 // list of the exact length that costs the compiler nothing at N = 256 and 2 ms an instruction at N = 16, of which a kernel has
-// up to 20; so there is a second list for up to 56 columns. A statement for each N would cost every kernel 10 to 20 ms of reading.
+// up to 20; so there is a second list for up to 28 registers, 56 columns of f32. A statement for each N would cost every kernel 10 to 20 ms of reading.
 #pragma once
 #include "quern/kit/matrix_descriptor.cuh"
 #include "quern/kit/ptx/number.cuh"

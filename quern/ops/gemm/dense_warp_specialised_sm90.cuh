@@ -90,6 +90,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     if (!has_tile(walk, walk.step)) ptx::grid_launch_dependents();
     // With an activation or c a loop in which 64 rows take the place of those before: their copies of the code took a third of the kernel's compile time.
     // Of a plain tile the copies are short, and the loop cost 2 % at (32768, 512).
+    static_assert(kM <= 2);
     constexpr int kAtOnce = C.has_c == 0 && C.activation == 0 ? kM : 1;
     QN_NO_UNROLL
     for (int first = 0; first < kM; first += kAtOnce) {

@@ -137,6 +137,12 @@ static void derive(Case& which) {
     const double wider = n == 129 ? 2904 : n == 264 ? 7168 : of_64_rows != 0 && which["m"] > 64 ? 8456 : of_64_rows;
     which["n"] = wider != 0 ? wider : double(round_up(i64(n), i64(8)));
     which["k"] = std::max(wider != 0 ? std::min(which["k"], 200.) : which["k"], 1.0);
+    // In the place of one k of many, as many columns as are split in two for tiles of 48 and 64
+    if (which["k"] == 130) {
+      which["m"] = std::min(which["m"], 64.);
+      which["n"] = which["m"] <= 16 ? 3400 : 2904;
+      which["k"] = 4096;
+    }
     for (const char* pad : {"a.pad", "out.pad", "c.pad"}) which[pad] = which[pad] != 0 && pad[0] != 'a' ? 8 : 0;
     derive_scales(which);
   }

@@ -89,10 +89,11 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
 // ---- few rows, narrow tiles ----
 
 /// Pairs and one tile of 128 rows, m = 128: (7168, 2048) 7.6 us and 8.1, (6144, 4096) 9.6 and 11.0, (4096, 7168) 11.3 and 11.9 with K in two; (8704, 4096) 14.5 and 13.9.
-/// K in two, m = 1, 16, 64: (3072, 7168) 8.2, 8.5, 8.7 us and 10.0, 9.5, 8.8, (4096, 7168) 9.8, 9.9, 10.3 and 10.5, 10.0, 9.9, (6144, 4096) 9.1, 9.2, 9.4 and 8.5, 8.6, 8.8. Of more than
+/// K in two, m = 1, 16, 64: (3072, 7168) 8.2, 8.5, 8.7 us and 10.0, 9.5, 8.8, (4096, 7168) 9.8, 9.9, 10.3 and 10.5, 10.0, 9.9, (6144, 4096) 9.1, 9.2, 9.4 and 8.5, 8.6, 8.8; fewer columns of K were not
+/// measured. Of more than
 /// 192 columns there are tiles of 256.
 static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
-  const i32 most_split = p.batch_invariant ? 0 : m <= 16 ? 32 : 24;
+  const i32 most_split = p.batch_invariant ? 0 : p[Axis::k] < 4096 ? 16 : m <= 16 ? 32 : 24;
   NarrowTiles tiles = narrow_tiles(m, p[Axis::n], most_split, 64);
   if (tiles.rows == 64 && tiles.high == 1 && tiles.columns > 192) tiles.columns = max_of(tiles.columns, 256);
   return tiles;

@@ -42,6 +42,12 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
 /// tile share them, as nobody gives any back.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return warpgroup_columns(c) <= (c.across > 1 ? 96 : 128) ? 4 : 1; }
 
+/// Whether those of a narrow tile load a stage's scales ahead of its products. Where several warpgroups share the registers there is no room for a second set of them beside wide tiles' sums: 8 to 16
+/// bytes were spilled of 64 x 192 with a scale of each row of b, and of 128 x 88.
+QN_HOST_DEVICE constexpr bool scaled_sm90_scales_first(const ScaledSm90Config& c) {
+  return c.narrow != 0 && (narrow_warpgroups(c) == 1 || warpgroup_columns(c) <= 80 || (c.tile_m == 64 && c.column_scales == 0));
+}
+
 /// Scales in shared memory, which warps of their own copy there: of each row of a tile's a, then of every `step` rows of its b.
 struct ScaleStages {
   i32 rows, columns;  // of a; of b

@@ -87,7 +87,7 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
       for (int i = 0; i < warpgroup_columns(C) / 2; ++i) total[i] = total[i] + sums[i];
     });
   } else {
-    multiply_stages_ahead<kBatch, C.column_scales == 2, C.narrow != 0, warpgroup_columns(C) / 2>(
+    multiply_stages_ahead<kBatch, C.column_scales == 2, scaled_sm90_scales_first(C), warpgroup_columns(C) / 2>(
         read, steps, products, load,
         [&](const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2]) { add_scaled<C>(s, sums, total); });
   }
