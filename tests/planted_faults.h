@@ -467,6 +467,12 @@ inline const std::vector<FaultyCase>& gemm_faults() {
        "gemm.dense",
        "variant=narrow_sm90 m=100 n=10568 k=64",
        {{"both warpgroups' results of all of K in the rows of the first", "part.row + i32(first_row_of<C>(group))", "part.row", {"RACE", kWrongResult}}}},
+      // Several tiles a block
+      {"ops/gemm/narrow_sm90.cuh",
+       "gemm.dense",
+       "variant=narrow_sm90 m=100 n=23248 k=64",
+       {{"a tile left out between a block's tiles", "(gridDim.x >> u32(p.m > C.tile_m))", "2 * (gridDim.x >> u32(p.m > C.tile_m))", {kWrongResult}},
+        {"a block's second tile in the middle of another one's", "* u32(C.tile_n);  // may", "* u32(C.tile_n) / 2;  // may", {"RACE"}}}},
       // Two tiles one above the other, the lower one of 36 rows
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",

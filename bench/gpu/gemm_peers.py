@@ -1,21 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""gemm.dense and gemm.scaled beside torch's products (cuBLASLt) of the same operands: kernel time, L2 cold, random data. All shapes of one product and number of
-rows take turns of one run, theirs and quern's, as no model calls one kernel several times in a row; with turns of five, where its instructions are still in the
-multiprocessors, cuBLASLt takes 3 to 5 % less for few rows. Weights lie in several copies, so that none is in the L2; the first 64 rows of plain products are
-compared with torch's in double before they are timed.
+"""gemm.dense and gemm.scaled beside torch's products (cuBLASLt) of the same operands and, where its package can be imported, DeepGEMM's: kernel time, L2 cold, random
+data. All shapes of one product and number of rows take turns of one run, theirs and quern's, as no model calls one kernel several times in a row; with turns of five, where its instructions are still in the
+multiprocessors, cuBLASLt takes 3 to 5 % less for few rows. Weights lie in several copies, so that none is in the L2; the first 64 rows of quern's and DeepGEMM's
+products are compared with torch's in double before they are timed.
+
+DeepGEMM is what the wheel sgl-deep-gemm brings (a fork of it with kernels built beforehand for torch), which compiles a kernel by nvcc in 2 to 6 s.
 
 Usage: gemm_peers.py [--csv FILE] [--only dense,forms,scaled] [--rows 1,16,64,128,4096] [--budget MS]"""
 import argparse
 import csv
 import itertools
 import math
+from importlib.metadata import version
 
 import torch
 
 import quern
 from quern.testing import bench_gpu_time
+
+try:
+    import deep_gemm
+
+    DEEP_GEMM = f"DeepGEMM, sgl-deep-gemm {version('sgl-deep-gemm')}"
+except ImportError:
+    deep_gemm = DEEP_GEMM = None
 
 WIDE = [(2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168), (7168, 2048)]
 LAYER = [(6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336)]  # of Llama 3.1 8B
@@ -40,12 +50,25 @@ def error_of(out, reference, rows):
     return float((out[:rows].double() - reference).abs().max() / reference.abs().max())
 
 
+def with_deep_gemm(calls, product, first, b, out, reference, rows):
+    """`calls`, and DeepGEMM's where it is there and right: product(b, out) makes out."""
+    if deep_gemm is None:
+        return calls
+    out = torch.full_like(out, float("nan"))
+    product(first, out)
+    error = error_of(out, reference, rows)
+    assert error < 0.02, (DEEP_GEMM, out.shape, error)
+    return {**calls, DEEP_GEMM: lambda: product(next(b), out)}
+
+
 def dense(m, n, k):
     a, b, out = random(m, k), copies(n, k, torch.bfloat16), torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     first = next(b)
     quern.gemm.dense(a, first, out=out)
-    error = error_of(out, lambda rows: a[:rows].double() @ first.double().T, min(m, 64))
-    return error, {"quern": lambda: quern.gemm.dense(a, next(b), out=out), f"cuBLASLt, torch {torch.__version__}": lambda: torch.nn.functional.linear(a, next(b))}
+    reference = lambda rows: a[:rows].double() @ first.double().T  # noqa: E731
+    calls = {"quern": lambda: quern.gemm.dense(a, next(b), out=out), f"cuBLASLt, torch {torch.__version__}": lambda: torch.nn.functional.linear(a, next(b))}
+    rows = min(m, 64)
+    return error_of(out, reference, rows), with_deep_gemm(calls, lambda b, out: deep_gemm.bf16_gemm_nt(a, b, out), first, b, out, reference, rows)
 
 
 def forms(m, n, k):
@@ -92,7 +115,11 @@ def scaled(recipe, m, n, k):
 
     error = error_of(out, reference, min(m, 64))
     peer = lambda: torch._scaled_mm(a, next(b).t(), scales_a if recipe != "tensor" else scales_a.view(()), theirs if recipe != "tensor" else theirs.view(()), out_dtype=torch.bfloat16, use_fast_accum=False)  # noqa: E731
-    return error, {"quern": lambda: quern.gemm.scaled(a, scales_a, next(b), scales_b, out=out), f"cuBLASLt, torch {torch.__version__}": peer}
+    calls = {"quern": lambda: quern.gemm.scaled(a, scales_a, next(b), scales_b, out=out), f"cuBLASLt, torch {torch.__version__}": peer}
+    if recipe == "1x128,128x128" and deep_gemm is not None:
+        aligned, dense_b = deep_gemm.get_mn_major_tma_aligned_tensor(scales_a), scales_b.contiguous()
+        calls = with_deep_gemm(calls, lambda b, out: deep_gemm.fp8_gemm_nt((a, aligned), (b, dense_b), out), first, b, out, reference, min(m, 64))
+    return error, calls
 
 
 def shapes(rows, layer):
@@ -145,11 +172,11 @@ def main():
             for by, t in timings.items():
                 times = t.median_us / timings["quern"].median_us
                 rows.append(dict(zip(COLUMNS, [product, m, n, k, by, f"{t.median_us:.2f}", f"{t.p10_us:.2f}", f"{t.p90_us:.2f}", t.runs, f"{times:.3f}", f"{floor:.2f}", f"{error:.2g}" if by == "quern" else ""])))
-                if by.startswith("cuBLASLt"):
-                    ratios.setdefault((product, m), []).append((times, timings["quern"].median_us - floor))
+                if by != "quern" and product != "dense, forms":
+                    ratios.setdefault((product, by, m), []).append((times, timings["quern"].median_us - floor))
             print(f"{product:14} {m:5} {n:5} {k:5} floor {floor:7.2f}  " + "  ".join(f"{by.split(',')[0]} {t.median_us:.2f} [{t.p10_us:.2f} {t.p90_us:.2f}]" for by, t in timings.items()), flush=True)
-    for (product, m), values in ratios.items():
-        print(f"{product} m={m}: {math.exp(sum(math.log(r) for r, _ in values) / len(values)):.3f} geomean, {min(r for r, _ in values):.3f} least, {sum(o for _, o in values) / len(values):.2f} us over the floor")
+    for (product, by, m), values in ratios.items():
+        print(f"{product} m={m} beside {by}: {math.exp(sum(math.log(r) for r, _ in values) / len(values)):.3f} geomean, {min(r for r, _ in values):.3f} least, {sum(o for _, o in values) / len(values):.2f} us over the floor")
     if options.csv:
         with open(options.csv, "w", encoding="utf-8", newline="") as f:
             writer = csv.DictWriter(f, COLUMNS)

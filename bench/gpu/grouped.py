@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""gemm.grouped_contiguous and gemm.grouped_masked at DeepGEMM's shapes, and gemm.k_grouped beside a loop of torch.mm over the groups: kernel time, L2 cold, random
-data and group sizes, all calls of one shape in turns of one run. One group's first rows, up to 64, are compared with the product in double before they are timed.
+"""gemm.grouped_contiguous and gemm.grouped_masked at DeepGEMM's shapes and, where its package can be imported (gemm_peers.py), beside it, and gemm.k_grouped beside a
+loop of torch.mm over the groups: kernel time, L2 cold, random data and group sizes, all calls of one shape in turns of one run. One group's first rows, up to 64, are
+compared with the product in double before they are timed.
 
 Usage: grouped.py [--csv FILE] [--budget MS]"""
 import argparse
@@ -12,6 +13,7 @@ import random
 import torch
 
 import quern
+from gemm_peers import DEEP_GEMM, deep_gemm
 from quern.testing import bench_gpu_time
 
 COLUMNS = ["product", "by", "median_us", "p10_us", "p90_us", "runs", "tflops", "floor_us", "error"]
@@ -65,7 +67,21 @@ def contiguous(rows, groups, n, k):
 
             call()
             error = error_of(out[last], a[last], b[-1], *((of["scales_a"][last], of["scales_b"][-1]) if of else ()))
-            calls[f"quern {'fp8' if of else 'bf16'} {next(iter(layout))}"] = (call, error, a.element_size() * (a.numel() + b.numel()) + 2 * out.numel())
+            size = a.element_size() * (a.numel() + b.numel()) + 2 * out.numel()
+            calls[f"quern {'fp8' if of else 'bf16'} {next(iter(layout))}"] = (call, error, size)
+        if deep_gemm is None:
+            continue
+
+        def theirs(a=a, b=b, of=of):
+            if of:
+                deep_gemm.m_grouped_fp8_gemm_nt_contiguous((a, of["scales_a"]), (b, of["scales_b"]), out, of_row)
+            else:
+                deep_gemm.m_grouped_bf16_gemm_nt_contiguous(a, b, out, of_row)
+
+        out.fill_(float("nan"))
+        theirs()
+        error = error_of(out[last], a[last], b[-1], *((of["scales_a"][last], of["scales_b"][-1]) if of else ()))
+        calls[f"{DEEP_GEMM} {'fp8' if of else 'bf16'}"] = (theirs, error, size)
 
     def loop(a=a, b=b):
         for g in range(groups):
@@ -90,7 +106,21 @@ def masked(groups, rows, n, k):
         call()
         most = max(range(groups), key=counts.__getitem__)
         error = error_of(out[most], a[most], b[most], *((of["scales_a"][most], of["scales_b"][most]) if of else ()), rows=min(64, counts[most]))
-        calls[f"quern {'fp8' if of else 'bf16'}"] = (call, error, a.element_size() * (rows * k + b.numel()) + 2 * rows * n)
+        size = a.element_size() * (rows * k + b.numel()) + 2 * rows * n
+        calls[f"quern {'fp8' if of else 'bf16'}"] = (call, error, size)
+        if deep_gemm is None:
+            continue
+
+        def theirs(a=a, b=b, of=of):
+            if of:
+                deep_gemm.m_grouped_fp8_gemm_nt_masked((a, of["scales_a"]), (b, of["scales_b"]), out, masked_m, expected)
+            else:
+                deep_gemm.m_grouped_bf16_gemm_nt_masked(a, b, out, masked_m, expected)
+
+        out.fill_(float("nan"))
+        theirs()
+        error = error_of(out[most], a[most], b[most], *((of["scales_a"][most], of["scales_b"][most]) if of else ()), rows=min(64, counts[most]))
+        calls[f"{DEEP_GEMM} {'fp8' if of else 'bf16'}"] = (theirs, error, size)
     return f"masked groups={groups} rows={rows} n={n} k={k}", rows, calls
 
 

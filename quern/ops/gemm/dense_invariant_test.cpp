@@ -123,6 +123,7 @@ TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 129, 200}, {"portable", "swap_ab_sm90", "warp_specialised_sm90"});
   same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 128}, {"narrow_sm90"});
   same_bits(10568, 64, 140, {65, 128}, {"narrow_sm90"});  // one tile of 128 rows
+  same_bits(23248, 64, 128, {1, 17, 128}, {"narrow_sm90"});  // several tiles a block
 }
 
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.
@@ -131,6 +132,7 @@ TEST_P(gemm_dense_invariant, rows_of_models_have_the_same_bits_for_every_m) {
   same_bits(2112, 7168, 4000, {1, 17, 64, 128, 1000, 4000}, {"portable", "swap_ab_sm90"});
   same_bits(24576, 1536, 2000, {3, 100, 2000});
   same_bits(4096, 4096, 4096, {1, 128, 200});
+  same_bits(28672, 4096, 128, {1, 64, 65, 128}, {"narrow_sm90"});  // also pairs
 }
 
 /// Tiles that end within the operands, and the end of K within a stage; with batch_invariant also K in parts.

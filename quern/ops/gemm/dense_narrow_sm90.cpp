@@ -21,36 +21,48 @@ NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs) {
   if (m > 64 && share <= most_of_pairs) return {64, columns_of(n, 2), 2, 1};
   return {rows, share, 1, 1};
 }
-/// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9, and at m = 1 (4096, 14336) 30.0 and 29.7.
-static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
-  const i32 most_split = p.batch_invariant ? 0 : m > 32 && p[Axis::k] >= 7168 ? 32 : 16;
-  return narrow_tiles(m, p[Axis::n], most_split, 80);
-}
-
 /// Up to here K is short: wide tiles have few steps, so what follows the last bytes counts.
 constexpr i64 kShortK = 2048;
 
+/// Columns a multiprocessor up to which a block has one tile. Beyond, one and two tiles: m = 16 (18432, 4096) 37.4 us and 36.3, (24576, 1536) 19.9 and 19.6; m = 64 (24576, 1536) 20.5 and
+/// 20.1, (32768, 512) 11.2 and 10.8; m = 128 (32768, 512) 12.6 and 12.1. But m = 64 (16384, 1024) 10.7 and 10.6, (12288, 2048) 14.1 and 14.8, m = 128 (16384, 4096) 35.5 and 35.7.
+static i32 most_of_one_tile(const Problem& p, i64 m) { return m <= 16 ? 128 : m <= 64 || p[Axis::k] <= kShortK ? 176 : 192; }
+
+/// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9, and at m = 1 (4096, 14336) 30.0 and 29.7.
+/// Several tiles, m = 128: two of 64 rows above each other and of 128 rows (28672, 4096) 59.3 us and 61.1, (128256, 4096) 266.7 and 269.8, (152064, 3584) 294.9 and 276.9.
+static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
+  const i64 n = p[Axis::n];
+  if (const i32 share = narrow_share(n); share > most_of_one_tile(p, m)) {
+    const bool pairs = m > 64 && p[Axis::k] > kShortK && share <= 256;
+    const i32 passes = ceil_div(share, 128), high = pairs ? 2 : 1;
+    return {m > 64 && !pairs ? 128 : 64, i32(round_up<i64>(ceil_div<i64>(n * high, i64(kSm90Sms) * passes), 8)), high, 1, passes};
+  }
+  return narrow_tiles(m, n, p.batch_invariant ? 0 : m > 32 && p[Axis::k] >= 7168 ? 32 : 16, 80);
+}
+
 /// Stages of two chunks of K, of one beside 128 rows of a. Wide tiles of a short K have stages of one, and two warpgroups beside each other finish sooner what came last:
-/// (24576, 1536), m = 64: 20.6 us, 21.4 with one warpgroup, 21.3 with two chunks, 21.2 with both; k = 4096 1 % slower.
+/// (24576, 1536), m = 64: 20.6 us, 21.4 with one warpgroup, 21.3 with two chunks, 21.2 with both; k = 4096 1 % slower. Where a block has several tiles, of one too: m = 64 (32768, 512)
+/// 10.8 us and 11.3, but m = 16 (24576, 1536) 19.9 and 19.6, k = 4096 the same to 5 % slower; pairs 59.3 us and 62.0 (28672, 4096). Two warpgroups: m = 128 (32768, 512) 12.1 us and 12.8.
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
                     .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
   const bool wide = c.tile_m == 64 && c.tile_n > 128 && c.tile_n % 16 == 0 && p[Axis::k] <= kShortK;
-  c.chunks = wide || c.tile_m == 128 ? 1 : 2;
-  c.across = wide ? 2 : 1;
+  c.walk = tiles.passes > 1;
+  const bool one_chunk = tiles.high > 1 || (p[Axis::m] > 16 && p[Axis::k] <= kShortK);  // of several tiles
+  c.chunks = wide || c.tile_m == 128 || (c.walk && one_chunk) ? 1 : 2;
+  c.across = wide || (c.walk && c.tile_m == 128 && p[Axis::k] <= kShortK && c.tile_n % 16 == 0) ? 2 : 1;
   c.threads = 128 * narrow_warpgroups(c) + 64;
   c.stages = 16;
   return with_room(c, device);
 }
 
-/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Few stages of wide tiles are not (24576, 1536: m = 16 20.3 us and 19.5;
-/// 32768, 512: m = 16 11.1 and 10.2).
+/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
 static Rejection rejects_slow(const Problem& p) {
-  const i32 most = p[Axis::m] <= 16 ? 128 : 224;
+  constexpr i32 kMostOfFewest = 192;
   // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
   if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
-  if (narrow_share(p[Axis::n]) > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
+  if (p[Axis::m] <= 16 && narrow_share(p[Axis::n]) > kMostOfFewest) return {"n", p[Axis::n], "at most {} with up to 16 rows", kMostOfFewest * kSm90Sms};
   return {};
 }
 
@@ -76,7 +88,8 @@ Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const DenseSm90Config config = config_of(p, device);
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   Plan plan;
-  plan.launch<params>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  const i64 blocks = tiles.blocks(p[Axis::n]);
+  plan.launch<params>(narrow, config, {.x = config.walk ? min_of<i64>(max_of(device.sms / 2 * 2, 2), blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -79,9 +79,10 @@ i32 sm90_few_rows(const Problem& problem, i32 rows, Major major = Major::k);
 /// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and a multiple
 /// of eight of them. Strides do not ascend: the driver of an H200 takes that, as TMA itself has no such rule.
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
-/// How narrow tiles cover out: tiles of `rows` rows, `high` of them, and `columns` columns, of which `splits` blocks each sum a part of K.
+/// How narrow tiles cover out: tiles of `rows` rows, `high` of them, and `columns` columns, of which `splits` blocks each sum a part of K, or which a block makes `passes`
+/// of, one after another.
 struct NarrowTiles {
-  i32 rows, columns, high, splits;
+  i32 rows, columns, high, splits, passes = 1;
   i64 blocks(i64 n) const { return ceil_div<i64>(n, columns) * high * splits; }
   /// Whether they are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
   bool occupy(i64 n) const { return 5 * blocks(n) >= 4 * kSm90Sms; }

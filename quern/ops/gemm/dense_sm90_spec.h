@@ -33,6 +33,7 @@ struct DenseSm90Config {
   i32 by_lanes;   // 1: results never leave by TMA
   i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn()
   i32 across = 1; // of narrow tiles: warpgroups beside each other, with an even share of the columns each
+  i32 walk = 0;   // 1: a block makes several narrow tiles, every gridDim.x-th
 };
 /// Warpgroups that multiply a narrow tile, of a DenseSm90Config or ScaledSm90Config, and the columns of each.
 template <class Config>

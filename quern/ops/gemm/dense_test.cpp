@@ -204,7 +204,8 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 
-/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice as many.
+/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice as many; where
+/// they are many several tiles for each, one after another.
 TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
@@ -212,19 +213,25 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 32, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 3072, 14336), "dense_narrow_sm90, tile_m=64, tile_n=48, alternate=0 grid 128 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 64, 4096, 7168, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 64, 16384, 1024), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 2112, 7168), "dense_narrow_sm90, tile_m=128, tile_n=32, alternate=0 grid 132 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 65, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536), "dense_narrow_sm90, tile_m=128, tile_n=192, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 16384, 4096), "dense_narrow_sm90, tile_m=128, tile_n=128, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 16, 24576, 1536), "dense_narrow_sm90, tile_m=64, tile_n=96, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 32768, 512), "dense_narrow_sm90, tile_m=128, tile_n=128, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 128256, 4096), "dense_narrow_sm90, tile_m=128, tile_n=128, alternate=0 grid 132 cluster 1");
   // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 1).substr(0, 18), "dense_swap_ab_sm90");
   // Tiles for fewer than four fifths of the multiprocessors: 89 of 24 columns, 68 of 32 by two
   EXPECT_EQ(tile_text("sm_90a", 16, 2120, 7168).substr(0, 18), "dense_swap_ab_sm90");
   EXPECT_EQ(tile_text("sm_90a", 64, 1064, 7168).substr(0, 18), "dense_swap_ab_sm90");
-  // Wider ones than there are stages for, and rows that are no whole chunks
-  EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512).substr(0, 18), "dense_swap_ab_sm90");
+  // Wide ones of few rows, and rows that are no whole chunks
+  EXPECT_EQ(tile_text("sm_90a", 16, 32768, 512).substr(0, 18), "dense_swap_ab_sm90");
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4104).substr(0, 18), "dense_swap_ab_sm90");
 }
 
@@ -243,7 +250,7 @@ TEST(gemm_dense, stages_of_few_rows) {
   EXPECT_EQ(chunks(1, 4096, 4096, {{"b.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
   EXPECT_EQ(chunks(1, 28672, 4096), "chunks=2>");
-  EXPECT_EQ(chunks(17, 33792, 4096), "chunks=1>");
+  EXPECT_EQ(chunks(17, 33792, 4096, {{"b.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(128, 5120, 4096, {{"a.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(128, 5120, 16384, {{"a.transposed", 1}}), "chunks=2>");
 }

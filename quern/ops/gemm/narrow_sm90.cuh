@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What the kernels with one narrow tile of out a block share on sm_90a: few rows, all of K. Every multiprocessor has the same share of b's rows, which
+// What the kernels with narrow tiles of out share on sm_90a: few rows, all of K. Every multiprocessor has the same share of b's rows, which
 // stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes but one
 // stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where tiles would be very
-// narrow the two blocks of a cluster split K instead (fold).
+// narrow the two blocks of a cluster split K instead (fold). Of a wide share a block makes several tiles one after another (walk): while the results of one are stored,
+// the ring fills for the next.
 #pragma once
 #include "quern/ops/gemm/swap_ab_sm90.cuh"
 #include "quern/ops/gemm/tiles_sm90.cuh"
@@ -22,6 +23,15 @@ QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   return {row - earlier, i32(tile >> high) * C.tile_n, earlier, i32(first), i32(last - first), split, kSplits};
 }
 
+/// On to the block's next tile; whether there is one. Of tiles above each other a block keeps to its rows: the grid is even.
+template <DenseSm90Config C>
+QN_DEVICE bool next_tile(const DenseSm90Params& p, DenseSwapPart& part) {
+  if constexpr (C.walk == 0) return false;
+  const u32 column = u32(part.column) + (gridDim.x >> u32(p.m > C.tile_m)) * u32(C.tile_n);  // may be 2^31 and more
+  part.column = i32(column);
+  return column < u32(p.n);
+}
+
 /// Where the part of warpgroup `group` of a tile begins: 64 rows by warpgroup_columns().
 template <DenseSm90Config C>
 QN_DEVICE u32 first_row_of(u32 group) {
@@ -32,33 +42,37 @@ QN_DEVICE u32 first_column_of(u32 group) {
   return group % C.across * u32(warpgroup_columns(C));
 }
 
-/// By one thread: the tile of b, through all stages of the part.
+/// By one thread: the block's tiles of b, through all stages of the part.
 template <DenseSm90Config C, i32 kColumns>
-QN_DEVICE void load_narrow_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
+QN_DEVICE void load_narrow_b(const DenseSm90Params& p, DenseSwapPart part, u32 smem) {
   constexpr auto L = dense_sm90_smem(C);
   Producer<C.stages> fill{smem + L.barriers};
-  QN_NO_UNROLL
-  for (int step = part.first_step; step < part.first_step + part.steps; ++step) {
-    const u32 full = begin_fill(fill, u32(L.stage - L.b)), to = smem + fill.stage * L.stage + L.b;
-    if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step * C.chunks, part.column);
-    else load_operand<Major::k, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column);
-    end_fill(fill);
-  }
+  do {
+    QN_NO_UNROLL
+    for (int step = part.first_step; step < part.first_step + part.steps; ++step) {
+      const u32 full = begin_fill(fill, u32(L.stage - L.b)), to = smem + fill.stage * L.stage + L.b;
+      if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step * C.chunks, part.column);
+      else load_operand<Major::k, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column);
+      end_fill(fill);
+    }
+  } while (next_tile<C>(p, part));
 }
 /// The same of a.
 template <DenseSm90Config C, i32 kColumns>
-QN_DEVICE void load_narrow_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
+QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 smem) {
   constexpr auto L = dense_sm90_smem(C);
   const u32 bytes = u32(rows_of_box<Major::k, C.tile_m>(p.m) * 128 * C.chunks);
   Producer<C.stages> fill{smem + L.barriers};
-  QN_NO_UNROLL
-  for (int step = part.first_step; step < part.first_step + part.steps; ++step) {
-    const u32 full = begin_fill(fill, bytes), to = smem + fill.stage * L.stage + L.a;
-    QN_UNROLL
-    for (i32 chunk = 0; chunk < C.chunks; ++chunk)
-      load_operand<Major::k, C.tile_m>(to + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.chunks + chunk) * kColumns, part.row);
-    end_fill(fill);
-  }
+  do {
+    QN_NO_UNROLL
+    for (int step = part.first_step; step < part.first_step + part.steps; ++step) {
+      const u32 full = begin_fill(fill, bytes), to = smem + fill.stage * L.stage + L.a;
+      QN_UNROLL
+      for (i32 chunk = 0; chunk < C.chunks; ++chunk)
+        load_operand<Major::k, C.tile_m>(to + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.chunks + chunk) * kColumns, part.row);
+      end_fill(fill);
+    }
+  } while (next_tile<C>(p, part));
 }
 
 // Of a tile whose K two blocks sum in parts, each of them finishes the half of its rank: 64 rows of 128, which are one warpgroup's, or half of the columns of 64 rows.
@@ -136,15 +150,15 @@ QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part
   }
 }
 
-/// The block. multiply(part, smem, group, sums) makes those of 64 rows and a warpgroup's columns of the tile; fill(part, smem) is for `fill_warps` warps, behind
+/// The block. multiply(part, smem, group, read, sums) makes those of 64 rows and a warpgroup's columns of a tile; fill(part, smem) is for `fill_warps` warps, behind
 /// the kernel before; they arrive `fills` times at a stage.
 template <DenseSm90Config C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C));  // warps
-  static_assert(C.threads == i32(32 * (kMultiply + 2 + fill_warps)) && C.tile_m % 64 == 0 && C.by_lanes);
+  static_assert(C.threads == i32(32 * (kMultiply + 2 + fill_warps)) && C.tile_m % 64 == 0 && C.by_lanes && (C.walk == 0 || (C.fold == 0 && fill_warps == 0)));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), warp = ptx::shfl(ptx::warp_id(), 0);
-  const DenseSwapPart part = part_of_narrow_block<C, kColumns * C.chunks>(p);
+  DenseSwapPart part = part_of_narrow_block<C, kColumns * C.chunks>(p);
   if (threadIdx.x == 32 * kMultiply) {
     prefetch_maps(p);
     pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, kMultiply, 2 + fills);
@@ -157,9 +171,12 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
   if (warp < kMultiply) {
     constexpr auto L = dense_sm90_smem(C);
     zero_other_rows<Major::k, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
-    f32 sums[warpgroup_columns(C) / 2];
-    multiply(part, smem, warp / 4, sums);
-    finish_narrow<C>(p, part, memory, smem, warp / 4, sums);
+    Consumer<C.stages> read{smem + L.barriers};
+    do {
+      f32 sums[warpgroup_columns(C) / 2];
+      multiply(part, smem, warp / 4, read, sums);
+      finish_narrow<C>(p, part, memory, smem, warp / 4, sums);
+    } while (next_tile<C>(p, part));
   } else if (warp > kMultiply + 1) {
     ptx::grid_dependency_wait();
     fill(part, smem);

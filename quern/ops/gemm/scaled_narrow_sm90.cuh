@@ -16,8 +16,7 @@ QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
   if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C)));
   run_narrow<tiles_of(C), kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
-      [&](const DenseSwapPart& part, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
-        Consumer<C.stages> read{smem + dense_sm90_smem(tiles_of(C)).barriers};
+      [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.stages>& read, f32 (&sums)[warpgroup_columns(C) / 2]) {
         const u32 row = first_row_of<tiles_of(C)>(group), column = first_column_of<tiles_of(C)>(group);
         multiply_scaled_tile<C>(smem, row, 0, part.steps, read, sums, column);
         if constexpr (C.column_scales == 1) {
