@@ -113,7 +113,7 @@ def masked(groups, rows, n, k):
 
         def theirs(a=a, b=b, of=of):
             if of:
-                deep_gemm.m_grouped_fp8_gemm_nt_masked((a, of["scales_a"]), (b, of["scales_b"]), out, masked_m, expected)
+                deep_gemm.fp8_m_grouped_gemm_nt_masked((a, of["scales_a"]), (b, of["scales_b"]), out, masked_m, expected)
             else:
                 deep_gemm.m_grouped_bf16_gemm_nt_masked(a, b, out, masked_m, expected)
 

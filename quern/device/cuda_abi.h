@@ -109,7 +109,7 @@ enum TensorMapDataType : i32 {
 };
 enum TensorMapInterleave : i32 { kInterleaveNone = 0 };
 enum TensorMapSwizzle : i32 { kSwizzleNone = 0, kSwizzle32 = 1, kSwizzle64 = 2, kSwizzle128 = 3 };
-enum TensorMapPromotion : i32 { kPromoteL2_128 = 2 };
+enum TensorMapPromotion : i32 { kPromoteL2_128 = 2, kPromoteL2_256 = 3 };
 enum TensorMapFill : i32 { kFillZeros = 0 };
 
 }  // namespace quern::cuda

@@ -98,6 +98,7 @@ TEST(device_cuda_abi, tensor_map_values_are_those_of_cuda_h) {
   EXPECT_EQ(int(kSwizzle64), int(CU_TENSOR_MAP_SWIZZLE_64B));
   EXPECT_EQ(int(kSwizzle128), int(CU_TENSOR_MAP_SWIZZLE_128B));
   EXPECT_EQ(int(kPromoteL2_128), int(CU_TENSOR_MAP_L2_PROMOTION_L2_128B));
+  EXPECT_EQ(int(kPromoteL2_256), int(CU_TENSOR_MAP_L2_PROMOTION_L2_256B));
   EXPECT_EQ(int(kFillZeros), int(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 

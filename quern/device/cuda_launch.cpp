@@ -135,10 +135,10 @@ TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
     steps[d] = 1;
     if (d < spec.rank - 1) strides[d] = u64(spec.stride_bytes[d]);
   }
-  // 128 B, the row of a box: with 256 B a stream of weights took 2 to 6 % longer on an H200, products at the power limit as long or 1 % longer.
+  // By default 128 B, the row of a box: with 256 B a stream of weights took 2 to 6 % longer on an H200, bf16 products at the power limit as long or 1 % longer.
   const cuda::Result result = driver_.tensor_map_encode_tiled(
       &map, tensor_type(spec.dtype), u32(spec.rank), spec.base, shape, strides, box, steps, cuda::kInterleaveNone,
-      cuda::TensorMapSwizzle(int(spec.swizzle)), cuda::kPromoteL2_128, cuda::kFillZeros);
+      cuda::TensorMapSwizzle(int(spec.swizzle)), spec.fetched > 128 ? cuda::kPromoteL2_256 : cuda::kPromoteL2_128, cuda::kFillZeros);
   if (result != cuda::kSuccess) [[unlikely]] {
     const char* problem = tensor_map_problem(spec);
     fail(result, "cuTensorMapEncodeTiled of " + tensor_map_text(spec) + ": " +

@@ -78,6 +78,7 @@ struct TensorMapSpec {
   i64 stride_bytes[4];  ///< of dims 1..rank-1
   i32 box[5];
   Swizzle swizzle;
+  i32 fetched = 128;    ///< bytes that the L2 fetches for a miss: 128 or 256
 };
 
 enum class ImageKind { cubin, shared_object };

@@ -23,12 +23,14 @@ Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Kn
 /// kernels, so that one pack serves all; grids and splits of K are for the GPU at hand.
 constexpr i32 kSm90Sms = 132;
 
-/// A tile of 128 x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of a column for 1 of K beside that of the
-/// first of its table.
+/// A tile of m x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of 128 rows of a column for 1 of K beside that of the
+/// first of its table; storing them takes as long as `store` of K more than that does.
 struct Sm90Tile {
   i32 n, stages;
   double cost;
   bool alternate = false;
+  i32 m = 128;
+  double store = 0;
 };
 /// gemm.dense's. Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for 128.
 /// In turn: the same, and 53 bytes a clock from the L2 instead of 48.
@@ -43,7 +45,7 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_c
   double best_time = 1e300;
   for (const Sm90Tile& t : tiles) {
     const i64 all = count_of(t);
-    const double time = double(ceil_div<i64>(all, kSm90Sms)) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost));
+    const double time = double(ceil_div<i64>(all, kSm90Sms)) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
     if (all > 0 && time < best_time) best_time = time, best = &t;
   }
   return *best;

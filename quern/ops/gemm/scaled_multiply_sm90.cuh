@@ -27,14 +27,24 @@ struct StageOperands {
 QN_DEVICE StageOperands stage_operands(u32 rows, u32 columns) {
   return {u32(k_major_descriptor(rows, Swizzle::b128).bits), u32(k_major_descriptor(columns, Swizzle::b128).bits)};
 }
-/// sums = their products; then on to those of the stage behind `stage`, of kBytes each.
-template <class Rows, class Columns, int stages, int kBytes, int count>
-QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]) {
-  constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
-  QN_UNROLL
-  for (u32 k = 0; k < 4; ++k) ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + 2 * k)}, MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
+/// On to those of the stage behind `stage`, of kBytes each.
+template <int stages, int kBytes>
+QN_DEVICE void next_operands(StageOperands& o, u32 stage) {
   const u32 step = to_next_stage<stages>(stage, u32(kBytes / 16));
   o.rows += step, o.columns += step;
+}
+/// sums = their products, of the 64 rows from `row` on.
+template <class Rows, class Columns, int count>
+QN_DEVICE void multiply_operands(const StageOperands& o, u32 row, f32 (&sums)[count]) {
+  constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
+  QN_UNROLL
+  for (u32 k = 0; k < 4; ++k) ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + row * (128 / 16) + 2 * k)}, MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
+}
+/// The same of the first ones; then on.
+template <class Rows, class Columns, int stages, int kBytes, int count>
+QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]) {
+  multiply_operands<Rows, Columns>(o, 0, sums);
+  next_operands<stages, kBytes>(o, stage);
 }
 
 /// Where a thread's scales of a stage lie: bytes from the first stage's first scale to this stage's first (and, `columns`, to that of a warpgroup's first

@@ -143,6 +143,22 @@ TEST(gemm_scaled, plans_of_narrow_tiles) {
   expect(64, 1056, 7168, "scaled_swap_ab_sm90<", "tile_m=64", "grid");
 }
 
+/// 256 rows where that leaves fewer multiprocessors idle in the last round and K is long: of results of 16 bits, without c, whose last tile has 128 rows of its own.
+TEST(gemm_scaled, plans_of_many_rows) {
+  const auto tile = [](Case which) {
+    const std::string text = plan_text(which, "sm_90a");
+    return text.substr(text.find("tile_m="), text.find(", stages") - text.find("tile_m="));
+  };
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile({{"m", 3970}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"out_f32", 1}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"c.present", 1}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 8192}, {"n", 8192}, {"k", 8192}}), "tile_m=128, tile_n=192");
+}
+
 /// m is no part of a kernel: a server of one weight meets at most eight.
 TEST(gemm_scaled, few_kernels_serve_every_m) {
   const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}, {2360, 7168}, {3344, 1024}, {27000, 512}};

@@ -93,6 +93,55 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   }
 }
 
+/// The same of 128 rows, 64 of them behind the other 64. There is one set of sums, and the tensor cores have the other warpgroup's products while these are scaled; while they have the second 64
+/// rows' a warp waits for the next stage and loads its scales, so nothing is between the last sum scaled and the next product (before: 6 % longer at k = 16384).
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[2][C.tile_n / 2]) {
+  static_assert(C.column_scales == 0 && C.across == 1);
+  constexpr auto L = dense_sm90_smem(tiles_of(C));
+  constexpr u32 kScales = kScaleBytes<scale_stages(C)>;
+  const u32 stage = smem + read.stage * L.stage;
+  StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
+  StageScales at = stage_scales(read.stage, kScales, 4 * row_of_thread(first_row));
+  ScaledOfThread<C> next[2];
+  const auto load = [&] {
+    next[0] = scales_of_thread<C>(at);
+    next[1] = scales_of_thread<C>({at.first, at.own + 4 * 64});
+    next_stage<C.stages>(at, read.stage, kScales);
+  };
+  zero(total);
+  f32 sums[C.tile_n / 2];
+  zero(sums);
+  if (steps == 0) return;
+  begin_read(read);
+  load();
+  QN_NO_UNROLL
+  for (int step = 0; step < steps; ++step) {
+    const ScaledOfThread<C> scales[2] = {next[0], next[1]};
+    const u32 current = read.stage;
+    QN_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      hold(sums);
+      ptx::wgmma_fence();
+      multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>(operands, 64 * half, sums);
+      ptx::wgmma_commit();
+      hold(sums);
+      if (half == 1) {
+        next_operands<C.stages, L.stage>(operands, current);
+        skip_read(read);
+        if (step + 1 < steps) {
+          begin_read(read);
+          load();
+        }
+      }
+      ptx::wgmma_wait<0>();
+      hold(sums);
+      if (half == 1) release(read, current);
+      add_scaled<C>(scales[half], sums, total[half]);
+    }
+  }
+}
+
 /// total = total by the scales of all of K.
 template <ScaledSm90Config C>
 QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[warpgroup_columns(C) / 2], u32 first_column = 0) {

@@ -31,9 +31,10 @@ QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
 }
 
 /// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
+/// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own.
 template <DenseSm90Config C>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
-  static_assert(C.a_major != Major::k || C.tile_n >= C.tile_m - 8, "up to tile_m - 8 rows further are b's");
+  static_assert(C.a_major != Major::k || C.tile_n >= min_of(C.tile_m - 8, 128), "what wgmma reads behind a's tile is b's");
   return C.a_major == Major::k ? rows_earlier<C.tile_m>(row, rows) : 0;
 }
 
@@ -371,7 +372,7 @@ QN_DEVICE void prefetch_maps(const P& p) {
 /// thread, the others share what the first gives back. For P there is prefetch_maps.
 template <DenseSm90Config C, u32 fills, int registers, class P, class Load, class Multiply, class Fill>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply, const Fill& fill) {
-  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m == 128 && dense_sm90_smem(C).bytes <= 227 * 1024);
+  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m % 128 == 0 && dense_sm90_smem(C).bytes <= 227 * 1024);
   constexpr int kLaunched = 65536 / C.threads / 8 * 8;  // registers of a thread that the block begins with
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
