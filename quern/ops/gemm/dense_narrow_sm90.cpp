@@ -21,6 +21,7 @@ NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs) {
   if (m > 64 && share <= most_of_pairs) return {64, columns_of(n, 2), 2, 1};
   return {rows, share, 1, 1};
 }
+
 /// Up to here K is short: wide tiles have few steps, so what follows the last bytes counts.
 constexpr i64 kShortK = 2048;
 
@@ -41,8 +42,8 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
 }
 
 /// Stages of two chunks of K, of one beside 128 rows of a. Wide tiles of a short K have stages of one, and two warpgroups beside each other finish sooner what came last:
-/// (24576, 1536), m = 64: 20.6 us, 21.4 with one warpgroup, 21.3 with two chunks, 21.2 with both; k = 4096 1 % slower. Where a block has several tiles, of one too: m = 64 (32768, 512)
-/// 10.8 us and 11.3, but m = 16 (24576, 1536) 19.9 and 19.6, k = 4096 the same to 5 % slower; pairs 59.3 us and 62.0 (28672, 4096). Two warpgroups: m = 128 (32768, 512) 12.1 us and 12.8.
+/// (24576, 1536), m = 64: 20.6 us, 21.4 with one warpgroup, 21.3 with two chunks, 21.2 with both; k = 4096 1 % slower. Where a block has several tiles, one chunk and two: m = 64 (32768, 512)
+/// 10.8 us and 11.3, pairs (28672, 4096) 59.3 and 62.0, but m = 16 (24576, 1536) 19.9 and 19.6; two warpgroups for 64 rows and one: m = 128 (32768, 512) 12.1 and 12.8.
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,

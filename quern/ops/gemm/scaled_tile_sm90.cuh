@@ -97,7 +97,7 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
 /// rows' a warp waits for the next stage and loads its scales, so nothing is between the last sum scaled and the next product (before: 6 % longer at k = 16384).
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[2][C.tile_n / 2]) {
-  static_assert(C.column_scales == 0 && C.across == 1);
+  static_assert(C.column_scales == 0 && C.across == 1 && C.stages > 1, "the next stage is waited for before this one is released");
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr u32 kScales = kScaleBytes<scale_stages(C)>;
   const u32 stage = smem + read.stage * L.stage;
