@@ -114,7 +114,8 @@ QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* weight, W
       squares = add_squares<C>(squares, values[i]);
     }
     if (row + step < p.tokens) load_row<C>(p, row + step, lane, held);
-    const f32 scale = row_scale<C>(p, squares, scratch + slot * (C.threads / 32));
+    // Chosen, not multiplied: of 1024 threads 24 bytes would spill with FP8 outputs
+    const f32 scale = row_scale<C>(p, squares, scratch + (slot != 0 ? C.threads / 32 : 0));
     if constexpr (stages_weight(C)) ptx::cp_async_wait<0>();  // a thread reads what it has copied itself
     QN_UNROLL
     for (int i = 0; i < C.held; ++i) write(row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale);
@@ -160,7 +161,7 @@ template <NormRowConfig C, class Write> QN_DEVICE void norm_row_reread(const Nor
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) squares = ptx::fma(v[j], v[j], squares);
     });
-    write(row, row_scale<C>(p, squares, scratch + slot * (C.threads / 32)));
+    write(row, row_scale<C>(p, squares, scratch + (slot != 0 ? C.threads / 32 : 0)));
   }
 }
 
