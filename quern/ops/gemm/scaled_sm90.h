@@ -20,7 +20,7 @@ constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}};
 /// The same for one matrix, with results of 16 bits and no c: of 256 rows too, 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.007 to
 /// 1.04 times as long, and what follows its sums by 330 instead of 262 of K; but it leaves fewer multiprocessors idle in the last round: (7168, 16384) 688 us, 713 of 128 x 128 and 732 of
 /// 128 x 192, (4096, 7168) 177, 180, 196.
-constexpr Sm90Tile kScaledMatrixSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}, {128, 4, 1.01, false, 256, 70}};
+constexpr Sm90Tile kScaledMatrixSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}, {128, 3, 1.01, false, 256, 70}};
 /// The same for groups with results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes.
 constexpr Sm90Tile kScaledWideSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.065}};
 /// The same with scales of all of K: of 128 columns 1.05 to 1.1, of 176 0.99 to 1.07.
