@@ -124,6 +124,7 @@ TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 128}, {"narrow_sm90"});
   same_bits(10568, 64, 140, {65, 128}, {"narrow_sm90"});  // one tile of 128 rows
   same_bits(23248, 64, 128, {1, 17, 128}, {"narrow_sm90"});  // several tiles a block
+  same_bits(25352, 2112, 70, {70}, {"narrow_sm90"});         // and one above the other
 }
 
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.

@@ -9,7 +9,8 @@ using A = DenseArgs;
 
 static const jit::Kernel<DenseSm90Config, DenseSm90Params> narrow{"quern/ops/gemm/dense_narrow_sm90.cuh", "dense_narrow_sm90"};
 
-static i32 columns_of(i64 n, i32 blocks) { return i32(max_of<i64>(16 * blocks, round_up<i64>(ceil_div<i64>(n * blocks, kSm90Sms), 8))); }
+/// Of a tile, where `blocks` above each other have one of n / 132 columns for each of them, or `passes` that make it up.
+static i32 columns_of(i64 n, i32 blocks, i32 passes = 1) { return i32(max_of<i64>(16 * blocks, round_up<i64>(ceil_div<i64>(n * blocks, i64(kSm90Sms) * passes), 8))); }
 i32 narrow_share(i64 n) { return columns_of(n, 1); }
 
 /// A multiprocessor takes in 64 bytes a clock, and what it takes in of a is none of the ring's for b: of tiles of 16 columns a is the larger part, and so it is of
@@ -36,7 +37,7 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   if (const i32 share = narrow_share(n); share > most_of_one_tile(p, m)) {
     const bool pairs = m > 64 && p[Axis::k] > kShortK && share <= 256;
     const i32 passes = ceil_div(share, 128), high = pairs ? 2 : 1;
-    return {m > 64 && !pairs ? 128 : 64, i32(round_up<i64>(ceil_div<i64>(n * high, i64(kSm90Sms) * passes), 8)), high, 1, passes};
+    return {m > 64 && !pairs ? 128 : 64, columns_of(n, high, passes), high, 1, passes};
   }
   return narrow_tiles(m, n, p.batch_invariant ? 0 : m > 32 && p[Axis::k] >= 7168 ? 32 : 16, 80);
 }
@@ -48,11 +49,10 @@ static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
                     .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
-  const bool wide = c.tile_m == 64 && c.tile_n > 128 && c.tile_n % 16 == 0 && p[Axis::k] <= kShortK;
   c.walk = tiles.passes > 1;
-  const bool one_chunk = tiles.high > 1 || (p[Axis::m] > 16 && p[Axis::k] <= kShortK);  // of several tiles
-  c.chunks = wide || c.tile_m == 128 || (c.walk && one_chunk) ? 1 : 2;
-  c.across = wide || (c.walk && c.tile_m == 128 && p[Axis::k] <= kShortK && c.tile_n % 16 == 0) ? 2 : 1;
+  const bool short_k = p[Axis::k] <= kShortK, beside = short_k && c.tile_n % 16 == 0 && (c.tile_m == 64 ? c.tile_n > 128 : c.walk);
+  c.across = beside ? 2 : 1;
+  c.chunks = c.tile_m == 128 || beside || (c.walk && (tiles.high > 1 || (short_k && p[Axis::m] > 16))) ? 1 : 2;
   c.threads = 128 * narrow_warpgroups(c) + 64;
   c.stages = 16;
   return with_room(c, device);
@@ -76,7 +76,7 @@ Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
   if (p.variant < 0)
     if (const Rejection r = rejects_slow(p)) return r;
-  if (narrow_tiles(p, p[Axis::m]).columns > 256 || config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
+  if (config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
   return {};
 }
 
@@ -89,8 +89,8 @@ Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const DenseSm90Config config = config_of(p, device);
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   Plan plan;
-  const i64 blocks = tiles.blocks(p[Axis::n]);
-  plan.launch<params>(narrow, config, {.x = config.walk ? min_of<i64>(max_of(device.sms / 2 * 2, 2), blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  const i64 blocks = tiles.blocks(p[Axis::n]), even = max_of(device.sms / 2 * 2, 2);  // next_tile() keeps to a block's rows
+  plan.launch<params>(narrow, config, {.x = config.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -92,11 +92,11 @@ DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
 constexpr i32 kGroupedTileM = 128;
-/// The tile with the least time, if each group has the rows that it is expected to have. None in turn: these kernels have no such loop.
+/// The tile with the least time, if each group has the rows that it is expected to have. None in turn or of more rows: these kernels have no such loops.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) {
-    return t.alternate ? 0 : s.groups * ceil_div<i64>(s.expected, kGroupedTileM) * ceil_div<i64>(s.n, t.n);
+    return t.alternate || t.m != kGroupedTileM ? 0 : s.groups * ceil_div<i64>(s.expected, kGroupedTileM) * ceil_div<i64>(s.n, t.n);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -102,27 +103,28 @@ TEST_P(gemm_scaled_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(n, k, rows, 1, 1, 1, 1);
 }
 
-/// The last of seven tiles of 256 rows begins 88 rows earlier, the last one along n has 64 columns; of half of the rows there are tiles of 128.
+/// Of half of the rows there are tiles of 128. The last of seven of 256 begins 88 rows earlier, the last one along n has 64 columns; and one with 136 rows, which is all of them.
 TEST_P(gemm_scaled_invariant, tiles_of_256_rows_give_the_bits_of_those_of_128) {
-  const i64 m = 1704, n = 1856, k = 2560;
-  const auto value = [](Random& random) { return u8(random.below(0x70) + random.below(2) * 0x80); };
-  const auto scale = [](Random& random) { return float(1 + random.below(1 << 20)) / (1 << 20); };
-  ScaledArgs args{.out = filled<u16>(DType::bf16, m, n, [](Random&) { return u16(0xffff); }), .a = filled<u8>(DType::e4m3, m, k, value), .scales_a = filled<float>(DType::f32, m, k / 128, scale),
-                  .b = filled<u8>(DType::e4m3, n, k, value), .scales_b = filled<float>(DType::f32, (n + 127) / 128, k / 128, scale)};
-  const auto run_rows = [&](i64 first, i64 rows) {
-    ScaledArgs part = args;
-    for (TensorView* v : {&part.out, &part.a, &part.scales_a}) v->shape[0] = first + rows, *v = last_rows(*v, rows);
-    device_->fill(args.out.data, 0xff, size_t(2 * m * n), {});
-    scaled(part, {.device = device_, .variant = "warp_specialised_sm90"});
-    std::vector<u16> bits(size_t(rows * n));
-    device_->copy(bits.data(), part.out.data, bits.size() * 2, {});
-    device_->synchronize({});
-    return bits;
-  };
-  const std::vector<u16> all = run_rows(0, m), upper = run_rows(0, m / 2), lower = run_rows(m / 2, m / 2);
-  EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](u16 x) { return (x & 0x7fff) > 0x7f80; }));
-  EXPECT_TRUE(std::equal(upper.begin(), upper.end(), all.begin()));
-  EXPECT_TRUE(std::equal(lower.begin(), lower.end(), all.begin() + i64(upper.size())));
+  for (const auto& [m, n, k] : {std::array<i64, 3>{1704, 1856, 2560}, {136, 12680, 2432}}) {
+    const auto value = [](Random& random) { return u8(random.below(0x70) + random.below(2) * 0x80); };
+    const auto scale = [](Random& random) { return float(1 + random.below(1 << 20)) / (1 << 20); };
+    ScaledArgs args{.out = filled<u16>(DType::bf16, m, n, [](Random&) { return u16(0xffff); }), .a = filled<u8>(DType::e4m3, m, k, value), .scales_a = filled<float>(DType::f32, m, k / 128, scale),
+                    .b = filled<u8>(DType::e4m3, n, k, value), .scales_b = filled<float>(DType::f32, (n + 127) / 128, k / 128, scale)};
+    const auto run_rows = [&](i64 first, i64 rows) {
+      ScaledArgs part = args;
+      for (TensorView* v : {&part.out, &part.a, &part.scales_a}) v->shape[0] = first + rows, *v = last_rows(*v, rows);
+      device_->fill(args.out.data, 0xff, size_t(2 * m * n), {});
+      scaled(part, {.device = device_, .variant = "warp_specialised_sm90"});
+      std::vector<u16> bits(size_t(rows * n));
+      device_->copy(bits.data(), part.out.data, bits.size() * 2, {});
+      device_->synchronize({});
+      return bits;
+    };
+    const std::vector<u16> all = run_rows(0, m), upper = run_rows(0, m / 2), lower = run_rows(m / 2, m / 2);
+    EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](u16 x) { return (x & 0x7fff) > 0x7f80; }));
+    EXPECT_TRUE(std::equal(upper.begin(), upper.end(), all.begin())) << m;
+    EXPECT_TRUE(std::equal(lower.begin(), lower.end(), all.begin() + i64(upper.size()))) << m;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, gemm_scaled_invariant, ::testing::Values("emu", "cuda"), [](const auto& info) { return std::string(info.param); });

@@ -35,7 +35,7 @@ QN_DEVICE void next_operands(StageOperands& o, u32 stage) {
 }
 /// sums = their products, of the 64 rows from `row` on.
 template <class Rows, class Columns, int count>
-QN_DEVICE void multiply_operands(const StageOperands& o, u32 row, f32 (&sums)[count]) {
+QN_DEVICE void multiply_rows(const StageOperands& o, u32 row, f32 (&sums)[count]) {
   constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
   QN_UNROLL
   for (u32 k = 0; k < 4; ++k) ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + row * (128 / 16) + 2 * k)}, MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
@@ -43,7 +43,7 @@ QN_DEVICE void multiply_operands(const StageOperands& o, u32 row, f32 (&sums)[co
 /// The same of the first ones; then on.
 template <class Rows, class Columns, int stages, int kBytes, int count>
 QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]) {
-  multiply_operands<Rows, Columns>(o, 0, sums);
+  multiply_rows<Rows, Columns>(o, 0, sums);
   next_operands<stages, kBytes>(o, stage);
 }
 

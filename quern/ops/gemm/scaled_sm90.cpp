@@ -88,7 +88,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const auto tiles = [&](const Sm90Tile& t) { return t.m > kTileM && !tall ? 0 : ceil_div<i64>(p[Axis::m], t.m) * ceil_div<i64>(p[Axis::n], t.n); };
   const auto best_of = [&](const auto& table) -> const Sm90Tile& { return least_time(table, p[Axis::k], kSm90StoreCost, tiles); };
   const i32 scales = column_scales(p);
-  const Sm90Tile& tile = scales == 0 ? best_of(kScaledMatrixSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
+  const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
   const auto config = with_room(ScaledSm90Config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.m, tile.n, tile.stages, scales, 3 * 128, p.tensor(&A::c).present}, device);
   Plan plan;
   plan.launch<params_sm90>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles(tile)), .smem = block_bytes(config), .pdl = p.pdl});

@@ -172,9 +172,11 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
 }
 
 /// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
-/// registers where a warpgroup has a whole tile.
+/// registers where a warpgroup has a whole tile. So has one of two that walk over narrow tiles with the launch's registers: f32 results of 128 columns spilled 24 bytes of gelu and silu with 16.
 template <DenseSm90Config C>
-constexpr int kPairsAtOnce = C.has_c == 0 && C.activation == 0 ? C.tile_n / 8 : C.alternate || (C.walk && C.tile_m == 128 && C.out_dtype == DType::f32) ? 8 : 16;
+constexpr bool kFewRegisters = C.alternate != 0 || (C.walk != 0 && C.tile_m == 128 && C.out_dtype == DType::f32);
+template <DenseSm90Config C>
+constexpr int kPairsAtOnce = C.has_c == 0 && C.activation == 0 ? C.tile_n / 8 : kFewRegisters<C> ? 8 : 16;
 
 /// All that follows the sums, for a thread's part of a row from its pair kFirst on. `half`: which of its two rows in `sums`.
 template <DenseSm90Config C, int kFirst, int kRegisters, class P>

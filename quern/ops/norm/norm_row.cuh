@@ -161,7 +161,7 @@ template <NormRowConfig C, class Write> QN_DEVICE void norm_row_reread(const Nor
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) squares = ptx::fma(v[j], v[j], squares);
     });
-    write(row, row_scale<C>(p, squares, scratch + (slot != 0 ? C.threads / 32 : 0)));
+    write(row, row_scale<C>(p, squares, scratch + slot * (C.threads / 32)));
   }
 }
 
