@@ -9,7 +9,7 @@ using A = DenseArgs;
 
 static const jit::Kernel<DenseSm90Config, DenseSm90Params> narrow{"quern/ops/gemm/dense_narrow_sm90.cuh", "dense_narrow_sm90"};
 
-/// Of a tile, where `blocks` above each other have one of n / 132 columns for each of them, or `passes` that make it up.
+/// Columns of a tile: a share is n / 132 for each of `blocks` above each other, and `passes` tiles one after another make it up.
 static i32 columns_of(i64 n, i32 blocks, i32 passes = 1) { return i32(max_of<i64>(16 * blocks, round_up<i64>(ceil_div<i64>(n * blocks, i64(kSm90Sms) * passes), 8))); }
 i32 narrow_share(i64 n) { return columns_of(n, 1); }
 

@@ -103,7 +103,7 @@ TEST_P(gemm_scaled_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(n, k, rows, 1, 1, 1, 1);
 }
 
-/// Of half of the rows there are tiles of 128. The last of seven of 256 begins 88 rows earlier, the last one along n has 64 columns; and one with 136 rows, which is all of them.
+/// Of half of the rows there are tiles of 128. The last of seven of 256 begins 88 rows earlier, the last one along n has 64 columns; then there is only one, with 136 rows.
 TEST_P(gemm_scaled_invariant, tiles_of_256_rows_give_the_bits_of_those_of_128) {
   for (const auto& [m, n, k] : {std::array<i64, 3>{1704, 1856, 2560}, {136, 12680, 2432}}) {
     const auto value = [](Random& random) { return u8(random.below(0x70) + random.below(2) * 0x80); };
