@@ -124,6 +124,12 @@ inline const std::vector<FaultyCase>& grouped_faults() {
          "part.row, 0);",
          {kWrongResult}}},
        1},
+      {"ops/gemm/grouped_scaled_swap_ab_sm90.cuh",
+       "gemm.grouped_masked",
+       "variant=swap_ab_sm90 max_m=20 groups=5 n=136 k=400 bits8=1 spread=0 a.pad=0 out.pad=0 hopper=1",
+       {{"one arrival a warp counted", "kScaleFills<S>, u32(S.warps)", "u32(S.warps), u32(S.warps)", {"RACE", "UNINIT", "DEADLOCK", "MBARRIER"}},
+        {"scales of the first group for all", "scales_of_group(p, tile), part.row", "scales_of_group(p, GroupedTile{}), part.row", {"GLOBAL-OOB"}}},
+       1},
   };
   return all;
 }

@@ -8,6 +8,7 @@ Usage: gen_docs.py [--check] [QUERN]
 Between `<!-- generated: NAME -->` and `<!-- end -->` stand the environment variables (from quern/base/env.cpp), files quoted
 whole (NAME is `file PATH`), the faults planted in kernels and mutations of the JIT (from the tables of tests), which tests run each function of the kit, and what the command QUERN tells about itself: its
 ops and subcommands. Without QUERN those two are left as they are. --check writes nothing and exits with 1 when a text is stale."""
+import glob
 import json
 import os
 import re
@@ -50,25 +51,28 @@ def quoted_file(path):
 
 STRING = r'"(?:[^"\\]|\\.)*"'
 SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
+OP_OR_BRICK = r'\{"((?:ops|kit)/[\w/.]+)",'
+ASAN_FAULTS_OF_OPS = "tests/planted_asan_faults.h"
+FAULTS_OF_OPS = sorted({os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "tests/planted_*faults.h"))} - {ASAN_FAULTS_OF_OPS})
 KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}\}"
 FAULT = re.compile(r"\{(" + STRING + r")," + (r"\s*" + STRING + r"(?:\s*" + STRING + r")*,") * 2 + r"\s*" + KINDS)
 
 
-def planted_faults(path, owner):
-    """Rows of the table of mutations in a C++ header; `owner` matches the entry that holds them and names its kernel."""
-    text = re.sub(r'R"\(.*?\)"', '""', open(os.path.join(ROOT, path), encoding="utf-8").read(), flags=re.DOTALL)
-    faults = list(FAULT.finditer(text))
-    if not faults or len(faults) != len(re.findall(KINDS, text)):
-        sys.exit(f"gen_docs: {path} has a fault that is not {{\"name\", \"from\", \"to\", {{\"KIND\"}}}}")
+def planted_faults(paths, owner):
+    """Rows of the table of mutations in C++ headers; `owner` matches the entry that holds them and names its kernel."""
     rows = []
-    for fault in faults:
-        names = re.findall(owner, text[:fault.start()])
-        kinds = fault.group(2).replace("kWrongResult", "wrong result").replace('"', "").replace(", ", " or ")
-        rows.append((f"`{names[-1]}`", fault.group(1).strip('"'), kinds))
+    for path in paths:
+        text = re.sub(r'R"\(.*?\)"', '""', open(os.path.join(ROOT, path), encoding="utf-8").read(), flags=re.DOTALL)
+        faults = list(FAULT.finditer(text))
+        if not faults or len(faults) != len(re.findall(KINDS, text)):
+            sys.exit(f"gen_docs: {path} has a fault that is not {{\"name\", \"from\", \"to\", {{\"KIND\"}}}}")
+        for fault in faults:
+            names = re.findall(owner, text[:fault.start()])
+            kinds = fault.group(2).replace("kWrongResult", "wrong result").replace('"', "").replace(", ", " or ")
+            rows.append((f"`{names[-1]}`", fault.group(1).strip('"'), kinds))
     return table(["kernel", "fault", "report"], rows)
 
 
-SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 SMALL_FAULT = re.compile(r"\{" + r",\s*".join([r"(" + STRING + r")"] * 7) + r"\}")
 
 
@@ -150,18 +154,17 @@ def generated(name, command):
     if name.startswith("file "):
         return quoted_file(name.removeprefix("file "))
     if name == "planted faults of ops":
-        return planted_faults("tests/planted_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
+        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK)
     if name == "planted faults of samples":
-        rows = [planted_faults(f"quern/emu/planted_{which}.h", SAMPLE).splitlines(True) for which in ("kernels", "copies")]
-        return "".join(rows[0] + rows[1][2:])
+        return planted_faults([f"quern/emu/planted_{which}.h" for which in ("kernels", "copies")], SAMPLE)
     if name == "planted faults of warpgroups":
-        return planted_faults("quern/emu/planted_wgmma.h", SAMPLE)
+        return planted_faults(["quern/emu/planted_wgmma.h"], SAMPLE)
     if name == "planted faults of Hopper kernels":
-        return planted_faults("quern/emu/planted_hopper.h", SAMPLE)
+        return planted_faults(["quern/emu/planted_hopper.h"], SAMPLE)
     if name == "faults of ops for asan":
-        return planted_faults("tests/planted_asan_faults.h", r'\{"((?:ops|kit)/[\w/.]+)",')
+        return planted_faults([ASAN_FAULTS_OF_OPS], OP_OR_BRICK)
     if name == "faults of samples for asan":
-        return planted_faults("quern/emu/planted_asan.h", SAMPLE)
+        return planted_faults(["quern/emu/planted_asan.h"], SAMPLE)
     if name == "small faults":
         return small_faults("tests/prove_command_test.cpp")
     if name == "conformance":

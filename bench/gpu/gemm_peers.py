@@ -45,14 +45,16 @@ def copies(n, k, dtype):
 
 
 def error_of(out, reference, rows):
-    """The largest difference in the first rows, of the largest value there."""
+    """The largest difference in the first rows, of the largest value there, if right."""
     reference = reference(rows)
-    return float((out[:rows].double() - reference).abs().max() / reference.abs().max())
+    return right(float((out[:rows].double() - reference).abs().max() / reference.abs().max()), out)
 
 
-def right(error, *what):
-    """The error, if no more than results of bf16 may have: half of a unit in the last of 8 bits, 2^-8 of the largest value at most, and as much again for sums."""
-    assert error < 2**-7, (*what, error)
+def right(error, out, *what):
+    """The error, of the largest value, if no more than results like `out` may have: rounding takes half of a unit in the last place; sums of e4m3 on Hopper 2^-11 of the terms
+    of each group of 128 columns, in turns up and down, which with random data is about 1.6 * 2^-11 of the largest sum, whatever K is."""
+    bound = torch.finfo(out.dtype).eps / 2 + 2**-10
+    assert error < bound, (*what, tuple(out.shape), out.dtype, error, bound)
     return error
 
 
@@ -62,7 +64,7 @@ def with_deep_gemm(calls, product, first, b, out, reference, rows):
         return calls
     out = torch.full_like(out, float("nan"))
     product(first, out)
-    right(error_of(out, reference, rows), DEEP_GEMM, tuple(out.shape))
+    error_of(out, reference, rows)
     return {**calls, DEEP_GEMM: lambda: product(next(b), out)}
 
 
@@ -137,8 +139,6 @@ def shapes(rows, layer):
 def prepared(product, make, m, n, k):
     """The error of quern's result where it was compared, and the calls that work."""
     error, calls = make(m, n, k)
-    if error is not None:
-        right(error, product, m, n, k)
     there = {}
     for by, call in calls.items():
         try:

@@ -49,7 +49,7 @@ def record(calls, by, call, size, out, error):
     """calls[by] = the call, the error() of what it makes of results poisoned before it, and the bytes that it moves."""
     out.fill_(float("nan"))
     call()
-    calls[by] = (call, right(error(), by, tuple(out.shape)), size)
+    calls[by] = (call, right(error(), out, by), size)
 
 
 def group_sizes(groups, rows, unit):
