@@ -91,12 +91,16 @@ enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
-constexpr i32 kGroupedTileM = 128;
-/// The tile with the least time, if each group has the rows that it is expected to have. None in turn or of more rows: these kernels have no such loops.
+/// kScaledSm90Tiles, as an H200 has them in groups: beside 128 x 192 those of 256 rows take 0.96 of the time, 4 groups, m = 35968, (4096, 7168), and 0.98 at 8 groups, m = 33792, (7168, 2048), in as many
+/// whole rounds. The group of a tile has to be found, of half as many for half as long.
+constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}, {128, 3, 0.98, false, 256, -40}};
+/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes.
+constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.065}};
+/// The tile with the least time, if each group has the rows that it is expected to have. None in turn: these kernels have no such loop.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) {
-    return t.alternate || t.m != kGroupedTileM ? 0 : s.groups * ceil_div<i64>(s.expected, kGroupedTileM) * ceil_div<i64>(s.n, t.n);
+    return t.alternate ? 0 : s.groups * ceil_div<i64>(s.expected, t.m) * ceil_div<i64>(s.n, t.n);
   });
 }
 

@@ -13,14 +13,18 @@ template <ScaledSm90Config C>
 QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr DenseSm90Config kTiles = tiles_of(C);
   const int steps = scaled_steps(p.gemm.k);
-  const u32 first_row = warpgroup * 64;
+  const u32 first_row = warpgroup * u32(C.tile_m / 2);
   Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
   each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
     if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
     const DenseTile place = place_of<kTiles>(tile);
-    f32 total[C.tile_n / 2];
-    multiply_scaled_tile<C>(smem, first_row, rows_earlier_of_tile<kTiles>(place.row, p.gemm.rows.rows), steps, read, total);
-    write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row), place.column, total);
+    const i32 earlier = rows_earlier_of_tile<kTiles>(place.row, p.gemm.rows.rows);
+    f32 total[C.tile_m / 128][C.tile_n / 2];
+    if constexpr (C.tile_m == 256) multiply_tall_tile<C>(smem, first_row, earlier, steps, read, total);
+    else multiply_scaled_tile<C>(smem, first_row, earlier, steps, read, total[0]);
+    QN_UNROLL
+    for (i32 half = 0; half < C.tile_m / 128; ++half)
+      write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row) + 64 * half, place.column, total[half]);
   });
 }
 

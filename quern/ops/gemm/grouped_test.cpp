@@ -162,6 +162,22 @@ TEST(gemm_grouped, few_rows_a_group_choose_the_variant_on_hopper) {
   EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"a.pad", 4}}), HasSubstr("grouped_scaled_mma_ring"));
 }
 
+/// 256 rows of 8 bits where groups have them: not where the second tile of a group would be nearly empty, and not for results of f32.
+TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
+  const auto tile = [](const char* id, const Case& which) {
+    const std::string text = text_of(plan_of(id, which, "sm_90a"));
+    return text.substr(text.find("tile_m="), text.find(", stages") - text.find("tile_m="));
+  };
+  const Case large = {{"m", 35968}, {"groups", 4}, {"n", 4096}, {"k", 7168}}, masked = {{"max_m", 4096}, {"expected_m", 866}, {"groups", 1}, {"n", 4096}, {"k", 7168}};
+  const auto with = [](Case which, const char* word, double value) { return which[word] = value, which; };
+  EXPECT_EQ(tile(kIds[0], large), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile(kIds[0], {{"m", 33792}, {"groups", 8}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile(kIds[0], with(large, "out_f32", 1)), "tile_m=128, tile_n=192");
+  EXPECT_EQ(tile(kIds[0], with(large, "bits8", 0)), "tile_m=128, tile_n=256");
+  EXPECT_EQ(tile(kIds[1], masked), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)), "tile_m=128, tile_n=192");
+}
+
 /// What the server has to compile for a layer: few kernels, whatever the number of rows and groups that have some.
 TEST(gemm_grouped, few_kernels_serve_all_numbers_of_rows) {
   const double layers[][3] = {{4, 4096, 7168}, {8, 7168, 2048}, {16, 7168, 2048}, {128, 1536, 2048}, {256, 4096, 7168}, {1, 256, 7168}};
@@ -189,17 +205,18 @@ constexpr float kUntouched = -77.f;
 
 /// f32 results of 8-bit operands, of numbers that no sum of f32 holds exactly.
 struct Numbers {
-  i64 rows, groups, n = 136, k = 400, blocks = 4;
+  i64 rows, groups, n, k = 400, blocks = 4, blocks_n;
+  DType out_dtype = DType::f32;  // of 16 bits: the first half of `out`
   std::vector<u8> a, b;
   std::vector<float> scales_a, scales_b, out;
-  Numbers(i64 rows, i64 groups) : rows(rows), groups(groups) {
+  Numbers(i64 rows, i64 groups, i64 n = 136) : rows(rows), groups(groups), n(n), blocks_n(ceil_div<i64>(n, 128)) {
     Random random(7);
     const auto fill = [&](std::vector<u8>& to, i64 count) {
       for (i64 i = 0; i < count; ++i) to.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
     };
     fill(a, rows * k), fill(b, groups * n * k);
     for (i64 i = 0; i < rows * blocks; ++i) scales_a.push_back(float(1 + random.uniform() / 2));
-    for (i64 i = 0; i < groups * 2 * blocks; ++i) scales_b.push_back(float(1 + random.uniform() / 2));
+    for (i64 i = 0; i < groups * blocks_n * blocks; ++i) scales_b.push_back(float(1 + random.uniform() / 2));
     out.assign(size_t(rows * n), kUntouched);
   }
   GroupedContiguousArgs contiguous() {
@@ -207,15 +224,15 @@ struct Numbers {
             .a = TensorView(a.data(), DType::e4m3, {rows, k}),
             .b = TensorView(b.data(), DType::e4m3, {groups, n, k}),
             .scales_a = TensorView(scales_a.data(), DType::f32, {rows, blocks}),
-            .scales_b = TensorView(scales_b.data(), DType::f32, {groups, 2, blocks})};
+            .scales_b = TensorView(scales_b.data(), DType::f32, {groups, blocks_n, blocks})};
   }
   /// Of `max_m` rows a group.
   GroupedMaskedArgs masked(i64 max_m, std::vector<i32>& masked_m) {
-    return {.out = TensorView(out.data(), DType::f32, {groups, max_m, n}),
+    return {.out = TensorView(out.data(), out_dtype, {groups, max_m, n}),
             .a = TensorView(a.data(), DType::e4m3, {groups, max_m, k}),
             .b = TensorView(b.data(), DType::e4m3, {groups, n, k}),
             .scales_a = TensorView(scales_a.data(), DType::f32, {groups, max_m, blocks}),
-            .scales_b = TensorView(scales_b.data(), DType::f32, {groups, 2, blocks}),
+            .scales_b = TensorView(scales_b.data(), DType::f32, {groups, blocks_n, blocks}),
             .masked_m = TensorView(masked_m.data(), DType::i32, {groups})};
   }
   const float* row(i64 i) const { return out.data() + i * n; }
@@ -300,6 +317,37 @@ TEST(gemm_grouped, rows_have_the_bits_of_the_plain_product) {
     }
     EXPECT_EQ(std::memcmp(grouped.out.data(), plain.out.data(), grouped.out.size() * 4), 0) << variant;
   }
+}
+
+/// Whatever the height of a tile: groups of all, half and a quarter of one of 256 rows, and where the next begins less than 128 rows before the last.
+TEST(gemm_grouped, tiles_of_256_rows_give_the_bits_of_those_of_128) {
+  const auto device = hopper();
+  std::vector<i32> counts = {300, 1, 0, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 264, 299};
+  counts.resize(34, 130);
+  const i64 groups = i64(counts.size()), max_m = 300, n = 264;
+  std::vector<std::vector<float>> results;
+  for (const i32 expected : {200, 100}) {
+    Numbers numbers(groups * max_m, groups, n);
+    numbers.out_dtype = DType::bf16;
+    GroupedMaskedArgs args = numbers.masked(max_m, counts);
+    args.expected_m = expected;
+    const RunOptions options{.device = device.get()};
+    const Op& op = find_op(kIds[1]);
+    EXPECT_THAT(text_of(make_plan(op, bind(op, &args, options), device->info())), HasSubstr(expected == 200 ? "tile_m=256" : "tile_m=128"));
+    grouped_masked(args, options);
+    results.push_back(numbers.out);
+  }
+  EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), results[0].size() * 4), 0);
+  const auto* rows = reinterpret_cast<const u16*>(results[0].data());
+  u16 poison[2];
+  std::memcpy(poison, &kUntouched, 4);
+  for (i64 g = 0; g < groups; ++g)
+    for (i64 i = 0; i < max_m; ++i) {
+      const u16* row = rows + (g * max_m + i) * n;
+      bool untouched = true;
+      for (i64 j = 0; j < n; ++j) untouched = untouched && row[j] == poison[j % 2];
+      EXPECT_EQ(untouched, i >= counts[size_t(g)]) << "group " << g << " row " << i;
+    }
 }
 
 /// What stands behind the rows of a group in a does not matter.

@@ -36,7 +36,7 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
   });
 }
 
-/// Whether the 64 rows of a tile from `first_row` on are all behind the group's: their stages are read by nobody else, and released.
+/// Whether a warpgroup's rows of a tile, from `first_row` on, are all behind the group's: their stages are read by nobody else, and released.
 template <DenseSm90Config C>
 QN_DEVICE bool skips_rows(const GroupedTile& tile, u32 first_row, int steps, Consumer<C.stages>& read) {
   if (i32(tile.at.m * C.tile_m + first_row) < tile.rows) return false;

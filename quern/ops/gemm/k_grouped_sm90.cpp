@@ -28,7 +28,7 @@ Rejection rejects_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
-  const i64 tiles_of_group = ceil_div<i64>(p[Axis::m], kGroupedTileM) * ceil_div<i64>(p[Axis::n], 128);
+  const i64 tiles_of_group = ceil_div<i64>(p[Axis::m], 128) * ceil_div<i64>(p[Axis::n], 128);
   if (tiles_of_group > 0x7fffff00 / max_of<i64>(p[Axis::groups], 1)) return {"tiles of 128 x 128 of a group", tiles_of_group, "below 2^31 of all", 0};
   return {};
 }
@@ -71,20 +71,20 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
   const GroupedSizes sizes{m, groups, n, ceil_div(p[Axis::k], max_of<i64>(groups, 1)), groups, m};
   Plan plan;
   const i32 pdl = add_k_grouped_spans(plan, p, device, true);
-  const auto grid = [&](i32 tile_n, i32 smem) {
-    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(sizes, kGroupedTileM, tile_n))), .smem = smem, .pdl = pdl};
+  const auto grid = [&](const Sm90Tile& tile, i32 smem) {
+    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(sizes, tile.m, tile.n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled(p)) {
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
-    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n,
+    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n,
                                               .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present}, device);
-    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile.n, block_bytes(c)));
+    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, sizes, 2 * kSm90StoreCost);
-    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kGroupedTileM, .tile_n = tile.n, .stages = tile.stages,
+    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
                                              .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .activation = i32(Activation::none),
                                              .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))}, device);
-    plan.launch<dense_params>(warp_specialised, c, grid(tile.n, block_bytes(c)));
+    plan.launch<dense_params>(warp_specialised, c, grid(tile, block_bytes(c)));
   }
   return plan;
 }

@@ -16,11 +16,9 @@ Budget scaled_budget(DType out, i64 k, bool portable);
 /// products; that of 128 columns scales the products of a stage while those of the next are in the tensor cores. Costs are those of an H200 beside
 /// cuBLASLt at (2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048), m = 4096 and 1536, and 8192^3: of 128 columns 1.02 to 1.07. A
 /// column of 176, which have 11 scales of b instead of 3, takes 1.09 to 1.14 times as long as of 192, and there is never a round less of them: none.
-/// Of 256 rows, for one matrix alone, results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.007 to 1.04 times as
+/// Of 256 rows, for results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.007 to 1.04 times as
 /// long; but fewer multiprocessors are idle in the last round: (7168, 16384) 688 us, 713 of 128 x 128 and 732 of 128 x 192, (4096, 7168) 177, 180, 196.
 constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}, {128, 3, 1.01, false, 256, 70}};
-/// The same for groups with results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes.
-constexpr Sm90Tile kScaledWideSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.065}};
 /// The same with scales of all of K: of 128 columns 1.05 to 1.1, of 176 0.99 to 1.07.
 constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.035}, {128, 6, 1.07}};
 /// With a scale of each row of b for each stage.

@@ -51,6 +51,8 @@ QN_HOST_DEVICE constexpr bool scaled_sm90_scales_first(const ScaledSm90Config& c
 /// Scales in shared memory, which warps of their own copy there: of each row of a tile's a, then of every `step` rows of its b.
 struct ScaleStages {
   i32 rows, columns;  // of a; of b
+  i32 pitch;          // elements from stage to stage
+  i32 together;       // of a, in the order of scale_row()
   i32 step;
   i32 stages;         // those of the ring, or tiles at a time where they are of all of K
   i32 first_warp, warps;
@@ -59,16 +61,27 @@ struct ScaleStages {
   i32 barriers;       // the ring's, which they arrive at with the operands, or their own
   i32 bytes;          // of the block's memory, with these
 };
-/// Behind the memory of the operands, of `bytes` bytes: stages of which the scales of all of K have one for `tiles` tiles.
-QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 step, i32 of_all_k, i32 ring_stages, i32 tiles, i32 first_warp, i32 warps, i32 bytes, i32 ring_barriers) {
-  const i32 stages = of_all_k ? tiles : ring_stages, end = (bytes + 4 * stages * (rows + columns) + 7) / 8 * 8;
-  return {rows, columns, step, stages, first_warp, warps, of_all_k, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
+/// The row of a tile whose scale of a lies at `place` in a stage. The rows of a thread, the eight lanes of whose column have neighbouring ones, lie `together`: 2, r and r + 8 of a warp's 16; 4, those two
+/// of both halves of a warpgroup's 128. One load takes them: shared memory gives wgmma its operands all the time, and what else is read there takes a part of it (README).
+QN_HOST_DEVICE constexpr i32 scale_row(i32 together, i32 place) {
+  const i32 of_warp = place % (8 * together), row = place / (8 * together) * 16, lane = of_warp / together, own = of_warp % together;
+  return together == 1 ? place : (together == 2 ? row : row / 64 * 128 + row % 64 + own / 2 * 64) + own % 2 * 8 + lane;
 }
+
+/// Behind the memory of the operands, of `bytes` bytes, a multiple of 16: stages of which the scales of all of K have one for `tiles` tiles.
+QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 together, i32 step, i32 of_all_k, i32 ring_stages, i32 tiles, i32 first_warp, i32 warps, i32 bytes, i32 ring_barriers) {
+  const i32 pitch = (rows + columns + together - 1) / together * together;
+  const i32 stages = of_all_k ? tiles : ring_stages, end = (bytes + 4 * stages * pitch + 7) / 8 * 8;
+  return {rows, columns, pitch, together, step, stages, first_warp, warps, of_all_k, bytes, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
+}
+/// Two rows of a thread, or of tiles of 256 rows four. Each by itself in narrow tiles, where nothing is gained and (7168, 2048) took 0.09 of 6.1 us longer, and beside scales of each row of b, where k_grouped's
+/// kernels spilled 16 to 24 bytes.
+QN_HOST_DEVICE constexpr i32 scale_rows_together(const ScaledSm90Config& c) { return c.tile_m == 256 ? 4 : c.narrow || c.column_scales == 2 ? 1 : 2; }
 /// Warps 1 to 3 of the block, those of this tile and the next; of narrow tiles the last warp.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
   const auto tiles = dense_sm90_smem(tiles_of(c));
   const i32 narrow_warp = 4 * narrow_warpgroups(c) + 2;
-  return scale_stages(c.tile_m, scaled_sm90_scales(c) * c.across, scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1, c.narrow ? 1 : 3, tiles.bytes,
+  return scale_stages(c.tile_m, scaled_sm90_scales(c) * c.across, scale_rows_together(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1, c.narrow ? 1 : 3, tiles.bytes,
                       tiles.barriers);
 }
 
@@ -97,7 +110,7 @@ QN_HOST_DEVICE constexpr i32 scaled_swap_batch(const ScaledSwapConfig& c) { retu
 /// The warp behind the one that loads.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const DenseSwapConfig& c, i32 of_all_k) {
   const auto tiles = dense_swap_smem(c);
-  return scale_stages(c.tile_m, c.tile_n, 1, of_all_k, c.stages, 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
+  return scale_stages(c.tile_m, c.tile_n, 1, 1, of_all_k, c.stages, 1, 2 * c.tile_n / 32 + 1, 1, tiles.bytes, tiles.barriers);
 }
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSwapConfig& c) { return scale_stages(tiles_of(c), c.of_all_k); }
 /// Memory of a block, whatever the scales are for.

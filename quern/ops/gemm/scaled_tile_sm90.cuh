@@ -9,7 +9,7 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows, and of the tile's columns where some of them have one together; those of each column
+/// A thread's scales of a stage: of two of its rows, and of the tile's columns where some of them have one together; those of each column
 /// are read where they are used.
 template <ScaledSm90Config C>
 struct ScaledOfThread {
@@ -17,15 +17,30 @@ struct ScaledOfThread {
   f32 a[2], b[max_of(1, kOfB)];
   u32 first;  // as StageScales has it
 };
+/// The same of both its rows, or of tiles of 256 rows of the two of each half of a warpgroup's.
 template <ScaledSm90Config C>
-QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
+struct ScaledHalves {
+  ScaledOfThread<C> half[C.tile_m == 256 ? 2 : 1];
+};
+template <ScaledSm90Config C>
+QN_DEVICE ScaledHalves<C> scales_of_thread(const StageScales& at) {
   constexpr ScaleStages kStages = scale_stages(C);
   constexpr int kOfB = ScaledOfThread<C>::kOfB;
   QN_SMEM(memory);
-  ScaledOfThread<C> s;
+  ScaledHalves<C> halves;
+  if constexpr (kStages.together == 4) {
+    f32 own[4];
+    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, at.own)}, own);
+    QN_UNROLL
+    for (int i = 0; i < 4; ++i) halves.half[i / 2].a[i % 2] = own[i];
+  } else if constexpr (kStages.together == 2) {
+    two_scales_at<kStages>(memory, at.own, halves.half[0].a);
+  } else {
+    QN_UNROLL
+    for (u32 i = 0; i < 2; ++i) halves.half[0].a[i] = scale_at<kStages>(memory, at.own + 32 * i);
+  }
+  ScaledOfThread<C>& s = halves.half[0];
   s.first = at.first;
-  QN_UNROLL
-  for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, at.own + 32 * i);
   QN_UNROLL
   for (int i = 0; kOfB % 4 != 0 && i < kOfB; ++i) s.b[i] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m + i));
   QN_UNROLL
@@ -35,7 +50,13 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
     QN_UNROLL
     for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
   }
-  return s;
+  QN_UNROLL
+  for (int half = 1; half < kStages.together / 2; ++half) {
+    halves.half[half].first = s.first;
+    QN_UNROLL
+    for (int i = 0; i < kOfB; ++i) halves.half[half].b[i] = s.b[i];
+  }
+  return halves;
 }
 
 /// total += sums, scaled.
@@ -53,8 +74,12 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgrou
   }
 }
 
-/// The first of a thread's two rows of 64 from first_row on.
-QN_DEVICE u32 row_of_thread(u32 first_row) { return first_row + 16 * warp_of_warpgroup() + ptx::lane_id() / 4; }
+/// Bytes from a stage's first scale to those of a thread's rows, of a warpgroup's from first_row on.
+template <ScaledSm90Config C>
+QN_DEVICE u32 scales_of_rows(u32 first_row) {
+  constexpr u32 kTogether = u32(scale_rows_together(C));
+  return 4 * (first_row + max_of(kTogether, 2u) * 8 * warp_of_warpgroup() + kTogether * (ptx::lane_id() / 4));
+}
 
 /// Bytes from the scale of a tile's first column to that of `column`, the first of a warpgroup.
 template <ScaledSm90Config C>
@@ -74,9 +99,9 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   const auto products = [&](u32 index, f32 (&sums)[warpgroup_columns(C) / 2]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
   };
-  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row), scale_of_column<C>(first_column));
+  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
   const auto load = [&](u32 index) {
-    const ScaledOfThread<C> s = scales_of_thread<C>(scales);
+    const ScaledOfThread<C> s = scales_of_thread<C>(scales).half[0];
     next_stage<C.stages>(scales, index, kScaleBytes<scale_stages(C)>);
     return s;
   };
@@ -102,11 +127,10 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
   constexpr u32 kScales = kScaleBytes<scale_stages(C)>;
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
-  StageScales at = stage_scales(read.stage, kScales, 4 * row_of_thread(first_row));
-  ScaledOfThread<C> next[2];
+  StageScales at = stage_scales(read.stage, kScales, scales_of_rows<C>(first_row));
+  ScaledHalves<C> next;
   const auto load = [&] {
-    next[0] = scales_of_thread<C>(at);
-    next[1] = scales_of_thread<C>({at.first, at.own + 4 * 64});
+    next = scales_of_thread<C>(at);
     next_stage<C.stages>(at, read.stage, kScales);
   };
   zero(total);
@@ -117,7 +141,7 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
   load();
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
-    const ScaledOfThread<C> scales[2] = {next[0], next[1]};
+    const ScaledHalves<C> scales = next;
     const u32 current = read.stage;
     QN_UNROLL
     for (u32 half = 0; half < 2; ++half) {
@@ -137,7 +161,7 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
       ptx::wgmma_wait<0>();
       hold(sums);
       if (half == 1) release(read, current);
-      add_scaled<C>(scales[half], sums, total[half]);
+      add_scaled<C>(scales.half[half], sums, total[half]);
     }
   }
 }
@@ -147,8 +171,8 @@ template <ScaledSm90Config C>
 QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[warpgroup_columns(C) / 2], u32 first_column = 0) {
   QN_SMEM(memory);
   begin_read(scales);
-  const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, 4 * row_of_thread(first_row), scale_of_column<C>(first_column));
-  const ScaledOfThread<C> s = scales_of_thread<C>(at);
+  const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
+  const ScaledOfThread<C> s = scales_of_thread<C>(at).half[0];
   QN_UNROLL
   for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
     f32 of_b[2];

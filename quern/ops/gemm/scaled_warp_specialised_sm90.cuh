@@ -48,7 +48,8 @@ QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
   static_assert(scale_stages(C).bytes <= 227 * 1024);
   QN_SMEM(memory);
   if (threadIdx.x == 32) init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
-  run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+  constexpr int kRegisters = C.tile_m == 256 ? 56 : 40;  // with 40 the warps that copy scales of 256 rows spilled 64 bytes
+  run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, kRegisters>(p.gemm, 8, [&](u32 smem) { load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
                                                                 [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); },
                                                                 [&](u32 smem) { fill_tile_scales<C>(p, smem); });
 }

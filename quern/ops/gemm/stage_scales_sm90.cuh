@@ -42,14 +42,14 @@ QN_DEVICE void fill_scales(Producer<S.stages>& fill, u32 smem, const P& p, i32 r
   QN_UNROLL
   for (int i = 0; i < kLoads; ++i) {
     const i32 index = thread + kThreads * i, of_b = index - S.rows;
-    if (index < S.rows) next[i] = scale_source(p.scales_a, row + index, p.gemm.m, first_step);
+    if (index < S.rows) next[i] = scale_source(p.scales_a, row + scale_row(S.together, index), p.gemm.m, first_step);
     else if (index < kCount) next[i] = scale_source(p.scales_b, column + S.step * of_b, p.gemm.n, first_step);
     else next[i] = {nullptr, 0};
   }
   QN_NO_UNROLL
   for (int step = 0; step < (S.own_barriers ? 1 : steps); ++step) {
     ptx::mbarrier_wait(empty_barrier<S.stages>(fill.barriers, fill.stage), fill.parity);
-    const u32 to = smem + u32(S.memory) + 4 * (fill.stage * kCount + u32(thread));
+    const u32 to = smem + u32(S.memory) + 4 * (fill.stage * S.pitch + u32(thread));
     QN_UNROLL
     for (int i = 0; i < kLoads; ++i) {
       if (next[i].first == nullptr) continue;
@@ -65,7 +65,7 @@ QN_DEVICE void finish_scales() { ptx::cp_async_wait_all(); }
 
 /// Bytes of a stage: scales of the tile's rows of a, then of its rows of b or of each S.step of them.
 template <ScaleStages S>
-constexpr u32 kScaleBytes = 4 * u32(S.rows + S.columns);
+constexpr u32 kScaleBytes = 4 * u32(S.pitch);
 /// The scale `bytes` behind the first of the first stage; as a T of more, that and the next ones.
 template <ScaleStages S, class T = f32>
 QN_DEVICE T scale_at(const u8* memory, u32 bytes) {

@@ -31,7 +31,7 @@ QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
 }
 
 /// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
-/// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own.
+/// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (skips_rows()): 128 rows of b's at most.
 template <DenseSm90Config C>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
   static_assert(C.a_major != Major::k || C.tile_n >= min_of(C.tile_m - 8, 128), "what wgmma reads behind a's tile is b's");
