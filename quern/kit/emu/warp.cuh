@@ -50,10 +50,10 @@ QN_UNWATCHED __attribute__((unused)) static void mean_ballot(void** payloads, u3
     if (mask >> lane & 1) *static_cast<u32*>(payloads[lane]) = yes;
 }
 
-/// Elect: the lowest lane of those that came.
+/// Elect: the highest lane of those that came, so that code which takes the elected one for lane 0 is found out.
 QN_UNWATCHED __attribute__((unused)) static void mean_elect(void** payloads, u32 mask) {
   for (u32 lane = 0; lane < 32; ++lane)
-    if (mask >> lane & 1) *static_cast<u32*>(payloads[lane]) = (mask & (1u << lane) - 1) == 0;
+    if (mask >> lane & 1) *static_cast<u32*>(payloads[lane]) = mask >> lane == 1;
 }
 
 QN_DEVICE u32 shuffled(u32 value, u32 argument, u32 width, u32 mask, Collective kind, Meaning meaning) {

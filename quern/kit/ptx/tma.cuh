@@ -5,8 +5,8 @@
 // innermost first. A load fills what lies outside the tensor with zeros and counts the whole box at its mbarrier; a
 // store leaves it out, but for what completes 16 bytes at a row's end, which an H200 writes. Along a row a box begins at a
 // multiple of 16 bytes, and one that is stored begins at no coordinate below 0: an H200 calls others an illegal
-// instruction. Boxes lie in shared memory at multiples of 128 bytes, swizzled ones best at multiples of 1024. sm_90 and
-// above.
+// instruction. Boxes lie in shared memory at multiples of 128 bytes, swizzled ones best at multiples of 1024. A warp's
+// requests are best made by the lane that elect_sync() picks (warp.cuh). sm_90 and above.
 #pragma once
 #include "quern/kit/ptx/entry.cuh"
 

@@ -70,7 +70,8 @@ QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMa
   return i32(shfl_down(u32(value), delta, width, mask));
 }
 
-/// True in one lane of those in `mask`, always the same one; which is not said. sm_90 and above.
+/// True in one lane of those in `mask`, always the same one; which is not said. sm_90 and above. Behind it ptxas knows that one lane is left and moves operands of TMA to uniform
+/// registers; behind `lane_id() == 0` it makes each request a loop over lanes with the same operands (25 instructions instead of 10).
 QN_DEVICE bool elect_sync(u32 mask = kFullMask) {
   u32 out;
   asm volatile("{\n.reg .pred p;\nelect.sync _|p, %1;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(out) : "r"(mask));

@@ -23,7 +23,7 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
   each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<C>(tile);
     const i32 row = place.row - rows_earlier_of_tile<C>(place.row, p.rows.rows);
-    if (ptx::lane_id() == 0) {
+    if (ptx::elect_sync()) {
       QN_NO_UNROLL
       for (int step = 0; step < steps; ++step) {
         const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;

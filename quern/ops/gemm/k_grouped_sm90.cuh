@@ -29,7 +29,7 @@ QN_DEVICE void prefetch_maps(const KGroupedSm90Params&) {}
 /// By a warp, of which one thread loads: stages of kColumns columns of K.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem) {
-  if (threadIdx.x != 0) return;
+  if (!ptx::elect_sync()) return;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
   i32 acquired = -1;
   each_k_grouped_tile<C>(p, [&](const KGroupedTile& tile) {

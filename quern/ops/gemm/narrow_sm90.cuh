@@ -165,7 +165,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     if constexpr (C.fold != 0) expect_half<C>(smem);
   }
   ptx::sync_block();
-  if constexpr (C.fold != 0) ptx::cluster_arrive();
+  if constexpr (C.fold != 0) ptx::cluster_arrive_relaxed();  // of expect_half()'s mbarrier, which it has fenced; a release is a MEMBAR.GPU of every warp before its first request
   ptx::grid_launch_dependents();
   // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their instructions too
   if (warp < kMultiply) {
@@ -182,10 +182,10 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     fill(part, smem);
   } else if (warp == kMultiply + 1) {
     ptx::grid_dependency_wait();
-    if (ptx::lane_id() == 0) load_narrow_a<C, kColumns>(p, part, smem);
+    if (ptx::elect_sync()) load_narrow_a<C, kColumns>(p, part, smem);
     ptx::sync_warp();
   } else {
-    if (ptx::lane_id() == 0) load_narrow_b<C, kColumns>(p, part, smem);
+    if (ptx::elect_sync()) load_narrow_b<C, kColumns>(p, part, smem);
     ptx::sync_warp();
   }
 }

@@ -184,7 +184,7 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
     ptx::grid_dependency_wait();
     fill(part, smem);
   } else {
-    if (ptx::lane_id() == 0) load_part<C, kColumns>(p, part, smem);
+    if (ptx::elect_sync()) load_part<C, kColumns>(p, part, smem);
     ptx::sync_warp();
   }
   ptx::grid_dependency_wait();  // for all that is read and written from here on

@@ -55,7 +55,7 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
 /// By the first warp, of which one thread loads: stages of kColumns columns of K.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
-  if (threadIdx.x != 0) return;
+  if (!ptx::elect_sync()) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
   for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
@@ -280,7 +280,7 @@ QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
 template <DenseSm90Config C, class P>
 QN_DEVICE void start_c(const P& p, i32 first_row, i32 column) {
   if constexpr (C.c_boxes != 0)
-    if (ptx::lane_id() == 0) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
+    if (ptx::elect_sync()) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
 }
 
 /// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on: as many at once as it has slots, as the fence between results and
@@ -296,7 +296,7 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
   const i32 row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
   const auto column_of = [&](int box) { return column + box * kBoxes.columns; };
   if constexpr (C.c_boxes == 0) {
-    if (ptx::lane_id() == 0) ptx::bulk_wait_read<0>();
+    if (ptx::elect_sync()) ptx::bulk_wait_read<0>();
     ptx::sync_warp();
   }
   QN_UNROLL
@@ -311,7 +311,7 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
   if (first_row + 64 <= p.m) {
     ptx::fence_proxy_async_shared();
     ptx::sync_warp();
-    if (ptx::lane_id() == 0) {
+    if (ptx::elect_sync()) {
       QN_UNROLL
       for (int box = kFirst; box < kNext; ++box) {
         if (box > kFirst && column_of(box) >= p.n) continue;
@@ -334,7 +334,7 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
   if constexpr (kNext * kBoxes.columns < C.tile_n) {
     if (column_of(kNext) >= p.n) return;
     if constexpr (C.c_boxes != 0)
-      if (ptx::lane_id() == 0) load_c<C, kNext>(p, row, column);
+      if (ptx::elect_sync()) load_c<C, kNext>(p, row, column);
     store_boxes<C, kNext>(p, first_row, column, sums, parities);
   }
 }
@@ -394,7 +394,7 @@ QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const 
   } else {
     ptx::increase_registers<(3 * kLaunched - registers) / 2>();
     multiply(smem, warpgroup - 1);
-    if (dense_sm90_stores_boxes(C) && ptx::lane_id() == 0) ptx::bulk_wait_read<0>();  // the memory is the block's until it ends
+    if (dense_sm90_stores_boxes(C) && ptx::elect_sync()) ptx::bulk_wait_read<0>();  // the memory is the block's until it ends
   }
 }
 template <DenseSm90Config C, class P, class Load, class Multiply>
