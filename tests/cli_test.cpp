@@ -94,6 +94,21 @@ TEST(cli, bad_input_is_2_with_what_is_known) {
   }
 }
 
+/// An option that is a list takes one word, and what stands behind that is an op or a parameter.
+TEST(cli, lists_end_behind_one_word) {
+  const std::vector<std::vector<std::string>> lists = {
+      {"bench", "--compile", "--arch", "sm_90a"}, {"bench", "--compile", "--arch", "sm_80,sm_90a", "--arch", "sm_120a"}, {"check", "--async", "eager,lazy"}, {"check", "--schedule", "warp"}};
+  for (std::vector<std::string> words : lists) {
+    words.push_back("norm.rms_nrm");
+    const ProcessResult r = command(words);
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_TRUE(has(r.output, "`op` is 'norm.rms_nrm'")) << r.output;
+  }
+  const ProcessResult lengths = command({"demo", "--lengths", "3,4", "5"});
+  EXPECT_EQ(lengths.status, 2) << lengths.output;
+  EXPECT_TRUE(has(lengths.output, "not expected: 5")) << lengths.output;
+}
+
 TEST(cli, a_missing_gpu_is_3) {
   if (cuda_device_count() > 0) GTEST_SKIP() << "there is a GPU";
   const ProcessResult r = command({"run", "norm.rms_norm", "--device", "cuda:0"});

@@ -15,6 +15,7 @@
 #include <deque>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cache_processes.h"
 #include "full_sweep.h"
@@ -195,6 +196,15 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
     EXPECT_EQ(r.status, 2) << r.output;
     EXPECT_THAT(r.output, HasSubstr(text));
   }
+}
+
+TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
+  const ProcessResult r = command({"warm", "--model", small_model(), "--list", "--json", "--arch", "sm_80,sm_90a", "--arch", "sm_120a", "tokens=1..2"});
+  ASSERT_EQ(r.status, 0) << r.output;
+  std::set<std::string> archs;
+  const Json report = Json::parse(r.output);
+  for (const Json& kernel : report["kernels"]) archs.insert(kernel["arch"]);
+  EXPECT_THAT(archs, ::testing::ElementsAre("sm_120a", "sm_80", "sm_90a"));
 }
 
 /// Some of a call's values may be refused while others reach kernels.

@@ -19,13 +19,13 @@ namespace {
 
 using Action = std::function<int()>;
 
+/// A list of values: an occurrence takes one word, with commas in it for several, so that a positional word may stand behind it.
+CLI::Option* list_option(CLI::Option* option) { return option->allow_extra_args(false)->delimiter(','); }
+
 void add_device_options(CLI::App& c, DeviceOptions& o, const std::string& standard) {
   c.add_option("--device", o.device, "emu, emu:ARCH, cuda, cuda:N or all (default: " + standard + ")");
-  c.add_option("--async", o.async,
-               "emulated device: when asynchronous copies complete: eager, lazy, random (one or more)")
-      ->delimiter(',');
-  c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more)")
-      ->delimiter(',');
+  list_option(c.add_option("--async", o.async, "emulated device: when asynchronous copies complete: eager, lazy, random (one or more, with commas)"));
+  list_option(c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more, with commas)"));
   c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices");
   c.add_flag("--checked", o.checked, "emulated device: report races, uninitialised and out-of-bounds accesses");
   c.add_flag("--asan", o.asan, "emulated device: report accesses outside of tensors, shared memory and local arrays, and undefined behaviour");
@@ -124,7 +124,7 @@ void add_running(CLI::App& app, Action& action) {
   auto demo_options = std::make_shared<DemoOptions>();
   demo_command->add_option("--model", demo_options->model, "model inside the library, or a model file");
   demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
-  demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request")->delimiter(',');
+  list_option(demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request: 37,129"));
   demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations");
   demo_command->add_flag("--json", demo_options->json);
   demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
@@ -185,8 +185,7 @@ void add_bench(CLI::App& app, Action& action) {
   bench_command->add_option("--seed", time_options->seed, "seed of the data");
   bench_command->add_flag("--json", time_options->json);
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
-  bench_command->add_option("--arch", compile_options->archs, "--compile only for these (default: all known)")
-      ->delimiter(',');
+  list_option(bench_command->add_option("--arch", compile_options->archs, "--compile only for these: sm_80,sm_90a (default: all known)"));
   bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch");
   bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
   auto load = std::make_shared<bool>(false);
@@ -245,7 +244,7 @@ void add_building(CLI::App& app, Action& action) {
   warm_command->add_option("--model", warm_options->what.model, "model inside the library, or a model file");
   auto* trace = warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
   warm_command->add_flag("--trust-hooks", warm_options->trust_hooks, "--trace: also compile code that is recorded in the folder")->needs(trace);
-  warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,...")->delimiter(',');
+  list_option(warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,..."));
   warm_command->add_option("--device", warm_options->device, "for this device: emu, cuda:N (default: the first GPU, else emu)");
   warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(CLI::PositiveNumber);
   warm_command->add_flag("--list", warm_options->what.list_only, "compile nothing");
