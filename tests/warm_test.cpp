@@ -171,7 +171,9 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
   setenv("QN_CACHE_DIR", folder_.c_str(), 1);
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"--model", "llama-9"}, "llama-3.1-8b"},
-      {{"--model", small_model(), "tokns=1..8"}, "one of alignment, batch_invariant, tokens"},
+      {{"--model", small_model(), "tokns=1..8"}, "`tokns` is no limit of small, expected `tokens`; known are alignment, batch_invariant, tokens\n"},
+      {{"--model", small_model(), "q=1..8"}, "`q` is no limit of small, expected one of alignment, batch_invariant, tokens\n"},
+      {{"--model", "llama-3.1-8b", "batch_invariante=1"}, "expected `batch_invariant`; known are alignment, batch_invariant, batch, tokens, length, pages, page_size, tp\n"},
       {{"--model", small_model(), "tokens=8..1"}, "a range that ends where it starts or behind"},
       {{"--model", small_model(), "tokens=many"}, "a range as in 1..512"},
       {{"--model", small_model(R"(, {"does": "x", "op": "norm.rms_nrm", "case": {}})")}, "small, x: `op` is 'norm.rms_nrm'"},

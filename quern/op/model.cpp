@@ -193,18 +193,20 @@ void set_limit(Model& model, const std::string& word) {
   const size_t equals = word.find('=');
   if (equals == std::string::npos) throw Error(ErrorKind::value, "", "limit", "is '" + word + "'", "name=1,2,4 or name=1..512");
   const Limit limit = parse_limit(word.substr(0, equals), word.substr(equals + 1));
-  std::vector<std::string> known = {"alignment", "batch_invariant"};
   for (Limit& l : model.limits) {
     if (l.name == limit.name) {
       l = limit;
       return;
     }
-    known.push_back(l.name);
   }
-  if (limit.name != known[0] && limit.name != known[1]) {
+  std::vector<std::string> known = {"alignment", "batch_invariant"};
+  if (std::find(known.begin(), known.end(), limit.name) == known.end()) {
+    for (const Limit& l : model.limits)
+      if (l.name != known[0] && l.name != known[1]) known.push_back(l.name);
+    const std::string near = nearest(limit.name, known);
     std::string all;
     for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
-    throw Error(ErrorKind::value, "", limit.name, "is no limit of " + model.name, "one of " + all);
+    throw Error(ErrorKind::value, "", limit.name, "is no limit of " + model.name, near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
   }
   model.limits.push_back(limit);
 }
