@@ -33,11 +33,19 @@ def dtype_name(dtype):
     return _NAMES.get(dtype, dtype)
 
 
+def dtype_text(word):
+    """A dtype that is expected, as errors show it. Frameworks have several e4m3: which one is meant is said by their name."""
+    if word.startswith("like "):
+        return f"that of `{word[5:]}`"
+    return f"{word} ({DTYPES[word]})" if DTYPES[word].startswith("float8") else word
+
+
 def known_dtype(op, name, dtype):
     """The same of what a call has by that name; TypeError for a dtype that quern does not have."""
     ours = dtype_name(dtype)
     if ours not in DTYPES:
-        raise TypeError(f"{op.id}: `{name}` is {ours}, expected {op.schema.dtypes_text(name)}")
+        words = [dtype_text(w) for w in op.schema.dtypes_of(name)]
+        raise TypeError(f"{op.id}: `{name}` is {ours}, expected " + " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words))
     return ours
 
 
@@ -138,7 +146,7 @@ class Typed:
 
     def __init__(self, array, dtype):
         if dtype_name(dtype) not in DTYPES:
-            raise TypeError(f"typed: `dtype` is {dtype_name(dtype)}, expected one of {', '.join(DTYPES)}")
+            raise TypeError(f"typed: `dtype` is {dtype_name(dtype)}, expected one of {', '.join(map(dtype_text, DTYPES))}")
         if not isinstance(of_one(array), Numpy):
             raise TypeError(f"typed: `array` is a {type(array).__name__}, expected an array of NumPy or CuPy")
         self.array, self.dtype = array, dtype_name(dtype)

@@ -113,12 +113,10 @@ class Schema:
             return "T"
         return f"Tuple[{', '.join(['T'] * len(sure))}]" if len(sure) == len(self.returned) else "Any"
 
-    def dtypes_text(self, name):
-        """What dtypes a tensor, the workspace or NAME_dtype of an output may be."""
+    def dtypes_of(self, name):
+        """The dtypes that a tensor, the workspace or NAME_dtype of an output may have."""
         at = self.index.get(name, self.index.get(name.removesuffix("_dtype")))
-        dtypes = ["u8", "e4m3", "e5m2"] if at is None else self.tensors[at]["dtypes"]
-        words = [f"that of `{d[5:]}`" if d.startswith("like ") else d for d in dtypes]
-        return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+        return ["u8", "e4m3", "e5m2"] if at is None else self.tensors[at]["dtypes"]
 
     def docstring(self):
         lines = [self.facts["formula"]]

@@ -21,10 +21,18 @@ constexpr DTypePair kDTypes[] = {
 };
 static_assert(std::size(kDTypes) == kDTypeCount);
 
+/// quern's name of a dtype. Frameworks have several e4m3: which one is meant is said by their name.
+std::string shown(DType dtype) {
+  for (const DTypePair& pair : kDTypes)
+    if (pair.ours == dtype && (dtype == DType::e4m3 || dtype == DType::e5m2))
+      return std::string(name(dtype)) + " (" + std::string(tvm::ffi::DLDataTypeToString(pair.theirs)) + ")";
+  return name(dtype);
+}
+
 [[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const DLDataType& dtype, const Op& op, const TensorDef& def) {
   std::vector<std::string> known;
   if (def.like >= 0) known.push_back("that of `" + op.tensors[size_t(def.like)].name + "`");
-  for (const DType allowed : def.dtypes) known.push_back(name(allowed));
+  for (const DType allowed : def.dtypes) known.push_back(shown(allowed));
   std::string expected;
   for (size_t i = 0; i < known.size(); ++i) expected += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
   std::string got = dtype.code == kDLComplex ? "complex" + std::to_string(dtype.bits) : "of DLPack's type " + std::to_string(int(dtype.code)) + " with " + std::to_string(dtype.bits) + " bits";

@@ -139,6 +139,41 @@ def test_dtypes_that_an_argument_takes():
             fails(TypeError, r"norm\.rms_norm: `weight` is int16, expected that of `x`", quern.norm.rms_norm, x, short[0], **out)
 
 
+def test_which_of_the_e4m3_is_meant():
+    """Frameworks have several: the one that is taken is named as they name it."""
+    ml_dtypes = pytest.importorskip("ml_dtypes", reason="needs ml_dtypes")
+    scale = np.ones((1, 1), f32)
+    text = r"gemm\.scaled: `{}` is {}, expected e4m3 \(float8_e4m3fn\) or e5m2 \(float8_e5m2\)"
+    right = np.ones((3, 16), ml_dtypes.float8_e4m3fn)
+    assert np.all(quern.gemm.scaled(right, scale, right, scale) == 16)
+    for other in ("float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e3m4"):
+        wrong = np.ones((3, 16), getattr(ml_dtypes, other))
+        fails(TypeError, text.format("a", other), quern.gemm.scaled, wrong, scale, right, scale)
+        fails(TypeError, text.format("b", other), quern.gemm.scaled, right, scale, wrong, scale)
+        fails(TypeError, rf"gemm\.grouped_masked: `b` is {other}, expected that of `a`, e4m3 \(float8_e4m3fn\) or e5m2 \(float8_e5m2\)",
+              quern.gemm.grouped_masked, right[None], wrong[None], np.ones(1, np.int32))
+        fails(TypeError, rf"typed: `dtype` is {other}, expected one of f32, f16, bf16, e4m3 \(float8_e4m3fn\), .*", quern.typed, right, other)
+
+
+def test_which_of_the_e4m3_is_meant_by_dlpack():
+    """Arrays of a framework that the package does not know: the library looks at the dtype."""
+    jnp = pytest.importorskip("jax.numpy", reason="needs jax")
+
+    class Other:
+        def __init__(self, array):
+            self.array, self.shape, self.dtype = array, array.shape, array.dtype
+
+        def __dlpack__(self, **options):
+            return self.array.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+    scale, right, wrong = Other(jnp.ones((1, 1))), Other(jnp.ones((3, 16), jnp.float8_e4m3fn)), Other(jnp.ones((3, 16), jnp.float8_e4m3fnuz))
+    fails(TypeError, r"gemm\.scaled: `b` is float8_e4m3fnuz, expected e4m3 \(float8_e4m3fn\) or e5m2 \(float8_e5m2\)",
+          quern.gemm.scaled, right, scale, wrong, scale, out=np.empty((3, 3), f32))
+
+
 def test_the_environment_is_named(monkeypatch):
     monkeypatch.setenv("QN_DEVICE", "foo")
     fails(ValueError, r"`QN_DEVICE` is 'foo', expected cuda, cuda:N, emu or emu:ARCH", quern.plan, "norm.rms_norm", "tokens=4")
