@@ -9,9 +9,17 @@ from . import _arrays, _op
 from ._library import library, log_level, logger  # noqa: F401
 
 
-def ops() -> List[Callable[..., Any]]:
-    """All ops of the registry, those of loaded libraries included, by name."""
-    return [_op.by_id(str(id_)) for id_ in library().ops()]
+class Ops(List[Callable[..., Any]]):
+    """A list of ops that prints as `quern list` does: each with its formula."""
+
+    def __repr__(self) -> str:
+        width = max((len(op.id) for op in self), default=0)
+        return "\n".join(f"{op.id:{width}}  {op.schema.facts['formula']}" for op in self)
+
+
+def ops() -> Ops:
+    """All ops of the registry, those of loaded libraries included, by name: a list, which prints them with their formulas."""
+    return Ops(_op.by_id(str(id_)) for id_ in library().ops())
 
 
 def load(path: Union[str, PathLike]) -> None:

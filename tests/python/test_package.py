@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -182,6 +183,14 @@ def test_plan():
     assert plan["variant"] == "portable" and plan["grid"][0] == 64 and "dtype=f16" in plan["kernel"]
     with pytest.raises(ValueError, match="`tokns` is no parameter"):
         quern.plan("norm.rms_norm", tokns=1)
+
+
+def test_ops_print_with_their_formulas():
+    ops = quern.ops()
+    assert isinstance(ops, list) and quern.norm.rms_norm in ops
+    lines = repr(ops).split("\n")
+    assert [line.split("  ")[0] for line in lines] == [op.id for op in ops]
+    assert re.search(r"^norm\.rms_norm +out = x / sqrt\(mean\(x\^2\) \+ eps\) \* weight$", repr(ops), re.MULTILINE)
 
 
 def test_doctor():
