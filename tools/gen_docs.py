@@ -7,7 +7,7 @@ Usage: gen_docs.py [--check] [QUERN]
 
 Between `<!-- generated: NAME -->` and `<!-- end -->` stand the environment variables (from quern/base/env.cpp), files quoted
 whole (NAME is `file PATH`), the faults planted in kernels and mutations of the JIT (from the tables of tests), which tests run each function of the kit, and what the command QUERN tells about itself: its
-ops and subcommands. Without QUERN those two are left as they are. --check writes nothing and exits with 1 when a text is stale."""
+ops and subcommands, and how many kernels the model files reach. Without QUERN these are left as they are. --check writes nothing and exits with 1 when a text is stale."""
 import glob
 import json
 import os
@@ -19,7 +19,7 @@ import sys
 import conformance
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md", "docs/warm.md"]
 SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake"}
 
@@ -110,6 +110,15 @@ class Command:
         text = self.output("--help").split("Subcommands:\n")[1]
         return table(["command", "what it does"], [(f"`quern {name}`", does) for name, does in re.findall(r"^  (\w+) +(.+)$", text, re.M)])
 
+    def kernels_of_models(self):
+        """How many kernels each model file reaches on sm_90a; those for operands of which each row is aligned to 16 bytes among them."""
+        rows = []
+        for path in sorted(glob.glob(os.path.join(ROOT, "models", "*.json"))):
+            degrees = json.load(open(path, encoding="utf-8"))["limits"]["tp"]
+            kernels = json.loads(self.output("warm", "--model", path, "--arch", "sm_90a", "--list", "--json"))["kernels"]
+            rows.append((os.path.basename(path).removesuffix(".json"), ", ".join(map(str, degrees)), str(len(kernels)), str(sum(k["aligned"] for k in kernels))))
+        return table(["file", "TP", "kernels", "of them with `alignment=16`"], rows)
+
     def ops(self):
         return "\n".join(self.op_section(o["op"]) for o in json.loads(self.output("list", "--json")))
 
@@ -171,7 +180,7 @@ def generated(name, command):
         return table(["in `kit/ptx`", "function", "tests in the emulated worlds", "on an H200"], conformance.rows())
     if name == "mutations of the JIT":
         return jit_mutations()
-    makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands"}
+    makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands", "kernels of models": "kernels_of_models"}
     if name not in makers:
         sys.exit(f"gen_docs: nobody generates '{name}'")
     return getattr(command, makers[name])() if command else None
