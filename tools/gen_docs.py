@@ -21,7 +21,7 @@ import conformance
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md", "docs/warm.md"]
 SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
-LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake"}
+LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake", ".json": "json"}
 
 
 def cell(text):
