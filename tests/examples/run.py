@@ -58,6 +58,22 @@ def example_cpp():
     run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", status=1, prints=r"WRONG mine\.decode_alibi")
 
 
+def example_calls():
+    """The program of docs/calls.md, which compares what it is given."""
+    folder = os.path.join(work, "calls")
+    shutil.copytree(os.path.join(ROOT, "examples", "calls"), folder)
+    build_project(folder)
+    run("build/calls", folder=folder, prints=r"out\[0\]\[0\] = 14\.75, largest relative error 0\.0")
+    # The scales of the first 128 rows of b for all of them must not be right.
+    source = os.path.join(folder, "main.cpp")
+    text = open(source).read()
+    wrong = text.replace("{n / 128, groups}", "{1, groups}")
+    assert wrong != text
+    open(source, "w").write(wrong)
+    run("cmake", "--build", "build", folder=folder)
+    run("build/calls", folder=folder, status=1, prints=r"largest relative error 0\.[2-9]")
+
+
 def gemm_steps():
     """The kernels of docs/gemm_tutorial.md, each alone."""
     folder = os.path.join(work, "gemm_steps")
@@ -137,6 +153,7 @@ try:
     run("cmake", "--install", build, "--prefix", prefix)
     headers_compile()
     example_cpp()
+    example_calls()
     gemm_steps()
     new_project()
     if len(sys.argv) > 2:
