@@ -106,7 +106,7 @@ inline const std::vector<FaultyCase>& grouped_faults() {
       {"ops/gemm/scaled_tile_sm90.cuh",
        "gemm.grouped_masked",
        "hopper=4 bits8=1 out_f32=0 k=300 spread=0 a.pad=0 out.pad=0",
-       {{"scales of one half for the other", "halves.half[i / 2].a[i % 2]", "halves.half[1 - i / 2].a[i % 2]", {kWrongResult}},
+       {{"scales of one half for the other", "s.a[2 * half + j / 2]", "s.a[2 * (1 - half) + j / 2]", {kWrongResult}},
         {"scales of the next stage read before it is full", "          begin_read(read);\n          load();", "          load();\n          begin_read(read);", {"RACE", "UNINIT"}},
         {"a stage released whose second half is still read", "if (half == 1) release(read, current);", "if (half == 0) release(read, current);", {"RACE", "MBARRIER"}}},
        1},

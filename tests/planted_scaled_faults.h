@@ -74,7 +74,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
        "gemm.scaled",
        "variant=warp_specialised_sm90 m=8500 n=192 k=129 recipe=0",
        {{"the first block's scale for all columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[0];", {kWrongResult}},
-        {"scales of the first row for both", "two_scales_at<kStages>(memory, at.own, halves.half[0].a);", "halves.half[0].a[0] = halves.half[0].a[1] = scale_at<kStages>(memory, at.own);", {kWrongResult}}}},
+        {"scales of the first row for both", "two_scales_at<kStages>(memory, at.own, s.a);", "s.a[0] = s.a[1] = scale_at<kStages>(memory, at.own);", {kWrongResult}}}},
       {"ops/gemm/scaled_sm90_spec.h",
        "gemm.scaled",
        "variant=warp_specialised_sm90 m=130 n=136 k=129 recipe=0",

@@ -9,37 +9,28 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of two of its rows, and of the tile's columns where some of them have one together; those of each column
-/// are read where they are used.
+/// A thread's scales of a stage: of its two rows, or of tiles of 256 rows of the two of each half of a warpgroup's, and of the tile's columns where some of them have one together; those of each
+/// column are read where they are used.
 template <ScaledSm90Config C>
 struct ScaledOfThread {
   static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
-  f32 a[2], b[max_of(1, kOfB)];
+  f32 a[C.tile_m == 256 ? 4 : 2], b[max_of(1, kOfB)];
   u32 first;  // as StageScales has it
 };
-/// The same of both its rows, or of tiles of 256 rows of the two of each half of a warpgroup's.
 template <ScaledSm90Config C>
-struct ScaledHalves {
-  ScaledOfThread<C> half[C.tile_m == 256 ? 2 : 1];
-};
-template <ScaledSm90Config C>
-QN_DEVICE ScaledHalves<C> scales_of_thread(const StageScales& at) {
+QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
   constexpr ScaleStages kStages = scale_stages(C);
   constexpr int kOfB = ScaledOfThread<C>::kOfB;
   QN_SMEM(memory);
-  ScaledHalves<C> halves;
+  ScaledOfThread<C> s;
   if constexpr (kStages.together == 4) {
-    f32 own[4];
-    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, at.own)}, own);
-    QN_UNROLL
-    for (int i = 0; i < 4; ++i) halves.half[i / 2].a[i % 2] = own[i];
+    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, at.own)}, s.a);
   } else if constexpr (kStages.together == 2) {
-    two_scales_at<kStages>(memory, at.own, halves.half[0].a);
+    two_scales_at<kStages>(memory, at.own, s.a);
   } else {
     QN_UNROLL
-    for (u32 i = 0; i < 2; ++i) halves.half[0].a[i] = scale_at<kStages>(memory, at.own + 32 * i);
+    for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, at.own + 32 * i);
   }
-  ScaledOfThread<C>& s = halves.half[0];
   s.first = at.first;
   QN_UNROLL
   for (int i = 0; kOfB % 4 != 0 && i < kOfB; ++i) s.b[i] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m + i));
@@ -50,18 +41,12 @@ QN_DEVICE ScaledHalves<C> scales_of_thread(const StageScales& at) {
     QN_UNROLL
     for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
   }
-  QN_UNROLL
-  for (int half = 1; half < kStages.together / 2; ++half) {
-    halves.half[half].first = s.first;
-    QN_UNROLL
-    for (int i = 0; i < kOfB; ++i) halves.half[half].b[i] = s.b[i];
-  }
-  return halves;
+  return s;
 }
 
-/// total += sums, scaled.
+/// total += sums, scaled; of tiles of 256 rows those of half `half`.
 template <ScaledSm90Config C>
-QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2], f32 (&total)[warpgroup_columns(C) / 2]) {
+QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2], f32 (&total)[warpgroup_columns(C) / 2], u32 half = 0) {
   QN_SMEM(memory);
   QN_UNROLL
   for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
@@ -70,7 +55,7 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgrou
     if constexpr (C.column_scales == 0) of_b[0] = of_b[1] = s.b[column / scaled_sm90_columns(C)];
     else two_scales_at<scale_stages(C)>(memory, s.first + 4 * u32(C.tile_m + column) + ptx::lane_id() % 4 * 8, of_b);
     QN_UNROLL
-    for (int j = 0; j < 4; ++j) total[i + j] = ptx::fma(sums[i + j], s.a[j / 2] * of_b[j % 2], total[i + j]);
+    for (int j = 0; j < 4; ++j) total[i + j] = ptx::fma(sums[i + j], s.a[2 * half + j / 2] * of_b[j % 2], total[i + j]);
   }
 }
 
@@ -101,7 +86,7 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   };
   StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
   const auto load = [&](u32 index) {
-    const ScaledOfThread<C> s = scales_of_thread<C>(scales).half[0];
+    const ScaledOfThread<C> s = scales_of_thread<C>(scales);
     next_stage<C.stages>(scales, index, kScaleBytes<scale_stages(C)>);
     return s;
   };
@@ -128,7 +113,7 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
   StageScales at = stage_scales(read.stage, kScales, scales_of_rows<C>(first_row));
-  ScaledHalves<C> next;
+  ScaledOfThread<C> next;
   const auto load = [&] {
     next = scales_of_thread<C>(at);
     next_stage<C.stages>(at, read.stage, kScales);
@@ -141,7 +126,7 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
   load();
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
-    const ScaledHalves<C> scales = next;
+    const ScaledOfThread<C> scales = next;
     const u32 current = read.stage;
     QN_UNROLL
     for (u32 half = 0; half < 2; ++half) {
@@ -161,7 +146,7 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
       ptx::wgmma_wait<0>();
       hold(sums);
       if (half == 1) release(read, current);
-      add_scaled<C>(scales.half[half], sums, total[half]);
+      add_scaled<C>(scales, sums, total[half], half);
     }
   }
 }
@@ -172,7 +157,7 @@ QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_ro
   QN_SMEM(memory);
   begin_read(scales);
   const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
-  const ScaledOfThread<C> s = scales_of_thread<C>(at).half[0];
+  const ScaledOfThread<C> s = scales_of_thread<C>(at);
   QN_UNROLL
   for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
     f32 of_b[2];
