@@ -4,7 +4,7 @@
 // Two-level sums of 8-bit operands: the tensor cores sum a stage of 128 columns of K, whose products a thread then scales and
 // adds to sums of its own. The tensor cores keep about 14 bits of a sum of e4m3 (docs/emulator.md), so longer runs lose more.
 //
-// Of both walks over `steps` stages: products(stage, sums) issues the instructions of one, the first of which does not add, load(stage) gives a
+// Of all walks over `steps` stages: products(stage, sums) issues the instructions of one, the first of which does not add, load(stage) gives a
 // thread's scales of it, and add(scales, sums) adds its products to the thread's sums.
 #pragma once
 #include "quern/kit/kit.cuh"
@@ -113,8 +113,8 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& prod
   Consumer<stages> ahead = read;
   const auto issue = [&](int set) {
     begin_read(ahead);
-    // Behind the products of a stage the last of these waits for them (8192^3, tiles of 192: 880 us, 850 ahead of them); where another stage is in flight they are
-    // better late (7168 x 16384: 752 us and 778), but of narrow tiles ptxas puts what waits for them between the first product and the second (README)
+    // Where another stage is in flight they are better late (7168 x 16384: 752 us and 778), but of narrow tiles ptxas puts what waits for them between the first product and the
+    // second (README)
     if (first || batch == 1) scales[set] = load(ahead.stage);
     hold(sums[set]);
     ptx::wgmma_fence();
@@ -136,16 +136,37 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& prod
     if constexpr (late) end_read(read);
   }
 }
-/// add() may (`late`) still read the stage. With batches of two and more there are two sets of sums, and the tensor cores go on while one is scaled;
+/// add() may (`late`) still read the stage. There are two sets of sums, and the tensor cores go on while one is scaled;
 /// a batch ends with none in flight, as ptxas serialises wgmma (C7510) where sums in flight are those of another iteration.
 template <int batch, bool late, bool first, int count, int stages, class Products, class Load, class Add>
 QN_DEVICE void multiply_stages_ahead(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
   int step = 0;
   QN_NO_UNROLL
   for (; step + batch <= steps; step += batch) multiply_batch_ahead<batch, late, first, count>(read, products, load, add);
-  if constexpr (batch > 1) {
-    QN_NO_UNROLL
-    for (; step < steps; ++step) multiply_batch_ahead<1, late, first, count>(read, products, load, add);
+  QN_NO_UNROLL
+  for (; step < steps; ++step) multiply_batch_ahead<1, late, first, count>(read, products, load, add);
+}
+
+/// One stage after the other with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled. `copies` of the loop's body, in which ptxas tests the next
+/// stage's barrier among the sums of this one. The set is one variable of all of them: with one of its own for each, 772 bytes were spilled.
+template <int copies, bool late, int count, int stages, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages_in_turn(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+  f32 sums[count];
+  zero(sums);
+  QN_UNROLL_BY(copies)
+  for (int step = 0; step < steps; ++step) {
+    begin_read(read);
+    const auto scales = load(read.stage);  // ahead of the products: behind them the last one waits for the load (8192^3: 880 us and 850)
+    hold(sums);
+    ptx::wgmma_fence();
+    products(read.stage, sums);
+    ptx::wgmma_commit();
+    hold(sums);
+    ptx::wgmma_wait<0>();
+    hold(sums);
+    if constexpr (!late) end_read(read);
+    add(scales, sums);
+    if constexpr (late) end_read(read);
   }
 }
 

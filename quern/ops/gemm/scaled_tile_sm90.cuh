@@ -72,16 +72,25 @@ QN_DEVICE u32 scale_of_column(u32 column) {
   return 4 * (column / u32(scaled_sm90_columns(C)));
 }
 
+/// The walk over a tile's stages.
+template <ScaledSm90Config C, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages(Consumer<C.stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+  constexpr int kBatch = scaled_sm90_batch(C), kSums = warpgroup_columns(C) / 2;
+  constexpr bool kLate = C.column_scales == 2;
+  if constexpr (kBatch > 1) multiply_stages_ahead<kBatch, kLate, scaled_sm90_scales_first(C), kSums>(read, steps, products, load, add);
+  else multiply_stages_in_turn<scaled_sm90_copies(C), kLate, kSums>(read, steps, products, load, add);
+}
+
 /// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by warpgroup_columns() of its columns from
 /// first_column on, scaled where stages have scales.
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[warpgroup_columns(C) / 2],
                                     u32 first_column = 0) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
-  constexpr int kBatch = scaled_sm90_batch(C);
+  constexpr int kSums = warpgroup_columns(C) / 2;
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b + first_column * 128);
-  const auto products = [&](u32 index, f32 (&sums)[warpgroup_columns(C) / 2]) {
+  const auto products = [&](u32 index, f32 (&sums)[kSums]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
   };
   StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
@@ -92,14 +101,12 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   };
   zero(total);
   if constexpr (C.column_scales == 1) {
-    multiply_stages_ahead<kBatch, false, false, warpgroup_columns(C) / 2>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[warpgroup_columns(C) / 2]) {
+    multiply_stages<C>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[kSums]) {
       QN_UNROLL
-      for (int i = 0; i < warpgroup_columns(C) / 2; ++i) total[i] = total[i] + sums[i];
+      for (int i = 0; i < kSums; ++i) total[i] = total[i] + sums[i];
     });
   } else {
-    multiply_stages_ahead<kBatch, C.column_scales == 2, scaled_sm90_scales_first(C), warpgroup_columns(C) / 2>(
-        read, steps, products, load,
-        [&](const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2]) { add_scaled<C>(s, sums, total); });
+    multiply_stages<C>(read, steps, products, load, [&](const ScaledOfThread<C>& s, const f32 (&sums)[kSums]) { add_scaled<C>(s, sums, total); });
   }
 }
 
