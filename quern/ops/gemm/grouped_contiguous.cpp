@@ -154,7 +154,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .budget(budget)
     .cases({{"m", {64, 0, 1, 15, 16, 17, 129, 300}},
             {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
-            {"k", {128, 0, 1, 33, 127, 129, 1000}},
+            {"k", {128, 0, 1, 33, 127, 129, 2300}},
             {"groups", {4, 0, 1, 3, 33, 70}},
             {"layout", {0, 1, 2}, "rows of groups are said by group_of_row (0), group_ends (1) or m_indptr (2)"},
             {"spread", {0, 1, 2, 3}, "rows: about as many for each group (0), all of one (1), 0 to 2 (2), contents that break the rules (3)"},

@@ -77,7 +77,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .budget(budget)
     .cases({{"max_m", {64, 0, 1, 15, 16, 17, 65, 129}},
             {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
-            {"k", {128, 0, 1, 33, 127, 129, 1000}},
+            {"k", {128, 0, 1, 33, 127, 129, 2300}},
             {"groups", {4, 0, 1, 3, 33, 70}},
             {"expected_m", {0, 1, 40}},
             {"spread", {0, 1, 2, 3}, "rows: about expected_m for each group (0), all of one (1), 0 to 2 (2), numbers that break the rules (3)"},

@@ -186,12 +186,10 @@ void derive_operands(Case& which) {
   if (which["hopper"] == 3) {  // 66 tiles along m are a wave of 132 where there are two along n
     which["groups"] = 66, which["m"] = 66 * 16, which["max_m"] = std::min(which["max_m"], 17.0);
     which["n"] = scaled || which["out_f32"] != 0 ? 384 : 512;
-    which["k"] = std::min(which["k"], 129.0);
   }
   if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 102 tiles of 256 x 128; of 128 rows there are 136 of 192 columns, two waves
     which["groups"] = 34, which["m"] = 34 * 150, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
-    which["k"] = std::min(which["k"], 129.0);
   }
   const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;
