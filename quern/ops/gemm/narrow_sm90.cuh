@@ -185,7 +185,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     if (ptx::elect_sync()) load_narrow_a<C, kColumns>(p, part, smem);
     ptx::sync_warp();
   } else {
-    if (fills > 0 && p.m <= 16) {
+    if (fills > 0 && p.m <= 16) {  // scales come with each stage
       // Requests as fast as they can be made, a ring of them, keep the first scales waiting. Of a lane that is taken by its number ptxas makes each request a loop over the lanes, 60 to 100 clocks,
       // which is about as fast as a multiprocessor takes the bytes in: m = 1 (2112, 7168) 7.5 us to 6.9, (7168, 2048) 6.5 to 6.1; m = 64 loses 0.1 us by it (H200)
       if (ptx::lane_id() == 0) load_narrow_b<C, kColumns>(p, part, smem);

@@ -72,9 +72,9 @@ QN_DEVICE u32 scale_of_column(u32 column) {
   return 4 * (column / u32(scaled_sm90_columns(C)));
 }
 
-/// The walk over a tile's stages.
+/// The walk over a tile's stages that its sums leave registers for.
 template <ScaledSm90Config C, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages(Consumer<C.stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void walk_stages(Consumer<C.stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
   constexpr int kBatch = scaled_sm90_batch(C), kSums = warpgroup_columns(C) / 2;
   constexpr bool kLate = C.column_scales == 2;
   if constexpr (kBatch > 1) multiply_stages_ahead<kBatch, kLate, scaled_sm90_scales_first(C), kSums>(read, steps, products, load, add);
@@ -101,12 +101,12 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   };
   zero(total);
   if constexpr (C.column_scales == 1) {
-    multiply_stages<C>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[kSums]) {
+    walk_stages<C>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[kSums]) {
       QN_UNROLL
       for (int i = 0; i < kSums; ++i) total[i] = total[i] + sums[i];
     });
   } else {
-    multiply_stages<C>(read, steps, products, load, [&](const ScaledOfThread<C>& s, const f32 (&sums)[kSums]) { add_scaled<C>(s, sums, total); });
+    walk_stages<C>(read, steps, products, load, [&](const ScaledOfThread<C>& s, const f32 (&sums)[kSums]) { add_scaled<C>(s, sums, total); });
   }
 }
 
