@@ -23,7 +23,8 @@ struct Producer {
   u32 stage = 0;
   u32 parity = 1;  ///< of the wait for a free stage: on a fresh mbarrier the phase of parity 1 counts as complete
 };
-template <int stages>
+/// `blocks`: of a cluster, which fill each other's stages and wait for the consumers of all of them.
+template <int stages, int blocks = 1>
 struct Consumer {
   u32 barriers;
   u32 stage = 0;
@@ -89,38 +90,36 @@ QN_DEVICE void drain(Producer<stages>& producer) {
 }
 
 /// Waits until the stage is full.
-template <int stages>
-QN_DEVICE void begin_read(const Consumer<stages>& consumer) {
+template <int stages, int blocks>
+QN_DEVICE void begin_read(const Consumer<stages, blocks>& consumer) {
   ptx::mbarrier_wait(full_barrier<stages>(consumer.barriers, consumer.stage), consumer.parity);
 }
 /// The warp has read a stage, not necessarily the current one. By all lanes.
-template <int stages>
-QN_DEVICE void release(const Consumer<stages>& consumer, u32 stage) {
+template <int stages, int blocks>
+QN_DEVICE void release(const Consumer<stages, blocks>& consumer, u32 stage) {
+  const u32 empty = empty_barrier<stages>(consumer.barriers, stage);
   ptx::sync_warp();
-  if (ptx::lane_id() == 0) ptx::mbarrier_arrive(empty_barrier<stages>(consumer.barriers, stage));
-}
-/// The same at the producers of `blocks` blocks of the cluster, which fill it together.
-template <int stages>
-QN_DEVICE void release_cluster(const Consumer<stages>& consumer, u32 stage, u32 blocks) {
-  ptx::sync_warp();
-  if (ptx::lane_id() < blocks)
-    ptx::mbarrier_arrive_remote(ptx::cluster_address(empty_barrier<stages>(consumer.barriers, stage), ptx::lane_id()));
+  if constexpr (blocks == 1) {
+    if (ptx::lane_id() == 0) ptx::mbarrier_arrive(empty);
+  } else {
+    if (ptx::lane_id() < u32(blocks)) ptx::mbarrier_arrive_remote(ptx::cluster_address(empty, ptx::lane_id()));
+  }
 }
 /// Goes on to the next stage; the current one is released later.
-template <int stages>
-QN_DEVICE void skip_read(Consumer<stages>& consumer) {
-  to_next_stage<Consumer<stages>, stages>(consumer);
+template <int stages, int blocks>
+QN_DEVICE void skip_read(Consumer<stages, blocks>& consumer) {
+  to_next_stage<Consumer<stages, blocks>, stages>(consumer);
 }
 /// Goes on behind `count` stages that others read and release.
-template <int stages>
-QN_DEVICE void skip_reads(Consumer<stages>& consumer, u32 count) {
+template <int stages, int blocks>
+QN_DEVICE void skip_reads(Consumer<stages, blocks>& consumer, u32 count) {
   const u32 to = consumer.stage + count;
   consumer.parity ^= to / u32(stages) & 1;
   consumer.stage = to % u32(stages);
 }
 /// Releases the current stage and goes on to the next.
-template <int stages>
-QN_DEVICE void end_read(Consumer<stages>& consumer) {
+template <int stages, int blocks>
+QN_DEVICE void end_read(Consumer<stages, blocks>& consumer) {
   release(consumer, consumer.stage);
   skip_read(consumer);
 }

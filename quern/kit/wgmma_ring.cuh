@@ -37,8 +37,8 @@ QN_DEVICE void hold(f32 (&sums)[tiles][count]) {
 
 /// One group of instructions stays in flight, so that the tensor cores have the next one when they end one: a stage is free
 /// when the group behind its own has been issued. Returns the last stage.
-template <int stages, class Sums, class Multiply, class Free>
-QN_DEVICE u32 multiply_stages(Consumer<stages>& read, int steps, Sums& sums, const Multiply& multiply, const Free& free) {
+template <int stages, int blocks, class Sums, class Multiply, class Free>
+QN_DEVICE u32 multiply_stages(Consumer<stages, blocks>& read, int steps, Sums& sums, const Multiply& multiply, const Free& free) {
   u32 before = 0;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {

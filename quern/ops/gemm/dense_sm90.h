@@ -24,28 +24,36 @@ Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Kn
 constexpr i32 kSm90Sms = 132;
 
 /// A tile of m x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of 128 rows of a column for 1 of K beside that of the
-/// first of its table; storing them takes as long as `store` of K more than that does.
+/// first of its table; storing them takes as long as `store` of K more than that does. `pair`: two blocks make two tiles, one above the other.
 struct Sm90Tile {
   i32 n, stages;
   double cost;
   bool alternate = false;
   i32 m = 128;
   double store = 0;
+  bool pair = false;
 };
+/// Rows that are made at a time, by one block or by a pair of them.
+constexpr i32 rows_at_once(const Sm90Tile& t) { return t.pair ? 2 * t.m : t.m; }
+/// Blocks of a kernel with `tiles` tiles of so many rows: one at least, or one pair.
+inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
+  const i64 blocks = t.pair ? 2 : 1;
+  return blocks * max_of<i64>(1, min_of<i64>(sms / blocks, tiles));
+}
 /// gemm.dense's. Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for 128.
 /// In turn: the same, and 53 bytes a clock from the L2 instead of 48.
 constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}, {192, 5, 1.06, true}, {176, 5, 1.06, true}};
 /// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
 constexpr double kSm90StoreCost = 262;
 
-/// The tile with the least time: the last round of tiles takes as long as a full one. count_of(tile): how many of them make out; 0: not this one.
+/// The tile with the least time: the last round of tiles takes as long as a full one. count_of(tile): how many of them, or pairs of them, make out; 0: not this one.
 template <size_t count, class Count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_cost, const Count& count_of) {
   const Sm90Tile* best = nullptr;
   double best_time = 1e300;
   for (const Sm90Tile& t : tiles) {
     const i64 all = count_of(t);
-    const double time = double(ceil_div<i64>(all, kSm90Sms)) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
+    const double time = double(ceil_div<i64>(all, t.pair ? kSm90Sms / 2 : kSm90Sms)) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
     if (all > 0 && time < best_time) best_time = time, best = &t;
   }
   return *best;

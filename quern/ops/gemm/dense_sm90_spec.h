@@ -34,7 +34,13 @@ struct DenseSm90Config {
   i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn()
   i32 across = 1; // of narrow tiles: warpgroups beside each other, with an even share of the columns each
   i32 walk = 0;   // 1: a block makes several narrow tiles, every gridDim.x-th
+  i32 pair = 0;   // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both
 };
+/// Blocks that fill each other's stages, of a DenseSm90Config or ScaledSm90Config.
+template <class Config>
+QN_HOST_DEVICE constexpr i32 pair_blocks(const Config& c) {
+  return 1 + c.pair;
+}
 /// Warpgroups that multiply a narrow tile, of a DenseSm90Config or ScaledSm90Config, and the columns of each.
 template <class Config>
 QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const Config& c) {
@@ -50,7 +56,7 @@ constexpr int kMultiplyBarrier = 9;
 
 struct DenseSm90Params {
   TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
-  TensorMap b;       // [n, k], the same with tile_n; of stages of two chunks sm90_operand_in_turn()
+  TensorMap b;       // [n, k], the same with tile_n, of pairs half of it; of stages of two chunks sm90_operand_in_turn()
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row

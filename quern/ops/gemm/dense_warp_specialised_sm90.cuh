@@ -108,7 +108,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 
 template <DenseSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.tile_n % 16 == 0 && !(C.alternate && C.fold));
+  static_assert(C.tile_n % 16 == 0 && !(C.alternate && C.fold) && C.pair == 0);
   run_warpgroups<C>(p, C.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C, kDenseSm90TileK>(p, smem); },
                     [&](u32 smem, u32 warpgroup) { multiply_tiles<C>(p, smem, warpgroup); });
 }

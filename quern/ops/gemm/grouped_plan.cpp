@@ -191,6 +191,10 @@ void derive_operands(Case& which) {
     which["groups"] = 34, which["m"] = 34 * 150, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
   }
+  if (which["hopper"] == 5 && scaled) {  // a wave of 128 x 192, and one of pairs of them
+    which["groups"] = 22, which["m"] = 22 * 200, which["max_m"] = 300, which["expected_m"] = 200;
+    which["n"] = 384;
+  }
   const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;
   const bool second = which["second"] != 0;

@@ -9,30 +9,75 @@
 
 namespace quern::gemm {
 
+QN_DEVICE TileWords words_of(const GroupedTile& tile) { return {{u32(tile.group), u32(tile.begin), u32(tile.rows), tile.at.m}, tile.at.n}; }
+QN_DEVICE GroupedTile tile_of(const TileWords& words) { return {i32(words.first.x), i32(words.first.y), i32(words.first.z), {words.first.w, words.last}}; }
+/// What stands for the end of the tiles.
+QN_DEVICE GroupedTile no_tile() { return {-1, 0, 0, {0, 0}}; }
+
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr DenseSm90Config kTiles = tiles_of(C);
   const int steps = scaled_steps(p.gemm.k);
   const u32 first_row = warpgroup * u32(C.tile_m / 2);
-  Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
-  each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
-    if (skips_rows<kTiles>(tile, first_row, steps, read)) return;
-    const DenseTile place = place_of<kTiles>(tile);
-    const i32 earlier = rows_earlier_of_tile<kTiles>(place.row, p.gemm.rows.rows);
+  Consumer<C.stages, pair_blocks(C)> read{smem + dense_sm90_smem(kTiles).barriers};
+  auto slots = start_reading_slots<C>(smem);
+  const auto make = [&](GroupedTile tile) {
+    if (is_empty<kTiles>(tile, first_row)) return pass_tile<C>(read, slots, steps);
+    const i32 earlier = rows_earlier_of_tile<kTiles>(place_of<kTiles>(tile).row, p.gemm.rows.rows);
     f32 total[C.tile_m / 128][C.tile_n / 2];
-    if constexpr (C.tile_m == 256) multiply_tall_tile<C>(smem, first_row, earlier, steps, read, total);
+    if constexpr (C.tile_m == 256) multiply_tall_tile<C>(smem, first_row, earlier, rows_before_boxed(p.boxes, place_of<kTiles>(tile).row), steps, read, slots, total);
+    else if constexpr (has_tile_slots(C)) multiply_scaled_tile<C>(smem, first_row, earlier, rows_before_boxed(p.boxes, place_of<kTiles>(tile).row), steps, read, slots, total[0]);
     else multiply_scaled_tile<C>(smem, first_row, earlier, steps, read, total[0]);
+    if constexpr (has_tile_slots(C)) {  // again, for want of registers
+      tile = tile_of(words_in_slot<C>(slots));
+      end_read(slots);
+    }
+    const DenseTile place = place_of<kTiles>(tile);
     QN_UNROLL
     for (i32 half = 0; half < C.tile_m / 128; ++half)
       write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row) + 64 * half, place.column, total[half]);
+  };
+  if constexpr (has_tile_slots(C)) {
+    QN_NO_UNROLL
+    for (;;) {
+      begin_read(slots);
+      const GroupedTile tile = tile_of(words_in_slot<C>(slots));
+      if (tile.group < 0) break;
+      make(tile);
+    }
+  } else {
+    each_tile<kTiles>(p.gemm, make);
+  }
+}
+
+/// By the warp that loads.
+template <ScaledSm90Config C>
+QN_DEVICE void load_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem) {
+  constexpr ScaleStages kStages = scale_stages(C);
+  load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes), [&](const GroupedTile& tile, u32 full, u32 stage, int step) {
+    load_boxed_scales<kStages>(smem, p.boxes, full, stage, place_of<tiles_of(C)>(tile).row, matrix_of(p.gemm, tile) * p.boxes.columns + step);
   });
+}
+
+/// By the warp that finds tiles.
+template <ScaledSm90Config C>
+QN_DEVICE void fill_grouped_slots(const GroupedScaledSm90Params& p, u32 smem) {
+  auto fill = start_filling_slots<C>(smem);
+  each_tile<tiles_of(C)>(p.gemm, [&](const GroupedTile& tile) {
+    fill_tile_slots<C>(fill, words_of(tile), scales_of_group(p, tile).scales_b, i32(tile.at.n * C.tile_n), p.gemm.n, scaled_steps(p.gemm.k));
+  });
+  fill_tile_slots<C>(fill, words_of(no_tile()), p.scales_b, 0, p.gemm.n, 0);
+  finish_scales();
 }
 
 /// By the scale warps.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
+  if constexpr (has_tile_slots(C))
+    if (ptx::warp_id() == 1) return fill_grouped_slots<C>(p, smem);
+  if (boxed_scale_bytes<scale_stages(C)>(p.boxes) != 0) return;
   auto fill = start_scales<scale_stages(C)>(smem);
-  each_tile<C.tile_m, C.tile_n>(p.gemm, [&](const GroupedTile& tile) {
+  each_tile<tiles_of(C)>(p.gemm, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<tiles_of(C)>(tile);
     fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile), place.row, place.column, 0, scaled_steps(p.gemm.k));
   });
@@ -41,11 +86,15 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
 
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
-  static_assert(C.column_scales == 0 && C.has_c == 0);
+  static_assert(C.column_scales == 0 && C.has_c == 0 && block_bytes(C) <= 227 * 1024 && (C.pair == 0 || has_tile_slots(C)));
   ptx::grid_launch_dependents();
-  run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 56>(p.gemm, 8, [&](u32 smem) { load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                                                                [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); },
-                                                                [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
+  QN_SMEM(memory);
+  if (threadIdx.x == 32) {
+    init_tile_slots<C>(ptx::smem_address(memory), 8);
+    if (boxed_scale_bytes<scale_stages(C)>(p.boxes) != 0) ptx::prefetch_tensormap(&p.boxes.map);
+  }
+  run_warpgroups<tiles_of(C), 56>(p.gemm, 8, scale_fills<scale_stages(C)>(p.boxes), [&](u32 smem) { load_grouped_scaled_tiles<C>(p, smem); },
+                                  [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); }, [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

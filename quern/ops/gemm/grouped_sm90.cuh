@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // What the grouped kernels share on sm_90a. Blocks stay on their SMs. Every warp of a block walks over the groups by itself: all find the
-// same tiles. A tile of a may reach into the rows behind its group's; they are multiplied and not stored.
+// same tiles; but where tiles have slots (tile_slots_sm90.cuh), those that multiply are told. A tile of a may reach into the rows behind its group's; they are multiplied and not stored.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/gemm/grouped_sm90_spec.h"
@@ -12,6 +12,16 @@ namespace quern::gemm {
 
 /// The matrix of a, and of out, that a tile is of.
 QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) { return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0; }
+
+/// A box of rows of a matrix of an operand; to both blocks of a pair. `rows`: a_rows or b_rows.
+QN_DEVICE void load_rows(u32 to, const TensorMap* map, i32 rows, u32 full, CachePolicy policy, i32 column, i32 row, i32 matrix) {
+  if (rows != 0) ptx::tma_load(to, map, full, policy, column, row + matrix * rows);
+  else ptx::tma_load(to, map, full, policy, column, row, matrix);
+}
+QN_DEVICE void load_rows_for_both(u32 to, const TensorMap* map, i32 rows, u32 full, CachePolicy policy, i32 column, i32 row, i32 matrix) {
+  if (rows != 0) ptx::tma_load_multicast(to, map, full, 3, policy, column, row + matrix * rows);
+  else ptx::tma_load_multicast(to, map, full, 3, policy, column, row, matrix);
+}
 
 /// Where the rows of one group go, in the names of a kernel's parameters.
 template <class Out>
@@ -48,13 +58,13 @@ QN_DEVICE GroupedScales scales_of_group(const GroupedScaledSm90Params& p, const 
 }
 
 /// Calls f for every tile [kTileM][kTileN] of the block, in order. By whole warps.
-template <i32 kTileM, i32 kTileN, class F>
+template <i32 kTileM, i32 kTileN, u32 blocks = 1, class F>
 QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
   const u32 tiles_n = u32(p.n + kTileN - 1) / kTileN;
   GroupedWalk walk = start_walk<kTileM>(p.rows);
   GroupedTile tile;
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x) f(tile);
+  for (u32 index = blockIdx.x / blocks; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x / blocks) f(tile);
 }
 
 }  // namespace quern::gemm

@@ -22,6 +22,7 @@
 namespace quern::gemm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const char* const kIds[] = {"gemm.grouped_contiguous", "gemm.grouped_masked"};
@@ -162,7 +163,7 @@ TEST(gemm_grouped, few_rows_a_group_choose_the_variant_on_hopper) {
   EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"a.pad", 4}}), HasSubstr("grouped_scaled_mma_ring"));
 }
 
-/// 256 rows of 8 bits where groups have them: not where the second tile of a group would be nearly empty, and not for results of f32.
+/// 256 rows of 8 bits where groups have them: not where the second tile of a group would be nearly empty or some groups would ask for one more, and not for results of f32.
 TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
   const auto tile = [](const char* id, const Case& which) {
     const std::string text = text_of(plan_of(id, which, "sm_90a"));
@@ -170,12 +171,14 @@ TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
   };
   const Case large = {{"m", 35968}, {"groups", 4}, {"n", 4096}, {"k", 7168}}, masked = {{"max_m", 4096}, {"expected_m", 866}, {"groups", 1}, {"n", 4096}, {"k", 7168}};
   const auto with = [](Case which, const char* word, double value) { return which[word] = value, which; };
-  EXPECT_EQ(tile(kIds[0], large), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile(kIds[0], {{"m", 33792}, {"groups", 8}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile(kIds[0], large), "tile_m=128, tile_n=192");
+  EXPECT_THAT(text_of(plan_of(kIds[0], large, "sm_90a")), HasSubstr("pair=1"));
+  EXPECT_EQ(tile(kIds[0], {{"m", 33792}, {"groups", 8}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
   EXPECT_EQ(tile(kIds[0], with(large, "out_f32", 1)), "tile_m=128, tile_n=192");
   EXPECT_EQ(tile(kIds[0], with(large, "bits8", 0)), "tile_m=128, tile_n=256");
   EXPECT_EQ(tile(kIds[1], masked), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)), "tile_m=128, tile_n=192");
+  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 512)), "tile_m=128, tile_n=192");
 }
 
 /// What the server has to compile for a layer: few kernels, whatever the number of rows and groups that have some.
@@ -195,9 +198,10 @@ TEST(gemm_grouped, few_kernels_serve_all_numbers_of_rows) {
 
 // ---- results ----
 
-std::unique_ptr<Device> hopper() {
+std::unique_ptr<Device> hopper(i32 sms = 132) {
   DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
   info.emulated = 1;
+  info.sms = sms;
   return make_emulated_device(info, emulated_options_from_env());
 }
 
@@ -353,31 +357,81 @@ TEST(gemm_grouped, tiles_of_256_rows_give_the_bits_of_those_of_128) {
     }
 }
 
-/// Of groups with rows for one warpgroup, for both, and one of the next tile.
+/// Of groups with rows for one warpgroup, for both, and one of the next tile; of pairs of tiles, in which one block can have no rows. a's scales as TMA takes them, and as it does not.
 TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
   const auto device = hopper();
-  const i64 groups = 66, n = 384, max_m = 129;
-  std::vector<i32> counts = {1, 64, 0, 65, 128, 129};
-  counts.resize(size_t(groups), 0);
-  Numbers grouped(groups * max_m, groups, n, kManyStages), plain(groups * max_m, groups, n, kManyStages);
-  GroupedMaskedArgs args = grouped.masked(max_m, counts);
-  args.expected_m = 40;
-  const RunOptions options{.device = device.get()};
-  const Op& op = find_op(kIds[1]);
-  EXPECT_THAT(text_of(make_plan(op, bind(op, &args, options), device->info())), HasSubstr("tile_n=192"));
-  grouped_masked(args, options);
-  for (i64 g = 0; g < groups; ++g) {
-    const i64 m = counts[size_t(g)], first = g * max_m;
-    if (m == 0) continue;
-    scaled({.out = TensorView(plain.out.data() + first * n, DType::f32, {m, n}),
-            .a = TensorView(plain.a.data() + first * plain.k, DType::e4m3, {m, plain.k}),
-            .scales_a = TensorView(plain.scales_a.data() + first * plain.blocks, DType::f32, {m, plain.blocks}),
-            .b = TensorView(plain.b.data() + g * n * plain.k, DType::e4m3, {n, plain.k}),
-            .scales_b = TensorView(plain.scales_b.data() + g * plain.blocks_n * plain.blocks, DType::f32, {plain.blocks_n, plain.blocks})},
-           {.device = device.get(), .variant = "warp_specialised_sm90", .batch_invariant = true});
-    EXPECT_EQ(std::memcmp(grouped.row(first), plain.row(first), size_t(m * n) * 4), 0) << "group " << g;
+  struct Tiles {
+    i64 groups, max_m;
+    i32 expected;
+    const char* pair;
+    std::vector<i32> counts;
+  };
+  const i64 n = 384;
+  for (Tiles tiles : {Tiles{66, 132, 40, "pair=0", {1, 64, 0, 65, 128, 129}}, Tiles{22, 260, 256, "pair=1", {1, 0, 65, 129, 193, 256, 257}}}) {
+    tiles.counts.resize(size_t(tiles.groups), 0);
+    Numbers copied(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), boxed(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), plain(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages);
+    const RunOptions options{.device = device.get()};
+    const Op& op = find_op(kIds[1]);
+    for (Numbers* numbers : {&copied, &boxed}) {
+      GroupedMaskedArgs args = numbers->masked(tiles.max_m, tiles.counts);
+      args.expected_m = tiles.expected;
+      if (numbers == &boxed) {
+        std::vector<float> columns(numbers->scales_a.size());
+        for (i64 g = 0; g < tiles.groups; ++g)
+          for (i64 i = 0; i < tiles.max_m; ++i)
+            for (i64 x = 0; x < numbers->blocks; ++x) columns[size_t((g * numbers->blocks + x) * tiles.max_m + i)] = numbers->scales_a[size_t((g * tiles.max_m + i) * numbers->blocks + x)];
+        numbers->scales_a = columns;
+        args.scales_a = TensorView(numbers->scales_a.data(), DType::f32, {tiles.groups, tiles.max_m, numbers->blocks});
+        args.scales_a.strides[1] = 1, args.scales_a.strides[2] = tiles.max_m;
+      }
+      EXPECT_THAT(text_of(make_plan(op, bind(op, &args, options), device->info())), AllOf(HasSubstr("tile_n=192"), HasSubstr(tiles.pair)));
+      grouped_masked(args, options);
+    }
+    for (i64 g = 0; g < tiles.groups; ++g) {
+      const i64 m = tiles.counts[size_t(g)], first = g * tiles.max_m;
+      if (m == 0) continue;
+      scaled({.out = TensorView(plain.out.data() + first * n, DType::f32, {m, n}),
+              .a = TensorView(plain.a.data() + first * plain.k, DType::e4m3, {m, plain.k}),
+              .scales_a = TensorView(plain.scales_a.data() + first * plain.blocks, DType::f32, {m, plain.blocks}),
+              .b = TensorView(plain.b.data() + g * n * plain.k, DType::e4m3, {n, plain.k}),
+              .scales_b = TensorView(plain.scales_b.data() + g * plain.blocks_n * plain.blocks, DType::f32, {plain.blocks_n, plain.blocks})},
+             {.device = device.get(), .variant = "warp_specialised_sm90", .batch_invariant = true});
+      EXPECT_EQ(std::memcmp(copied.row(first), plain.row(first), size_t(m * n) * 4), 0) << tiles.pair << " group " << g;
+    }
+    EXPECT_EQ(copied.out, plain.out);  // and the rest untouched
+    EXPECT_EQ(boxed.out, plain.out);
   }
-  EXPECT_EQ(grouped.out, plain.out);  // and the rest untouched
+}
+
+/// More stages than two slots of a tile's scales of b have, in blocks that make several tiles.
+TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
+  const auto device = hopper(4);
+  const i64 k = 128 * 128 + 272, m = 1;
+  struct Tiles {
+    i64 rows, n;
+    DType out;
+    const char* tile;
+    const char* pair;
+  };
+  for (const Tiles& tiles : {Tiles{1664, 1920, DType::f32, "tile_n=192", "pair=0"}, Tiles{1536, 2112, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, DType::bf16, "tile_m=256", "pair=0"}}) {
+    Numbers grouped(tiles.rows, 1, tiles.n, k), plain(m, 1, tiles.n, k);
+    GroupedContiguousArgs args = grouped.contiguous();
+    args.out.dtype = tiles.out;
+    std::vector<i32> indptr = {0, i32(m)};
+    args.m_indptr = TensorView(indptr.data(), DType::i32, {2});
+    const RunOptions options{.device = device.get()};
+    const Op& op = find_op(kIds[0]);
+    EXPECT_THAT(text_of(make_plan(op, bind(op, &args, options), device->info())), AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.pair)));
+    grouped_contiguous(args, options);
+    scaled({.out = TensorView(plain.out.data(), tiles.out, {m, tiles.n}),
+            .a = TensorView(grouped.a.data(), DType::e4m3, {m, k}),
+            .scales_a = TensorView(grouped.scales_a.data(), DType::f32, {m, grouped.blocks}),
+            .b = TensorView(grouped.b.data(), DType::e4m3, {tiles.n, k}),
+            .scales_b = TensorView(grouped.scales_b.data(), DType::f32, {grouped.blocks_n, grouped.blocks})},
+           {.device = device.get(), .variant = "swap_ab_sm90", .batch_invariant = true});
+    EXPECT_EQ(std::memcmp(grouped.out.data(), plain.out.data(), size_t(m * tiles.n) * size_t(size_of(tiles.out))), 0) << tiles.tile << " " << tiles.pair;
+    EXPECT_TRUE(grouped.untouched(m));
+  }
 }
 
 /// What stands behind the rows of a group in a does not matter.

@@ -11,41 +11,49 @@ namespace quern::gemm {
 /// A tile's place in its group's matrix.
 template <DenseSm90Config C>
 QN_DEVICE DenseTile place_of(const GroupedTile& tile) {
-  return {tile.begin + i32(tile.at.m * C.tile_m), i32(tile.at.n * C.tile_n)};
+  return {tile.begin + i32(tile.at.m * kRowsAtOnce<C>) + row_of_pair<C>(), i32(tile.at.n * C.tile_n)};
 }
 
-/// By a warp: stages of kColumns columns of K.
-template <DenseSm90Config C, i32 kColumns>
-QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
+/// Calls f for every tile of the block, or of the pair.
+template <DenseSm90Config C, class F>
+QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
+  each_tile<kRowsAtOnce<C>, C.tile_n, u32(pair_blocks(C))>(p, f);
+}
+
+/// By a warp: stages of kColumns columns of K. beside(tile, full, stage, step) as load_tile() has it.
+template <DenseSm90Config C, i32 kColumns, class Beside>
+QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + L.barriers};
-  each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
+  each_tile<C>(p, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<C>(tile);
     const i32 row = place.row - rows_earlier_of_tile<C>(place.row, p.rows.rows);
     if (ptx::elect_sync()) {
       QN_NO_UNROLL
       for (int step = 0; step < steps; ++step) {
-        const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
-        ptx::tma_load(stage + L.a, &p.a, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        ptx::tma_load(stage + L.b, &p.b, full, CachePolicy::evict_normal, step * kColumns, place.column, tile.group);
+        const u32 full = begin_fill(fill, L.stage + bytes_beside), stage = smem + fill.stage * L.stage;
+        load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
+        load_tile_b<C>(stage + L.b, place.column, [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
+                       [&](u32 to, i32 first) { load_rows_for_both(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); });
+        beside(tile, full, fill.stage, step);
         end_fill(fill);
       }
     }
     ptx::sync_warp();
   });
+  if constexpr (C.pair != 0)
+    if (ptx::elect_sync()) drain(fill);  // the other block's warps arrive here
+}
+template <DenseSm90Config C, i32 kColumns>
+QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
+  load_grouped_tiles<C, kColumns>(p, smem, 0, [](const GroupedTile&, u32, u32, int) {});
 }
 
-/// Whether a warpgroup's rows of a tile, from `first_row` on, are all behind the group's: their stages are read by nobody else, and released.
+/// Whether a warpgroup's rows of a tile, from `first_row` on, are all behind the group's. A vote, as is_empty() has it.
 template <DenseSm90Config C>
-QN_DEVICE bool skips_rows(const GroupedTile& tile, u32 first_row, int steps, Consumer<C.stages>& read) {
-  if (i32(tile.at.m * C.tile_m + first_row) < tile.rows) return false;
-  QN_NO_UNROLL
-  for (int step = 0; step < steps; ++step) {
-    begin_read(read);
-    end_read(read);
-  }
-  return true;
+QN_DEVICE bool is_empty(const GroupedTile& tile, u32 first_row) {
+  return !ptx::any(i32(tile.at.m * kRowsAtOnce<C> + first_row) + row_of_pair<C>() < tile.rows);
 }
 
 }  // namespace quern::gemm

@@ -17,7 +17,7 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
   const auto free = [&](u32 stage) { release(read, stage); };
   each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
-    if (skips_rows<C>(tile, first_row, steps, read)) return;
+    if (is_empty<C>(tile, first_row)) return pass_stages(read, steps);
     const DenseTile place = place_of<C>(tile);
     const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C>(place.row, p.rows.rows));
     f32 sums[1][C.tile_n / 2];
@@ -30,7 +30,7 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
 
 template <DenseSm90Config C>
 QN_DEVICE void grouped_warp_specialised_sm90(const GroupedSm90Params& p) {
-  static_assert(C.alternate == 0 && C.fold == 0 && C.has_c == 0 && C.activation == 0);
+  static_assert(C.alternate == 0 && C.fold == 0 && C.has_c == 0 && C.activation == 0 && C.pair == 0);
   ptx::grid_launch_dependents();
   run_warpgroups<C>(p, 8, [&](u32 smem) { load_grouped_tiles<C, kDenseSm90TileK>(p, smem); },
                     [&](u32 smem, u32 warpgroup) { multiply_grouped_tiles<C>(p, smem, warpgroup); });

@@ -51,11 +51,11 @@ QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem
 
 template <ScaledSm90Config C>
 QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Params& p) {
-  static_assert(C.column_scales == 2);
+  static_assert(C.column_scales == 2 && C.pair == 0);
   ptx::grid_launch_dependents();
-  run_warpgroups<tiles_of(C), kScaleFills<scale_stages(C)>, 40>(p.gemm, 8, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                                                                [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
-                                                                [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
+  run_warpgroups<tiles_of(C), 40>(p.gemm, 8, kScaleFills<scale_stages(C)>, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
+                                  [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
+                                  [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
 }
 
 }  // namespace quern::gemm

@@ -65,11 +65,11 @@ QN_DEVICE void next_stage(StageScales& s, u32 stage, u32 bytes) {
 struct Unscaled {};
 
 /// `batch` stages: their products one behind the other, then their sums scaled, in order.
-template <int batch, int count, int stages, class Products, class Load, class Add>
-QN_DEVICE void multiply_batch(Consumer<stages>& read, const Products& products, const Load& load, const Add& add) {
+template <int batch, int count, int stages, int blocks, class Products, class Load, class Add>
+QN_DEVICE void multiply_batch(Consumer<stages, blocks>& read, const Products& products, const Load& load, const Add& add) {
   f32 sums[batch][count];
   zero(sums);
-  Consumer<stages> ahead = read;
+  Consumer<stages, blocks> ahead = read;
   u32 index[batch];
   QN_UNROLL
   for (int i = 0; i < batch; ++i) {
@@ -93,8 +93,8 @@ QN_DEVICE void multiply_batch(Consumer<stages>& read, const Products& products, 
   QN_UNROLL
   for (int i = 0; i < batch; ++i) add(scales[i], sums[i]);
 }
-template <int batch, int count, int stages, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages_in_batches(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+template <int batch, int count, int stages, int blocks, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages_in_batches(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
   int step = 0;
   QN_NO_UNROLL
   for (; step + batch <= steps; step += batch) multiply_batch<batch, count>(read, products, load, add);
@@ -104,13 +104,13 @@ QN_DEVICE void multiply_stages_in_batches(Consumer<stages>& read, int steps, con
 
 /// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled. `first`: its scales are loaded ahead of its
 /// products, not behind them.
-template <int batch, bool late, bool first, int count, int stages, class Products, class Load, class Add>
-QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& products, const Load& load, const Add& add) {
+template <int batch, bool late, bool first, int count, int stages, int blocks, class Products, class Load, class Add>
+QN_DEVICE void multiply_batch_ahead(Consumer<stages, blocks>& read, const Products& products, const Load& load, const Add& add) {
   constexpr int kSets = batch > 1 ? 2 : 1;
   f32 sums[kSets][count];
   zero(sums);
   decltype(load(0u)) scales[kSets];
-  Consumer<stages> ahead = read;
+  Consumer<stages, blocks> ahead = read;
   const auto issue = [&](int set) {
     begin_read(ahead);
     // Where another stage is in flight they are better late (7168 x 16384: 752 us and 778), but of narrow tiles ptxas puts what waits for them between the first product and the
@@ -138,8 +138,8 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages>& read, const Products& prod
 }
 /// add() may (`late`) still read the stage. There are two sets of sums, and the tensor cores go on while one is scaled;
 /// a batch ends with none in flight, as ptxas serialises wgmma (C7510) where sums in flight are those of another iteration.
-template <int batch, bool late, bool first, int count, int stages, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages_ahead(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+template <int batch, bool late, bool first, int count, int stages, int blocks, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages_ahead(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
   int step = 0;
   QN_NO_UNROLL
   for (; step + batch <= steps; step += batch) multiply_batch_ahead<batch, late, first, count>(read, products, load, add);
@@ -149,8 +149,8 @@ QN_DEVICE void multiply_stages_ahead(Consumer<stages>& read, int steps, const Pr
 
 /// One stage after the other with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled. `copies` of the loop's body, in which ptxas tests the next
 /// stage's barrier among the sums of this one. The set is one variable of all of them: with one of its own for each, 772 bytes were spilled.
-template <int copies, bool late, int count, int stages, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages_in_turn(Consumer<stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+template <int copies, bool late, int count, int stages, int blocks, class Products, class Load, class Add>
+QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
   f32 sums[count];
   zero(sums);
   QN_UNROLL_BY(copies)

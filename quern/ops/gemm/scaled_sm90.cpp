@@ -35,6 +35,17 @@ static i32 column_scales(const Problem& p) {
   return p[Axis::n] > 1 && p[Axis::scale_rows_b] == p[Axis::n] ? 2 : 0;
 }
 
+ScaleBoxes scale_boxes(const TensorView& v, i64 rows, i64 k, Device& device) {
+  const i64 columns = ceil_div<i64>(k, kScaledGroup), matrices = v.rank == 3 ? v.shape[0] : 1;
+  if (v.shape[v.rank - 2] != rows || v.shape[v.rank - 1] != columns) return {};
+  const i64 own = v.strides[v.rank - 1], column = columns > 1 ? own : matrices > 1 ? v.strides[0] : round_up<i64>(rows, 4);  // of a dimension of one the stride may be anything
+  const i64 matrix = matrices > 1 ? v.strides[0] : columns * column;
+  if ((rows > 1 && v.strides[v.rank - 2] != 1) || reinterpret_cast<uintptr_t>(v.data) % 16 != 0) return {};
+  if (column < rows || column % 4 != 0 || matrix % column != 0 || matrix / column < columns || matrix / column * matrices > 0x7fffff00) return {};
+  return {device.make_tensor_map({.dtype = DType::f32, .rank = 2, .base = v.data, .shape = {rows, matrix / column * (matrices - 1) + columns}, .stride_bytes = {4 * column}, .box = {kScaleBoxRows, 1}, .swizzle = Swizzle::none}),
+          i32(matrix / column), 1};
+}
+
 static ScaledSm90Params params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b, i32 fetched = 128) {
   const ScaledArgs& a = c.args;
   const Problem& p = c.problem;
@@ -76,8 +87,9 @@ Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
 /// The L2 fetches 256 bytes for a miss, those of two stages: six shapes at m = 4096 0.6 % less, (32768, 512) 1.5 %.
 static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
-  ScaledSm90Params with = params(c, sm90_few_rows(c.problem, config.tile_m), config.tile_n, 256);
+  ScaledSm90Params with = params(c, sm90_few_rows(c.problem, config.tile_m), config.tile_n / pair_blocks(config), 256);
   if (dense_sm90_stores_boxes(tiles_of(config))) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
+  if (has_tile_slots(config)) with.boxes = scale_boxes(c.args.scales_a, c.problem[Axis::m], c.problem[Axis::k], c.device);
   return with;
 }
 
@@ -85,13 +97,14 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
   const i64 last = (p[Axis::m] - 1) % 256 + 1;
   const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
-  const auto tiles = [&](const Sm90Tile& t) { return t.m > kTileM && !tall ? 0 : ceil_div<i64>(p[Axis::m], t.m) * ceil_div<i64>(p[Axis::n], t.n); };
+  const auto tiles = [&](const Sm90Tile& t) { return t.m > kTileM && !tall ? 0 : ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n); };
   const auto best_of = [&](const auto& table) -> const Sm90Tile& { return least_time(table, p[Axis::k], kSm90StoreCost, tiles); };
   const i32 scales = column_scales(p);
   const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
-  const auto config = with_room(ScaledSm90Config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.m, tile.n, tile.stages, scales, 3 * 128, p.tensor(&A::c).present}, device);
+  const auto config = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
+                                                 .column_scales = scales, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .pair = tile.pair}, device);
   Plan plan;
-  plan.launch<params_sm90>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles(tile)), .smem = block_bytes(config), .pdl = p.pdl});
+  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = 1 + tile.pair, .pdl = p.pdl});
   return plan;
 }
 

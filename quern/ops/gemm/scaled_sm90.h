@@ -4,7 +4,7 @@
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/scaled.h"
-#include "quern/ops/gemm/scaled_spec.h"
+#include "quern/ops/gemm/scaled_sm90_spec.h"
 
 namespace quern::gemm {
 
@@ -13,16 +13,19 @@ Scales scales_of(const TensorView& view, i64 rows);
 Budget scaled_budget(DType out, i64 k, bool portable);
 
 /// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide ones load less for their
-/// products; that of 128 columns scales the products of a stage while those of the next are in the tensor cores. Costs are those of an H200 beside
-/// cuBLASLt at (2112, 7168), (24576, 1536), (7168, 16384), (4096, 7168), (7168, 2048), m = 4096 and 1536, and 8192^3: of 128 columns 1.02 to 1.07. A
+/// products; that of 128 columns scales the products of a stage while those of the next are in the tensor cores. Costs are those of an H100 at
+/// m = 4096 and the six (n, k) of the README, and 8192^3: of 128 columns 1.02 to 1.06. Pairs, which read less of b from the L2, are 1 to 4 % faster in long kernels at the power limit, the same in short ones. A
 /// column of 176, which have 11 scales of b instead of 3, takes 1.09 to 1.14 times as long as of 192, and there is never a round less of them: none.
-/// Of 256 rows, for results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.007 to 1.04 times as
-/// long; but fewer multiprocessors are idle in the last round: (7168, 16384) 688 us, 713 of 128 x 128 and 732 of 128 x 192, (4096, 7168) 177, 180, 196.
-constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {128, 6, 1.04}, {128, 3, 1.01, false, 256, 70}};
+/// Of 256 rows, for results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.03 times as
+/// long; but fewer multiprocessors are idle in the last round: (7168, 16384) 676 us, 692 of 128 x 128 and 698 of 128 x 192, (4096, 7168) 175, 176, 190.
+constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {192, 5, 0.99, false, 128, 0, true}, {128, 6, 1.04}, {128, 3, 1.03, false, 256}};
 /// The same with scales of all of K: of 128 columns 1.05 to 1.1, of 176 0.99 to 1.07.
 constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.035}, {128, 6, 1.07}};
 /// With a scale of each row of b for each stage.
 constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{128, 6, 1}};
+
+/// Of scales of a [rows, ceil(k / 128)], or of groups of them; unused where they do not lie so.
+ScaleBoxes scale_boxes(const TensorView& scales, i64 rows, i64 k, Device& device);
 
 /// gemm.dense's swapped_tile(), for two sets of sums: up to 64 rows two blocks share a multiprocessor, so that one multiplies while the other scales.
 DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <set>
 #include <string>
@@ -18,6 +19,7 @@
 namespace quern::gemm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Views of a call that is never launched: m = 4, n = 300, k = 520, of which scales have 5 columns or 1.
@@ -143,7 +145,7 @@ TEST(gemm_scaled, plans_of_narrow_tiles) {
   expect(64, 1056, 7168, "scaled_swap_ab_sm90<", "tile_m=64", "grid");
 }
 
-/// 256 rows where that leaves fewer multiprocessors idle in the last round and K is long: of results of 16 bits, without c, whose last tile has 128 rows of its own.
+/// 256 rows where that leaves fewer multiprocessors idle in the last round: of results of 16 bits, without c, whose last tile has 128 rows of its own. Pairs where they ask for no round more.
 TEST(gemm_scaled, plans_of_many_rows) {
   const auto tile = [](Case which) {
     const std::string text = plan_text(which, "sm_90a");
@@ -153,10 +155,11 @@ TEST(gemm_scaled, plans_of_many_rows) {
   EXPECT_EQ(tile({{"m", 3970}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"out_f32", 1}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"c.present", 1}}), "tile_m=128, tile_n=128");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 8192}, {"n", 8192}, {"k", 8192}}), "tile_m=128, tile_n=192");
+  EXPECT_THAT(plan_text({{"m", 8192}, {"n", 8192}, {"k", 8192}}, "sm_90a"), AllOf(HasSubstr("pair=1"), HasSubstr("grid 132")));
 }
 
 /// m is no part of a kernel: a server of one weight meets at most eight.
@@ -212,6 +215,49 @@ TEST(gemm_scaled, rows_have_the_same_bits_for_every_m) {
     const std::vector<u32> part = numbers.run(*device, first, m);
     EXPECT_EQ(std::memcmp(part.data(), all.data() + first * numbers.n, part.size() * 4), 0) << "m=" << m;
   }
+}
+
+/// Pairs of tiles, of which a block makes several and the last has one tile alone, with all that follows the sums: each row has the bits that it has among few others. Scales as TMA takes them, and as it does not.
+TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  info.sms = 6;
+  const auto device = make_emulated_device(info, emulated_options_from_env());
+  const i64 m = 8500, n = 192, k = 288, blocks = 3;
+  Random random(9);
+  std::vector<u8> a(size_t(m * k)), b(size_t(n * k));
+  for (std::vector<u8>* of : {&a, &b})
+    for (u8& x : *of) x = u8(0x20 + random.below(0x30) + 0x80 * random.below(2));
+  std::vector<float> scales_a(size_t(m * blocks)), scales_b(size_t(2 * blocks)), bias(n), c(size_t(m * n));
+  for (std::vector<float>* of : {&scales_a, &scales_b, &bias, &c})
+    for (float& x : *of) x = float(1 + random.uniform());
+  const Op& op = find_op("gemm.scaled");
+  for (const bool columns : {true, false})
+    for (const bool more : {false, true}) {
+      const auto args = [&](std::vector<float>& out, i64 first, i64 rows) {
+        ScaledArgs call{.out = TensorView(out.data(), more ? DType::f32 : DType::bf16, {rows, n}),
+                        .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
+                        .scales_a = TensorView(scales_a.data() + (columns ? first : first * blocks), DType::f32, {rows, blocks}),
+                        .b = TensorView(b.data(), DType::e4m3, {n, k}),
+                        .scales_b = TensorView(scales_b.data(), DType::f32, {2, blocks})};
+        if (columns) call.scales_a.strides[0] = 1, call.scales_a.strides[1] = m;
+        if (more) call.bias = TensorView(bias.data(), DType::f32, {n}), call.c = TensorView(c.data() + first * n, DType::f32, {rows, n});
+        return call;
+      };
+      const RunOptions options{.device = device.get(), .variant = "warp_specialised_sm90"};
+      std::vector<float> all(size_t(m * n), NAN);
+      ScaledArgs whole = args(all, 0, m);
+      const Plan plan = make_plan(op, bind(op, &whole, options), device->info());
+      EXPECT_THAT(jit::print(plan.launches[0].spec), HasSubstr("pair=1"));
+      scaled(whole, options);
+      const i64 size = size_of(whole.out.dtype);
+      for (const i64 first : {0, 128, 4096 + 64, 8448 - 100, 8448}) {
+        const i64 rows = min_of<i64>(m - first, 130);
+        std::vector<float> part(size_t(rows * n), NAN);
+        scaled(args(part, first, rows), options);
+        EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * n * size, part.data(), size_t(rows * n * size)), 0) << "rows from " << first << ", columns " << columns << ", c " << more;
+      }
+    }
 }
 
 /// Powers of two of the scales are exact, so the order of sums is seen: each group from zero, then groups ascending. Group 0 is

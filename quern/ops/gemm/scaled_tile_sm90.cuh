@@ -6,6 +6,7 @@
 #pragma once
 #include "quern/ops/gemm/scaled_multiply_sm90.cuh"
 #include "quern/ops/gemm/stage_scales_sm90.cuh"
+#include "quern/ops/gemm/tile_slots_sm90.cuh"
 
 namespace quern::gemm {
 
@@ -18,19 +19,23 @@ struct ScaledOfThread {
   u32 first;  // as StageScales has it
 };
 template <ScaledSm90Config C>
+QN_DEVICE void scales_of_rows_at(u32 own, ScaledOfThread<C>& s) {
+  constexpr ScaleStages kStages = scale_stages(C);
+  QN_SMEM(memory);
+  if constexpr (kStages.together == 2) {
+    two_scales_at<kStages>(memory, own, s.a);
+  } else {
+    QN_UNROLL
+    for (u32 i = 0; i < u32(C.tile_m == 256 ? 4 : 2); ++i) s.a[i] = scale_at<kStages>(memory, own + 4 * (8 * (i % 2) + 64 * (i / 2)));
+  }
+}
+template <ScaledSm90Config C>
 QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
   constexpr ScaleStages kStages = scale_stages(C);
   constexpr int kOfB = ScaledOfThread<C>::kOfB;
   QN_SMEM(memory);
   ScaledOfThread<C> s;
-  if constexpr (kStages.together == 4) {
-    unpack<f32, 4>({scale_at<kStages, u32x4>(memory, at.own)}, s.a);
-  } else if constexpr (kStages.together == 2) {
-    two_scales_at<kStages>(memory, at.own, s.a);
-  } else {
-    QN_UNROLL
-    for (u32 i = 0; i < 2; ++i) s.a[i] = scale_at<kStages>(memory, at.own + 32 * i);
-  }
+  scales_of_rows_at<C>(at.own, s);
   s.first = at.first;
   QN_UNROLL
   for (int i = 0; kOfB % 4 != 0 && i < kOfB; ++i) s.b[i] = scale_at<kStages>(memory, at.first + 4 * u32(C.tile_m + i));
@@ -41,6 +46,17 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
     QN_UNROLL
     for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
   }
+  return s;
+}
+
+/// Where those of b lie in a slot (TileSlots).
+template <ScaledSm90Config C>
+QN_DEVICE ScaledOfThread<C> scales_with_slot(u32 own, u32 of_b) {
+  QN_SMEM(memory);
+  ScaledOfThread<C> s{};
+  scales_of_rows_at<C>(own, s);
+  QN_UNROLL
+  for (int i = 0; i < scaled_sm90_scales(C); ++i) s.b[i] = ptx::ld_shared<f32>(memory + of_b + 4 * i);
   return s;
 }
 
@@ -63,7 +79,7 @@ QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgrou
 template <ScaledSm90Config C>
 QN_DEVICE u32 scales_of_rows(u32 first_row) {
   constexpr u32 kTogether = u32(scale_rows_together(C));
-  return 4 * (first_row + max_of(kTogether, 2u) * 8 * warp_of_warpgroup() + kTogether * (ptx::lane_id() / 4));
+  return 4 * (u32(scale_place(scale_stages(C).boxes, i32(first_row))) + 16 * warp_of_warpgroup() + kTogether * (ptx::lane_id() / 4));
 }
 
 /// Bytes from the scale of a tile's first column to that of `column`, the first of a warpgroup.
@@ -74,7 +90,7 @@ QN_DEVICE u32 scale_of_column(u32 column) {
 
 /// The walk over a tile's stages that its sums leave registers for.
 template <ScaledSm90Config C, class Products, class Load, class Add>
-QN_DEVICE void walk_stages(Consumer<C.stages>& read, int steps, const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void walk_stages(Consumer<C.stages, pair_blocks(C)>& read, int steps, const Products& products, const Load& load, const Add& add) {
   constexpr int kBatch = scaled_sm90_batch(C), kSums = warpgroup_columns(C) / 2;
   constexpr bool kLate = C.column_scales == 2;
   if constexpr (kBatch > 1) multiply_stages_ahead<kBatch, kLate, scaled_sm90_scales_first(C), kSums>(read, steps, products, load, add);
@@ -84,7 +100,7 @@ QN_DEVICE void walk_stages(Consumer<C.stages>& read, int steps, const Products& 
 /// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by warpgroup_columns() of its columns from
 /// first_column on, scaled where stages have scales.
 template <ScaledSm90Config C>
-QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[warpgroup_columns(C) / 2],
+QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages, pair_blocks(C)>& read, f32 (&total)[warpgroup_columns(C) / 2],
                                     u32 first_column = 0) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr int kSums = warpgroup_columns(C) / 2;
@@ -110,20 +126,50 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   }
 }
 
+/// The same with the tile's scales of b in slots, of which the first one has come; its last one is left. The rows' scales lie `scales_later` rows further in the stages.
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[C.tile_n / 2]) {
+  static_assert(has_tile_slots(C));
+  constexpr auto L = dense_sm90_smem(tiles_of(C));
+  constexpr ScaleStages kStages = scale_stages(C);
+  const u32 stage = smem + read.stage * L.stage;
+  StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
+  const auto products = [&](u32 index, f32 (&sums)[C.tile_n / 2]) {
+    multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.stages, L.stage>(operands, index, sums);
+  };
+  u32 own = read.stage * kScaleBytes<kStages> + scales_of_rows<C>(first_row) + 4 * scales_later, of_b = 0;
+  const auto load = [&](u32 index) {
+    const ScaledOfThread<C> s = scales_with_slot<C>(own, of_b);
+    own += to_next_stage<C.stages>(index, kScaleBytes<kStages>);
+    of_b += 4 * kSlotScales;
+    return s;
+  };
+  zero(total);
+  int first = 0;
+  QN_NO_UNROLL
+  do {
+    if (first > 0) next_slot(slots);
+    of_b = scales_of_slot<C>(slots);
+    walk_stages<C>(read, min_of(steps - first, kSlotSteps), products, load, [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C>(s, sums, total); });
+    first += kSlotSteps;
+  } while (first < steps);
+}
+
 /// The same of 128 rows, 64 of them behind the other 64. There is one set of sums, and the tensor cores have the other warpgroup's products while these are scaled; while they have the second 64
 /// rows' a warp waits for the next stage and loads its scales, so nothing is between the last sum scaled and the next product (2 to 3 % of the kernel).
 template <ScaledSm90Config C>
-QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages>& read, f32 (&total)[2][C.tile_n / 2]) {
-  static_assert(C.column_scales == 0 && C.across == 1 && C.stages > 1, "the next stage is waited for before this one is released");
+QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[2][C.tile_n / 2]) {
+  static_assert(has_tile_slots(C) && C.stages > 1, "the next stage is waited for before this one is released");
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   constexpr u32 kScales = kScaleBytes<scale_stages(C)>;
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
-  StageScales at = stage_scales(read.stage, kScales, scales_of_rows<C>(first_row));
+  u32 own = read.stage * kScales + scales_of_rows<C>(first_row) + 4 * scales_later, of_b = scales_of_slot<C>(slots);
   ScaledOfThread<C> next;
   const auto load = [&] {
-    next = scales_of_thread<C>(at);
-    next_stage<C.stages>(at, read.stage, kScales);
+    next = scales_with_slot<C>(own, of_b);
+    own += to_next_stage<C.stages>(read.stage, kScales);
+    of_b += 4 * kSlotScales;
   };
   zero(total);
   f32 sums[C.tile_n / 2];
@@ -147,6 +193,10 @@ QN_DEVICE void multiply_tall_tile(u32 smem, u32 first_row, i32 earlier, int step
         skip_read(read);
         if (step + 1 < steps) {
           begin_read(read);
+          if ((step + 1) % kSlotSteps == 0) {
+            next_slot(slots);
+            of_b = scales_of_slot<C>(slots);
+          }
           load();
         }
       }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Scales on Hopper: warps that neither load nor multiply copy them to shared memory by cp.async of 4 bytes, whatever their strides. Each lane's copies of a
+// Scales on Hopper. Those of a for 128 columns come by TMA where tiles have slots (tile_slots_sm90.cuh) and they lie as it wants them. Others, and these where they do not: warps that neither load nor multiply copy
+// them to shared memory by cp.async of 4 bytes, whatever their strides. Each lane's copies of a
 // stage arrive by themselves at the stage's full barrier, beside its operands, so the lanes go on to the next stage that is free; those of all of K have a
 // ring of their own, of a stage for a tile. Where lanes waited for the copies of one stage with those of 2 or 4 later ones in flight, and one lane arrived for
 // its warp, 64 x 7168 x 2048 took 7.0 us, 6.4 so (one H200).
@@ -49,17 +50,39 @@ QN_DEVICE void fill_scales(Producer<S.stages>& fill, u32 smem, const P& p, i32 r
   QN_NO_UNROLL
   for (int step = 0; step < (S.own_barriers ? 1 : steps); ++step) {
     ptx::mbarrier_wait(empty_barrier<S.stages>(fill.barriers, fill.stage), fill.parity);
-    const u32 to = smem + u32(S.memory) + 4 * (fill.stage * S.pitch + u32(thread));
+    const u32 to = smem + u32(S.memory) + 4 * fill.stage * S.pitch;
     QN_UNROLL
     for (int i = 0; i < kLoads; ++i) {
       if (next[i].first == nullptr) continue;
-      ptx::cp_async<4>(to + u32(4 * kThreads * i), next[i].first);
+      ptx::cp_async<4>(to + u32(4 * scale_place(S.boxes, thread + kThreads * i)), next[i].first);
       next[i].first += next[i].stride;
     }
     ptx::cp_async_arrive(full_barrier<S.stages>(fill.barriers, fill.stage));  // at once, if the lane has none
     end_fill(fill);
   }
 }
+/// Where scales of a come by TMA: bytes that they add to those a stage announces; and arrivals that fill a stage beside its operands'.
+template <ScaleStages S>
+QN_DEVICE u32 boxed_scale_bytes(const ScaleBoxes& boxes) {
+  return S.boxes != 0 && boxes.used ? 4 * u32(kScaleBoxRows * S.boxes) : 0;
+}
+template <ScaleStages S>
+QN_DEVICE u32 scale_fills(const ScaleBoxes& boxes) {
+  return S.boxes != 0 && boxes.used ? 0 : kScaleFills<S>;
+}
+/// How many rows of a box come before that of a tile which begins at `row`.
+QN_DEVICE u32 rows_before_boxed(const ScaleBoxes& boxes, i32 row) {
+  return boxes.used ? u32(row) % 4 : 0;
+}
+/// By the thread that loads: those of a tile's rows from `row` on, of column `column` of the map, to a stage.
+template <ScaleStages S>
+QN_DEVICE void load_boxed_scales(u32 smem, const ScaleBoxes& boxes, u32 full, u32 stage, i32 row, i32 column) {
+  if (S.boxes == 0 || !boxes.used) return;
+  const u32 to = smem + u32(S.memory) + 4 * stage * u32(S.pitch);
+  QN_UNROLL
+  for (i32 i = 0; i < S.boxes; ++i) ptx::tma_load(to + u32(4 * kScaleBoxPitch * i), &boxes.map, full, CachePolicy::evict_normal, row / 4 * 4 + 128 * i, column);
+}
+
 /// Behind the last tile: a thread does not exit while copies of its own are in flight.
 QN_DEVICE void finish_scales() { ptx::cp_async_wait_all(); }
 

@@ -19,50 +19,90 @@ struct DenseTile {
   i32 row, column;
 };
 
+/// Rows that a block, or a pair of them, takes at a time; those of a block's tile from the first of them on.
+template <DenseSm90Config C>
+constexpr i32 kRowsAtOnce = C.tile_m * pair_blocks(C);
+template <DenseSm90Config C>
+QN_DEVICE i32 row_of_pair() {
+  return C.pair != 0 ? i32(blockIdx.x % 2) * C.tile_m : 0;
+}
 /// A block's tiles, from `index` on every `step`-th.
 template <DenseSm90Config C>
 QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step) {
-  return walk_from(index, step, u32(p.m + C.tile_m - 1) / C.tile_m, u32(p.n + C.tile_n - 1) / C.tile_n);
+  return walk_from(index / pair_blocks(C), step / pair_blocks(C), u32(p.m + kRowsAtOnce<C> - 1) / kRowsAtOnce<C>, u32(p.n + C.tile_n - 1) / C.tile_n);
 }
 template <DenseSm90Config C>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
   const TilePlace place = place_of(walk);
-  return {i32(place.m * C.tile_m), i32(place.n * C.tile_n)};
+  return {i32(place.m * kRowsAtOnce<C>) + row_of_pair<C>(), i32(place.n * C.tile_n)};
+}
+/// Whether a tile, a pair's second one, has no rows: its block loads b for the other one, and passes its stages over. A vote tells ptxas that the lanes agree: behind a branch on what was read from memory it kept
+/// the ring's stage in ordinary registers instead of uniform ones, with 390 bytes spilled.
+template <DenseSm90Config C>
+QN_DEVICE bool is_empty(const DenseTile& tile, i32 rows) {
+  return C.pair != 0 && !ptx::any(tile.row < rows);
+}
+/// Passes stages over, which nobody else of the warp's rows reads: each is released.
+template <int stages, int blocks>
+QN_DEVICE void pass_stages(Consumer<stages, blocks>& read, int steps) {
+  QN_NO_UNROLL
+  for (int step = 0; step < steps; ++step) {
+    begin_read(read);
+    end_read(read);
+  }
+}
+
+/// By one thread: b's rows of a tile from `column` on, by load(to, row); of a pair half of them, for both.
+template <DenseSm90Config C, class Load, class LoadForBoth>
+QN_DEVICE void load_tile_b(u32 to, i32 column, const Load& load, const LoadForBoth& load_for_both) {
+  if constexpr (C.pair == 0) {
+    load(to, column);
+  } else {
+    static_assert(C.b_major == Major::k && C.tile_n % 16 == 0, "half of b's tile is whole eights of rows, which are swizzled together");
+    const u32 half = blockIdx.x % 2 * u32(C.tile_n / 2);
+    load_for_both(to + half * 128, column + i32(half));
+  }
 }
 
 /// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
-/// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (skips_rows()): 128 rows of b's at most.
+/// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
 template <DenseSm90Config C>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
   static_assert(C.a_major != Major::k || C.tile_n >= min_of(C.tile_m - 8, 128), "what wgmma reads behind a's tile is b's");
   return C.a_major == Major::k ? rows_earlier<C.tile_m>(row, rows) : 0;
 }
 
-/// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K.
-template <DenseSm90Config C, i32 kColumns>
-QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, int steps) {
+/// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
+template <DenseSm90Config C, i32 kColumns, class Beside>
+QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, int steps, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
-  const u32 bytes = u32(L.stage - (C.tile_m - rows) * 128);
+  const u32 bytes = u32(L.stage - (C.tile_m - rows) * 128) + bytes_beside;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
     load_operand<C.a_major, C.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
-    load_operand<C.b_major, C.tile_n>(stage + L.b, b, full, CachePolicy::evict_normal, step * kColumns, tile.column);
+    load_tile_b<C>(stage + L.b, tile.column, [&](u32 to, i32 row) { load_operand<C.b_major, C.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
+                   [&](u32 to, i32 row) { ptx::tma_load_multicast(to, b, full, 3, CachePolicy::evict_normal, step * kColumns, row); });
+    beside(full, fill.stage, step);
     end_fill(fill);
   }
 }
 
-/// By the first warp, of which one thread loads: stages of kColumns columns of K.
-template <DenseSm90Config C, i32 kColumns>
-QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
+/// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it.
+template <DenseSm90Config C, i32 kColumns, class Beside>
+QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   if (!ptx::elect_sync()) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
   for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
-    DenseTile tile = tile_of<C>(walk);
-    tile.row -= rows_earlier_of_tile<C>(tile.row, p.m);
-    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, tile, rows_of_box<C.a_major, C.tile_m>(p.m), steps);
+    const DenseTile tile = tile_of<C>(walk), from = {tile.row - rows_earlier_of_tile<C>(tile.row, p.m), tile.column};
+    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.a_major, C.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
   }
+  if constexpr (C.pair != 0) drain(fill);  // the other block's warps arrive here
+}
+template <DenseSm90Config C, i32 kColumns>
+QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
+  load_tiles<C, kColumns>(p, smem, 0, [](const DenseTile&, u32, u32, int) {});
 }
 
 /// By the two warpgroups that multiply, before they do.
@@ -372,8 +412,8 @@ QN_DEVICE void prefetch_maps(const P& p) {
 /// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other three warps of the
 /// first, which arrive `fills` times at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
 /// thread, the others share what the first gives back. For P there is prefetch_maps.
-template <DenseSm90Config C, u32 fills, int registers, class P, class Load, class Multiply, class Fill>
-QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply, const Fill& fill) {
+template <DenseSm90Config C, int registers, class P, class Load, class Multiply, class Fill>
+QN_DEVICE void run_warpgroups(const P& p, u32 releases, u32 fills, const Load& load, const Multiply& multiply, const Fill& fill) {
   static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m % 128 == 0 && dense_sm90_smem(C).bytes <= 227 * 1024);
   constexpr int kLaunched = 65536 / C.threads / 8 * 8;  // registers of a thread that the block begins with
   QN_SMEM(memory);
@@ -382,9 +422,14 @@ QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const 
     prefetch_maps(p);
     if constexpr (C.c_boxes != 0)
       for (int i = 0; i < 8 * dense_sm90_boxes(C).slots; ++i) ptx::mbarrier_init(smem + u32(dense_sm90_smem(C).c_barriers) + 8 * u32(i), 1);
-    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases, 1 + fills);
+    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases * pair_blocks(C), 1 + fills);
   }
-  ptx::sync_block();
+  if constexpr (C.pair == 0) {
+    ptx::sync_block();
+  } else {
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+  }
   ptx::grid_dependency_wait();
   const u32 warpgroup = ptx::shfl(warpgroup_id(), 0);
   if (warpgroup == 0) {
@@ -399,7 +444,7 @@ QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const 
 }
 template <DenseSm90Config C, class P, class Load, class Multiply>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply) {
-  run_warpgroups<C, 0, 40>(p, releases, load, multiply, [](u32) {});
+  run_warpgroups<C, 40>(p, releases, 0, load, multiply, [](u32) {});
 }
 
 }  // namespace quern::gemm
