@@ -43,8 +43,8 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
 /// tile share them, as nobody gives any back.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return warpgroup_columns(c) <= (c.across > 1 ? 96 : 128) ? 4 : 1; }
 
-/// Copies of the loop over stages that are multiplied in turn, as many as compile within a second. One of tiles of 176 columns, where four spill 24 bytes with results of f32, and of narrow ones, where more were not measured.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_copies(const ScaledSm90Config& c) { return c.tile_n != 192 || c.narrow ? 1 : size_of(c.out_dtype) == 4 ? 6 : 7; }
+/// Copies of the loop over stages that are multiplied in turn, as many as compile within a second. Two with results of f32, where three to six spill 8 to 56 bytes in one kernel of groups. One of tiles of 176 columns, where four spill 24 bytes with results of f32, and of narrow ones, where more were not measured.
+QN_HOST_DEVICE constexpr i32 scaled_sm90_copies(const ScaledSm90Config& c) { return c.tile_n != 192 || c.narrow ? 1 : size_of(c.out_dtype) == 4 ? 2 : 7; }
 
 /// Whether those of a narrow tile load a stage's scales ahead of its products. Where several warpgroups share the registers there is no room for a second set of them beside wide tiles' sums: 8 to 16
 /// bytes were spilled of 64 x 192 with a scale of each row of b, and of 128 x 88.
