@@ -397,6 +397,7 @@ TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
               .scales_b = TensorView(plain.scales_b.data() + g * plain.blocks_n * plain.blocks, DType::f32, {plain.blocks_n, plain.blocks})},
              {.device = device.get(), .variant = "warp_specialised_sm90", .batch_invariant = true});
       EXPECT_EQ(std::memcmp(copied.row(first), plain.row(first), size_t(m * n) * 4), 0) << tiles.pair << " group " << g;
+      for (i64 i = 0; i < m; ++i) EXPECT_FALSE(plain.untouched(first + i)) << tiles.pair << " group " << g << " row " << i;
     }
     EXPECT_EQ(copied.out, plain.out);  // and the rest untouched
     EXPECT_EQ(boxed.out, plain.out);
@@ -419,6 +420,7 @@ TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
     args.out.dtype = tiles.out;
     std::vector<i32> indptr = {0, i32(m)};
     args.m_indptr = TensorView(indptr.data(), DType::i32, {2});
+    plain.out.assign(plain.out.size(), 0.f);  // other poison than that of `grouped`
     const RunOptions options{.device = device.get()};
     const Op& op = find_op(kIds[0]);
     EXPECT_THAT(text_of(make_plan(op, bind(op, &args, options), device->info())), AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.pair)));
