@@ -179,7 +179,7 @@ inline const std::vector<FaultyCase>& grouped_faults() {
       {"ops/gemm/grouped_tiles_sm90.cuh",
        "gemm.grouped_masked",
        "hopper=5 bits8=1 out_f32=0 k=300 spread=0 a.pad=0 out.pad=0",
-       {{"half of b loaded for one block", "load_rows_for_both(to", "load_rows(to", {"DEADLOCK"}},
+       {{"half of b loaded for one block", "load_rows<2>(to", "load_rows(to", {"DEADLOCK"}},
         {"a block that ends while the other's warps arrive", "    if (ptx::elect_sync()) drain(fill);", "    ;", {"MBARRIER", "CLUSTER", "RACE"}}},
        1},
       {"ops/gemm/grouped_sm90.cuh",

@@ -34,11 +34,10 @@ struct Sm90Tile {
   bool pair = false;
 };
 /// Rows that are made at a time, by one block or by a pair of them.
-constexpr i32 rows_at_once(const Sm90Tile& t) { return t.pair ? 2 * t.m : t.m; }
+constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
 /// Blocks of a kernel with `tiles` tiles of so many rows: one at least, or one pair.
 inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
-  const i64 blocks = t.pair ? 2 : 1;
-  return blocks * max_of<i64>(1, min_of<i64>(sms / blocks, tiles));
+  return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
 /// gemm.dense's. Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for 128.
 /// In turn: the same, and 53 bytes a clock from the L2 instead of 48.
@@ -53,7 +52,7 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_c
   double best_time = 1e300;
   for (const Sm90Tile& t : tiles) {
     const i64 all = count_of(t);
-    const double time = double(ceil_div<i64>(all, t.pair ? kSm90Sms / 2 : kSm90Sms)) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
+    const double time = double(ceil_div<i64>(all, kSm90Sms / pair_blocks(t))) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
     if (all > 0 && time < best_time) best_time = time, best = &t;
   }
   return *best;

@@ -36,7 +36,7 @@ struct DenseSm90Config {
   i32 walk = 0;   // 1: a block makes several narrow tiles, every gridDim.x-th
   i32 pair = 0;   // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both
 };
-/// Blocks that fill each other's stages, of a DenseSm90Config or ScaledSm90Config.
+/// Blocks that fill each other's stages, of a DenseSm90Config, a ScaledSm90Config, or a tile of theirs.
 template <class Config>
 QN_HOST_DEVICE constexpr i32 pair_blocks(const Config& c) {
   return 1 + c.pair;

@@ -92,11 +92,11 @@ DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
 /// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): a column of 256 rows takes 1.04 of the time of twice 128, tiles of 128 columns 1.07 to 1.19.
-constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 5, 1}, {192, 5, 0.99, false, 128, 0, true}, {128, 6, 1.08}, {128, 3, 1.04, false, 256}};
-/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes.
-constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 5, 1}, {192, 5, 0.99, false, 128, 0, true}, {176, 5, 1.065}};
-/// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they seldom have just these, and 4 groups of 512 more or less asked for three rounds of tiles of 256 rows where two
-/// were counted, 133 us and 102 (H100).
+constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 5, 1}, {.n = 192, .stages = 5, .cost = 0.99, .pair = true}, {128, 6, 1.08}, {128, 3, 1.04, false, 256}};
+/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes. The cost of pairs is that of results of 16 bits.
+constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 5, 1}, {.n = 192, .stages = 5, .cost = 0.99, .pair = true}, {176, 5, 1.065}};
+/// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they seldom have just these, and 4 groups of 512 more
+/// or less asked for three rounds of tiles of 256 rows where two were counted, 133 us and 102 (H100).
 inline i64 tiles_along_m(const GroupedSizes& s, i32 rows) {
   if (s.groups == 1) return ceil_div<i64>(s.expected, rows);
   return min_of<i64>(s.groups * ceil_div<i64>(s.rows, rows), ceil_div<i64>(s.groups * max_of<i64>(2 * rows, 2 * s.expected + rows), 2 * rows));

@@ -89,10 +89,7 @@ QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Param
   static_assert(C.column_scales == 0 && C.has_c == 0 && block_bytes(C) <= 227 * 1024 && (C.pair == 0 || has_tile_slots(C)));
   ptx::grid_launch_dependents();
   QN_SMEM(memory);
-  if (threadIdx.x == 32) {
-    init_tile_slots<C>(ptx::smem_address(memory), 8);
-    if (boxed_scale_bytes<scale_stages(C)>(p.boxes) != 0) ptx::prefetch_tensormap(&p.boxes.map);
-  }
+  if (threadIdx.x == 32) init_tile_slots<C>(ptx::smem_address(memory), p.boxes);
   run_warpgroups<tiles_of(C), 56>(p.gemm, 8, scale_fills<scale_stages(C)>(p.boxes), [&](u32 smem) { load_grouped_scaled_tiles<C>(p, smem); },
                                   [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); }, [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
 }

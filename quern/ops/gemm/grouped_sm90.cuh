@@ -2,25 +2,24 @@
 // Copyright 2026 The quern authors
 //
 // What the grouped kernels share on sm_90a. Blocks stay on their SMs. Every warp of a block walks over the groups by itself: all find the
-// same tiles; but where tiles have slots (tile_slots_sm90.cuh), those that multiply are told. A tile of a may reach into the rows behind its group's; they are multiplied and not stored.
+// same tiles; but where tiles have slots (tile_slots_sm90.cuh), those that multiply are told. A tile of a may reach into the rows behind its
+// group's; they are multiplied and not stored.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/gemm/grouped_sm90_spec.h"
 #include "quern/ops/gemm/grouped_walk.cuh"
+#include "quern/ops/gemm/operand_sm90.cuh"
 
 namespace quern::gemm {
 
 /// The matrix of a, and of out, that a tile is of.
 QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) { return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0; }
 
-/// A box of rows of a matrix of an operand; to both blocks of a pair. `rows`: a_rows or b_rows.
+/// A box of rows of a matrix of an operand, to each of `blocks` blocks of a cluster. `rows`: a_rows or b_rows.
+template <i32 blocks = 1>
 QN_DEVICE void load_rows(u32 to, const TensorMap* map, i32 rows, u32 full, CachePolicy policy, i32 column, i32 row, i32 matrix) {
-  if (rows != 0) ptx::tma_load(to, map, full, policy, column, row + matrix * rows);
-  else ptx::tma_load(to, map, full, policy, column, row, matrix);
-}
-QN_DEVICE void load_rows_for_both(u32 to, const TensorMap* map, i32 rows, u32 full, CachePolicy policy, i32 column, i32 row, i32 matrix) {
-  if (rows != 0) ptx::tma_load_multicast(to, map, full, 3, policy, column, row + matrix * rows);
-  else ptx::tma_load_multicast(to, map, full, 3, policy, column, row, matrix);
+  if (rows != 0) load_box<blocks>(to, map, full, policy, column, row + matrix * rows);
+  else load_box<blocks>(to, map, full, policy, column, row, matrix);
 }
 
 /// Where the rows of one group go, in the names of a kernel's parameters.

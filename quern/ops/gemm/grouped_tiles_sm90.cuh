@@ -35,7 +35,7 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
         const u32 full = begin_fill(fill, L.stage + bytes_beside), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
         load_tile_b<C>(stage + L.b, place.column, [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
-                       [&](u32 to, i32 first) { load_rows_for_both(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); });
+                       [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);
       }

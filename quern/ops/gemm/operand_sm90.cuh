@@ -14,6 +14,12 @@
 
 namespace quern::gemm {
 
+/// By one thread: the copy of a box, to each of `blocks` blocks of the cluster.
+template <i32 blocks, class... Coordinates>
+QN_DEVICE void load_box(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, Coordinates... at) {
+  if constexpr (blocks == 1) ptx::tma_load(to, map, mbarrier, policy, at...);
+  else ptx::tma_load_multicast(to, map, mbarrier, (1 << blocks) - 1, policy, at...);
+}
 /// By one thread: the copy of rows from `row` and columns of K from `k`.
 template <Major kMajor, i32 kRows>
 QN_DEVICE void load_operand(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 k, i32 row) {

@@ -104,7 +104,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const auto config = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
                                                  .column_scales = scales, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .pair = tile.pair}, device);
   Plan plan;
-  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = 1 + tile.pair, .pdl = p.pdl});
+  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = pair_blocks(tile), .pdl = p.pdl});
   return plan;
 }
 

@@ -14,11 +14,11 @@ Budget scaled_budget(DType out, i64 k, bool portable);
 
 /// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide ones load less for their
 /// products; that of 128 columns scales the products of a stage while those of the next are in the tensor cores. Costs are those of an H100 at
-/// m = 4096 and the six (n, k) of the README, and 8192^3: of 128 columns 1.02 to 1.06. Pairs, which read less of b from the L2, are 1 to 4 % faster in long kernels at the power limit, the same in short ones. A
+/// m = 4096 and the six (n, k) of the README, and 8192^3: of 128 columns 1.02 to 1.06. Pairs, which read less of b from the L2, take 4 % less at 8192^3, 2 % less at (32768, 512), 2 % more at (2112, 7168), else the same. A
 /// column of 176, which have 11 scales of b instead of 3, takes 1.09 to 1.14 times as long as of 192, and there is never a round less of them: none.
 /// Of 256 rows, for results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.03 times as
 /// long; but fewer multiprocessors are idle in the last round: (7168, 16384) 676 us, 692 of 128 x 128 and 698 of 128 x 192, (4096, 7168) 175, 176, 190.
-constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {192, 5, 0.99, false, 128, 0, true}, {128, 6, 1.04}, {128, 3, 1.03, false, 256}};
+constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {.n = 192, .stages = 5, .cost = 0.99, .pair = true}, {128, 6, 1.04}, {128, 3, 1.03, false, 256}};
 /// The same with scales of all of K: of 128 columns 1.05 to 1.1, of 176 0.99 to 1.07.
 constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.035}, {128, 6, 1.07}};
 /// With a scale of each row of b for each stage.

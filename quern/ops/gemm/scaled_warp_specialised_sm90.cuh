@@ -86,8 +86,7 @@ QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
   QN_SMEM(memory);
   if (threadIdx.x == 32) {
     init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
-    init_tile_slots<C>(ptx::smem_address(memory), 8);
-    if (boxed_scale_bytes<scale_stages(C)>(p.boxes) != 0) ptx::prefetch_tensormap(&p.boxes.map);
+    init_tile_slots<C>(ptx::smem_address(memory), p.boxes);
   }
   constexpr int kRegisters = has_tile_slots(C) ? 56 : 40;  // with 40 the warps that copy scales of 256 rows spilled 64 bytes, the one that finds tiles 32
   run_warpgroups<tiles_of(C), kRegisters>(p.gemm, 8, scale_fills<scale_stages(C)>(p.boxes), [&](u32 smem) { load_scaled_tiles<C>(p, smem); },

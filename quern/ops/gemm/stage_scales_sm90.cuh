@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Scales on Hopper. Those of a for 128 columns come by TMA where tiles have slots (tile_slots_sm90.cuh) and they lie as it wants them. Others, and these where they do not: warps that neither load nor multiply copy
-// them to shared memory by cp.async of 4 bytes, whatever their strides. Each lane's copies of a
+// Scales on Hopper. Those of a for 128 columns come by TMA where tiles have slots (tile_slots_sm90.cuh) and they lie as it wants them. Others, and these
+// where they do not: warps that neither load nor multiply copy them to shared memory by cp.async of 4 bytes, whatever their strides. Each lane's copies of a
 // stage arrive by themselves at the stage's full barrier, beside its operands, so the lanes go on to the next stage that is free; those of all of K have a
 // ring of their own, of a stage for a tile. Where lanes waited for the copies of one stage with those of 2 or 4 later ones in flight, and one lane arrived for
 // its warp, 64 x 7168 x 2048 took 7.0 us, 6.4 so (one H200).
@@ -61,6 +61,7 @@ QN_DEVICE void fill_scales(Producer<S.stages>& fill, u32 smem, const P& p, i32 r
     end_fill(fill);
   }
 }
+
 /// Where scales of a come by TMA: bytes that they add to those a stage announces; and arrivals that fill a stage beside its operands'.
 template <ScaleStages S>
 QN_DEVICE u32 boxed_scale_bytes(const ScaleBoxes& boxes) {

@@ -18,10 +18,13 @@ struct TileWords {
   u32 last;
 };
 
-/// By one thread, before the barrier of the block behind which the others begin: `readers` warps multiply.
+/// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps read, and the map of the scales that come beside.
 template <ScaledSm90Config C>
-QN_DEVICE void init_tile_slots(u32 smem, u32 readers) {
-  if constexpr (has_tile_slots(C)) pipeline_init<kTileSlots>(smem + u32(tile_slots(C).barriers), readers, 32 + 1);
+QN_DEVICE void init_tile_slots(u32 smem, const ScaleBoxes& boxes) {
+  if constexpr (has_tile_slots(C)) {
+    pipeline_init<kTileSlots>(smem + u32(tile_slots(C).barriers), 8, 32 + 1);
+    if (boxes.used != 0) ptx::prefetch_tensormap(&boxes.map);
+  }
 }
 template <ScaledSm90Config C>
 QN_DEVICE Producer<kTileSlots> start_filling_slots(u32 smem) {

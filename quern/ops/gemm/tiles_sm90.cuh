@@ -82,7 +82,7 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
     load_operand<C.a_major, C.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
     load_tile_b<C>(stage + L.b, tile.column, [&](u32 to, i32 row) { load_operand<C.b_major, C.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
-                   [&](u32 to, i32 row) { ptx::tma_load_multicast(to, b, full, 3, CachePolicy::evict_normal, step * kColumns, row); });
+                   [&](u32 to, i32 row) { load_box<2>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); });
     beside(full, fill.stage, step);
     end_fill(fill);
   }
