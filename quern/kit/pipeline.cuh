@@ -79,6 +79,18 @@ template <int stages>
 QN_DEVICE void end_fill(Producer<stages>& producer) {
   to_next_stage<Producer<stages>, stages>(producer);
 }
+/// Fills the stages from the current one on with nothing, so that the first one is next: for consumers whose code knows its stages, and who pass over them by read_rest(). announce(mbarrier) arrives there.
+template <int stages, class Announce>
+QN_DEVICE void fill_rest(Producer<stages>& producer, const Announce& announce) {
+  for (; producer.stage != 0; end_fill(producer)) {
+    ptx::mbarrier_wait(empty_barrier<stages>(producer.barriers, producer.stage), producer.parity);
+    announce(full_barrier<stages>(producer.barriers, producer.stage));
+  }
+}
+template <int stages>
+QN_DEVICE void fill_rest(Producer<stages>& producer) {
+  fill_rest(producer, [](u32 mbarrier) { ptx::mbarrier_arrive_expect_tx(mbarrier, 0); });
+}
 /// Waits until the consumers have released all that was filled. Where other blocks release the stages, a block must not
 /// exit before.
 template <int stages>
@@ -105,6 +117,12 @@ QN_DEVICE void release(const Consumer<stages, blocks>& consumer, u32 stage) {
     if (ptx::lane_id() < u32(blocks)) ptx::mbarrier_arrive_remote(ptx::cluster_address(empty, ptx::lane_id()));
   }
 }
+/// Whether the stage behind the current one is full, after a short sleep if it is not.
+template <int stages, int blocks>
+QN_DEVICE bool next_is_full(const Consumer<stages, blocks>& consumer) {
+  const bool first = consumer.stage + 1 == u32(stages);
+  return ptx::mbarrier_try_wait(full_barrier<stages>(consumer.barriers, first ? 0 : consumer.stage + 1), consumer.parity ^ u32(first));
+}
 /// Goes on to the next stage; the current one is released later.
 template <int stages, int blocks>
 QN_DEVICE void skip_read(Consumer<stages, blocks>& consumer) {
@@ -122,6 +140,14 @@ template <int stages, int blocks>
 QN_DEVICE void end_read(Consumer<stages, blocks>& consumer) {
   release(consumer, consumer.stage);
   skip_read(consumer);
+}
+/// Passes over the stages that fill_rest() filled.
+template <int stages, int blocks>
+QN_DEVICE void read_rest(Consumer<stages, blocks>& consumer) {
+  while (consumer.stage != 0) {
+    begin_read(consumer);
+    end_read(consumer);
+  }
 }
 
 }  // namespace quern

@@ -59,19 +59,18 @@ QN_DEVICE bool mbarrier_test_wait(u32 mbarrier, u32 parity) {
       : "memory");
   return out != 0;
 }
-/// The same, after sleeping for a while if it has not. The hint, 10 ms, is an upper bound in nanoseconds.
+/// The same, after sleeping for as long as the hardware likes if it has not. Without a hint, behind which ptxas lets the warp wait for the answer, sleep and ask again at once: so
+/// what the warp does next runs meanwhile.
 QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) {
   u32 out;
   asm volatile(
-      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2, 0x989680;\nselp.u32 %0, 1, "
-      "0, "
-      "p;\n}"
+      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
       : "=r"(out)
       : "r"(mbarrier), "r"(parity)
       : "memory");
   return out != 0;
 }
-/// The same for what other blocks of the cluster wrote before they arrived.
+/// The same for what other blocks of the cluster wrote before they arrived. The hint, 10 ms, is an upper bound in nanoseconds.
 QN_DEVICE bool mbarrier_try_wait_cluster(u32 mbarrier, u32 parity) {
   u32 out;
   asm volatile(
@@ -83,10 +82,18 @@ QN_DEVICE bool mbarrier_try_wait_cluster(u32 mbarrier, u32 parity) {
       : "memory");
   return out != 0;
 }
-/// Waits for the phase of that parity. Emulated, it lets other threads run.
+/// Waits for the phase of that parity, by try_wait with that hint. Emulated, it lets other threads run.
 QN_DEVICE void mbarrier_wait(u32 mbarrier, u32 parity) {
-  while (!mbarrier_try_wait(mbarrier, parity)) {
-  }
+  u32 out;
+  do {
+    asm volatile(
+        "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2, 0x989680;\nselp.u32 %0, 1, "
+        "0, "
+        "p;\n}"
+        : "=r"(out)
+        : "r"(mbarrier), "r"(parity)
+        : "memory");
+  } while (out == 0);
 }
 QN_DEVICE void mbarrier_wait_cluster(u32 mbarrier, u32 parity) {
   while (!mbarrier_try_wait_cluster(mbarrier, parity)) {

@@ -45,14 +45,16 @@ constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.
 /// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
 constexpr double kSm90StoreCost = 262;
 
-/// The tile with the least time: the last round of tiles takes as long as a full one. count_of(tile): how many of them, or pairs of them, make out; 0: not this one.
+/// Rounds of so many tiles, or pairs of them: the last one takes as long as a full one.
+inline i64 rounds_of(const Sm90Tile& t, i64 tiles) { return ceil_div<i64>(tiles, kSm90Sms / pair_blocks(t)); }
+/// The tile with the least time. count_of(tile): how many of them, or pairs of them, make out; 0: not this one.
 template <size_t count, class Count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_cost, const Count& count_of) {
   const Sm90Tile* best = nullptr;
   double best_time = 1e300;
   for (const Sm90Tile& t : tiles) {
     const i64 all = count_of(t);
-    const double time = double(ceil_div<i64>(all, kSm90Sms / pair_blocks(t))) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
+    const double time = double(rounds_of(t, all)) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
     if (all > 0 && time < best_time) best_time = time, best = &t;
   }
   return *best;

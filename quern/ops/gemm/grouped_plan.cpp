@@ -183,17 +183,18 @@ void derive_operands(Case& which) {
     which["a.pad"] = 0;
     which["out.pad"] = which["out.pad"] == 0 ? 0 : 8;
   }
-  if (which["hopper"] == 3) {  // 66 tiles along m are a wave of 132 where there are two along n
-    which["groups"] = 66, which["m"] = 66 * 16, which["max_m"] = std::min(which["max_m"], 17.0);
-    which["n"] = scaled || which["out_f32"] != 0 ? 384 : 512;
+  if (which["hopper"] == 3) {  // a wave of 132 tiles: 66 or 33 along m, of which an odd number makes no wave of pairs
+    const int groups = scaled ? 33 : 66;
+    which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min(which["max_m"], 17.0);
+    which["n"] = scaled ? 768 : which["out_f32"] != 0 ? 384 : 512;
   }
   if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 102 tiles of 256 x 128; of 128 rows there are 136 of 192 columns, two waves
     which["groups"] = 34, which["m"] = 34 * 150, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
   }
-  if (which["hopper"] == 5 && scaled) {  // a wave of 128 x 192, and one of pairs of them
-    which["groups"] = 22, which["m"] = 22 * 200, which["max_m"] = 300, which["expected_m"] = 200;
-    which["n"] = 384;
+  if (which["hopper"] == 5 && scaled) {  // three rounds of pairs of 128 x 192, and of more groups than a warp looks at together
+    which["groups"] = 44, which["m"] = 44 * 200, which["max_m"] = 300, which["expected_m"] = 200;
+    which["n"] = 768;
   }
   const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;

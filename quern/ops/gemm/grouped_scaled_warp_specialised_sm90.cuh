@@ -25,8 +25,10 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
     if (is_empty<kTiles>(tile, first_row)) return pass_tile<C>(read, slots, steps);
     const i32 earlier = rows_earlier_of_tile<kTiles>(place_of<kTiles>(tile).row, p.gemm.rows.rows);
     f32 total[C.tile_m / 128][C.tile_n / 2];
-    if constexpr (C.tile_m == 256) multiply_tall_tile<C>(smem, first_row, earlier, rows_before_boxed(p.boxes, place_of<kTiles>(tile).row), steps, read, slots, total);
-    else if constexpr (has_tile_slots(C)) multiply_scaled_tile<C>(smem, first_row, earlier, rows_before_boxed(p.boxes, place_of<kTiles>(tile).row), steps, read, slots, total[0]);
+    [[maybe_unused]] const u32 later = rows_before_boxed(p.boxes, place_of<kTiles>(tile).row);
+    if constexpr (C.tile_m == 256) multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total);
+    else if constexpr (has_whole_rounds(C)) multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
+    else if constexpr (has_tile_slots(C)) multiply_with_slots<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
     else multiply_scaled_tile<C>(smem, first_row, earlier, steps, read, total[0]);
     if constexpr (has_tile_slots(C)) {  // again, for want of registers
       tile = tile_of(words_in_slot<C>(slots));
@@ -41,6 +43,7 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
     QN_NO_UNROLL
     for (;;) {
       begin_read(slots);
+      begin_together<C>(steps);
       const GroupedTile tile = tile_of(words_in_slot<C>(slots));
       if (tile.group < 0) break;
       make(tile);
@@ -54,7 +57,7 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
 template <ScaledSm90Config C>
 QN_DEVICE void load_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem) {
   constexpr ScaleStages kStages = scale_stages(C);
-  load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes), [&](const GroupedTile& tile, u32 full, u32 stage, int step) {
+  load_grouped_tiles<tiles_of(C), kScaledGroup, has_whole_rounds(C)>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes), [&](const GroupedTile& tile, u32 full, u32 stage, int step) {
     load_boxed_scales<kStages>(smem, p.boxes, full, stage, place_of<tiles_of(C)>(tile).row, matrix_of(p.gemm, tile) * p.boxes.columns + step);
   });
 }
@@ -80,6 +83,7 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
   each_tile<tiles_of(C)>(p.gemm, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<tiles_of(C)>(tile);
     fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile), place.row, place.column, 0, scaled_steps(p.gemm.k));
+    if constexpr (has_whole_rounds(C)) fill_rest_of_scales<scale_stages(C)>(fill);
   });
   finish_scales();
 }

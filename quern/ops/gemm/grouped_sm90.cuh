@@ -57,13 +57,23 @@ QN_DEVICE GroupedScales scales_of_group(const GroupedScaledSm90Params& p, const 
 }
 
 /// Calls f for every tile [kTileM][kTileN] of the block, in order. By whole warps.
-template <i32 kTileM, i32 kTileN, u32 blocks = 1, class F>
+template <i32 kTileM, i32 kTileN, class F>
 QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
   const u32 tiles_n = u32(p.n + kTileN - 1) / kTileN;
   GroupedWalk walk = start_walk<kTileM>(p.rows);
   GroupedTile tile;
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x / blocks; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x / blocks) f(tile);
+  for (u32 index = blockIdx.x; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x) f(tile);
+}
+/// The same of the two blocks of a cluster, which make a pair of tiles at a time.
+template <i32 kTileM, i32 kTileN, class F>
+QN_DEVICE void each_tile_of_pairs(const GroupedSm90Params& p, const F& f) {
+  const u32 tiles_n = u32(p.n + kTileN - 1) / kTileN;
+  GroupedWalk walk = start_walk<kTileM>(p.rows);
+  const u32 all = all_tiles<kTileM>(p.rows, walk);
+  GroupedTile tile;
+  QN_NO_UNROLL
+  for (u32 index = blockIdx.x / 2; find_tile_of_pair<kTileM>(p.rows, walk, all, index, blockIdx.x % 2, tiles_n, tile); index += gridDim.x / 2) f(tile);
 }
 
 }  // namespace quern::gemm

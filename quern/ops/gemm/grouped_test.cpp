@@ -357,18 +357,23 @@ TEST(gemm_grouped, tiles_of_256_rows_give_the_bits_of_those_of_128) {
     }
 }
 
-/// Of groups with rows for one warpgroup, for both, and one of the next tile; of pairs of tiles, in which one block can have no rows. a's scales as TMA takes them, and as it does not.
+/// Of groups with rows for one warpgroup, for both, and one of the next tile; of pairs of tiles of one group, of two, of the last one alone, and of more groups than a warp looks at together. a's scales as TMA takes
+/// them, and as it does not.
 TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
-  const auto device = hopper();
   struct Tiles {
     i64 groups, max_m;
     i32 expected;
+    i64 n;
     const char* pair;
-    std::vector<i32> counts;
+    std::vector<i32> counts, last;
+    i32 sms = 132;
   };
-  const i64 n = 384;
-  for (Tiles tiles : {Tiles{66, 132, 40, "pair=0", {1, 64, 0, 65, 128, 129}}, Tiles{22, 260, 256, "pair=1", {1, 0, 65, 129, 193, 256, 257}}}) {
-    tiles.counts.resize(size_t(tiles.groups), 0);
+  for (Tiles tiles : {Tiles{33, 132, 40, 768, "pair=0", {1, 64, 0, 65, 128, 129}, {2}}, Tiles{44, 260, 256, 768, "pair=1", {1, 0, 65, 129, 193, 256, 257}, {}},
+                      Tiles{44, 260, 256, 768, "pair=1", {257, 1, 0, 129}, {130, 0, 65, 128}, 6}}) {
+    const auto device = hopper(tiles.sms);
+    const i64 n = tiles.n;
+    tiles.counts.resize(size_t(tiles.groups) - tiles.last.size(), 0);
+    tiles.counts.insert(tiles.counts.end(), tiles.last.begin(), tiles.last.end());
     Numbers copied(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), boxed(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), plain(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages);
     const RunOptions options{.device = device.get()};
     const Op& op = find_op(kIds[1]);
@@ -414,7 +419,7 @@ TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
     const char* tile;
     const char* pair;
   };
-  for (const Tiles& tiles : {Tiles{1664, 1920, DType::f32, "tile_n=192", "pair=0"}, Tiles{1536, 2112, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, DType::bf16, "tile_m=256", "pair=0"}}) {
+  for (const Tiles& tiles : {Tiles{1664, 1920, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, DType::bf16, "tile_m=256", "pair=0"}}) {
     Numbers grouped(tiles.rows, 1, tiles.n, k), plain(m, 1, tiles.n, k);
     GroupedContiguousArgs args = grouped.contiguous();
     args.out.dtype = tiles.out;

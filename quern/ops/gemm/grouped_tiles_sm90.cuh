@@ -11,17 +11,27 @@ namespace quern::gemm {
 /// A tile's place in its group's matrix.
 template <DenseSm90Config C>
 QN_DEVICE DenseTile place_of(const GroupedTile& tile) {
-  return {tile.begin + i32(tile.at.m * kRowsAtOnce<C>) + row_of_pair<C>(), i32(tile.at.n * C.tile_n)};
+  return {tile.begin + i32(tile.at.m * C.tile_m), i32(tile.at.n * C.tile_n)};
 }
 
-/// Calls f for every tile of the block, or of the pair.
+/// Calls f for every tile of the block.
 template <DenseSm90Config C, class F>
 QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
-  each_tile<kRowsAtOnce<C>, C.tile_n, u32(pair_blocks(C))>(p, f);
+  if constexpr (C.pair != 0) each_tile_of_pairs<C.tile_m, C.tile_n>(p, f);
+  else each_tile<C.tile_m, C.tile_n>(p, f);
+}
+/// Of a pair of tiles: whether this one has rows, and whether both are of one group, whose b they share.
+template <DenseSm90Config C>
+QN_DEVICE bool exists(const GroupedTile& tile) {
+  return C.pair == 0 || i32(tile.at.m * C.tile_m) < tile.rows;
+}
+template <DenseSm90Config C>
+QN_DEVICE bool shares_b(const GroupedTile& tile) {
+  return C.pair != 0 && (blockIdx.x % 2 == 0 ? i32((tile.at.m + 1) * C.tile_m) < tile.rows : tile.at.m > 0 && exists<C>(tile));
 }
 
-/// By a warp: stages of kColumns columns of K. beside(tile, full, stage, step) as load_tile() has it.
-template <DenseSm90Config C, i32 kColumns, class Beside>
+/// By a warp: stages of kColumns columns of K. beside(tile, full, stage, step) as load_tile() has it, kWholeRounds as load_tiles().
+template <DenseSm90Config C, i32 kColumns, bool kWholeRounds, class Beside>
 QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
   const int steps = (p.k + kColumns - 1) / kColumns;
@@ -32,13 +42,19 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
     if (ptx::elect_sync()) {
       QN_NO_UNROLL
       for (int step = 0; step < steps; ++step) {
+        if (!exists<C>(tile)) {
+          begin_fill(fill, 0);
+          end_fill(fill);
+          continue;
+        }
         const u32 full = begin_fill(fill, L.stage + bytes_beside), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        load_tile_b<C>(stage + L.b, place.column, [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
+        load_tile_b<C>(stage + L.b, place.column, shares_b<C>(tile), [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
                        [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);
       }
+      if constexpr (kWholeRounds) fill_rest(fill);
     }
     ptx::sync_warp();
   });
@@ -47,13 +63,13 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
 }
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
-  load_grouped_tiles<C, kColumns>(p, smem, 0, [](const GroupedTile&, u32, u32, int) {});
+  load_grouped_tiles<C, kColumns, false>(p, smem, 0, [](const GroupedTile&, u32, u32, int) {});
 }
 
 /// Whether a warpgroup's rows of a tile, from `first_row` on, are all behind the group's. A vote, as is_empty() has it.
 template <DenseSm90Config C>
 QN_DEVICE bool is_empty(const GroupedTile& tile, u32 first_row) {
-  return !ptx::any(i32(tile.at.m * kRowsAtOnce<C> + first_row) + row_of_pair<C>() < tile.rows);
+  return !ptx::any(i32(tile.at.m * C.tile_m + first_row) < tile.rows);
 }
 
 }  // namespace quern::gemm

@@ -65,22 +65,61 @@ QN_DEVICE GroupedWalk start_walk(const GroupedRows& p) {
   return walk;
 }
 
-/// Finds tile `index`, which is not before those asked for earlier; false past the last one. By all lanes of a warp.
+/// Goes on to the groups among which tile `along_m` is, counted along m through all groups; false past the last one.
 template <i32 kTileM, class Index>
-QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, Index index, u32 tiles_n, GroupedTile& tile) {
-  const Index along_m = index / tiles_n;
+QN_DEVICE bool walk_to(const GroupedRows& p, GroupedWalk& walk, Index along_m) {
   while (along_m >= walk.before + walk.tiles) {
     if (p.groups - walk.chunk <= 32) return false;
     walk.before += walk.tiles;
     walk.chunk += 32;
     look_at_groups<kTileM>(p, walk);
   }
-  const int lane = first_lane_above(walk.upto, u32(along_m) - walk.before);
+  return true;
+}
+/// The group of that tile, which is among the lanes'; how many tiles along m are before the group's.
+template <i32 kTileM>
+QN_DEVICE u32 group_of_tile(const GroupedWalk& walk, u32 along_m, GroupedTile& tile) {
+  const int lane = first_lane_above(walk.upto, along_m - walk.before);
   tile.group = walk.chunk + lane;
   tile.begin = ptx::shfl(walk.begin, lane);
   tile.rows = ptx::shfl(walk.rows, lane);
-  const u32 tiles_m = (u32(tile.rows) + kTileM - 1) / kTileM, first = walk.before + ptx::shfl(walk.upto, lane) - tiles_m;
-  tile.at = tile_in_order<Index>(index - Index(first) * tiles_n, tiles_m, tiles_n);
+  return walk.before + ptx::shfl(walk.upto, lane) - (u32(tile.rows) + kTileM - 1) / kTileM;
+}
+
+/// Finds tile `index`, which is not before those asked for earlier; false past the last one. By all lanes of a warp.
+template <i32 kTileM, class Index>
+QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, Index index, u32 tiles_n, GroupedTile& tile) {
+  const Index along_m = index / tiles_n;
+  if (!walk_to<kTileM>(p, walk, along_m)) return false;
+  const u32 first = group_of_tile<kTileM>(walk, u32(along_m), tile);
+  tile.at = tile_in_order<Index>(index - Index(first) * tiles_n, (u32(tile.rows) + kTileM - 1) / kTileM, tiles_n);
+  return true;
+}
+
+/// Tiles along m of all groups, by all lanes of a warp; the walk begins anew.
+template <i32 kTileM>
+QN_DEVICE u32 all_tiles(const GroupedRows& p, GroupedWalk& walk) {
+  u32 all = walk.tiles;
+  if (p.groups <= 32) return all;
+  while (p.groups - walk.chunk > 32) {
+    walk.chunk += 32;
+    look_at_groups<kTileM>(p, walk);
+    all += walk.tiles;
+  }
+  walk = start_walk<kTileM>(p);
+  return all;
+}
+/// A block's tile of pair `index`: `of_pair` is 0 or 1. Tiles, `all` along m, are counted through all groups, and a pair is two that follow each other, of one group or of two; where `all` is odd the last one's second is
+/// the tile behind the rows of the last group. False past the last pair. By all lanes of a warp.
+template <i32 kTileM>
+QN_DEVICE bool find_tile_of_pair(const GroupedRows& p, GroupedWalk& walk, u32 all, u32 index, u32 of_pair, u32 tiles_n, GroupedTile& tile) {
+  const u32 pairs_m = (all + 1) / 2;
+  if (index >= pairs_m * tiles_n) return false;
+  const TilePlace pair = tile_in_order(index, pairs_m, tiles_n);
+  const u32 along_m = 2 * pair.m + of_pair, here = min_of(along_m, all - 1);
+  if (here < walk.before) walk = start_walk<kTileM>(p);  // tiles that follow each other along n go back along m
+  walk_to<kTileM>(p, walk, here);
+  tile.at = {along_m - group_of_tile<kTileM>(walk, here, tile), pair.n};
   return true;
 }
 

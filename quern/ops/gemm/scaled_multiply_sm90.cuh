@@ -147,13 +147,12 @@ QN_DEVICE void multiply_stages_ahead(Consumer<stages, blocks>& read, int steps, 
   for (; step < steps; ++step) multiply_batch_ahead<1, late, first, count>(read, products, load, add);
 }
 
-/// One stage after the other with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled. `copies` of the loop's body, in which ptxas tests the next
-/// stage's barrier among the sums of this one. The set is one variable of all of them: with one of its own for each, 772 bytes were spilled.
-template <int copies, bool late, int count, int stages, int blocks, class Products, class Load, class Add>
+/// One stage after the other with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled.
+template <bool late, int count, int stages, int blocks, class Products, class Load, class Add>
 QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
   f32 sums[count];
   zero(sums);
-  QN_UNROLL_BY(copies)
+  QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     begin_read(read);
     const auto scales = load(read.stage);  // ahead of the products: behind them the last one waits for the load (8192^3: 880 us and 850)
@@ -167,6 +166,46 @@ QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps
     if constexpr (!late) end_read(read);
     add(scales, sums);
     if constexpr (late) end_read(read);
+  }
+}
+
+/// The same from the ring's first stage on, for one step at least. Each stage has code of its own, in which all that tells it from the others is a constant; load_ahead(scales) loads what does not come with the stage,
+/// in order, up to one behind the last, as ptxas would make other code of a question whether there is one, and the next stage's barrier is asked, while the sums of the one before are scaled. Of what a warp does between its products and the next ones, 20 instructions less.
+template <int count, class Scales, int stages, int blocks, class Products, class LoadAhead, class Load, class Add>
+QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, Scales scales, const Products& products, const LoadAhead& load_ahead, const Load& load, const Add& add) {
+  f32 sums[count];
+  zero(sums);
+  begin_read(read);
+  load_ahead(scales);
+  QN_NO_UNROLL
+  for (;; read.parity ^= 1) {
+    QN_UNROLL
+    for (u32 stage = 0; stage < u32(stages); ++stage) {
+      Consumer<stages, blocks> at{read.barriers, stage, read.parity};
+      load(stage, scales);
+      hold(sums);
+      ptx::wgmma_fence();
+      products(stage, sums);
+      ptx::wgmma_commit();
+      hold(sums);
+      ptx::wgmma_wait<0>();
+      hold(sums);
+      release(at, stage);
+      const bool more = --steps > 0;
+      Scales next = scales;
+      load_ahead(next);
+      const bool full = more && next_is_full(at);
+      add(scales, sums);
+      skip_read(at);
+      if (!full) {
+        if (!more) {
+          read = at;
+          return;
+        }
+        begin_read(at);
+      }
+      scales = next;
+    }
   }
 }
 

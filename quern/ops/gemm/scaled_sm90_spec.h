@@ -43,8 +43,11 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
 /// tile share them, as nobody gives any back.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return warpgroup_columns(c) <= (c.across > 1 ? 96 : 128) ? 4 : 1; }
 
-/// Copies of the loop over stages that are multiplied in turn, as many as compile within a second. Two with results of f32, where three to six spill 8 to 56 bytes in one kernel of groups. One of tiles of 176 columns, where four spill 24 bytes with results of f32, and of narrow ones, where more were not measured.
-QN_HOST_DEVICE constexpr i32 scaled_sm90_copies(const ScaledSm90Config& c) { return c.tile_n != 192 || c.narrow ? 1 : size_of(c.out_dtype) == 4 ? 2 : 7; }
+/// Whether the stages of a tile are multiplied in whole rounds of the ring, each by code of its own (multiply_rounds()): every tile begins with the first one, and those that its last round leaves over are filled with
+/// nothing. Of tiles whose sums leave no registers for a second set, but narrow ones and those of 176 columns, where it was not measured.
+QN_HOST_DEVICE constexpr bool has_whole_rounds(const ScaledSm90Config& c) { return !c.narrow && (c.tile_n == 192 || c.tile_m == 256); }
+/// Steps of K from which on the two warpgroups begin such a tile together: of 28 they gain 1 to 3 %, of 16 they lose 2.
+constexpr int kStepsToBeginTogether = 24;
 
 /// Whether those of a narrow tile load a stage's scales ahead of its products. Where several warpgroups share the registers there is no room for a second set of them beside wide tiles' sums: 8 to 16
 /// bytes were spilled of 64 x 192 with a scale of each row of b, and of 128 x 88.
@@ -99,7 +102,7 @@ QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
 }
 
 /// Slots for a tile each, or for kSlotSteps stages of it: its place, then kSlotScales scales of b for each stage. Behind the stages.
-constexpr i32 kTileSlots = 2, kSlotSteps = 64, kSlotScales = 4, kSlotPlace = 32, kSlotBytes = kSlotPlace + 4 * kSlotScales * kSlotSteps;
+constexpr i32 kTileSlots = 2, kSlotSteps = 120, kSlotScales = 4, kSlotPlace = 32, kSlotBytes = kSlotPlace + 4 * kSlotScales * (kSlotSteps + 1);
 struct TileSlots {
   i32 memory, barriers, bytes;  // bytes: of the block's memory, with these
 };

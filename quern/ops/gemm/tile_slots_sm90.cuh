@@ -40,8 +40,7 @@ template <ScaledSm90Config C>
 QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile, const Scales& scales, i32 column, i32 columns, int steps) {
   QN_SMEM(memory);
   const i32 lane = i32(ptx::lane_id()), of_lane = lane % kSlotScales;
-  ScaleSource next = scale_source(scales, column + scaled_sm90_columns(C) * of_lane, columns);
-  next.first += lane / kSlotScales * next.stride;
+  const ScaleSource source = scale_source(scales, column + scaled_sm90_columns(C) * of_lane, columns);
   int first = 0;
   do {
     ptx::mbarrier_wait(empty_barrier<kTileSlots>(fill.barriers, fill.stage), fill.parity);
@@ -52,9 +51,9 @@ QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile
     }
     const int end = min_of(first + kSlotSteps, steps);
     QN_NO_UNROLL
-    for (int step = first + lane / kSlotScales; step < end; step += 32 / kSlotScales) {
-      if (of_lane < scaled_sm90_scales(C)) ptx::cp_async<4>(ptx::smem_address(slot) + u32(kSlotPlace + 4 * (kSlotScales * (step - first) + of_lane)), next.first);
-      next.first += 32 / kSlotScales * next.stride;
+    for (int step = first + lane / kSlotScales; steps > 0 && step <= end; step += 32 / kSlotScales) {  // up to one behind the last, which multiply_rounds() loads
+      const f32* const from = source.first + i64(min_of(step, steps - 1)) * source.stride;
+      if (of_lane < scaled_sm90_scales(C)) ptx::cp_async<4>(ptx::smem_address(slot) + u32(kSlotPlace + 4 * (kSlotScales * (step - first) + of_lane)), from);
     }
     const u32 full = full_barrier<kTileSlots>(fill.barriers, fill.stage);
     ptx::cp_async_arrive(full);
@@ -87,6 +86,7 @@ QN_DEVICE void pass_tile(Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTil
     if (has_tile_slots(C) && first > 0) next_slot(slots);
     pass_stages(read, min_of(steps - first, kSlotSteps));
   }
+  if constexpr (has_whole_rounds(C)) read_rest(read);
   if constexpr (has_tile_slots(C)) end_read(slots);
 }
 

@@ -52,15 +52,20 @@ QN_DEVICE void pass_stages(Consumer<stages, blocks>& read, int steps) {
   }
 }
 
-/// By one thread: b's rows of a tile from `column` on, by load(to, row); of a pair half of them, for both.
+/// By one thread: b's rows of a tile from `column` on, by load(to, row); of a pair that shares them half, for both, else two halves of its own.
 template <DenseSm90Config C, class Load, class LoadForBoth>
-QN_DEVICE void load_tile_b(u32 to, i32 column, const Load& load, const LoadForBoth& load_for_both) {
+QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, const LoadForBoth& load_for_both) {
   if constexpr (C.pair == 0) {
     load(to, column);
   } else {
     static_assert(C.b_major == Major::k && C.tile_n % 16 == 0, "half of b's tile is whole eights of rows, which are swizzled together");
-    const u32 half = blockIdx.x % 2 * u32(C.tile_n / 2);
-    load_for_both(to + half * 128, column + i32(half));
+    const u32 mine = shared ? blockIdx.x % 2 : 0;
+    QN_NO_UNROLL
+    for (u32 half = mine; half < (shared ? mine + 1 : 2); ++half) {
+      const u32 first = half * u32(C.tile_n / 2);
+      if (shared) load_for_both(to + first * 128, column + i32(first));
+      else load(to + first * 128, column + i32(first));
+    }
   }
 }
 
@@ -81,15 +86,15 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
   for (int step = 0; step < steps; ++step) {
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
     load_operand<C.a_major, C.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
-    load_tile_b<C>(stage + L.b, tile.column, [&](u32 to, i32 row) { load_operand<C.b_major, C.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
+    load_tile_b<C>(stage + L.b, tile.column, true, [&](u32 to, i32 row) { load_operand<C.b_major, C.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
                    [&](u32 to, i32 row) { load_box<2>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); });
     beside(full, fill.stage, step);
     end_fill(fill);
   }
 }
 
-/// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it.
-template <DenseSm90Config C, i32 kColumns, class Beside>
+/// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it. kWholeRounds: each tile begins with the ring's first stage.
+template <DenseSm90Config C, i32 kColumns, bool kWholeRounds, class Beside>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   if (!ptx::elect_sync()) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
@@ -97,12 +102,13 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, 
   for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<C>(walk), from = {tile.row - rows_earlier_of_tile<C>(tile.row, p.m), tile.column};
     load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.a_major, C.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
+    if constexpr (kWholeRounds) fill_rest(fill);
   }
   if constexpr (C.pair != 0) drain(fill);  // the other block's warps arrive here
 }
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
-  load_tiles<C, kColumns>(p, smem, 0, [](const DenseTile&, u32, u32, int) {});
+  load_tiles<C, kColumns, false>(p, smem, 0, [](const DenseTile&, u32, u32, int) {});
 }
 
 /// By the two warpgroups that multiply, before they do.
