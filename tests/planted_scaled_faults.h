@@ -23,7 +23,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
        "gemm.scaled",
        "variant=swap_ab_sm90 m=16 n=128 k=2600",
        {{"a stage of a batch read before it is full", "    begin_read(ahead);\n    index", "    index", {"RACE", "UNINIT"}},
-        {"sums read while they are made", "ptx::wgmma_wait<0>();\n  hold", "hold", {"WGMMA"}},
+        {"sums read while they are made", "ptx::wgmma_wait<0>();\n  hold(sums);\n  QN_UNROLL", "hold(sums);\n  QN_UNROLL", {"WGMMA"}},
         {"what is left of a batch not multiplied", "for (; step < steps; ++step) multiply_batch<1", "for (; step < 0; ++step) multiply_batch<1", {"ASYNC"}}}},
       {"ops/gemm/scaled_multiply_sm90.cuh",
        "gemm.scaled",

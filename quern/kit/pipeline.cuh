@@ -79,18 +79,6 @@ template <int stages>
 QN_DEVICE void end_fill(Producer<stages>& producer) {
   to_next_stage<Producer<stages>, stages>(producer);
 }
-/// Fills the stages from the current one on with nothing, so that the first one is next: for consumers whose code knows its stages, and who pass over them by read_rest(). announce(mbarrier) arrives there.
-template <int stages, class Announce>
-QN_DEVICE void fill_rest(Producer<stages>& producer, const Announce& announce) {
-  for (; producer.stage != 0; end_fill(producer)) {
-    ptx::mbarrier_wait(empty_barrier<stages>(producer.barriers, producer.stage), producer.parity);
-    announce(full_barrier<stages>(producer.barriers, producer.stage));
-  }
-}
-template <int stages>
-QN_DEVICE void fill_rest(Producer<stages>& producer) {
-  fill_rest(producer, [](u32 mbarrier) { ptx::mbarrier_arrive_expect_tx(mbarrier, 0); });
-}
 /// Waits until the consumers have released all that was filled. Where other blocks release the stages, a block must not
 /// exit before.
 template <int stages>
@@ -140,14 +128,6 @@ template <int stages, int blocks>
 QN_DEVICE void end_read(Consumer<stages, blocks>& consumer) {
   release(consumer, consumer.stage);
   skip_read(consumer);
-}
-/// Passes over the stages that fill_rest() filled.
-template <int stages, int blocks>
-QN_DEVICE void read_rest(Consumer<stages, blocks>& consumer) {
-  while (consumer.stage != 0) {
-    begin_read(consumer);
-    end_read(consumer);
-  }
 }
 
 }  // namespace quern

@@ -25,7 +25,6 @@
 #endif
 #define QN_UNROLL
 #define QN_NO_UNROLL
-#define QN_UNROLL_BY(count)
 #define threadIdx (::quern::emu::current()->thread)
 #define blockIdx (::quern::emu::current()->block)
 #define blockDim (::quern::emu::current()->block_size)

@@ -34,7 +34,7 @@ struct DenseSm90Config {
   i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn()
   i32 across = 1; // of narrow tiles: warpgroups beside each other, with an even share of the columns each
   i32 walk = 0;   // 1: a block makes several narrow tiles, every gridDim.x-th
-  i32 pair = 0;   // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both
+  i32 pair = 0;   // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both; of groups two that follow each other, which may be of two groups with a b each
 };
 /// Blocks that fill each other's stages, of a DenseSm90Config, a ScaledSm90Config, or a tile of theirs.
 template <class Config>

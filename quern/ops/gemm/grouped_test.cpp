@@ -323,8 +323,9 @@ TEST(gemm_grouped, rows_have_the_bits_of_the_plain_product) {
   }
 }
 
-/// More columns of K than rings of stages and of scales hold several times, and a tail: what a warpgroup without rows passes over it passes over in time.
-constexpr i64 kManyStages = 19 * 128 + 16;
+/// More columns of K than rings of stages and of scales hold several times, and a tail: what a warpgroup without rows passes over it passes over in time. 29 stages: tiles begin at any stage of rings of 3, 4 and 5, and
+/// their warpgroups together.
+constexpr i64 kManyStages = 28 * 128 + 16;
 
 /// Whatever the height of a tile: groups of all, half and a quarter of one of 256 rows, and where the next begins less than 128 rows before the last.
 TEST(gemm_grouped, tiles_of_256_rows_give_the_bits_of_those_of_128) {
@@ -368,7 +369,7 @@ TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
     std::vector<i32> counts, last;
     i32 sms = 132;
   };
-  for (Tiles tiles : {Tiles{33, 132, 40, 768, "pair=0", {1, 64, 0, 65, 128, 129}, {2}}, Tiles{44, 260, 256, 768, "pair=1", {1, 0, 65, 129, 193, 256, 257}, {}},
+  for (Tiles tiles : {Tiles{33, 132, 40, 768, "pair=0", {1, 64, 0, 65, 128, 129}, {2}, 6}, Tiles{44, 260, 256, 768, "pair=1", {1, 0, 65, 129, 193, 256, 257}, {}},
                       Tiles{44, 260, 256, 768, "pair=1", {257, 1, 0, 129}, {130, 0, 65, 128}, 6}}) {
     const auto device = hopper(tiles.sms);
     const i64 n = tiles.n;
@@ -409,17 +410,18 @@ TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
   }
 }
 
-/// More stages than two slots of a tile's scales of b have, in blocks that make several tiles.
+/// More stages than a slot of a tile's scales of b has, in blocks that make several tiles; in pairs whose two tiles share b.
 TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
   const auto device = hopper(4);
-  const i64 k = 128 * 128 + 272, m = 1;
+  const i64 k = 128 * 128 + 272;
   struct Tiles {
-    i64 rows, n;
+    i64 rows, n, m;
     DType out;
     const char* tile;
     const char* pair;
   };
-  for (const Tiles& tiles : {Tiles{1664, 1920, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, DType::bf16, "tile_m=256", "pair=0"}}) {
+  for (const Tiles& tiles : {Tiles{1664, 1920, 1, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, 129, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, 1, DType::bf16, "tile_m=256", "pair=0"}}) {
+    const i64 m = tiles.m;
     Numbers grouped(tiles.rows, 1, tiles.n, k), plain(m, 1, tiles.n, k);
     GroupedContiguousArgs args = grouped.contiguous();
     args.out.dtype = tiles.out;

@@ -30,8 +30,8 @@ QN_DEVICE bool shares_b(const GroupedTile& tile) {
   return C.pair != 0 && (blockIdx.x % 2 == 0 ? i32((tile.at.m + 1) * C.tile_m) < tile.rows : tile.at.m > 0 && exists<C>(tile));
 }
 
-/// By a warp: stages of kColumns columns of K. beside(tile, full, stage, step) as load_tile() has it, kWholeRounds as load_tiles().
-template <DenseSm90Config C, i32 kColumns, bool kWholeRounds, class Beside>
+/// By a warp: stages of kColumns columns of K. beside(tile, full, stage, step) as load_tile() has it.
+template <DenseSm90Config C, i32 kColumns, class Beside>
 QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
   const int steps = (p.k + kColumns - 1) / kColumns;
@@ -39,22 +39,22 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
   each_tile<C>(p, [&](const GroupedTile& tile) {
     const DenseTile place = place_of<C>(tile);
     const i32 row = place.row - rows_earlier_of_tile<C>(place.row, p.rows.rows);
+    const bool here = exists<C>(tile), shared = shares_b<C>(tile);
     if (ptx::elect_sync()) {
       QN_NO_UNROLL
       for (int step = 0; step < steps; ++step) {
-        if (!exists<C>(tile)) {
+        if (!here) {
           begin_fill(fill, 0);
           end_fill(fill);
           continue;
         }
         const u32 full = begin_fill(fill, L.stage + bytes_beside), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        load_tile_b<C>(stage + L.b, place.column, shares_b<C>(tile), [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
+        load_tile_b<C>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
                        [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);
       }
-      if constexpr (kWholeRounds) fill_rest(fill);
     }
     ptx::sync_warp();
   });
@@ -63,7 +63,7 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
 }
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
-  load_grouped_tiles<C, kColumns, false>(p, smem, 0, [](const GroupedTile&, u32, u32, int) {});
+  load_grouped_tiles<C, kColumns>(p, smem, 0, [](const GroupedTile&, u32, u32, int) {});
 }
 
 /// Whether a warpgroup's rows of a tile, from `first_row` on, are all behind the group's. A vote, as is_empty() has it.

@@ -3,7 +3,8 @@
 //
 // Which group a tile belongs to. Tiles are counted group by group; those of a group are its rows in steps of tile_m, times the
 // tiles along n. A warp looks at 32 groups at a time: a lane reads where its group begins and ends, prefix sums count the tiles. Blocks
-// ask for ascending tiles, so each walks over the groups once.
+// ask for ascending tiles, so each walks over the groups once. Pairs of tiles are counted through all groups instead, whose tiles are counted once before; what follows along n goes back along m, and the walk, of more than
+// 32 groups, begins anew.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/gemm/grouped_params.cuh"

@@ -147,34 +147,46 @@ QN_DEVICE void multiply_stages_ahead(Consumer<stages, blocks>& read, int steps, 
   for (; step < steps; ++step) multiply_batch_ahead<1, late, first, count>(read, products, load, add);
 }
 
-/// One stage after the other with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled.
+/// One stage with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled.
+template <bool late, int count, int stages, int blocks, class Products, class Load, class Add>
+QN_DEVICE void multiply_in_turn(Consumer<stages, blocks>& read, f32 (&sums)[count], const Products& products, const Load& load, const Add& add) {
+  begin_read(read);
+  const auto scales = load(read.stage);  // ahead of the products: behind them the last one waits for the load (8192^3: 880 us and 850)
+  hold(sums);
+  ptx::wgmma_fence();
+  products(read.stage, sums);
+  ptx::wgmma_commit();
+  hold(sums);
+  ptx::wgmma_wait<0>();
+  hold(sums);
+  if constexpr (!late) end_read(read);
+  add(scales, sums);
+  if constexpr (late) end_read(read);
+}
 template <bool late, int count, int stages, int blocks, class Products, class Load, class Add>
 QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
   f32 sums[count];
   zero(sums);
   QN_NO_UNROLL
-  for (int step = 0; step < steps; ++step) {
-    begin_read(read);
-    const auto scales = load(read.stage);  // ahead of the products: behind them the last one waits for the load (8192^3: 880 us and 850)
-    hold(sums);
-    ptx::wgmma_fence();
-    products(read.stage, sums);
-    ptx::wgmma_commit();
-    hold(sums);
-    ptx::wgmma_wait<0>();
-    hold(sums);
-    if constexpr (!late) end_read(read);
-    add(scales, sums);
-    if constexpr (late) end_read(read);
-  }
+  for (int step = 0; step < steps; ++step) multiply_in_turn<late>(read, sums, products, load, add);
 }
 
-/// The same from the ring's first stage on, for one step at least. Each stage has code of its own, in which all that tells it from the others is a constant; load_ahead(scales) loads what does not come with the stage,
-/// in order, up to one behind the last, as ptxas would make other code of a question whether there is one, and the next stage's barrier is asked, while the sums of the one before are scaled. Of what a warp does between its products and the next ones, 20 instructions less.
+/// The same in rounds of the ring, each stage by code of its own, in which all that tells it from the others is a constant; steps before the ring's first stage share one more. While the sums of a stage are scaled the
+/// next one's barrier is asked and load_ahead(scales) loads what does not come with it, in order, up to one behind the last, as ptxas would make other code of a question whether there is one; load(stage, scales) loads
+/// what comes with a stage. Of what a warp does between its products and the next ones, 20 instructions less.
 template <int count, class Scales, int stages, int blocks, class Products, class LoadAhead, class Load, class Add>
-QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, Scales scales, const Products& products, const LoadAhead& load_ahead, const Load& load, const Add& add) {
+QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const Products& products, const LoadAhead& load_ahead, const Load& load, const Add& add) {
   f32 sums[count];
   zero(sums);
+  Scales scales{};
+  QN_NO_UNROLL
+  for (; read.stage != 0 && steps > 0; --steps)
+    multiply_in_turn<false>(read, sums, products, [&](u32 stage) {
+      load_ahead(scales);
+      load(stage, scales);
+      return scales;
+    }, add);
+  if (steps <= 0) return;
   begin_read(read);
   load_ahead(scales);
   QN_NO_UNROLL

@@ -43,9 +43,9 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
 /// tile share them, as nobody gives any back.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return warpgroup_columns(c) <= (c.across > 1 ? 96 : 128) ? 4 : 1; }
 
-/// Whether the stages of a tile are multiplied in whole rounds of the ring, each by code of its own (multiply_rounds()): every tile begins with the first one, and those that its last round leaves over are filled with
-/// nothing. Of tiles whose sums leave no registers for a second set, but narrow ones and those of 176 columns, where it was not measured.
-QN_HOST_DEVICE constexpr bool has_whole_rounds(const ScaledSm90Config& c) { return !c.narrow && (c.tile_n == 192 || c.tile_m == 256); }
+/// Whether the stages of a tile are multiplied in rounds of the ring, each by code of its own (multiply_rounds()). Of tiles whose sums leave no registers for a second set, but narrow ones and those of 176 columns, where
+/// it was not measured.
+QN_HOST_DEVICE constexpr bool has_rounds(const ScaledSm90Config& c) { return !c.narrow && (c.tile_n == 192 || c.tile_m == 256); }
 /// Steps of K from which on the two warpgroups begin such a tile together: of 28 they gain 1 to 3 %, of 16 they lose 2.
 constexpr int kStepsToBeginTogether = 24;
 

@@ -260,6 +260,41 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
     }
 }
 
+/// Tiles of 192 columns with scales of all of K, of which a block makes several, each from another stage of the ring on: each row has the bits that it has among few others, whose tiles have 128.
+TEST(gemm_scaled, scales_of_all_of_k_give_the_bits_of_narrower_tiles) {
+  DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
+  info.emulated = 1;
+  info.sms = 6;
+  const auto device = make_emulated_device(info, emulated_options_from_env());
+  const i64 m = 8576, n = 192, k = 25 * 128 + 48;
+  Random random(11);
+  std::vector<u8> a(size_t(m * k)), b(size_t(n * k));
+  for (std::vector<u8>* of : {&a, &b})
+    for (u8& x : *of) x = u8(0x20 + random.below(0x30) + 0x80 * random.below(2));
+  std::vector<float> scales_a(m), scales_b(n);
+  for (std::vector<float>* of : {&scales_a, &scales_b})
+    for (float& x : *of) x = float(1 + random.uniform());
+  const Op& op = find_op("gemm.scaled");
+  const RunOptions options{.device = device.get(), .variant = "warp_specialised_sm90"};
+  const auto tile_of = [&](std::vector<float>& out, i64 first, i64 rows) {
+    ScaledArgs args{.out = TensorView(out.data(), DType::f32, {rows, n}),
+                    .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
+                    .scales_a = TensorView(scales_a.data() + first, DType::f32, {rows, 1}),
+                    .b = TensorView(b.data(), DType::e4m3, {n, k}),
+                    .scales_b = TensorView(scales_b.data(), DType::f32, {n, 1})};
+    const std::string kernel = jit::print(make_plan(op, bind(op, &args, options), device->info()).launches[0].spec);
+    scaled(args, options);
+    return kernel;
+  };
+  std::vector<float> all(size_t(m * n), NAN);
+  EXPECT_THAT(tile_of(all, 0, m), AllOf(HasSubstr("tile_n=192"), HasSubstr("column_scales=1")));
+  for (const i64 first : {i64(0), i64(64), i64(4096), m - 130}) {
+    std::vector<float> part(size_t(130 * n), 0.f);  // other poison than that of `all`
+    EXPECT_THAT(tile_of(part, first, 130), HasSubstr("tile_n=128"));
+    EXPECT_EQ(std::memcmp(all.data() + first * n, part.data(), part.size() * 4), 0) << "rows from " << first;
+  }
+}
+
 /// Powers of two of the scales are exact, so the order of sums is seen: each group from zero, then groups ascending. Group 0 is
 /// 2^24 in all, groups 1 and 2 are 1 each: ascending, each is lost; any other order keeps their 2.
 TEST(gemm_scaled, groups_are_summed_in_ascending_order) {

@@ -97,11 +97,11 @@ QN_DEVICE void walk_stages(Consumer<C.stages, pair_blocks(C)>& read, int steps, 
   else multiply_stages_in_turn<kLate, kSums>(read, steps, products, load, add);
 }
 
-/// Before a tile whose stages are whole rounds of the ring: its two warpgroups begin it together where it has many of them. Who came first to the one before would stay a stage or two ahead through all tiles, and a stage is not
+/// Before a tile whose stages are multiplied in rounds of the ring: its two warpgroups begin it together where it has many of them. Who came first to the one before would stay a stage or two ahead through all tiles, and a stage is not
 /// free before the other one has read it. One H100, contiguous (4096, 7168): 2.31 million clocks to 2.28 with tiles of 128 x 192; of 4 and 16 stages 9 and 2 % more than without, of pairs nothing.
 template <ScaledSm90Config C>
 QN_DEVICE void begin_together(int steps) {
-  if (has_whole_rounds(C) && C.pair == 0 && steps >= kStepsToBeginTogether) ptx::bar_sync(kMultiplyBarrier, 2 * kWarpgroupSize);
+  if (has_rounds(C) && C.pair == 0 && steps >= kStepsToBeginTogether) ptx::bar_sync(kMultiplyBarrier, 2 * kWarpgroupSize);
 }
 
 /// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by warpgroup_columns() of its columns from
@@ -148,21 +148,20 @@ QN_DEVICE const u8* own_scales(u32 first_row, u32 later) {
   return memory + scale_stages(C).memory + scales_of_rows<C>(first_row) + 4 * later;
 }
 
-/// total = the products of 64 rows of a tile from first_row on, as above, in whole rounds of the ring, with scales of all of K.
+/// total = the products of 64 rows of a tile from first_row on, as above, in rounds of the ring, with scales of all of K.
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages, pair_blocks(C)>& read, f32 (&total)[C.tile_n / 2]) {
-  static_assert(has_whole_rounds(C) && C.column_scales == 1);
+  static_assert(has_rounds(C) && C.column_scales == 1);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   zero(total);
-  multiply_rounds<C.tile_n / 2>(read, steps, Unscaled{}, [&](u32 stage, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); }, [](Unscaled&) {}, [](u32, Unscaled&) {},
+  multiply_rounds<C.tile_n / 2, Unscaled>(read, steps, [&](u32 stage, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); }, [](Unscaled&) {}, [](u32, Unscaled&) {},
                                 [&](const Unscaled&, const f32 (&sums)[C.tile_n / 2]) { add_unscaled(sums, total); });
-  read_rest(read);
 }
 
 /// The same with the tile's scales of b in slots, of which the first one has come; its last one is left. The rows' scales lie `scales_later` rows further in the stages.
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[C.tile_n / 2]) {
-  static_assert(has_whole_rounds(C) && has_tile_slots(C) && kSlotSteps % C.stages == 0, "a slot ends with the ring's last stage");
+  static_assert(has_rounds(C) && has_tile_slots(C) && kSlotSteps % C.stages == 0, "the steps of a slot but the first begin where those of the first do: fewer in the code that rounds share");
   QN_SMEM(memory);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   const u8* const own = own_scales<C>(first_row, scales_later);
@@ -172,14 +171,13 @@ QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scal
   do {
     if (first > 0) next_slot(slots);
     const u8* of_b = memory + scales_of_slot<C>(slots);
-    multiply_rounds<C.tile_n / 2>(read, min_of(steps - first, kSlotSteps), ScaledOfThread<C>{}, [&](u32 stage, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); },
+    multiply_rounds<C.tile_n / 2, ScaledOfThread<C>>(read, min_of(steps - first, kSlotSteps), [&](u32 stage, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); },
                                   [&](ScaledOfThread<C>& s) { scales_in_slot<C>(of_b, s); }, [&](u32 stage, ScaledOfThread<C>& s) { scales_of_rows_in<C>(own, stage, s); },
                                   [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C>(s, sums, total); });
     first += kSlotSteps;
   } while (first < steps);
-  read_rest(read);
 }
-/// The same where two sets of sums are made ahead, wherever in the ring the tile begins.
+/// The same where two sets of sums are made ahead.
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_with_slots(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[C.tile_n / 2]) {
   static_assert(has_tile_slots(C));
@@ -213,61 +211,63 @@ QN_DEVICE void multiply_with_slots(u32 smem, u32 first_row, i32 earlier, u32 sca
 /// The same of 128 rows, 64 of them behind the other 64. There is one set of sums, and the tensor cores have the other warpgroup's products while these are scaled; while they have the second 64
 /// rows' a warp waits for the next stage and loads its scales, so nothing is between the last sum scaled and the next product (2 to 3 % of the kernel).
 template <ScaledSm90Config C>
-QN_DEVICE void multiply_tall_rounds(const StageOperands& operands, const u8* own, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[2][C.tile_n / 2]) {
+QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[2][C.tile_n / 2]) {
+  static_assert(has_rounds(C) && has_tile_slots(C) && C.stages > 1, "the next stage is waited for before this one is released");
   QN_SMEM(memory);
-  const u8* of_b = memory + scales_of_slot<C>(slots);
+  const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
+  const u8 *const own = own_scales<C>(first_row, scales_later), *of_b = memory + scales_of_slot<C>(slots);
+  zero(total);
   f32 sums[C.tile_n / 2];
   zero(sums);
   begin_read(read);
   ScaledOfThread<C> next{};
-  scales_of_rows_in<C>(own, 0, next);
+  scales_of_rows_in<C>(own, read.stage, next);
   scales_in_slot<C>(of_b, next);
   int of_slot = kSlotSteps;
+  const auto step = [&](Consumer<C.stages, pair_blocks(C)>& at) {  // goes on to the next stage; false behind the last one
+    const u32 current = at.stage;
+    const ScaledOfThread<C> scales = next;
+    const bool more = --steps > 0;
+    QN_UNROLL
+    for (u32 half = 0; half < 2; ++half) {
+      hold(sums);
+      ptx::wgmma_fence();
+      multiply_stage<C>(operands, current, 64 * half, sums);
+      ptx::wgmma_commit();
+      hold(sums);
+      if (half == 1) {
+        skip_read(at);
+        if (more) {
+          begin_read(at);
+          if (--of_slot == 0) {
+            next_slot(slots);
+            of_b = memory + scales_of_slot<C>(slots);
+            of_slot = kSlotSteps;
+          }
+          scales_of_rows_in<C>(own, at.stage, next);
+          scales_in_slot<C>(of_b, next);
+        }
+      }
+      ptx::wgmma_wait<0>();
+      hold(sums);
+      if (half == 1) release(at, current);
+      add_scaled<C>(scales, sums, total[half], half);
+    }
+    return more;
+  };
+  QN_NO_UNROLL
+  while (read.stage != 0)
+    if (!step(read)) return;
   QN_NO_UNROLL
   for (;; read.parity ^= 1) {
     QN_UNROLL
     for (u32 stage = 0; stage < u32(C.stages); ++stage) {
       Consumer<C.stages, pair_blocks(C)> at{read.barriers, stage, read.parity};
-      const ScaledOfThread<C> scales = next;
-      const bool more = --steps > 0;
-      QN_UNROLL
-      for (u32 half = 0; half < 2; ++half) {
-        hold(sums);
-        ptx::wgmma_fence();
-        multiply_stage<C>(operands, stage, 64 * half, sums);
-        ptx::wgmma_commit();
-        hold(sums);
-        if (half == 1) {
-          skip_read(at);
-          if (more) {
-            begin_read(at);
-            if (--of_slot == 0) {
-              next_slot(slots);
-              of_b = memory + scales_of_slot<C>(slots);
-              of_slot = kSlotSteps;
-            }
-            scales_of_rows_in<C>(own, at.stage, next);
-            scales_in_slot<C>(of_b, next);
-          }
-        }
-        ptx::wgmma_wait<0>();
-        hold(sums);
-        if (half == 1) release(at, stage);
-        add_scaled<C>(scales, sums, total[half], half);
-      }
-      if (!more) {
-        read = at;
-        return;
-      }
+      if (step(at)) continue;
+      read = at;
+      return;
     }
   }
-}
-template <ScaledSm90Config C>
-QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[2][C.tile_n / 2]) {
-  static_assert(has_whole_rounds(C) && has_tile_slots(C) && C.stages > 1, "the next stage is waited for before this one is released");
-  zero(total);
-  multiply_tall_rounds<C>(operands_of_ring<C>(smem, first_row + u32(earlier)), own_scales<C>(first_row, scales_later), steps, read, slots, total);
-  read_rest(read);
 }
 
 /// total = total by the scales of all of K.

@@ -37,8 +37,8 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
     const i32 earlier = rows_earlier_of_tile<tiles_of(C)>(tile.row, p.gemm.m);
     f32 total[C.tile_m / 128][C.tile_n / 2];
     if constexpr (C.tile_m == 256) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total);
-    else if constexpr (has_whole_rounds(C) && has_tile_slots(C)) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total[0]);
-    else if constexpr (has_whole_rounds(C)) multiply_in_rounds<C>(smem, first_row, earlier, steps, read, total[0]);
+    else if constexpr (has_rounds(C) && has_tile_slots(C)) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total[0]);
+    else if constexpr (has_rounds(C)) multiply_in_rounds<C>(smem, first_row, earlier, steps, read, total[0]);
     else if constexpr (has_tile_slots(C)) multiply_with_slots<C>(smem, first_row, earlier, 0, steps, read, slots, total[0]);
     else multiply_scaled_tile<C>(smem, first_row, earlier, steps, read, total[0]);
     if constexpr (has_tile_slots(C)) end_read(slots);
@@ -53,7 +53,7 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
 template <ScaledSm90Config C>
 QN_DEVICE void load_scaled_tiles(const ScaledSm90Params& p, u32 smem) {
   constexpr ScaleStages kStages = scale_stages(C);
-  load_tiles<tiles_of(C), kScaledGroup, has_whole_rounds(C)>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes),
+  load_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes),
       [&](const DenseTile& tile, u32 full, u32 stage, int step) { load_boxed_scales<kStages>(smem, p.boxes, full, stage, tile.row, step); });
 }
 
@@ -80,7 +80,6 @@ QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
   for (TileWalk walk = walk_tiles<tiles_of(C)>(p.gemm, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<tiles_of(C)>(walk);
     fill_scales<scale_stages(C)>(fill, smem, p, tile.row, tile.column, 0, scaled_steps(p.gemm.k));
-    if constexpr (has_whole_rounds(C) && C.column_scales != 1) fill_rest_of_scales<scale_stages(C)>(fill);
   }
   finish_scales();
 }

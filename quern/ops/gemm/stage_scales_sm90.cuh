@@ -62,12 +62,6 @@ QN_DEVICE void fill_scales(Producer<S.stages>& fill, u32 smem, const P& p, i32 r
   }
 }
 
-/// Behind a tile whose stages are whole rounds of the ring: none for those that are left over.
-template <ScaleStages S>
-QN_DEVICE void fill_rest_of_scales(Producer<S.stages>& fill) {
-  fill_rest(fill, [](u32 mbarrier) { ptx::cp_async_arrive(mbarrier); });
-}
-
 /// Where scales of a come by TMA: bytes that they add to those a stage announces; and arrivals that fill a stage beside its operands'.
 template <ScaleStages S>
 QN_DEVICE u32 boxed_scale_bytes(const ScaleBoxes& boxes) {

@@ -86,7 +86,6 @@ QN_DEVICE void pass_tile(Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTil
     if (has_tile_slots(C) && first > 0) next_slot(slots);
     pass_stages(read, min_of(steps - first, kSlotSteps));
   }
-  if constexpr (has_whole_rounds(C)) read_rest(read);
   if constexpr (has_tile_slots(C)) end_read(slots);
 }
 

@@ -59,12 +59,13 @@ QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, co
     load(to, column);
   } else {
     static_assert(C.b_major == Major::k && C.tile_n % 16 == 0, "half of b's tile is whole eights of rows, which are swizzled together");
-    const u32 mine = shared ? blockIdx.x % 2 : 0;
-    QN_NO_UNROLL
-    for (u32 half = mine; half < (shared ? mine + 1 : 2); ++half) {
-      const u32 first = half * u32(C.tile_n / 2);
-      if (shared) load_for_both(to + first * 128, column + i32(first));
-      else load(to + first * 128, column + i32(first));
+    constexpr u32 kHalf = u32(C.tile_n / 2);
+    if (shared) {
+      const u32 first = blockIdx.x % 2 * kHalf;
+      load_for_both(to + first * 128, column + i32(first));
+    } else {
+      load(to, column);
+      load(to + kHalf * 128, column + i32(kHalf));
     }
   }
 }
@@ -93,8 +94,8 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
   }
 }
 
-/// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it. kWholeRounds: each tile begins with the ring's first stage.
-template <DenseSm90Config C, i32 kColumns, bool kWholeRounds, class Beside>
+/// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it.
+template <DenseSm90Config C, i32 kColumns, class Beside>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   if (!ptx::elect_sync()) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
@@ -102,13 +103,12 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, 
   for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<C>(walk), from = {tile.row - rows_earlier_of_tile<C>(tile.row, p.m), tile.column};
     load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.a_major, C.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
-    if constexpr (kWholeRounds) fill_rest(fill);
   }
   if constexpr (C.pair != 0) drain(fill);  // the other block's warps arrive here
 }
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
-  load_tiles<C, kColumns, false>(p, smem, 0, [](const DenseTile&, u32, u32, int) {});
+  load_tiles<C, kColumns>(p, smem, 0, [](const DenseTile&, u32, u32, int) {});
 }
 
 /// By the two warpgroups that multiply, before they do.
