@@ -8,7 +8,6 @@
 #define QN_DEVICE static __device__ __forceinline__
 #define QN_UNROLL _Pragma("unroll")
 #define QN_NO_UNROLL _Pragma("unroll 1")
-#define QN_PRAGMA(...) _Pragma(#__VA_ARGS__)
 #define QN_SMEM(name)                                                   \
   extern __shared__ __align__(1024) unsigned char quern_dynamic_smem[]; \
   ::quern::u8* const name = quern_dynamic_smem
