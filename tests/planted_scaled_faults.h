@@ -62,13 +62,19 @@ inline const std::vector<FaultyCase>& scaled_faults() {
        {{"a part scaled before its scales have come", "  begin_read(Consumer<scale_stages(C).stages>{smem + u32(scale_stages(C).barriers)});\n", "", {"RACE", "UNINIT"}},
         {"the scales of all of K left out", "if constexpr (C.of_all_k) scale_part<C>", "if constexpr (false) scale_part<C>", {kWrongResult}}}},
       // More tiles than a block keeps scales of
-      {"ops/gemm/scaled_tile_sm90.cuh",
+      {"ops/gemm/scaled_warp_specialised_sm90.cuh",
        "gemm.scaled",
        "variant=warp_specialised_sm90 m=600 n=136 k=129 recipe=2",
-       {{"a tile scaled before its scales have come", "  begin_read(scales);\n", "", {"RACE", "UNINIT"}},
-        {"the scales of a tile never released", "  end_read(scales);\n", "  skip_read(scales);\n", {"DEADLOCK"}},
-        {"the scales of one tile for all", "  end_read(scales);\n", "  release(scales, scales.stage);\n", {"RACE", "DEADLOCK"}}},
+       {{"a tile scaled before its scales have come", "      begin_read(scales);\n", "", {"RACE", "UNINIT"}},
+        {"the scales of a tile never released", "      end_read(scales);\n", "      skip_read(scales);\n", {"DEADLOCK"}},
+        {"the scales of one tile for all", "      end_read(scales);\n", "      release(scales, scales.stage);\n", {"RACE", "DEADLOCK"}}},
        1},
+      // A tile of 256 rows, 140 of which exist
+      {"ops/gemm/scaled_warp_specialised_sm90.cuh",
+       "gemm.scaled",
+       "variant=warp_specialised_sm90 m=140 n=12680 k=300 recipe=2",
+       {{"the first half's scales for both", "first_row + 64 * half, total[half]);\n      end_read", "first_row, total[half]);\n      end_read", {kWrongResult}}},
+       8},
       // A tile of 192 columns has three scales of b
       {"ops/gemm/scaled_tile_sm90.cuh",
        "gemm.scaled",
@@ -78,7 +84,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
       // A pair of tiles, the second of which has no rows
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.scaled",
-       "variant=warp_specialised_sm90 m=8500 n=192 k=129 recipe=0",
+       "variant=warp_specialised_sm90 m=300 n=5640 k=129 recipe=0",
        {{"the stages of a tile without rows kept", "  for (int step = 0; step < steps; ++step) {\n    begin_read(read);\n    end_read(read);", "  for (int step = 0; step < steps; ++step) {\n    begin_read(read);\n    skip_read(read);", {"DEADLOCK"}},
         {"the first block's rows for both", "i32(blockIdx.x % 2) * C.tile_m : 0", "0 : 0", {kWrongResult, "RACE"}},
         {"a block that ends while the other's warps arrive", "  if constexpr (C.pair != 0) drain(fill);", "", {"MBARRIER", "CLUSTER", "RACE"}}},

@@ -188,12 +188,12 @@ void derive_operands(Case& which) {
     which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min(which["max_m"], 17.0);
     which["n"] = scaled ? 768 : which["out_f32"] != 0 ? 384 : 512;
   }
-  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 102 tiles of 256 x 128; of 128 rows there are 136 of 192 columns, two waves
-    which["groups"] = 34, which["m"] = 34 * 150, which["max_m"] = 300, which["expected_m"] = 200;
+  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // a wave of 132 tiles of 256 x 128, as most plans count; of 128 rows there are 142 of 192 columns, two waves
+    which["groups"] = 34, which["m"] = 34 * 200, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
   }
-  if (which["hopper"] == 5 && scaled) {  // three rounds of pairs of 128 x 192, and of more groups than a warp looks at together
-    which["groups"] = 44, which["m"] = 44 * 200, which["max_m"] = 300, which["expected_m"] = 200;
+  if (which["hopper"] == 5 && scaled) {  // four rounds of pairs of 128 x 192, and of more groups than a warp looks at together
+    which["groups"] = 46, which["m"] = 46 * 256, which["max_m"] = 300, which["expected_m"] = 256;
     which["n"] = 768;
   }
   const bool aligned = which["a.pad"] == 0;

@@ -91,22 +91,24 @@ enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
-/// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): a column of 256 rows takes 1.04 of the time of twice 128, tiles of 128 columns 1.07 to 1.19.
-constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 5, 1}, {.n = 192, .stages = 5, .cost = 0.99, .pair = true}, {128, 6, 1.08}, {128, 3, 1.04, false, 256}};
-/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes. The cost of pairs is that of results of 16 bits.
-constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 5, 1}, {.n = 192, .stages = 5, .cost = 0.99, .pair = true}, {176, 5, 1.065}};
+/// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99 of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half
+/// empty, 128 columns 1.05 to 1.08, 176 columns 1.03; 4 groups of 267 rows, (4096, 7168), two rounds of either, 64.7 us of 176 and 69.2 of 192.
+constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.065}, {128, 3, 1.03, false, 256}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
+/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes. Costs are those of results of 16 bits.
+constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
 /// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they seldom have just these, and 4 groups of 512 more
 /// or less asked for three rounds of tiles of 256 rows where two were counted, 133 us and 102 (H100).
 inline i64 tiles_along_m(const GroupedSizes& s, i32 rows) {
   if (s.groups == 1) return ceil_div<i64>(s.expected, rows);
   return min_of<i64>(s.groups * ceil_div<i64>(s.rows, rows), ceil_div<i64>(s.groups * max_of<i64>(2 * rows, 2 * s.expected + rows), 2 * rows));
 }
-/// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100).
+/// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and
+/// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {
     const i64 all = ceil_div<i64>(tiles_along_m(s, t.m), pair_blocks(t)) * ceil_div<i64>(s.n, t.n);
-    return t.alternate || (t.pair && rounds_of(t, all) <= 2) ? 0 : all;
+    return t.alternate || (t.pair && (rounds_of(t, all) <= 2 || s.expected < rows_at_once(t))) ? 0 : all;
   });
 }
 

@@ -21,35 +21,28 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
   const u32 first_row = warpgroup * u32(C.tile_m / 2);
   Consumer<C.stages, pair_blocks(C)> read{smem + dense_sm90_smem(kTiles).barriers};
   auto slots = start_reading_slots<C>(smem);
-  const auto make = [&](GroupedTile tile) {
-    if (is_empty<kTiles>(tile, first_row)) return pass_tile<C>(read, slots, steps);
+  QN_NO_UNROLL
+  for (;;) {
+    begin_read(slots);
+    begin_together<C>(steps);
+    GroupedTile tile = tile_of(words_in_slot<C>(slots));
+    if (tile.group < 0) break;
+    if (is_empty<kTiles>(tile, first_row)) {
+      pass_tile<C>(read, slots, steps);
+      continue;
+    }
     const i32 earlier = rows_earlier_of_tile<kTiles>(place_of<kTiles>(tile).row, p.gemm.rows.rows);
     f32 total[C.tile_m / 128][C.tile_n / 2];
-    [[maybe_unused]] const u32 later = rows_before_boxed(p.boxes, place_of<kTiles>(tile).row);
+    const u32 later = rows_before_boxed(p.boxes, place_of<kTiles>(tile).row);
     if constexpr (C.tile_m == 256) multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total);
     else if constexpr (has_rounds(C)) multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
-    else if constexpr (has_tile_slots(C)) multiply_with_slots<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
-    else multiply_scaled_tile<C>(smem, first_row, earlier, steps, read, total[0]);
-    if constexpr (has_tile_slots(C)) {  // again, for want of registers
-      tile = tile_of(words_in_slot<C>(slots));
-      end_read(slots);
-    }
+    else multiply_with_slots<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
+    tile = tile_of(words_in_slot<C>(slots));  // again, for want of registers
+    end_read(slots);
     const DenseTile place = place_of<kTiles>(tile);
     QN_UNROLL
     for (i32 half = 0; half < C.tile_m / 128; ++half)
       write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile), place.row + i32(first_row) + 64 * half, place.column, total[half]);
-  };
-  if constexpr (has_tile_slots(C)) {
-    QN_NO_UNROLL
-    for (;;) {
-      begin_read(slots);
-      begin_together<C>(steps);
-      const GroupedTile tile = tile_of(words_in_slot<C>(slots));
-      if (tile.group < 0) break;
-      make(tile);
-    }
-  } else {
-    each_tile<kTiles>(p.gemm, make);
   }
 }
 
@@ -76,8 +69,7 @@ QN_DEVICE void fill_grouped_slots(const GroupedScaledSm90Params& p, u32 smem) {
 /// By the scale warps.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
-  if constexpr (has_tile_slots(C))
-    if (ptx::warp_id() == 1) return fill_grouped_slots<C>(p, smem);
+  if (ptx::warp_id() == 1) return fill_grouped_slots<C>(p, smem);
   if (boxed_scale_bytes<scale_stages(C)>(p.boxes) != 0) return;
   auto fill = start_scales<scale_stages(C)>(smem);
   each_tile<tiles_of(C)>(p.gemm, [&](const GroupedTile& tile) {
@@ -89,7 +81,7 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
 
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
-  static_assert(C.column_scales == 0 && C.has_c == 0 && block_bytes(C) <= 227 * 1024 && (C.pair == 0 || has_tile_slots(C)));
+  static_assert(C.column_scales == 0 && C.has_c == 0 && block_bytes(C) <= 227 * 1024);
   ptx::grid_launch_dependents();
   QN_SMEM(memory);
   if (threadIdx.x == 32) init_tile_slots<C>(ptx::smem_address(memory), p.boxes);

@@ -177,8 +177,11 @@ TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
   EXPECT_EQ(tile(kIds[0], with(large, "out_f32", 1)), "tile_m=128, tile_n=192");
   EXPECT_EQ(tile(kIds[0], with(large, "bits8", 0)), "tile_m=128, tile_n=256");
   EXPECT_EQ(tile(kIds[1], masked), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)), "tile_m=128, tile_n=192");
+  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)), "tile_m=128, tile_n=176");
   EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 512)), "tile_m=128, tile_n=192");
+  const Case many = {{"max_m", 4096}, {"expected_m", 62}, {"groups", 16}, {"n", 7168}, {"k", 2048}};  // too few rows for pairs, which would be of two groups each
+  EXPECT_EQ(tile(kIds[1], many), "tile_m=128, tile_n=128");
+  EXPECT_THAT(text_of(plan_of(kIds[1], with(many, "expected_m", 256), "sm_90a")), HasSubstr("pair=1"));
 }
 
 /// What the server has to compile for a layer: few kernels, whatever the number of rows and groups that have some.
@@ -420,7 +423,8 @@ TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
     const char* tile;
     const char* pair;
   };
-  for (const Tiles& tiles : {Tiles{1664, 1920, 1, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, 129, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, 1, DType::bf16, "tile_m=256", "pair=0"}}) {
+  for (const Tiles& tiles : {Tiles{1664, 1920, 1, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, 129, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, 1, DType::bf16, "tile_m=256", "pair=0"},
+                             Tiles{1664, 1760, 1, DType::f32, "tile_n=176", "pair=0"}}) {
     const i64 m = tiles.m;
     Numbers grouped(tiles.rows, 1, tiles.n, k), plain(m, 1, tiles.n, k);
     GroupedContiguousArgs args = grouped.contiguous();

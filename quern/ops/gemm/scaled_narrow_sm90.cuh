@@ -21,7 +21,9 @@ QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
         multiply_scaled_tile<C>(smem, row, 0, part.steps, read, sums, column);
         if constexpr (C.column_scales == 1) {
           Consumer<S.stages> scales{smem + u32(S.barriers)};
-          scale_tile<C>(scales, row, sums, column);
+          begin_read(scales);
+          scale_tile<C>(scales.stage, row, sums, column);
+          end_read(scales);
         }
       },
       [&](const DenseSwapPart& part, u32 smem) {

@@ -97,7 +97,12 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
   const i64 last = (p[Axis::m] - 1) % 256 + 1;
   const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
-  const auto tiles = [&](const Sm90Tile& t) { return t.m > kTileM && !tall ? 0 : ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n); };
+  // Of no more columns, whose few rows have four kernels, pairs would be the ninth for scales of each stage: they gain 1 % at most
+  const bool pairs = p[Axis::n] > 4096;
+  const auto tiles = [&](const Sm90Tile& t) {
+    const bool left_out = (t.m > kTileM && !tall) || (t.pair && !pairs);
+    return left_out ? 0 : ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n);
+  };
   const auto best_of = [&](const auto& table) -> const Sm90Tile& { return least_time(table, p[Axis::k], kSm90StoreCost, tiles); };
   const i32 scales = column_scales(p);
   const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);

@@ -14,13 +14,12 @@ Budget scaled_budget(DType out, i64 k, bool portable);
 
 /// Tiles of scaled products: 64 rows of more than 192 columns are more sums than a thread has registers for twice. The wide ones load less for their
 /// products; that of 128 columns scales the products of a stage while those of the next are in the tensor cores. Costs are those of an H100 at
-/// m = 4096 and the six (n, k) of the README, and 8192^3: of 128 columns 1.02 to 1.06. Pairs, which read less of b from the L2, take 4 % less at 8192^3, 2 % less at (32768, 512), 2 % more at (2112, 7168), else the same. A
-/// column of 176, which have 11 scales of b instead of 3, takes 1.09 to 1.14 times as long as of 192, and there is never a round less of them: none.
-/// Of 256 rows, for results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products. Beside 192 columns 1.03 times as
-/// long; but fewer multiprocessors are idle in the last round: (7168, 16384) 676 us, 692 of 128 x 128 and 698 of 128 x 192, (4096, 7168) 175, 176, 190.
-constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 5, 1}, {.n = 192, .stages = 5, .cost = 0.99, .pair = true}, {128, 6, 1.04}, {128, 3, 1.03, false, 256}};
-/// The same with scales of all of K: of 128 columns 1.05 to 1.1, of 176 0.99 to 1.07.
-constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 5, 1}, {176, 5, 1.035}, {128, 6, 1.07}};
+/// m = 4096 and the six (n, k) of the README, and 8192^3, beside 192 columns: of 128 columns 1.04 to 1.12, of pairs, which read less of b from the L2, 0.96 to 1.01, of 256 rows 0.97 to 1.03, of 176 columns 1.02 to 1.06 and more
+/// for their stores, which are the lanes' (with c or results of f32 all tiles' are). What is left are multiprocessors that idle in the last round: (7168, 16384) 662 us of 256 rows, 687 of 176 columns, 704 of 192, 715 of 128; (4096, 7168) 172, 182, 190, 179; (2112, 7168)
+/// 126, 93, 97, 120. Of 256 rows, for results of 16 bits and no c: 128 of each warpgroup, whose sums leave no room for a second set of products.
+constexpr Sm90Tile kScaledSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.05}, {128, 3, 1.015, false, 256}, {.n = 176, .stages = 5, .cost = 1.035, .store = 130}};
+/// The same with scales of all of K: of 128 columns 0.98 to 1.13, the more the longer K is, of 256 rows 1.00 to 1.03, of 176 columns 1.01 to 1.03.
+constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 4, 1}, {.n = 176, .stages = 5, .cost = 1.02, .store = 130}, {128, 6, 1.04}, {128, 4, 1.005, false, 256}};
 /// With a scale of each row of b for each stage.
 constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{128, 6, 1}};
 

@@ -43,9 +43,8 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90Config& c) {
 /// tile share them, as nobody gives any back.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90Config& c) { return warpgroup_columns(c) <= (c.across > 1 ? 96 : 128) ? 4 : 1; }
 
-/// Whether the stages of a tile are multiplied in rounds of the ring, each by code of its own (multiply_rounds()). Of tiles whose sums leave no registers for a second set, but narrow ones and those of 176 columns, where
-/// it was not measured.
-QN_HOST_DEVICE constexpr bool has_rounds(const ScaledSm90Config& c) { return !c.narrow && (c.tile_n == 192 || c.tile_m == 256); }
+/// Whether the stages of a tile are multiplied in rounds of the ring, each by code of its own (multiply_rounds()). Of tiles whose sums leave no registers for a second set, but narrow ones, where it was not measured.
+QN_HOST_DEVICE constexpr bool has_rounds(const ScaledSm90Config& c) { return !c.narrow && (c.tile_n > 128 || c.tile_m == 256); }
 /// Steps of K from which on the two warpgroups begin such a tile together: of 28 they gain 1 to 3 %, of 16 they lose 2.
 constexpr int kStepsToBeginTogether = 24;
 
@@ -88,27 +87,29 @@ QN_HOST_DEVICE constexpr ScaleStages scale_stages(i32 rows, i32 columns, i32 tog
   const i32 stages = of_all_k ? tiles : ring_stages, end = round_up(memory + 4 * stages * pitch, 8);
   return {rows, columns, pitch, together, step, stages, first_warp, warps, of_all_k, boxes, memory, of_all_k ? end : ring_barriers, end + (of_all_k ? i32(pipeline_bytes(stages)) : 0)};
 }
-/// Whether one warp finds tiles ahead of those that multiply, and brings their scales of b, which are few (TileSlots); those of a then come by TMA where they lie as it wants them.
-QN_HOST_DEVICE constexpr bool has_tile_slots(const ScaledSm90Config& c) { return c.column_scales == 0 && !c.narrow && scaled_sm90_scales(c) <= 4; }
+/// Whether one warp finds tiles ahead of those that multiply, and brings their scales of b, up to 32 for a stage (TileSlots); those of a then come by TMA where they lie as it wants them.
+QN_HOST_DEVICE constexpr bool has_tile_slots(const ScaledSm90Config& c) { return c.column_scales == 0 && !c.narrow; }
 /// Two rows of a thread. Each by itself where they come by TMA, in narrow tiles, where nothing is gained and (7168, 2048) took 0.09 of 6.1 us longer, and beside scales of each row of b, where k_grouped's
 /// kernels spilled 16 to 24 bytes.
 QN_HOST_DEVICE constexpr i32 scale_rows_together(const ScaledSm90Config& c) { return c.narrow || c.column_scales == 2 || has_tile_slots(c) ? 1 : 2; }
-/// Warps 1 to 3 of the block, where there are slots the last two of them, those of this tile and the next; of narrow tiles the last warp.
+/// Warps 1 to 3 of the block, where there are slots the last two of them; of narrow tiles the last warp. Those of all of K are of this tile and the next, of tiles of 256 rows and narrow ones of one: beside four stages of 256 rows two have
+/// no room.
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90Config& c) {
   const auto tiles = dense_sm90_smem(tiles_of(c));
   const i32 narrow_warp = 4 * narrow_warpgroups(c) + 2, slots = has_tile_slots(c);
-  return scale_stages(c.tile_m, slots ? 0 : scaled_sm90_scales(c) * c.across, scale_rows_together(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow ? 1 : 2, c.narrow ? narrow_warp : 1 + slots,
+  return scale_stages(c.tile_m, slots ? 0 : scaled_sm90_scales(c) * c.across, scale_rows_together(c), scaled_sm90_columns(c), c.column_scales == 1, c.stages, c.narrow || c.tile_m == 256 ? 1 : 2, c.narrow ? narrow_warp : 1 + slots,
                       c.narrow ? 1 : 3 - slots, slots * (c.tile_m / 128), tiles.bytes, tiles.barriers);
 }
 
-/// Slots for a tile each, or for kSlotSteps stages of it: its place, then kSlotScales scales of b for each stage. Behind the stages.
-constexpr i32 kTileSlots = 2, kSlotSteps = 120, kSlotScales = 4, kSlotPlace = 32, kSlotBytes = kSlotPlace + 4 * kSlotScales * (kSlotSteps + 1);
+/// Slots for a tile each, or for kSlotSteps stages of it: its place, then `scales` scales of b for each stage, whole 16 bytes. Behind the stages.
+constexpr i32 kTileSlots = 2, kSlotSteps = 120, kSlotPlace = 32;
 struct TileSlots {
+  i32 scales, pitch;            // pitch: bytes from slot to slot
   i32 memory, barriers, bytes;  // bytes: of the block's memory, with these
 };
 QN_HOST_DEVICE constexpr TileSlots tile_slots(const ScaledSm90Config& c) {
-  const i32 memory = round_up(scale_stages(c).bytes, 16), end = memory + kTileSlots * kSlotBytes;
-  return {memory, end, end + i32(pipeline_bytes(kTileSlots))};
+  const i32 scales = round_up(scaled_sm90_scales(c), 4), pitch = kSlotPlace + 4 * scales * (kSlotSteps + 1), memory = round_up(scale_stages(c).bytes, 16), end = memory + kTileSlots * pitch;
+  return {scales, pitch, memory, end, end + i32(pipeline_bytes(kTileSlots))};
 }
 
 QN_HOST_DEVICE constexpr i32 block_bytes(const ScaledSm90Config& c) { return has_tile_slots(c) ? tile_slots(c).bytes : scale_stages(c).bytes; }

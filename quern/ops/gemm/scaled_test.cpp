@@ -153,9 +153,12 @@ TEST(gemm_scaled, plans_of_many_rows) {
   };
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 3970}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"out_f32", 1}}), "tile_m=128, tile_n=128");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"c.present", 1}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"out_f32", 1}}), "tile_m=128, tile_n=176");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"c.present", 1}}), "tile_m=128, tile_n=176");
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile({{"m", 4096}, {"n", 2112}, {"k", 7168}}), "tile_m=128, tile_n=176");
+  EXPECT_EQ(tile({{"m", 2150}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
+  EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=128, tile_n=192");
   EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 8192}, {"n", 8192}, {"k", 8192}}), "tile_m=128, tile_n=192");
@@ -223,12 +226,12 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
   info.emulated = 1;
   info.sms = 6;
   const auto device = make_emulated_device(info, emulated_options_from_env());
-  const i64 m = 8500, n = 192, k = 288, blocks = 3;
+  const i64 m = 300, n = 5640, k = 288, blocks = 3, blocks_n = 45;
   Random random(9);
   std::vector<u8> a(size_t(m * k)), b(size_t(n * k));
   for (std::vector<u8>* of : {&a, &b})
     for (u8& x : *of) x = u8(0x20 + random.below(0x30) + 0x80 * random.below(2));
-  std::vector<float> scales_a(size_t(m * blocks)), scales_b(size_t(2 * blocks)), bias(n), c(size_t(m * n));
+  std::vector<float> scales_a(size_t(m * blocks)), scales_b(size_t(blocks_n * blocks)), bias(n), c(size_t(m * n));
   for (std::vector<float>* of : {&scales_a, &scales_b, &bias, &c})
     for (float& x : *of) x = float(1 + random.uniform());
   const Op& op = find_op("gemm.scaled");
@@ -239,7 +242,7 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
                         .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
                         .scales_a = TensorView(scales_a.data() + (columns ? first : first * blocks), DType::f32, {rows, blocks}),
                         .b = TensorView(b.data(), DType::e4m3, {n, k}),
-                        .scales_b = TensorView(scales_b.data(), DType::f32, {2, blocks})};
+                        .scales_b = TensorView(scales_b.data(), DType::f32, {blocks_n, blocks})};
         if (columns) call.scales_a.strides[0] = 1, call.scales_a.strides[1] = m;
         if (more) call.bias = TensorView(bias.data(), DType::f32, {n}), call.c = TensorView(c.data() + first * n, DType::f32, {rows, n});
         return call;
@@ -251,7 +254,7 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
       EXPECT_THAT(jit::print(plan.launches[0].spec), HasSubstr("pair=1"));
       scaled(whole, options);
       const i64 size = size_of(whole.out.dtype);
-      for (const i64 first : {0, 128, 4096 + 64, 8448 - 100, 8448}) {
+      for (const i64 first : {0, 64, 128, 170, 256}) {
         const i64 rows = min_of<i64>(m - first, 130);
         std::vector<float> part(size_t(rows * n), 0.f);  // other poison than that of `all`: what both leave out differs
         scaled(args(part, first, rows), options);
@@ -260,38 +263,49 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
     }
 }
 
-/// Tiles of 192 columns with scales of all of K, of which a block makes several, each from another stage of the ring on: each row has the bits that it has among few others, whose tiles have 128.
-TEST(gemm_scaled, scales_of_all_of_k_give_the_bits_of_narrower_tiles) {
+/// Wide and tall tiles of which a block makes several, each from another stage of the ring on: each row has the bits that it has among few others, whose tiles are of 128 x 128. Scales of each stage, and of all of K.
+TEST(gemm_scaled, large_tiles_give_the_bits_of_smaller_ones) {
   DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
   info.emulated = 1;
   info.sms = 6;
   const auto device = make_emulated_device(info, emulated_options_from_env());
-  const i64 m = 8576, n = 192, k = 25 * 128 + 48;
+  const i64 m = 8576, most_n = 256, k = 25 * 128 + 48, blocks = 26;
   Random random(11);
-  std::vector<u8> a(size_t(m * k)), b(size_t(n * k));
+  std::vector<u8> a(size_t(m * k)), b(size_t(most_n * k));
   for (std::vector<u8>* of : {&a, &b})
     for (u8& x : *of) x = u8(0x20 + random.below(0x30) + 0x80 * random.below(2));
-  std::vector<float> scales_a(m), scales_b(n);
+  std::vector<float> scales_a(size_t(m * blocks)), scales_b(size_t(most_n * blocks));
   for (std::vector<float>* of : {&scales_a, &scales_b})
     for (float& x : *of) x = float(1 + random.uniform());
   const Op& op = find_op("gemm.scaled");
   const RunOptions options{.device = device.get(), .variant = "warp_specialised_sm90"};
-  const auto tile_of = [&](std::vector<float>& out, i64 first, i64 rows) {
-    ScaledArgs args{.out = TensorView(out.data(), DType::f32, {rows, n}),
-                    .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
-                    .scales_a = TensorView(scales_a.data() + first, DType::f32, {rows, 1}),
-                    .b = TensorView(b.data(), DType::e4m3, {n, k}),
-                    .scales_b = TensorView(scales_b.data(), DType::f32, {n, 1})};
-    const std::string kernel = jit::print(make_plan(op, bind(op, &args, options), device->info()).launches[0].spec);
-    scaled(args, options);
-    return kernel;
+  struct Tiles {
+    bool all_of_k;
+    i64 n;
+    DType out;
+    const char* tile;
   };
-  std::vector<float> all(size_t(m * n), NAN);
-  EXPECT_THAT(tile_of(all, 0, m), AllOf(HasSubstr("tile_n=192"), HasSubstr("column_scales=1")));
-  for (const i64 first : {i64(0), i64(64), i64(4096), m - 130}) {
-    std::vector<float> part(size_t(130 * n), 0.f);  // other poison than that of `all`
-    EXPECT_THAT(tile_of(part, first, 130), HasSubstr("tile_n=128"));
-    EXPECT_EQ(std::memcmp(all.data() + first * n, part.data(), part.size() * 4), 0) << "rows from " << first;
+  for (const Tiles& tiles : {Tiles{true, 192, DType::f32, "tile_m=128, tile_n=192"}, Tiles{true, 176, DType::f32, "tile_m=128, tile_n=176"}, Tiles{true, 256, DType::bf16, "tile_m=256, tile_n=128"},
+                             Tiles{false, 176, DType::bf16, "tile_m=128, tile_n=176"}, Tiles{false, 256, DType::bf16, "tile_m=256, tile_n=128"}}) {
+    const i64 columns = tiles.all_of_k ? 1 : blocks, size = size_of(tiles.out);
+    const auto tile_of = [&](std::vector<float>& out, i64 first, i64 rows) {
+      ScaledArgs args{.out = TensorView(out.data(), tiles.out, {rows, tiles.n}),
+                      .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
+                      .scales_a = TensorView(scales_a.data() + first * columns, DType::f32, {rows, columns}),
+                      .b = TensorView(b.data(), DType::e4m3, {tiles.n, k}),
+                      .scales_b = TensorView(scales_b.data(), DType::f32, {tiles.all_of_k ? tiles.n : 2, columns})};
+      const std::string kernel = jit::print(make_plan(op, bind(op, &args, options), device->info()).launches[0].spec);
+      scaled(args, options);
+      return kernel;
+    };
+    std::vector<float> all(size_t(m * tiles.n), NAN);
+    EXPECT_THAT(tile_of(all, 0, m), AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.all_of_k ? "column_scales=1" : "column_scales=0")));
+    for (const i64 first : {i64(0), i64(64), i64(4096), m - 130}) {
+      std::vector<float> part(size_t(130 * tiles.n), 0.f);  // other poison than that of `all`
+      EXPECT_THAT(tile_of(part, first, 130), HasSubstr("tile_m=128, tile_n=128"));
+      EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * tiles.n * size, part.data(), size_t(130 * tiles.n * size)), 0)
+          << tiles.tile << ", scales of all of K " << tiles.all_of_k << ", rows from " << first;
+    }
   }
 }
 

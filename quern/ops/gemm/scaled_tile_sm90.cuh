@@ -10,12 +10,12 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows, or of tiles of 256 rows of the two of each half of a warpgroup's, and of the tile's columns where some of them have one together; those of each
+/// A thread's scales of a stage: of its two rows, or in the stages of tiles of 256 rows of the two of each half of a warpgroup's, and of the tile's columns where some of them have one together; those of each
 /// column are read where they are used.
 template <ScaledSm90Config C>
 struct ScaledOfThread {
-  static constexpr int kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
-  f32 a[C.tile_m == 256 ? 4 : 2], b[max_of(1, kOfB)];
+  static constexpr int kOfA = C.tile_m == 256 && has_tile_slots(C) ? 4 : 2, kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
+  f32 a[kOfA], b[max_of(1, kOfB)];
   u32 first;  // as StageScales has it
 };
 template <ScaledSm90Config C>
@@ -43,14 +43,22 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
 template <ScaledSm90Config C>
 QN_DEVICE void scales_of_rows_in(const u8* own, u32 stage, ScaledOfThread<C>& s) {
   QN_UNROLL
-  for (int i = 0; i < (C.tile_m == 256 ? 4 : 2); ++i) s.a[i] = ptx::ld_shared<f32>(own + stage * kScaleBytes<scale_stages(C)> + 4 * (8 * (i % 2) + 64 * (i / 2)));
+  for (int i = 0; i < ScaledOfThread<C>::kOfA; ++i) s.a[i] = ptx::ld_shared<f32>(own + stage * kScaleBytes<scale_stages(C)> + 4 * (8 * (i % 2) + 64 * (i / 2)));
 }
-/// Those of b of the next stage in a slot (TileSlots).
+/// Those of b of the next stage in a slot (TileSlots). Of 192 columns three: one by one, or four registers would be asked for.
 template <ScaledSm90Config C>
 QN_DEVICE void scales_in_slot(const u8*& of_b, ScaledOfThread<C>& s) {
+  constexpr int kScales = scaled_sm90_scales(C);
   QN_UNROLL
-  for (int i = 0; i < scaled_sm90_scales(C); ++i) s.b[i] = ptx::ld_shared<f32>(of_b + 4 * i);
-  of_b += 4 * kSlotScales;
+  for (int i = 0; kScales <= 4 && i < kScales; ++i) s.b[i] = ptx::ld_shared<f32>(of_b + 4 * i);
+  QN_UNROLL
+  for (int i = 0; kScales > 4 && i < kScales; i += 4) {
+    f32 four[4];
+    unpack<f32, 4>({ptx::ld_shared<u32x4>(of_b + 4 * i)}, four);
+    QN_UNROLL
+    for (int j = 0; j < 4; ++j) s.b[i + j] = four[j];
+  }
+  of_b += 4 * tile_slots(C).scales;
 }
 
 /// total += sums, scaled; of tiles of 256 rows those of half `half`.
@@ -208,74 +216,43 @@ QN_DEVICE void multiply_with_slots(u32 smem, u32 first_row, i32 earlier, u32 sca
   } while (first < steps);
 }
 
-/// The same of 128 rows, 64 of them behind the other 64. There is one set of sums, and the tensor cores have the other warpgroup's products while these are scaled; while they have the second 64
-/// rows' a warp waits for the next stage and loads its scales, so nothing is between the last sum scaled and the next product (2 to 3 % of the kernel).
+/// In rounds of the ring, of 128 rows, 64 of them behind the other 64.
 template <ScaledSm90Config C>
 QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[2][C.tile_n / 2]) {
-  static_assert(has_rounds(C) && has_tile_slots(C) && C.stages > 1, "the next stage is waited for before this one is released");
+  static_assert(has_rounds(C) && has_tile_slots(C));
   QN_SMEM(memory);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   const u8 *const own = own_scales<C>(first_row, scales_later), *of_b = memory + scales_of_slot<C>(slots);
   zero(total);
-  f32 sums[C.tile_n / 2];
-  zero(sums);
-  begin_read(read);
-  ScaledOfThread<C> next{};
-  scales_of_rows_in<C>(own, read.stage, next);
-  scales_in_slot<C>(of_b, next);
-  int of_slot = kSlotSteps;
-  const auto step = [&](Consumer<C.stages, pair_blocks(C)>& at) {  // goes on to the next stage; false behind the last one
-    const u32 current = at.stage;
-    const ScaledOfThread<C> scales = next;
-    const bool more = --steps > 0;
-    QN_UNROLL
-    for (u32 half = 0; half < 2; ++half) {
-      hold(sums);
-      ptx::wgmma_fence();
-      multiply_stage<C>(operands, current, 64 * half, sums);
-      ptx::wgmma_commit();
-      hold(sums);
-      if (half == 1) {
-        skip_read(at);
-        if (more) {
-          begin_read(at);
-          if (--of_slot == 0) {
-            next_slot(slots);
-            of_b = memory + scales_of_slot<C>(slots);
-            of_slot = kSlotSteps;
-          }
-          scales_of_rows_in<C>(own, at.stage, next);
-          scales_in_slot<C>(of_b, next);
-        }
-      }
-      ptx::wgmma_wait<0>();
-      hold(sums);
-      if (half == 1) release(at, current);
-      add_scaled<C>(scales, sums, total[half], half);
-    }
-    return more;
-  };
-  QN_NO_UNROLL
-  while (read.stage != 0)
-    if (!step(read)) return;
-  QN_NO_UNROLL
-  for (;; read.parity ^= 1) {
-    QN_UNROLL
-    for (u32 stage = 0; stage < u32(C.stages); ++stage) {
-      Consumer<C.stages, pair_blocks(C)> at{read.barriers, stage, read.parity};
-      if (step(at)) continue;
-      read = at;
-      return;
-    }
-  }
+  int left_in_slot = kSlotSteps;
+  multiply_rounds_of_halves<C.tile_n / 2, ScaledOfThread<C>>(read, steps, [&](u32 stage, u32 half, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 64 * half, sums); },
+                                [&](u32 stage, ScaledOfThread<C>& s) {
+                                  if (left_in_slot == 0) {
+                                    next_slot(slots);
+                                    of_b = memory + scales_of_slot<C>(slots);
+                                    left_in_slot = kSlotSteps;
+                                  }
+                                  --left_in_slot;
+                                  scales_of_rows_in<C>(own, stage, s);
+                                  scales_in_slot<C>(of_b, s);
+                                },
+                                [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2], u32 half) { add_scaled<C>(s, sums, total[half], half); });
+}
+/// The same with scales of all of K.
+template <ScaledSm90Config C>
+QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int steps, Consumer<C.stages, pair_blocks(C)>& read, f32 (&total)[2][C.tile_n / 2]) {
+  static_assert(has_rounds(C) && C.column_scales == 1);
+  const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
+  zero(total);
+  multiply_rounds_of_halves<C.tile_n / 2, Unscaled>(read, steps, [&](u32 stage, u32 half, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 64 * half, sums); }, [](u32, Unscaled&) {},
+                                [&](const Unscaled&, const f32 (&sums)[C.tile_n / 2], u32 half) { add_unscaled(sums, total[half]); });
 }
 
-/// total = total by the scales of all of K.
+/// total = 64 rows of a tile from first_row on by their scales of all of K, which have come to `stage`.
 template <ScaledSm90Config C>
-QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_row, f32 (&total)[warpgroup_columns(C) / 2], u32 first_column = 0) {
+QN_DEVICE void scale_tile(u32 stage, u32 first_row, f32 (&total)[warpgroup_columns(C) / 2], u32 first_column = 0) {
   QN_SMEM(memory);
-  begin_read(scales);
-  const StageScales at = stage_scales(scales.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
+  const StageScales at = stage_scales(stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
   const ScaledOfThread<C> s = scales_of_thread<C>(at);
   QN_UNROLL
   for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
@@ -284,7 +261,6 @@ QN_DEVICE void scale_tile(Consumer<scale_stages(C).stages>& scales, u32 first_ro
     QN_UNROLL
     for (int j = 0; j < 4; ++j) total[i + j] = total[i + j] * (s.a[j / 2] * of_b[j % 2]);
   }
-  end_read(scales);
 }
 
 }  // namespace quern::gemm

@@ -36,14 +36,20 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
     }
     const i32 earlier = rows_earlier_of_tile<tiles_of(C)>(tile.row, p.gemm.m);
     f32 total[C.tile_m / 128][C.tile_n / 2];
-    if constexpr (C.tile_m == 256) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total);
+    if constexpr (C.tile_m == 256 && has_tile_slots(C)) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total);
+    else if constexpr (C.tile_m == 256) multiply_in_rounds<C>(smem, first_row, earlier, steps, read, total);
     else if constexpr (has_rounds(C) && has_tile_slots(C)) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total[0]);
     else if constexpr (has_rounds(C)) multiply_in_rounds<C>(smem, first_row, earlier, steps, read, total[0]);
     else if constexpr (has_tile_slots(C)) multiply_with_slots<C>(smem, first_row, earlier, 0, steps, read, slots, total[0]);
     else multiply_scaled_tile<C>(smem, first_row, earlier, steps, read, total[0]);
     if constexpr (has_tile_slots(C)) end_read(slots);
     if (!has_tile(walk, walk.step)) ptx::grid_launch_dependents();
-    if constexpr (C.column_scales == 1) scale_tile<C>(scales, first_row, total[0]);
+    if constexpr (C.column_scales == 1) {
+      begin_read(scales);
+      QN_UNROLL
+      for (u32 half = 0; half < u32(C.tile_m / 128); ++half) scale_tile<C>(scales.stage, first_row + 64 * half, total[half]);
+      end_read(scales);
+    }
     QN_UNROLL
     for (i32 half = 0; half < C.tile_m / 128; ++half) write_rows<tiles_of(C)>(p.gemm, tile.row + i32(first_row) + 64 * half, tile.column, total[half]);
   }
@@ -92,7 +98,7 @@ QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
     init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
     init_tile_slots<C>(ptx::smem_address(memory), p.boxes);
   }
-  constexpr int kRegisters = has_tile_slots(C) ? 56 : 40;  // with 40 the warps that copy scales of 256 rows spilled 64 bytes, the one that finds tiles 32
+  constexpr int kRegisters = has_tile_slots(C) || C.tile_m == 256 ? 56 : 40;  // with 40 the warps that copy scales of 256 rows spilled 64 bytes, the one that finds tiles 32
   run_warpgroups<tiles_of(C), kRegisters>(p.gemm, 8, scale_fills<scale_stages(C)>(p.boxes), [&](u32 smem) { load_scaled_tiles<C>(p, smem); },
                                           [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C>(p, smem, warpgroup); }, [&](u32 smem) { fill_tile_scales<C>(p, smem); });
 }

@@ -38,22 +38,25 @@ QN_DEVICE Consumer<kTileSlots> start_reading_slots(u32 smem) {
 /// By a warp: a tile at `column` of `columns`, through `steps` stages.
 template <ScaledSm90Config C>
 QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile, const Scales& scales, i32 column, i32 columns, int steps) {
+  constexpr TileSlots kSlots = tile_slots(C);
+  constexpr i32 kStepsAtOnce = 32 / kSlots.scales;
+  static_assert(has_tile_slots(C) && kStepsAtOnce > 0);
   QN_SMEM(memory);
-  const i32 lane = i32(ptx::lane_id()), of_lane = lane % kSlotScales;
+  const i32 lane = i32(ptx::lane_id()), of_lane = lane % kSlots.scales;
   const ScaleSource source = scale_source(scales, column + scaled_sm90_columns(C) * of_lane, columns);
   int first = 0;
   do {
     ptx::mbarrier_wait(empty_barrier<kTileSlots>(fill.barriers, fill.stage), fill.parity);
-    u8* const slot = memory + tile_slots(C).memory + fill.stage * kSlotBytes;
+    u8* const slot = memory + kSlots.memory + fill.stage * u32(kSlots.pitch);
     if (lane == 0) {
       ptx::st_shared(slot, tile.first);
       ptx::st_shared(slot + 16, tile.last);
     }
     const int end = min_of(first + kSlotSteps, steps);
     QN_NO_UNROLL
-    for (int step = first + lane / kSlotScales; steps > 0 && step <= end; step += 32 / kSlotScales) {  // up to one behind the last, which multiply_rounds() loads
+    for (int step = first + lane / kSlots.scales; steps > 0 && step <= end; step += kStepsAtOnce) {  // up to one behind the last, which multiply_rounds() loads
       const f32* const from = source.first + i64(min_of(step, steps - 1)) * source.stride;
-      if (of_lane < scaled_sm90_scales(C)) ptx::cp_async<4>(ptx::smem_address(slot) + u32(kSlotPlace + 4 * (kSlotScales * (step - first) + of_lane)), from);
+      if (of_lane < scaled_sm90_scales(C) && lane < kStepsAtOnce * kSlots.scales) ptx::cp_async<4>(ptx::smem_address(slot) + u32(kSlotPlace + 4 * (kSlots.scales * (step - first) + of_lane)), from);
     }
     const u32 full = full_barrier<kTileSlots>(fill.barriers, fill.stage);
     ptx::cp_async_arrive(full);
@@ -66,13 +69,13 @@ QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile
 template <ScaledSm90Config C>
 QN_DEVICE TileWords words_in_slot(const Consumer<kTileSlots>& slots) {
   QN_SMEM(memory);
-  const u8* const slot = memory + tile_slots(C).memory + slots.stage * kSlotBytes;
+  const u8* const slot = memory + tile_slots(C).memory + slots.stage * u32(tile_slots(C).pitch);
   return {ptx::ld_shared<u32x4>(slot), ptx::ld_shared<u32>(slot + 16)};
 }
 /// Where its scales are: bytes from the beginning of shared memory to those of its first stage.
 template <ScaledSm90Config C>
 QN_DEVICE u32 scales_of_slot(const Consumer<kTileSlots>& slots) {
-  return u32(tile_slots(C).memory + kSlotPlace) + slots.stage * kSlotBytes;
+  return u32(tile_slots(C).memory + kSlotPlace) + slots.stage * u32(tile_slots(C).pitch);
 }
 /// Goes on to the tile's next slot.
 QN_DEVICE void next_slot(Consumer<kTileSlots>& slots) {
