@@ -107,9 +107,10 @@ inline const std::vector<FaultyCase>& grouped_faults() {
        {{"rows of the second warpgroup 64 behind the first's", "warpgroup * u32(C.tile_m / 2)", "warpgroup * 64", {"RACE", "UNINIT", kWrongResult}},
         {"the first half's sums for both", "place.column, total[half]", "place.column, total[0]", {kWrongResult}}},
        1},
+      // Rows of every group
       {"ops/gemm/scaled_tile_sm90.cuh",
        "gemm.grouped_masked",
-       "hopper=4 bits8=1 out_f32=0 k=300 spread=1 a.pad=0 out.pad=0",
+       "hopper=4 bits8=1 out_f32=0 k=300 spread=0 a.pad=0 out.pad=0",
        {{"scales of one half for the other", "s.a[2 * half + j / 2]", "s.a[2 * (1 - half) + j / 2]", {kWrongResult}}},
        1},
       {"ops/gemm/scaled_multiply_sm90.cuh",
@@ -131,9 +132,10 @@ inline const std::vector<FaultyCase>& grouped_faults() {
          "      ptx::wgmma_commit();\n      hold(sums);\n      release(at, stage);\n      ptx::wgmma_wait<0>();\n      hold(sums);", {"RACE", "MBARRIER", "WGMMA"}},
         {"the scales of one stage for the next", "      scales = next;\n", "", {kWrongResult}}},
        1},
+      // Rows of every group
       {"kit/pipeline.cuh",
        "gemm.grouped_masked",
-       "hopper=3 bits8=1 out_f32=0 k=1300 n=264 spread=1 a.pad=0 out.pad=0",
+       "hopper=3 bits8=1 out_f32=0 k=1300 n=264 spread=0 a.pad=0 out.pad=0",
        {{"the next stage's answer from the current one", "first ? 0 : consumer.stage + 1", "consumer.stage", {"RACE", "UNINIT"}}},
        1},
       {"ops/gemm/grouped_tiles_sm90.cuh",

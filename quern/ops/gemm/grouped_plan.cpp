@@ -188,7 +188,7 @@ void derive_operands(Case& which) {
     which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min(which["max_m"], 17.0);
     which["n"] = scaled ? 768 : which["out_f32"] != 0 ? 384 : 512;
   }
-  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // a wave of 132 tiles of 256 x 128, as most plans count; of 128 rows there are 142 of 192 columns, two waves
+  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 132 tiles of 256 x 128, as plans count them, are one wave; of 128 rows there are 142 of 192 columns, two waves
     which["groups"] = 34, which["m"] = 34 * 200, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
   }

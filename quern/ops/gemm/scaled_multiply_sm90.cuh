@@ -221,7 +221,7 @@ QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const 
   }
 }
 
-/// The same of 128 rows, 64 of them behind the other 64: products(stage, half, sums) and add(scales, sums, half) are those of one half. There is one set of sums, and the tensor cores have the other warpgroup's products while
+/// The same of 128 rows, 64 of them behind the other 64, through at least one step: products(stage, half, sums) and add(scales, sums, half) are those of one half. There is one set of sums, and the tensor cores have the other warpgroup's products while
 /// these are scaled; while they have the second half's a warp waits for the next stage, and load(stage, scales) loads its scales, so nothing is between the last sum scaled and the next product (2 to 3 % of the kernel).
 template <int count, class Scales, int stages, int blocks, class Products, class Load, class Add>
 QN_DEVICE void multiply_rounds_of_halves(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {

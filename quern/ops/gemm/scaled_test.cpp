@@ -158,6 +158,8 @@ TEST(gemm_scaled, plans_of_many_rows) {
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 4096}, {"n", 2112}, {"k", 7168}}), "tile_m=128, tile_n=176");
   EXPECT_EQ(tile({{"m", 2150}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
+  // Its scales of one tile, not of two, leave room for the fourth stage
+  EXPECT_THAT(plan_text({{"m", 4096}, {"n", 4096}, {"k", 7168}, {"recipe", 2}}, "sm_90a"), HasSubstr("tile_m=256, tile_n=128, stages=4"));
   EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=128, tile_n=192");
   EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
@@ -167,7 +169,7 @@ TEST(gemm_scaled, plans_of_many_rows) {
 
 /// m is no part of a kernel: a server of one weight meets at most eight.
 TEST(gemm_scaled, few_kernels_serve_every_m) {
-  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}, {2360, 7168}, {3344, 1024}, {27000, 512}};
+  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}, {2360, 7168}, {3344, 1024}, {3512, 7168}, {4000, 7168}, {27000, 512}};
   for (const auto& [n, k] : shapes)
     for (double recipe = 0; recipe < 4; ++recipe) {
       std::set<std::string> kernels;
