@@ -83,7 +83,7 @@ Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
 static const Sm90Tile& choose(const Problem& p, bool fold) {
   return least_time(kDenseSm90Tiles, p[Axis::k], kSm90StoreCost, [&](const Sm90Tile& t) {
     const bool fits = !(fold && (t.alternate || t.n > 192)) && !(p.tensor(&A::b).transposed && t.n % dense_sm90_box(t.n) != 0);
-    return fits ? tiles_of(p, t.n) : 0;
+    return fits ? columns_in_rounds(t, tiles_of(p, t.n)) : 0;
   });
 }
 

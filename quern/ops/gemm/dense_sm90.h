@@ -24,7 +24,7 @@ Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Kn
 constexpr i32 kSm90Sms = 132;
 
 /// A tile of m x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of 128 rows of a column for 1 of K beside that of the
-/// first of its table; storing them takes as long as `store` of K more than that does. `pair`: two blocks make two tiles, one above the other.
+/// first of its table; storing them takes as long as `store` of K more than that does. `pair`: two blocks make two tiles, one above the other; `tail`: columns of narrower tiles behind those of n.
 struct Sm90Tile {
   i32 n, stages;
   double cost;
@@ -32,6 +32,7 @@ struct Sm90Tile {
   i32 m = 128;
   double store = 0;
   bool pair = false;
+  i32 tail = 0;
 };
 /// Rows that are made at a time, by one block or by a pair of them.
 constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
@@ -47,15 +48,17 @@ constexpr double kSm90StoreCost = 262;
 
 /// Rounds of so many tiles, or pairs of them: the last one takes as long as a full one.
 inline i64 rounds_of(const Sm90Tile& t, i64 tiles) { return ceil_div<i64>(tiles, kSm90Sms / pair_blocks(t)); }
-/// The tile with the least time. count_of(tile): how many of them, or pairs of them, make out; 0: not this one.
-template <size_t count, class Count>
-const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_cost, const Count& count_of) {
+/// Columns of out that a multiprocessor makes one after another then.
+inline i64 columns_in_rounds(const Sm90Tile& t, i64 tiles) { return rounds_of(t, tiles) * t.n; }
+/// The tile with the least time. columns_of(tile): columns_in_rounds(), or as many as take as long; 0: not this one.
+template <size_t count, class Columns>
+const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_cost, const Columns& columns_of) {
   const Sm90Tile* best = nullptr;
   double best_time = 1e300;
   for (const Sm90Tile& t : tiles) {
-    const i64 all = count_of(t);
-    const double time = double(rounds_of(t, all)) * (t.m / 128) * t.n * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
-    if (all > 0 && time < best_time) best_time = time, best = &t;
+    const i64 columns = columns_of(t);
+    const double time = double(columns) * (t.m / 128) * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
+    if (columns > 0 && time < best_time) best_time = time, best = &t;
   }
   return *best;
 }

@@ -35,6 +35,7 @@ struct DenseSm90Config {
   i32 across = 1; // of narrow tiles: warpgroups beside each other, with an even share of the columns each
   i32 walk = 0;   // 1: a block makes several narrow tiles, every gridDim.x-th
   i32 pair = 0;   // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both; of groups two that follow each other, which may be of two groups with a b each
+  i32 tail = 0;   // of groups, of many rows: columns of the narrower tiles that the last columns of each group have where that takes less time (column_tiles()); 0: none
 };
 /// Blocks that fill each other's stages, of a DenseSm90Config, a ScaledSm90Config, or a tile of theirs.
 template <class Config>

@@ -81,7 +81,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
             {"groups", {4, 0, 1, 3, 33, 70}},
             {"expected_m", {0, 1, 40}},
             {"spread", {0, 1, 2, 3}, "rows: about expected_m for each group (0), all of one (1), 0 to 2 (2), numbers that break the rules (3)"},
-            {"hopper", {0, 1, 2, 3, 4, 5}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2), its widest tiles (3) or, with 8 bits, its tallest (4) or pairs of tiles (5), and makes the case one that it takes"},
+            {"hopper", {0, 1, 2, 3, 4, 5, 6}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2), its widest tiles (3) or, with 8 bits, its tallest (4), pairs of tiles (5) or a tail of narrower ones (6), and makes the case one that it takes"},
             {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
             {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
             {"out_f32", {0, 1}, "out is f32"},

@@ -196,6 +196,10 @@ void derive_operands(Case& which) {
     which["groups"] = 46, which["m"] = 46 * 256, which["max_m"] = 300, which["expected_m"] = 256;
     which["n"] = 768;
   }
+  if (which["hopper"] == 6 && scaled && which["out_f32"] == 0) {  // two tiles of 192 columns for each of about 60 along m are a round, and two of a tail another one; three along m on one multiprocessor have them too
+    which["groups"] = 32, which["m"] = 32 * 180, which["max_m"] = 300, which["expected_m"] = 180;
+    which["n"] = 640;
+  }
   const bool aligned = which["a.pad"] == 0;
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;
   const bool second = which["second"] != 0;

@@ -9,7 +9,7 @@
 #include "quern/ops/gemm/dense_sm90.h"
 #include "quern/ops/gemm/grouped_contiguous.h"
 #include "quern/ops/gemm/grouped_masked.h"
-#include "quern/ops/gemm/grouped_spec.h"
+#include "quern/ops/gemm/grouped_sm90_spec.h"
 
 namespace quern::gemm {
 
@@ -91,10 +91,14 @@ enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
+/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns: 4 groups of 128 to 246 rows 60 us and 71, 2 of 500
+/// and 400 50 and 61; of more rounds they gain nothing (32 groups of 200 rows, (7168, 2048), 223 us and 220 of 192 columns).
+constexpr Sm90Tile kTailSm90Tile = {.n = 192, .stages = 4, .cost = 1, .tail = 128};
+constexpr i64 kMostTailRounds = 3;
 /// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99 of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half
 /// empty, 128 columns 1.05 to 1.08, 176 columns 1.03.
-constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.065}, {128, 3, 1.03, false, 256}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
-/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes. Costs are those of results of 16 bits.
+constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.065}, {128, 3, 1.03, false, 256}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}, kTailSm90Tile};
+/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes, and with narrower ones behind those of 192 would compile for 1 s. Costs are those of results of 16 bits.
 constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
 /// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they seldom have just these, and 4 groups of 512 more
 /// or less asked for three rounds of tiles of 256 rows where two were counted, 133 us and 102 (H100).
@@ -102,13 +106,23 @@ inline i64 tiles_along_m(const GroupedSizes& s, i32 rows) {
   if (s.groups == 1) return ceil_div<i64>(s.expected, rows);
   return min_of<i64>(s.groups * ceil_div<i64>(s.rows, rows), ceil_div<i64>(s.groups * max_of<i64>(2 * rows, 2 * s.expected + rows), 2 * rows));
 }
+/// The wide tiles and the tail's of a kernel that has both, if `along_m` tiles make the rows of all groups: what its warps find on kSm90Sms multiprocessors.
+inline ColumnTiles best_column_tiles(u32 along_m, u32 n, const Sm90Tile& t) {
+  const u32 rounds = wide_rounds(along_m, kSm90Sms, n, u32(t.n));
+  ColumnTiles best = column_tiles(rounds, along_m, kSm90Sms, n, u32(t.n), u32(t.tail));
+  for (u32 less = 1; less <= min_of(31u, rounds); ++less)
+    if (const ColumnTiles c = column_tiles(rounds - less, along_m, kSm90Sms, n, u32(t.n), u32(t.tail)); c.time < best.time) best = c;
+  return best;
+}
 /// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and
 /// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {
-    const i64 all = ceil_div<i64>(tiles_along_m(s, t.m), pair_blocks(t)) * ceil_div<i64>(s.n, t.n);
-    return t.alternate || (t.pair && (rounds_of(t, all) <= 2 || s.expected < rows_at_once(t))) ? 0 : all;
+    const i64 along_m = tiles_along_m(s, t.m), all = ceil_div<i64>(along_m, pair_blocks(t)) * ceil_div<i64>(s.n, t.n);
+    if (t.alternate || (t.pair && (rounds_of(t, all) <= 2 || s.expected < rows_at_once(t)))) return 0;
+    if (t.tail == 0) return columns_in_rounds(t, all);
+    return s.groups > kTailGroups || rounds_of(t, all) > kMostTailRounds ? 0 : i64(best_column_tiles(u32(along_m), u32(s.n), t).time) * t.n / 4;
   });
 }
 

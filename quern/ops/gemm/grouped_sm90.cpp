@@ -72,9 +72,12 @@ static GroupedSm90Params dense_params(const Call<Args>& c) {
   i32 box_b = config.tile_n;
   if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>) box_b /= pair_blocks(config);
   // 8 bits, masked, 1 group of 866 rows and 4 of 267: 1.5 and 1 % less with 256; contiguous the same
-  GroupedSm90Params with = params(c, config.tile_m, box_b, std::is_same_v<Config, ScaledSm90Config> ? 256 : 128);
-  if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>)
+  const i32 fetched = std::is_same_v<Config, ScaledSm90Config> ? 256 : 128;
+  GroupedSm90Params with = params(c, config.tile_m, box_b, fetched);
+  if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>) {
+    if (config.tail != 0) with.b_tail = c.device.make_tensor_map(operand(c.args.b, config.tail, fetched));
     if (dense_sm90_stores_boxes(tiles_of(config))) with.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
+  }
   return with;
 }
 template <class Args, class Config>
@@ -149,7 +152,7 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
     const bool wide = p.dtype(&Args::out) == DType::f32;
     const Sm90Tile& tile = wide ? least_time(kGroupedWideSm90Tiles, s, kSm90StoreCost) : least_time(kGroupedSm90Tiles, s, kSm90StoreCost);
     const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = tile.m,
-                                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0, .pair = tile.pair}, device);
+                                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0, .pair = tile.pair, .tail = tile.tail}, device);
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
   } else {
     const Sm90Tile& tile = least_time(kDenseSm90Tiles, s, kSm90StoreCost);

@@ -63,7 +63,10 @@ QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
   GroupedWalk walk = start_walk<kTileM>(p.rows);
   GroupedTile tile;
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x) f(tile);
+  for (u32 index = blockIdx.x; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x) {
+    tile.column = i32(tile.at.n) * kTileN;
+    f(tile);
+  }
 }
 /// The same of the two blocks of a cluster, which make a pair of tiles at a time.
 template <i32 kTileM, i32 kTileN, class F>
@@ -73,7 +76,39 @@ QN_DEVICE void each_tile_of_pairs(const GroupedSm90Params& p, const F& f) {
   const u32 all = all_tiles<kTileM>(p.rows, walk);
   GroupedTile tile;
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x / 2; find_tile_of_pair<kTileM>(p.rows, walk, all, index, blockIdx.x % 2, tiles_n, tile); index += gridDim.x / 2) f(tile);
+  for (u32 index = blockIdx.x / 2; find_tile_of_pair<kTileM>(p.rows, walk, all, index, blockIdx.x % 2, tiles_n, tile); index += gridDim.x / 2) {
+    tile.column = i32(tile.at.n) * kTileN;
+    f(tile);
+  }
+}
+/// Of the ways to cover the columns that have up to 31 rounds of wide tiles less than all of them are, a lane each, the one with the least time, of several that with most wide tiles. By all lanes of a warp.
+template <i32 kTileN, i32 kTailN>
+QN_DEVICE ColumnTiles best_column_tiles(u32 along_m, u32 n) {
+  const u32 rounds = wide_rounds(along_m, gridDim.x, n, kTileN), lane = ptx::lane_id();
+  const ColumnTiles own = column_tiles(rounds - min_of(lane, rounds), along_m, gridDim.x, n, kTileN, kTailN);
+  u32 best = own.time * 32 + lane;
+  QN_UNROLL
+  for (int distance = 1; distance < 32; distance *= 2) best = min_of(best, ptx::shfl_xor(best, distance));
+  return {ptx::shfl(own.wide, int(best % 32)), ptx::shfl(own.tail, int(best % 32)), best / 32};
+}
+/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns.
+template <i32 kTileM, i32 kTileN, i32 kTailN, class F>
+QN_DEVICE void each_tile_and_tail(const GroupedSm90Params& p, const F& f) {
+  GroupedWalk walk = start_walk<kTileM>(p.rows);
+  const bool few = p.rows.groups <= kTailGroups;
+  const ColumnTiles columns = few ? best_column_tiles<kTileN, kTailN>(walk.tiles, u32(p.n)) : ColumnTiles{u32(p.n + kTileN - 1) / kTileN, 0, 0};
+  GroupedTile tile;
+  QN_NO_UNROLL
+  for (u32 index = blockIdx.x;; index += gridDim.x) {
+    if (few && !tile.tail && index >= walk.tiles * columns.wide) {
+      tile.tail = true;
+      index -= walk.tiles * columns.wide;
+    }
+    const u32 tiles_n = tile.tail ? columns.tail : columns.wide;
+    if (tiles_n == 0 || !find_tile<kTileM>(p.rows, walk, index, tiles_n, tile)) return;
+    tile.column = tile.tail ? i32(columns.wide * kTileN + tile.at.n * kTailN) : i32(tile.at.n * kTileN);
+    f(tile);
+  }
 }
 
 }  // namespace quern::gemm

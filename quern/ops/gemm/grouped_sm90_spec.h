@@ -8,6 +8,25 @@
 
 namespace quern::gemm {
 
+/// How tiles cover the n columns of every group: `wide` ones, then the narrower ones of the tail. The wide tiles of all groups come first, and each block takes every blocks-th of all.
+struct ColumnTiles {
+  u32 wide, tail;
+  u32 time;  // of the block that has most of them, in fourths of a wide one's
+};
+/// Fourths of a tile of 192 columns that one of 128 takes: 24 us and 32 (H100, k = 7168).
+constexpr u32 kTailTime = 3;
+/// Up to so many groups, whose rows a warp sees all at once, have a tail.
+constexpr i32 kTailGroups = 32;
+/// With as many wide tiles of tile_n columns as `rounds` rounds of the blocks are, if `along_m` of them make the rows of all groups, and the rest of the columns in tiles of `tail_n`.
+QN_HOST_DEVICE constexpr ColumnTiles column_tiles(u32 rounds, u32 along_m, u32 blocks, u32 n, u32 tile_n, u32 tail_n) {
+  const u32 all = (n + tile_n - 1) / tile_n, wide = along_m * all <= rounds * blocks ? all : rounds * blocks / along_m;
+  const u32 tail = wide == all ? 0 : (n - wide * tile_n + tail_n - 1) / tail_n;
+  const u32 of_wide = (wide * along_m + blocks - 1) / blocks, of_both = ((wide + tail) * along_m + blocks - 1) / blocks;
+  return {wide, tail, 4 * of_wide + kTailTime * (of_both - of_wide)};
+}
+/// Rounds of wide tiles alone.
+QN_HOST_DEVICE constexpr u32 wide_rounds(u32 along_m, u32 blocks, u32 n, u32 tile_n) { return (along_m * ((n + tile_n - 1) / tile_n) + blocks - 1) / blocks; }
+
 struct GroupedSm90Params {
   TensorMap a;       // boxes of tile_m rows, 128 bytes of each; one matrix, or one for each group
   TensorMap b;       // the same of tile_n rows, of pairs half of them; a matrix for each group
@@ -16,6 +35,7 @@ struct GroupedSm90Params {
   i64 out_stride;    // elements from row to row
   i64 out_group;     // elements from group to group; 0 where groups lie in one matrix
   i32 n, k;          // n a multiple of 8
+  TensorMap b_tail;  // b's with boxes of the rows of the tail's tiles, where there is one
   TensorMap results; // of out [matrices, rows, n], where they leave by TMA
   i32 a_rows, b_rows; // from a matrix to the next: maps of the rows of all of them, [rows, k]; 0, where these are no whole rows: [matrices, rows, k]
 };

@@ -16,6 +16,7 @@
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/grouped_contiguous.h"
 #include "quern/ops/gemm/grouped_masked.h"
+#include "quern/ops/gemm/grouped_plan.h"
 #include "quern/ops/gemm/scaled.h"
 #include "quern/testing/case_args.h"
 
@@ -179,6 +180,8 @@ TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
   EXPECT_EQ(tile(kIds[1], masked), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)), "tile_m=128, tile_n=176");
   EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 512)), "tile_m=128, tile_n=192");
+  EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 4), "expected_m", 201), "sm_90a")), HasSubstr("tail=128"));  // two rounds, one of them or both of a tail's tiles
+  EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 2), "expected_m", 450), "sm_90a")), HasSubstr("tail=128"));
   const Case many = {{"max_m", 4096}, {"expected_m", 62}, {"groups", 16}, {"n", 7168}, {"k", 2048}};  // too few rows for pairs, which would be of two groups each
   EXPECT_EQ(tile(kIds[1], many), "tile_m=128, tile_n=128");
   EXPECT_THAT(text_of(plan_of(kIds[1], with(many, "expected_m", 256), "sm_90a")), HasSubstr("pair=1"));
@@ -359,6 +362,43 @@ TEST(gemm_grouped, tiles_of_256_rows_give_the_bits_of_those_of_128) {
       for (i64 j = 0; j < n; ++j) untouched = untouched && row[j] == poison[j % 2];
       EXPECT_EQ(untouched, i >= counts[size_t(g)]) << "group " << g << " row " << i;
     }
+}
+
+/// How many columns are in the tail's tiles follows from the rows that are there: none, all, or those behind 13 wide tiles.
+TEST(gemm_grouped, tiles_of_a_tail_give_the_bits_of_others) {
+  const auto device = hopper();
+  struct Rows {
+    std::vector<i32> counts;
+    u32 along_m, wide, tail;
+  };
+  const i64 max_m = 340, n = 4096, k = 400;
+  const Op& op = find_op(kIds[1]);
+  const RunOptions options{.device = device.get()};
+  for (Rows& rows : std::vector<Rows>{{{206, 283, 332, 246}, 10, 13, 13}, {{129, 240, 1, 246}, 7, 0, 32}, {{270, 283, 332, 193}, 11, 22, 0}, {{0, 340, 300, 64}, 7, 0, 32}, {{340, 0, 0, 340}, 6, 22, 0}}) {
+    const ColumnTiles tiles = best_column_tiles(rows.along_m, u32(n), kTailSm90Tile);
+    EXPECT_EQ(tiles.wide, rows.wide) << rows.along_m;
+    EXPECT_EQ(tiles.tail, rows.tail) << rows.along_m;
+    std::vector<std::vector<float>> results;
+    for (const i32 expected : {201, 64}) {
+      Numbers numbers(4 * max_m, 4, n, k);
+      numbers.out_dtype = DType::bf16;
+      GroupedMaskedArgs args = numbers.masked(max_m, rows.counts);
+      args.expected_m = expected;
+      EXPECT_THAT(text_of(make_plan(op, bind(op, &args, options), device->info())), HasSubstr(expected == 201 ? "tail=128" : "tail=0"));
+      grouped_masked(args, options);
+      results.push_back(numbers.out);
+    }
+    EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), results[0].size() * 4), 0) << rows.along_m;
+    for (i64 g = 0; g < 4; ++g)  // the second half of `out` is nobody's, the first half holds rows of bf16
+      for (const i64 i : {rows.counts[size_t(g)] - 1, rows.counts[size_t(g)]})
+        for (const i64 j : {i64(0), n - 1}) {
+          if (i < 0 || i >= max_m) continue;
+          u16 poison[2], value;
+          std::memcpy(poison, &kUntouched, 4);
+          std::memcpy(&value, reinterpret_cast<const u16*>(results[0].data()) + (g * max_m + i) * n + j, 2);
+          EXPECT_EQ(value == poison[j % 2], i >= rows.counts[size_t(g)]) << "group " << g << " row " << i << " column " << j;
+        }
+  }
 }
 
 /// Of groups with rows for one warpgroup, for both, and one of the next tile; of pairs of tiles of one group, of two, of the last one alone, and of more groups than a warp looks at together. a's scales as TMA takes

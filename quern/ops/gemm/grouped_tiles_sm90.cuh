@@ -11,13 +11,14 @@ namespace quern::gemm {
 /// A tile's place in its group's matrix.
 template <DenseSm90Config C>
 QN_DEVICE DenseTile place_of(const GroupedTile& tile) {
-  return {tile.begin + i32(tile.at.m * C.tile_m), i32(tile.at.n * C.tile_n)};
+  return {tile.begin + i32(tile.at.m * C.tile_m), tile.column};
 }
 
 /// Calls f for every tile of the block.
 template <DenseSm90Config C, class F>
 QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
   if constexpr (C.pair != 0) each_tile_of_pairs<C.tile_m, C.tile_n>(p, f);
+  else if constexpr (C.tail != 0) each_tile_and_tail<C.tile_m, C.tile_n, C.tail>(p, f);
   else each_tile<C.tile_m, C.tile_n>(p, f);
 }
 /// Of a pair of tiles: whether this one has rows, and whether both are of one group, whose b they share.
@@ -40,6 +41,9 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
     const DenseTile place = place_of<C>(tile);
     const i32 row = place.row - rows_earlier_of_tile<C>(place.row, p.rows.rows);
     const bool here = exists<C>(tile), shared = shares_b<C>(tile);
+    const bool tail = C.tail != 0 && tile.tail;
+    const TensorMap* const b = tail ? &p.b_tail : &p.b;
+    const u32 bytes = u32(L.stage) - (tail ? u32(C.tile_n - C.tail) * 128 : 0) + bytes_beside;
     if (ptx::elect_sync()) {
       QN_NO_UNROLL
       for (int step = 0; step < steps; ++step) {
@@ -48,9 +52,9 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
           end_fill(fill);
           continue;
         }
-        const u32 full = begin_fill(fill, L.stage + bytes_beside), stage = smem + fill.stage * L.stage;
+        const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        load_tile_b<C>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
+        load_tile_b<C>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows(to, b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); },
                        [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, CachePolicy::evict_normal, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);

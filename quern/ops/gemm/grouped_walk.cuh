@@ -18,6 +18,8 @@ struct GroupedTile {
   i32 group;
   i32 begin, rows;  ///< of the group
   TilePlace at;     ///< among the tiles of the group
+  i32 column = 0;     ///< the first one, as each_tile() tells it
+  bool tail = false;  ///< of the last columns, which have narrower tiles (column_tiles())
 };
 
 struct GroupedWalk {

@@ -171,22 +171,22 @@ QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps
   for (int step = 0; step < steps; ++step) multiply_in_turn<late>(read, sums, products, load, add);
 }
 
-/// The same in rounds of the ring, each stage by code of its own, in which all that tells it from the others is a constant; steps before the ring's first stage share one more. While the sums of a stage are scaled the
+/// The same in rounds of the ring, each stage by code of its own, in which all that tells it from the others is a constant; steps before the ring's first stage share one more, and all steps where they are not `unrolled`. While the sums of a stage are scaled the
 /// next one's barrier is asked and load_ahead(scales) loads what does not come with it, in order, up to one behind the last, as ptxas would make other code of a question whether there is one; load(stage, scales) loads
 /// what comes with a stage. Of what a warp does between its products and the next ones, 20 instructions less.
-template <int count, class Scales, int stages, int blocks, class Products, class LoadAhead, class Load, class Add>
+template <int count, class Scales, bool unrolled = true, int stages, int blocks, class Products, class LoadAhead, class Load, class Add>
 QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const Products& products, const LoadAhead& load_ahead, const Load& load, const Add& add) {
   f32 sums[count];
   zero(sums);
   Scales scales{};
   QN_NO_UNROLL
-  for (; read.stage != 0 && steps > 0; --steps)
+  for (; (!unrolled || read.stage != 0) && steps > 0; --steps)
     multiply_in_turn<false>(read, sums, products, [&](u32 stage) {
       load_ahead(scales);
       load(stage, scales);
       return scales;
     }, add);
-  if (steps <= 0) return;
+  if (!unrolled || steps <= 0) return;
   begin_read(read);
   load_ahead(scales);
   QN_NO_UNROLL

@@ -99,11 +99,13 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
   // Of no more columns, whose few rows have four kernels, pairs would be the ninth for scales of each stage: they gain 1 % at most
   const bool pairs = p[Axis::n] > 4096;
-  const auto tiles = [&](const Sm90Tile& t) {
-    const bool left_out = (t.m > kTileM && !tall) || (t.pair && !pairs);
-    return left_out ? 0 : ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n);
+  const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n); };
+  const auto best_of = [&](const auto& table) -> const Sm90Tile& {
+    return least_time(table, p[Axis::k], kSm90StoreCost, [&](const Sm90Tile& t) -> i64 {
+      const bool left_out = (t.m > kTileM && !tall) || (t.pair && !pairs);
+      return left_out ? 0 : columns_in_rounds(t, tiles(t));
+    });
   };
-  const auto best_of = [&](const auto& table) -> const Sm90Tile& { return least_time(table, p[Axis::k], kSm90StoreCost, tiles); };
   const i32 scales = column_scales(p);
   const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
   const auto config = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,

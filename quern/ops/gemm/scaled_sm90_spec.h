@@ -22,10 +22,11 @@ struct ScaledSm90Config {
   i32 narrow = 0;     // 1: one tile a block, narrow_sm90.cuh; threads: 128 for each warpgroup that multiplies, a warp for each of b, a and the scales
   i32 across = 1;     // of narrow tiles: warpgroups beside each other, with an even share of the columns each
   i32 pair = 0;       // as DenseSm90Config has it
+  i32 tail = 0;       // the same
 };
 /// The tiles, ring and stores, which are gemm.dense's; but with boxes of 88 columns 4096 x 2112 x 7168 took 107 us, by the lanes 101.
 QN_HOST_DEVICE constexpr DenseSm90Config tiles_of(const ScaledSm90Config& c) {
-  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, c.fold, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0, c.narrow || c.tile_n % 64 != 0, 1, c.across, 0, c.pair};
+  return {DType::bf16, c.out_dtype, c.tile_m, c.tile_n, c.stages, 0, c.fold, c.threads, c.has_c, i32(Activation::none), Major::k, Major::k, 0, c.narrow || c.tile_n % 64 != 0, 1, c.across, 0, c.pair, c.tail};
 }
 
 /// Columns of a tile that have a scale of b together. Those of a block of 128 rows of b: tiles, and a warpgroup's part of one, begin at multiples of them.

@@ -62,11 +62,11 @@ QN_DEVICE void scales_in_slot(const u8*& of_b, ScaledOfThread<C>& s) {
 }
 
 /// total += sums, scaled; of tiles of 256 rows those of half `half`.
-template <ScaledSm90Config C>
-QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[warpgroup_columns(C) / 2], f32 (&total)[warpgroup_columns(C) / 2], u32 half = 0) {
+template <ScaledSm90Config C, int count>
+QN_DEVICE void add_scaled(const ScaledOfThread<C>& s, const f32 (&sums)[count], f32 (&total)[warpgroup_columns(C) / 2], u32 half = 0) {
   QN_SMEM(memory);
   QN_UNROLL
-  for (int i = 0; i < warpgroup_columns(C) / 2; i += 4) {
+  for (int i = 0; i < count; i += 4) {
     const int column = 2 * i;
     f32 of_b[2];  // of even and odd columns
     if constexpr (C.column_scales == 0) of_b[0] = of_b[1] = s.b[column / scaled_sm90_columns(C)];
@@ -144,8 +144,8 @@ QN_DEVICE StageOperands operands_of_ring(u32 smem, u32 first_row) {
   constexpr auto L = dense_sm90_smem(tiles_of(C));
   return stage_operands(smem + L.a + first_row * 128, smem + L.b);
 }
-template <ScaledSm90Config C>
-QN_DEVICE void multiply_stage(const StageOperands& first, u32 stage, u32 row, f32 (&sums)[C.tile_n / 2]) {
+template <ScaledSm90Config C, int count>
+QN_DEVICE void multiply_stage(const StageOperands& first, u32 stage, u32 row, f32 (&sums)[count]) {
   const u32 further = stage * u32(dense_sm90_smem(tiles_of(C)).stage / 16);
   multiply_rows<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>>({first.rows + further, first.columns + further}, row, sums);
 }
@@ -166,8 +166,8 @@ QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int step
                                 [&](const Unscaled&, const f32 (&sums)[C.tile_n / 2]) { add_unscaled(sums, total); });
 }
 
-/// The same with the tile's scales of b in slots, of which the first one has come; its last one is left. The rows' scales lie `scales_later` rows further in the stages.
-template <ScaledSm90Config C>
+/// The same with the tile's scales of b in slots, of which the first one has come; its last one is left. The rows' scales lie `scales_later` rows further in the stages. Of the first `columns` of them; by one code for all stages where they are not unrolled.
+template <ScaledSm90Config C, int columns = C.tile_n, bool unrolled = true>
 QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, f32 (&total)[C.tile_n / 2]) {
   static_assert(has_rounds(C) && has_tile_slots(C) && kSlotSteps % C.stages == 0, "the steps of a slot but the first begin where those of the first do: fewer in the code that rounds share");
   QN_SMEM(memory);
@@ -179,9 +179,9 @@ QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scal
   do {
     if (first > 0) next_slot(slots);
     const u8* of_b = memory + scales_of_slot<C>(slots);
-    multiply_rounds<C.tile_n / 2, ScaledOfThread<C>>(read, min_of(steps - first, kSlotSteps), [&](u32 stage, f32 (&sums)[C.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); },
+    multiply_rounds<columns / 2, ScaledOfThread<C>, unrolled>(read, min_of(steps - first, kSlotSteps), [&](u32 stage, f32 (&sums)[columns / 2]) { multiply_stage<C>(operands, stage, 0, sums); },
                                   [&](ScaledOfThread<C>& s) { scales_in_slot<C>(of_b, s); }, [&](u32 stage, ScaledOfThread<C>& s) { scales_of_rows_in<C>(own, stage, s); },
-                                  [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.tile_n / 2]) { add_scaled<C>(s, sums, total); });
+                                  [&](const ScaledOfThread<C>& s, const f32 (&sums)[columns / 2]) { add_scaled<C>(s, sums, total); });
     first += kSlotSteps;
   } while (first < steps);
 }

@@ -18,11 +18,11 @@ struct TileWords {
   u32 last;
 };
 
-/// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps read, and the map of the scales that come beside.
+/// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps and `others` read, and the map of the scales that come beside.
 template <ScaledSm90Config C>
-QN_DEVICE void init_tile_slots(u32 smem, const ScaleBoxes& boxes) {
+QN_DEVICE void init_tile_slots(u32 smem, const ScaleBoxes& boxes, u32 others = 0) {
   if constexpr (has_tile_slots(C)) {
-    pipeline_init<kTileSlots>(smem + u32(tile_slots(C).barriers), 8, 32 + 1);
+    pipeline_init<kTileSlots>(smem + u32(tile_slots(C).barriers), 8 + others, 32 + 1);
     if (boxes.used != 0) ptx::prefetch_tensormap(&boxes.map);
   }
 }
