@@ -188,8 +188,8 @@ void derive_operands(Case& which) {
     which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min(which["max_m"], 17.0);
     which["n"] = scaled ? 768 : which["out_f32"] != 0 ? 384 : 512;
   }
-  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 132 tiles of 256 x 128, as plans count them, are one wave; of 128 rows there are 142 of 192 columns, two waves
-    which["groups"] = 34, which["m"] = 34 * 200, which["max_m"] = 300, which["expected_m"] = 200;
+  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 132 tiles of 256 x 128, as plans count them, are one wave; of 128 rows there are 138 of 192 columns, two waves
+    which["groups"] = 33, which["m"] = 33 * 200, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
   }
   if (which["hopper"] == 5 && scaled) {  // four rounds of pairs of 128 x 192, and of more groups than a warp looks at together

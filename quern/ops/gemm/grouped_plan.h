@@ -91,13 +91,13 @@ enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
-/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns: 4 groups of 128 to 246 rows 60 us and 71, 2 of 500
-/// and 400 50 and 61; of more rounds they gain nothing (32 groups of 200 rows, (7168, 2048), 223 us and 220 of 192 columns).
+/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns: 4 groups of 128 to 246 rows 60 us and 71, 2 of
+/// 500 and 400 50 and 61, 4 of 206 to 332 67 and 65. Of many rounds they gain nothing (19, 32 groups of 200 rows, (7168, 2048): 223 us and 220 of 192 columns; 3 to 18 were not measured).
 constexpr Sm90Tile kTailSm90Tile = {.n = 192, .stages = 4, .cost = 1, .tail = 128};
-constexpr i64 kMostTailRounds = 3;
+constexpr i64 kMostTailRounds = 2;
 /// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99 of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half
 /// empty, 128 columns 1.05 to 1.08, 176 columns 1.03.
-constexpr Sm90Tile kGroupedSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.065}, {128, 3, 1.03, false, 256}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}, kTailSm90Tile};
+constexpr Sm90Tile kGroupedSm90Tiles[] = {kTailSm90Tile, {192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.065}, {128, 3, 1.03, false, 256}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
 /// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes, and with narrower ones behind those of 192 would compile for 1 s. Costs are those of results of 16 bits.
 constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
 /// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they seldom have just these, and 4 groups of 512 more
@@ -115,14 +115,18 @@ inline ColumnTiles best_column_tiles(u32 along_m, u32 n, const Sm90Tile& t) {
   return best;
 }
 /// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and
-/// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128.
+/// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128. Several groups can have a tile more along m than is expected, so the time is that of both: tiles
+/// that fill their last round to the last one would take a round more.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {
-    const i64 along_m = tiles_along_m(s, t.m), all = ceil_div<i64>(along_m, pair_blocks(t)) * ceil_div<i64>(s.n, t.n);
-    if (t.alternate || (t.pair && (rounds_of(t, all) <= 2 || s.expected < rows_at_once(t)))) return 0;
-    if (t.tail == 0) return columns_in_rounds(t, all);
-    return s.groups > kTailGroups || rounds_of(t, all) > kMostTailRounds ? 0 : i64(best_column_tiles(u32(along_m), u32(s.n), t).time) * t.n / 4;
+    const auto tiles_of = [&](i64 along_m) { return ceil_div<i64>(along_m, pair_blocks(t)) * ceil_div<i64>(s.n, t.n); };
+    const i64 along_m = tiles_along_m(s, t.m), rounds = rounds_of(t, tiles_of(along_m));
+    if (t.alternate || (t.pair && (rounds <= 2 || s.expected < rows_at_once(t)))) return 0;
+    if (t.tail != 0 && (s.groups > kTailGroups || rounds > kMostTailRounds)) return 0;
+    const auto columns = [&](i64 of_m) { return t.tail != 0 ? i64(best_column_tiles(u32(of_m), u32(s.n), t).time) * t.n / kWideTime : columns_in_rounds(t, tiles_of(of_m)); };
+    const bool known = s.groups == 1 || 2 * s.expected <= t.m;  // in the latter case as many as groups
+    return columns(along_m) + columns(known ? along_m : along_m + 1);
   });
 }
 

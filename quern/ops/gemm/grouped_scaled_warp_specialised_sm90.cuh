@@ -11,6 +11,7 @@ namespace quern::gemm {
 
 /// A tile's column is even, so there is room for whether it is of the tail.
 QN_DEVICE TileWords words_of(const GroupedTile& tile) { return {{u32(tile.group), u32(tile.begin), u32(tile.rows), tile.at.m}, u32(tile.column) + tile.tail}; }
+/// Without its place along n, of which the column is what is asked for.
 QN_DEVICE GroupedTile tile_of(const TileWords& words) { return {i32(words.first.x), i32(words.first.y), i32(words.first.z), {words.first.w, 0}, i32(words.last / 2 * 2), words.last % 2 != 0}; }
 /// What stands for the end of the tiles.
 QN_DEVICE GroupedTile no_tile() { return {-1, 0, 0, {0, 0}, 0, false}; }
@@ -105,9 +106,14 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
   static_assert(C.column_scales == 0 && C.has_c == 0 && block_bytes(C) <= 227 * 1024);
+  // Of a tail's tiles as of wide ones: whole boxes of results, whole scales of b, and the rows that wgmma reads behind a's (rows_earlier_of_tile())
+  static_assert(C.tail == 0 || (C.tile_m == 128 && C.pair == 0 && has_rounds(C) && C.tail < C.tile_n && C.tail % dense_sm90_boxes(tiles_of(C)).columns == 0 && C.tail % scaled_sm90_columns(C) == 0 && C.tail >= C.tile_m - 8));
   ptx::grid_launch_dependents();
   QN_SMEM(memory);
-  if (threadIdx.x == 32) init_tile_slots<C>(ptx::smem_address(memory), p.boxes, p.boxes.used != 0 ? 0 : scale_stages(C).warps);
+  if (threadIdx.x == 32) {
+    init_tile_slots<C>(ptx::smem_address(memory), p.boxes, p.boxes.used != 0 ? 0 : scale_stages(C).warps);
+    if constexpr (C.tail != 0) ptx::prefetch_tensormap(&p.gemm.b_tail);
+  }
   run_warpgroups<tiles_of(C), 56>(p.gemm, 8, scale_fills<scale_stages(C)>(p.boxes), [&](u32 smem) { load_grouped_scaled_tiles<C>(p, smem); },
                                   [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); }, [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
 }

@@ -146,7 +146,7 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   Plan plan;
   const i32 pdl = add_spans<Args>(plan, p, device);
   const auto grid = [&](const Sm90Tile& tile, i32 smem) {
-    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.n), device.sms), .smem = smem, .cluster = pair_blocks(tile), .pdl = pdl};
+    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms), .smem = smem, .cluster = pair_blocks(tile), .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
     const bool wide = p.dtype(&Args::out) == DType::f32;

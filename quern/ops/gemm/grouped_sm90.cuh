@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // What the grouped kernels share on sm_90a. Blocks stay on their SMs. Every warp of a block walks over the groups by itself: all find the
-// same tiles; but where tiles have slots (tile_slots_sm90.cuh), those that multiply are told. A tile of a may reach into the rows behind its
+// same tiles; but where tiles have slots (tile_slots_sm90.cuh), those that multiply or copy scales are told. A tile of a may reach into the rows behind its
 // group's; they are multiplied and not stored.
 #pragma once
 #include "quern/kit/kit.cuh"
@@ -91,16 +91,15 @@ QN_DEVICE ColumnTiles best_column_tiles(u32 along_m, u32 n) {
   for (int distance = 1; distance < 32; distance *= 2) best = min_of(best, ptx::shfl_xor(best, distance));
   return {ptx::shfl(own.wide, int(best % 32)), ptx::shfl(own.tail, int(best % 32)), best / 32};
 }
-/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns.
+/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns. Of up to kTailGroups groups, so the walk stands still and tiles may be asked for in any order.
 template <i32 kTileM, i32 kTileN, i32 kTailN, class F>
 QN_DEVICE void each_tile_and_tail(const GroupedSm90Params& p, const F& f) {
   GroupedWalk walk = start_walk<kTileM>(p.rows);
-  const bool few = p.rows.groups <= kTailGroups;
-  const ColumnTiles columns = few ? best_column_tiles<kTileN, kTailN>(walk.tiles, u32(p.n)) : ColumnTiles{u32(p.n + kTileN - 1) / kTileN, 0, 0};
+  const ColumnTiles columns = best_column_tiles<kTileN, kTailN>(walk.tiles, u32(p.n));
   GroupedTile tile;
   QN_NO_UNROLL
   for (u32 index = blockIdx.x;; index += gridDim.x) {
-    if (few && !tile.tail && index >= walk.tiles * columns.wide) {
+    if (!tile.tail && index >= walk.tiles * columns.wide) {
       tile.tail = true;
       index -= walk.tiles * columns.wide;
     }

@@ -11,18 +11,18 @@ namespace quern::gemm {
 /// How tiles cover the n columns of every group: `wide` ones, then the narrower ones of the tail. The wide tiles of all groups come first, and each block takes every blocks-th of all.
 struct ColumnTiles {
   u32 wide, tail;
-  u32 time;  // of the block that has most of them, in fourths of a wide one's
+  u32 time;  // of the block that has most of them: kWideTime for a wide one, kTailTime for one of the tail
 };
-/// Fourths of a tile of 192 columns that one of 128 takes: 24 us and 32 (H100, k = 7168).
-constexpr u32 kTailTime = 3;
-/// Up to so many groups, whose rows a warp sees all at once, have a tail.
+/// Of 192 and 128 columns: rounds of either alone 29 and 22 us where the L2 has b, 36 and 28 where it has not (H100, k = 7168).
+constexpr u32 kWideTime = 5, kTailTime = 4;
+/// Up to so many groups, whose rows a warp sees all at once, have a tail: the plan's rule.
 constexpr i32 kTailGroups = 32;
 /// With as many wide tiles of tile_n columns as `rounds` rounds of the blocks are, if `along_m` of them make the rows of all groups, and the rest of the columns in tiles of `tail_n`.
 QN_HOST_DEVICE constexpr ColumnTiles column_tiles(u32 rounds, u32 along_m, u32 blocks, u32 n, u32 tile_n, u32 tail_n) {
   const u32 all = (n + tile_n - 1) / tile_n, wide = along_m * all <= rounds * blocks ? all : rounds * blocks / along_m;
   const u32 tail = wide == all ? 0 : (n - wide * tile_n + tail_n - 1) / tail_n;
   const u32 of_wide = (wide * along_m + blocks - 1) / blocks, of_both = ((wide + tail) * along_m + blocks - 1) / blocks;
-  return {wide, tail, 4 * of_wide + kTailTime * (of_both - of_wide)};
+  return {wide, tail, kWideTime * of_wide + kTailTime * (of_both - of_wide)};
 }
 /// Rounds of wide tiles alone.
 QN_HOST_DEVICE constexpr u32 wide_rounds(u32 along_m, u32 blocks, u32 n, u32 tile_n) { return (along_m * ((n + tile_n - 1) / tile_n) + blocks - 1) / blocks; }
