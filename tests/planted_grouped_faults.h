@@ -61,7 +61,7 @@ inline const std::vector<FaultyCase>& grouped_faults() {
          "const bool exists = true;",
          {"GLOBAL-OOB"}},
         {"tiles of earlier groups forgotten",
-         "    walk.before += walk.tiles;\n",
+         "  walk.before += walk.tiles;\n",
          "",
          {kWrongResult, "GLOBAL-OOB"}}}},
       {"ops/gemm/grouped_walk.cuh",
@@ -204,7 +204,7 @@ inline const std::vector<FaultyCase>& grouped_faults() {
        "gemm.grouped_masked",
        "hopper=6 bits8=1 out_f32=0 k=300 spread=1 a.pad=0 out.pad=0",
        {{"a tail where there are wide tiles", "columns.wide * kTileN + tile.at.n * kTailN", "tile.at.n * kTailN", {kWrongResult, "RACE"}},
-        {"a tail counted from the first wide tile on", "      index -= walk.tiles * columns.wide;\n", "", {kWrongResult}}},
+        {"a tail counted from the first wide tile on", "      index -= all * columns.wide;\n", "", {kWrongResult}}},
        1},
       // Scales of a by TMA
       {"ops/gemm/stage_scales_sm90.cuh",

@@ -60,7 +60,7 @@ QN_DEVICE GroupedScales scales_of_group(const GroupedScaledSm90Params& p, const 
 template <i32 kTileM, i32 kTileN, class F>
 QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
   const u32 tiles_n = u32(p.n + kTileN - 1) / kTileN;
-  GroupedWalk walk = start_walk<kTileM>(p.rows);
+  GroupedWalk walk = start_walk(p.rows);
   GroupedTile tile;
   QN_NO_UNROLL
   for (u32 index = blockIdx.x; find_tile<kTileM>(p.rows, walk, index, tiles_n, tile); index += gridDim.x) {
@@ -72,7 +72,7 @@ QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
 template <i32 kTileM, i32 kTileN, class F>
 QN_DEVICE void each_tile_of_pairs(const GroupedSm90Params& p, const F& f) {
   const u32 tiles_n = u32(p.n + kTileN - 1) / kTileN;
-  GroupedWalk walk = start_walk<kTileM>(p.rows);
+  GroupedWalk walk = start_walk(p.rows);
   const u32 all = all_tiles<kTileM>(p.rows, walk);
   GroupedTile tile;
   QN_NO_UNROLL
@@ -91,20 +91,23 @@ QN_DEVICE ColumnTiles best_column_tiles(u32 along_m, u32 n) {
   for (int distance = 1; distance < 32; distance *= 2) best = min_of(best, ptx::shfl_xor(best, distance));
   return {ptx::shfl(own.wide, int(best % 32)), ptx::shfl(own.tail, int(best % 32)), best / 32};
 }
-/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns. Of up to kTailGroups groups, so the walk stands still and tiles may be asked for in any order.
+/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns. Of up to kTailGroups groups, at all of which the walk looks together.
 template <i32 kTileM, i32 kTileN, i32 kTailN, class F>
 QN_DEVICE void each_tile_and_tail(const GroupedSm90Params& p, const F& f) {
-  GroupedWalk walk = start_walk<kTileM>(p.rows);
-  const ColumnTiles columns = best_column_tiles<kTileN, kTailN>(walk.tiles, u32(p.n));
+  static_assert(kTailGroups <= 32);
+  GroupedWalk walk = start_walk(p.rows);
+  const u32 all = all_tiles<kTileM>(p.rows, walk);
+  const ColumnTiles columns = best_column_tiles<kTileN, kTailN>(all, u32(p.n));
   GroupedTile tile;
   QN_NO_UNROLL
   for (u32 index = blockIdx.x;; index += gridDim.x) {
-    if (!tile.tail && index >= walk.tiles * columns.wide) {
+    if (!tile.tail && index >= all * columns.wide) {
       tile.tail = true;
-      index -= walk.tiles * columns.wide;
+      index -= all * columns.wide;
     }
     const u32 tiles_n = tile.tail ? columns.tail : columns.wide;
-    if (tiles_n == 0 || !find_tile<kTileM>(p.rows, walk, index, tiles_n, tile)) return;
+    if (index >= all * tiles_n) return;
+    place_tile<kTileM>(walk, index, tiles_n, tile);
     tile.column = tile.tail ? i32(columns.wide * kTileN + tile.at.n * kTailN) : i32(tile.at.n * kTileN);
     f(tile);
   }

@@ -60,23 +60,28 @@ QN_DEVICE void look_at_groups(const GroupedRows& p, GroupedWalk& walk) {
   walk.tiles = ptx::shfl(walk.upto, 31);
 }
 
-template <i32 kTileM>
+/// Before the first groups. It looks at none: each place in a kernel that does takes 50 ms of its compile time.
 QN_DEVICE GroupedWalk start_walk(const GroupedRows& p) {
   GroupedWalk walk{};
+  walk.chunk = -32;
   if (p.kind == GroupedRowsKind::bounds) walk.bound = grouped_bound(p, 0);
-  look_at_groups<kTileM>(p, walk);
   return walk;
+}
+/// Goes on to the next 32 groups; false behind the last ones.
+template <i32 kTileM>
+QN_DEVICE bool walk_on(const GroupedRows& p, GroupedWalk& walk) {
+  if (p.groups - walk.chunk <= 32) return false;
+  walk.before += walk.tiles;
+  walk.chunk += 32;
+  look_at_groups<kTileM>(p, walk);
+  return true;
 }
 
 /// Goes on to the groups among which tile `along_m` is, counted along m through all groups; false past the last one.
 template <i32 kTileM, class Index>
 QN_DEVICE bool walk_to(const GroupedRows& p, GroupedWalk& walk, Index along_m) {
-  while (along_m >= walk.before + walk.tiles) {
-    if (p.groups - walk.chunk <= 32) return false;
-    walk.before += walk.tiles;
-    walk.chunk += 32;
-    look_at_groups<kTileM>(p, walk);
-  }
+  while (along_m >= walk.before + walk.tiles)
+    if (!walk_on<kTileM>(p, walk)) return false;
   return true;
 }
 /// The group of that tile, which is among the lanes'; how many tiles along m are before the group's.
@@ -89,27 +94,26 @@ QN_DEVICE u32 group_of_tile(const GroupedWalk& walk, u32 along_m, GroupedTile& t
   return walk.before + ptx::shfl(walk.upto, lane) - (u32(tile.rows) + kTileM - 1) / kTileM;
 }
 
+/// Tile `index`, whose group is among the lanes', of tiles_n along n.
+template <i32 kTileM, class Index>
+QN_DEVICE void place_tile(const GroupedWalk& walk, Index index, u32 tiles_n, GroupedTile& tile) {
+  const u32 first = group_of_tile<kTileM>(walk, u32(index / tiles_n), tile);
+  tile.at = tile_in_order<Index>(index - Index(first) * tiles_n, (u32(tile.rows) + kTileM - 1) / kTileM, tiles_n);
+}
 /// Finds tile `index`, which is not before those asked for earlier; false past the last one. By all lanes of a warp.
 template <i32 kTileM, class Index>
 QN_DEVICE bool find_tile(const GroupedRows& p, GroupedWalk& walk, Index index, u32 tiles_n, GroupedTile& tile) {
-  const Index along_m = index / tiles_n;
-  if (!walk_to<kTileM>(p, walk, along_m)) return false;
-  const u32 first = group_of_tile<kTileM>(walk, u32(along_m), tile);
-  tile.at = tile_in_order<Index>(index - Index(first) * tiles_n, (u32(tile.rows) + kTileM - 1) / kTileM, tiles_n);
+  if (!walk_to<kTileM>(p, walk, index / tiles_n)) return false;
+  place_tile<kTileM>(walk, index, tiles_n, tile);
   return true;
 }
 
-/// Tiles along m of all groups, by all lanes of a warp; the walk begins anew.
+/// Tiles along m of all groups, by all lanes of a warp. The walk begins anew, but of up to 32 groups it is there already.
 template <i32 kTileM>
 QN_DEVICE u32 all_tiles(const GroupedRows& p, GroupedWalk& walk) {
-  u32 all = walk.tiles;
-  if (p.groups <= 32) return all;
-  while (p.groups - walk.chunk > 32) {
-    walk.chunk += 32;
-    look_at_groups<kTileM>(p, walk);
-    all += walk.tiles;
-  }
-  walk = start_walk<kTileM>(p);
+  while (walk_on<kTileM>(p, walk)) {}
+  const u32 all = walk.before + walk.tiles;
+  if (p.groups > 32) walk = start_walk(p);
   return all;
 }
 /// A block's tile of pair `index`: `of_pair` is 0 or 1. Tiles, `all` along m, are counted through all groups, and a pair is two that follow each other, of one group or of two; where `all` is odd the last one's second is
@@ -120,7 +124,7 @@ QN_DEVICE bool find_tile_of_pair(const GroupedRows& p, GroupedWalk& walk, u32 al
   if (index >= pairs_m * tiles_n) return false;
   const TilePlace pair = tile_in_order(index, pairs_m, tiles_n);
   const u32 along_m = 2 * pair.m + of_pair, here = min_of(along_m, all - 1);
-  if (here < walk.before) walk = start_walk<kTileM>(p);  // tiles that follow each other along n go back along m
+  if (here < walk.before) walk = start_walk(p);  // tiles that follow each other along n go back along m
   walk_to<kTileM>(p, walk, here);
   tile.at = {along_m - group_of_tile<kTileM>(walk, here, tile), pair.n};
   return true;
@@ -133,7 +137,7 @@ QN_DEVICE void each_grouped_tile(const GroupedRows& p, i64 n, u8* memory, const 
   const u32 tiles_n = u32((n + kTileN - 1) / kTileN);
   QN_NO_UNROLL
   for (u64 index = blockIdx.x;; index += gridDim.x) {
-    GroupedWalk walk = start_walk<kTileM>(p);
+    GroupedWalk walk = start_walk(p);
     GroupedTile tile;
     if (!find_tile<kTileM>(p, walk, index, tiles_n, tile)) return;
     make_with<Params>(memory, [&] { return params_of(tile); }, [&](const Params& params) { make(params, i64(tile.at.m) * kTileM, i64(tile.at.n) * kTileN); });
