@@ -92,7 +92,8 @@ DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
 /// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns: 4 groups of 128 to 246 rows 60 us and 71, 2 of
-/// 500 and 400 50 and 61, 4 of 206 to 332 67 and 65. Of many rounds they gain nothing (19, 32 groups of 200 rows, (7168, 2048): 223 us and 220 of 192 columns; 3 to 18 were not measured).
+/// 500 and 400 50 and 61, 4 of 206 to 332 67 and 65. Of more rounds, (7168, 2048), beside 192 columns: 8 groups of 90 to 300 rows, 5 of them, 59 us and 61; 32 of
+/// 200, 19 of them, 223 and 220.
 constexpr Sm90Tile kTailSm90Tile = {.n = 192, .stages = 4, .cost = 1, .tail = 128};
 constexpr i64 kMostTailRounds = 2;
 /// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99 of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half
@@ -110,13 +111,13 @@ inline i64 tiles_along_m(const GroupedSizes& s, i32 rows) {
 inline ColumnTiles best_column_tiles(u32 along_m, u32 n, const Sm90Tile& t) {
   const u32 rounds = wide_rounds(along_m, kSm90Sms, n, u32(t.n));
   ColumnTiles best = column_tiles(rounds, along_m, kSm90Sms, n, u32(t.n), u32(t.tail));
-  for (u32 less = 1; less <= min_of(31u, rounds); ++less)
+  for (u32 less = 1; less < kColumnWays && less <= rounds; ++less)
     if (const ColumnTiles c = column_tiles(rounds - less, along_m, kSm90Sms, n, u32(t.n), u32(t.tail)); c.time < best.time) best = c;
   return best;
 }
 /// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and
 /// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128. Several groups can have a tile more along m than is expected, so the time is that of both: tiles
-/// that fill their last round to the last one would take a round more.
+/// that just fill their last round would take one more.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {

@@ -81,9 +81,10 @@ QN_DEVICE void each_tile_of_pairs(const GroupedSm90Params& p, const F& f) {
     f(tile);
   }
 }
-/// Of the ways to cover the columns that have up to 31 rounds of wide tiles less than all of them are, a lane each, the one with the least time, of several that with most wide tiles. By all lanes of a warp.
+/// Of kColumnWays ways to cover the columns the one with the least time, of several that with most wide tiles. By all lanes of a warp.
 template <i32 kTileN, i32 kTailN>
 QN_DEVICE ColumnTiles best_column_tiles(u32 along_m, u32 n) {
+  static_assert(kColumnWays == 32);
   const u32 rounds = wide_rounds(along_m, gridDim.x, n, kTileN), lane = ptx::lane_id();
   const ColumnTiles own = column_tiles(rounds - min_of(lane, rounds), along_m, gridDim.x, n, kTileN, kTailN);
   u32 best = own.time * 32 + lane;

@@ -30,7 +30,7 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
 
 template <DenseSm90Config C>
 QN_DEVICE void grouped_warp_specialised_sm90(const GroupedSm90Params& p) {
-  static_assert(C.alternate == 0 && C.fold == 0 && C.has_c == 0 && C.activation == 0 && C.pair == 0);
+  static_assert(C.alternate == 0 && C.fold == 0 && C.has_c == 0 && C.activation == 0 && C.pair == 0 && C.tail == 0);
   ptx::grid_launch_dependents();
   run_warpgroups<C>(p, 8, [&](u32 smem) { load_grouped_tiles<C, kDenseSm90TileK>(p, smem); },
                     [&](u32 smem, u32 warpgroup) { multiply_grouped_tiles<C>(p, smem, warpgroup); });

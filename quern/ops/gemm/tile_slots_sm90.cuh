@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// A ring of slots in which the warps that multiply find their next tile: its place, and its scales of b through all of K, or through kSlotSteps stages of it, which then have as many slots. One
+// A ring of slots in which the warps that multiply, and of groups those that copy scales, find their next tile: its place, and its scales of b through all of K, or through kSlotSteps stages of it, which then have as many slots. One
 // warp finds the tiles and copies the scales, a tile ahead. Where each warp looked for its tiles, two of them were 2900 clocks apart instead of 2100; where the thread that loads brought the scales of b
 // with each stage, the kernel took 4 to 6 % more of them (README).
 #pragma once
