@@ -60,7 +60,7 @@ def product(a, b, dtype, c=None):
     if c is not None:
         expected, magnitude = expected + c.double(), magnitude + c.double().abs()
     k = real(a).size(-1)
-    of_products = 2**-11 / max(1, -(-k // 128)) ** 0.5 if (a[0] if isinstance(a, tuple) else a).element_size() == 1 else 0
+    of_products = 2**-11 / max(1, k / 128) ** 0.5 if (a[0] if isinstance(a, tuple) else a).element_size() == 1 else 0
     return expected, torch.finfo(dtype).eps / 2 * expected.abs() + (of_products + (k + 4) * 2**-24) * magnitude + 1e-30
 
 

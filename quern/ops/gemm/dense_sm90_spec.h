@@ -83,11 +83,11 @@ struct Sm90Boxes {
   i32 bytes;        // of a slot
 };
 /// 128 bytes of a row where they divide a tile's. All of them at once, of 256 columns half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One
-/// of 176 columns, of which two leave room for four stages (not measured), and of tiles in turn, whose stores nobody waits for. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
+/// of 176 columns, of which two leave room for four stages (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
 QN_HOST_DEVICE constexpr Sm90Boxes dense_sm90_boxes(const DenseSm90Config& c) {
   const bool halves = c.tile_n % 64 != 0, thirds = !halves && c.c_boxes != 0 && c.tile_n % 128 != 0;
   const i32 columns = halves ? c.tile_n / 2 : thirds ? 32 : 64, all = c.tile_n / columns;
-  const i32 slots = halves || (c.c_boxes == 0 && c.alternate != 0) ? 1 : all % 3 == 0 ? 3 : 2;
+  const i32 slots = halves || (c.c_boxes == 0 && c.alternate != 0) || c.tail != 0 ? 1 : all % 3 == 0 ? 3 : 2;
   return {columns, slots, halves ? Swizzle::none : thirds ? Swizzle::b64 : Swizzle::b128, kSm90StoreRows * columns * 2};
 }
 /// Where the 16 bytes `chunk` of a row of a box lie in it.

@@ -91,10 +91,11 @@ enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
-/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns: 4 groups of 128 to 246 rows 60 us and 71, 2 of
+/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns, with four stages: 4 groups of 128 to 246 rows 60 us and 71, 2 of
 /// 500 and 400 50 and 61, 4 of 206 to 332 67 and 65. Of more rounds, (7168, 2048), beside 192 columns: 8 groups of 90 to 300 rows, 5 of them, 59 us and 61; 32 of
-/// 200, 19 of them, 223 and 220.
-constexpr Sm90Tile kTailSm90Tile = {.n = 192, .stages = 4, .cost = 1, .tail = 128};
+/// 200, 19 of them, 223 and 220. One H200, 4 groups of 206 to 332: five stages 59.0 us and four 60.0; results through one box of a warp take 600 clocks longer than through three, which is not counted: where rows are
+/// fewer than expected the tail gains more. Shorter K was not measured.
+constexpr Sm90Tile kTailSm90Tile = {.n = 192, .stages = 5, .cost = 1, .tail = 128};
 constexpr i64 kMostTailRounds = 2;
 /// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99 of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half
 /// empty, 128 columns 1.05 to 1.08, 176 columns 1.03.

@@ -222,7 +222,7 @@ TEST(gemm_scaled, rows_have_the_same_bits_for_every_m) {
   }
 }
 
-/// Pairs of tiles, of which a block makes several and the last has one tile alone, with all that follows the sums: each row has the bits that it has among few others. Scales as TMA takes them, and as it does not.
+/// Pairs of tiles, of which a block makes several and the last has one tile alone, with all that follows the sums: each row has the bits that it has among few others. Scales as TMA takes them, as it does not, and of all of K.
 TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
   DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
   info.emulated = 1;
@@ -233,19 +233,20 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
   std::vector<u8> a(size_t(m * k)), b(size_t(n * k));
   for (std::vector<u8>* of : {&a, &b})
     for (u8& x : *of) x = u8(0x20 + random.below(0x30) + 0x80 * random.below(2));
-  std::vector<float> scales_a(size_t(m * blocks)), scales_b(size_t(blocks_n * blocks)), bias(n), c(size_t(m * n));
+  std::vector<float> scales_a(size_t(m * blocks)), scales_b(n), bias(n), c(size_t(m * n));
   for (std::vector<float>* of : {&scales_a, &scales_b, &bias, &c})
     for (float& x : *of) x = float(1 + random.uniform());
   const Op& op = find_op("gemm.scaled");
-  for (const bool columns : {true, false})
+  enum Scales { columns, rows_of_three, once };
+  for (const Scales kind : {columns, rows_of_three, once})
     for (const bool more : {false, true}) {
       const auto args = [&](std::vector<float>& out, i64 first, i64 rows) {
         ScaledArgs call{.out = TensorView(out.data(), more ? DType::f32 : DType::bf16, {rows, n}),
                         .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
-                        .scales_a = TensorView(scales_a.data() + (columns ? first : first * blocks), DType::f32, {rows, blocks}),
+                        .scales_a = TensorView(scales_a.data() + (kind == rows_of_three ? first * blocks : first), DType::f32, {rows, kind == once ? 1 : blocks}),
                         .b = TensorView(b.data(), DType::e4m3, {n, k}),
-                        .scales_b = TensorView(scales_b.data(), DType::f32, {blocks_n, blocks})};
-        if (columns) call.scales_a.strides[0] = 1, call.scales_a.strides[1] = m;
+                        .scales_b = TensorView(scales_b.data(), DType::f32, {kind == once ? n : blocks_n, kind == once ? 1 : blocks})};
+        if (kind == columns) call.scales_a.strides[0] = 1, call.scales_a.strides[1] = m;
         if (more) call.bias = TensorView(bias.data(), DType::f32, {n}), call.c = TensorView(c.data() + first * n, DType::f32, {rows, n});
         return call;
       };
@@ -260,7 +261,7 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
         const i64 rows = min_of<i64>(m - first, 130);
         std::vector<float> part(size_t(rows * n), 0.f);  // other poison than that of `all`: what both leave out differs
         scaled(args(part, first, rows), options);
-        EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * n * size, part.data(), size_t(rows * n * size)), 0) << "rows from " << first << ", columns " << columns << ", c " << more;
+        EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * n * size, part.data(), size_t(rows * n * size)), 0) << "rows from " << first << ", scales " << kind << ", c " << more;
       }
     }
 }

@@ -32,6 +32,10 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
     }
     if (is_empty<tiles_of(C)>(tile, p.gemm.m)) {
       pass_tile<C>(read, slots, steps);
+      if constexpr (C.column_scales == 1) {
+        begin_read(scales);
+        end_read(scales);
+      }
       continue;
     }
     const i32 earlier = rows_earlier_of_tile<tiles_of(C)>(tile.row, p.gemm.m);
@@ -92,7 +96,7 @@ QN_DEVICE void fill_tile_scales(const ScaledSm90Params& p, u32 smem) {
 
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
-  static_assert(block_bytes(C) <= 227 * 1024 && (C.pair == 0 || has_tile_slots(C)));
+  static_assert(block_bytes(C) <= 227 * 1024);
   QN_SMEM(memory);
   if (threadIdx.x == 32) {
     init_scales<scale_stages(C)>(ptx::smem_address(memory), 8);
