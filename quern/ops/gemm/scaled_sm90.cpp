@@ -97,7 +97,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
   const i64 last = (p[Axis::m] - 1) % 256 + 1;
   const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
-  // Of no more columns, whose few rows have four kernels, pairs would be the ninth for scales of each stage: they gain 1 % at most. The same for scales of all of K
+  // Of no more columns, whose few rows have four kernels, pairs would be the ninth for scales of each stage: they gain 1 % at most. Scales of all of K follow the same rule
   const bool pairs = p[Axis::n] > 4096;
   const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n); };
   const auto best_of = [&](const auto& table) -> const Sm90Tile& {
