@@ -240,7 +240,7 @@ static void derive_narrow(Case& which) {
   }
   which["a.transposed"] = which["b.transposed"] = 0;
   which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
-  const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? 23248 : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
+  const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? 32776 : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
   if (wider != 0) which["n"] = wider;
   if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min(which["k"], 128.);  // K in one part
 }

@@ -94,9 +94,9 @@ i32 sm90_few_rows(const Problem& problem, i32 rows, Major major = Major::k);
 /// of eight of them. Strides do not ascend: the driver of an H200 takes that, as TMA itself has no such rule.
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
 /// How narrow tiles cover out: tiles of `rows` rows, `high` of them, and `columns` columns, of which `splits` blocks each sum a part of K, or which a block makes `passes`
-/// of, one after another.
+/// of, one after another; `beside` warpgroups share the columns of each.
 struct NarrowTiles {
-  i32 rows, columns, high, splits, passes = 1;
+  i32 rows, columns, high, splits, passes = 1, beside = 1;
   i64 blocks(i64 n) const { return ceil_div<i64>(n, columns) * high * splits; }
   /// Whether they are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
   bool occupy(i64 n) const { return 5 * blocks(n) >= 4 * kSm90Sms; }

@@ -217,13 +217,16 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 128, 2112, 7168), "dense_narrow_sm90, tile_m=128, tile_n=32, alternate=0 grid 132 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 65, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 16384, 4096), "dense_narrow_sm90, tile_m=128, tile_n=128, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 16384, 4096), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 24576, 1536), "dense_narrow_sm90, tile_m=64, tile_n=96, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 32768, 512), "dense_narrow_sm90, tile_m=128, tile_n=128, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 128, 128256, 4096), "dense_narrow_sm90, tile_m=128, tile_n=128, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 10240, 4096), "dense_narrow_sm90, tile_m=64, tile_n=160, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 65, 12288, 2048), "dense_narrow_sm90, tile_m=64, tile_n=192, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 128256, 4096), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 128, 128256, 4096), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 132 cluster 1");
   // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 1).substr(0, 18), "dense_swap_ab_sm90");

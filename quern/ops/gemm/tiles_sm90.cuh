@@ -218,9 +218,9 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
 }
 
 /// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
-/// registers where a warpgroup has a whole tile. So has one of two that walk over narrow tiles with the launch's registers: f32 results of 128 columns spilled 24 bytes of gelu and silu with 16.
+/// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
 template <DenseSm90Config C>
-constexpr bool kFewRegisters = C.alternate != 0 || (C.walk != 0 && C.tile_m == 128 && C.out_dtype == DType::f32);
+constexpr bool kFewRegisters = C.alternate != 0 || (C.walk != 0 && C.across > 1 && C.out_dtype == DType::f32);
 template <DenseSm90Config C>
 constexpr int kPairsAtOnce = C.has_c == 0 && C.activation == 0 ? C.tile_n / 8 : kFewRegisters<C> ? 8 : 16;
 
