@@ -82,10 +82,10 @@ TEST_F(norm_rms_norm, rejects_an_unknown_variant) {
 }
 TEST_F(norm_rms_norm, plans_rows_within_registers_and_longer_ones_by_reading_twice) {
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
-  const auto kernel = [&](i64 hidden) {
+  const auto kernel = [&](i64 hidden, i64 tokens = 1 << 20) {
     RmsNormArgs a;
     void* fake = reinterpret_cast<void*>(4096);
-    a.x = a.out = TensorView(fake, DType::bf16, {1 << 20, hidden});
+    a.x = a.out = TensorView(fake, DType::bf16, {tokens, hidden});
     a.weight = TensorView(reinterpret_cast<void*>(i64(1) << 44), DType::bf16, {hidden});
     const Op& op = find_op("norm.rms_norm");
     return make_plan(op, bind(op, &a, {}), h200);
@@ -94,7 +94,13 @@ TEST_F(norm_rms_norm, plans_rows_within_registers_and_longer_ones_by_reading_twi
   EXPECT_EQ(jit::print(kernel(4096).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=4>");
   EXPECT_EQ(jit::print(kernel(16384).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=1024, threads=1024, min_blocks=1>");
   EXPECT_EQ(jit::print(kernel(16392).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1>");
-  EXPECT_EQ(kernel(4096).launches[0].config.grid[0], 132u * 4);
+  // As many blocks as the device holds; from forty rows for each of them on, blocks of four rows
+  EXPECT_EQ(kernel(4096, 100).launches[0].config.grid[0], 100u);
+  EXPECT_EQ(kernel(4096, 132 * 4 * 40 - 1).launches[0].config.grid[0], 132u * 4);
+  EXPECT_EQ(kernel(4096, 132 * 4 * 40).launches[0].config.grid[0], 132u * 40);
+  EXPECT_EQ(kernel(4096, 132 * 4 * 40 + 1).launches[0].config.grid[0], 132u * 40 + 1);
+  EXPECT_EQ(kernel(128).launches[0].config.grid[0], 132u * 4);
+  EXPECT_EQ(kernel(16384).launches[0].config.grid[0], 132u);
 }
 /// 2^33 elements: sizes past 2^31 are planned, and nothing in Params is narrower than them.
 TEST_F(norm_rms_norm, plans_sizes_past_32_bits) {
