@@ -323,6 +323,17 @@ def allocate(op, arrays, tensors, dtypes):
             tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, _arrays.first_of(op, tensors))
         else:
             tensors[i] = None
+            if not optional:
+                _check_told(op, i, tensors)
+
+
+def _check_told(op, output, tensors):
+    """ValueError where an extent of an output that is not given is told by optional tensors alone, of which none is given either."""
+    for axis in (extent["axis"] for extent in op.schema.tensors[output]["axes"] if extent["axis"] is not None):
+        told = [op.schema.tensors[i] for i, *_ in op.schema.sources.get(axis, ()) if i != output]
+        if told and all(t["optional"] and tensors[op.schema.index[t["name"]]] is None for t in told):
+            names = ", ".join(f"`{t['name']}`" for t in told)
+            raise ValueError(f"{op.id}: `{op.schema.tensors[output]['name']}` is missing, expected a tensor, or {'one of ' if len(told) > 1 else ''}{names}, which tell{'' if len(told) > 1 else 's'} its `{axis}`")
 
 
 def empty_output(facts, arrays, shape, dtype, like):

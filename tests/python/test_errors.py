@@ -34,6 +34,14 @@ def test_value():
     fails(ValueError, r"norm\.rms_norm: `backend` is 'swift', expected one of portable", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32), backend="swift")
 
 
+def test_outputs_whose_extents_nothing_tells():
+    bf16 = pytest.importorskip("ml_dtypes", reason="needs ml_dtypes").bfloat16
+    a = np.ones((8, 64), bf16)
+    fails(ValueError, r"gemm\.k_grouped: `out` is missing, expected a tensor, or one of `k_indptr`, `k_sizes`, `c`, which tell its `groups`", quern.gemm.k_grouped, a, a)
+    fails(ValueError, r"gemm\.k_grouped: `tensors that say which columns a group has` is 0, expected 1: k_indptr or k_sizes", quern.gemm.k_grouped, a, a,
+          out=np.ones((2, 8, 8), f32))
+
+
 def test_tensors_without_memory():
     torch = pytest.importorskip("torch", reason="needs torch")
     x, weight = torch.ones(3, 8, device="meta"), torch.ones(8)

@@ -46,11 +46,11 @@ static Rejection rejects_layout(const Problem& p) {
 static Rejection rejects_result(const Problem& p, const char* subject, DType dtype) {
   const DType narrow = is_scaled<A>(p) ? DType::bf16 : p.dtype(&A::a);
   if (dtype == DType::f32 || dtype == narrow) return {};
-  return {subject, 1, narrow == DType::bf16 ? "{}: f32 or bf16, with this dtype of `a`" : "{}: f32 or f16, with this dtype of `a`", 0};
+  return {subject, name(dtype), narrow == DType::bf16 ? "f32 or bf16 with this dtype of `a`" : "f32 or f16 with this dtype of `a`"};
 }
 static Rejection rejects_results(const Problem& p) {
-  if (const Rejection r = rejects_result(p, "other dtypes of out", p.dtype(&A::out))) return r;
-  return p.tensor(&A::c).present ? rejects_result(p, "other dtypes of c", p.dtype(&A::c)) : Rejection{};
+  if (const Rejection r = rejects_result(p, "out", p.dtype(&A::out))) return r;
+  return p.tensor(&A::c).present ? rejects_result(p, "c", p.dtype(&A::c)) : Rejection{};
 }
 
 // ---- which columns a group has ----
@@ -322,7 +322,7 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
     .in("k_indptr", &A::k_indptr, "groups+1", {DType::i32})
     .optional()
     .values(generated())
-    .meaning("group g has the columns from k_indptr[g] to k_indptr[g + 1]")
+    .meaning("group g has the columns from k_indptr[g], a multiple of `alignment`, with 8 bits also of 128, to k_indptr[g + 1]")
     .in("k_sizes", &A::k_sizes, "groups", {DType::i32})
     .optional()
     .values(generated())

@@ -78,10 +78,10 @@ TEST(gemm_k_grouped, rejects_operands_and_scales_that_do_not_fit) {
 TEST(gemm_k_grouped, rejects_other_results) {
   Views v;
   v.args.out.dtype = DType::f16;
-  v.expect(ErrorKind::value, "`other dtypes of out` is 1, expected 0: f32 or bf16, with this dtype of `a`");
+  v.expect(ErrorKind::value, "`out` is f16, expected f32 or bf16 with this dtype of `a`");
   v.narrow(DType::f16);
   v.args.c = v.view(DType::bf16, {3, 4, 24});
-  v.expect(ErrorKind::value, "`other dtypes of c` is 1, expected 0: f32 or f16, with this dtype of `a`");
+  v.expect(ErrorKind::value, "`c` is bf16, expected f32 or f16 with this dtype of `a`");
 }
 
 TEST(gemm_k_grouped, columns_of_groups_are_said_in_one_way) {
