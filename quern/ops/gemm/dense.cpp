@@ -228,8 +228,9 @@ static void derive_ending(Case& which) {
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
-/// Some of the widths as models have them, whose tiles are 24, 48, 56 and 144 columns wide (of up to 16 rows 72, two a block), of 128 rows 88, and 96, two a block, of few columns
-/// of K then; of 64 with as many as are split for 33 to 64 rows, in the place of k = 33, one of several that are 64 here.
+/// Some of the widths as models have them, whose tiles are 24, 48, 56 and 144 columns wide (of up to 16 rows 72, two a block), of pairs of tiles 176, and the widest: 128, two a block, of up to 16
+/// rows, 88, three a block, of up to 64, pairs of 256, two a block, of more; of few columns of K then; of 64 with as many as are split for 33 to 64 rows, in the place of k = 33, one of several that
+/// are 64 here.
 static void derive_narrow(Case& which) {
   if (which["k"] == 33) {
     which["m"] = std::clamp(which["m"], 33., 64.);
@@ -240,7 +241,7 @@ static void derive_narrow(Case& which) {
   }
   which["a.transposed"] = which["b.transposed"] = 0;
   which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
-  const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? 32776 : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
+  const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? (which["m"] > 16 && which["m"] <= 64 ? 33800 : 32776) : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
   if (wider != 0) which["n"] = wider;
   if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min(which["k"], 128.);  // K in one part
 }

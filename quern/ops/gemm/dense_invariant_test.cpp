@@ -122,9 +122,9 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
 TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 129, 200}, {"portable", "swap_ab_sm90", "warp_specialised_sm90"});
   same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 128}, {"narrow_sm90"});
-  same_bits(10568, 64, 140, {65, 128}, {"narrow_sm90"});  // one tile of 128 rows
-  same_bits(23248, 64, 128, {1, 17, 128}, {"narrow_sm90"});  // several tiles a block
-  same_bits(25352, 2112, 70, {70}, {"narrow_sm90"});         // and one above the other
+  same_bits(10568, 64, 140, {65, 128}, {"narrow_sm90"});     // pairs of tiles by two warpgroups each
+  same_bits(23248, 64, 128, {1, 17, 128}, {"narrow_sm90"});  // two tiles a block, one, two pairs
+  same_bits(33800, 64, 64, {17, 64}, {"narrow_sm90"});       // three
 }
 
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.

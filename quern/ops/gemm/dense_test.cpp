@@ -226,6 +226,23 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 128, 10240, 4096), "dense_narrow_sm90, tile_m=64, tile_n=160, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 65, 12288, 2048), "dense_narrow_sm90, tile_m=64, tile_n=192, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 128256, 4096), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 16, 16384, 4096), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 128 cluster 1");
+  // Chunks of a stage, and warpgroups beside each other
+  const auto stage = [](double m, double n, double k) {
+    const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}}).launches[0].spec);
+    const size_t at = printed.find("chunks=");
+    return printed.substr(at, printed.find(", pair") - at);
+  };
+  EXPECT_EQ(stage(16, 14336, 4096), "chunks=2, across=1, walk=0");
+  EXPECT_EQ(stage(16, 16384, 4096), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(16, 18432, 1024), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(64, 24576, 4096), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(64, 40960, 4096), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(64, 40960, 1024), "chunks=1, across=1, walk=1");
+  EXPECT_EQ(stage(128, 10240, 4096), "chunks=2, across=1, walk=0");
+  EXPECT_EQ(stage(128, 10240, 1024), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(128, 12288, 4096), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(128, 24576, 4096), "chunks=1, across=2, walk=1");
   EXPECT_EQ(tile_text("sm_90a", 128, 128256, 4096), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 132 cluster 1");
   // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
@@ -278,7 +295,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
 
 /// m is no part of a kernel: a server of one weight meets at most eight, in every layout.
 TEST(gemm_dense, few_kernels_serve_every_m) {
-  const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536},
+  const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536}, {24576, 4096}, {20480, 4096}, {40960, 1024}, {10240, 1024},
                               {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}, {768, 7168}, {1536, 7168}, {2904, 4096}, {2360, 4096}, {3344, 1024}};
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   for (const auto& [n, k] : shapes)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quern/base/host_dtype.h"
+#include "quern/device/emulated.h"
 #include "quern/op/schema.h"
 #include "quern/ops/norm/fused_add_rms_norm.h"
 #include "quern/ops/norm/rms_norm.h"
@@ -100,6 +101,7 @@ TEST_F(norm_rms_norm, plans_rows_within_registers_and_longer_ones_by_reading_twi
   EXPECT_EQ(kernel(4096, 132 * 4 * 40).launches[0].config.grid[0], 132u * 40);
   EXPECT_EQ(kernel(4096, 132 * 4 * 40 + 1).launches[0].config.grid[0], 132u * 40 + 1);
   EXPECT_EQ(kernel(128).launches[0].config.grid[0], 132u * 4);
+  EXPECT_EQ(kernel(2048).launches[0].config.grid[0], 132u * 8);
   EXPECT_EQ(kernel(16384).launches[0].config.grid[0], 132u);
 }
 /// 2^33 elements: sizes past 2^31 are planned, and nothing in Params is narrower than them.
@@ -128,6 +130,24 @@ TEST_F(norm_rms_norm, has_the_same_bits_at_any_alignment) {
     rms_norm({.out = row(shifted.data() + 1), .x = row(moved.data() + 1), .weight = w});
     EXPECT_TRUE(std::equal(out.begin(), out.begin() + hidden, shifted.begin() + 1)) << "hidden " << hidden;
     EXPECT_NE(out[0], 0);
+  }
+}
+/// One multiprocessor, so that the rule for long lists of rows begins at 160; on 132 a block has one row.
+TEST_F(norm_rms_norm, has_the_same_bits_with_four_rows_a_block) {
+  DeviceInfo one = device_info_of(Arch::parse("sm_90a"));
+  one.emulated = one.sms = 1;
+  const auto device = make_emulated_device(one, emulated_options_from_env());
+  const i64 hidden = 4096;
+  for (const i64 tokens : {159, 160, 161, 163}) {
+    std::vector<u16> x(size_t(tokens * hidden)), weight(size_t(hidden), u16(0x3f80)), many(x.size(), u16(0xffff)), alone(x.size(), u16(0xffff));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = u16(0x3c00 + i * 40503 % 0x400 + (i % 3 ? 0x8000 : 0));
+    const auto rows = [&](u16* data) { return TensorView(data, DType::bf16, {tokens, hidden}); };
+    const RmsNormArgs args{.out = rows(many.data()), .x = rows(x.data()), .weight = TensorView(weight.data(), DType::bf16, {hidden})};
+    EXPECT_EQ(make_plan(find_op("norm.rms_norm"), bind(find_op("norm.rms_norm"), &args, {}), one).launches[0].config.grid[0], tokens < 160 ? 4u : unsigned(ceil_div<i64>(tokens, 4)));
+    rms_norm(args, {.device = device.get()});
+    rms_norm({.out = rows(alone.data()), .x = args.x, .weight = args.weight});
+    EXPECT_EQ(many, alone) << tokens;
+    EXPECT_EQ(std::count(many.begin(), many.end(), u16(0xffff)), 0) << tokens;
   }
 }
 TEST_F(norm_rms_norm, does_nothing_for_no_rows) {
@@ -168,6 +188,21 @@ TEST(norm_fused_add_rms_norm, quantises_its_unrounded_result) {
     a.scales = {};
     EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }), Pair(ErrorKind::value, "norm.fused_add_rms_norm: `scales` is absent, expected a tensor: `out` is e4m3"));
   }
+}
+
+/// FP8 results of rows of 5120, of which a multiprocessor has two blocks of 320 threads, are slower by blocks of four rows.
+TEST(norm_fused_add_rms_norm, plans_long_lists_of_rows) {
+  const auto blocks = [](i64 hidden) {
+    void* fake = reinterpret_cast<void*>(4096);
+    const i64 tokens = 1 << 20, far = i64(1) << 40;
+    const auto rows = [&](int i, DType dtype) { return TensorView(static_cast<char*>(fake) + i * far, dtype, {tokens, hidden}); };
+    FusedAddRmsNormArgs a{.out = rows(0, DType::e4m3), .residual = rows(1, DType::bf16), .x = rows(2, DType::bf16), .weight = TensorView(static_cast<char*>(fake) + 3 * far, DType::bf16, {hidden})};
+    a.scales = TensorView(static_cast<char*>(fake) + 4 * far, DType::f32, {tokens, ceil_div<i64>(hidden, 128)});
+    const Op& op = find_op("norm.fused_add_rms_norm");
+    return i64(make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a"))).launches[0].config.grid[0]);
+  };
+  EXPECT_EQ(blocks(7168), (1 << 20) / 4);
+  EXPECT_EQ(blocks(5120), 264);
 }
 
 TEST(norm_fused_add_rms_norm, rejects_a_residual_of_another_shape) {
