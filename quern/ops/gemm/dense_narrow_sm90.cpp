@@ -13,8 +13,8 @@ static const jit::Kernel<DenseSm90Config, DenseSm90Params> narrow{"quern/ops/gem
 static i32 columns_of(i64 n, i32 blocks, i32 passes = 1, i32 multiple = 8) { return i32(max_of<i64>(16 * blocks, round_up<i64>(ceil_div<i64>(n * blocks, i64(kSm90Sms) * passes), multiple))); }
 i32 narrow_share(i64 n) { return columns_of(n, 1); }
 
-/// What the L2 sends of a, it does not send of b, nor has the ring room for it: of tiles of 16 columns a is the larger part, and so it is of wider ones beside 128 rows. m = 64: (2112, 7168) 10.8 us with K in two and 12.2; m = 128: 12.9 and 17.5. Pairs and one tile of 128 rows: (7168, 16384) 60.5 and 65.2,
-/// (7168, 2048) 10.2 and 10.5, (5120, 5120) 16.0 and 18.2 of swap_ab, (12288, 2048), by one warpgroup each, 16.8 and 15.4.
+/// What the L2 sends of a, it does not send of b, nor has the ring room for it: of tiles of 16 columns a is the larger part, and so it is of wider ones beside 128 rows. m = 64: (2112, 7168)
+/// 10.8 us with K in two and 12.2; m = 128: 12.9 and 17.5. Pairs and one tile of 128 rows: (7168, 16384) 60.5 and 65.2, (7168, 2048) 10.2 and 10.5, (5120, 5120) 16.0 and 18.2 of swap_ab, (12288, 2048), by one warpgroup each, 16.8 and 15.4.
 NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs) {
   const i32 share = narrow_share(n), rows = m <= 64 ? 64 : 128;
   if (share <= (m <= 64 ? most_split : min_of(16, most_split))) return {rows, 2 * share, 1, 2};
