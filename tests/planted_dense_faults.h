@@ -249,11 +249,6 @@ inline const std::vector<FaultyCase>& dense_faults() {
        "gemm.dense",
        "variant=narrow_sm90 m=70 n=136 k=1984",
        {{"both warpgroups' results in the rows of the first", "part.row + i32(first_row_of<C>(group))", "part.row", {"RACE", kWrongResult}}}},
-      // One tile of 128 rows by 72 columns, which gemm.scaled alone has without K in two
-      {"ops/gemm/narrow_sm90.cuh",
-       "gemm.scaled",
-       "variant=narrow_sm90 m=100 n=8584 k=128",
-       {{"both warpgroups' results of all of K in the rows of the first", "part.row + i32(first_row_of<C>(group))", "part.row", {"RACE", kWrongResult}}}},
       // Several tiles a block
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",

@@ -69,6 +69,11 @@ inline const std::vector<FaultyCase>& scaled_faults() {
         {"the scales of a tile never released", "total[half]);\n      end_read(scales);\n", "total[half]);\n      skip_read(scales);\n", {"DEADLOCK"}},
         {"the scales of one tile for all", "total[half]);\n      end_read(scales);\n", "total[half]);\n      release(scales, scales.stage);\n", {"RACE", "DEADLOCK"}}},
        1},
+      // One tile of 128 rows by 72 columns; those of gemm.dense have K in two
+      {"ops/gemm/narrow_sm90.cuh",
+       "gemm.scaled",
+       "variant=narrow_sm90 m=100 n=8584 k=128",
+       {{"both warpgroups' results of all of K in the rows of the first", "part.row + i32(first_row_of<C>(group))", "part.row", {"RACE", kWrongResult}}}},
       // Pairs of tiles, of which the last has one with rows alone; a block makes several
       {"ops/gemm/scaled_warp_specialised_sm90.cuh",
        "gemm.scaled",
