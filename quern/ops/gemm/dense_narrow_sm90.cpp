@@ -22,33 +22,35 @@ NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs) {
   return {rows, share, 1, 1};
 }
 
-/// Beside more than 16 rows tiles are up to 256 columns wide, and of more than 64 rows always pairs. Several narrower ones one after another, or one of 128 rows, and these: m = 64
-/// (32768, 512) 10.8 us and 10.4, (24576, 1536) 19.6 both; m = 128 (32768, 512) 12.2 us and 11.9, (24576, 1536) 21.3 and 20.8, (28672, 4096) 59.0 and 58.6, (16384, 4096) 35.6 and 34.6, (12288, 2048)
-/// 14.9 and 14.5, (152064, 3584) 276 and 270. Of up to 16 rows two narrower ones are faster: (18432, 4096) 35.7 us and 36.0, (24576, 1536) 19.1 and 19.4; one of 128 columns by two warpgroups: m = 1, 16
-/// (16384, 1024) 9.9, 10.0 us and 10.1, 10.3 by one, (16384, 4096) 32.2 and 32.2, 32.4.
+/// Up to here K is short: tiles have few steps, so what follows the last bytes counts.
+constexpr i64 kShortK = 2048;
+
+/// Beside more than 16 rows tiles are up to 256 columns wide, and of more than 64 rows always pairs; of up to 16 rows two narrower ones are faster. Two warpgroups share the columns from
+/// kNarrower on, of one pair from 176 on, with short K from 144. (README, wide tiles.)
 /// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9, and at m = 1 (4096, 14336) 30.0 and 29.7.
 static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
-  constexpr i32 kMostOfPairs = 80, kMostOfOne = 120, kWidest = 256;
-  const i64 n = p[Axis::n];
+  constexpr i32 kMostOfPairs = 80, kNarrower = 128, kWidest = 256;
+  const i64 n = p[Axis::n], k = p[Axis::k];
   const i32 share = narrow_share(n), high = m > 64 ? 2 : 1;
-  if (share <= (high > 1 ? kMostOfPairs : kMostOfOne)) return narrow_tiles(m, n, p.batch_invariant ? 0 : m > 32 && p[Axis::k] >= 7168 ? 32 : 16, kMostOfPairs);
+  if (high > 1 ? share <= kMostOfPairs : share < kNarrower) {
+    NarrowTiles tiles = narrow_tiles(m, n, p.batch_invariant ? 0 : m > 32 && k >= 7168 ? 32 : 16, kMostOfPairs);
+    if (k <= kShortK && tiles.high > 1 && tiles.columns > 128 && tiles.columns % 16 == 0) tiles.beside = 2;
+    return tiles;
+  }
   const bool narrower = high == 1 && (m <= 16 || share > kWidest);
-  const i32 passes = ceil_div(share * high, narrower ? 128 : kWidest);
+  const i32 passes = ceil_div(share * high, narrower ? kNarrower : kWidest);
   const bool beside = high > 1 || passes == 1;
   return {64, columns_of(n, high, passes, beside ? 16 : 8), high, 1, passes, beside ? 2 : 1};
 }
 
-/// Stages of two chunks of K, but of one beside 128 rows of a, and where two warpgroups share the columns, which finish sooner what came last: (16384, 4096), m = 64: 32.7 us, 33.0 with two chunks
-/// and one warpgroup, 33.0 with one chunk, 33.5 with two of both. Pairs of up to 160 columns have one warpgroup each: (10240, 4096), m = 128, 22.8 us and 23.3. Of short K, which means few steps, so
-/// that what follows the last bytes counts, pairs have two from 144 on, and several tiles one chunk: (32768, 512), m = 64, of two tiles, 10.8 us and 11.3.
+/// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with short K beside more than 16 rows.
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
                     .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
   c.walk = tiles.passes > 1;
-  const bool short_k = p[Axis::k] <= 2048;
-  c.across = short_k && tiles.high > 1 && c.tile_n > 128 && c.tile_n % 16 == 0 ? 2 : tiles.beside;
-  c.chunks = c.tile_m == 128 || c.across > 1 || (short_k && c.walk && p[Axis::m] > 16) ? 1 : 2;
+  c.across = tiles.beside;
+  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] <= kShortK && p[Axis::m] > 16) ? 1 : 2;
   c.threads = 128 * narrow_warpgroups(c) + 64;
   c.stages = 16;
   return with_room(c, device);

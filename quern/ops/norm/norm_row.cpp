@@ -31,11 +31,8 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   return c;
 }
 
-/// Of a long list of rows blocks take four each, as multiprocessors become free: probably as reads of some then fall beside writes of others, where blocks that all walk
-/// on to the end do both at once. H200, 16384 rows of fused_add_rms_norm, of a copy's rate: FP8, hidden 7168 0.887 and 0.915 (eight rows 0.902, two 0.896), 4096 0.900 and 0.911, 6144
-/// 0.907 and 0.916; bf16, 8192 0.917 and 0.942; rms_norm of 8192 0.931 and 0.949, 32768 rows of 4096 0.900 and 0.917. With fewer threads, or half as many blocks one after another, it
-/// loses: FP8, 5120 (640 threads a multiprocessor) 0.892 and 0.859; 8192 rows of 4096 0.898 and 0.890; and where a multiprocessor has one block, two rows of 8192 0.896 and 0.760. Rows of
-/// less than 4 KB, and those read twice, were not measured.
+/// Of a long list of rows blocks take four each, as multiprocessors become free: 2 to 4 % less time (README), probably as reads of some then fall beside writes of others, where blocks that all
+/// walk on to the end do both at once. With fewer threads, or half as many blocks one after another, it loses; rows of less than 4 KB, and those read twice, were not measured.
 i64 norm_row_blocks(const NormRowConfig& c, i64 tokens, const DeviceInfo& device) {
   constexpr i64 kRows = 4, kInTurn = 10, kThreads = 768, kOfBlock = 256;
   const i64 resident = i64(device.sms) * c.min_blocks;
