@@ -228,8 +228,8 @@ static void derive_ending(Case& which) {
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
-/// Some of the widths as models have them, whose tiles are 24, 48, 56 and 144 columns wide (of up to 16 rows 72, two a block), of pairs of tiles 176, and the widest: 128, two a block, of up to 16
-/// rows, 88, three a block, of up to 64, pairs of 256, two a block, of more; of few columns of K then; of 64 with as many as are split for 33 to 64 rows, in the place of k = 33, one of several that
+/// Some of the widths as models have them, whose tiles are 24, 48, 56 and 144 columns wide (of up to 16 rows with batch_invariant 72, two a block), of pairs of tiles 176, and the widest: 88, three a
+/// block, of up to 64 rows, pairs of 256, two a block, of more; of few columns of K then; of 64 with as many as are split for 33 to 64 rows, in the place of k = 33, one of several that
 /// are 64 here.
 static void derive_narrow(Case& which) {
   if (which["k"] == 33) {
@@ -240,17 +240,29 @@ static void derive_narrow(Case& which) {
     return;
   }
   which["a.transposed"] = which["b.transposed"] = 0;
+  if (which["m"] > 0 && which["m"] <= kNarrowMmaRows && which["batch_invariant"] == 0) which["m"] += kNarrowMmaRows;
+  which["m"] = std::min(which["m"], 128.);
   which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
   const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? (which["m"] > 16 && which["m"] <= 64 ? 33800 : 32776) : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
   if (wider != 0) which["n"] = wider;
   if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min(which["k"], 128.);  // K in one part
 }
 
+/// Up to 16 rows, by mma.sync: tiles of 16, 24, 40 and 56 columns, of 32, three a block, and of 64, four and five a block; and rows of 8 KB, of which blocks begin at different places.
+static void derive_narrow_mma(Case& which) {
+  which["a.transposed"] = which["b.transposed"] = which["batch_invariant"] = 0;
+  if (which["m"] > kNarrowMmaRows) which["m"] = 1 + i64(which["m"]) % kNarrowMmaRows;
+  which["k"] = which["k"] == 4097 ? 4096 : std::max(64., double(round_up(i64(which["k"]), i64(64))));
+  const double n = which["n"], wider = n == 176 ? 2904 : n == 184 ? 5280 : n == 256 ? 7168 : n == 264 ? 12288 : n == 77 ? 32776 : 0;
+  if (wider != 0) which["n"] = wider, which["k"] = std::min(which["k"], 320.);
+}
+
 static void derive(Case& which) {
   derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = hopper == 3 ? 0 : hopper;
+    which["variant"] = hopper >= 3 ? 0 : hopper;
     if (hopper == 3) derive_narrow(which);
+    if (hopper == 4) derive_narrow_mma(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
@@ -316,7 +328,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2, 3}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2) or narrow_sm90 (3), and makes the case one that it takes"},
+            {"hopper", {0, 1, 2, 3, 4}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
             {"ending", {0, 0, 0, 0, 0, 1, 2, 3}, "adds c and an activation to a case of few rows (1) or more (2); c, of out's dtype, to one of warp_specialised_sm90 (3)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},

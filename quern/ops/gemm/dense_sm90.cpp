@@ -48,6 +48,12 @@ TensorMapSpec sm90_operand_in_turn(const TensorView& v, i32 rows, i32 chunks) {
           .box = {i32(128 / element), 8, chunks, rows / 8}, .swizzle = Swizzle::b128};
 }
 
+TensorMapSpec sm90_few_rows_operand(const TensorView& v, i32 rows, i32 chunks) {
+  const i64 element = size_of(v.dtype), row_bytes = v.shape[0] > 1 ? v.strides[0] * element : round_up<i64>(v.shape[1] * element, 16);  // of one row the stride may be anything
+  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {128 / element, v.shape[0], v.shape[1] * element / 128}, .stride_bytes = {row_bytes, 128},
+          .box = {i32(128 / element), rows, chunks}, .swizzle = Swizzle::b128};
+}
+
 TensorMapSpec sm90_results(const TensorView& v, const DenseSm90Config& tiles) {
   const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], n = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
   // Of a dimension of one the stride is not looked at, and may be anything
@@ -56,9 +62,9 @@ TensorMapSpec sm90_results(const TensorView& v, const DenseSm90Config& tiles) {
           .box = {dense_sm90_boxes(tiles).columns, kSm90StoreRows, 1}, .swizzle = dense_sm90_boxes(tiles).swizzle};
 }
 
-DenseSm90Params sm90_params(const Call<DenseArgs>& c, i32 rows_a, i32 rows_b, i32 parts, i32 chunks) {
+DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_of_a, i32 rows_b, i32 parts, i32 chunks) {
   const DenseArgs& a = c.args;
-  return {.a = c.device.make_tensor_map(sm90_operand(a.a, rows_a, major_of(c.problem.tensor(&A::a)))),
+  return {.a = c.device.make_tensor_map(map_of_a),
           .b = c.device.make_tensor_map(chunks > 1 ? sm90_operand_in_turn(a.b, rows_b, chunks) : sm90_operand(a.b, rows_b, major_of(c.problem.tensor(&A::b)))),
           .bias = a.bias.data,
           .out = a.out.data,
@@ -89,7 +95,7 @@ static const Sm90Tile& choose(const Problem& p, bool fold) {
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  DenseSm90Params params = sm90_params(c, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.a_major), config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
   if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config));
   if (config.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config));
   return params;

@@ -93,6 +93,8 @@ i32 sm90_few_rows(const Problem& problem, i32 rows, Major major = Major::k);
 /// Map of a K-major operand for tiles of `rows` rows, `chunks` times 128 bytes of K of each, those of eight rows in turn. Rows are whole chunks, and a multiple
 /// of eight of them. Strides do not ascend: the driver of an H200 takes that, as TMA itself has no such rule.
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
+/// Map of a K-major operand of `rows` rows for boxes of all of them and `chunks` times 128 bytes of K, chunk by chunk.
+TensorMapSpec sm90_few_rows_operand(const TensorView& operand, i32 rows, i32 chunks);
 /// How narrow tiles cover out: tiles of `rows` rows, `high` of them, and `columns` columns, of which `splits` blocks each sum a part of K, or which a block makes `passes`
 /// of, one after another; `beside` warpgroups share the columns of each.
 struct NarrowTiles {
@@ -108,7 +110,7 @@ NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs);
 i32 narrow_share(i64 n);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
 TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);
-/// Parameters for tiles of `rows_a` rows of a and `rows_b` rows of b.
-DenseSm90Params sm90_params(const Call<DenseArgs>& call, i32 rows_a, i32 rows_b, i32 parts, i32 chunks = 1);
+/// Parameters for tiles of a as its map has them and of `rows_b` rows of b.
+DenseSm90Params sm90_params(const Call<DenseArgs>& call, const TensorMapSpec& a, i32 rows_b, i32 parts, i32 chunks = 1);
 
 }  // namespace quern::gemm

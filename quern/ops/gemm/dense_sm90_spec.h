@@ -31,7 +31,7 @@ struct DenseSm90Config {
   Major b_major;  // mn: tile_n a multiple of 64
   i32 c_boxes;    // 1: c, of the dtype of out, of 16 bits, comes by TMA
   i32 by_lanes;   // 1: results never leave by TMA
-  i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn()
+  i32 chunks = 1; // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn(); four and eight where by_mma()
   i32 across = 1; // of narrow tiles: warpgroups beside each other, with an even share of the columns each
   i32 walk = 0;   // 1: a block makes several narrow tiles, every gridDim.x-th
   i32 pair = 0;   // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both; of groups two that follow each other, which may be of two groups with a b each
@@ -42,10 +42,20 @@ template <class Config>
 QN_HOST_DEVICE constexpr i32 pair_blocks(const Config& c) {
   return 1 + c.pair;
 }
+/// Rows of a narrow tile that mma.sync multiplies, not wgmma, and words from row to row of a warp's sums of it, eight more than columns: 8 rows of 4 lanes lie in different banks.
+constexpr i32 kNarrowMmaRows = 16;
+template <class Config>
+QN_HOST_DEVICE constexpr bool by_mma(const Config& c) {
+  return c.tile_m == kNarrowMmaRows;
+}
+template <class Config>
+QN_HOST_DEVICE constexpr i32 narrow_mma_pitch(const Config& c) {
+  return c.tile_n + 8;
+}
 /// Warpgroups that multiply a narrow tile, of a DenseSm90Config or ScaledSm90Config, and the columns of each.
 template <class Config>
 QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const Config& c) {
-  return c.tile_m / 64 * c.across;
+  return by_mma(c) ? 1 : c.tile_m / 64 * c.across;
 }
 template <class Config>
 QN_HOST_DEVICE constexpr i32 warpgroup_columns(const Config& c) {
@@ -99,18 +109,18 @@ QN_HOST_DEVICE constexpr u32 dense_sm90_box_place(const Sm90Boxes& b, u32 row, u
 struct DenseSm90Smem {
   int a, b, stage, boxes, halves, barriers, c_barriers, halves_barrier, bytes;
 };
-/// The first stage along K, of `columns` columns of 64 or 128, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the stage.
+/// The first stage along K, of `columns` columns, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the stage; those of longer ones are not split.
 QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part, u32 parts) {
-  const u32 stages = u32(k + columns - 1) / u32(columns), begin = u32(k + 127) / 128 * part / parts * (128 / u32(columns));
+  const u32 stages = u32(k + columns - 1) / u32(columns), begin = columns > 128 ? stages * part / parts : u32(k + 127) / 128 * part / parts * (128 / u32(columns));
   return begin < stages ? begin : stages;
 }
-/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums; a pair of barriers for
+/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums, of those by_mma() the sums of four warps; a pair of barriers for
 /// each stage; one for each slot that c comes into; one for the other block's sums.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const DenseSm90Config& c) {
   const int a = c.tile_m * 128 * c.chunks, stage = a + c.tile_n * 128 * c.chunks, slots = 8 * dense_sm90_boxes(c).slots;
   const int halves = stage * c.stages + (dense_sm90_stores_boxes(c) ? slots * dense_sm90_boxes(c).bytes : 0);
   const bool halved = c.fold != 0 && c.by_lanes != 0;  // narrow
-  const int barriers = halves + (halved ? 2 * c.tile_m * c.tile_n : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
+  const int barriers = halves + (halved ? 2 * c.tile_m * c.tile_n : by_mma(c) ? 4 * 4 * kNarrowMmaRows * narrow_mma_pitch(c) : 0), c_barriers = barriers + int(pipeline_bytes(c.stages));
   const int halves_barrier = c_barriers + (c.c_boxes != 0 ? 8 * slots : 0);
   return {0, a, stage, stage * c.stages, halves, barriers, c_barriers, halves_barrier, halves_barrier + (halved ? 16 : 0)};  // scales of 16 bytes follow
 }

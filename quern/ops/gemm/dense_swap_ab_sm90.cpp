@@ -70,7 +70,7 @@ static DenseSwapConfig with_chunks(const DenseSwapConfig& config, const Problem&
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSwapConfig>();
-  return sm90_params(c, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
+  return sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
 }
 
 i32 invariant_parts(const Problem& p, const DeviceInfo& device) {

@@ -201,16 +201,16 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336, 0, nn), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 1024, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 48 cluster 3");
   EXPECT_EQ(tile_text("sm_90a", 128, 5120, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 80 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096, 1), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 
 /// A tile of n / 132 columns for each multiprocessor, and all of K; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice as many; where
 /// they are many several tiles for each, one after another.
 TEST(gemm_dense, plans_of_narrow_tiles) {
-  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
+  EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 33, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 2");
-  EXPECT_EQ(tile_text("sm_90a", 32, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 32, 4096, 4096), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 3072, 14336), "dense_narrow_sm90, tile_m=64, tile_n=48, alternate=0 grid 128 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 64, 4096, 7168, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 16384, 1024), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 128 cluster 1");
@@ -218,7 +218,7 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 65, 4096, 7168), "dense_narrow_sm90, tile_m=64, tile_n=64, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 16384, 4096), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 16, 24576, 1536), "dense_narrow_sm90, tile_m=64, tile_n=96, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 16, 24576, 1536, 1), "dense_narrow_sm90, tile_m=64, tile_n=96, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 132 cluster 1");
@@ -227,16 +227,16 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 65, 12288, 2048), "dense_narrow_sm90, tile_m=64, tile_n=192, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 128256, 4096), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 128256, 4096), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 16, 16384, 4096), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 16, 16384, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 128 cluster 1");
   // Chunks of a stage, and warpgroups beside each other
-  const auto stage = [](double m, double n, double k) {
-    const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}}).launches[0].spec);
+  const auto stage = [](double m, double n, double k, double invariant = 0) {
+    const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", invariant}}).launches[0].spec);
     const size_t at = printed.find("chunks=");
     return printed.substr(at, printed.find(", pair") - at);
   };
-  EXPECT_EQ(stage(16, 14336, 4096), "chunks=2, across=1, walk=0");
-  EXPECT_EQ(stage(16, 16384, 4096), "chunks=1, across=2, walk=0");
-  EXPECT_EQ(stage(16, 18432, 1024), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(16, 14336, 4096, 1), "chunks=2, across=1, walk=0");
+  EXPECT_EQ(stage(16, 16384, 4096, 1), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(16, 18432, 1024, 1), "chunks=2, across=1, walk=1");
   EXPECT_EQ(stage(64, 24576, 4096), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(64, 40960, 4096), "chunks=2, across=1, walk=1");
   EXPECT_EQ(stage(64, 40960, 1024), "chunks=1, across=1, walk=1");
@@ -251,8 +251,31 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 16, 2120, 7168).substr(0, 18), "dense_swap_ab_sm90");
   EXPECT_EQ(tile_text("sm_90a", 64, 1064, 7168).substr(0, 18), "dense_swap_ab_sm90");
   // Wide ones of few rows, and rows that are no whole chunks
-  EXPECT_EQ(tile_text("sm_90a", 16, 32768, 512).substr(0, 18), "dense_swap_ab_sm90");
+  EXPECT_EQ(tile_text("sm_90a", 16, 32768, 512, 1).substr(0, 18), "dense_swap_ab_sm90");
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4104).substr(0, 18), "dense_swap_ab_sm90");
+}
+
+/// Up to 16 rows, by mma.sync: tiles of 32 columns, or of those of 24 to 56 by which a multiprocessor makes fewer in all; of short K 64. Stages of four chunks, about 80 KB of b.
+TEST(gemm_dense, plans_of_narrow_tiles_by_mma) {
+  const auto tile = [](double m, double n, double k) {
+    const Plan plan = plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}});
+    const std::string printed = jit::print(plan.launches[0].spec);
+    const auto word = [&](const std::string& name) { return printed.substr(printed.find(name + "="), printed.find(",", printed.find(name + "=")) - printed.find(name + "=")); };
+    return printed.substr(0, printed.find("<")) + " " + word("tile_m") + " " + word("tile_n") + " " + word("stages") + " " + word("chunks") + " " + word("walk") + " grid " + std::to_string(plan.launches[0].config.grid[0]);
+  };
+  const std::string mma = "dense_narrow_sm90 tile_m=16 ";
+  EXPECT_EQ(tile(1, 4096, 4096), mma + "tile_n=32 stages=5 chunks=4 walk=0 grid 128");
+  EXPECT_EQ(tile(16, 4096, 4096), tile(1, 4096, 4096));
+  EXPECT_EQ(tile(16, 2112, 7168), mma + "tile_n=16 stages=5 chunks=8 walk=0 grid 132");
+  EXPECT_EQ(tile(1, 2560, 4096), mma + "tile_n=24 stages=7 chunks=4 walk=0 grid 107");
+  EXPECT_EQ(tile(1, 5120, 5120), mma + "tile_n=40 stages=4 chunks=4 walk=0 grid 128");
+  EXPECT_EQ(tile(1, 6144, 4096), mma + "tile_n=24 stages=7 chunks=4 walk=1 grid 132");
+  EXPECT_EQ(tile(1, 7168, 16384), mma + "tile_n=56 stages=3 chunks=4 walk=0 grid 128");
+  EXPECT_EQ(tile(1, 10240, 8192), mma + "tile_n=40 stages=4 chunks=4 walk=1 grid 132");
+  EXPECT_EQ(tile(16, 24576, 1536), mma + "tile_n=32 stages=5 chunks=4 walk=1 grid 132");
+  EXPECT_EQ(tile(16, 28672, 4096), mma + "tile_n=32 stages=5 chunks=4 walk=1 grid 132");
+  EXPECT_EQ(tile(16, 32768, 512), mma + "tile_n=64 stages=2 chunks=4 walk=1 grid 132");
+  EXPECT_EQ(tile(1, 128256, 4096), mma + "tile_n=32 stages=5 chunks=4 walk=1 grid 132");
 }
 
 /// Stages of 256 bytes of each row: of whole chunks of 128 bytes of a K-major b, where three fit; of 128 rows of a for long parts of K alone.
@@ -269,7 +292,7 @@ TEST(gemm_dense, stages_of_few_rows) {
   EXPECT_EQ(chunks(1, 1024, 4128), "chunks=1>");
   EXPECT_EQ(chunks(1, 4096, 4096, {{"b.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
-  EXPECT_EQ(chunks(1, 28672, 4096), "chunks=2>");
+  EXPECT_EQ(chunks(1, 28672, 4096, {{"batch_invariant", 1}}), "chunks=2>");
   EXPECT_EQ(chunks(17, 33792, 4096, {{"b.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(128, 5120, 4096, {{"a.transposed", 1}}), "chunks=1>");
   EXPECT_EQ(chunks(128, 5120, 16384, {{"a.transposed", 1}}), "chunks=2>");

@@ -5,8 +5,9 @@
 // stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes but one
 // stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where tiles would be very
 // narrow the two blocks of a cluster split K instead (fold). Of a wide share a block makes several tiles one after another (walk): while the results of one are stored,
-// the ring fills for the next.
+// the ring fills for the next. Of up to 16 rows tiles may be mma.sync's: narrow_mma_sm90.cuh.
 #pragma once
+#include "quern/ops/gemm/narrow_mma_sm90.cuh"
 #include "quern/ops/gemm/swap_ab_sm90.cuh"
 #include "quern/ops/gemm/tiles_sm90.cuh"
 
@@ -42,19 +43,39 @@ QN_DEVICE u32 first_column_of(u32 group) {
   return group % C.across * u32(warpgroup_columns(C));
 }
 
+/// Rows of b of this many bytes let blocks begin at different places of K. With all of them at the same one, what they ask for at a time lies in a part of memory's channels: a ring of b alone
+/// takes 9.2 us of (4096, 4096), 8.4 so (README).
+constexpr i32 kRowsInStep = 8192;
+
+/// load(step) for the steps of K in the order of a block: from the first of `part` on, but where all tiles are mma.sync's from one of 16 places on, and around; neighbours, which are one TPC's and
+/// whose requests of a are answered together, from the same.
+template <DenseSm90Config C, i32 kColumns, class Load>
+QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, const Load& load) {
+  if constexpr (!by_mma(C)) {
+    QN_NO_UNROLL
+    for (int step = part.first_step; step < part.first_step + part.steps; ++step) load(step);
+  } else {
+    int step = p.k * (128 / kColumns) == kRowsInStep ? i32(u32(part.steps) * (blockIdx.x / 2 % 16) / 16) : 0;
+    QN_NO_UNROLL
+    for (int i = 0; i < part.steps; ++i) {
+      load(step);
+      step = step + 1 == part.steps ? 0 : step + 1;
+    }
+  }
+}
+
 /// By one thread: the block's tiles of b, through all stages of the part.
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_narrow_b(const DenseSm90Params& p, DenseSwapPart part, u32 smem) {
   constexpr auto L = dense_sm90_smem(C);
   Producer<C.stages> fill{smem + L.barriers};
   do {
-    QN_NO_UNROLL
-    for (int step = part.first_step; step < part.first_step + part.steps; ++step) {
+    load_steps<C, kColumns>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, u32(L.stage - L.b)), to = smem + fill.stage * L.stage + L.b;
       if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step * C.chunks, part.column);
       else load_operand<Major::k, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column);
       end_fill(fill);
-    }
+    });
   } while (next_tile<C>(p, part));
 }
 /// The same of a.
@@ -64,14 +85,17 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
   const u32 bytes = u32(rows_of_box<Major::k, C.tile_m>(p.m) * 128 * C.chunks);
   Producer<C.stages> fill{smem + L.barriers};
   do {
-    QN_NO_UNROLL
-    for (int step = part.first_step; step < part.first_step + part.steps; ++step) {
+    load_steps<C, kColumns>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, bytes), to = smem + fill.stage * L.stage + L.a;
-      QN_UNROLL
-      for (i32 chunk = 0; chunk < C.chunks; ++chunk)
-        load_operand<Major::k, C.tile_m>(to + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.chunks + chunk) * kColumns, part.row);
+      if constexpr (by_mma(C)) {
+        load_few_rows<C>(p, to, full, step);
+      } else {
+        QN_UNROLL
+        for (i32 chunk = 0; chunk < C.chunks; ++chunk)
+          load_operand<Major::k, C.tile_m>(to + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.chunks + chunk) * kColumns, part.row);
+      }
       end_fill(fill);
-    }
+    });
   } while (next_tile<C>(p, part));
 }
 
@@ -155,7 +179,7 @@ QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part
 template <DenseSm90Config C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C));  // warps
-  static_assert(C.threads == i32(32 * (kMultiply + 2 + fill_warps)) && C.tile_m % 64 == 0 && C.by_lanes && (C.walk == 0 || (C.fold == 0 && fill_warps == 0)));
+  static_assert(C.threads == i32(32 * (kMultiply + 2 + fill_warps)) && (C.tile_m % 64 == 0 || by_mma(C)) && C.by_lanes && (C.walk == 0 || (C.fold == 0 && fill_warps == 0)));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), warp = ptx::shfl(ptx::warp_id(), 0);
   DenseSwapPart part = part_of_narrow_block<C, kColumns * C.chunks>(p);
@@ -170,12 +194,16 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
   // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their instructions too
   if (warp < kMultiply) {
     constexpr auto L = dense_sm90_smem(C);
-    zero_other_rows<Major::k, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
+    if constexpr (!by_mma(C)) zero_other_rows<Major::k, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
     Consumer<C.stages> read{smem + L.barriers};
     do {
-      f32 sums[warpgroup_columns(C) / 2];
-      multiply(part, smem, warp / 4, read, sums);
-      finish_narrow<C>(p, part, memory, smem, warp / 4, sums);
+      if constexpr (by_mma(C)) {
+        make_few_rows<C>(p, part, memory, smem, read);
+      } else {
+        f32 sums[warpgroup_columns(C) / 2];
+        multiply(part, smem, warp / 4, read, sums);
+        finish_narrow<C>(p, part, memory, smem, warp / 4, sums);
+      }
     } while (next_tile<C>(p, part));
   } else if (warp > kMultiply + 1) {
     ptx::grid_dependency_wait();
