@@ -236,7 +236,6 @@ inline const std::vector<FaultyCase>& dense_faults() {
         {"a stage read before it is full", "    begin_read(read);\n", "", {"RACE", "UNINIT"}},
         {"rows of a read that no copy brings", "min_of(i32(lane % kNarrowMmaRows), m - 1)", "i32(lane % kNarrowMmaRows)", {"RACE", "UNINIT"}},
         {"rows of a in the order of a tile of their own", "^ row % 8) * 16", "^ eighth) * 16", {kWrongResult}},
-        {"the first chunks of a in every stage", "step * C.chunks", "0", {kWrongResult}},
         {"one chunk of b for every warp", "(j * C.chunks + chunk) * 1024", "j * C.chunks * 1024", {kWrongResult}},
         {"rows behind the last stored", "v < p.m * kVectors", "v < kNarrowMmaRows * kVectors", {"GLOBAL-OOB", "UNINIT"}},
         {"columns behind the last stored", "    if (column >= p.n) continue;\n", "", {"GLOBAL-OOB", "RACE"}}}},
@@ -249,7 +248,8 @@ inline const std::vector<FaultyCase>& dense_faults() {
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",
        "variant=narrow_sm90 m=3 n=136 k=4096",
-       {{"columns of K before a block's first ones left out", "part.steps ? 0 : step + 1", "part.steps ? step : step + 1", {kWrongResult}},
+       {{"the first chunks of a in every stage", "0, 0, step * C.chunks", "0, 0, 0 * step", {kWrongResult}},
+        {"columns of K before a block's first ones left out", "part.steps ? 0 : step + 1", "part.steps ? step : step + 1", {kWrongResult}},
         {"tiles by mma.sync with too little of a announced", "(p.m) * 128 * C.chunks);", "(p.m) * 64 * C.chunks);", {"MBARRIER", "RACE", "UNINIT", "DEADLOCK"}}}},
       // Narrow tiles, K in two; its last stage has one chunk
       {"ops/gemm/narrow_sm90.cuh",

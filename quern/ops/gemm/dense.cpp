@@ -248,11 +248,17 @@ static void derive_narrow(Case& which) {
   if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min(which["k"], 128.);  // K in one part
 }
 
-/// Up to 16 rows, by mma.sync: tiles of 16, 24, 40 and 56 columns, of 32, three a block, and of 64, four and five a block; and rows of 8 KB, of which blocks begin at different places.
+/// Up to 16 rows, by mma.sync: tiles of 16, 24, 40 and 56 columns, of 32, three a block, and of 64, four; and K of 8 KB, of which tiles begin at different places, two a block.
 static void derive_narrow_mma(Case& which) {
   which["a.transposed"] = which["b.transposed"] = which["batch_invariant"] = 0;
   if (which["m"] > kNarrowMmaRows) which["m"] = 1 + i64(which["m"]) % kNarrowMmaRows;
-  which["k"] = which["k"] == 4097 ? 4096 : std::max(64., double(round_up(i64(which["k"]), i64(64))));
+  if (which["k"] == 4097) {
+    which["k"] = 4096;
+    which["n"] = 6144;
+    which["m"] = std::min(which["m"], 4.);
+    return;
+  }
+  which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
   const double n = which["n"], wider = n == 176 ? 2904 : n == 184 ? 5280 : n == 256 ? 7168 : n == 264 ? 12288 : n == 77 ? 32776 : 0;
   if (wider != 0) which["n"] = wider, which["k"] = std::min(which["k"], 320.);
 }

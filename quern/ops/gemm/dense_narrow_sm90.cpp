@@ -46,37 +46,39 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
 /// Tiles of up to 16 rows, by mma.sync: of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by 2 %. 32 columns are
 /// faster than wider ones of as many in all, but where K is so short that what follows a tile counts: (8192, 8192) 31.2 us and 32.3 of 64, (10240, 8192) 38.3 of 40 and 45.9 of 80, (32768, 512)
 /// 9.7 of 64 and 9.9 of 32. With batch_invariant rows have wgmma's order of sums.
-static bool by_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows && !p.batch_invariant; }
+static bool takes_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows && !p.batch_invariant; }
 static NarrowTiles mma_tiles(i64 n, i64 k) {
   constexpr i64 kShortest = 512;
   NarrowTiles best{kNarrowMmaRows, 16, 1, 1};
   if (n <= best.columns * kSm90Sms) return best;
   const auto passes_of = [&](i32 columns) { return ceil_div<i64>(ceil_div<i64>(n, columns), kSm90Sms); };
   best.columns = k <= kShortest ? 64 : 32;
-  for (const i32 columns : {32, 24, 40, 48, 56})
+  for (const i32 columns : {32, 24, 40, 56})
     if (100 * columns * passes_of(columns) < 98 * best.columns * passes_of(best.columns)) best.columns = columns;
   best.passes = i32(passes_of(best.columns));
   return best;
 }
-/// 512 bytes of K of each row in a stage, or 1 KB of few rows: memory is faster at longer pieces of a row, and at 80 KB of b in flight for each multiprocessor than at more, whose pieces come in less order.
-static DenseSm90Config with_mma_stages(DenseSm90Config c) {
-  c.chunks = c.tile_n <= 16 ? 8 : 4;
+static NarrowTiles tiles_of(const Problem& p) { return takes_mma(p) ? mma_tiles(p[Axis::n], p[Axis::k]) : narrow_tiles(p, p[Axis::m]); }
+
+/// 512 bytes of K of each row in a stage, or 1 KB of few rows where K is a multiple of it, as chunks behind its end take TMA longer than others: memory is faster at longer pieces of a row, and at
+/// 80 KB of b in flight for each multiprocessor than at more, whose pieces come in less order.
+static DenseSm90Config with_mma_stages(DenseSm90Config c, i64 k) {
+  c.chunks = c.tile_n <= 16 && k % 512 == 0 ? 8 : 4;
   const i32 bytes = c.tile_n * 128 * c.chunks;
   c.stages = (2 * 80 * 1024 + bytes - 1) / (2 * bytes);
   return c;
 }
 
 /// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with short K beside more than 16 rows.
-static NarrowTiles tiles_of(const Problem& p) { return by_mma(p) ? mma_tiles(p[Axis::n], p[Axis::k]) : narrow_tiles(p, p[Axis::m]); }
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
                     .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
   c.walk = tiles.passes > 1;
   c.across = tiles.beside;
-  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] <= kShortK && p[Axis::m] > 16) ? 1 : 2;
   c.threads = 128 * narrow_warpgroups(c) + 64;
-  if (by_mma(p)) return with_room(with_mma_stages(c), device);
+  if (by_mma(c)) return with_room(with_mma_stages(c, p[Axis::k]), device);
+  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] <= kShortK && p[Axis::m] > 16) ? 1 : 2;
   c.stages = 16;
   return with_room(c, device);
 }
@@ -86,7 +88,7 @@ static Rejection rejects_slow(const Problem& p) {
   constexpr i32 kMostOfFewest = 192;
   // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
   if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
-  if (p[Axis::m] <= 16 && !by_mma(p) && narrow_share(p[Axis::n]) > kMostOfFewest) return {"n", p[Axis::n], "at most {} with up to 16 rows", kMostOfFewest * kSm90Sms};
+  if (p[Axis::m] <= 16 && !takes_mma(p) && narrow_share(p[Axis::n]) > kMostOfFewest) return {"n", p[Axis::n], "at most {} with up to 16 rows", kMostOfFewest * kSm90Sms};
   return {};
 }
 
@@ -99,7 +101,7 @@ Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
   if (p.variant < 0)
     if (const Rejection r = rejects_slow(p)) return r;
-  if (!by_mma(p) && config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
+  if (!takes_mma(p) && config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
   return {};
 }
 

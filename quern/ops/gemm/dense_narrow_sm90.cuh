@@ -25,11 +25,13 @@ QN_DEVICE void multiply_narrow_stage(u32 stage, u32 group, f32 (&sums)[warpgroup
 template <DenseSm90Config C>
 QN_DEVICE void dense_narrow_sm90(const DenseSm90Params& p) {
   run_narrow<C, kDenseSm90TileK>(p, [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.stages>& read, f32 (&sums)[warpgroup_columns(C) / 2]) {
-    constexpr auto L = dense_sm90_smem(C);
-    const auto free = [&](u32 stage) { release(read, stage); };
-    zero(sums);
-    const u32 last = multiply_stages(read, part.steps, sums, [&](u32 stage) { multiply_narrow_stage<C>(smem + stage * L.stage, group, sums); }, free);
-    finish_stages(part.steps, last, sums, free);
+    if constexpr (!by_mma(C)) {
+      constexpr auto L = dense_sm90_smem(C);
+      const auto free = [&](u32 stage) { release(read, stage); };
+      zero(sums);
+      const u32 last = multiply_stages(read, part.steps, sums, [&](u32 stage) { multiply_narrow_stage<C>(smem + stage * L.stage, group, sums); }, free);
+      finish_stages(part.steps, last, sums, free);
+    }
   });
 }
 

@@ -30,13 +30,15 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
 
 bool few_rows(const Problem& p) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < kSm90Sms; }
 
+/// From row to row of a K-major operand; of one row the stride may be anything.
+static i64 row_bytes(const TensorView& v) { return v.shape[0] > 1 ? v.strides[0] * size_of(v.dtype) : round_up<i64>(v.shape[1] * size_of(v.dtype), 16); }
+
 TensorMapSpec sm90_operand(const TensorView& v, i32 rows, Major major) {
   const i64 element = size_of(v.dtype);
   if (major == Major::mn)
     return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[0], v.shape[1]}, .stride_bytes = {v.strides[1] * element},
             .box = {dense_sm90_box(rows), kDenseSm90TileK}, .swizzle = dense_sm90_swizzle(rows)};
-  const i64 row_bytes = v.shape[0] > 1 ? v.strides[0] * element : round_up<i64>(v.shape[1] * element, 16);
-  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes}, .box = {i32(128 / element), rows},
+  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes(v)}, .box = {i32(128 / element), rows},
           .swizzle = Swizzle::b128};
 }
 
@@ -49,8 +51,8 @@ TensorMapSpec sm90_operand_in_turn(const TensorView& v, i32 rows, i32 chunks) {
 }
 
 TensorMapSpec sm90_few_rows_operand(const TensorView& v, i32 rows, i32 chunks) {
-  const i64 element = size_of(v.dtype), row_bytes = v.shape[0] > 1 ? v.strides[0] * element : round_up<i64>(v.shape[1] * element, 16);  // of one row the stride may be anything
-  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {128 / element, v.shape[0], v.shape[1] * element / 128}, .stride_bytes = {row_bytes, 128},
+  const i64 element = size_of(v.dtype);
+  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {128 / element, v.shape[0], v.shape[1] * element / 128}, .stride_bytes = {row_bytes(v), 128},
           .box = {i32(128 / element), rows, chunks}, .swizzle = Swizzle::b128};
 }
 

@@ -42,20 +42,14 @@ template <class Config>
 QN_HOST_DEVICE constexpr i32 pair_blocks(const Config& c) {
   return 1 + c.pair;
 }
-/// Rows of a narrow tile that mma.sync multiplies, not wgmma, and words from row to row of a warp's sums of it, eight more than columns: 8 rows of 4 lanes lie in different banks.
+/// Rows of a narrow tile that mma.sync multiplies, not wgmma, and words from row to row of a warp's sums of it: an odd multiple of eight, so that 4 rows of 4 lanes lie in different banks.
 constexpr i32 kNarrowMmaRows = 16;
-template <class Config>
-QN_HOST_DEVICE constexpr bool by_mma(const Config& c) {
-  return c.tile_m == kNarrowMmaRows;
-}
-template <class Config>
-QN_HOST_DEVICE constexpr i32 narrow_mma_pitch(const Config& c) {
-  return c.tile_n + 8;
-}
+QN_HOST_DEVICE constexpr bool by_mma(const DenseSm90Config& c) { return c.tile_m == kNarrowMmaRows; }
+QN_HOST_DEVICE constexpr i32 narrow_mma_pitch(const DenseSm90Config& c) { return c.tile_n | 8; }
 /// Warpgroups that multiply a narrow tile, of a DenseSm90Config or ScaledSm90Config, and the columns of each.
 template <class Config>
 QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const Config& c) {
-  return by_mma(c) ? 1 : c.tile_m / 64 * c.across;
+  return c.tile_m < 64 ? 1 : c.tile_m / 64 * c.across;
 }
 template <class Config>
 QN_HOST_DEVICE constexpr i32 warpgroup_columns(const Config& c) {
@@ -66,8 +60,8 @@ QN_HOST_DEVICE constexpr i32 warpgroup_columns(const Config& c) {
 constexpr int kMultiplyBarrier = 9;
 
 struct DenseSm90Params {
-  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m; MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
-  TensorMap b;       // [n, k], the same with tile_n, of pairs half of it; of stages of two chunks sm90_operand_in_turn()
+  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m, by_mma() sm90_few_rows_operand(); MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
+  TensorMap b;       // [n, k], the same with tile_n, of pairs half of it; of stages of several chunks sm90_operand_in_turn()
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
@@ -111,7 +105,7 @@ struct DenseSm90Smem {
 };
 /// The first stage along K, of `columns` columns, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the stage; those of longer ones are not split.
 QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part, u32 parts) {
-  const u32 stages = u32(k + columns - 1) / u32(columns), begin = columns > 128 ? stages * part / parts : u32(k + 127) / 128 * part / parts * (128 / u32(columns));
+  const u32 stages = (u32(k) + u32(columns) - 1) / u32(columns), begin = columns > 128 ? stages * part / parts : u32(k + 127) / 128 * part / parts * (128 / u32(columns));
   return begin < stages ? begin : stages;
 }
 /// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums, of those by_mma() the sums of four warps; a pair of barriers for

@@ -9,13 +9,8 @@
 
 namespace quern::gemm {
 
-/// By one thread: the rows of a and the columns of K of a stage, `[chunks][m][64]`, swizzled as one tile of chunks * m rows.
-template <DenseSm90Config C>
-QN_DEVICE void load_few_rows(const DenseSm90Params& p, u32 to, u32 full, int step) {
-  ptx::tma_load(to, &p.a, full, CachePolicy::evict_last, 0, 0, step * C.chunks);
-}
-
-/// By a warp: the products of chunk `chunk` of a stage are added to its sums, of 8 columns of the tile in each sums[j] as mma.sync has them.
+/// By a warp: the products of chunk `chunk` of a stage are added to its sums, of 8 columns of the tile in each sums[j] as mma.sync has them. A stage has of a `[chunks][m][64]`, swizzled as one
+/// tile of chunks * m rows, and of b what load_in_turn() brings.
 template <DenseSm90Config C>
 QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tile_n / 8][4]) {
   constexpr auto L = dense_sm90_smem(C);

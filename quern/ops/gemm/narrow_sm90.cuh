@@ -5,7 +5,7 @@
 // stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes but one
 // stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where tiles would be very
 // narrow the two blocks of a cluster split K instead (fold). Of a wide share a block makes several tiles one after another (walk): while the results of one are stored,
-// the ring fills for the next. Of up to 16 rows tiles may be mma.sync's: narrow_mma_sm90.cuh.
+// the ring fills for the next. Tiles of 16 rows are mma.sync's, which add their sums through shared memory: narrow_mma_sm90.cuh.
 #pragma once
 #include "quern/ops/gemm/narrow_mma_sm90.cuh"
 #include "quern/ops/gemm/swap_ab_sm90.cuh"
@@ -43,19 +43,19 @@ QN_DEVICE u32 first_column_of(u32 group) {
   return group % C.across * u32(warpgroup_columns(C));
 }
 
-/// Rows of b of this many bytes let blocks begin at different places of K. With all of them at the same one, what they ask for at a time lies in a part of memory's channels: a ring of b alone
-/// takes 9.2 us of (4096, 4096), 8.4 so (README).
-constexpr i32 kRowsInStep = 8192;
+/// With K of this many bytes, which is how far rows of weights mostly are apart then, tiles begin at different places of it. With all of them at the same one, what blocks ask for at a time lies in a
+/// part of memory's channels: a ring of b alone takes 9.2 us of (4096, 4096), 8.4 so (README).
+constexpr i32 kBytesOfRotatedK = 8192;
 
-/// load(step) for the steps of K in the order of a block: from the first of `part` on, but where all tiles are mma.sync's from one of 16 places on, and around; neighbours, which are one TPC's and
-/// whose requests of a are answered together, from the same.
+/// load(step) for the steps of K of a tile: from the first of `part` on, but where mma.sync multiplies from one of up to 16 places on, and around; neighbours, whose blocks are mostly one TPC's, whose
+/// requests of a are answered together, from the same.
 template <DenseSm90Config C, i32 kColumns, class Load>
 QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, const Load& load) {
   if constexpr (!by_mma(C)) {
     QN_NO_UNROLL
     for (int step = part.first_step; step < part.first_step + part.steps; ++step) load(step);
   } else {
-    int step = p.k * (128 / kColumns) == kRowsInStep ? i32(u32(part.steps) * (blockIdx.x / 2 % 16) / 16) : 0;
+    int step = p.k == kBytesOfRotatedK / (128 / kColumns) ? i32(u32(part.steps) * (u32(part.column) / u32(2 * C.tile_n) % 16) / 16) : 0;
     QN_NO_UNROLL
     for (int i = 0; i < part.steps; ++i) {
       load(step);
@@ -88,7 +88,7 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
     load_steps<C, kColumns>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, bytes), to = smem + fill.stage * L.stage + L.a;
       if constexpr (by_mma(C)) {
-        load_few_rows<C>(p, to, full, step);
+        ptx::tma_load(to, &p.a, full, CachePolicy::evict_last, 0, 0, step * C.chunks);  // all rows that there are
       } else {
         QN_UNROLL
         for (i32 chunk = 0; chunk < C.chunks; ++chunk)
