@@ -244,12 +244,12 @@ inline const std::vector<FaultyCase>& dense_faults() {
        "gemm.dense",
        "variant=narrow_sm90 m=3 n=136 k=4096",
        {{"a stage released before it is read", "    begin_read(read);\n", "    begin_read(read);\n    release(read, read.stage);\n", {"RACE", "MBARRIER", "DEADLOCK"}}}},
-      // Rows of 8 KB, of which blocks begin at different places
+      // K of 8 KB, of which tiles begin at different places
       {"ops/gemm/narrow_sm90.cuh",
        "gemm.dense",
        "variant=narrow_sm90 m=3 n=136 k=4096",
        {{"the first chunks of a in every stage", "0, 0, step * C.chunks", "0, 0, 0 * step", {kWrongResult}},
-        {"columns of K before a block's first ones left out", "part.steps ? 0 : step + 1", "part.steps ? step : step + 1", {kWrongResult}},
+        {"columns of K before a tile's first ones left out", "part.steps ? 0 : step + 1", "part.steps ? step : step + 1", {kWrongResult}},
         {"tiles by mma.sync with too little of a announced", "(p.m) * 128 * C.chunks);", "(p.m) * 64 * C.chunks);", {"MBARRIER", "RACE", "UNINIT", "DEADLOCK"}}}},
       // Narrow tiles, K in two; its last stage has one chunk
       {"ops/gemm/narrow_sm90.cuh",

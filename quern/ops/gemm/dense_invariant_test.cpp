@@ -127,6 +127,39 @@ TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(33800, 64, 64, {17, 64}, {"narrow_sm90"});       // three
 }
 
+/// Without the option rows of up to 16, which narrow tiles have one kernel for; with k = 4096 tiles begin at places of K that follow from their columns, whatever the number of multiprocessors.
+TEST_P(gemm_dense_invariant, few_rows_have_the_same_bits_without_it) {
+  Random random(13);
+  const auto bits_of = [&](Device& device, const u16* a, const u16* b, i64 m, i64 n, i64 k) {
+    void* const out = device.allocate(size_t(4 * m * n), "test");
+    device.fill(out, 0xff, size_t(4 * m * n), {});
+    DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(const_cast<u16*>(a), DType::bf16, {m, k}), .b = TensorView(const_cast<u16*>(b), DType::bf16, {n, k})};
+    if (on_gpu_) args.out.device = args.a.device = args.b.device = device.id();
+    dense(args, {.device = &device, .variant = "narrow_sm90"});
+    std::vector<u32> bits(size_t(m * n));
+    device.copy(bits.data(), out, bits.size() * 4, {});
+    device.synchronize({});
+    device.release(out);
+    return bits;
+  };
+  const i64 shapes[][2] = {{200, 1984}, {5288, 320}, {5288, 4096}};
+  for (const auto& [n, k] : shapes) {
+    const u16 *a = random_bf16(16 * k, random), *b = random_bf16(n * k, random);
+    const std::vector<u32> all = bits_of(*device_, a, b, 16, n, k);
+    for (const i64 m : {1, 3, 8, 15}) {
+      const std::vector<u32> part = bits_of(*device_, a + (16 - m) * k, b, m, n, k);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), all.end() - i64(part.size()))) << "m=" << m << " n=" << n << " k=" << k;
+    }
+    if (on_gpu_) continue;
+    DeviceInfo other = device_->info();
+    for (const i32 sms : {6, 132}) {
+      other.sms = sms;
+      const std::unique_ptr<Device> device = make_emulated_device(other, emulated_options_from_env());
+      EXPECT_EQ(bits_of(*device, a, b, 3, n, k), std::vector<u32>(all.begin(), all.begin() + 3 * n)) << sms << " multiprocessors, n=" << n << " k=" << k;
+    }
+  }
+}
+
 /// Of a size for the emulated device only in a hurry: K in two parts, in one, and tiles of 192 and 256 columns.
 TEST_P(gemm_dense_invariant, rows_of_models_have_the_same_bits_for_every_m) {
   if (!on_gpu_) GTEST_SKIP() << "needs a GPU: minutes on the emulated device";

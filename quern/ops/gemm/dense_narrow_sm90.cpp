@@ -43,10 +43,10 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   return {64, columns_of(n, high, passes, beside ? 16 : 8), high, 1, passes, beside ? 2 : 1};
 }
 
-/// Tiles of up to 16 rows, by mma.sync: of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by 2 %. 32 columns are
-/// faster than wider ones of as many in all, but where K is so short that what follows a tile counts: (8192, 8192) 31.2 us and 32.3 of 64, (10240, 8192) 38.3 of 40 and 45.9 of 80, (32768, 512)
-/// 9.7 of 64 and 9.9 of 32. With batch_invariant rows have wgmma's order of sums.
+/// With batch_invariant rows have wgmma's order of sums.
 static bool takes_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows && !p.batch_invariant; }
+/// Of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by 2 %. 32 columns are faster than wider ones of as many in
+/// all, but where K is so short that what follows a tile counts. (README, mma.sync.)
 static NarrowTiles mma_tiles(i64 n, i64 k) {
   constexpr i64 kShortest = 512;
   NarrowTiles best{kNarrowMmaRows, 16, 1, 1};
@@ -83,7 +83,7 @@ static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   return with_room(c, device);
 }
 
-/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239; 53.0 with mma.sync.
+/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
 static Rejection rejects_slow(const Problem& p) {
   constexpr i32 kMostOfFewest = 192;
   // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel

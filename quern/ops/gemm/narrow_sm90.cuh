@@ -43,19 +43,19 @@ QN_DEVICE u32 first_column_of(u32 group) {
   return group % C.across * u32(warpgroup_columns(C));
 }
 
-/// With K of this many bytes, which is how far rows of weights mostly are apart then, tiles begin at different places of it. With all of them at the same one, what blocks ask for at a time lies in a
-/// part of memory's channels: a ring of b alone takes 9.2 us of (4096, 4096), 8.4 so (README).
-constexpr i32 kBytesOfRotatedK = 8192;
+/// With so many columns of K of 16 bits, 8 KB, which is how far rows of weights mostly are apart then, tiles begin at different places of it. With all of them at the same one, what blocks ask for at a
+/// time lies in a part of memory's channels (README, another place of K).
+constexpr i32 kRotatedK = 4096;
 
 /// load(step) for the steps of K of a tile: from the first of `part` on, but where mma.sync multiplies from one of up to 16 places on, and around; neighbours, whose blocks are mostly one TPC's, whose
 /// requests of a are answered together, from the same.
-template <DenseSm90Config C, i32 kColumns, class Load>
+template <DenseSm90Config C, class Load>
 QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, const Load& load) {
   if constexpr (!by_mma(C)) {
     QN_NO_UNROLL
     for (int step = part.first_step; step < part.first_step + part.steps; ++step) load(step);
   } else {
-    int step = p.k == kBytesOfRotatedK / (128 / kColumns) ? i32(u32(part.steps) * (u32(part.column) / u32(2 * C.tile_n) % 16) / 16) : 0;
+    int step = p.k == kRotatedK ? i32(u32(part.steps) * (u32(part.column) / u32(2 * C.tile_n) % 16) / 16) : 0;
     QN_NO_UNROLL
     for (int i = 0; i < part.steps; ++i) {
       load(step);
@@ -70,7 +70,7 @@ QN_DEVICE void load_narrow_b(const DenseSm90Params& p, DenseSwapPart part, u32 s
   constexpr auto L = dense_sm90_smem(C);
   Producer<C.stages> fill{smem + L.barriers};
   do {
-    load_steps<C, kColumns>(p, part, [&](int step) {
+    load_steps<C>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, u32(L.stage - L.b)), to = smem + fill.stage * L.stage + L.b;
       if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step * C.chunks, part.column);
       else load_operand<Major::k, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column);
@@ -85,7 +85,7 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
   const u32 bytes = u32(rows_of_box<Major::k, C.tile_m>(p.m) * 128 * C.chunks);
   Producer<C.stages> fill{smem + L.barriers};
   do {
-    load_steps<C, kColumns>(p, part, [&](int step) {
+    load_steps<C>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, bytes), to = smem + fill.stage * L.stage + L.a;
       if constexpr (by_mma(C)) {
         ptx::tma_load(to, &p.a, full, CachePolicy::evict_last, 0, 0, step * C.chunks);  // all rows that there are
