@@ -165,6 +165,7 @@ std::string refusal(const std::string& word) {
 TEST(testing_case_text, bad_words_are_refused_with_what_is_known) {
   EXPECT_NE(refusal("hiden=3").find("`hidden`"), std::string::npos) << refusal("hiden=3");
   EXPECT_NE(refusal("hiden=3").find("known are tokens hidden"), std::string::npos) << refusal("hiden=3");
+  EXPECT_NE(refusal("unlike=1").find("expected one of tokens hidden"), std::string::npos) << refusal("unlike=1");
   EXPECT_NE(refusal("tokens").find("parameter=value"), std::string::npos);
   EXPECT_NE(refusal("tokens=abc").find("a number"), std::string::npos);
   EXPECT_NE(refusal("tokens=1.5").find("an integer"), std::string::npos);

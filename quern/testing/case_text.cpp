@@ -62,9 +62,8 @@ static bool is_switch(const Op& op, const std::string& name) {
 static void check_name(const Op& op, const std::string& name) {
   const std::vector<std::string> known = parameter_names(op);
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const std::string near = nearest(name, known);
-  throw Error(ErrorKind::value, op.id, name, "is no parameter of this op",
-              (near.empty() ? "" : "`" + near + "`; ") + fmt::format("known are {}", fmt::join(known, " ")));
+  const std::string near = nearest(name, known), all = fmt::format("{}", fmt::join(known, " "));
+  throw Error(ErrorKind::value, op.id, name, "is no parameter of this op", near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
 }
 
 double parse_value(const Op& op, const std::string& name, const std::string& text) {

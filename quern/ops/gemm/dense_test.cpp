@@ -219,7 +219,7 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 128, 7168, 16384), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 16384, 4096), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 24576, 1536, 1), "dense_narrow_sm90, tile_m=64, tile_n=96, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=112, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 32768, 512), "dense_narrow_sm90, tile_m=64, tile_n=256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 28672, 4096), "dense_narrow_sm90, tile_m=64, tile_n=224, alternate=0 grid 132 cluster 1");
@@ -237,9 +237,10 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(stage(16, 14336, 4096, 1), "chunks=2, across=1, walk=0");
   EXPECT_EQ(stage(16, 16384, 4096, 1), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(16, 18432, 1024, 1), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 24576, 4096), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(64, 24576, 4096), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(64, 24576, 512), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(64, 40960, 4096), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 40960, 1024), "chunks=1, across=1, walk=1");
+  EXPECT_EQ(stage(64, 40960, 512), "chunks=1, across=1, walk=1");
   EXPECT_EQ(stage(128, 10240, 4096), "chunks=2, across=1, walk=0");
   EXPECT_EQ(stage(128, 10240, 1024), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(128, 12288, 4096), "chunks=1, across=2, walk=0");
