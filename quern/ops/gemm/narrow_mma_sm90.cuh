@@ -40,7 +40,6 @@ QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tile_n 
 /// By the four warps: their sums of a tile added in the order of the warps, and its results stored, 8 columns a thread at a time.
 template <DenseSm90Config C>
 QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column, u8* memory, const f32 (&sums)[C.tile_n / 8][4]) {
-  using Out = dtype_t<C.out_dtype>;
   constexpr auto L = dense_sm90_smem(C);
   constexpr i32 kVectors = C.tile_n / 8, kPitch = 4 * narrow_mma_pitch(C), kWarpSums = kNarrowMmaRows * kPitch;
   const i32 lane = i32(ptx::lane_id());
@@ -68,11 +67,7 @@ QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column
       QN_UNROLL
       for (i32 i = 0; i < 8; ++i) total[i] = total[i] + more[i];
     }
-    QN_UNROLL
-    for (i32 i = 0; p.bias != nullptr && i < 8; ++i) total[i] = total[i] + bias[i];  // zeros of no bias would make -0 a 0
-    if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, row, column, total);
-    activate<C.activation>(total);
-    store_aligned<Out>(static_cast<Out*>(p.out) + i64(row) * p.out_stride + column, total);
+    finish_and_store<C>(p, row, column, bias, total);
   }
   if constexpr (C.walk != 0) ptx::bar_sync(kMultiplyBarrier, kWarpgroupSize);  // the next tile's sums come there
 }

@@ -133,11 +133,21 @@ QN_DEVICE void add_splits(const DenseSwapPart& part, const u8* memory, u32 addre
   }
 }
 
+/// N neighbouring results of row `row` from `column` on: the bias, which was loaded ahead of the sums, c and the activation, then stored by the widest accesses. P as below.
+template <auto C, class P, int N>
+QN_DEVICE void finish_and_store(const P& p, i32 row, i32 column, const f32 (&bias)[N], f32 (&sums)[N]) {
+  using Out = dtype_t<C.out_dtype>;
+  QN_UNROLL
+  for (int i = 0; p.bias != nullptr && i < N; ++i) sums[i] = sums[i] + bias[i];  // of no bias the zeros would make -0 a 0, which it stays elsewhere
+  if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, row, column, sums);
+  activate<C.activation>(sums);
+  store_aligned<Out>(static_cast<Out*>(p.out) + i64(row) * p.out_stride + column, sums);
+}
+
 /// Each block adds up and stores an even share of the tile, 16 bytes of bf16 a thread at a time. Of P, the parameters of a kernel or of one
 /// group of rows, it reads out, out_stride, m, n and, where there are some, the bias and c.
 template <DenseSwapConfig C, class P>
 QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, u32 smem) {
-  using Out = dtype_t<C.out_dtype>;
   constexpr int kVector = 8, kVectors = C.tile_n / kVector, kPitch = dense_swap_smem(C).pitch;
   const int vectors = min_of(C.tile_m, p.m - part.row) * kVectors;
   QN_NO_UNROLL
@@ -148,11 +158,7 @@ QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, 
     load_bias<dtype_t<C.dtype>>(p.bias, p.bias_dtype, part.column + column, kVector, bias);
     if (part.splits == 1) load_sums(memory + 4 * word, sum);
     else add_splits(part, memory + 4 * word, smem + u32(4 * word), sum);
-    QN_UNROLL
-    for (int i = 0; p.bias != nullptr && i < kVector; ++i) sum[i] = sum[i] + bias[i];  // of no bias the zeros would make -0 a 0, which it stays elsewhere
-    if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, part.row + row, part.column + column, sum);
-    activate<C.activation>(sum);
-    store_aligned<Out>(static_cast<Out*>(p.out) + i64(part.row + row) * p.out_stride + part.column + column, sum);
+    finish_and_store<C>(p, part.row + row, part.column + column, bias, sum);
   }
 }
 
