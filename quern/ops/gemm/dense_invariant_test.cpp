@@ -125,6 +125,7 @@ TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(10568, 64, 140, {65, 128}, {"narrow_sm90"});     // pairs of tiles by two warpgroups each
   same_bits(23248, 64, 128, {1, 17, 128}, {"narrow_sm90"});  // two tiles a block, one, two pairs
   same_bits(33800, 64, 64, {17, 64}, {"narrow_sm90"});       // three
+  same_bits(16904, 1088, 20, {17}, {"narrow_sm90"});         // two, of nine steps in a ring of six stages
 }
 
 /// Without the option rows of up to 16, which narrow tiles have one kernel for; with k = 4096 tiles begin at places of K that follow from their columns, whatever the number of multiprocessors.

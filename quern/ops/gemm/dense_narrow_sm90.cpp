@@ -22,12 +22,14 @@ NarrowTiles narrow_tiles(i64 m, i64 n, i32 most_split, i32 most_of_pairs) {
   return {rows, share, 1, 1};
 }
 
-/// Up to here K is short: tiles have few steps, so what follows the last bytes counts; and so short that it counts most.
-constexpr i64 kShortK = 2048, kShortestK = 512;
+/// Up to here K is short: tiles have few steps, so what follows the last bytes counts.
+constexpr i64 kShortK = 2048;
+/// From here on several tiles one after another are faster than a wider one for 17 to 64 rows, and with stages of two chunks.
+constexpr i64 kSeveralTilesK = 1024;
 
-/// Beyond 128 columns two narrower tiles are faster for up to 64 rows, while the ring fills for one as the other's results are stored: (28672, 4096) m = 64 77.2 us and 79.9 of one (an H100); with the shortest
-/// K, where a block stores most of the time, and more rows, for which the L2 sends a once more, wider ones of up to 256 are. Of more than 64 rows they are always pairs. Two warpgroups share the columns of one
-/// tile from kNarrower on, of one pair from 176 on, with short K from 144. (README, wide tiles.)
+/// Beyond 128 columns several narrower tiles are faster for up to 64 rows, as the ring fills for one while the results of another are stored: (28672, 4096), m = 64, 80.0 us and 84.9 of one, (24576, 1536) 27.5 and 28.7
+/// (an H100). With shorter K one of up to 256 columns is, but for up to 16 rows. More than 64 rows have always pairs, of up to 256. Two warpgroups share the columns of one tile from kNarrower on, of one pair from
+/// 176 on, with short K from 144. (README, wide tiles.)
 /// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9. Of 17 to 32 rows it gains nothing (an H100: 1 % slower), but one (n, k) would meet nine kernels without.
 static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   constexpr i32 kMostOfPairs = 80, kNarrower = 128, kWidest = 256;
@@ -38,7 +40,7 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
     if (k <= kShortK && tiles.high > 1 && tiles.columns > 128 && tiles.columns % 16 == 0) tiles.beside = 2;
     return tiles;
   }
-  const bool narrower = high == 1 && (m <= 16 || k > kShortestK || share > kWidest);
+  const bool narrower = high == 1 && (m <= 16 || k >= kSeveralTilesK || share > kWidest);
   const i32 passes = ceil_div(share * high, narrower ? kNarrower : kWidest);
   const bool beside = high > 1 || passes == 1;
   return {64, columns_of(n, high, passes, beside ? 16 : 8), high, 1, passes, beside ? 2 : 1};
@@ -49,10 +51,11 @@ static bool takes_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows &&
 /// Of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by 2 %. 32 columns are faster than wider ones of as many in
 /// all, but where K is so short that what follows a tile counts. (README, mma.sync.)
 static NarrowTiles mma_tiles(i64 n, i64 k) {
+  constexpr i64 kShortest = 512;
   NarrowTiles best{kNarrowMmaRows, 16, 1, 1};
   if (n <= best.columns * kSm90Sms) return best;
   const auto passes_of = [&](i32 columns) { return ceil_div<i64>(ceil_div<i64>(n, columns), kSm90Sms); };
-  best.columns = k <= kShortestK ? 64 : 32;
+  best.columns = k <= kShortest ? 64 : 32;
   for (const i32 columns : {32, 24, 40, 56})
     if (100 * columns * passes_of(columns) < 98 * best.columns * passes_of(best.columns)) best.columns = columns;
   best.passes = i32(passes_of(best.columns));
@@ -69,7 +72,7 @@ static DenseSm90Config with_mma_stages(DenseSm90Config c, i64 k) {
   return c;
 }
 
-/// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with the shortest K beside more than 16 rows.
+/// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with K below kSeveralTilesK beside more than 16 rows.
 static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p);
   DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
@@ -78,7 +81,7 @@ static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   c.across = tiles.beside;
   c.threads = 128 * narrow_warpgroups(c) + 64;
   if (by_mma(c)) return with_room(with_mma_stages(c, p[Axis::k]), device);
-  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] <= kShortestK && p[Axis::m] > 16) ? 1 : 2;
+  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] < kSeveralTilesK && p[Axis::m] > 16) ? 1 : 2;
   c.stages = 16;
   return with_room(c, device);
 }

@@ -238,9 +238,12 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(stage(16, 16384, 4096, 1), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(16, 18432, 1024, 1), "chunks=2, across=1, walk=1");
   EXPECT_EQ(stage(64, 24576, 4096), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 24576, 512), "chunks=1, across=2, walk=0");
+  EXPECT_EQ(stage(64, 24576, 1024), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(17, 24576, 4096, 1), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(64, 24576, 960), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(64, 40960, 4096), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 40960, 512), "chunks=1, across=1, walk=1");
+  EXPECT_EQ(stage(64, 40960, 1024), "chunks=2, across=1, walk=1");
+  EXPECT_EQ(stage(64, 40960, 960), "chunks=1, across=1, walk=1");
   EXPECT_EQ(stage(128, 10240, 4096), "chunks=2, across=1, walk=0");
   EXPECT_EQ(stage(128, 10240, 1024), "chunks=1, across=2, walk=0");
   EXPECT_EQ(stage(128, 12288, 4096), "chunks=1, across=2, walk=0");
@@ -319,7 +322,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
 
 /// m is no part of a kernel: a server of one weight meets at most eight, in every layout.
 TEST(gemm_dense, few_kernels_serve_every_m) {
-  const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536}, {24576, 4096}, {20480, 4096}, {40960, 1024}, {10240, 1024},
+  const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536}, {24576, 4096}, {20480, 4096}, {40960, 1024}, {40960, 512}, {10240, 1024},
                               {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}, {768, 7168}, {1536, 7168}, {2904, 4096}, {2360, 4096}, {3344, 1024}};
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   for (const auto& [n, k] : shapes)
