@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""Two or more builds of quern in turns: a benchmark of this folder with each of their wheels, all of them twice, then what the others take beside the first one. Of one
-build such columns differ by up to 0.2 %; calls of two variants in one process by up to 3 %, as each follows another call.
+"""Two or more builds of quern in turns: a benchmark of this folder with each of their wheels, all of them twice, then what the others take beside the first one (docs/benchmarks.md).
 
-Usage: builds_in_turns.py FOLDER FOLDER ... -- gemm_peers.py [its options but --csv]
+Usage: builds_in_turns.py FOLDER FOLDER ... -- gemm_peers.py|grouped.py [its options but --csv]
 A folder has the wheels of one build, quern's and what it needs where pip has no network; its name is the build's."""
 import csv
 import math
@@ -15,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 TURNS = 2
-KEY = ("product", "m", "n", "k")
+COLUMNS = ("product", "m", "n", "k")  # those of them that the benchmark writes tell cases apart
 
 
 def install(folder, site):
@@ -23,13 +22,13 @@ def install(folder, site):
 
 
 def run(benchmark, options, site, cache, out):
-    """quern's medians, in us, by product and shape, or by form where there are several."""
+    """quern's medians, in us, by product, shape and, where there are several, form."""
     path = site + os.pathsep + os.environ.get("PYTHONPATH", "")
     subprocess.run([sys.executable, str(benchmark), *options, "--csv", out], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path, "QN_CACHE_DIR": cache})
     with open(out, newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
     ours = lambda row: row["by"] == "quern" or row["product"].endswith("forms")  # noqa: E731
-    return {(*(row[name] for name in KEY), row["by"]): float(row["median_us"]) for row in rows if ours(row)}
+    return {(*(row[name] for name in COLUMNS if name in row), row["by"]): float(row["median_us"]) for row in rows if ours(row)}
 
 
 def main():
@@ -55,11 +54,11 @@ def main():
             line += f"  {name} " + " ".join(f"{t:.2f}" for t in times)
             if name != first:
                 ratio = sum(times) / sum(turn[case] for turn in medians[first])
-                ratios.setdefault((name, case[1]), []).append(ratio)
+                ratios.setdefault((name, *case[:-1][:2]), []).append(ratio)
                 line += f" ({100 * (ratio - 1):+.1f} %)"
         print(line)
-    for (name, m), of_m in ratios.items():
-        print(f"m={m}: {name} {100 * (math.exp(sum(map(math.log, of_m)) / len(of_m)) - 1):+.2f} % in the geomean")
+    for (name, *group), of_group in ratios.items():  # a product and m
+        print(f"{' '.join(group)}: {name} {100 * (math.exp(sum(map(math.log, of_group)) / len(of_group)) - 1):+.2f} % in the geomean")
 
 
 if __name__ == "__main__":

@@ -43,22 +43,30 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
     return static_cast<u16*>(to);
   }
 
+  /// Those of out = a b^T as f32, [m, n], every one of them written.
+  std::vector<u32> bits_of(Device& device, const char* variant, bool batch_invariant, const u16* a, const u16* b, i64 m, i64 n, i64 k) {
+    void* const out = device.allocate(size_t(4 * m * n), "test");
+    device.fill(out, 0xff, size_t(4 * m * n), {});
+    DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(const_cast<u16*>(a), DType::bf16, {m, k}), .b = TensorView(const_cast<u16*>(b), DType::bf16, {n, k})};
+    if (on_gpu_) args.out.device = args.a.device = args.b.device = device.id();
+    dense(args, {.device = &device, .variant = variant, .batch_invariant = batch_invariant});
+    std::vector<u32> bits(size_t(m * n));
+    device.copy(bits.data(), out, bits.size() * 4, {});
+    device.synchronize({});
+    device.release(out);
+    expect_numbers(bits);
+    return bits;
+  }
+  static void expect_numbers(const std::vector<u32>& bits) {
+    EXPECT_TRUE(std::none_of(bits.begin(), bits.end(), [](u32 x) { return (x & 0x7fffffff) > 0x7f800000; }));
+  }
+
   /// Rows of every tile of the kernels for few rows, beside the same rows by the one for many.
   void same_bits(i64 n, i64 k, i64 rows, const std::vector<i64>& counts, const std::vector<const char*>& variants = {"portable", "swap_ab_sm90", "narrow_sm90"}) {
     Random random(7);
     u16* const a = random_bf16(rows * k, random);
     u16* const b = random_bf16(n * k, random);
-    void* const out = allocate(4 * rows * n);
-    const auto run_rows = [&](const char* variant, i64 first, i64 m) {
-      device_->fill(out, 0xff, size_t(4 * rows * n), {});
-      DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(a + first * k, DType::bf16, {m, k}), .b = TensorView(b, DType::bf16, {n, k})};
-      if (on_gpu_) args.out.device = args.a.device = args.b.device = device_->id();
-      dense(args, {.device = device_, .variant = variant, .batch_invariant = true});
-      std::vector<u32> bits(size_t(m * n));
-      device_->copy(bits.data(), out, bits.size() * 4, {});
-      device_->synchronize({});
-      return bits;
-    };
+    const auto run_rows = [&](const char* variant, i64 first, i64 m) { return bits_of(*device_, variant, true, a + first * k, b, m, n, k); };
     for (const char* few : variants) {
       const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
       for (const i64 m : counts) {
@@ -106,8 +114,7 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
       device_->copy(bits.data(), out, bits.size() * 4, {});
       device_->synchronize({});
       if (layout == 0) expected = bits;
-      const auto nan = [](u32 x) { return (x & 0x7fffffff) > 0x7f800000; };
-      EXPECT_TRUE(std::none_of(bits.begin(), bits.end(), nan));
+      expect_numbers(bits);
       EXPECT_EQ(bits, expected) << variant << ", a " << (a_t ? "M" : "K") << "-major, b " << (b_t ? "N" : "K") << "-major, m=" << m << " n=" << n << " k=" << k;
     }
   }
@@ -131,24 +138,12 @@ TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
 /// Without the option rows of up to 16, which narrow tiles have one kernel for; with k = 4096 tiles begin at places of K that follow from their columns, whatever the number of multiprocessors.
 TEST_P(gemm_dense_invariant, few_rows_have_the_same_bits_without_it) {
   Random random(13);
-  const auto bits_of = [&](Device& device, const u16* a, const u16* b, i64 m, i64 n, i64 k) {
-    void* const out = device.allocate(size_t(4 * m * n), "test");
-    device.fill(out, 0xff, size_t(4 * m * n), {});
-    DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(const_cast<u16*>(a), DType::bf16, {m, k}), .b = TensorView(const_cast<u16*>(b), DType::bf16, {n, k})};
-    if (on_gpu_) args.out.device = args.a.device = args.b.device = device.id();
-    dense(args, {.device = &device, .variant = "narrow_sm90"});
-    std::vector<u32> bits(size_t(m * n));
-    device.copy(bits.data(), out, bits.size() * 4, {});
-    device.synchronize({});
-    device.release(out);
-    return bits;
-  };
   const i64 shapes[][2] = {{200, 1984}, {5288, 320}, {5288, 4096}};
   for (const auto& [n, k] : shapes) {
     const u16 *a = random_bf16(16 * k, random), *b = random_bf16(n * k, random);
-    const std::vector<u32> all = bits_of(*device_, a, b, 16, n, k);
+    const std::vector<u32> all = bits_of(*device_, "narrow_sm90", false, a, b, 16, n, k);
     for (const i64 m : {1, 3, 8, 15}) {
-      const std::vector<u32> part = bits_of(*device_, a + (16 - m) * k, b, m, n, k);
+      const std::vector<u32> part = bits_of(*device_, "narrow_sm90", false, a + (16 - m) * k, b, m, n, k);
       EXPECT_TRUE(std::equal(part.begin(), part.end(), all.end() - i64(part.size()))) << "m=" << m << " n=" << n << " k=" << k;
     }
     if (on_gpu_) continue;
@@ -156,7 +151,7 @@ TEST_P(gemm_dense_invariant, few_rows_have_the_same_bits_without_it) {
     for (const i32 sms : {6, 132}) {
       other.sms = sms;
       const std::unique_ptr<Device> device = make_emulated_device(other, emulated_options_from_env());
-      EXPECT_EQ(bits_of(*device, a, b, 3, n, k), std::vector<u32>(all.begin(), all.begin() + 3 * n)) << sms << " multiprocessors, n=" << n << " k=" << k;
+      EXPECT_EQ(bits_of(*device, "narrow_sm90", false, a, b, 3, n, k), std::vector<u32>(all.begin(), all.begin() + 3 * n)) << sms << " multiprocessors, n=" << n << " k=" << k;
     }
   }
 }
