@@ -2,6 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/dense_sm90.h"
 
+#include <iterator>
+
 #include "quern/ops/gemm/dense_call.h"
 
 namespace quern::gemm {
@@ -29,6 +31,7 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
 }
 
 bool few_rows(const Problem& p) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < kSm90Sms; }
+bool takes_swapped(const Problem& p) { return p[Axis::m] <= kTileM || tiles_of(p, 64) <= kSm90Sms; }
 
 /// From row to row of a K-major operand; of one row the stride may be anything.
 static i64 row_bytes(const TensorView& v) { return v.shape[0] > 1 ? v.strides[0] * size_of(v.dtype) : round_up<i64>(v.shape[1] * size_of(v.dtype), 16); }
@@ -83,16 +86,70 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_o
 Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
   // When it is not asked for
-  if (p.variant < 0 && few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+  if (p.variant < 0 && takes_swapped(p)) return {"m", p[Axis::m], "more tiles of 128 x 64 than multiprocessors", 0};
   return {};
 }
 
-/// `fold` keeps a second set of sums: up to 96 registers.
+/// Whether b can be in tiles of so many columns: an N-major one comes in whole boxes.
+static bool takes(const Problem& p, const Sm90Tile& t) { return !p.tensor(&A::b).transposed || t.n % dense_sm90_box(t.n) == 0; }
+
+/// Time of `tiles` tiles, that of 128 x 1 x 1 being one: of a tile in turn a third of what storing takes is left, and either warpgroup's first one waits, 1 us. With c or an activation tiles of up to 160
+/// columns in turn took 5 to 20 % longer than wider ones, by turns, wherever there were several rounds of them.
+static double time_of(const Problem& p, const Sm90Tile& t, i64 tiles) {
+  constexpr double kStore = 180, kStoreInTurn = 60, kStartInTurn = 25000, kNarrowWithEnd = 1.08;
+  const bool end = p.tensor(&A::c).present || p.attr(&A::activation) != Activation::none;
+  const double rounds = double(ceil_div<i64>(tiles, kSm90Sms)), cost = t.alternate && end && t.n <= 160 ? t.cost * kNarrowWithEnd : t.cost;
+  return rounds * t.n * (double(p[Axis::k]) * cost + (t.alternate ? kStoreInTurn : kStore)) + (t.alternate ? kStartInTurn : 0);
+}
+
+/// The tiles of one n and k, whatever m, as a bit each: up to four, lest there be many kernels. First the best one for 4096 rows, then each time that with which results of kHeights tiles one above the
+/// other take least, beside what each would with the best of all, while it saves a percent.
+static u32 tiles_of_weight(const Problem& p) {
+  constexpr i64 kHeights[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32};
+  constexpr size_t kTiles = std::size(kDenseSm90Tiles), kCount = std::size(kHeights);
+  constexpr int kMost = 4;
+  constexpr double kLeastGain = 0.01 * kCount;
+  double times[kTiles][kCount], taken[kCount];  // beside the best one's
+  for (size_t t = 0; t < kTiles; ++t) {
+    const i64 wide = max_of<i64>(1, ceil_div<i64>(p[Axis::n], kDenseSm90Tiles[t].n));
+    for (size_t h = 0; h < kCount; ++h) times[t][h] = takes(p, kDenseSm90Tiles[t]) ? time_of(p, kDenseSm90Tiles[t], kHeights[h] * wide) : 1e300;
+  }
+  for (size_t h = 0; h < kCount; ++h) {
+    double best = times[0][h];
+    for (size_t t = 1; t < kTiles; ++t) best = min_of(best, times[t][h]);
+    for (size_t t = 0; t < kTiles; ++t) times[t][h] /= best;
+    taken[h] = 1e300;
+  }
+  u32 chosen = 0;
+  double before = 1e300;
+  for (int i = 0; i < kMost; ++i) {
+    size_t next = kTiles;
+    double least = before - kLeastGain;
+    for (size_t t = 0; t < kTiles; ++t) {
+      double sum = 0;
+      for (size_t h = 0; h < kCount; ++h) sum += min_of(taken[h], times[t][h]);
+      if (sum < least && (i > 0 || times[t][kCount - 1] == 1)) least = sum, next = t;
+    }
+    if (next == kTiles) break;
+    chosen |= 1u << next;
+    before = least;
+    for (size_t h = 0; h < kCount; ++h) taken[h] = min_of(taken[h], times[next][h]);
+  }
+  return chosen;
+}
+
+/// `fold` keeps a second set of sums, up to 96 registers beside those of half of the rows.
 static const Sm90Tile& choose(const Problem& p, bool fold) {
-  return least_time(kDenseSm90Tiles, p[Axis::k], kSm90StoreCost, [&](const Sm90Tile& t) {
-    const bool fits = !(fold && (t.alternate || t.n > 192)) && !(p.tensor(&A::b).transposed && t.n % dense_sm90_box(t.n) != 0);
-    return fits ? columns_in_rounds(t, tiles_of(p, t.n)) : 0;
-  });
+  if (fold) return least_time(kHalvedSm90Tiles, p[Axis::k], kSm90StoreCost, [&](const Sm90Tile& t) { return t.n <= 192 && takes(p, t) ? columns_in_rounds(t, tiles_of(p, t.n)) : 0; });
+  const u32 chosen = tiles_of_weight(p);
+  const Sm90Tile* best = nullptr;
+  double best_time = 1e300;
+  for (size_t t = 0; t < std::size(kDenseSm90Tiles); ++t) {
+    if ((chosen >> t & 1) == 0) continue;
+    const double time = time_of(p, kDenseSm90Tiles[t], tiles_of(p, kDenseSm90Tiles[t].n));
+    if (time < best_time) best_time = time, best = &kDenseSm90Tiles[t];
+  }
+  return *best;
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {

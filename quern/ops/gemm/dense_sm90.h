@@ -40,9 +40,11 @@ constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
 inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
   return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
-/// gemm.dense's. Half of the rows each: b is read from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for 128.
-/// In turn: the same, and 53 bytes a clock from the L2 instead of 48.
-constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}, {192, 5, 1.06, true}, {176, 5, 1.06, true}};
+/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H100's, of 850 times of 110 shapes from m = 160 to 8192.
+constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1.005}, {224, 4, 1}, {192, 5, 1, true}, {176, 5, 1.01, true}, {160, 5, 1.01, true}, {144, 6, 1.03, true}, {128, 6, 1.03, true}, {112, 7, 1.11}, {96, 7, 1.2}};
+/// Those of which each warpgroup has half of the rows: of products of groups, and of gemm.dense where a block sums parts of K. b is read from shared memory twice for 128 rows, 80 bytes a clock for 256
+/// columns, 85 for 192, 96 for 128.
+constexpr Sm90Tile kHalvedSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}};
 /// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
 constexpr double kSm90StoreCost = 262;
 
@@ -57,7 +59,7 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_c
   double best_time = 1e300;
   for (const Sm90Tile& t : tiles) {
     const i64 columns = columns_of(t);
-    const double time = double(columns) * (t.m / 128) * (double(k) * t.cost + (t.alternate ? 0 : store_cost + t.store));
+    const double time = double(columns) * (t.m / 128) * (double(k) * t.cost + store_cost + t.store);
     if (columns > 0 && time < best_time) best_time = time, best = &t;
   }
   return *best;
@@ -84,6 +86,8 @@ i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i
 
 /// Whether tiles of 128 x 128 would leave more than half of the multiprocessors idle, or most of each tile.
 bool few_rows(const Problem& problem);
+/// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or while each of its tiles has a multiprocessor. (2112, 7168), m = 512, 132 of them: 23.4 us and 28.9 of warp_specialised_sm90 (an H100).
+bool takes_swapped(const Problem& problem);
 /// Parts of K with RunOptions::batch_invariant: from n and k alone, as swapped_splits() gives for 64 rows on kSm90Sms multiprocessors.
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.

@@ -66,6 +66,7 @@ struct DenseSm90Params {
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
   i32 m, n, k;       // n a multiple of 8
+  i32 rows;          // of tiles of few rows (swap_ab_sm90): those of a's boxes, of an M-major a tile_m
   i32 parts;         // of K, whole stages each, one after another (fold of many rows)
   i32 pdl;           // 1: the kernel before in the stream may still run
   DType bias_dtype;  // f32, or that of a
@@ -83,16 +84,16 @@ QN_HOST_DEVICE constexpr bool dense_sm90_stores_boxes(const DenseSm90Config& c) 
 /// Boxes [16][columns] of out through which a warp stores, of which it has `slots`, filled and stored together.
 struct Sm90Boxes {
   i32 columns, slots;
-  Swizzle swizzle;  // of rows of whole 128 or 64 bytes; those of 176 lie in different banks without
+  Swizzle swizzle;  // of rows of whole 128 or 64 bytes; eight of an odd number of 16 bytes lie in different banks without
   i32 bytes;        // of a slot
 };
-/// 128 bytes of a row where they divide a tile's. All of them at once, of 256 columns half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One
-/// of 176 columns, of which two leave room for four stages (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
+/// 128 bytes of a row where they divide a tile's; else halves or quarters of an odd number of 16 bytes. All of them at once, of 256 columns half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One
+/// of 144 and 176 columns, of which two leave room for a stage less (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
 QN_HOST_DEVICE constexpr Sm90Boxes dense_sm90_boxes(const DenseSm90Config& c) {
-  const bool halves = c.tile_n % 64 != 0, thirds = !halves && c.c_boxes != 0 && c.tile_n % 128 != 0;
-  const i32 columns = halves ? c.tile_n / 2 : thirds ? 32 : 64, all = c.tile_n / columns;
+  const bool parts = c.tile_n % 64 != 0, halves = c.tile_n % 32 != 0, thirds = !parts && c.c_boxes != 0 && c.tile_n % 128 != 0;
+  const i32 columns = halves ? c.tile_n / 2 : parts ? c.tile_n / 4 : thirds ? 32 : 64, all = c.tile_n / columns;
   const i32 slots = halves || (c.c_boxes == 0 && c.alternate != 0) || c.tail != 0 ? 1 : all % 3 == 0 ? 3 : 2;
-  return {columns, slots, halves ? Swizzle::none : thirds ? Swizzle::b64 : Swizzle::b128, kSm90StoreRows * columns * 2};
+  return {columns, slots, parts ? Swizzle::none : thirds ? Swizzle::b64 : Swizzle::b128, kSm90StoreRows * columns * 2};
 }
 /// Where the 16 bytes `chunk` of a row of a box lie in it.
 QN_HOST_DEVICE constexpr u32 dense_sm90_box_place(const Sm90Boxes& b, u32 row, u32 chunk) {

@@ -68,9 +68,19 @@ static DenseSwapConfig with_chunks(const DenseSwapConfig& config, const Problem&
   return two.stages < 3 ? config : two;
 }
 
+/// Rows of a that each of the tiles above each other has: all of them, or as even a share as whole eights make. What the L2 sends is the time of few tiles: 160 rows in tiles of 80 and of 128 (2112, 7168).
+static i32 swapped_rows(i64 m, const DenseSwapConfig& c) {
+  const i64 high = ceil_div<i64>(m, c.tile_m);
+  if (c.a_major != Major::k || high > 8) return c.tile_m;  // of more, eights could make a tile less
+  return i32(high == 1 ? m : round_up<i64>(ceil_div(m, high), 8));
+}
+
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSwapConfig>();
-  return sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
+  const i32 rows = swapped_rows(c.problem[Axis::m], config);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
+  params.rows = rows;
+  return params;
 }
 
 i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
@@ -79,7 +89,7 @@ i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
 
 Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
-  if (p.variant < 0 && !few_rows(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 128 leave half of the multiprocessors idle", 128};
+  if (p.variant < 0 && !takes_swapped(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 64 have a multiprocessor each", 128};
   return {};
 }
 

@@ -175,17 +175,49 @@ std::string tile_text(const char* arch, double m, double n, double k, double bat
          " cluster " + std::to_string(p.launches[0].config.cluster);
 }
 
-/// As many columns a tile as leave the last round fullest, in turns where the stores at a tile's end would show; other GPUs and
-/// odd operands stay with mma_ring.
+/// As many columns a tile as leave the last round fullest, of four widths for one n and k; other GPUs and odd operands stay with mma_ring.
 TEST(gemm_dense, plans_of_many_rows) {
+  const auto tile = [](double m, double n, double k, const Case& more = {}) {
+    const std::string text = tile_text("sm_90a", m, n, k, 0, more), kernel = "dense_warp_specialised_sm90, tile_m=128, tile_n=";
+    return text.substr(0, kernel.size()) == kernel ? text.substr(kernel.size()) : text;
+  };
+  // One round where narrower tiles are for all multiprocessors, and wider ones for half of them
+  EXPECT_EQ(tile(384, 4096, 4096), "96, alternate=0 grid 129 cluster 1");
+  EXPECT_EQ(tile(512, 4096, 4096), "128, alternate=1 grid 128 cluster 1");
+  EXPECT_EQ(tile(768, 4096, 4096), "192, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile(256, 7168, 2048), "112, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile(512, 7168, 16384), "224, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile(384, 6144, 4096), "144, alternate=1 grid 129 cluster 1");
+  EXPECT_EQ(tile(1024, 2112, 7168), "144, alternate=1 grid 120 cluster 1");
+  // Many rounds: those that waste least of the last one, and the wider ones of these
+  EXPECT_EQ(tile(4096, 2112, 7168), "176, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile(8192, 8192, 8192), "192, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile(4096, 5120, 5120), "160, alternate=1 grid 132 cluster 1");
+  for (const Case& end : {Case{{"c.present", 1}}, Case{{"activation", 2}}}) EXPECT_EQ(tile(4096, 5120, 5120, end), "256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 8192, 8192, 8192), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 32768, 512), "dense_warp_specialised_sm90, tile_m=128, tile_n=192, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 1), tile_text("sm_90a", 4096, 4096, 4096));  // K in one part
   EXPECT_EQ(tile_text("sm_90a", 4096, 2112, 7168, 1), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
+}
+
+/// The cases that are made for a tile (derive_wide()) meet it.
+TEST(gemm_dense, cases_meet_every_tile) {
+  std::set<std::pair<std::string, std::string>> met;
+  for (const double n : {1, 8, 77, 128, 176, 184, 256, 264})
+    for (const double c : {0, 3}) {
+      const Case which = {{"m", 65}, {"n", n}, {"k", 64}, {"hopper", 5}, {"ending", c}};
+      const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), which).launches[0].spec);
+      const auto field = [&](const std::string& name) { return printed.substr(printed.find(name), printed.find_first_of(",>", printed.find(name)) - printed.find(name)); };
+      met.emplace(field("tile_n="), field("c_boxes="));
+    }
+  for (const Sm90Tile& tile : kDenseSm90Tiles) {
+    const std::string columns = "tile_n=" + std::to_string(tile.n);
+    EXPECT_TRUE(tile.n == 256 || met.contains({columns, "c_boxes=0"})) << columns;  // with c alone: an eighth of the work
+    EXPECT_TRUE(tile.n == 128 || met.contains({columns, "c_boxes=1"})) << columns;  // N-major cases meet that
+  }
 }
 
 /// Where tiles are not narrow: 64 columns while each has a multiprocessor, and 64 rows of a; K split in two at least where each part has one too.
@@ -198,6 +230,8 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
+  EXPECT_EQ(tile_text("sm_90a", 513, 2112, 7168).substr(0, 17), "dense_warp_specia");
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336, 0, nn), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 1024, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 48 cluster 3");
   EXPECT_EQ(tile_text("sm_90a", 128, 5120, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 80 cluster 1");
@@ -314,7 +348,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
     EXPECT_THAT(jit::print(p.launches[0].spec), HasSubstr(majors));
   }
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, tt), tile_text("sm_90a", 4096, 7168, 2048));
-  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=128, alternate=1 grid 132 cluster 1");
   // Rows of m elements that 16 bytes do not divide
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, tt).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, nn).substr(0, 17), "dense_warp_specia");
@@ -419,7 +453,9 @@ TEST(gemm_dense, c_comes_by_tma_where_it_is_as_out) {
 /// They fit beside the ring; a row of a box lies where a tensor map puts it; the eight rows of a matrix lie in different banks.
 TEST(gemm_dense, boxes_of_every_tile) {
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
-  for (const Sm90Tile& tile : kDenseSm90Tiles)
+  std::vector<Sm90Tile> tiles(std::begin(kDenseSm90Tiles), std::end(kDenseSm90Tiles));
+  tiles.insert(tiles.end(), std::begin(kHalvedSm90Tiles), std::end(kHalvedSm90Tiles));
+  for (const Sm90Tile& tile : tiles)
     for (const i32 c_boxes : {0, 1}) {
       const auto c = with_room(DenseSm90Config{.dtype = DType::bf16, .out_dtype = DType::bf16, .tile_m = 128, .tile_n = tile.n, .stages = tile.stages,
                                                .alternate = tile.alternate, .threads = 384, .has_c = c_boxes, .c_boxes = c_boxes}, h200);

@@ -124,7 +124,7 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {
     const auto tiles_of = [&](i64 along_m) { return ceil_div<i64>(along_m, pair_blocks(t)) * ceil_div<i64>(s.n, t.n); };
     const i64 along_m = tiles_along_m(s, t.m), rounds = rounds_of(t, tiles_of(along_m));
-    if (t.alternate || (t.pair && (rounds <= 2 || s.expected < rows_at_once(t)))) return 0;
+    if (t.pair && (rounds <= 2 || s.expected < rows_at_once(t))) return 0;
     if (t.tail != 0 && (s.groups > kTailGroups || rounds > kMostTailRounds)) return 0;
     const auto columns = [&](i64 of_m) { return t.tail != 0 ? i64(best_column_tiles(u32(of_m), u32(s.n), t).time) * t.n / kWideTime : columns_in_rounds(t, tiles_of(of_m)); };
     const bool known = s.groups == 1 || 2 * s.expected <= t.m;  // in the latter case as many as groups

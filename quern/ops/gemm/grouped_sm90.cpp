@@ -155,7 +155,7 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
                                               .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0, .pair = tile.pair, .tail = tile.tail}, device);
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
   } else {
-    const Sm90Tile& tile = least_time(kDenseSm90Tiles, s, kSm90StoreCost);
+    const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost);
     const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
                                              .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)}, device);
     plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)));

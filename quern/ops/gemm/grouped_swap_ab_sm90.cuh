@@ -45,7 +45,7 @@ QN_DEVICE void run_grouped_swapped(const GroupedSm90Params& p, const Multiply& m
   const i32 steps = (p.k + kColumns - 1) / kColumns;
   each_tile<C.tile_m, C.tile_n>(p, [&](const GroupedTile& tile) {
     const i32 row = tile.begin + i32(tile.at.m * C.tile_m), earlier = rows_earlier<C.tile_m>(row, p.rows.rows);
-    const DenseSwapPart part{row - earlier, tile.column, earlier, 0, steps, 0, 1};
+    const DenseSwapPart part{row - earlier, tile.column, earlier, 0, steps, 0, 1, C.tile_m};
     if (warp == kConsumers / 32) {
       if (ptx::elect_sync()) load_grouped_part<C, kColumns>(p, tile, part, smem, loads);
       ptx::sync_warp();

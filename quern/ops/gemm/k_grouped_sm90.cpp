@@ -80,7 +80,7 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
                                               .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present}, device);
     plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
   } else {
-    const Sm90Tile& tile = least_time(kDenseSm90Tiles, sizes, 2 * kSm90StoreCost);
+    const Sm90Tile& tile = least_time(kHalvedSm90Tiles, sizes, 2 * kSm90StoreCost);
     const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
                                              .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .activation = i32(Activation::none),
                                              .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))}, device);

@@ -38,12 +38,15 @@ QN_DEVICE void load_operand(u32 to, const TensorMap* map, u32 mbarrier, CachePol
 //   fewer rows than a tile has   come in boxes of as many (sm90_few_rows()), K-major; what no copy brings is made zeros once
 //   the last of several tiles    begins earlier, among the rows of the tile before (rows_earlier()), and has less than eight behind the last one
 
-/// How many rows earlier the copies of a tile of kRows rows from `row` on begin, of `rows` that there are. A multiple of eight: the swizzle
+/// How many rows earlier the copies of a tile of `tile` rows, or kRows, from `row` on begin, of `rows` that there are. A multiple of eight: the swizzle
 /// repeats every eight rows, 1024 bytes, to which a descriptor's start is aligned, and eight rows of an M-major a are 16 bytes, to which TMA's coordinates are.
+QN_DEVICE i32 rows_earlier(i32 row, i32 rows, i32 tile) {
+  const i32 earlier = max_of(0, row + tile - rows) / 8 * 8;
+  return earlier <= row ? earlier : 0;
+}
 template <i32 kRows>
 QN_DEVICE i32 rows_earlier(i32 row, i32 rows) {
-  const i32 earlier = max_of(0, row + kRows - rows) / 8 * 8;
-  return earlier <= row ? earlier : 0;
+  return rows_earlier(row, rows, kRows);
 }
 
 /// Rows of a tile of a that a copy brings.

@@ -20,16 +20,17 @@ struct DenseSwapPart {
   i32 earlier;            // rows before the tile's first one, which the tile before stores
   i32 first_step, steps;  // of K
   u32 split, splits;
+  i32 rows;               // that the tile has at most
 };
 
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
   const u32 splits = ptx::cluster_blocks(), split = ptx::cluster_rank(), tile = blockIdx.x / splits;
-  const u32 tiles_m = u32(p.m + C.tile_m - 1) / C.tile_m;
+  const u32 tiles_m = p.m <= p.rows ? 1 : u32(p.m + p.rows - 1) / u32(p.rows);
   const u32 first = dense_sm90_part_begin(p.k, kColumns, split, splits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, splits);
   // Tiles of the same rows of b follow each other, so that these are read from memory once
-  const i32 row = i32(tile % tiles_m * C.tile_m), earlier = rows_earlier<C.tile_m>(row, p.m);
-  return {row - earlier, i32(tile / tiles_m * C.tile_n), earlier, i32(first), i32(last - first), split, splits};
+  const i32 row = i32(tile % tiles_m) * p.rows, earlier = rows_earlier(row, p.m, p.rows);
+  return {row - earlier, i32(tile / tiles_m * C.tile_n), earlier, i32(first), i32(last - first), split, splits, p.rows};
 }
 
 template <DenseSwapConfig C, i32 kColumns>
@@ -42,7 +43,7 @@ QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 s
 /// Bytes of a stage that come.
 template <DenseSwapConfig C>
 QN_DEVICE u32 bytes_of_stage(const DenseSm90Params& p) {
-  return u32(dense_swap_smem(C).stage - (C.tile_m - rows_of_box<C.a_major, C.tile_m>(p.m)) * 128 * C.chunks);
+  return u32(dense_swap_smem(C).stage - (C.tile_m - rows_of_box<C.a_major, C.tile_m>(p.rows)) * 128 * C.chunks);
 }
 template <DenseSwapConfig C, i32 kColumns>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
@@ -149,7 +150,7 @@ QN_DEVICE void finish_and_store(const P& p, i32 row, i32 column, const f32 (&bia
 template <DenseSwapConfig C, class P>
 QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, u32 smem) {
   constexpr int kVector = 8, kVectors = C.tile_n / kVector, kPitch = dense_swap_smem(C).pitch;
-  const int vectors = min_of(C.tile_m, p.m - part.row) * kVectors;
+  const int vectors = min_of(part.rows, p.m - part.row) * kVectors;
   QN_NO_UNROLL
   for (int v = part.earlier * kVectors + int(part.split) * C.threads + int(threadIdx.x); v < vectors; v += int(part.splits) * C.threads) {
     const int row = v / kVectors, column = v % kVectors * kVector, word = row * kPitch + column;
@@ -181,7 +182,7 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
   ptx::grid_launch_dependents();
   if (warp < kConsumers / 32) {  // tested first, laid out last: narrow_sm90.cuh
     constexpr auto L = dense_swap_smem(C);
-    zero_other_rows<C.a_major, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), kConsumers);
+    zero_other_rows<C.a_major, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.rows, i32(threadIdx.x), kConsumers);
     f32 sums[C.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
     ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more

@@ -70,12 +70,14 @@ QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, co
   }
 }
 
-/// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's: products of rows that are not there.
+/// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's, so no more than that has: products of rows that are not there.
 /// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
 template <DenseSm90Config C>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
-  static_assert(C.a_major != Major::k || C.tile_n >= min_of(C.tile_m - 8, 128), "what wgmma reads behind a's tile is b's");
-  return C.a_major == Major::k ? rows_earlier<C.tile_m>(row, rows) : 0;
+  if constexpr (C.a_major != Major::k) return 0;
+  static_assert(C.tile_n >= 128 || C.tile_n % 8 == 0 && C.tile_m == 128);
+  const i32 earlier = rows_earlier<C.tile_m>(row, rows);
+  return C.tile_n >= min_of(C.tile_m - 8, 128) ? earlier : min_of(earlier, C.tile_n);
 }
 
 /// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
