@@ -40,7 +40,7 @@ constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
 inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
   return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
-/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H100's, of 850 times of 110 shapes from m = 160 to 8192.
+/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H100's, of 713 times of 126 shapes from m = 160 to 8192.
 constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1.005}, {224, 4, 1}, {192, 5, 1, true}, {176, 5, 1.01, true}, {160, 5, 1.01, true}, {144, 6, 1.03, true}, {128, 6, 1.03, true}, {112, 7, 1.11}, {96, 7, 1.2}};
 /// Those of which each warpgroup has half of the rows: of products of groups, and of gemm.dense where a block sums parts of K. b is read from shared memory twice for 128 rows, 80 bytes a clock for 256
 /// columns, 85 for 192, 96 for 128.
