@@ -68,7 +68,7 @@ inline const std::vector<FaultyCase>& dense_faults() {
         {"boxes of warps over each other", "row = first_row + kSm90StoreRows * i32(warp_of_warpgroup())", "row = first_row + 8 * i32(warp_of_warpgroup())", {"RACE"}},
         {"the bias of another lane", "i % 8 * 4 + lane % 4)", "i % 8 * 4 + lane % 2)", {kWrongResult}},
         {"the bias read past its end", "at, columns - at, loaded[i]", "at, 2, loaded[i]", {"GLOBAL-OOB"}}}},
-      // Two boxes of 64 columns at once; several tiles
+      // Boxes of 24 columns, two at once; several tiles
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.dense",
        "variant=warp_specialised_sm90 m=300 n=136 k=1000",
@@ -89,14 +89,17 @@ inline const std::vector<FaultyCase>& dense_faults() {
        "variant=warp_specialised_sm90 m=5000 n=128 k=64",
        {{"groups that a step passes over left out", "  walk.group += walk.step_groups;\n", "", {"RACE", kWrongResult}}},
        16},
-      // Six boxes of 32 columns, three at once, which c comes into; of the second tile two of three are beyond n
+      // Six boxes of 32 columns, three at once, which c comes into; of the last tile along n two of three are beyond n
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.dense",
-       "variant=warp_specialised_sm90 m=300 n=200 k=64 b.transposed=1 c.present=1",
-       {{"c waited for that nobody asks for", "    if (box > kFirst && column_of(box) >= p.n) continue;\n    if constexpr (C.c_boxes", "    if constexpr (C.c_boxes", {"DEADLOCK"}},
-        {"boxes of a tile as one group", "        ptx::bulk_commit();  // a group each: load_c() waits for boxes one by one\n      }", "      }\n      ptx::bulk_commit();", {"RACE", "ASYNC"}}},
-       1},
-      // Two boxes of 88 columns for 64 rows, which c comes into; several tiles, of which the last has rows for one warpgroup's lanes
+       "variant=warp_specialised_sm90 m=514 n=4424 k=64 c.present=1",
+       {{"c waited for that nobody asks for", "    if (box > kFirst && column_of(box) >= p.n) continue;\n    if constexpr (C.c_boxes", "    if constexpr (C.c_boxes", {"DEADLOCK"}}}},
+      {"ops/gemm/tiles_sm90.cuh",
+       "gemm.dense",
+       "variant=warp_specialised_sm90 m=514 n=4424 k=64 c.present=1",
+       {{"boxes of a tile as one group", "        ptx::bulk_commit();  // a group each: load_c() waits for boxes one by one\n      }", "      }\n      ptx::bulk_commit();", {"RACE", "ASYNC"}}},
+       8},
+      // Boxes of 24 columns, which c comes into; several tiles, of which the last has rows for one warpgroup's lanes
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.dense",
        "variant=warp_specialised_sm90 m=300 n=176 k=704 c.present=1 out.in_place=1",
@@ -113,7 +116,7 @@ inline const std::vector<FaultyCase>& dense_faults() {
        1},
       {"ops/gemm/dense_warp_specialised_sm90.cuh",
        "gemm.dense",
-       "variant=warp_specialised_sm90 m=300 n=176 k=704 c.present=1",
+       "variant=warp_specialised_sm90 m=300 n=176 k=704 b.transposed=1 c.present=1",
        {{"c of the second 64 rows never asked for", "        if (first + m > 0) start_c<C>(p, row, tile.column);\n", "", {"DEADLOCK"}},
         {"the first 64 rows stored twice", "sums[0][i] = sums[kM - 1][i]", "sums[0][i] = sums[0][i]", {kWrongResult}},
         {"c of the first 64 rows for all", "if (first + m > 0) start_c<C>(p, row, tile.column)", "if (first + m > 0) start_c<C>(p, row - 64, tile.column)", {kWrongResult}}},
@@ -121,7 +124,7 @@ inline const std::vector<FaultyCase>& dense_faults() {
       // Two boxes of 64 columns
       {"ops/gemm/dense_sm90_spec.h",
        "gemm.dense",
-       "variant=warp_specialised_sm90 m=130 n=136 k=1000 c.present=1",
+       "variant=warp_specialised_sm90 m=130 n=136 k=1000 b.transposed=1 c.present=1",
        {{"boxes written as if without a pattern", "(chunk ^ (line >> 7 & ((1u << int(b.swizzle)) - 1)))", "chunk", {kWrongResult}}}},
       {"ops/gemm/dense_warp_specialised_sm90.cuh",
        "gemm.dense",
@@ -129,7 +132,7 @@ inline const std::vector<FaultyCase>& dense_faults() {
        {{"c asked for twice", "        started = true;\n", "", {"ASYNC", "MBARRIER", "RACE", "DEADLOCK"}},
         {"c of the other warpgroup's rows", "if (!started) start_c<C>(p, tile.row + i32(first_row), tile.column);", "if (!started) start_c<C>(p, tile.row, tile.column);", {kWrongResult, "RACE"}}},
        1},
-      // Four boxes of 64 columns through two slots
+      // Four boxes through two slots
       {"ops/gemm/tiles_sm90.cuh",
        "gemm.dense",
        "variant=warp_specialised_sm90 m=8500 n=256 k=600 c.present=1",
@@ -171,10 +174,10 @@ inline const std::vector<FaultyCase>& dense_faults() {
        "gemm.dense",
        "variant=warp_specialised_sm90 m=130 n=136 k=4160 batch_invariant=1",
        {{"a part of K not added", "total[m][i] = total[m][i] + sums[m][i]", "total[m][i] = sums[m][i]", {kWrongResult}}}},
-      // Several tiles of 11 steps with 5 stages: the warpgroups take them in turn
+      // Several tiles of 11 steps with 6 stages: the warpgroups take them in turn
       {"ops/gemm/dense_warp_specialised_sm90.cuh",
        "gemm.dense",
-       "variant=warp_specialised_sm90 m=300 n=176 k=704",
+       "variant=warp_specialised_sm90 m=300 n=176 k=704 b.transposed=1",
        {{"no wait for the turn", "if (C.alternate && walk.index != blockIdx.x) ptx::bar_sync", "if (false) ptx::bar_sync", {"RACE", "UNINIT", "DEADLOCK"}},
         {"stages of the other's tile not passed over",
          "    if constexpr (C.alternate) skip_reads(read, steps);\n",
@@ -195,7 +198,7 @@ inline const std::vector<FaultyCase>& dense_faults() {
         {"barriers used before they are made", "  ptx::sync_block();\n  ptx::grid_launch", "  ptx::grid_launch", {"MBARRIER", "RACE", "UNINIT"}},
         {"every block multiplies by the first part of a", "(part.first_step + step) * kColumns + chunk", "step * kColumns + chunk", {kWrongResult}},
         {"a split left out", "for (u32 i = 1; i < kDenseSwapMaxSplits; ++i)", "for (u32 i = 2; i < kDenseSwapMaxSplits; ++i)", {kWrongResult}},
-        {"rows behind the last stored", "min_of(C.tile_m, p.m - part.row)", "C.tile_m", {"GLOBAL-OOB"}},
+        {"rows behind the last stored", "min_of(part.rows, p.m - part.row)", "C.tile_m", {"GLOBAL-OOB"}},
         {"columns behind the last stored", "    if (part.column + column >= p.n) continue;\n", "", {"GLOBAL-OOB"}}}},
       // Stages of two chunks of K, the last one of one
       {"ops/gemm/swap_ab_sm90.cuh",
@@ -300,18 +303,22 @@ inline const std::vector<FaultyCase>& dense_faults() {
        "gemm.dense",
        "variant=narrow_sm90 m=70 n=136 k=1984",
        {{"both blocks finish the first 64 rows", "if (C.tile_m == 128 && group == other) return;", "if (C.tile_m == 128 && group == 1) return;", {"RACE", "DEADLOCK", kWrongResult}}}},
-      // 140 rows: the last of two tiles begins 112 rows earlier
+      // 250 rows: the last of two tiles begins 6 rows earlier but for the eights; of 140 it would begin 112 earlier, and begins as many as b's tile has
       {"ops/gemm/operand_sm90.cuh",
        "gemm.dense",
-       "variant=warp_specialised_sm90 m=140 n=136 k=200",
+       "variant=warp_specialised_sm90 m=250 n=136 k=200",
        {{"the last tile begins before its last row comes in", "/ 8 * 8;", "/ 8 * 8 + 8;", {kWrongResult}}}},
+      {"ops/gemm/tiles_sm90.cuh",
+       "gemm.dense",
+       "variant=warp_specialised_sm90 m=140 n=136 k=200",
+       {{"rows read behind b's tile", "min_of(earlier, C.tile_n)", "earlier", {"RACE", "UNINIT"}}}},
       {"ops/gemm/dense_warp_specialised_sm90.cuh",
        "gemm.dense",
        "variant=warp_specialised_sm90 m=140 n=136 k=200",
        {{"its rows read where those of other tiles lie", "first_row + u32(rows_earlier_of_tile<C>(tile.row, p.m))", "first_row", {kWrongResult}}}},
       {"ops/gemm/swap_ab_sm90.cuh",
        "gemm.dense",
-       "variant=swap_ab_sm90 m=140 n=136 k=200",
+       "variant=swap_ab_sm90 m=300 n=136 k=200",
        {{"rows of the tile before stored again", "part.earlier * kVectors + ", "", {"RACE"}}}},
       // 70 rows in tiles of 128
       {"ops/gemm/tiles_sm90.cuh",

@@ -207,16 +207,9 @@ static Budget budget(const Problem& p) {
 }
 
 /// c and an activation: each of these is met by two variants. Cases of one ending keep to one tile of each variant, or most of a check would be compiles. In place, c has the dtype of out,
-/// else the other one. Ending 3 is for tiles that c comes to by TMA: any of nt, m, n and k, c of the dtype of out.
+/// else the other one.
 static void derive_ending(Case& which) {
   if (which["ending"] == 0) return;
-  if (which["ending"] == 3) {
-    which["hopper"] = 5;
-    which["c.present"] = 1;
-    which["a.dtype"] = which["c.dtype"] = int(DType::bf16);
-    which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
-    return;
-  }
   const bool small = which["ending"] == 1;
   which["c.present"] = 1;
   which["activation"] = 1 + i32(which["hopper"] + which["ending"] - 1) % 3;
@@ -263,29 +256,37 @@ static void derive_narrow_mma(Case& which) {
   if (wider != 0) which["n"] = wider, which["k"] = std::min(which["k"], 320.);
 }
 
-/// Results that fill rounds of tiles of 128, 176, 224, 144, 160, 192 and 112 columns best, in the order below, so many of 128 rows above each other, with few columns of K; with c 256 instead of 128.
+/// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
 static void derive_wide(Case& which) {
-  struct Wide { double for_n, n, high; };
-  constexpr Wide kWide[] = {{128, 7400, 1}, {176, 3528, 5}, {184, 8456, 3}, {256, 8456, 1}, {264, 6344, 3}, {77, 4496, 5}, {8, 6344, 1}};
-  const bool widest = which["ending"] == 3 && which["n"] == 128;
-  which["k"] = widest ? 232 : std::clamp(which["k"], 63., 72.);
-  for (const Wide& w : kWide)
-    if (which["n"] == w.for_n) {
-      const Wide wide = widest ? Wide{w.for_n, 5856, 5} : w;
-      which["n"] = wide.n;
-      which["m"] = 128 * (wide.high - 1) + 1 + i64(which["m"]) % 128;
-      which["b.transposed"] = 0;
-      return;
-    }
+  struct Wide { double axis, n, high; };  // columns; tiles above each other
+  constexpr Wide kWide[] = {{128, 3720, 7} /* 128 */, {176, 3528, 5} /* 176 */, {184, 8456, 3} /* 224 */, {256, 4240, 7} /* 144 */, {264, 6344, 3} /* 160 */, {77, 4496, 5} /* 192 */, {8, 6344, 2} /* 112 */};
+  const bool c = which["hopper"] == 6;
+  which["ending"] = 0;
+  if (c) {
+    which["c.present"] = 1;
+    which["a.dtype"] = which["c.dtype"] = int(DType::bf16);
+    which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
+  }
+  constexpr Wide kWideWithC[] = {{128, 5856, 5} /* 256 */, {0, 3720, 7} /* 128 */};
+  const auto widen = [&](const Wide& wide) {
+    if (which["n"] != wide.axis) return false;
+    which["k"] = wide.n == 5856 ? 232 : std::clamp(which["k"], 63., 72.);
+    which["n"] = wide.n;
+    which["m"] = 128 * (wide.high - 1) + 1 + i64(which["m"]) % 128;
+    which["a.transposed"] = which["b.transposed"] = 0;
+    return true;
+  };
+  if (c && std::ranges::any_of(kWideWithC, widen)) return;
+  std::ranges::any_of(kWide, widen);
 }
 
 static void derive(Case& which) {
-  derive_ending(which);
+  if (which["hopper"] < 5) derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = hopper == 5 ? 2 : hopper >= 3 ? 0 : hopper;
+    which["variant"] = hopper >= 5 ? 2 : hopper >= 3 ? 0 : hopper;
     if (hopper == 3) derive_narrow(which);
     if (hopper == 4) derive_narrow_mma(which);
-    if (hopper == 5) derive_wide(which);
+    if (hopper >= 5) derive_wide(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
@@ -351,8 +352,8 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2, 3, 4, 5}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2; 5: with wide tiles) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
-            {"ending", {0, 0, 0, 0, 0, 1, 2, 3}, "adds c and an activation to a case of few rows (1) or more (2); c, of out's dtype, to one of warp_specialised_sm90 (3)"},
+            {"hopper", {0, 1, 2, 3, 4, 5, 6}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
+            {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},
             {"bias.present", {0, 1}},

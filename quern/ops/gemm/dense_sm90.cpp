@@ -30,7 +30,6 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-bool few_rows(const Problem& p) { return p[Axis::m] <= kTileM || 2 * tiles_of(p, 128) < kSm90Sms; }
 bool takes_swapped(const Problem& p) { return p[Axis::m] <= kTileM || tiles_of(p, 64) <= kSm90Sms; }
 
 /// From row to row of a K-major operand; of one row the stride may be anything.
@@ -86,28 +85,31 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_o
 Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
   // When it is not asked for
-  if (p.variant < 0 && takes_swapped(p)) return {"m", p[Axis::m], "more tiles of 128 x 64 than multiprocessors", 0};
+  if (p.variant < 0 && takes_swapped(p)) return {"m", p[Axis::m], "more than 128, and more tiles of 128 x 64 than multiprocessors", 0};
   return {};
 }
 
 /// Whether b can be in tiles of so many columns: an N-major one comes in whole boxes.
 static bool takes(const Problem& p, const Sm90Tile& t) { return !p.tensor(&A::b).transposed || t.n % dense_sm90_box(t.n) == 0; }
 
+/// Whether more follows the sums than the bias.
+static bool has_end(const Problem& p) { return p.tensor(&A::c).present || p.attr(&A::activation) != Activation::none; }
+
 /// Time of `tiles` tiles, that of 128 x 1 x 1 being one: of a tile in turn a third of what storing takes is left, and either warpgroup's first one waits, 1 us. With c or an activation tiles of up to 160
 /// columns in turn took 5 to 20 % longer than wider ones, by turns, wherever there were several rounds of them.
 static double time_of(const Problem& p, const Sm90Tile& t, i64 tiles) {
   constexpr double kStore = 180, kStoreInTurn = 60, kStartInTurn = 25000, kNarrowWithEnd = 1.08;
-  const bool end = p.tensor(&A::c).present || p.attr(&A::activation) != Activation::none;
-  const double rounds = double(ceil_div<i64>(tiles, kSm90Sms)), cost = t.alternate && end && t.n <= 160 ? t.cost * kNarrowWithEnd : t.cost;
+  const double rounds = double(ceil_div<i64>(tiles, kSm90Sms)), cost = t.alternate && has_end(p) && t.n <= 160 ? t.cost * kNarrowWithEnd : t.cost;
   return rounds * t.n * (double(p[Axis::k]) * cost + (t.alternate ? kStoreInTurn : kStore)) + (t.alternate ? kStartInTurn : 0);
 }
 
-/// The tiles of one n and k, whatever m, as a bit each: up to four, lest there be many kernels. First the best one for 4096 rows, then each time that with which results of kHeights tiles one above the
+/// The tiles of one n and k, whatever m, as a bit each: three or four, lest there be many kernels. First the best one for 4096 rows, then each time that with which results of kHeights tiles one above the
 /// other take least, beside what each would with the best of all, while it saves a percent.
-static u32 tiles_of_weight(const Problem& p) {
+static u32 choose_tiles_of_weight(const Problem& p) {
   constexpr i64 kHeights[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32};
   constexpr size_t kTiles = std::size(kDenseSm90Tiles), kCount = std::size(kHeights);
-  constexpr int kMost = 4;
+  // swap_ab_sm90 takes more than 128 rows of up to 2816 columns by two kernels
+  const int most = 3 * ceil_div<i64>(p[Axis::n], 64) <= kSm90Sms ? 3 : 4;
   constexpr double kLeastGain = 0.01 * kCount;
   double times[kTiles][kCount], taken[kCount];  // beside the best one's
   for (size_t t = 0; t < kTiles; ++t) {
@@ -122,7 +124,7 @@ static u32 tiles_of_weight(const Problem& p) {
   }
   u32 chosen = 0;
   double before = 1e300;
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < most; ++i) {
     size_t next = kTiles;
     double least = before - kLeastGain;
     for (size_t t = 0; t < kTiles; ++t) {
@@ -136,6 +138,23 @@ static u32 tiles_of_weight(const Problem& p) {
     for (size_t h = 0; h < kCount; ++h) taken[h] = min_of(taken[h], times[next][h]);
   }
   return chosen;
+}
+
+/// The same, of what a thread has last asked for: choosing takes 1 us.
+static u32 tiles_of_weight(const Problem& p) {
+  struct Known {
+    i64 n, k;
+    bool n_major, end;
+    u32 tiles;
+  };
+  static thread_local Known known[64];
+  const Known asked{p[Axis::n], p[Axis::k], p.tensor(&A::b).transposed != 0, has_end(p), 0};
+  Known& here = known[((u64(asked.n) * 31 + u64(asked.k) * 7) / 8 + 2 * asked.n_major + asked.end) % std::size(known)];
+  if (here.tiles == 0 || here.n != asked.n || here.k != asked.k || here.n_major != asked.n_major || here.end != asked.end) {
+    here = asked;
+    here.tiles = choose_tiles_of_weight(p);
+  }
+  return here.tiles;
 }
 
 /// `fold` keeps a second set of sums, up to 96 registers beside those of half of the rows.

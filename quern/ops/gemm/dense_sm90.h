@@ -23,8 +23,8 @@ Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Kn
 /// kernels, so that one pack serves all; grids and splits of K are for the GPU at hand.
 constexpr i32 kSm90Sms = 132;
 
-/// A tile of m x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of 128 rows of a column for 1 of K beside that of the
-/// first of its table; storing them takes as long as `store` of K more than that does. `pair`: two blocks make two tiles, one above the other; `tail`: columns of narrower tiles behind those of n.
+/// A tile of m x n of the kernels for many rows, in `stages` at most: with_room(). `cost` is the time of 128 rows of a column for 1 of K beside that of
+/// those of its table that have 1; storing them takes as long as `store` of K more than that does. `pair`: two blocks make two tiles, one above the other; `tail`: columns of narrower tiles behind those of n.
 struct Sm90Tile {
   i32 n, stages;
   double cost;
@@ -45,7 +45,7 @@ constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1.005}, {224, 4, 1}, {192, 5, 1
 /// Those of which each warpgroup has half of the rows: of products of groups, and of gemm.dense where a block sums parts of K. b is read from shared memory twice for 128 rows, 80 bytes a clock for 256
 /// columns, 85 for 192, 96 for 128.
 constexpr Sm90Tile kHalvedSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}};
-/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns.
+/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns. Of kHalvedSm90Tiles and gemm.scaled's, whose costs were found with it; kDenseSm90Tiles: dense_sm90.cpp.
 constexpr double kSm90StoreCost = 262;
 
 /// Rounds of so many tiles, or pairs of them: the last one takes as long as a full one.
@@ -84,9 +84,7 @@ i64 swapped_tiles(const DenseSwapConfig& config, i64 m, i64 n);
 /// The number of parts of K with which such a kernel takes least, while each has a multiprocessor; a row of a or b is `row_bytes`.
 i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i64 sms);
 
-/// Whether tiles of 128 x 128 would leave more than half of the multiprocessors idle, or most of each tile.
-bool few_rows(const Problem& problem);
-/// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or while each of its tiles has a multiprocessor. (2112, 7168), m = 512, 132 of them: 23.4 us and 28.9 of warp_specialised_sm90 (an H100).
+/// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or while each of its tiles of 128 x 64 has a multiprocessor, K being in one part. (2112, 7168), m = 512, 132 of them: 23.4 us and 28.9 of warp_specialised_sm90 (an H100).
 bool takes_swapped(const Problem& problem);
 /// Parts of K with RunOptions::batch_invariant: from n and k alone, as swapped_splits() gives for 64 rows on kSm90Sms multiprocessors.
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);

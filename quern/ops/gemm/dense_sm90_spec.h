@@ -60,7 +60,7 @@ QN_HOST_DEVICE constexpr i32 warpgroup_columns(const Config& c) {
 constexpr int kMultiplyBarrier = 9;
 
 struct DenseSm90Params {
-  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m, by_mma() sm90_few_rows_operand(); MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
+  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m, of swap_ab_sm90 `rows`, by_mma() sm90_few_rows_operand(); MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
   TensorMap b;       // [n, k], the same with tile_n, of pairs half of it; of stages of several chunks sm90_operand_in_turn()
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
@@ -88,7 +88,7 @@ struct Sm90Boxes {
   i32 bytes;        // of a slot
 };
 /// 128 bytes of a row where they divide a tile's; else halves or quarters of an odd number of 16 bytes. All of them at once, of 256 columns half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One
-/// of 144 and 176 columns, of which two leave room for a stage less (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
+/// of 112, 144 and 176 columns, of which two leave room for a stage less (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
 QN_HOST_DEVICE constexpr Sm90Boxes dense_sm90_boxes(const DenseSm90Config& c) {
   const bool parts = c.tile_n % 64 != 0, halves = c.tile_n % 32 != 0, thirds = !parts && c.c_boxes != 0 && c.tile_n % 128 != 0;
   const i32 columns = halves ? c.tile_n / 2 : parts ? c.tile_n / 4 : thirds ? 32 : 64, all = c.tile_n / columns;

@@ -71,7 +71,7 @@ static DenseSwapConfig with_chunks(const DenseSwapConfig& config, const Problem&
 /// Rows of a that each of the tiles above each other has: all of them, or as even a share as whole eights make. What the L2 sends is the time of few tiles: 160 rows in tiles of 80 and of 128 (2112, 7168).
 static i32 swapped_rows(i64 m, const DenseSwapConfig& c) {
   const i64 high = ceil_div<i64>(m, c.tile_m);
-  if (c.a_major != Major::k || high > 8) return c.tile_m;  // of more, eights could make a tile less
+  if (c.a_major != Major::k) return c.tile_m;
   return i32(high == 1 ? m : round_up<i64>(ceil_div(m, high), 8));
 }
 
@@ -93,29 +93,59 @@ Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// Tiles of 64 rows of a instead of 128 where there are two of them and all have one of kSm90Sms multiprocessors each: each reads two thirds as much, and fewer parts are added up. m = 128:
+/// Tiles, each of so many blocks of a cluster.
+struct SwappedTiles {
+  DenseSwapConfig config;
+  i32 splits;
+};
+
+/// Time in ns of more than 128 rows, without the start and the end: a multiprocessor takes 143 bytes a ns and the L2 sends 10.5 KB. Where K is split the two blocks of a TPC share no rows of b: 75 bytes,
+/// 8.7 KB (an H100). Adding up splits as in estimate_ns().
+static double estimate_many_ns(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i32 splits) {
+  const double rows = swapped_rows(m, c), row_bytes = 2 * double(k) / splits, blocks = double(swapped_tiles(c, m, n) * splits), sums = c.tile_m * c.tile_n / 8192.0;
+  if (splits == 1) return max_of((rows + c.tile_n) * row_bytes / 143, blocks * (rows + c.tile_n / 2) * row_bytes / 10500);
+  return max_of((rows + c.tile_n) * row_bytes / 75, blocks * (rows + c.tile_n) * row_bytes / 8700) + 500 + 1250 * (splits - 1) * sums * sums;
+}
+
+/// Of more than 128 rows tiles of 64 or 128, whose parts of K are one, two or four blocks: clusters of three take four multiprocessors' room ((1280, 5120), m = 136, in 40 of them 18 us).
+static SwappedTiles tiles_of_many(const Problem& p, const DeviceInfo& device) {
+  const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
+  SwappedTiles best{};
+  double best_ns = 1e300;
+  for (DenseSwapConfig c : {swapped_tile(128, n, device), swapped_tile(64, n, device)}) {
+    c.a_major = major_of(p.tensor(&A::a));
+    for (i32 splits : {1, 2, 4}) {
+      if (p.batch_invariant) splits = invariant_parts(p, device);
+      if (best_ns < 1e300 && swapped_tiles(c, m, n) * splits > kSm90Sms) break;
+      if (const double ns = estimate_many_ns(c, m, n, k, splits); ns < best_ns) best_ns = ns, best = {c, splits};
+    }
+  }
+  return best;
+}
+
+/// Of more than 64 rows tiles of 64 instead of 128 where both have one of kSm90Sms multiprocessors each: each reads two thirds as much, and fewer parts are added up. m = 128:
 /// (4096, 7168) 17.6 us and 19.8, (4096, 4096) 12.1 and 13.7, (2112, 7168) 15.0 and 15.8.
-static DenseSwapConfig tile_of(const Problem& p, const DeviceInfo& device) {
+static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
+  if (m > 128) return tiles_of_many(p, device);
   const DenseSwapConfig half = swapped_tile(64, n, device);
   const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
-  return m > 64 && m <= 128 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
+  const DenseSwapConfig c = m > 64 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
+  return {c, p.batch_invariant ? parts : fast_parts(c, m, n, p[Axis::k], device.sms)};
 }
 
 Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const i64 m = p[Axis::m], n = p[Axis::n];
-  DenseSwapConfig config = tile_of(p, device);
+  auto [config, splits] = tiles_of(p, device);
   config.dtype = p.dtype(&A::a);
   config.out_dtype = p.dtype(&A::out);
   config.has_c = p.tensor(&A::c).present;
   config.activation = i32(p.attr(&A::activation));
   config.a_major = major_of(p.tensor(&A::a));
   config.b_major = major_of(p.tensor(&A::b));
-  const i32 splits = p.batch_invariant ? invariant_parts(p, device) : fast_parts(config, m, n, p[Axis::k], device.sms);
   config = with_chunks(config, p, device);
   Plan plan;
   plan.launch<params>(swap_ab, config,
-                      {.x = swapped_tiles(config, m, n) * splits, .smem = dense_swap_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
+                      {.x = swapped_tiles(config, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -16,6 +16,7 @@
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/dense_sm90.h"
 #include "quern/testing/case_args.h"
+#include "quern/testing/pairwise.h"
 
 namespace quern::gemm {
 namespace {
@@ -203,21 +204,30 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// The cases that are made for a tile (derive_wide()) meet it.
+/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; a last tile that begins earlier, of the narrowest by fewer rows than would do.
 TEST(gemm_dense, cases_meet_every_tile) {
-  std::set<std::pair<std::string, std::string>> met;
-  for (const double n : {1, 8, 77, 128, 176, 184, 256, 264})
-    for (const double c : {0, 3}) {
-      const Case which = {{"m", 65}, {"n", n}, {"k", 64}, {"hopper", 5}, {"ending", c}};
-      const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), which).launches[0].spec);
-      const auto field = [&](const std::string& name) { return printed.substr(printed.find(name), printed.find_first_of(",>", printed.find(name)) - printed.find(name)); };
-      met.emplace(field("tile_n="), field("c_boxes="));
-    }
-  for (const Sm90Tile& tile : kDenseSm90Tiles) {
-    const std::string columns = "tile_n=" + std::to_string(tile.n);
-    EXPECT_TRUE(tile.n == 256 || met.contains({columns, "c_boxes=0"})) << columns;  // with c alone: an eighth of the work
-    EXPECT_TRUE(tile.n == 128 || met.contains({columns, "c_boxes=1"})) << columns;  // N-major cases meet that
+  const Op& op = find_op("gemm.dense");
+  const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
+  std::set<std::pair<i32, i32>> met;  // columns, whether c comes by TMA
+  std::set<i32> earlier;
+  bool turns = false;
+  for (const Case& given : quern::testing::pairwise(op.cases, [&](const Case& c) { return quern::testing::runs(op, c, h200); })) {
+    const Case full = quern::testing::derived(op, given);
+    const i64 m = i64(full.at("m")), n = i64(full.at("n"));
+    if (m == 0 || n == 0) continue;
+    const Plan p = plan_of(h200, given);
+    if (jit::function_of(jit::print(p.launches[0].spec)) != "dense_warp_specialised_sm90") continue;
+    const auto& config = p.launches[0].spec.config_as<DenseSm90Config>();
+    if (config.fold != 0) continue;
+    met.insert({config.tile_n, config.has_c != 0 ? 2 * config.c_boxes - 1 : 0});
+    turns = turns || (config.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(config.tile_n)) > kSm90Sms);
+    if (m > 128 && m % 128 != 0 && m % 128 < 128 - config.tile_n && config.a_major == Major::k) earlier.insert(config.tile_n);
   }
+  for (const Sm90Tile& tile : kDenseSm90Tiles)
+    for (const i32 c : {0, 1})
+      EXPECT_TRUE((tile.n == 256 && c == 0) || met.contains({tile.n, c})) << tile.n << " columns, c by TMA " << c;  // plain results of 256 take 3.4e9 products to be met
+  EXPECT_TRUE(turns);
+  EXPECT_FALSE(earlier.empty());
 }
 
 /// Where tiles are not narrow: 64 columns while each has a multiprocessor, and 64 rows of a; K split in two at least where each part has one too.

@@ -21,7 +21,7 @@ QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   const u32 tile = blockIdx.x / kSplits, split = blockIdx.x % kSplits, high = p.m > C.tile_m;
   const u32 first = dense_sm90_part_begin(p.k, kColumns, split, kSplits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, kSplits);
   const i32 row = high != 0 ? i32(tile % 2) * C.tile_m : 0, earlier = rows_earlier<C.tile_m>(row, p.m);
-  return {row - earlier, i32(tile >> high) * C.tile_n, earlier, i32(first), i32(last - first), split, kSplits};
+  return {row - earlier, i32(tile >> high) * C.tile_n, earlier, i32(first), i32(last - first), split, kSplits, C.tile_m};
 }
 
 /// On to the block's next tile; whether there is one. Of tiles above each other a block keeps to its rows: the grid is even.

@@ -35,8 +35,8 @@ QN_DEVICE void load_operand(u32 to, const TensorMap* map, u32 mbarrier, CachePol
 
 // Rows behind the last one that TMA fills with zeros take 2.4 ns each: (4096, 14336) 55 us instead of 29 for 16 rows in boxes of 64, (4096, 7168) for 129 rows 58 us
 // and for 256 22. So of a
-//   fewer rows than a tile has   come in boxes of as many (sm90_few_rows()), K-major; what no copy brings is made zeros once
-//   the last of several tiles    begins earlier, among the rows of the tile before (rows_earlier()), and has less than eight behind the last one
+//   fewer rows than a tile has   come in boxes of as many, K-major, and of swap_ab_sm90's several tiles all of the largest share; what no copy brings is made zeros once
+//   the last of several tiles    begins earlier, among the rows of the tile before (rows_earlier()), and has less than eight behind the last one; up to 31 where b's tile is narrower than 120 columns, as wgmma reads on over that
 
 /// How many rows earlier the copies of a tile of `tile` rows, or kRows, from `row` on begin, of `rows` that there are. A multiple of eight: the swizzle
 /// repeats every eight rows, 1024 bytes, to which a descriptor's start is aligned, and eight rows of an M-major a are 16 bytes, to which TMA's coordinates are.

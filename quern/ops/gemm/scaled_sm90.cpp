@@ -75,7 +75,10 @@ static ScaledSm90Params params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b, 
 /// wide.
 static i64 most_swapped_rows(const Problem& p) { return p[Axis::n] > 64 * kSm90Sms ? 32 : 128; }
 /// Whether that kernel is the better one: (24576, 1536) takes 17.5 us with it for 64 rows, 15.1 us with the other for 128.
-static bool takes_few_rows(const Problem& p) { return few_rows(p) && (p[Axis::m] <= most_swapped_rows(p) || p[Axis::n] <= 64 * kSm90Sms); }
+static bool takes_few_rows(const Problem& p) {
+  const bool few = p[Axis::m] <= 128 || 2 * ceil_div<i64>(p[Axis::m], 128) * ceil_div<i64>(p[Axis::n], 128) < kSm90Sms;
+  return few && (p[Axis::m] <= most_swapped_rows(p) || p[Axis::n] <= 64 * kSm90Sms);
+}
 
 // ---- many rows ----
 

@@ -74,10 +74,10 @@ QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, co
 /// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
 template <DenseSm90Config C>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
+  static_assert(C.tile_m == 128 || C.tile_n >= 128);
   if constexpr (C.a_major != Major::k) return 0;
-  static_assert(C.tile_n >= 128 || C.tile_n % 8 == 0 && C.tile_m == 128);
   const i32 earlier = rows_earlier<C.tile_m>(row, rows);
-  return C.tile_n >= min_of(C.tile_m - 8, 128) ? earlier : min_of(earlier, C.tile_n);
+  return C.tile_m == 128 ? min_of(earlier, C.tile_n) : earlier;
 }
 
 /// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
