@@ -108,8 +108,9 @@ static double time_of(const Problem& p, const Sm90Tile& t, i64 tiles) {
 static u32 choose_tiles_of_weight(const Problem& p) {
   constexpr i64 kHeights[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32};
   constexpr size_t kTiles = std::size(kDenseSm90Tiles), kCount = std::size(kHeights);
-  // swap_ab_sm90 takes more than 128 rows of up to 2816 columns by two kernels
-  const int most = 3 * ceil_div<i64>(p[Axis::n], 64) <= kSm90Sms ? 3 : 4;
+  // Beside narrow_sm90's three kernels swap_ab_sm90 has two for more than 128 rows of up to 2816 columns; else it has four at most
+  const bool narrow = !p.tensor(&A::a).transposed && !p.tensor(&A::b).transposed && narrow_tiles(1, p[Axis::n], 0, 0).occupy(p[Axis::n]);
+  const int most = narrow && 3 * ceil_div<i64>(p[Axis::n], 64) <= kSm90Sms ? 3 : 4;
   constexpr double kLeastGain = 0.01 * kCount;
   double times[kTiles][kCount], taken[kCount];  // beside the best one's
   for (size_t t = 0; t < kTiles; ++t) {
@@ -144,13 +145,13 @@ static u32 choose_tiles_of_weight(const Problem& p) {
 static u32 tiles_of_weight(const Problem& p) {
   struct Known {
     i64 n, k;
-    bool n_major, end;
+    bool m_major, n_major, end;
     u32 tiles;
   };
   static thread_local Known known[64];
-  const Known asked{p[Axis::n], p[Axis::k], p.tensor(&A::b).transposed != 0, has_end(p), 0};
-  Known& here = known[((u64(asked.n) * 31 + u64(asked.k) * 7) / 8 + 2 * asked.n_major + asked.end) % std::size(known)];
-  if (here.tiles == 0 || here.n != asked.n || here.k != asked.k || here.n_major != asked.n_major || here.end != asked.end) {
+  const Known asked{p[Axis::n], p[Axis::k], p.tensor(&A::a).transposed != 0, p.tensor(&A::b).transposed != 0, has_end(p), 0};
+  Known& here = known[((u64(asked.n) * 31 + u64(asked.k) * 7) / 8 + 4 * asked.m_major + 2 * asked.n_major + asked.end) % std::size(known)];
+  if (here.tiles == 0 || here.n != asked.n || here.k != asked.k || here.m_major != asked.m_major || here.n_major != asked.n_major || here.end != asked.end) {
     here = asked;
     here.tiles = choose_tiles_of_weight(p);
   }
