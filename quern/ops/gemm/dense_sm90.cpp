@@ -95,53 +95,56 @@ static bool takes(const Problem& p, const Sm90Tile& t) { return !p.tensor(&A::b)
 /// Whether more follows the sums than the bias.
 static bool has_end(const Problem& p) { return p.tensor(&A::c).present || p.attr(&A::activation) != Activation::none; }
 
-/// Time of `tiles` tiles, that of 128 x 1 x 1 being one: of a tile in turn a third of what storing takes is left, and either warpgroup's first one waits, 1 us. With c or an activation tiles of up to 160
-/// columns in turn took 5 to 20 % longer than wider ones, by turns, wherever there were several rounds of them.
+/// Time of `tiles` tiles, that of 128 x 1 x 1 being one: of a tile in turn a third of what storing takes is left, and either warpgroup's first one waits, 1 us. Tiles of up to 160 columns in turn took
+/// 5 to 20 % longer than that in some runs with c or an activation; without, those of 128 and 144 with 13 rounds or more.
 static double time_of(const Problem& p, const Sm90Tile& t, i64 tiles) {
-  constexpr double kStore = 180, kStoreInTurn = 60, kStartInTurn = 25000, kNarrowWithEnd = 1.08;
-  const double rounds = double(ceil_div<i64>(tiles, kSm90Sms)), cost = t.alternate && has_end(p) && t.n <= 160 ? t.cost * kNarrowWithEnd : t.cost;
+  constexpr double kStore = 180, kStoreInTurn = 60, kStartInTurn = 25000, kSlow = 1.08;
+  const double rounds = double(ceil_div<i64>(tiles, kSm90Sms));
+  const bool slow = t.alternate && t.n <= 160 && (has_end(p) || (rounds >= 10 && t.n < 160));
+  const double cost = slow ? t.cost * kSlow : t.cost;
   return rounds * t.n * (double(p[Axis::k]) * cost + (t.alternate ? kStoreInTurn : kStore)) + (t.alternate ? kStartInTurn : 0);
 }
 
-/// The tiles of one n and k, whatever m, as a bit each: three or four, lest there be many kernels. First the best one for 4096 rows, then each time that with which results of kHeights tiles one above the
-/// other take least, beside what each would with the best of all, while it saves a percent.
+/// The tiles of one n and k, whatever m, as a bit each: three or four, lest there be many kernels. First the best one for 4096 rows, then each time that with which results of 2 to 32 tiles above each
+/// other, by 1 / height as m is rather small than large, take least beside what each would with the best of all, while it saves a percent.
 static u32 choose_tiles_of_weight(const Problem& p) {
-  constexpr i64 kHeights[] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32};
-  constexpr size_t kTiles = std::size(kDenseSm90Tiles), kCount = std::size(kHeights);
+  constexpr size_t kTiles = std::size(kDenseSm90Tiles);
+  constexpr i64 kLowest = 2, kHighest = 32, kHeights = kHighest - kLowest + 1;
   // Beside narrow_sm90's three kernels swap_ab_sm90 has two for more than 128 rows of up to 2816 columns; else it has four at most
   const bool narrow = !p.tensor(&A::a).transposed && !p.tensor(&A::b).transposed && narrow_tiles(1, p[Axis::n], 0, 0).occupy(p[Axis::n]);
   const int most = narrow && 3 * ceil_div<i64>(p[Axis::n], 64) <= kSm90Sms ? 3 : 4;
-  constexpr double kLeastGain = 0.01 * kCount;
-  double times[kTiles][kCount], taken[kCount];  // beside the best one's
-  for (size_t t = 0; t < kTiles; ++t) {
-    const i64 wide = max_of<i64>(1, ceil_div<i64>(p[Axis::n], kDenseSm90Tiles[t].n));
-    for (size_t h = 0; h < kCount; ++h) times[t][h] = takes(p, kDenseSm90Tiles[t]) ? time_of(p, kDenseSm90Tiles[t], kHeights[h] * wide) : 1e300;
-  }
-  for (size_t h = 0; h < kCount; ++h) {
-    double best = times[0][h];
-    for (size_t t = 1; t < kTiles; ++t) best = min_of(best, times[t][h]);
-    for (size_t t = 0; t < kTiles; ++t) times[t][h] /= best;
+  double share[kTiles][kHeights], taken[kHeights], all = 0;  // of a height's time beside the best one's, times its weight
+  for (i64 h = 0; h < kHeights; ++h) {
+    double best = 1e300;
+    for (size_t t = 0; t < kTiles; ++t) {
+      const Sm90Tile& tile = kDenseSm90Tiles[t];
+      share[t][h] = takes(p, tile) ? time_of(p, tile, (kLowest + h) * max_of<i64>(1, ceil_div<i64>(p[Axis::n], tile.n))) : 1e300;
+      best = min_of(best, share[t][h]);
+    }
+    const double weight = 1.0 / double(kLowest + h);
+    for (size_t t = 0; t < kTiles; ++t) share[t][h] = share[t][h] / best * weight;
     taken[h] = 1e300;
+    all += weight;
   }
   u32 chosen = 0;
   double before = 1e300;
   for (int i = 0; i < most; ++i) {
     size_t next = kTiles;
-    double least = before - kLeastGain;
+    double least = before - 0.01 * all;
     for (size_t t = 0; t < kTiles; ++t) {
       double sum = 0;
-      for (size_t h = 0; h < kCount; ++h) sum += min_of(taken[h], times[t][h]);
-      if (sum < least && (i > 0 || times[t][kCount - 1] == 1)) least = sum, next = t;
+      for (i64 h = 0; h < kHeights; ++h) sum += min_of(taken[h], share[t][h]);
+      if (sum < least && (i > 0 || share[t][kHeights - 1] == 1.0 / kHighest)) least = sum, next = t;
     }
     if (next == kTiles) break;
     chosen |= 1u << next;
     before = least;
-    for (size_t h = 0; h < kCount; ++h) taken[h] = min_of(taken[h], times[next][h]);
+    for (i64 h = 0; h < kHeights; ++h) taken[h] = min_of(taken[h], share[next][h]);
   }
   return chosen;
 }
 
-/// The same, of what a thread has last asked for: choosing takes 1 us.
+/// The same, of what a thread has last asked for: choosing takes 3 us.
 static u32 tiles_of_weight(const Problem& p) {
   struct Known {
     i64 n, k;

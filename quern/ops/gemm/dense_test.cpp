@@ -185,7 +185,8 @@ TEST(gemm_dense, plans_of_many_rows) {
   // One round where narrower tiles are for all multiprocessors, and wider ones for half of them
   EXPECT_EQ(tile(384, 4096, 4096), "96, alternate=0 grid 129 cluster 1");
   EXPECT_EQ(tile(512, 4096, 4096), "128, alternate=1 grid 128 cluster 1");
-  EXPECT_EQ(tile(768, 4096, 4096), "192, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile(640, 4096, 4096), "160, alternate=1 grid 130 cluster 1");
+  EXPECT_EQ(tile(768, 4096, 4096), "96, alternate=0 grid 132 cluster 1");  // two rounds
   EXPECT_EQ(tile(256, 7168, 2048), "112, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile(512, 7168, 16384), "224, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile(384, 6144, 4096), "144, alternate=1 grid 129 cluster 1");
@@ -358,7 +359,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
     EXPECT_THAT(jit::print(p.launches[0].spec), HasSubstr(majors));
   }
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, tt), tile_text("sm_90a", 4096, 7168, 2048));
-  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=128, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
   // Rows of m elements that 16 bytes do not divide
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, tt).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, nn).substr(0, 17), "dense_warp_specia");
