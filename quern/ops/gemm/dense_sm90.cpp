@@ -96,11 +96,11 @@ static bool takes(const Problem& p, const Sm90Tile& t) { return !p.tensor(&A::b)
 static bool has_end(const Problem& p) { return p.tensor(&A::c).present || p.attr(&A::activation) != Activation::none; }
 
 /// Time of `tiles` tiles, that of 128 x 1 x 1 being one: of a tile in turn a third of what storing takes is left, and either warpgroup's first one waits, 1 us. Tiles of up to 160 columns in turn took
-/// 5 to 20 % longer than that in some runs with c or an activation; without, those of 128 and 144 with 13 rounds or more.
+/// 5 to 20 % longer than that in some runs with c or an activation; without, those of 128 and 144 with 25 rounds or more, in one run with 13.
 static double time_of(const Problem& p, const Sm90Tile& t, i64 tiles) {
   constexpr double kStore = 180, kStoreInTurn = 60, kStartInTurn = 25000, kSlow = 1.08;
   const double rounds = double(ceil_div<i64>(tiles, kSm90Sms));
-  const bool slow = t.alternate && t.n <= 160 && (has_end(p) || (rounds >= 10 && t.n < 160));
+  const bool slow = t.alternate && t.n <= 160 && (has_end(p) || (rounds >= 16 && t.n < 160));
   const double cost = slow ? t.cost * kSlow : t.cost;
   return rounds * t.n * (double(p[Axis::k]) * cost + (t.alternate ? kStoreInTurn : kStore)) + (t.alternate ? kStartInTurn : 0);
 }

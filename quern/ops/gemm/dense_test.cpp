@@ -359,7 +359,7 @@ TEST(gemm_dense, plans_of_other_layouts) {
     EXPECT_THAT(jit::print(p.launches[0].spec), HasSubstr(majors));
   }
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, tt), tile_text("sm_90a", 4096, 7168, 2048));
-  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=128, alternate=1 grid 132 cluster 1");
   // Rows of m elements that 16 bytes do not divide
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, tt).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, nn).substr(0, 17), "dense_warp_specia");
