@@ -258,7 +258,7 @@ static void derive_narrow_mma(Case& which) {
 
 /// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
 static void derive_wide(Case& which) {
-  struct Wide { double axis, n, high; };  // columns; tiles above each other
+  struct Wide { double axis, n, high, k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
   constexpr Wide kWide[] = {{128, 5000, 5} /* 128 */, {176, 2568, 6} /* 176 */, {184, 8456, 3} /* 224 */, {256, 4232, 7} /* 144 */, {264, 2528, 6} /* 160 */, {77, 2888, 7} /* 192 */, {8, 6344, 2} /* 112 */};
   const bool c = which["hopper"] == 6;
   which["ending"] = 0;
@@ -267,10 +267,10 @@ static void derive_wide(Case& which) {
     which["a.dtype"] = which["c.dtype"] = int(DType::bf16);
     which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
   }
-  constexpr Wide kWideWithC[] = {{128, 6456, 5} /* 256 */, {0, 5000, 5} /* 128 */};
+  constexpr Wide kWideWithC[] = {{128, 6456, 5, 264} /* 256 */, {0, 5000, 5} /* 128 */};
   const auto widen = [&](const Wide& wide) {
     if (which["n"] != wide.axis) return false;
-    which["k"] = wide.n == 6456 ? 264 : std::clamp(which["k"], 63., 72.);
+    which["k"] = wide.k != 0 ? wide.k : std::clamp(which["k"], 63., 72.);
     which["n"] = wide.n;
     which["m"] = 128 * (wide.high - 1) + 1 + i64(which["m"]) % 128;
     which["a.transposed"] = which["b.transposed"] = 0;

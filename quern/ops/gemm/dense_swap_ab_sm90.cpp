@@ -114,10 +114,11 @@ static SwappedTiles tiles_of_many(const Problem& p, const DeviceInfo& device) {
   double best_ns = 1e300;
   for (DenseSwapConfig c : {swapped_tile(128, n, device), swapped_tile(64, n, device)}) {
     c.a_major = major_of(p.tensor(&A::a));
-    for (i32 splits : {1, 2, 4}) {
-      if (p.batch_invariant) splits = invariant_parts(p, device);
-      if (best_ns < 1e300 && swapped_tiles(c, m, n) * splits > kSm90Sms) break;
+    for (i32 splits = p.batch_invariant ? invariant_parts(p, device) : 1; splits <= i32(kDenseSwapMaxSplits); splits *= 2) {
+      const bool fits = swapped_tiles(c, m, n) * splits <= kSm90Sms, first = best.splits == 0;  // asked for by name, or parts of batch_invariant, may be more
+      if (!fits && !first) break;
       if (const double ns = estimate_many_ns(c, m, n, k, splits); ns < best_ns) best_ns = ns, best = {c, splits};
+      if (p.batch_invariant) break;
     }
   }
   return best;

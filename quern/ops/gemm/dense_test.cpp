@@ -241,6 +241,11 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
+  // More than 128 rows: tiles of 64 while each has a multiprocessor, K whole but where all its parts are short, by what each brings of its share of the rows
+  EXPECT_EQ(tile_text("sm_90a", 136, 768, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 96 cluster 4");
+  EXPECT_EQ(tile_text("sm_90a", 384, 768, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 72 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 192, 2112, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 99 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 320, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 99 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
   EXPECT_EQ(tile_text("sm_90a", 513, 2112, 7168).substr(0, 17), "dense_warp_specia");
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336, 0, nn), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
