@@ -69,6 +69,7 @@ struct DenseSm90Params {
   i32 rows;          // of tiles of few rows (swap_ab_sm90): those of a's boxes, of an M-major a tile_m
   i32 parts;         // of K, whole stages each, one after another (fold of many rows)
   i32 pdl;           // 1: the kernel before in the stream may still run
+  i32 group_log2 = 3;  // of many rows: of the tiles along m that are taken before the next ones along n (tile_order.cuh)
   DType bias_dtype;  // f32, or that of a
   DenseAddend c;     // rows aligned to 16 bytes
   TensorMap results; // of out, where they leave by TMA

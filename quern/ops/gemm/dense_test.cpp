@@ -205,13 +205,13 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; a last tile that begins earlier, of the narrowest by fewer rows than would do.
+/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; more tiles above each other than 32, which short K takes at a time; a last tile that begins earlier, of the narrowest by fewer rows than would do.
 TEST(gemm_dense, cases_meet_every_tile) {
   const Op& op = find_op("gemm.dense");
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   std::set<std::pair<i32, i32>> met;  // columns, whether c comes by TMA
   std::set<i32> earlier;
-  bool turns = false;
+  bool turns = false, groups = false;
   for (const Case& given : quern::testing::pairwise(op.cases, [&](const Case& c) { return quern::testing::runs(op, c, h200); })) {
     const Case full = quern::testing::derived(op, given);
     const i64 m = i64(full.at("m")), n = i64(full.at("n"));
@@ -222,12 +222,14 @@ TEST(gemm_dense, cases_meet_every_tile) {
     if (config.fold != 0) continue;
     met.insert({config.tile_n, config.has_c != 0 ? 2 * config.c_boxes - 1 : 0});
     turns = turns || (config.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(config.tile_n)) > kSm90Sms);
+    groups = groups || (m > 32 * 128 && config.tile_n >= 192 && full.at("k") <= 1536);
     if (m > 128 && m % 128 != 0 && m % 128 < 128 - config.tile_n && config.a_major == Major::k) earlier.insert(config.tile_n);
   }
   for (const Sm90Tile& tile : kDenseSm90Tiles)
     for (const i32 c : {0, 1})
       EXPECT_TRUE((tile.n == 256 && c == 0) || met.contains({tile.n, c})) << tile.n << " columns, c by TMA " << c;  // plain results of 256 take 3.4e9 products to be met
   EXPECT_TRUE(turns);
+  EXPECT_TRUE(groups);
   EXPECT_FALSE(earlier.empty());
 }
 

@@ -29,7 +29,7 @@ QN_DEVICE i32 row_of_pair() {
 /// A block's tiles, from `index` on every `step`-th.
 template <DenseSm90Config C>
 QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step) {
-  return walk_from(index / pair_blocks(C), step / pair_blocks(C), u32(p.m + kRowsAtOnce<C> - 1) / kRowsAtOnce<C>, u32(p.n + C.tile_n - 1) / C.tile_n);
+  return walk_from(index / pair_blocks(C), step / pair_blocks(C), u32(p.m + kRowsAtOnce<C> - 1) / kRowsAtOnce<C>, u32(p.n + C.tile_n - 1) / C.tile_n, u32(p.group_log2));
 }
 template <DenseSm90Config C>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
