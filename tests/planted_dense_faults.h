@@ -81,8 +81,14 @@ inline const std::vector<FaultyCase>& dense_faults() {
        "gemm.dense",
        "variant=warp_specialised_sm90 m=1100 n=300 k=64",
        {{"tiles of the next group as of this one", "  ++walk.group;\n", "", {"RACE", kWrongResult}},
-        {"the last group as if it were whole", "if (rows >= kTilesOfGroup)", "if (rows > 0)", {kWrongResult}}},
+        {"the last group as if it were whole", "if (rows >> group_log2 != 0)", "if (rows > 0)", {kWrongResult}}},
        1},
+      // Two groups, of 32 tiles above each other and of one, eight tiles at a time
+      {"ops/gemm/tile_order.cuh",
+       "gemm.dense",
+       "variant=warp_specialised_sm90 m=4097 n=1536 k=64",
+       {{"groups of eight in a walk of others", "const u32 group_tiles = walk.tiles_n << walk.group_log2;", "const u32 group_tiles = walk.tiles_n << 3;", {"RACE", kWrongResult}}},
+       8},
       // Forty tiles above each other, sixteen at a time
       {"ops/gemm/tile_order.cuh",
        "gemm.dense",

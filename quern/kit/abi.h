@@ -48,7 +48,7 @@ constexpr int kFp8GroupLanes = 8;
 enum class Activation : i32 { none, relu, gelu, silu };
 /// Coefficient of y^power, 0 <= power < kGeluTerms, in log2 of the normal distribution's tail, P(X > y). A minimax fit of
 /// log2(erfc(y / sqrt 2) / 2) on [0, 6]: the tail's error is at most 4 * 2^-24, and 3.2e-4 of the tail itself. Beyond it falls
-/// monotonously to 2^-112 at y = 14, the last that it is for.
+/// monotonously to 2^-113 at y = 14, the last that it is for: at 14.07 it would rise.
 constexpr int kGeluTerms = 7;
 constexpr float kGeluLast = 14.f;
 QN_HOST_DEVICE constexpr float gelu_tail(int power) {

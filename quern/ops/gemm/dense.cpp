@@ -256,10 +256,10 @@ static void derive_narrow_mma(Case& which) {
   if (wider != 0) which["n"] = wider, which["k"] = std::min(which["k"], 320.);
 }
 
-/// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (group_log2()). K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
+/// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
 static void derive_wide(Case& which) {
   struct Wide { double axis, n, high, k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
-  constexpr Wide kWide[] = {{128, 5000, 5} /* 128 */, {176, 2568, 6} /* 176 */, {184, 8456, 3} /* 224 */, {256, 4232, 7} /* 144 */, {264, 2528, 6} /* 160 */, {77, 2888, 7} /* 192 */, {0, 768, 33} /* 192 */, {8, 6344, 2} /* 112 */};
+  constexpr Wide kWide[] = {{128, 5000, 5} /* 128 */, {176, 2568, 6} /* 176 */, {184, 8456, 3} /* 224 */, {256, 4232, 7} /* 144 */, {264, 2528, 6} /* 160 */, {77, 2888, 7} /* 192 */, {0, 1536, 33} /* 192 */, {8, 6344, 2} /* 112 */};
   const bool c = which["hopper"] == 6;
   which["ending"] = 0;
   if (c) {

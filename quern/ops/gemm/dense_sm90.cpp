@@ -175,18 +175,17 @@ static const Sm90Tile& choose(const Problem& p, bool fold) {
   return *best;
 }
 
-/// Of the tiles along m that are taken before the next ones along n. Each group of them reads b from memory again, which of short K takes as long as a good part of the products: 32 of 8 MB of a. One H100, 32 beside 8:
-/// k = 256, 512, 1024, 1536 5 to 10, 5 to 6, 2, 2 % faster where n is 16384 or more, (8192, 8192, 512) 2 % slower. With longer K a's rows leave the L2 (8192^3 7 % slower), and narrower tiles, which ask the L2 for more, take up to 20 % longer,
-/// as the multiprocessors of a GPC then share less (README).
-static i32 group_log2(const Problem& p, const DenseSm90Config& c) {
+i32 sm90_group_log2(i64 m, i64 k, i32 tile_n) {
   constexpr i64 kShortK = 1536;
-  return c.tile_n >= 192 && p[Axis::k] <= kShortK ? 5 : 3;
+  const i64 high = ceil_div<i64>(m, kTileM);
+  if (tile_n < 192 || k > kShortK || high < 16) return 3;
+  return high < 32 ? 4 : 5;
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
   DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem, config.tile_m, config.a_major), config.a_major), config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
-  params.group_log2 = group_log2(c.problem, config);
+  params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], config.tile_n);
   if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config));
   if (config.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config));
   return params;

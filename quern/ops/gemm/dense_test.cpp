@@ -205,7 +205,7 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; more tiles above each other than 32, which short K takes at a time; a last tile that begins earlier, of the narrowest by fewer rows than would do.
+/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; several groups of 32 tiles above each other, which short K takes at a time, in two rounds; a last tile that begins earlier, of the narrowest by fewer rows than would do.
 TEST(gemm_dense, cases_meet_every_tile) {
   const Op& op = find_op("gemm.dense");
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
@@ -222,7 +222,7 @@ TEST(gemm_dense, cases_meet_every_tile) {
     if (config.fold != 0) continue;
     met.insert({config.tile_n, config.has_c != 0 ? 2 * config.c_boxes - 1 : 0});
     turns = turns || (config.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(config.tile_n)) > kSm90Sms);
-    groups = groups || (m > 32 * 128 && config.tile_n >= 192 && full.at("k") <= 1536);
+    groups = groups || (sm90_group_log2(m, i64(full.at("k")), config.tile_n) == 5 && m > 32 * 128 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(config.tile_n)) > kSm90Sms);
     if (m > 128 && m % 128 != 0 && m % 128 < 128 - config.tile_n && config.a_major == Major::k) earlier.insert(config.tile_n);
   }
   for (const Sm90Tile& tile : kDenseSm90Tiles)
@@ -231,6 +231,16 @@ TEST(gemm_dense, cases_meet_every_tile) {
   EXPECT_TRUE(turns);
   EXPECT_TRUE(groups);
   EXPECT_FALSE(earlier.empty());
+}
+
+TEST(gemm_dense, tiles_above_each_other_by_k) {
+  EXPECT_EQ(sm90_group_log2(4096, 512, 192), 5);
+  EXPECT_EQ(sm90_group_log2(4096, 1536, 256), 5);
+  EXPECT_EQ(sm90_group_log2(3968, 512, 192), 4);  // 31
+  EXPECT_EQ(sm90_group_log2(1921, 512, 192), 4);  // 16
+  EXPECT_EQ(sm90_group_log2(1920, 512, 192), 3);
+  EXPECT_EQ(sm90_group_log2(4096, 1537, 192), 3);
+  EXPECT_EQ(sm90_group_log2(4096, 512, 176), 3);
 }
 
 /// Where tiles are not narrow: 64 columns while each has a multiprocessor, and 64 rows of a; K split in two at least where each part has one too.
