@@ -174,6 +174,27 @@ TEST_F(jit_cache, nvcc_makes_the_same_kernel_under_a_key_of_its_own) {
   }
 }
 
+/// Else kernels that nobody edited would run, and say that all is right.
+TEST_F(jit_cache, a_source_folder_that_can_only_be_a_mistake_is_refused) {
+  const auto refused = [&](const std::string& folder, const char* expected) {
+    setenv("QN_SOURCE_DIR", folder.c_str(), 1);
+    try {
+      jit::build(rms_norm_spec(4096), emulated());
+      FAIL() << "it was built with " << folder;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::value);
+      EXPECT_EQ(e.what(), "QN_SOURCE_DIR is '" + folder + "', expected " + expected);
+    }
+  };
+  const fs::path path = root + "/src/quern/ops/norm/norm_row.cuh";
+  fs::create_directories(path.parent_path());
+  write_file(path.string(), jit::source_text("quern/ops/norm/norm_row.cuh"));
+  refused(root + "/nowhere", "a folder");
+  refused(root + "/src/quern", "the folder that quern/ lies in");
+  setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
+  EXPECT_NO_THROW(jit::build(rms_norm_spec(4096), emulated()));
+}
+
 TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
   const fs::path path = root + "/src/quern/ops/norm/norm_row.cuh";
   fs::create_directories(path.parent_path());

@@ -10,7 +10,7 @@ namespace quern {
 
 static const EnvInfo kTable[] = {
     {Env::device, "QN_DEVICE", "cuda, cuda:N, emu, emu:sm_80", "device used where none is named (default: the first GPU, else the emulated H200)"},
-    {Env::source_dir, "QN_SOURCE_DIR", "path", "read kernel sources from this checkout instead of the ones inside the library: edit and run"},
+    {Env::source_dir, "QN_SOURCE_DIR", "path", "read kernel sources that lie below this folder (a checkout, or changed files alone: DIR/quern/ops/...) instead of the ones inside the library: edit and run"},
     {Env::cache_dir, "QN_CACHE_DIR", "path", "where compiled kernels are kept (default: $XDG_CACHE_HOME/quern, else ~/.cache/quern)"},
     {Env::cache_roots, "QN_CACHE_ROOTS", "path[:path]", "folders and packs of compiled kernels that are only read, looked at before QN_CACHE_DIR"},
     {Env::cache_limit_mb, "QN_CACHE_LIMIT_MB", "integer", "how much QN_CACHE_DIR may hold; what was not used for longest goes (default: 4096)"},

@@ -73,7 +73,7 @@ void find_cost(Explained& e) {
     const testing::CaseArgs args(*e.op, e.which, 1);
     e.cost = testing::cost_of(*e.op, e.problem, args.args());
   } else {
-    e.cost_note = "depends on the contents of operands this large";
+    e.cost_note = "not computed: it may depend on the contents of operands, which are more than 256 MB";
   }
 }
 

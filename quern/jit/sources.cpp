@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <span>
 
@@ -27,9 +28,17 @@ std::vector<std::string> source_names() {
   return names;
 }
 
+/// Of a folder without this source, which is then the library's: what can only be a mistake, as kernels that nobody edited would run.
+static void check_source_folder(const std::string& folder, const std::string& name) {
+  const std::string is = "QN_SOURCE_DIR is '" + folder + "', ", top = "quern/";
+  if (!std::filesystem::is_directory(folder)) throw Error(ErrorKind::value, is + "expected a folder");
+  if (name.starts_with(top) && std::filesystem::exists(folder + "/" + name.substr(top.size()))) throw Error(ErrorKind::value, is + "expected the folder that quern/ lies in");
+}
+
 static std::optional<std::string> find_source(const std::string& name) {
   if (const std::string folder = env(Env::source_dir); !folder.empty()) {
     if (auto text = read_file(folder + "/" + name)) return text;
+    check_source_folder(folder, name);
   }
   const char* found = nullptr;
   for (const auto& set : registered())
