@@ -61,7 +61,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
   u32 parities = 0;  // of the waits for c
   if constexpr (C.alternate) skip_reads(read, turn * steps);
-  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x); has_tile(walk); walk_on(walk)) {
+  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x, u32(p.group_log2)); has_tile(walk); walk_on(walk)) {
     f32 sums[kM][C.tile_n / 2];
     const DenseTile tile = tile_of<C>(walk);
     bool started = false;

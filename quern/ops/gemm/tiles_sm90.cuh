@@ -26,10 +26,10 @@ template <DenseSm90Config C>
 QN_DEVICE i32 row_of_pair() {
   return C.pair != 0 ? i32(blockIdx.x % 2) * C.tile_m : 0;
 }
-/// A block's tiles, from `index` on every `step`-th.
+/// A block's tiles, from `index` on every `step`-th. gemm.scaled leaves group_log2 as it is: read from the parameters it cost 1 % where all of a and b have scales 1x128 (an H200).
 template <DenseSm90Config C>
-QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step) {
-  return walk_from(index / pair_blocks(C), step / pair_blocks(C), u32(p.m + kRowsAtOnce<C> - 1) / kRowsAtOnce<C>, u32(p.n + C.tile_n - 1) / C.tile_n, u32(p.group_log2));
+QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step, u32 group_log2 = kGroupLog2) {
+  return walk_from(index / pair_blocks(C), step / pair_blocks(C), u32(p.m + kRowsAtOnce<C> - 1) / kRowsAtOnce<C>, u32(p.n + C.tile_n - 1) / C.tile_n, group_log2);
 }
 template <DenseSm90Config C>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
@@ -98,11 +98,11 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
 
 /// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it.
 template <DenseSm90Config C, i32 kColumns, class Beside>
-QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
+QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside, u32 group_log2 = kGroupLog2) {
   if (!ptx::elect_sync()) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
-  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x); has_tile(walk); walk_on(walk)) {
+  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x, group_log2); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<C>(walk), from = {tile.row - rows_earlier_of_tile<C>(tile.row, p.m), tile.column};
     load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.a_major, C.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
   }
@@ -110,7 +110,7 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, 
 }
 template <DenseSm90Config C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
-  load_tiles<C, kColumns>(p, smem, 0, [](const DenseTile&, u32, u32, int) {});
+  load_tiles<C, kColumns>(p, smem, 0, [](const DenseTile&, u32, u32, int) {}, u32(p.group_log2));
 }
 
 /// By the two warpgroups that multiply, before they do.
