@@ -15,34 +15,66 @@ std::string dtype_word(quern::DType t) { return quern::name(t); }
 
 namespace quern::jit {
 
-/// The names that a line of declarations gives, `i32 tile_m, tile_n = 64;  // rows` two: each the last word before its value.
-static void add_declared_names(std::string line, std::vector<std::string>& names) {
-  line = line.substr(0, line.find("//"));
+/// A field of a Config as its source declares it.
+struct Field {
+  std::string type, name;
+};
+
+static bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+/// The last word of a text.
+static std::string last_word(const std::string& text) {
+  const auto last = std::find_if(text.rbegin(), text.rend(), is_word), before = std::find_if_not(last, text.rend(), is_word);
+  return {before.base(), last.base()};
+}
+
+/// The fields that a line of declarations gives, `i32 tile_m, tile_n = 64;` two.
+static void add_declared(std::string line, std::vector<Field>& fields) {
   for (size_t end; (end = line.find(';')) != std::string::npos; line = line.substr(end + 1)) {
     std::istringstream declared(line.substr(0, end));
+    std::string type;
     for (std::string one; std::getline(declared, one, ',');) {
       one = one.substr(0, one.find_first_of("={["));
-      const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-      const auto last = std::find_if(one.rbegin(), one.rend(), is_word), before = std::find_if_not(last, one.rend(), is_word);
-      names.emplace_back(before.base(), last.base());
+      const std::string name = last_word(one);
+      if (type.empty()) type = last_word(one.substr(0, one.rfind(name)));
+      fields.push_back({type, name});
     }
   }
 }
 
-/// Names of a Config's fields, read from the source that declares it (fields before functions): the language has no reflection
-/// yet, and a second list of the names would be a second place for one fact. f0, f1 .. where they cannot be read.
-static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count, const std::vector<Source>& headers) {
-  std::vector<std::string> names;
-  const std::string type = kernel.config_type.substr(kernel.config_type.rfind("::") + 2);
+/// The fields of a struct as the headers declare it, before its functions; none where they do not.
+static std::vector<Field> declared_fields(const std::string& type, const std::vector<Source>& headers) {
+  std::vector<Field> fields;
   for (const Source& source : headers) {
     const size_t at = source.text.find("struct " + type + " {");
     if (at == std::string::npos) continue;
     std::istringstream lines(source.text.substr(at));
     std::string line;
     std::getline(lines, line);
-    while (names.size() < count && std::getline(lines, line) && !line.starts_with('}')) add_declared_names(line, names);
+    while (std::getline(lines, line) && !line.starts_with('}')) {
+      line = line.substr(0, line.find("//"));
+      if (line.find('(') != std::string::npos) break;
+      add_declared(line, fields);
+    }
     break;
   }
+  return fields;
+}
+
+/// Those of a nested Config stand in its place.
+static void add_field_names(const std::string& type, const std::vector<Source>& headers, std::vector<std::string>& names) {
+  for (const Field& field : declared_fields(type, headers)) {
+    const size_t before = names.size();
+    add_field_names(field.type, headers, names);
+    if (names.size() == before) names.push_back(field.name);
+  }
+}
+
+/// Names of a Config's fields, read from the source that declares it: the language has no reflection yet, and a second list of the
+/// names would be a second place for one fact. f0, f1 .. where they cannot be read.
+static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count, const std::vector<Source>& headers) {
+  std::vector<std::string> names;
+  add_field_names(kernel.config_type.substr(kernel.config_type.rfind("::") + 2), headers, names);
   if (names.size() == count) return names;
   names.clear();
   for (size_t i = 0; i < count; ++i) names.push_back("f" + std::to_string(i));

@@ -22,6 +22,14 @@ struct MinedConfig {
 struct SpacedConfig {
   i32 threads;
 };
+struct TileOfNested {
+  i32 rows, columns;
+};
+struct NestedConfig {
+  DType dtype;
+  TileOfNested tile;
+  i32 threads = 128;
+};
 struct Params {
   void* out;
 };
@@ -31,13 +39,14 @@ constexpr const char* purpose_of(const SpacedConfig&) { return "wide <open> \xc3
 const jit::Kernel<PlainConfig, Params> plain{"quern/ops/nowhere/none.cuh", "plain_row"};
 const jit::Kernel<MinedConfig, Params> mined{"quern/ops/nowhere/none.cuh", "mined_row"};
 const jit::Kernel<SpacedConfig, Params> spaced{"quern/ops/nowhere/none.cuh", "spaced_row"};
+const jit::Kernel<NestedConfig, Params> nested{"quern/ops/nowhere/none.cuh", "nested_row"};
 
 }  // namespace quern::named
 
 namespace quern::jit {
 namespace {
 
-using named::mined, named::plain, named::spaced;
+using named::mined, named::nested, named::plain, named::spaced;
 
 TEST(jit_render, the_symbol_is_the_kernel_its_purpose_and_its_config) {
   EXPECT_EQ(entry_name(plain({DType::bf16, 64})), "plain_row__bf16_f164");
@@ -47,6 +56,13 @@ TEST(jit_render, the_symbol_is_the_kernel_its_purpose_and_its_config) {
   const Hooks hooks{"my::Hooks", "hooked", ""};
   EXPECT_EQ(entry_name(mined({DType::bf16, 64}, &hooks)), "mined_row__gold_mine_bf16_f164_hooked");
   EXPECT_EQ(entry_name(spaced({64})), "spaced_row__wide__open_____f064") << "a symbol has letters, digits and underscores";
+}
+
+TEST(jit_render, a_nested_config_stands_in_braces_and_is_told_flat) {
+  const KernelSpec spec = nested({DType::bf16, {64, 192}, 256});
+  EXPECT_THAT(render(spec), ::testing::HasSubstr("constexpr quern::named::NestedConfig config{quern::DType(2), {64, 192}, 256};"));
+  EXPECT_EQ(print(spec), "nested_row<f0=bf16, f1=64, f2=192, f3=256>");
+  EXPECT_FALSE(spec == nested({DType::bf16, {64, 128}, 256}));
 }
 
 TEST(jit_render, the_purpose_is_in_the_symbol_alone) {

@@ -79,11 +79,10 @@ template <class T, class... A> constexpr int field_count() {
   else return sizeof...(A);
 }
 
-/// Calls f with each 4-byte field of an aggregate, in order; fields are i32, u32, DType or other 4-byte enums. The types
-/// are asked for one by one, so the bytes are read through `T`'s own layout without padding.
+/// Calls f with each field of an aggregate, in order: i32, u32, DType or another 4-byte enum, or a nested aggregate of such fields.
 template <class T, class F> void each_field(const T& c, F f) {
   constexpr int n = field_count<T>();
-  static_assert(n <= 20, "a Config has at most 20 fields");
+  static_assert(n <= 20, "a Config has at most 20 fields; a nested one counts as one");
 #define QN_FIELDS(count, ...) \
   if constexpr (n == count) { auto& [__VA_ARGS__] = c; [&](auto&... v) { (f(v), ...); }(__VA_ARGS__); }
   QN_FIELDS(1, a) QN_FIELDS(2, a, b) QN_FIELDS(3, a, b, d) QN_FIELDS(4, a, b, d, e) QN_FIELDS(5, a, b, d, e, g)
@@ -102,22 +101,30 @@ template <class T, class F> void each_field(const T& c, F f) {
 
 QN_API std::string dtype_word(quern::DType t);
 
-template <class C> std::string initialiser(const void* config) {
+/// "quern::DType(2), {64, 128}, 4": what stands between the braces of a Config.
+template <class C> std::string initialiser_of(const C& config) {
   std::string s;
-  each_field(*static_cast<const C*>(config), [&](auto v) {
-    using V = decltype(v);
-    static_assert(sizeof(V) == 4, "Config fields are 4 bytes each");
+  each_field(config, [&](const auto& v) {
+    using V = std::remove_cvref_t<decltype(v)>;
     if (!s.empty()) s += ", ";
-    if constexpr (std::is_enum_v<V>) s += type_name<V>() + "(" + std::to_string(int(v)) + ")";
-    else s += std::to_string(v);
+    if constexpr (std::is_class_v<V>) {
+      s += "{" + initialiser_of(v) + "}";
+    } else {
+      static_assert(sizeof(V) == 4, "Config fields are 4 bytes each");
+      if constexpr (std::is_enum_v<V>) s += type_name<V>() + "(" + std::to_string(int(v)) + ")";
+      else s += std::to_string(v);
+    }
   });
   return s;
 }
-template <class C> std::string values(const void* config) {
+/// "bf16 64 128 4": one word a field; those of a nested Config stand in its place.
+template <class C> std::string values_of(const C& config) {
   std::string s;
-  each_field(*static_cast<const C*>(config), [&](auto v) {
+  each_field(config, [&](const auto& v) {
+    using V = std::remove_cvref_t<decltype(v)>;
     if (!s.empty()) s += ' ';
-    if constexpr (std::is_same_v<decltype(v), quern::DType>) s += dtype_word(v);
+    if constexpr (std::is_class_v<V>) s += values_of(v);
+    else if constexpr (std::is_same_v<V, quern::DType>) s += dtype_word(v);
     else s += std::to_string(int(v));
   });
   return s;
@@ -129,7 +136,8 @@ namespace quern::jit {
 
 /// Declares a kernel to the host: `static const jit::Kernel<RmsNormConfig, RmsNormParams> row_block{"quern/ops/norm/rms_norm.cuh",
 /// "rms_norm_row_block"};`. The function lives in Config's namespace; Config has a field `threads` (the block's size, the
-/// launch bound) and may have `min_blocks` (resident blocks per SM asked of the compiler, default 1). Where its namespace has a
+/// launch bound) and may have `min_blocks` (resident blocks per SM asked of the compiler, default 1). Its other fields
+/// are 4 bytes each or nested Configs, the parts that bricks are templates on. Where its namespace has a
 /// `constexpr const char* purpose_of(const Config&)`, declared before the Kernel is, that text is part of the symbol.
 template <class Config, class Params> class Kernel {
  public:
@@ -149,8 +157,8 @@ template <class Config, class Params> class Kernel {
     info_.default_hooks = default_hooks;
     info_.config_bytes = sizeof(Config);
     info_.params_bytes = sizeof(Params);
-    info_.initialiser = quern_reflect::initialiser<Config>;
-    info_.values = quern_reflect::values<Config>;
+    info_.initialiser = [](const void* c) { return quern_reflect::initialiser_of(*static_cast<const Config*>(c)); };
+    info_.values = [](const void* c) { return quern_reflect::values_of(*static_cast<const Config*>(c)); };
     info_.threads = [](const void* c) { return i32(static_cast<const Config*>(c)->threads); };
     info_.min_blocks = [](const void* c) {
       if constexpr (requires(const Config& x) { x.min_blocks; }) return i32(static_cast<const Config*>(c)->min_blocks);
