@@ -5,7 +5,7 @@ install(TARGETS quern EXPORT quernTargets)
 if(QN_BUILD_CLI)
   install(TARGETS quern-cli)
 endif()
-install(DIRECTORY quern/base quern/op quern/kit quern/ops DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern
+install(DIRECTORY quern/base quern/op quern/kit quern/bricks quern/ops DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern
   FILES_MATCHING PATTERN "*.h" PATTERN "*.cuh" PATTERN "conform" EXCLUDE)
 install(FILES quern/device/device.h quern/device/emulated.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/device)
 install(FILES quern/jit/spec.h quern/jit/freeze.h quern/jit/sources.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/quern/jit)

@@ -96,7 +96,7 @@ TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
     const auto ran = bench({"batch=2", length}, {"QN_EMU_CHECKED=1"});
     EXPECT_EQ(ran.status, 0) << ran.output;
   }
-  const std::string source = changed_source("quern/ops/activation/silu_and_mul.cuh", "  ptx::grid_dependency_wait();\n", "");
+  const std::string source = changed_source("quern/ops/activation/silu_and_mul/kernel.cuh", "  ptx::grid_dependency_wait();\n", "");
   const auto faulty = bench({"batch=2", "length=20"}, {"QN_EMU_CHECKED=1", source});
   EXPECT_EQ(faulty.status, 1);
   EXPECT_THAT(faulty.output, HasSubstr("RACE"));
@@ -104,7 +104,7 @@ TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
 }
 
 TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
-  const std::string source = changed_source("quern/ops/activation/silu_and_mul.cuh", "silu(g[j]) * u[j]", "silu(g[j]) * u[j] * f32(1.01f)");
+  const std::string source = changed_source("quern/ops/activation/silu_and_mul/kernel.cuh", "silu(g[j]) * u[j]", "silu(g[j]) * u[j] * f32(1.01f)");
   const auto ran = bench({"length=20", "--json"}, {source});
   EXPECT_EQ(ran.status, 1);
   const Json results = results_of(ran);
@@ -116,7 +116,7 @@ TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
 
 /// A result that changes from run to run within the error budget.
 TEST_F(command_bench_layer, other_bits_are_wrong) {
-  const std::string source = changed_source("quern/ops/attention/decode_paged.cuh", "low = low * finish.factor, high = high * finish.factor;",
+  const std::string source = changed_source("quern/ops/attention/decode_paged/kernel.cuh", "low = low * finish.factor, high = high * finish.factor;",
                                             "low = low * finish.factor * f32(ptx::clock64() & 64 ? 1.00048828125f : 1.f), high = high * finish.factor;");
   const auto ran = bench({"batch=8", "length=20"}, {source});
   EXPECT_EQ(ran.status, 1);

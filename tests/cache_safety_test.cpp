@@ -47,14 +47,14 @@ TEST_F(cache_safety, a_source_that_is_edited_while_the_lock_is_waited_for_is_not
   const std::string last = "cat \"$in\" >\"$out\"\n";
   ASSERT_NE(compiler.find(last), std::string::npos);
   compiler.replace(compiler.find(last), last.size(),
-                   "cat \"$in\" >\"$out\"\nh=$(dirname \"$in\")/source/quern/ops/norm/norm_row.cuh; [ ! -e $h ] || cat $h >>\"$out\"\n");
+                   "cat \"$in\" >\"$out\"\nh=$(dirname \"$in\")/source/quern/ops/norm/norm_row/kernel.cuh; [ ! -e $h ] || cat $h >>\"$out\"\n");
   write_file(base_ + "/fakecc", compiler);
   for (const std::string& name : jit::source_names()) {
     const fs::path path = base_ + "/src/" + name;
     fs::create_directories(path.parent_path());
     write_file(path.string(), jit::source_text(name));
   }
-  g_header = base_ + "/src/quern/ops/norm/norm_row.cuh";
+  g_header = base_ + "/src/quern/ops/norm/norm_row/kernel.cuh";
   setenv("QN_SOURCE_DIR", (base_ + "/src").c_str(), 1);
   const std::string before = *read_file(g_header);
   const auto image = [&] {

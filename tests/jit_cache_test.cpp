@@ -134,11 +134,11 @@ TEST_F(jit_cache, an_edited_source_recompiles_exactly_its_dependents) {
     return identity();
   };
   const std::string before = identity();
-  EXPECT_EQ(edit("quern/ops/activation/silu_and_mul.cuh"), before) << "another op's kernel";
+  EXPECT_EQ(edit("quern/ops/activation/silu_and_mul/kernel.cuh"), before) << "another op's kernel";
   EXPECT_EQ(edit("quern/kit/ptx/mma.cuh"), before) << "the other world's instructions";
   const std::string after_kit = edit("quern/kit/reduce.cuh");
   EXPECT_NE(after_kit, before);
-  EXPECT_NE(edit("quern/ops/norm/norm_row.cuh"), after_kit);
+  EXPECT_NE(edit("quern/ops/norm/norm_row/kernel.cuh"), after_kit);
 }
 
 TEST_F(jit_cache, nvcc_makes_the_same_kernel_under_a_key_of_its_own) {
@@ -186,9 +186,9 @@ TEST_F(jit_cache, a_source_folder_that_can_only_be_a_mistake_is_refused) {
       EXPECT_EQ(e.what(), "QN_SOURCE_DIR is '" + folder + "', expected " + expected);
     }
   };
-  const fs::path path = root + "/src/quern/ops/norm/norm_row.cuh";
+  const fs::path path = root + "/src/quern/ops/norm/norm_row/kernel.cuh";
   fs::create_directories(path.parent_path());
-  write_file(path.string(), jit::source_text("quern/ops/norm/norm_row.cuh"));
+  write_file(path.string(), jit::source_text("quern/ops/norm/norm_row/kernel.cuh"));
   refused(root + "/nowhere", "a folder");
   refused(root + "/src/quern", "the folder that quern/ lies in");
   setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
@@ -196,9 +196,9 @@ TEST_F(jit_cache, a_source_folder_that_can_only_be_a_mistake_is_refused) {
 }
 
 TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
-  const fs::path path = root + "/src/quern/ops/norm/norm_row.cuh";
+  const fs::path path = root + "/src/quern/ops/norm/norm_row/kernel.cuh";
   fs::create_directories(path.parent_path());
-  write_file(path.string(), jit::source_text("quern/ops/norm/norm_row.cuh") + "\nint broken = no_such_name;\n");
+  write_file(path.string(), jit::source_text("quern/ops/norm/norm_row/kernel.cuh") + "\nint broken = no_such_name;\n");
   setenv("QN_SOURCE_DIR", (root + "/src").c_str(), 1);
   try {
     jit::build(rms_norm_spec(4096), emulated());

@@ -34,21 +34,21 @@ struct SmallFault {
 };
 
 const SmallFault kSmallFaults[] = {
-    {"one of 70000 squares left out", "ops/norm/norm_row.cuh", "for (int j = 0; j < C.vector; ++j) squares = ptx::fma",
+    {"one of 70000 squares left out", "ops/norm/norm_row/kernel.cuh", "for (int j = 0; j < C.vector; ++j) squares = ptx::fma",
      "for (int j = h == 640; j < C.vector; ++j) squares = ptx::fma", "norm.rms_norm", "tokens=1 hidden=70000",
      "not exact"},
-    {"eps added to the sum instead of the mean", "ops/norm/norm_row.cuh",
+    {"eps added to the sum instead of the mean", "ops/norm/norm_row/kernel.cuh",
      "ptx::div(sum, f32(float(p.hidden))) + f32(p.eps)", "ptx::div(sum + f32(p.eps), f32(float(p.hidden)))",
      "norm.rms_norm", "tokens=3 hidden=1000", "not exact"},
     {"log2(e) to 5 digits", "kit/activation.cuh", "-1.4426950408889634f", "-1.4427f",
      "activation.silu_and_mul", "tokens=3 intermediate=1000", "not exact"},
-    {"a chunk that begins one token late", "ops/attention/decode_paged.cuh", "s.begin = first + unit * chunk,",
+    {"a chunk that begins one token late", "ops/attention/decode_paged/kernel.cuh", "s.begin = first + unit * chunk,",
      "s.begin = first + unit * chunk + (unit == 1),", "attention.decode_paged",
      "batch=1 capacity=6000 head_dim=64 gqa=1 batch_invariant=1 out_lse.present=0", "not exact"},
-    {"partial outputs weighed by 1 + 2^-12", "ops/attention/decode_paged_combine.cuh",
+    {"partial outputs weighed by 1 + 2^-12", "ops/attention/decode_paged/combine.cuh",
      "out[c] = ptx::fma(part[c], weights[k], out[c])", "out[c] = ptx::fma(part[c] * f32(1.000244140625f), weights[k], out[c])",
      "attention.decode_paged", "batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
-    {"splits added in an order that depends on the batch", "ops/gemm/dense_sum_splits.cuh",
+    {"splits added in an order that depends on the batch", "ops/gemm/dense/portable/sum_splits.cuh",
      "from + s * p.m * p.partial_stride", "from + (p.m == 1 ? p.splits - s : s) * p.m * p.partial_stride", "gemm.dense",
      "variant=portable m=2 n=8 k=8192 batch_invariant=1", "m index 0 is summed in another order alone than among 2"},
 };
@@ -164,7 +164,7 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
 
 /// Other data is drawn for each trial, but not other lengths: a fault of some lengths is no coincidence.
 TEST_F(ProveCommand, finds_what_goes_wrong_for_some_lengths_only) {
-  const SmallFault fault = {"the last token of some requests", "ops/attention/decode_paged.cuh", "s.end = min_of(length, s.begin + taken * kTile)",
+  const SmallFault fault = {"the last token of some requests", "ops/attention/decode_paged/kernel.cuh", "s.end = min_of(length, s.begin + taken * kTile)",
                             "s.end = min_of(length - i32(length % 3 == 2), s.begin + taken * kTile)", "attention.decode_paged",
                             "batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
   const std::string folder = planted(fault);

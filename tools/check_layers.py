@@ -14,7 +14,8 @@ MAY_INCLUDE = {
     "emu": {"base", "device"},  # the device's plain structs; never the other way round but for emulated.cpp
     "jit": {"base", "device"},
     "op": {"base", "device", "jit"},
-    "ops": {"base", "device", "jit", "op"},
+    "bricks": {"base", "device", "jit", "op"},  # parts of kernels and plans that several ops share
+    "ops": {"base", "device", "jit", "op", "bricks"},
     "testing": {"base", "device", "emu", "jit", "op"},  # emu: the graph of expressions
     "bench": {"base", "device", "jit", "op", "testing"},
     "cli": {"base", "device", "jit", "op", "testing", "bench"},
@@ -40,12 +41,34 @@ def breach(path, line, text):
     breaches.append(f"{path}:{line}: {text}")
 
 
+def is_spec(path):
+    return path.endswith("_spec.h") or (os.path.basename(path) == "spec.h" and path.startswith(("quern/ops/", "quern/bricks/")))
+
+
+def op_folder(path):
+    """`gemm/dense` of `quern/ops/gemm/dense/call.h`; "" of a file beside the ops' folders. A folder is an op's where a public header beside it
+    has its name; others, as `gemm/grouped`, are what several ops of a family share."""
+    parts = path.split("/")
+    if len(parts) < 5 or parts[:2] != ["quern", "ops"] or not os.path.exists(os.path.join(ROOT, "quern/ops", parts[2], parts[3] + ".h")):
+        return ""
+    return parts[2] + "/" + parts[3]
+
+
+def check_family(path, line, name):
+    """What an op may include of other ops: their public headers, and what its family shares."""
+    if name.split("/")[2] != path.split("/")[2]:
+        breach(path, line, f"a family may not include another: {name}")
+    elif op_folder(name) not in ("", op_folder(path)):
+        breach(path, line, f"an op may not include what is another's: {name}; what both need is a brick")
+
+
 def check_kernel(path, text, includes):
-    family = path.split("/")[2] if path.startswith("quern/ops/") else None
-    own_folder = f"quern/ops/{family}/" if family else os.path.dirname(path) + "/"
     for line, name in includes:
-        own = name.startswith(("quern/kit/", own_folder))
-        if not own:
+        if name.startswith("quern/ops/") and path.startswith("quern/ops/"):
+            check_family(path, line, name)
+            continue
+        bricks = name.startswith("quern/bricks/") and path.startswith(("quern/ops/", "quern/bricks/"))
+        if not bricks and not name.startswith(("quern/kit/", os.path.dirname(path) + "/")):
             breach(path, line, f"a kernel may not include {name}")
     if not path.startswith("quern/kit/"):
         for number, line in enumerate(text.splitlines(), 1):
@@ -60,7 +83,7 @@ def check_host(path, room, includes):
     for line, name in includes:
         if name.startswith("quern/kit/"):
             emulator = room == "emu" or path == "quern/device/emulated.cpp" or is_test
-            if name not in HOST_KIT and not emulator and not name.endswith("_spec.h"):
+            if name not in HOST_KIT and not emulator and not is_spec(name):
                 breach(path, line, f"host code sees of kit only abi.h, not {name}")
             continue
         if not name.startswith("quern/"):
@@ -68,9 +91,10 @@ def check_host(path, room, includes):
         other = name.split("/")[1]
         if is_test and other in ("testing", "bench", "device", "jit", "op", "base", "emu"):
             continue
-        if other == "ops" and room == "ops":
-            if name.split("/")[2] != path.split("/")[2]:
-                breach(path, line, f"a family may not include another: {name}")
+        if name.endswith(".cuh"):
+            breach(path, line, f"host code may not include a kernel: {name}")
+        elif other == "ops" and room == "ops":
+            check_family(path, line, name)
         elif other != room and other not in MAY_INCLUDE[room]:
             breach(path, line, f"{room} may not include {other} ({name})")
 
@@ -80,7 +104,7 @@ for path, text in sources():
     room = path.split("/")[1]
     if path in NOT_READ:
         continue
-    if path.endswith(".cuh") or room == "kit" or path.endswith("_spec.h"):
+    if path.endswith(".cuh") or room == "kit" or is_spec(path):
         if not path.endswith("_test.cpp"):
             check_kernel(path, text, includes)
     else:

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "quern/ops/norm/norm_row.cuh"
+#include "quern/ops/norm/norm_row/kernel.cuh"
 
 using namespace quern;
 

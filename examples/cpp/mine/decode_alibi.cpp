@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "quern/op/schema.h"
-#include "quern/ops/attention/decode_paged_ref.h"
+#include "quern/ops/attention/decode_paged/ref.h"
 
 namespace quern::mine {
 

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/attention/decode_paged.h"
+
+#include <cmath>
+
+#include "quern/ops/attention/decode_paged/ref.h"
+#include "quern/ops/attention/decode_paged/spec.h"
+#include "quern/ops/attention/decode_paged/values.h"
+
+namespace quern::attention {
+
+namespace {
+
+using A = DecodePagedArgs;
+
+const jit::Kernel<DecodePagedConfig, DecodePagedParams> attend{"quern/ops/attention/decode_paged/kernel.cuh", "decode_paged",
+                                                               "quern::attention::NoHooks"};
+const jit::Kernel<DecodePagedCombineConfig, DecodePagedParams> combine{"quern/ops/attention/decode_paged/combine.cuh",
+                                                                       "decode_paged_combine"};
+
+constexpr i64 kMostTokens = i64(1) << 30;  // of a request: positions and their sums with a tile fit an i32
+
+i64 product(i64 a, i64 b) {
+  i64 c;
+  return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
+bool dense(const Problem& p) { return p.tensor(&A::page_table).present != 0; }
+
+/// Tokens that the whole page table can name.
+i64 table_tokens(const Problem& p) {
+  return product(dense(p) ? product(p[Axis::batch], p[Axis::max_pages]) : p[Axis::page_indices], p[Axis::page_size]);
+}
+
+/// Tokens of the longest request.
+i64 capacity(const Problem& p) {
+  i64 tokens = product(dense(p) ? p[Axis::max_pages] : p[Axis::page_indices], p[Axis::page_size]);
+  if (!dense(p) && p.attr(&A::max_seq_kv) > 0) tokens = min_of(tokens, p.attr(&A::max_seq_kv));
+  return min_of(tokens, kMostTokens);
+}
+
+Rejection heads_divide(const Problem& p) {
+  const i64 q = p[Axis::heads_q], kv = p[Axis::heads_kv];
+  if (kv > 0 ? q % kv == 0 : q == 0) return {};
+  return {"heads_q", q, "a multiple of heads_kv={}", kv};
+}
+Rejection head_dim_fits(const Problem& p) {
+  const i64 d = p[Axis::head_dim];
+  if (d % 16 == 0 && d >= 16 && d <= 256) return {};
+  return {"head_dim", d, "a multiple of 16 from 16 to 256"};
+}
+Rejection one_table(const Problem& p) {
+  const int have_dense = p.tensor(&A::page_table).present + p.tensor(&A::seq_lens).present;
+  const int have_csr = p.tensor(&A::page_indptr).present + p.tensor(&A::page_indices).present + p.tensor(&A::last_page_len).present;
+  if (have_dense == 2 && have_csr == 0) return {};
+  if (have_dense == 0 && have_csr == 3) return {};
+  return {"page table", have_dense + have_csr,
+          "tensors of exactly one form: page_table and seq_lens, or page_indptr, page_indices and last_page_len"};
+}
+Rejection window_valid(const Problem& p) {
+  if (p.attr(&A::window_left) >= -1) return {};
+  return {"window_left", p.attr(&A::window_left), "-1 or more"};
+}
+Rejection cap_valid(const Problem& p) {
+  // Beyond a million the cap changes no logit that f32 holds to 2^-20, and its square overflows.
+  if (p.attr(&A::soft_cap) > 1e6f) return {"soft_cap", p.attr(&A::soft_cap), "at most {}", 1000000};
+  if (p.attr(&A::soft_cap) >= 0) return {};
+  return {"soft_cap", p.attr(&A::soft_cap), "0 or a positive number"};
+}
+Rejection longest_valid(const Problem& p) {
+  if (p.attr(&A::max_seq_kv) >= 0) return {};
+  return {"max_seq_kv", p.attr(&A::max_seq_kv), "0 or more"};
+}
+Rejection page_size_valid(const Problem& p) {
+  const i64 size = p[Axis::page_size];
+  if (size >= 1 && size <= kMostTokens) return {};
+  return {"page_size", size, "1 or more, at most {}", kMostTokens};
+}
+Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over the batch are 32-bit
+  const i64 rows = product(p[Axis::batch], p[Axis::heads_q]);
+  if (rows >= i64(1) << 31) return {"batch", p[Axis::batch], "less than 2^31 / heads_q"};
+  if (table_tokens(p) > i64(1) << 36) return {"page_size", p[Axis::page_size], "a page table of at most 2^36 tokens"};
+  return {};
+}
+
+/// How a head_dim lies in a multiprocessor's shared memory.
+struct Residency {
+  i32 warps, blocks, stages;
+};
+/// Two blocks a multiprocessor, so that one streams while the other changes its item, of 4 warps; else one; else 2 warps.
+/// At least 3 stages: 2 tiles a warp in flight are 128 KB a multiprocessor for head_dim 128. An H200 needs about 33 KB
+/// (4.35 TB/s / 132 * 1 us) to stream.
+Residency residency_of(const DeviceInfo& device, i64 head_dim, i32 group_rows) {
+  constexpr i32 kReserved = 1024;  // of each block, by the system
+  for (const i32 warps : {4, 2}) {
+    for (const i32 blocks : {2, 1}) {
+      const i32 room = min_of(device.smem_block, device.smem_sm / blocks - kReserved) - 1024 - i32(group_rows * head_dim * 2);
+      const i32 stages = min_of(6, room / i32(warps * 2 * kWarpTokens * head_dim * 2));
+      if (stages >= 3) return {warps, blocks, stages};
+    }
+  }
+  return {2, 1, 2};
+}
+
+i64 group_of(const Problem& p) { return p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]); }
+
+/// Most tokens that the query of a request can see, at least 1.
+i64 visible_tokens(const Problem& p) {
+  const i64 window = p.attr(&A::window_left);
+  return max_of<i64>(1, window < 0 ? capacity(p) : min_of(capacity(p), window + 1));
+}
+
+DecodePagedConfig config_of(const Problem& p, const DeviceInfo& device) {
+  const i32 group_rows = group_of(p) <= 8 ? 8 : 16;
+  const Residency fit = residency_of(device, p[Axis::head_dim], group_rows);
+  // A row that one chunk holds needs no parts and no second launch.
+  const bool fixed = p.batch_invariant || visible_tokens(p) <= kChunkTokens;
+  return {.dtype = p.dtype(&A::q),
+          .head_dim = i32(p[Axis::head_dim]),
+          .group_rows = group_rows,
+          .copy_bytes = min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment),
+          .stages = fit.stages,
+          .soft_cap = p.attr(&A::soft_cap) > 0,
+          .fixed_chunks = fixed,
+          .threads = fit.warps * 32,
+          .min_blocks = fit.blocks};
+}
+
+/// How work and workspace are laid out: from the problem, the Config and the number of blocks.
+struct Layout {
+  i64 items;       ///< of a row
+  i64 max_splits;  ///< parts of an item, fixed_chunks
+  i64 min_share;   ///< least units of a block
+  i64 slots;       ///< parts in the workspace
+  i64 lse_offset, leaders_offset, workspace;
+};
+
+Layout layout_of(const Problem& p, const DecodePagedConfig& c, i64 blocks) {
+  Layout l{};
+  l.items = p[Axis::heads_kv] * ceil_div<i64>(group_of(p), 16);
+  l.max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p), kChunkTokens));
+  l.min_share = c.fixed_chunks ? 1 : 2;  // two block tiles: one is shorter than the start of a block
+  if (c.fixed_chunks && l.max_splits == 1) return l;
+  l.slots = c.fixed_chunks ? p[Axis::batch] * l.items * l.max_splits : 2 * blocks;
+  const i64 rows = l.slots * c.group_rows;
+  l.lse_offset = round_up<i64>(rows * c.head_dim * 4, 256);
+  l.leaders_offset = round_up<i64>(l.lse_offset + rows * 4, 256);
+  l.workspace = l.leaders_offset + (c.fixed_chunks ? 0 : blocks * 16);
+  return l;
+}
+
+/// All resident blocks, unless there is less work than that at full capacity.
+i64 blocks_of(const Problem& p, const DecodePagedConfig& c, const DeviceInfo& device) {
+  const Layout l = layout_of(p, c, 1);
+  const i64 units = c.fixed_chunks ? l.max_splits : ceil_div<i64>(visible_tokens(p), c.threads / 32 * kWarpTokens);
+  const i64 most = ceil_div(min_of(product(product(p[Axis::batch], l.items), units), i64(1) << 40), l.min_share);
+  return min_of(most, min_of<i64>(kMostBlocks, i64(device.sms) * c.min_blocks));
+}
+
+void set_strides(const A& a, DecodePagedParams& to) {
+  to.out_row = a.out.strides[0], to.out_head = a.out.strides[1];
+  to.lse_row = a.out_lse.strides[0];
+  to.q_row = a.q.strides[0], to.q_head = a.q.strides[1];
+  to.table_row = a.page_table.strides[0];
+  to.k_page = 2 * a.k_cache.strides[0], to.k_token = 2 * a.k_cache.strides[1], to.k_head = 2 * a.k_cache.strides[2];
+  to.v_page = 2 * a.v_cache.strides[0], to.v_token = 2 * a.v_cache.strides[1], to.v_head = 2 * a.v_cache.strides[2];
+}
+
+void set_pointers(const A& a, char* workspace, const Layout& l, DecodePagedParams& to) {
+  to.out = a.out.data;
+  to.out_lse = static_cast<float*>(a.out_lse.data);
+  to.q = a.q.data;
+  to.k_cache = static_cast<const u8*>(a.k_cache.data);
+  to.v_cache = static_cast<const u8*>(a.v_cache.data);
+  to.page_table = static_cast<const i32*>(a.page_indptr.present() ? a.page_indices.data : a.page_table.data);
+  to.seq_lens = static_cast<const i32*>(a.seq_lens.data);
+  to.page_indptr = static_cast<const i32*>(a.page_indptr.data);
+  to.last_page_len = static_cast<const i32*>(a.last_page_len.data);
+  to.sink = static_cast<const float*>(a.sink.data);
+  to.part_out = reinterpret_cast<float*>(workspace);
+  to.part_lse = reinterpret_cast<float*>(workspace + l.lse_offset);
+  to.leaders = reinterpret_cast<i32*>(workspace + l.leaders_offset);
+}
+
+DecodePagedParams params(const Call<A>& c) {
+  const A& a = c.args;
+  const Problem& p = c.problem;
+  DecodePagedConfig config;
+  std::memcpy(&config, c.plan.launches[0].spec.config, sizeof config);
+  const Layout l = layout_of(p, config, c.plan.launches[0].config.grid[0]);
+  DecodePagedParams to{};
+  set_pointers(a, c.workspace, l, to);
+  set_strides(a, to);
+  to.batch = p[Axis::batch];
+  to.capacity = i32(capacity(p));
+  to.heads_q = i32(p[Axis::heads_q]), to.heads_kv = i32(p[Axis::heads_kv]);
+  to.group = i32(group_of(p)), to.head_tiles = i32(ceil_div<i64>(group_of(p), 16));
+  to.max_splits = i32(l.max_splits), to.min_share = i32(l.min_share);
+  to.window_left = a.window_left;
+  to.q_pairs = p.tensor(&A::q).alignment >= 4, to.out_pairs = p.tensor(&A::out).alignment >= 4;
+  to.scale = a.sm_scale != 0 ? a.sm_scale : float(1 / std::sqrt(double(p[Axis::head_dim])));
+  to.soft_cap = a.soft_cap;
+  if (config.soft_cap) to.scale /= a.soft_cap;
+  to.page_size = divisor(u32(p[Axis::page_size]));
+  std::memcpy(to.hook_params, a.hook_params, sizeof to.hook_params);
+  return to;
+}
+
+Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const DecodePagedConfig config = config_of(p, device);
+  const i64 blocks = blocks_of(p, config, device);
+  const Layout l = layout_of(p, config, blocks);
+  Plan plan;
+  plan.workspace = l.workspace;
+  plan.launch<params>(attend, config, {.x = blocks, .smem = decode_paged_smem(config).bytes, .pdl = p.pdl}, p.hooks);
+  if (l.workspace == 0) return plan;
+  const DecodePagedCombineConfig merge{config.dtype, config.head_dim, config.group_rows, config.fixed_chunks, 128};
+  const i64 rows = config.fixed_chunks ? p[Axis::batch] * p[Axis::heads_q] : blocks * min_of<i64>(group_of(p), 16);
+  plan.launch<params>(combine, merge, {.x = rows, .smem = decode_paged_combine_smem(merge).bytes, .pdl = 1});
+  return plan;
+}
+
+/// The table entries, K and V of visible tokens, q and out; a multiply-add for each in q . k and in p v.
+Cost cost(const Problem& p, const A& a) {
+  const double dim = double(p[Axis::head_dim]), rows = double(p[Axis::batch]) * double(p[Axis::heads_q]);
+  double tokens = 0, entries = 0;
+  for (i64 b = 0; b < p[Axis::batch]; ++b) {
+    const i64 length = request_pages(a, b).length;
+    tokens += double(a.window_left < 0 ? length : min_of<i64>(length, i64(a.window_left) + 1));
+    entries += double(ceil_div(length, p[Axis::page_size])) + 1;
+  }
+  return {.bytes = tokens * double(p[Axis::heads_kv]) * dim * 2 * 2 + rows * dim * 2 * 2 + (a.out_lse.present() ? rows * 4 : 0) + entries * 4,
+          .flops = 4 * tokens * double(p[Axis::heads_q]) * dim};
+}
+
+/// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; logits in f32 are
+/// within 2^-15 of log2 for |logit| <= 64. out_lse has its own: what merges splits needs f32's precision, and logits of that
+/// size carry about 2^-20 of f32 rounding in each of 64 terms, log2 and exp2 2^-21 each.
+Budget budget(const Problem& p) {
+  const double rounding = unit_roundoff(p.dtype(&A::q));
+  return {.of_value = rounding, .of_magnitude = rounding + 0x1p-13, .absolute = 0x1p-18};
+}
+
+constexpr std::initializer_list<DType> kDTypes = {DType::bf16, DType::f16};
+
+/// Shapes of the measured peers: length tokens in each request.
+Case shape(i64 batch, i64 length, i64 heads_kv = 8, i64 gqa = 4, i64 page_size = 16) {
+  return {{"batch", double(batch)},       {"capacity", double(length)},   {"length", double(length)}, {"heads_kv", double(heads_kv)},
+          {"gqa", double(gqa)},           {"page_size", double(page_size)}, {"head_dim", 128},        {"spare_pages", 0}};
+}
+
+}  // namespace
+
+QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
+    .doc("out = softmax(sm_scale * q k^T) v for one query token a request over a paged KV cache, by split KV")
+    .source("Dao et al., Flash-Decoding, 2023; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
+    .in("q", &A::q, "batch heads_q head_dim", kDTypes)
+    .in("k_cache", &A::k_cache, "pages page_size heads_kv head_dim", like("q"))
+    .meaning("HND, or K and V in one tensor, are strides; head_dim is dense")
+    .in("v_cache", &A::v_cache, "pages page_size heads_kv head_dim", like("q"))
+    .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
+    .optional()
+    .values(generated())
+    .meaning("dense form, with seq_lens; entries that no token needs are not read")
+    .in("seq_lens", &A::seq_lens, "batch", {DType::i32})
+    .optional()
+    .values(generated())
+    .in("page_indptr", &A::page_indptr, "batch+1", {DType::i32})
+    .optional()
+    .values(generated())
+    .meaning("CSR form, with page_indices and last_page_len")
+    .in("page_indices", &A::page_indices, "page_indices", {DType::i32})
+    .optional()
+    .values(generated())
+    .in("last_page_len", &A::last_page_len, "batch", {DType::i32})
+    .optional()
+    .values(generated())
+    .in("sink", &A::sink, "heads_q", {DType::f32})
+    .optional()
+    .meaning("a logit in natural units that joins the denominator")
+    .out("out", &A::out, "batch heads_q head_dim", like("q"))
+    .out("out_lse", &A::out_lse, "batch heads_q", {DType::f32})
+    .optional()
+    .within({.absolute = 0x1p-13})
+    .meaning("log2 of the sum of exp of the logits, sink included; -inf for a request without tokens")
+    .attr("sm_scale", &A::sm_scale)
+    .meaning("factor of logits; 0: 1 / sqrt(head_dim)")
+    .attr("window_left", &A::window_left)
+    .meaning("tokens before the last one that are visible; -1: all")
+    .attr("soft_cap", &A::soft_cap)
+    .meaning("logit = soft_cap * tanh(logit / soft_cap); 0: none")
+    .attr("max_seq_kv", &A::max_seq_kv)
+    .meaning("CSR form: the longest request; 0: page_indices * page_size")
+    .hooks(&A::hooks, &A::hook_params)
+    .require(head_dim_fits)
+    .require(heads_divide)
+    .require(page_size_valid)
+    .require(one_table)
+    .require(window_valid)
+    .require(cap_valid)
+    .require(longest_valid)
+    .require(sizes_fit)
+    .rows(Axis::batch)
+    .plan(plan)
+    .reference<decode_paged_ref<double>, decode_paged_ref<OrderFree>>()
+    .generate<generate_decode_paged>()
+    .cost<cost>()
+    .budget(budget)
+    .cases({{"batch", {3, 1, 0, 7}},
+            {"heads_kv", {2, 1, 5}},
+            {"gqa", {4, 1, 7, 8, 20}, "query heads of a head of the cache"},
+            {"head_dim", {128, 64, 80, 96, 160, 192, 256}},
+            {"page_size", {16, 1, 3, 7, 64}},
+            {"capacity", {600, 200, 1, 1500}, "tokens that a request has room for"},
+            {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
+            {"q.dtype", {DType::bf16, DType::f16}},
+            {"k_cache.swap", {false, true}},
+            {"v_cache.pad", {0, 8, 4, 2, 1}},
+            {"q.shift", {0, 1}},
+            {"out.pad", {0, 3}},
+            {"out_lse.present", {true, false}},
+            {"sink.present", {false, true}},
+            {"window_left", {-1, 0, 100, 700}},
+            {"soft_cap", {0, 30}},
+            {"batch_invariant", {false, true}}},
+           derive_decode_paged)
+    .bench({shape(1, 8192), shape(16, 1024), shape(64, 1024), shape(64, 8192), shape(64, 8192, 8, 4, 64), shape(128, 8192),
+            shape(16, 32768), shape(64, 8192, 8, 8), shape(64, 2048, 32, 1), shape(256, 1024), shape(1, 131072)});
+
+}  // namespace quern::attention

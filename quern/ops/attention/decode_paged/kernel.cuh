@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[b, h] = softmax_j(scale * q[b, h] . k[j]) v[j] over the tokens j of a paged cache, one query a request.
+// The heads of a group are the rows of one m16n8k16 tile. As many blocks as are resident at once share all tokens of all
+// requests by their actual lengths: each takes an equal run of units in the order (row, KV head, tile of heads, token). Its
+// warps take 16 tokens each of a block tile, every warp through a ring of its own, so that the loop has no block barrier;
+// they are merged in the order of warps when the block leaves an item. An item that was cut is merged from its parts by
+// decode_paged_combine.
+#pragma once
+#include "quern/ops/attention/decode_paged/tile.cuh"
+
+namespace quern::attention {
+
+/// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.
+template <DecodePagedConfig C> QN_DEVICE f32 sum_shift() { return C.dtype == DType::f16 ? 12.f : 0.f; }
+
+/// A run of tokens of one item that this block sums.
+struct Segment {
+  i64 row;
+  i64 slot;                  // where the part goes; -1: the item is complete, its output is written
+  i32 head_kv, head_tile;
+  i32 begin, end, length;    // tokens [begin, end) of a request of `length`
+};
+
+/// What a lane holds of its warp's sums.
+template <DecodePagedConfig C> struct WarpSums {
+  SoftmaxState rows[2];           // heads lane / 4 and + 8; each lane has the sum of its own columns
+  f32 out[C.head_dim / 8][4];
+};
+
+/// tanh by exp2: absolute error 2^-22, where tanh.approx has 2^-11, which a cap of 50 would make 0.02 of a logit.
+QN_DEVICE f32 tanh_by_exp2(f32 x) {
+  return f32(1.f) - f32(2.f) * ptx::rcp_approx(f32(1.f) + ptx::exp2_approx(x * f32(2.f * kLog2E)));
+}
+
+/// A member with a wrong signature, or without QN_DEVICE, would be a hook that is silently not called.
+template <class H> QN_DEVICE constexpr bool hooks_are_sound() {
+  constexpr bool kLogit = requires(f32 x, const HookContext& at) { x = H::logit(x, at); };
+  constexpr bool kVisible = requires(bool b, const HookContext& at) { b = H::visible(at); };
+  static_assert(kLogit || !requires { &H::logit; }, "hooks: expected QN_DEVICE f32 logit(f32, const HookContext&)");
+  static_assert(kVisible || !requires { &H::visible; }, "hooks: expected QN_DEVICE bool visible(const HookContext&)");
+  static_assert(kLogit || kVisible || requires(H* h, NoHooks* none) { none = h; }, "hooks: neither `logit` nor `visible` is a member");
+  return true;
+}
+
+/// A logit in units of log2 from q . k.
+template <DecodePagedConfig C, class H>
+QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContext& at) {
+  static_assert(hooks_are_sound<H>());
+  constexpr bool kHook = requires { H::logit(product, at); };
+  if constexpr (!C.soft_cap && !kHook) {
+    return product * (f32(p.scale) * f32(kLog2E));
+  } else {
+    f32 x = product * f32(p.scale);
+    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * tanh_by_exp2(x);
+    if constexpr (kHook) x = H::logit(x, at);
+    return x * f32(kLog2E);
+  }
+}
+
+/// Products become logits; what is not visible becomes -inf. `first` is the tile's token 0.
+template <DecodePagedConfig C, class H>
+QN_DEVICE void make_logits(const DecodePagedParams& p, const Segment& s, i32 first, f32 (&x)[2][4]) {
+  const i32 lane = i32(ptx::lane_id());
+  QN_UNROLL
+  for (int n = 0; n < 2; ++n) {
+    QN_UNROLL
+    for (int e = 0; e < C.group_rows / 4; ++e) {
+      const i32 token = first + 8 * n + 2 * (lane % 4) + e % 2;
+      const i32 head = min_of(s.head_tile * 16 + lane / 4 + 8 * (e / 2), p.group - 1);  // rows without a head: the last one's
+      const HookContext at{i32(s.row), s.head_kv * p.group + head, s.head_kv, token, s.length, p.hook_params};
+      bool visible = token < s.end;
+      if constexpr (requires { H::visible(at); }) visible = visible && H::visible(at);
+      x[n][e] = visible ? logit_of<C, H>(p, x[n][e], at) : negative_infinity();
+    }
+  }
+}
+
+/// Online softmax over a tile: logits become probabilities (packed as the A operand), sums move to the new maximum.
+template <DecodePagedConfig C>
+QN_DEVICE void add_probabilities(const f32 (&x)[2][4], WarpSums<C>& sums, u32 (&packed)[4]) {
+  using T = dtype_t<C.dtype>;
+  QN_UNROLL
+  for (int r = 0; r < 2; ++r) {
+    if (r * 8 >= C.group_rows) {
+      packed[r] = packed[2 + r] = 0;
+      continue;
+    }
+    const f32 tile_max = warp_max<4>(ptx::fmax(ptx::fmax(x[0][2 * r], x[0][2 * r + 1]), ptx::fmax(x[1][2 * r], x[1][2 * r + 1])));
+    SoftmaxState& state = sums.rows[r];
+    const f32 factor = raise_max(state, tile_max);
+    const f32 base = (state.max == negative_infinity() ? f32(0.f) : state.max) - sum_shift<C>();
+    QN_UNROLL
+    for (int n = 0; n < 2; ++n) {
+      const f32 low = ptx::exp2_approx(x[n][2 * r] - base), high = ptx::exp2_approx(x[n][2 * r + 1] - base);
+      state.sum = state.sum + low + high;
+      packed[2 * n + r] = pack_word(low, high, T{});
+    }
+    QN_UNROLL
+    for (int j = 0; j < C.head_dim / 8; ++j) {
+      sums.out[j][2 * r] = sums.out[j][2 * r] * factor;
+      sums.out[j][2 * r + 1] = sums.out[j][2 * r + 1] * factor;
+    }
+  }
+}
+
+/// One pass of the warp over its tiles of a segment.
+template <DecodePagedConfig C, class H>
+QN_DEVICE void sum_segment(const DecodePagedParams& p, const Segment& s, u8* smem, WarpSums<C>& sums) {
+  constexpr i32 kTile = C.threads / 32 * kWarpTokens;
+  constexpr auto S = decode_paged_smem(C);
+  u8* ring = smem + S.ring + threadIdx.x / 32 * S.warp_ring;
+  TokenSource from;
+  from.pages = p.page_table + (p.page_indptr ? i64(ptx::ld_global_nc<i32>(p.page_indptr + s.row)) : s.row * p.table_row);
+  from.k = p.k_cache + s.head_kv * p.k_head;
+  from.v = p.v_cache + s.head_kv * p.v_head;
+  from.end = s.end;
+  const i32 first = s.begin + i32(threadIdx.x / 32) * kWarpTokens;
+  const i32 tiles = ceil_div(s.end - s.begin, kTile);
+  TilePages pages = find_pages(p, from, first);
+  store_queries<C>(p, static_cast<const u16*>(p.q) + s.row * p.q_row + i64(s.head_kv * p.group + s.head_tile * 16) * p.q_head,
+                   item_heads(p, s.head_tile), smem + S.queries);
+  ptx::sync_block();
+  Queries<C> q;
+  q.tile = ptx::smem_address(smem + S.queries);
+  if constexpr (Queries<C>::kKept) {
+    QN_UNROLL
+    for (int step = 0; step < C.head_dim / 16; ++step) load_queries<C>(q.tile, step, q.kept[step]);
+  }
+  sums.rows[0] = sums.rows[1] = empty_softmax();
+  for (auto& column : sums.out)
+    for (f32& value : column) value = 0.f;
+  // Iteration i refills the stage that iteration i - 1 consumed and looks one tile further for pages; the first stages - 1
+  // only fill.
+  int consumed = 0, filled = 0;
+  for (i32 i = 1 - C.stages; i < tiles; ++i) {
+    if (i >= 0) {
+      ptx::cp_async_wait<C.stages - 2>();
+      ptx::sync_warp();
+    }
+    const i32 next = i + C.stages - 1;
+    if (next < tiles) copy_tile<C>(p, from, pages, first + next * kTile, ring + filled * S.stage);
+    ptx::cp_async_commit();
+    filled = filled + 1 == C.stages ? 0 : filled + 1;
+    if (next + 1 < tiles) pages = find_pages(p, from, first + (next + 1) * kTile);
+    if (i < 0) continue;
+    const u32 tile = ptx::smem_address(ring + consumed * S.stage);
+    consumed = consumed + 1 == C.stages ? 0 : consumed + 1;
+    f32 x[2][4] = {};
+    multiply_keys<C>(q, tile, x);
+    make_logits<C, H>(p, s, first + i * kTile, x);
+    u32 probabilities[4];
+    add_probabilities<C>(x, sums, probabilities);
+    multiply_values<C>(probabilities, tile + S.stage / 2, sums.out);
+  }
+  ptx::sync_warp();
+}
+
+/// The warps' sums meet in shared memory, in the rings; the part or the output is written.
+template <DecodePagedConfig C>
+QN_DEVICE void merge_warps(const DecodePagedParams& p, const Segment& s, u8* smem, WarpSums<C>& sums) {
+  using T = dtype_t<C.dtype>;
+  constexpr auto S = decode_paged_smem(C);
+  constexpr int kWarps = C.threads / 32, kPitch = C.head_dim + 8, kPairs = C.head_dim / 2;
+  static_assert(C.group_rows * kPitch * 4 <= S.warp_ring);
+  const i32 heads = item_heads(p, s.head_tile), lane = i32(ptx::lane_id()), warp = i32(threadIdx.x / 32);
+  SoftmaxState* states = reinterpret_cast<SoftmaxState*>(smem + S.states);
+  QN_UNROLL
+  for (int r = 0; r < C.group_rows / 8; ++r) {
+    const i32 head = lane / 4 + 8 * r;
+    const f32 sum = warp_sum<4>(sums.rows[r].sum);
+    if (head >= heads) continue;
+    if (lane % 4 == 0) states[warp * 16 + head] = {sums.rows[r].max, sum};
+    f32* to = reinterpret_cast<f32*>(smem + S.ring + warp * S.warp_ring) + head * kPitch + 2 * (lane % 4);
+    QN_UNROLL
+    for (int j = 0; j < C.head_dim / 8; ++j)
+      ptx::st_shared<u32x2>(to + 8 * j, {ptx::bits_of(sums.out[j][2 * r]), ptx::bits_of(sums.out[j][2 * r + 1])});
+  }
+  ptx::sync_block();
+  QN_NO_UNROLL
+  for (i32 i = i32(threadIdx.x); i < heads * kPairs; i += C.threads) {
+    const i32 head = i / kPairs, column = i % kPairs * 2;
+    const i32 head_q = s.head_kv * p.group + s.head_tile * 16 + head;
+    SoftmaxState all = empty_softmax();
+    for (int w = 0; w < kWarps; ++w) all.max = ptx::fmax(all.max, states[w * 16 + head].max);
+    f32 low = 0.f, high = 0.f;
+    QN_UNROLL
+    for (int w = 0; w < kWarps; ++w) {
+      const SoftmaxState state = states[w * 16 + head];
+      const f32 weight = softmax_weight(state.max, all.max);
+      const u32x2 pair = ptx::ld_shared<u32x2>(reinterpret_cast<f32*>(smem + S.ring + w * S.warp_ring) + head * kPitch + column);
+      all.sum = ptx::fma(state.sum, weight, all.sum);
+      low = ptx::fma(ptx::f32_of_bits(pair.x), weight, low);
+      high = ptx::fma(ptx::f32_of_bits(pair.y), weight, high);
+    }
+    const bool complete = s.slot < 0;
+    const Finish finish = finish_softmax(all, complete ? p.sink : nullptr, head_q, sum_shift<C>());
+    low = low * finish.factor, high = high * finish.factor;
+    if (complete) {
+      store_pair(static_cast<T*>(p.out) + s.row * p.out_row + head_q * p.out_head + column, low, high, p.out_pairs != 0);
+      if (column == 0 && p.out_lse) ptx::st_global<f32>(p.out_lse + s.row * p.lse_row + head_q, finish.lse);
+    } else {
+      const i64 at = s.slot * C.group_rows + head;
+      ptx::st_global<u32x2>(p.part_out + at * C.head_dim + column, {ptx::bits_of(low), ptx::bits_of(high)});
+      if (column == 0) ptx::st_global<f32>(p.part_lse + at, finish.lse);
+    }
+  }
+  ptx::sync_block();  // the rings are filled again after this
+}
+
+/// Rows without tokens, dealt to the blocks.
+template <DecodePagedConfig C> QN_DEVICE void write_empty_rows(const DecodePagedParams& p) {
+  QN_NO_UNROLL
+  for (i64 row = blockIdx.x; row < p.batch; row += gridDim.x) {
+    if (request_length(p, row) > 0) continue;
+    QN_NO_UNROLL
+    for (i32 i = i32(threadIdx.x); i < p.heads_q * C.head_dim; i += C.threads)
+      ptx::st_global<u16>(static_cast<u16*>(p.out) + row * p.out_row + i / C.head_dim * p.out_head + i % C.head_dim, u16(0));
+    QN_NO_UNROLL
+    for (i32 h = i32(threadIdx.x); p.out_lse && h < p.heads_q; h += C.threads)
+      ptx::st_global<f32>(p.out_lse + row * p.lse_row + h, negative_infinity());
+  }
+}
+
+/// Units of one item of a row.
+template <DecodePagedConfig C> QN_DEVICE i32 row_units(const DecodePagedParams& p, i32 length) {
+  return units_of<C.fixed_chunks != 0>(length - first_visible(p, length), C.threads / 32 * kWarpTokens);
+}
+
+/// Units of one item of every row together. Lengths are read by all blocks alike, 4 bytes a request.
+template <DecodePagedConfig C> QN_DEVICE u32 count_units(const DecodePagedParams& p, u32* scratch) {
+  u32 mine = 0, total;
+  QN_NO_UNROLL
+  for (i64 row = threadIdx.x; row < p.batch; row += C.threads) mine += u32(row_units<C>(p, request_length(p, row)));
+  block_prefix_sum<C.threads>(mine, scratch, total);
+  return total;
+}
+
+/// The row that unit `target` (< the total) belongs to, and the units of the rows before it.
+template <DecodePagedConfig C> QN_DEVICE i64 find_row(const DecodePagedParams& p, u32 target, u32* scratch, u32& before) {
+  u32* found = scratch + 8;
+  u32 base = 0;
+  for (i64 first = 0;; first += C.threads) {
+    const i64 row = first + threadIdx.x;
+    const u32 units = row < p.batch ? u32(row_units<C>(p, request_length(p, row))) : 0;
+    u32 total;
+    const u32 end = base + block_prefix_sum<C.threads>(units, scratch, total);
+    if (target < base + total) {
+      if (end - units <= target && target < end) found[0] = u32(threadIdx.x), found[1] = end - units;
+      ptx::sync_block();
+      before = found[1];
+      return first + found[0];
+    }
+    base += total;
+  }
+}
+
+/// Tells the combine of a cut item: block b is the second that has a part of it.
+QN_DEVICE void write_leader(const DecodePagedParams& p, i32 row, i32 item, i32 first, i32 last) {
+  if (threadIdx.x == 0)
+    ptx::st_global<u32x4>(p.leaders + 4 * i64(blockIdx.x), {u32(row), u32(item), u32(first), u32(last)});
+}
+
+/// Lengths and pages may be what a kernel before writes, so before the wait they are only fetched into the L2: each thread of
+/// the grid takes 32 bytes. (The pages of a request in CSR form stand at a place that only the wait makes known.)
+template <DecodePagedConfig C> QN_DEVICE void fetch_tables(const DecodePagedParams& p) {
+  constexpr i32 kEntries = 8;
+  const i64 thread = i64(blockIdx.x) * C.threads + threadIdx.x;
+  const i64 at = thread * kEntries;
+  if (at < p.batch) {
+    ptx::prefetch_l2((p.seq_lens ? p.seq_lens : p.page_indptr) + at);
+    if (p.last_page_len) ptx::prefetch_l2(p.last_page_len + at);
+  }
+  if (p.page_indptr) return;
+  const i32 runs = ceil_div(i32(quotient(u32(p.capacity), p.page_size)), kEntries);  // of a row of the table
+  if (runs > 0 && thread / runs < p.batch) ptx::prefetch_l2(p.page_table + thread / runs * p.table_row + thread % runs * kEntries);
+}
+
+template <DecodePagedConfig C, class H> QN_DEVICE void decode_paged(const DecodePagedParams& p) {
+  constexpr auto S = decode_paged_smem(C);
+  constexpr i32 kTile = C.threads / 32 * kWarpTokens;
+  QN_SMEM(smem);
+  u32* scratch = reinterpret_cast<u32*>(smem + S.scan);
+  ptx::grid_launch_dependents();
+  fetch_tables<C>(p);
+  ptx::grid_dependency_wait();
+  // This block's units: [at, end)
+  const i32 items = p.heads_kv * p.head_tiles;
+  const i64 total = i64(count_units<C>(p, scratch)) * items;
+  write_empty_rows<C>(p);
+  const i64 share = max_of<i64>(p.min_share, ceil_div<i64>(total, gridDim.x));
+  i64 at = min_of<i64>(total, i64(blockIdx.x) * share);
+  const i64 end = min_of<i64>(total, at + share);
+  bool led = false;
+  if (at < end) {
+    u32 before;
+    i64 row = find_row<C>(p, u32(at / items), scratch, before);
+    i64 row_begin = i64(before) * items;
+    while (at < end) {
+      // The item that `at` lies in
+      const i32 length = request_length(p, row), units = row_units<C>(p, length);
+      if (at >= row_begin + i64(units) * items) {
+        row_begin += i64(units) * items;
+        ++row;
+        continue;
+      }
+      const i32 item = i32((at - row_begin) / units), unit = i32((at - row_begin) % units);
+      const i64 item_begin = at - unit, item_end = item_begin + units;
+      const i32 first = first_visible(p, length);
+      Segment s{row, -1, item / p.head_tiles, item % p.head_tiles, 0, 0, length};
+      i32 taken;
+      if constexpr (C.fixed_chunks != 0) {
+        taken = 1;
+        const i32 chunk = chunk_tokens(length - first);
+        s.begin = first + unit * chunk, s.end = min_of(length, s.begin + chunk);
+        if (units > 1) s.slot = (row * items + item) * p.max_splits + unit;
+      } else {
+        taken = i32(min_of<i64>(units - unit, end - at));
+        s.begin = first + unit * kTile, s.end = min_of(length, s.begin + taken * kTile);
+        if (unit > 0) s.slot = 2 * i64(blockIdx.x);
+        else if (item_end > end) s.slot = 2 * i64(blockIdx.x) + 1;
+        if (unit > 0 && i64(blockIdx.x - 1) * share <= item_begin) {
+          write_leader(p, i32(row), item, i32(blockIdx.x) - 1, i32((item_end - 1) / share));
+          led = true;
+        }
+      }
+      WarpSums<C> sums;
+      sum_segment<C, H>(p, s, smem, sums);
+      merge_warps<C>(p, s, smem, sums);
+      at += taken;
+    }
+  }
+  if constexpr (C.fixed_chunks == 0) {
+    if (!led) write_leader(p, -1, 0, 0, 0);
+  }
+}
+
+}  // namespace quern::attention

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/dense/call.h"
+#include "quern/ops/gemm/dense/sm90.h"
+
+namespace quern::gemm {
+
+using A = DenseArgs;
+
+static const jit::Kernel<DenseSm90Config, DenseSm90Params> narrow{"quern/ops/gemm/dense/narrow_sm90/kernel.cuh", "dense_narrow_sm90"};
+
+/// Up to here K is short: tiles have few steps, so what follows the last bytes counts.
+constexpr i64 kShortK = 2048;
+/// From here on several tiles one after another are faster than a wider one for 17 to 64 rows, and with stages of two chunks.
+constexpr i64 kSeveralTilesK = 1024;
+
+/// Beyond 128 columns several narrower tiles are faster for up to 64 rows, as the ring fills for one while the results of another are stored: (28672, 4096), m = 64, 80.0 us and 84.9 of one, (24576, 1536) 27.5 and 28.7
+/// (an H100). With shorter K one of up to 256 columns is, but for up to 16 rows. More than 64 rows have always pairs, of up to 256. Two warpgroups share the columns of one tile from kNarrower on, of one pair from
+/// 176 on, with short K from 144. (README, wide tiles.)
+/// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9. Of 17 to 32 rows it gains nothing (an H100: 1 % slower), but one (n, k) would meet nine kernels without.
+static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
+  constexpr i32 kMostOfPairs = 80, kNarrower = 128, kWidest = 256;
+  const i64 n = p[Axis::n], k = p[Axis::k];
+  const i32 share = narrow_share(n), high = m > 64 ? 2 : 1;
+  if (high > 1 ? share <= kMostOfPairs : share < kNarrower) {
+    NarrowTiles tiles = narrow_tiles(m, n, p.batch_invariant ? 0 : m > 16 && k >= 7168 ? 32 : 16, kMostOfPairs);
+    if (k <= kShortK && tiles.high > 1 && tiles.columns > 128 && tiles.columns % 16 == 0) tiles.beside = 2;
+    return tiles;
+  }
+  const bool narrower = high == 1 && (m <= 16 || k >= kSeveralTilesK || share > kWidest);
+  const i32 passes = ceil_div(share * high, narrower ? kNarrower : kWidest);
+  const bool beside = high > 1 || passes == 1;
+  return {64, narrow_columns(n, high, passes, beside ? 16 : 8), high, 1, passes, beside ? 2 : 1};
+}
+
+/// With batch_invariant rows have wgmma's order of sums.
+static bool takes_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows && !p.batch_invariant; }
+/// Of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by 2 %. 32 columns are faster than wider ones of as many in
+/// all, but where K is so short that what follows a tile counts. (README, mma.sync.)
+static NarrowTiles mma_tiles(i64 n, i64 k) {
+  constexpr i64 kShortest = 512;
+  NarrowTiles best{kNarrowMmaRows, 16, 1, 1};
+  if (n <= best.columns * kSm90Sms) return best;
+  const auto passes_of = [&](i32 columns) { return ceil_div<i64>(ceil_div<i64>(n, columns), kSm90Sms); };
+  best.columns = k <= kShortest ? 64 : 32;
+  for (const i32 columns : {32, 24, 40, 56})
+    if (100 * columns * passes_of(columns) < 98 * best.columns * passes_of(best.columns)) best.columns = columns;
+  best.passes = i32(passes_of(best.columns));
+  return best;
+}
+static NarrowTiles tiles_of(const Problem& p) { return takes_mma(p) ? mma_tiles(p[Axis::n], p[Axis::k]) : narrow_tiles(p, p[Axis::m]); }
+
+/// 512 bytes of K of each row in a stage, or 1 KB of few rows where K is a multiple of it, as chunks behind its end take TMA longer than others: memory is faster at longer pieces of a row, and at
+/// 80 KB of b in flight for each multiprocessor than at more, whose pieces come in less order.
+static DenseSm90Config with_mma_stages(DenseSm90Config c, i64 k) {
+  c.chunks = c.tile_n <= 16 && k % 512 == 0 ? 8 : 4;
+  const i32 bytes = c.tile_n * 128 * c.chunks;
+  c.stages = (2 * 80 * 1024 + bytes - 1) / (2 * bytes);
+  return c;
+}
+
+/// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with K below kSeveralTilesK beside more than 16 rows.
+static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
+  const NarrowTiles tiles = tiles_of(p);
+  DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
+                    .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
+  c.walk = tiles.passes > 1;
+  c.across = tiles.beside;
+  c.threads = 128 * narrow_warpgroups(c) + 64;
+  if (by_mma(c)) return with_room(with_mma_stages(c, p[Axis::k]), device);
+  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] < kSeveralTilesK && p[Axis::m] > 16) ? 1 : 2;
+  c.stages = 16;
+  return with_room(c, device);
+}
+
+/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
+static Rejection rejects_slow(const Problem& p) {
+  constexpr i32 kMostOfFewest = 192;
+  // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
+  if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
+  if (p[Axis::m] <= 16 && !takes_mma(p) && narrow_share(p[Axis::n]) > kMostOfFewest) return {"n", p[Axis::n], "at most {} with up to 16 rows", kMostOfFewest * kSm90Sms};
+  return {};
+}
+
+Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_sm90_operands(p, device)) return r;
+  if (major_of(p.tensor(&A::a)) != Major::k) return {"a", "M-major", "K-major"};
+  if (major_of(p.tensor(&A::b)) != Major::k) return {"b", "N-major", "K-major"};
+  if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
+  if (p[Axis::k] % kDenseSm90TileK != 0) return {"k", p[Axis::k], "a multiple of {}", kDenseSm90TileK};
+  if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
+  if (p.variant < 0)
+    if (const Rejection r = rejects_slow(p)) return r;
+  if (!takes_mma(p) && config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
+  return {};
+}
+
+static DenseSm90Params params(const Call<DenseArgs>& c) {
+  const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
+  const i32 rows = sm90_few_rows(c.problem[Axis::m], config.tile_m);
+  return sm90_params(c, by_mma(config) ? sm90_few_rows_operand(c.args.a, rows, config.chunks) : sm90_operand(c.args.a, rows), config.tile_n, 1, config.chunks);
+}
+
+Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const DenseSm90Config config = config_of(p, device);
+  const NarrowTiles tiles = tiles_of(p);
+  Plan plan;
+  const i64 blocks = tiles.blocks(p[Axis::n]), even = max_of(device.sms / 2 * 2, 2);  // next_tile() keeps to a block's rows
+  plan.launch<params>(narrow, config, {.x = config.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  return plan;
+}
+
+}  // namespace quern::gemm

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/gemm/grouped/plan.h"
+#include "quern/ops/gemm/k_grouped/plan.h"
+
+namespace quern::gemm {
+
+using A = KGroupedArgs;
+
+static const jit::Kernel<DenseSm90Config, KGroupedSm90Params> warp_specialised{"quern/ops/gemm/k_grouped/warp_specialised_sm90/kernel.cuh", "k_grouped_warp_specialised_sm90"};
+static const jit::Kernel<ScaledSm90Config, KGroupedScaledSm90Params> scaled_warp_specialised{
+    "quern/ops/gemm/k_grouped/warp_specialised_sm90/scaled_kernel.cuh", "k_grouped_scaled_warp_specialised_sm90"};
+
+static bool is_scaled(const Problem& p) { return size_of(p.dtype(&A::a)) == 1; }
+
+Rejection rejects_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
+  if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
+  const i32 alignment = min_of(p.tensor(&A::a).alignment, p.tensor(&A::b).alignment);
+  if (alignment < 16) return {"alignment of a and b", alignment, "{} bytes for every row", 16};
+  const bool k_major = !p.tensor(&A::a).transposed || !p.tensor(&A::b).transposed;
+  if (const i64 unit = k_grouped_unit(p); k_major && unit % (16 / size_of(p.dtype(&A::a))) != 0)
+    return {"alignment", unit, "a multiple of {} where a or b is K-major", 8};
+  if (p.tensor(&A::out).alignment < 16) return {"alignment of out", p.tensor(&A::out).alignment, "{} bytes for every row", 16};
+  if (p.tensor(&A::c).alignment < 16) return {"alignment of c", p.tensor(&A::c).alignment, "{} bytes for every row", 16};
+  if (p[Axis::n] % 8 != 0) return {"n", p[Axis::n], "a multiple of {}", 8};
+  if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
+  for (const Axis axis : {Axis::m, Axis::n, Axis::k})
+    if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
+  const i64 tiles_of_group = ceil_div<i64>(p[Axis::m], 128) * ceil_div<i64>(p[Axis::n], 128);
+  if (tiles_of_group > 0x7fffff00 / max_of<i64>(p[Axis::groups], 1)) return {"tiles of 128 x 128 of a group", tiles_of_group, "below 2^31 of all", 0};
+  return {};
+}
+
+/// Tiles, ring and stores of a plan.
+static DenseSm90Config tiles_of_plan(const Call<A>& c) {
+  const jit::KernelSpec& spec = c.plan.launches[c.plan.count - 1].spec;
+  return is_scaled(c.problem) ? tiles_of(spec.config_as<ScaledSm90Config>()) : spec.config_as<DenseSm90Config>();
+}
+
+static KGroupedSm90Params dense_params(const Call<A>& c) {
+  const A& a = c.args;
+  return {.maps = c.workspace,
+          .spans = k_grouped_spans_of(c, true),
+          .out = a.out.data,
+          .out_stride = a.out.strides[1],
+          .out_group = group_bytes(a.out),
+          .c_group = a.c.present() ? group_bytes(a.c) : 0,
+          .groups = i32(c.problem[Axis::groups]),
+          .m = i32(c.problem[Axis::m]),
+          .n = i32(c.problem[Axis::n]),
+          .c = c_of_first(c),
+          .results = dense_sm90_stores_boxes(tiles_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out, tiles_of_plan(c))) : TensorMap{}};
+}
+static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
+  return {.gemm = dense_params(c), .scales_a = scales_of_first(c.args.scales_a, kScaleARow), .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};
+}
+
+TensorMap k_grouped_map(const Call<A>& c, bool of_a) {
+  const TensorView& v = of_a ? c.args.a : c.args.b;
+  const DenseSm90Config tiles = tiles_of_plan(c);
+  const i32 rows = of_a ? tiles.tile_m : tiles.tile_n;
+  const TensorFacts& facts = of_a ? c.problem.tensor(&A::a) : c.problem.tensor(&A::b);
+  return c.device.make_tensor_map(sm90_operand(v, rows, major_of(facts)));
+}
+
+Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+  const i64 m = p[Axis::m], n = p[Axis::n], groups = p[Axis::groups];
+  // Results of 4 bytes
+  const GroupedSizes sizes{m, groups, n, ceil_div(p[Axis::k], max_of<i64>(groups, 1)), groups, m};
+  Plan plan;
+  const i32 pdl = add_k_grouped_spans(plan, p, device, true);
+  const auto grid = [&](const Sm90Tile& tile, i32 smem) {
+    return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(sizes, tile.m, tile.n))), .smem = smem, .pdl = pdl};
+  };
+  if (is_scaled(p)) {
+    const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
+    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n,
+                                              .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present}, device);
+    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
+  } else {
+    const Sm90Tile& tile = least_time(kHalvedSm90Tiles, sizes, 2 * kSm90StoreCost);
+    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
+                                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .activation = i32(Activation::none),
+                                             .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))}, device);
+    plan.launch<dense_params>(warp_specialised, c, grid(tile, block_bytes(c)));
+  }
+  return plan;
+}
+
+}  // namespace quern::gemm
