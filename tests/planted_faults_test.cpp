@@ -112,7 +112,7 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
       EXPECT_THAT(run.kinds, testing::Contains(kind_of(result))) << run.title << "\n"
                                                                  << result["device"] << ": " << result["message"];
       if (mode() == "--asan" && !run.source_dir.empty()) {
-        EXPECT_THAT(result["message"].get<std::string>(), testing::ContainsRegex("quern/(ops|kit)/[a-z_/]+[.]cuh:[0-9]+")) << run.title;
+        EXPECT_THAT(result["message"].get<std::string>(), testing::ContainsRegex("quern/(ops|bricks|kit)/[a-z0-9_/]+[.]cuh:[0-9]+")) << run.title;
       }
     }
   }

@@ -50,7 +50,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
        "variant=narrow_sm90 m=40 n=72 k=2600 recipe=0",
        {{"scales of the stage ahead for this one", "scales[set] = load(ahead.stage)", "scales[0] = scales[kSets - 1] = load(ahead.stage)", {kWrongResult}},
         {"scales read before their stage is full", "    begin_read(ahead);\n    // Where", "    if (first) scales[set] = load(ahead.stage);\n    begin_read(ahead);\n    // Where", {"RACE", "UNINIT"}}}},
-      {"ops/gemm/scaled/swap_ab_sm90/kernel.cuh",
+      {"bricks/gemm/sm90/scaled_swap_ab_multiply.cuh",
        "gemm.scaled",
        "variant=swap_ab_sm90 m=70 n=136 k=9000 recipe=1",
        {{"a stage released whose scales are still read", "multiply_stages_ahead<kBatch, true, false, kSums>", "multiply_stages_ahead<kBatch, false, false, kSums>", {"RACE"}},
