@@ -3,7 +3,7 @@
 //
 // Ends of rows: the bias, c, the activation and the rounded result.
 #pragma once
-#include "quern/bricks/gemm/addend_spec.h"
+#include "quern/bricks/gemm/ending_spec.h"
 #include "quern/kit/activation.cuh"
 #include "quern/kit/kit.cuh"
 

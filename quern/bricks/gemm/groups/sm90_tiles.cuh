@@ -9,43 +9,43 @@
 namespace quern::gemm {
 
 /// A tile's place in its group's matrix.
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE DenseTile place_of(const GroupedTile& tile) {
-  return {tile.begin + i32(tile.at.m * C.tile_m), tile.column};
+  return {tile.begin + i32(tile.at.m * T.tile_m), tile.column};
 }
 
 /// Calls f for every tile of the block.
-template <DenseSm90Config C, class F>
+template <TilesSm90 T, class F>
 QN_DEVICE void each_tile(const GroupedSm90Params& p, const F& f) {
-  if constexpr (C.pair != 0) each_tile_of_pairs<C.tile_m, C.tile_n>(p, f);
-  else if constexpr (C.tail != 0) each_tile_and_tail<C.tile_m, C.tile_n, C.tail>(p, f);
-  else each_tile<C.tile_m, C.tile_n>(p, f);
+  if constexpr (T.pair != 0) each_tile_of_pairs<T.tile_m, T.tile_n>(p, f);
+  else if constexpr (T.tail != 0) each_tile_and_tail<T.tile_m, T.tile_n, T.tail>(p, f);
+  else each_tile<T.tile_m, T.tile_n>(p, f);
 }
 /// Of a pair of tiles: whether this one has rows, and whether both are of one group, whose b they share.
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE bool exists(const GroupedTile& tile) {
-  return C.pair == 0 || i32(tile.at.m * C.tile_m) < tile.rows;
+  return T.pair == 0 || i32(tile.at.m * T.tile_m) < tile.rows;
 }
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE bool shares_b(const GroupedTile& tile) {
-  return C.pair != 0 && (blockIdx.x % 2 == 0 ? i32((tile.at.m + 1) * C.tile_m) < tile.rows : tile.at.m > 0 && exists<C>(tile));
+  return T.pair != 0 && (blockIdx.x % 2 == 0 ? i32((tile.at.m + 1) * T.tile_m) < tile.rows : tile.at.m > 0 && exists<T>(tile));
 }
 
 /// By a warp: stages of kColumns columns of K. beside(tile, full, stage, step) as load_tile() has it.
-template <DenseSm90Config C, i32 kColumns, class Beside>
+template <BlockSm90 C, i32 kColumns, class Beside>
 QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
   const int steps = (p.k + kColumns - 1) / kColumns;
-  Producer<C.stages> fill{smem + L.barriers};
-  each_tile<C>(p, [&](const GroupedTile& tile) {
-    const DenseTile place = place_of<C>(tile);
-    const i32 row = place.row - rows_earlier_of_tile<C>(place.row, p.rows.rows);
-    const bool here = exists<C>(tile), shared = shares_b<C>(tile);
-    const bool tail = C.tail != 0 && tile.tail;
+  Producer<C.tiles.stages> fill{smem + L.barriers};
+  each_tile<C.tiles>(p, [&](const GroupedTile& tile) {
+    const DenseTile place = place_of<C.tiles>(tile);
+    const i32 row = place.row - rows_earlier_of_tile<C.tiles>(place.row, p.rows.rows);
+    const bool here = exists<C.tiles>(tile), shared = shares_b<C.tiles>(tile);
+    const bool tail = C.tiles.tail != 0 && tile.tail;
     // Of b. A group of one tile along m reads it once, and leaves the L2 to others (README); of 16 bits, which have other columns a stage, it was not measured
-    const CachePolicy policy = kColumns == kScaledGroup && tile.rows <= C.tile_m ? CachePolicy::evict_first : CachePolicy::evict_normal;
+    const CachePolicy policy = kColumns == kScaledGroup && tile.rows <= C.tiles.tile_m ? CachePolicy::evict_first : CachePolicy::evict_normal;
     const TensorMap* const b = tail ? &p.b_tail : &p.b;
-    const u32 bytes = u32(L.stage) - (tail ? u32(C.tile_n - C.tail) * 128 : 0) + bytes_beside;
+    const u32 bytes = u32(L.stage) - (tail ? u32(C.tiles.tile_n - C.tiles.tail) * 128 : 0) + bytes_beside;
     if (ptx::elect_sync()) {
       QN_NO_UNROLL
       for (int step = 0; step < steps; ++step) {
@@ -56,7 +56,7 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
         }
         const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        load_tile_b<C>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows(to, b, p.b_rows, full, policy, step * kColumns, first, tile.group); },
+        load_tile_b<C.tiles>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows(to, b, p.b_rows, full, policy, step * kColumns, first, tile.group); },
                        [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, policy, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);
@@ -64,18 +64,18 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
     }
     ptx::sync_warp();
   });
-  if constexpr (C.pair != 0)
+  if constexpr (C.tiles.pair != 0)
     if (ptx::elect_sync()) drain(fill);  // the other block's warps arrive here
 }
-template <DenseSm90Config C, i32 kColumns>
+template <BlockSm90 C, i32 kColumns>
 QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem) {
   load_grouped_tiles<C, kColumns>(p, smem, 0, [](const GroupedTile&, u32, u32, int) {});
 }
 
 /// Whether a warpgroup's rows of a tile, from `first_row` on, are all behind the group's. A vote, as is_empty() has it.
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE bool is_empty(const GroupedTile& tile, u32 first_row) {
-  return !ptx::any(i32(tile.at.m * C.tile_m + first_row) < tile.rows);
+  return !ptx::any(i32(tile.at.m * T.tile_m + first_row) < tile.rows);
 }
 
 }  // namespace quern::gemm

@@ -3,7 +3,7 @@
 //
 // Tiles by mma.sync through a ring of stages, on any GPU: ring.cuh.
 #pragma once
-#include "quern/bricks/gemm/addend_spec.h"
+#include "quern/bricks/gemm/ending_spec.h"
 #include "quern/bricks/gemm/purpose_spec.h"
 
 namespace quern::gemm {

@@ -3,7 +3,7 @@
 //
 // Tiles of 8-bit operands with scales, by mma.sync through a ring of stages, on any GPU: scaled_ring.cuh.
 #pragma once
-#include "quern/bricks/gemm/addend_spec.h"
+#include "quern/bricks/gemm/ending_spec.h"
 #include "quern/bricks/gemm/purpose_spec.h"
 #include "quern/bricks/gemm/scales_spec.h"
 

@@ -8,18 +8,18 @@
 namespace quern::gemm {
 
 /// Rows of a tile of a from `row` on, 64 an instruction, times the tile of b.
-template <DenseSm90Config C, int kM, int kRegisters>
+template <BlockSm90 C, int kM, int kRegisters>
 QN_DEVICE void multiply_stage(u32 stage, u32 row, f32 (&sums)[kM][kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
-  using T = dtype_t<C.dtype>;
-  constexpr u32 kStepA = kOperandStep<C.a_major, C.tile_m>, kStepB = kOperandStep<C.b_major, C.tile_n>;
-  const auto a = operand_descriptor<C.a_major, C.tile_m>(stage + L.a + row * 128);
-  const auto b = operand_descriptor<C.b_major, C.tile_n>(stage + L.b);
+  using T = dtype_t<C.ending.dtype>;
+  constexpr u32 kStepA = kOperandStep<C.tiles.a_major, C.tiles.tile_m>, kStepB = kOperandStep<C.tiles.b_major, C.tiles.tile_n>;
+  const auto a = operand_descriptor<C.tiles.a_major, C.tiles.tile_m>(stage + L.a + row * 128);
+  const auto b = operand_descriptor<C.tiles.b_major, C.tiles.tile_n>(stage + L.b);
   QN_UNROLL
   for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) {
     QN_UNROLL
     for (int m = 0; m < kM; ++m)
-      ptx::wgmma<T, T, WgmmaForm{.a = C.a_major, .b = C.b_major}>(sums[m], a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
+      ptx::wgmma<T, T, WgmmaForm{.a = C.tiles.a_major, .b = C.tiles.b_major}>(sums[m], a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
   }
 }
 

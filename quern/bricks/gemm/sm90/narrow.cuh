@@ -15,32 +15,32 @@ namespace quern::gemm {
 
 /// A block's part, without a division: there are at most two tiles above each other, and two parts of K with fold. What a block does before its first requests is a part
 /// of its time.
-template <DenseSm90Config C, i32 kColumns>
+template <BlockSm90 C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
-  constexpr u32 kSplits = C.fold != 0 ? 2 : 1;
-  const u32 tile = blockIdx.x / kSplits, split = blockIdx.x % kSplits, high = p.m > C.tile_m;
+  constexpr u32 kSplits = C.narrow.halves != 0 ? 2 : 1;
+  const u32 tile = blockIdx.x / kSplits, split = blockIdx.x % kSplits, high = p.m > C.tiles.tile_m;
   const u32 first = dense_sm90_part_begin(p.k, kColumns, split, kSplits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, kSplits);
-  const i32 row = high != 0 ? i32(tile % 2) * C.tile_m : 0, earlier = rows_earlier<C.tile_m>(row, p.m);
-  return {row - earlier, i32(tile >> high) * C.tile_n, earlier, i32(first), i32(last - first), split, kSplits, C.tile_m};
+  const i32 row = high != 0 ? i32(tile % 2) * C.tiles.tile_m : 0, earlier = rows_earlier<C.tiles.tile_m>(row, p.m);
+  return {row - earlier, i32(tile >> high) * C.tiles.tile_n, earlier, i32(first), i32(last - first), split, kSplits, C.tiles.tile_m};
 }
 
 /// On to the block's next tile; whether there is one. Of tiles above each other a block keeps to its rows: the grid is even.
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE bool next_tile(const DenseSm90Params& p, DenseSwapPart& part) {
-  if constexpr (C.walk == 0) return false;
-  const u32 column = u32(part.column) + (gridDim.x >> u32(p.m > C.tile_m)) * u32(C.tile_n);  // may be 2^31 and more
+  if constexpr (C.narrow.walk == 0) return false;
+  const u32 column = u32(part.column) + (gridDim.x >> u32(p.m > C.tiles.tile_m)) * u32(C.tiles.tile_n);  // may be 2^31 and more
   part.column = i32(column);
   return column < u32(p.n);
 }
 
 /// Where the part of warpgroup `group` of a tile begins: 64 rows by warpgroup_columns().
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE u32 first_row_of(u32 group) {
-  return 64 * (group / C.across);
+  return 64 * (group / C.narrow.across);
 }
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE u32 first_column_of(u32 group) {
-  return group % C.across * u32(warpgroup_columns(C));
+  return group % C.narrow.across * u32(warpgroup_columns(C));
 }
 
 /// With so many columns of K of 16 bits, 8 KB, which is how far rows of weights mostly are apart then, tiles begin at different places of it. With all of them at the same one, what blocks ask for at a
@@ -49,13 +49,13 @@ constexpr i32 kRotatedK = 4096;
 
 /// load(step) for the steps of K of a tile: from the first of `part` on, but where mma.sync multiplies from one of up to 16 places on, and around; neighbours, whose blocks are mostly one TPC's, whose
 /// requests of a are answered together, from the same.
-template <DenseSm90Config C, class Load>
+template <BlockSm90 C, class Load>
 QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, const Load& load) {
   if constexpr (!by_mma(C)) {
     QN_NO_UNROLL
     for (int step = part.first_step; step < part.first_step + part.steps; ++step) load(step);
   } else {
-    int step = p.k == kRotatedK ? i32(u32(part.steps) * (u32(part.column) / u32(2 * C.tile_n) % 16) / 16) : 0;
+    int step = p.k == kRotatedK ? i32(u32(part.steps) * (u32(part.column) / u32(2 * C.tiles.tile_n) % 16) / 16) : 0;
     QN_NO_UNROLL
     for (int i = 0; i < part.steps; ++i) {
       load(step);
@@ -65,34 +65,34 @@ QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, c
 }
 
 /// By one thread: the block's tiles of b, through all stages of the part.
-template <DenseSm90Config C, i32 kColumns>
+template <BlockSm90 C, i32 kColumns>
 QN_DEVICE void load_narrow_b(const DenseSm90Params& p, DenseSwapPart part, u32 smem) {
   constexpr auto L = dense_sm90_smem(C);
-  Producer<C.stages> fill{smem + L.barriers};
+  Producer<C.tiles.stages> fill{smem + L.barriers};
   do {
     load_steps<C>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, u32(L.stage - L.b)), to = smem + fill.stage * L.stage + L.b;
-      if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step * C.chunks, part.column);
-      else load_operand<Major::k, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column);
+      if constexpr (C.tiles.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step * C.tiles.chunks, part.column);
+      else load_operand<Major::k, C.tiles.tile_n>(to, &p.b, full, CachePolicy::evict_first, step * kColumns, part.column);
       end_fill(fill);
     });
   } while (next_tile<C>(p, part));
 }
 /// The same of a.
-template <DenseSm90Config C, i32 kColumns>
+template <BlockSm90 C, i32 kColumns>
 QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 smem) {
   constexpr auto L = dense_sm90_smem(C);
-  const u32 bytes = u32(rows_of_box<Major::k, C.tile_m>(p.m) * 128 * C.chunks);
-  Producer<C.stages> fill{smem + L.barriers};
+  const u32 bytes = u32(rows_of_box<Major::k, C.tiles.tile_m>(p.m) * 128 * C.tiles.chunks);
+  Producer<C.tiles.stages> fill{smem + L.barriers};
   do {
     load_steps<C>(p, part, [&](int step) {
       const u32 full = begin_fill(fill, bytes), to = smem + fill.stage * L.stage + L.a;
       if constexpr (by_mma(C)) {
-        ptx::tma_load(to, &p.a, full, CachePolicy::evict_last, 0, 0, step * C.chunks);  // all rows that there are
+        ptx::tma_load(to, &p.a, full, CachePolicy::evict_last, 0, 0, step * C.tiles.chunks);  // all rows that there are
       } else {
         QN_UNROLL
-        for (i32 chunk = 0; chunk < C.chunks; ++chunk)
-          load_operand<Major::k, C.tile_m>(to + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.chunks + chunk) * kColumns, part.row);
+        for (i32 chunk = 0; chunk < C.tiles.chunks; ++chunk)
+          load_operand<Major::k, C.tiles.tile_m>(to + u32(chunk) * C.tiles.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.tiles.chunks + chunk) * kColumns, part.row);
       }
       end_fill(fill);
     });
@@ -103,17 +103,17 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
 // The other half of its sums goes from registers into the other block's shared memory: no barrier stands between the last products and the way there.
 
 /// The tile whose results a block stores, or each warpgroup of those beside each other.
-template <DenseSm90Config C>
-QN_HOST_DEVICE constexpr DenseSm90Config finished_of() {
-  static_assert(C.fold == 0 || C.across == 1);
-  DenseSm90Config c = C;
-  c.tile_n = warpgroup_columns(C);
-  if (C.fold != 0 && C.tile_m == 64) c.tile_n = C.tile_n / 2;
+template <BlockSm90 C>
+QN_HOST_DEVICE constexpr BlockSm90 finished_of() {
+  static_assert(C.narrow.halves == 0 || C.narrow.across == 1);
+  BlockSm90 c = C;
+  c.tiles.tile_n = warpgroup_columns(C);
+  if (C.narrow.halves != 0 && C.tiles.tile_m == 64) c.tiles.tile_n = C.tiles.tile_n / 2;
   return c;
 }
 
 /// By one thread, before the cluster's first barrier.
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE void expect_half(u32 smem) {
   constexpr auto L = dense_sm90_smem(C);
   const u32 barrier = smem + L.halves_barrier;
@@ -123,7 +123,7 @@ QN_DEVICE void expect_half(u32 smem) {
 }
 
 /// By a warpgroup: kCount of a thread's sums from `first` on go to the same thread of the other block.
-template <DenseSm90Config C, int kCount, int kRegisters>
+template <BlockSm90 C, int kCount, int kRegisters>
 QN_DEVICE void give_sums(u32 smem, u32 other, int first, const f32 (&sums)[kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
   const u32 to = ptx::cluster_address(smem + L.halves + 16 * (threadIdx.x % kWarpgroupSize), other), barrier = ptx::cluster_address(smem + L.halves_barrier, other);
@@ -137,7 +137,7 @@ QN_DEVICE void give_sums(u32 smem, u32 other, int first, const f32 (&sums)[kRegi
 }
 
 /// By a warpgroup: what the other block gives of the half that this one finishes, added to its own.
-template <DenseSm90Config C, int kCount, int kRegisters>
+template <BlockSm90 C, int kCount, int kRegisters>
 QN_DEVICE void take_sums(const u8* memory, u32 smem, int first, const f32 (&sums)[kRegisters], f32 (&total)[kCount]) {
   constexpr auto L = dense_sm90_smem(C);
   ptx::mbarrier_wait_cluster(smem + L.halves_barrier, 0);
@@ -151,51 +151,51 @@ QN_DEVICE void take_sums(const u8* memory, u32 smem, int first, const f32 (&sums
 }
 
 /// By a warpgroup, with its sums of the tile: those of its results that the block finishes are stored.
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
-  constexpr DenseSm90Config kFinished = finished_of<C>();
+  constexpr BlockSm90 kFinished = finished_of<C>();
   const i32 row = part.row + i32(first_row_of<C>(group));
   const bool here = row + i32(16 * warp_of_warpgroup()) < p.m;
-  if constexpr (C.fold == 0) {
+  if constexpr (C.narrow.halves == 0) {
     if (!here) return;
     ptx::grid_dependency_wait();
     write_rows<kFinished>(p, row, part.column + i32(first_column_of<C>(group)), sums, part.row + part.earlier);
   } else {
     const u32 other = part.split ^ 1;
     ptx::cluster_wait();  // the other block expects them
-    if constexpr (C.tile_m == 64) give_sums<C, kFinished.tile_n / 2>(smem, other, int(other), sums);
-    else if (group == other) give_sums<C, kFinished.tile_n / 2>(smem, other, 0, sums);
-    if (C.tile_m == 128 && group == other) return;
-    f32 total[kFinished.tile_n / 2];
-    take_sums<C>(memory, smem, C.tile_m == 64 ? int(part.split) : 0, sums, total);
+    if constexpr (C.tiles.tile_m == 64) give_sums<C, kFinished.tiles.tile_n / 2>(smem, other, int(other), sums);
+    else if (group == other) give_sums<C, kFinished.tiles.tile_n / 2>(smem, other, 0, sums);
+    if (C.tiles.tile_m == 128 && group == other) return;
+    f32 total[kFinished.tiles.tile_n / 2];
+    take_sums<C>(memory, smem, C.tiles.tile_m == 64 ? int(part.split) : 0, sums, total);
     if (!here) return;
     ptx::grid_dependency_wait();
-    write_rows<kFinished>(p, row, part.column + (C.tile_m == 64 ? i32(part.split) * kFinished.tile_n : 0), total);
+    write_rows<kFinished>(p, row, part.column + (C.tiles.tile_m == 64 ? i32(part.split) * kFinished.tiles.tile_n : 0), total);
   }
 }
 
 /// The block. multiply(part, smem, group, read, sums) makes those of 64 rows and a warpgroup's columns of a tile; fill(part, smem) is for `fill_warps` warps, behind
 /// the kernel before; they arrive `fills` times at a stage.
-template <DenseSm90Config C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
+template <BlockSm90 C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C));  // warps
-  static_assert(C.threads == i32(32 * (kMultiply + 2 + fill_warps)) && (C.tile_m % 64 == 0 || by_mma(C)) && C.by_lanes && (C.walk == 0 || (C.fold == 0 && fill_warps == 0)));
+  static_assert((C.tiles.tile_m % 64 == 0 || by_mma(C)) && C.store.by_lanes && (C.narrow.walk == 0 || (C.narrow.halves == 0 && fill_warps == 0)));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), warp = ptx::shfl(ptx::warp_id(), 0);
-  DenseSwapPart part = part_of_narrow_block<C, kColumns * C.chunks>(p);
+  DenseSwapPart part = part_of_narrow_block<C, kColumns * C.tiles.chunks>(p);
   if (threadIdx.x == 32 * kMultiply) {
     prefetch_maps(p);
-    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, kMultiply, 2 + fills);
-    if constexpr (C.fold != 0) expect_half<C>(smem);
+    pipeline_init<C.tiles.stages>(smem + dense_sm90_smem(C).barriers, kMultiply, 2 + fills);
+    if constexpr (C.narrow.halves != 0) expect_half<C>(smem);
   }
   ptx::sync_block();
-  if constexpr (C.fold != 0) ptx::cluster_arrive_relaxed();  // of expect_half()'s mbarrier, which it has fenced; a release is a MEMBAR.GPU of every warp before its first request
+  if constexpr (C.narrow.halves != 0) ptx::cluster_arrive_relaxed();  // of expect_half()'s mbarrier, which it has fenced; a release is a MEMBAR.GPU of every warp before its first request
   ptx::grid_launch_dependents();
   // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their instructions too
   if (warp < kMultiply) {
     constexpr auto L = dense_sm90_smem(C);
-    if constexpr (!by_mma(C)) zero_other_rows<Major::k, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
-    Consumer<C.stages> read{smem + L.barriers};
+    if constexpr (!by_mma(C)) zero_other_rows<Major::k, C.tiles.tile_m, C.tiles.chunks, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
+    Consumer<C.tiles.stages> read{smem + L.barriers};
     do {
       if constexpr (by_mma(C)) {
         make_few_rows<C>(p, part, memory, smem, read);
@@ -223,7 +223,7 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     ptx::sync_warp();
   }
 }
-template <DenseSm90Config C, i32 kColumns, class Multiply>
+template <BlockSm90 C, i32 kColumns, class Multiply>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply) {
   run_narrow<C, kColumns, 0, 0>(p, multiply, [](const DenseSwapPart&, u32) {});
 }

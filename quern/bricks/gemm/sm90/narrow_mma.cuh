@@ -11,8 +11,8 @@ namespace quern::gemm {
 
 /// By a warp: the products of chunk `chunk` of a stage are added to its sums, of 8 columns of the tile in each sums[j] as mma.sync has them. A stage has of a `[chunks][m][64]`, swizzled as one
 /// tile of chunks * m rows, and of b what load_in_turn() brings.
-template <DenseSm90Config C>
-QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tile_n / 8][4]) {
+template <BlockSm90 C>
+QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tiles.tile_n / 8][4]) {
   constexpr auto L = dense_sm90_smem(C);
   const u32 lane = ptx::lane_id(), eighth = lane % 8;
   // A lane beyond the last row reads that one: what becomes of it is not stored
@@ -21,8 +21,8 @@ QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tile_n 
   QN_UNROLL
   for (u32 k = 0; k < 4; ++k) ptx::ldmatrix_x4(left[k], a + ((2 * k + lane / 16) ^ row % 8) * 16);
   QN_UNROLL
-  for (u32 j = 0; j < u32(C.tile_n / 8); ++j) {
-    const u32 b = stage + L.b + (j * C.chunks + chunk) * 1024 + eighth * 128;
+  for (u32 j = 0; j < u32(C.tiles.tile_n / 8); ++j) {
+    const u32 b = stage + L.b + (j * C.tiles.chunks + chunk) * 1024 + eighth * 128;
     QN_UNROLL
     for (u32 half = 0; half < 2; ++half) {
       u32 right[4];
@@ -30,7 +30,7 @@ QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tile_n 
       QN_UNROLL
       for (u32 k = 0; k < 2; ++k) {
         const u32 pair[2] = {right[2 * k], right[2 * k + 1]};
-        if constexpr (C.dtype == DType::bf16) ptx::mma_m16n8k16_bf16(sums[j], left[2 * half + k], pair);
+        if constexpr (C.ending.dtype == DType::bf16) ptx::mma_m16n8k16_bf16(sums[j], left[2 * half + k], pair);
         else ptx::mma_m16n8k16_f16(sums[j], left[2 * half + k], pair);
       }
     }
@@ -38,10 +38,10 @@ QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tile_n 
 }
 
 /// By the four warps: their sums of a tile added in the order of the warps, and its results stored, 8 columns a thread at a time.
-template <DenseSm90Config C>
-QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column, u8* memory, const f32 (&sums)[C.tile_n / 8][4]) {
+template <BlockSm90 C>
+QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column, u8* memory, const f32 (&sums)[C.tiles.tile_n / 8][4]) {
   constexpr auto L = dense_sm90_smem(C);
-  constexpr i32 kVectors = C.tile_n / 8, kPitch = 4 * narrow_mma_pitch(C), kWarpSums = kNarrowMmaRows * kPitch;
+  constexpr i32 kVectors = C.tiles.tile_n / 8, kPitch = 4 * narrow_mma_pitch(C), kWarpSums = kNarrowMmaRows * kPitch;
   const i32 lane = i32(ptx::lane_id());
   u8* const place = memory + L.halves + i32(ptx::warp_id()) * kWarpSums + lane / 4 * kPitch + lane % 4 * 8;
   QN_UNROLL
@@ -57,7 +57,7 @@ QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column
     const i32 row = v / kVectors, of_tile = v % kVectors * 8, column = first_column + of_tile;
     if (column >= p.n) continue;
     f32 bias[8], total[8];
-    load_bias<dtype_t<C.dtype>>(p.bias, p.bias_dtype, column, 8, bias);
+    load_bias<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, column, 8, bias);
     const u8* const from = memory + L.halves + row * kPitch + 4 * of_tile;
     load_sums(from, total);
     QN_UNROLL
@@ -67,22 +67,22 @@ QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column
       QN_UNROLL
       for (i32 i = 0; i < 8; ++i) total[i] = total[i] + more[i];
     }
-    finish_and_store<C>(p, row, column, bias, total);
+    finish_and_store<C.ending>(p, row, column, bias, total);
   }
-  if constexpr (C.walk != 0) ptx::bar_sync(kMultiplyBarrier, kWarpgroupSize);  // the next tile's sums come there
+  if constexpr (C.narrow.walk != 0) ptx::bar_sync(kMultiplyBarrier, kWarpgroupSize);  // the next tile's sums come there
 }
 
 /// By the four warps: a tile.
-template <DenseSm90Config C>
-QN_DEVICE void make_few_rows(const DenseSm90Params& p, const DenseSwapPart& part, u8* memory, u32 smem, Consumer<C.stages>& read) {
-  static_assert(C.tile_m == kNarrowMmaRows && C.chunks % 4 == 0 && C.across == 1 && C.fold == 0);
-  f32 sums[C.tile_n / 8][4];
+template <BlockSm90 C>
+QN_DEVICE void make_few_rows(const DenseSm90Params& p, const DenseSwapPart& part, u8* memory, u32 smem, Consumer<C.tiles.stages>& read) {
+  static_assert(C.tiles.tile_m == kNarrowMmaRows && C.tiles.chunks % 4 == 0 && C.narrow.across == 1 && C.narrow.halves == 0);
+  f32 sums[C.tiles.tile_n / 8][4];
   zero(sums);
   QN_NO_UNROLL
   for (i32 step = 0; step < part.steps; ++step) {
     begin_read(read);
     QN_UNROLL
-    for (u32 chunk = 0; chunk < u32(C.chunks); chunk += 4) multiply_chunk<C>(smem + read.stage * u32(dense_sm90_smem(C).stage), chunk + ptx::warp_id(), p.m, sums);
+    for (u32 chunk = 0; chunk < u32(C.tiles.chunks); chunk += 4) multiply_chunk<C>(smem + read.stage * u32(dense_sm90_smem(C).stage), chunk + ptx::warp_id(), p.m, sums);
     end_read(read);
   }
   add_and_store_few_rows<C>(p, part.column, memory, sums);

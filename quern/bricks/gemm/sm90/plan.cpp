@@ -32,47 +32,45 @@ TensorMapSpec sm90_few_rows_operand(const TensorView& v, i32 rows, i32 chunks) {
           .box = {i32(128 / element), rows, chunks}, .swizzle = Swizzle::b128};
 }
 
-TensorMapSpec sm90_results(const TensorView& v, const DenseSm90Config& tiles) {
+TensorMapSpec sm90_results(const TensorView& v, const BlockSm90& block) {
   const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], n = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
   // Of a dimension of one the stride is not looked at, and may be anything
   const i64 row_bytes = rows > 1 ? v.strides[v.rank - 2] * element : round_up<i64>(n * element, 16), matrix_bytes = matrices > 1 ? v.strides[0] * element : row_bytes;
   return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {n, rows, matrices}, .stride_bytes = {row_bytes, matrix_bytes},
-          .box = {dense_sm90_boxes(tiles).columns, kSm90StoreRows, 1}, .swizzle = dense_sm90_boxes(tiles).swizzle};
+          .box = {dense_sm90_boxes(block).columns, kSm90StoreRows, 1}, .swizzle = dense_sm90_boxes(block).swizzle};
 }
 
 // ---- few rows, swapped ----
 
-void fill_multiprocessor(DenseSwapConfig& c, const DeviceInfo& device, i32 (*bytes)(const DenseSwapConfig&)) {
+void fill_multiprocessor(SwapAbShape& c, const DeviceInfo& device, i32 (*bytes)(const SwapAbSm90&)) {
   const i32 reserved = device.smem_sm - device.smem_block;  // by CUDA for every block
-  for (c.stages = 16; c.min_blocks * (bytes(c) + reserved) > device.smem_sm;) --c.stages;
+  for (c.tiles.stages = 16; c.min_blocks * (bytes(c.tiles) + reserved) > device.smem_sm;) --c.tiles.stages;
 }
-void fill_multiprocessor(DenseSwapConfig& c, const DeviceInfo& device) {
-  fill_multiprocessor(c, device, [](const DenseSwapConfig& config) { return i32(dense_swap_smem(config).bytes); });
+void fill_multiprocessor(SwapAbShape& c, const DeviceInfo& device) {
+  fill_multiprocessor(c, device, [](const SwapAbSm90& tiles) { return i32(dense_swap_smem(tiles).bytes); });
 }
 
-DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
-  DenseSwapConfig c{};
-  c.chunks = 1;
-  c.tile_m = m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
-  c.tile_n = n <= 64 * kSm90Sms ? 64 : n <= 192 * kSm90Sms && c.tile_m == 128 ? 192 : 128;
-  c.min_blocks = c.tile_n == 128 ? 2 : 1;
-  c.threads = 2 * c.tile_n + 32;
+SwapAbShape swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
+  SwapAbShape c{};
+  c.tiles.tile_m = m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
+  c.tiles.tile_n = n <= 64 * kSm90Sms ? 64 : n <= 192 * kSm90Sms && c.tiles.tile_m == 128 ? 192 : 128;
+  c.min_blocks = c.tiles.tile_n == 128 ? 2 : 1;
   fill_multiprocessor(c, device);
   return c;
 }
 
-i64 swapped_tiles(const DenseSwapConfig& c, i64 m, i64 n) { return ceil_div<i64>(m, c.tile_m) * ceil_div<i64>(n, c.tile_n); }
+i64 swapped_tiles(const SwapAbSm90& c, i64 m, i64 n) { return ceil_div<i64>(m, c.tile_m) * ceil_div<i64>(n, c.tile_n); }
 
 /// Time in ns. Rates are an H200's: 32.4 bytes/ns of memory for each multiprocessor; one takes a ring full of a and b every
 /// 1400 ns, beside what the ring holds at the start. Adding up splits takes 500 ns, and for each but the first 1250 ns for 8192
 /// sums, growing with the square.
-static double estimate_ns(const DenseSwapConfig& c, i64 n, i64 row_bytes, i32 splits, i64 sms) {
+static double estimate_ns(const SwapAbSm90& c, i64 n, i64 row_bytes, i32 splits, i64 sms) {
   const double ring = double(c.stages) * dense_swap_smem(c).stage, bytes = double(c.tile_n + c.tile_m) * double(row_bytes) / splits;
   const double memory = double(n) * double(row_bytes) / (double(sms) * 32.4), sums = c.tile_m * c.tile_n / 8192.0;
   return max_of((bytes / ring - 1) * 1400, memory) + (splits > 1 ? 500 + 1250 * (splits - 1) * sums * sums : 0);
 }
 
-i32 swapped_splits(const DenseSwapConfig& c, i64 m, i64 n, i64 row_bytes, i64 sms) {
+i32 swapped_splits(const SwapAbSm90& c, i64 m, i64 n, i64 row_bytes, i64 sms) {
   i32 best = 1;
   double best_ns = 1e300;
   for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && swapped_tiles(c, m, n) * splits <= sms); ++splits) {

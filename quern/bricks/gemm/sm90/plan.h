@@ -55,24 +55,32 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], i64 k, double store_c
   return *best;
 }
 
+/// The tiles of a Config, where with_room() changes the stages.
+inline TilesSm90& tiles_of(TilesSm90Config& c) { return c.block.tiles; }
+inline TilesSm90& tiles_of(NarrowSm90Config& c) { return c.block.tiles; }
 /// A config with as many stages, up to those it has, as its results' boxes and its scales leave room for.
 template <class Config>
 Config with_room(Config c, const DeviceInfo& device) {
-  while (block_bytes(c) > device.smem_block) --c.stages;
+  while (block_bytes(c) > device.smem_block) --tiles_of(c).stages;
   return c;
 }
 
-/// The tile, ring and threads of the kernels for few rows, with stages of one chunk. By n and the rows of a tile of a alone, so that few kernels serve all m. A
+/// Tiles of the kernels for few rows, and how many of their blocks a multiprocessor shall hold.
+struct SwapAbShape {
+  SwapAbSm90 tiles;
+  i32 min_blocks;
+};
+/// The tile and ring of the kernels for few rows, with stages of one chunk. By n and the rows of a tile of a alone, so that few kernels serve all m. A
 /// block has a multiprocessor's shared memory for its ring, as long as there is a tile of b for each multiprocessor at most;
 /// beyond, two blocks share one.
-DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device);
+SwapAbShape swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 /// As many stages, up to 16, as min_blocks of its blocks, of bytes(config) each, leave room for.
-void fill_multiprocessor(DenseSwapConfig& config, const DeviceInfo& device, i32 (*bytes)(const DenseSwapConfig&));
+void fill_multiprocessor(SwapAbShape& shape, const DeviceInfo& device, i32 (*bytes)(const SwapAbSm90&));
 /// The same of dense_swap_smem() bytes.
-void fill_multiprocessor(DenseSwapConfig& config, const DeviceInfo& device);
-i64 swapped_tiles(const DenseSwapConfig& config, i64 m, i64 n);
+void fill_multiprocessor(SwapAbShape& shape, const DeviceInfo& device);
+i64 swapped_tiles(const SwapAbSm90& tiles, i64 m, i64 n);
 /// The number of parts of K with which such a kernel takes least, while each has a multiprocessor; a row of a or b is `row_bytes`.
-i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i64 sms);
+i32 swapped_splits(const SwapAbSm90& tiles, i64 m, i64 n, i64 row_bytes, i64 sms);
 
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
 TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);
@@ -99,6 +107,6 @@ i32 narrow_columns(i64 n, i32 blocks, i32 passes = 1, i32 multiple = 8);
 /// Columns of b's rows for each multiprocessor.
 i32 narrow_share(i64 n);
 /// Map of results of 16 bits, [m, n] or [groups, m, n], for the boxes of a warp; of c the same.
-TensorMapSpec sm90_results(const TensorView& out, const DenseSm90Config& tiles);
+TensorMapSpec sm90_results(const TensorView& out, const BlockSm90& block);
 
 }  // namespace quern::gemm

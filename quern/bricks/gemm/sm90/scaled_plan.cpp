@@ -15,10 +15,9 @@ ScaleBoxes scale_boxes(const TensorView& v, i64 rows, i64 k, Device& device) {
           i32(matrix / column), 1};
 }
 
-DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
-  DenseSwapConfig c = swapped_tile(m, n, device);
-  if (c.tile_m < 128) c.min_blocks = 2;
-  c.threads += 32;  // a warp that copies scales
+SwapAbShape scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
+  SwapAbShape c = swapped_tile(m, n, device);
+  if (c.tiles.tile_m < 128) c.min_blocks = 2;
   fill_multiprocessor(c, device, scaled_swap_bytes);
   return c;
 }

@@ -19,10 +19,12 @@ constexpr Sm90Tile kScaledOnceSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4
 /// With a scale of each row of b for each stage.
 constexpr Sm90Tile kColumnScaledSm90Tiles[] = {{128, 6, 1}};
 
+inline TilesSm90& tiles_of(ScaledSm90Config& c) { return c.product.block.tiles; }
+
 /// Of scales of a [rows, ceil(k / 128)], or of groups of them; unused where they do not lie so.
 ScaleBoxes scale_boxes(const TensorView& scales, i64 rows, i64 k, Device& device);
 
 /// swapped_tile(), for two sets of sums: up to 64 rows two blocks share a multiprocessor, so that one multiplies while the other scales.
-DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);
+SwapAbShape scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 
 }  // namespace quern::gemm

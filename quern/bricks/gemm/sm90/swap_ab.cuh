@@ -23,44 +23,44 @@ struct DenseSwapPart {
   i32 rows;               // that the tile has at most
 };
 
-template <DenseSwapConfig C, i32 kColumns>
+template <SwapAbBlock C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_block(const DenseSm90Params& p) {
   const u32 splits = ptx::cluster_blocks(), split = ptx::cluster_rank(), tile = blockIdx.x / splits;
   const u32 tiles_m = p.m <= p.rows ? 1 : u32(p.m + p.rows - 1) / u32(p.rows);
   const u32 first = dense_sm90_part_begin(p.k, kColumns, split, splits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, splits);
   // Tiles of the same rows of b follow each other, so that these are read from memory once
   const i32 row = i32(tile % tiles_m) * p.rows, earlier = rows_earlier(row, p.m, p.rows);
-  return {row - earlier, i32(tile / tiles_m * C.tile_n), earlier, i32(first), i32(last - first), split, splits, p.rows};
+  return {row - earlier, i32(tile / tiles_m * C.tiles.tile_n), earlier, i32(first), i32(last - first), split, splits, p.rows};
 }
 
-template <DenseSwapConfig C, i32 kColumns>
+template <SwapAbBlock C, i32 kColumns>
 QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
-  const u32 to = stage + dense_swap_smem(C).b;
+  const u32 to = stage + dense_swap_smem(C.tiles).b;
   const i32 step_of_k = part.first_step + step;
-  if constexpr (C.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step_of_k * C.chunks, part.column);
-  else load_operand<C.b_major, C.tile_n>(to, &p.b, full, CachePolicy::evict_first, step_of_k * kColumns, part.column);
+  if constexpr (C.tiles.chunks > 1) load_in_turn(to, &p.b, full, CachePolicy::evict_first, step_of_k * C.tiles.chunks, part.column);
+  else load_operand<C.tiles.b_major, C.tiles.tile_n>(to, &p.b, full, CachePolicy::evict_first, step_of_k * kColumns, part.column);
 }
 /// Bytes of a stage that come.
-template <DenseSwapConfig C>
+template <SwapAbBlock C>
 QN_DEVICE u32 bytes_of_stage(const DenseSm90Params& p) {
-  return u32(dense_swap_smem(C).stage - (C.tile_m - rows_of_box<C.a_major, C.tile_m>(p.rows)) * 128 * C.chunks);
+  return u32(dense_swap_smem(C.tiles).stage - (C.tiles.tile_m - rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.rows)) * 128 * C.tiles.chunks);
 }
-template <DenseSwapConfig C, i32 kColumns>
+template <SwapAbBlock C, i32 kColumns>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
   QN_UNROLL
-  for (i32 chunk = 0; chunk < C.chunks; ++chunk)
-    load_operand<C.a_major, C.tile_m>(stage + dense_swap_smem(C).a + u32(chunk) * C.tile_m * 128, &p.a, full, CachePolicy::evict_last,
-                                      (part.first_step + step) * kColumns + chunk * (kColumns / C.chunks), part.row);
+  for (i32 chunk = 0; chunk < C.tiles.chunks; ++chunk)
+    load_operand<C.tiles.a_major, C.tiles.tile_m>(stage + dense_swap_smem(C.tiles).a + u32(chunk) * C.tiles.tile_m * 128, &p.a, full, CachePolicy::evict_last,
+                                      (part.first_step + step) * kColumns + chunk * (kColumns / C.tiles.chunks), part.row);
 }
 
 /// By one thread: while the kernel before ends, the ring fills with b, which are weights that it does not write. Where there is
 /// none before, a comes with b: behind a ring of b it would leave the memory idle for a microsecond.
-template <DenseSwapConfig C, i32 kColumns>
+template <SwapAbBlock C, i32 kColumns>
 QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u32 smem) {
-  constexpr auto L = dense_swap_smem(C);
-  const int ahead = p.pdl ? min_of(part.steps, C.stages) : 0;
+  constexpr auto L = dense_swap_smem(C.tiles);
+  const int ahead = p.pdl ? min_of(part.steps, C.tiles.stages) : 0;
   const u32 bytes = bytes_of_stage<C>(p);
-  Producer<C.stages> fill{smem + L.barriers};
+  Producer<C.tiles.stages> fill{smem + L.barriers};
   QN_NO_UNROLL
   for (int step = 0; step < ahead; ++step) {
     const u32 full = begin_fill(fill, bytes);
@@ -70,7 +70,7 @@ QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u3
   ptx::grid_dependency_wait();
   QN_NO_UNROLL
   for (int step = 0; step < ahead; ++step)
-    load_a<C, kColumns>(p, part, smem + u32(step) * L.stage, full_barrier<C.stages>(fill.barriers, u32(step)), step);
+    load_a<C, kColumns>(p, part, smem + u32(step) * L.stage, full_barrier<C.tiles.stages>(fill.barriers, u32(step)), step);
   QN_NO_UNROLL
   for (int step = ahead; step < part.steps; ++step) {
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
@@ -82,12 +82,12 @@ QN_DEVICE void load_part(const DenseSm90Params& p, const DenseSwapPart& part, u3
 
 /// The sums as [tile_m][tile_n], over the ring that nobody reads any more. Rows are 4 words longer than the tile, which puts
 /// the 32 lanes of a store into different banks.
-template <DenseSwapConfig C>
-QN_DEVICE void write_sums(u8* memory, u32 warpgroup, const f32 (&sums)[C.tile_m / 2]) {
-  constexpr int kPitch = dense_swap_smem(C).pitch;
+template <SwapAbBlock C>
+QN_DEVICE void write_sums(u8* memory, u32 warpgroup, const f32 (&sums)[C.tiles.tile_m / 2]) {
+  constexpr int kPitch = dense_swap_smem(C.tiles).pitch;
   const int lane = int(ptx::lane_id()), column = int(64 * warpgroup + 16 * warp_of_warpgroup()) + lane / 4, row = 2 * (lane % 4);
   QN_UNROLL
-  for (int i = 0; i < C.tile_m / 2; ++i)
+  for (int i = 0; i < C.tiles.tile_m / 2; ++i)
     ptx::st_shared<f32>(memory + 4 * ((row + i / 4 * 8 + i % 2) * kPitch + column + i % 4 / 2 * 8), sums[i]);
 }
 
@@ -135,7 +135,7 @@ QN_DEVICE void add_splits(const DenseSwapPart& part, const u8* memory, u32 addre
 }
 
 /// N neighbouring results of row `row` from `column` on: the bias, which was loaded ahead of the sums, c and the activation, then stored by the widest accesses. P as below.
-template <auto C, class P, int N>
+template <Ending C, class P, int N>
 QN_DEVICE void finish_and_store(const P& p, i32 row, i32 column, const f32 (&bias)[N], f32 (&sums)[N]) {
   using Out = dtype_t<C.out_dtype>;
   QN_UNROLL
@@ -147,43 +147,44 @@ QN_DEVICE void finish_and_store(const P& p, i32 row, i32 column, const f32 (&bia
 
 /// Each block adds up and stores an even share of the tile, 16 bytes of bf16 a thread at a time. Of P, the parameters of a kernel or of one
 /// group of rows, it reads out, out_stride, m, n and, where there are some, the bias and c.
-template <DenseSwapConfig C, class P>
+template <SwapAbBlock C, i32 kThreads, class P>
 QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, u32 smem) {
-  constexpr int kVector = 8, kVectors = C.tile_n / kVector, kPitch = dense_swap_smem(C).pitch;
+  constexpr int kVector = 8, kVectors = C.tiles.tile_n / kVector, kPitch = dense_swap_smem(C.tiles).pitch;
   const int vectors = min_of(part.rows, p.m - part.row) * kVectors;
   QN_NO_UNROLL
-  for (int v = part.earlier * kVectors + int(part.split) * C.threads + int(threadIdx.x); v < vectors; v += int(part.splits) * C.threads) {
+  for (int v = part.earlier * kVectors + int(part.split) * kThreads + int(threadIdx.x); v < vectors; v += int(part.splits) * kThreads) {
     const int row = v / kVectors, column = v % kVectors * kVector, word = row * kPitch + column;
     if (part.column + column >= p.n) continue;
     f32 sum[kVector], bias[kVector];
-    load_bias<dtype_t<C.dtype>>(p.bias, p.bias_dtype, part.column + column, kVector, bias);
+    load_bias<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, part.column + column, kVector, bias);
     if (part.splits == 1) load_sums(memory + 4 * word, sum);
     else add_splits(part, memory + 4 * word, smem + u32(4 * word), sum);
-    finish_and_store<C>(p, part.row + row, part.column + column, bias, sum);
+    finish_and_store<C.ending>(p, part.row + row, part.column + column, bias, sum);
   }
 }
 
 /// The block. multiply(part, smem, warpgroup, sums) makes the sums of 64 rows of b by the tile of a, fill(part, smem) is for the `fill_warps` warps behind
 /// the one that loads, behind the kernel before; they arrive `fills` times at a stage.
-template <DenseSwapConfig C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
+template <SwapAbBlock C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
-  constexpr int kConsumers = 2 * C.tile_n;  // threads that multiply: a warpgroup for 64 columns of out
-  static_assert(C.threads == kConsumers + 32 + 32 * i32(fill_warps) && C.tile_n % 64 == 0);
+  constexpr int kConsumers = 2 * C.tiles.tile_n;  // threads that multiply: a warpgroup for 64 columns of out
+  constexpr i32 kThreads = swap_ab_threads(C.tiles, i32(fill_warps));
+  static_assert(C.tiles.tile_n % 64 == 0);
   QN_SMEM(memory);
-  const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C).barriers;
+  const u32 smem = ptx::smem_address(memory), barriers = smem + dense_swap_smem(C.tiles).barriers;
   const DenseSwapPart part = part_of_block<C, kColumns>(p);
   const u32 warp = ptx::shfl(ptx::warp_id(), 0);
   if (threadIdx.x == kConsumers) {
     ptx::prefetch_tensormap(&p.b);
     ptx::prefetch_tensormap(&p.a);
-    pipeline_init<C.stages>(barriers, kConsumers / 32, 1 + fills);
+    pipeline_init<C.tiles.stages>(barriers, kConsumers / 32, 1 + fills);
   }
   ptx::sync_block();
   ptx::grid_launch_dependents();
   if (warp < kConsumers / 32) {  // tested first, laid out last: bricks/gemm/sm90/narrow.cuh
-    constexpr auto L = dense_swap_smem(C);
-    zero_other_rows<C.a_major, C.tile_m, C.chunks, C.stages, L.stage>(memory + L.a, p.rows, i32(threadIdx.x), kConsumers);
-    f32 sums[C.tile_m / 2];
+    constexpr auto L = dense_swap_smem(C.tiles);
+    zero_other_rows<C.tiles.a_major, C.tiles.tile_m, C.tiles.chunks, C.tiles.stages, L.stage>(memory + L.a, p.rows, i32(threadIdx.x), kConsumers);
+    f32 sums[C.tiles.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
     ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more
     write_sums<C>(memory, warp / 4, sums);
@@ -197,18 +198,18 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
   ptx::grid_dependency_wait();  // for all that is read and written from here on
   if (part.splits == 1) {
     ptx::sync_block();
-    add_and_store<C>(p, part, memory, smem);
+    add_and_store<C, kThreads>(p, part, memory, smem);
   } else {
     ptx::cluster_arrive();
     ptx::cluster_wait();
-    add_and_store<C>(p, part, memory, smem);
+    add_and_store<C, kThreads>(p, part, memory, smem);
     // The others read this block's sums
     ptx::cluster_arrive();
     ptx::cluster_wait();
   }
 }
 
-template <DenseSwapConfig C, i32 kColumns, class Multiply>
+template <SwapAbBlock C, i32 kColumns, class Multiply>
 QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply) {
   run_swapped<C, kColumns, 0, 0>(p, multiply, [](const DenseSwapPart&, u32) {});
 }

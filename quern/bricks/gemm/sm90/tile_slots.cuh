@@ -12,6 +12,13 @@
 
 namespace quern::gemm {
 
+/// What reads the ring's stages. NVRTC 13.0 finds no function whose signature calls another on a part of a template argument: hence 1 + pair.
+template <ScaledSm90 C>
+using ScaledRead = Consumer<C.block.tiles.stages, 1 + C.block.tiles.pair>;
+/// Sums of a thread, of 64 rows by a warpgroup's columns.
+template <ScaledSm90 C>
+constexpr i32 kScaledSums = warpgroup_columns(C.block) / 2;
+
 /// A tile in the words of its op.
 struct TileWords {
   u32x4 first;
@@ -19,24 +26,24 @@ struct TileWords {
 };
 
 /// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps and `others` read, and the map of the scales that come beside.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void init_tile_slots(u32 smem, const ScaleBoxes& boxes, u32 others = 0) {
   if constexpr (has_tile_slots(C)) {
     pipeline_init<kTileSlots>(smem + u32(tile_slots(C).barriers), 8 + others, 32 + 1);
     if (boxes.used != 0) ptx::prefetch_tensormap(&boxes.map);
   }
 }
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE Producer<kTileSlots> start_filling_slots(u32 smem) {
   return {smem + u32(tile_slots(C).barriers)};
 }
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE Consumer<kTileSlots> start_reading_slots(u32 smem) {
   return {smem + u32(tile_slots(C).barriers)};
 }
 
 /// By a warp: a tile at `column` of `columns`, through `steps` stages.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile, const Scales& scales, i32 column, i32 columns, int steps) {
   constexpr TileSlots kSlots = tile_slots(C);
   constexpr i32 kStepsAtOnce = 32 / kSlots.scales;
@@ -66,14 +73,14 @@ QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile
   } while (first < steps);
 }
 /// A tile, from the slot that has come.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE TileWords words_in_slot(const Consumer<kTileSlots>& slots) {
   QN_SMEM(memory);
   const u8* const slot = memory + tile_slots(C).memory + slots.stage * u32(tile_slots(C).pitch);
   return {ptx::ld_shared<u32x4>(slot), ptx::ld_shared<u32>(slot + 16)};
 }
 /// Where its scales are: bytes from the beginning of shared memory to those of its first stage.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE u32 scales_of_slot(const Consumer<kTileSlots>& slots) {
   return u32(tile_slots(C).memory + kSlotPlace) + slots.stage * u32(tile_slots(C).pitch);
 }
@@ -83,8 +90,8 @@ QN_DEVICE void next_slot(Consumer<kTileSlots>& slots) {
   begin_read(slots);
 }
 /// Passes a tile's stages over, and its slots with them: other warps of the block wait for both.
-template <ScaledSm90Config C>
-QN_DEVICE void pass_tile(Consumer<C.stages, pair_blocks(C)>& read, Consumer<kTileSlots>& slots, int steps) {
+template <ScaledSm90 C>
+QN_DEVICE void pass_tile(ScaledRead<C>& read, Consumer<kTileSlots>& slots, int steps) {
   for (int first = 0; first < steps; first += kSlotSteps) {
     if (has_tile_slots(C) && first > 0) next_slot(slots);
     pass_stages(read, min_of(steps - first, kSlotSteps));

@@ -20,27 +20,27 @@ struct DenseTile {
 };
 
 /// Rows that a block, or a pair of them, takes at a time; those of a block's tile from the first of them on.
-template <DenseSm90Config C>
-constexpr i32 kRowsAtOnce = C.tile_m * pair_blocks(C);
-template <DenseSm90Config C>
+template <TilesSm90 T>
+constexpr i32 kRowsAtOnce = T.tile_m * pair_blocks(T);
+template <TilesSm90 T>
 QN_DEVICE i32 row_of_pair() {
-  return C.pair != 0 ? i32(blockIdx.x % 2) * C.tile_m : 0;
+  return T.pair != 0 ? i32(blockIdx.x % 2) * T.tile_m : 0;
 }
 /// A block's tiles, from `index` on every `step`-th. gemm.scaled leaves group_log2 as it is: read from the parameters it cost 1 % where all of a and b have scales 1x128 (an H200).
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step, u32 group_log2 = kGroupLog2) {
-  return walk_from(index / pair_blocks(C), step / pair_blocks(C), u32(p.m + kRowsAtOnce<C> - 1) / kRowsAtOnce<C>, u32(p.n + C.tile_n - 1) / C.tile_n, group_log2);
+  return walk_from(index / pair_blocks(T), step / pair_blocks(T), u32(p.m + kRowsAtOnce<T> - 1) / kRowsAtOnce<T>, u32(p.n + T.tile_n - 1) / T.tile_n, group_log2);
 }
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
   const TilePlace place = place_of(walk);
-  return {i32(place.m * kRowsAtOnce<C>) + row_of_pair<C>(), i32(place.n * C.tile_n)};
+  return {i32(place.m * kRowsAtOnce<T>) + row_of_pair<T>(), i32(place.n * T.tile_n)};
 }
 /// Whether a tile, a pair's second one, has no rows: its block loads b for the other one, and passes its stages over. A vote tells ptxas that the lanes agree: behind a branch on what was read from memory it kept
 /// the ring's stage in ordinary registers instead of uniform ones, with 390 bytes spilled.
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE bool is_empty(const DenseTile& tile, i32 rows) {
-  return C.pair != 0 && !ptx::any(tile.row < rows);
+  return T.pair != 0 && !ptx::any(tile.row < rows);
 }
 /// Passes stages over, which nobody else of the warp's rows reads: each is released.
 template <int stages, int blocks>
@@ -53,13 +53,13 @@ QN_DEVICE void pass_stages(Consumer<stages, blocks>& read, int steps) {
 }
 
 /// By one thread: b's rows of a tile from `column` on, by load(to, row); of a pair that shares them half, for both, else two halves of its own.
-template <DenseSm90Config C, class Load, class LoadForBoth>
+template <TilesSm90 T, class Load, class LoadForBoth>
 QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, const LoadForBoth& load_for_both) {
-  if constexpr (C.pair == 0) {
+  if constexpr (T.pair == 0) {
     load(to, column);
   } else {
-    static_assert(C.b_major == Major::k && C.tile_n % 16 == 0, "half of b's tile is whole eights of rows, which are swizzled together");
-    constexpr u32 kHalf = u32(C.tile_n / 2);
+    static_assert(T.b_major == Major::k && T.tile_n % 16 == 0, "half of b's tile is whole eights of rows, which are swizzled together");
+    constexpr u32 kHalf = u32(T.tile_n / 2);
     if (shared) {
       const u32 first = blockIdx.x % 2 * kHalf;
       load_for_both(to + first * 128, column + i32(first));
@@ -72,24 +72,24 @@ QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, co
 
 /// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's, so no more than that has: products of rows that are not there.
 /// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
-template <DenseSm90Config C>
+template <TilesSm90 T>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
-  static_assert(C.tile_m == 128 || C.tile_n >= 128);
-  if constexpr (C.a_major != Major::k) return 0;
-  const i32 earlier = rows_earlier<C.tile_m>(row, rows);
-  return C.tile_m == 128 ? min_of(earlier, C.tile_n) : earlier;
+  static_assert(T.tile_m == 128 || T.tile_n >= 128);
+  if constexpr (T.a_major != Major::k) return 0;
+  const i32 earlier = rows_earlier<T.tile_m>(row, rows);
+  return T.tile_m == 128 ? min_of(earlier, T.tile_n) : earlier;
 }
 
 /// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
-template <DenseSm90Config C, i32 kColumns, class Beside>
-QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, int steps, u32 bytes_beside, const Beside& beside) {
+template <BlockSm90 C, i32 kColumns, class Beside>
+QN_DEVICE void load_tile(Producer<C.tiles.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, int steps, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
-  const u32 bytes = u32(L.stage - (C.tile_m - rows) * 128) + bytes_beside;
+  const u32 bytes = u32(L.stage - (C.tiles.tile_m - rows) * 128) + bytes_beside;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
-    load_operand<C.a_major, C.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
-    load_tile_b<C>(stage + L.b, tile.column, true, [&](u32 to, i32 row) { load_operand<C.b_major, C.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
+    load_operand<C.tiles.a_major, C.tiles.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
+    load_tile_b<C.tiles>(stage + L.b, tile.column, true, [&](u32 to, i32 row) { load_operand<C.tiles.b_major, C.tiles.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
                    [&](u32 to, i32 row) { load_box<2>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); });
     beside(full, fill.stage, step);
     end_fill(fill);
@@ -97,28 +97,28 @@ QN_DEVICE void load_tile(Producer<C.stages>& fill, u32 smem, const TensorMap* a,
 }
 
 /// By the first warp, of which one thread loads: stages of kColumns columns of K; beside(tile, full, stage, step) as load_tile() has it.
-template <DenseSm90Config C, i32 kColumns, class Beside>
+template <BlockSm90 C, i32 kColumns, class Beside>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, const Beside& beside, u32 group_log2 = kGroupLog2) {
   if (!ptx::elect_sync()) return;
   const int steps = (p.k + kColumns - 1) / kColumns;
-  Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
-  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x, gridDim.x, group_log2); has_tile(walk); walk_on(walk)) {
-    const DenseTile tile = tile_of<C>(walk), from = {tile.row - rows_earlier_of_tile<C>(tile.row, p.m), tile.column};
-    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.a_major, C.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
+  Producer<C.tiles.stages> fill{smem + dense_sm90_smem(C).barriers};
+  for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x, gridDim.x, group_log2); has_tile(walk); walk_on(walk)) {
+    const DenseTile tile = tile_of<C.tiles>(walk), from = {tile.row - rows_earlier_of_tile<C.tiles>(tile.row, p.m), tile.column};
+    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
   }
-  if constexpr (C.pair != 0) drain(fill);  // the other block's warps arrive here
+  if constexpr (C.tiles.pair != 0) drain(fill);  // the other block's warps arrive here
 }
-template <DenseSm90Config C, i32 kColumns>
+template <BlockSm90 C, i32 kColumns>
 QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem) {
   load_tiles<C, kColumns>(p, smem, 0, [](const DenseTile&, u32, u32, int) {}, u32(p.group_log2));
 }
 
 /// By the two warpgroups that multiply, before they do.
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
   constexpr auto L = dense_sm90_smem(C);
   QN_SMEM(memory);
-  zero_other_rows<C.a_major, C.tile_m, 1, C.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
+  zero_other_rows<C.tiles.a_major, C.tiles.tile_m, 1, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
 }
 
 /// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
@@ -148,9 +148,9 @@ QN_DEVICE i32 matrix_of(const DenseSm90Params&) { return 0; }
 QN_DEVICE i32 pair_column(i32 column, int pair) { return column + 8 * pair + 2 * i32(ptx::lane_id() % 4); }
 
 /// One row's results of a thread, which has columns 8 i + 2 q and the next of the tile: rounded, and stored in whole 16 bytes.
-template <DenseSm90Config C, int kPairs, class P>
+template <BlockSm90 C, int kPairs, class P>
 QN_DEVICE void write_row(const P& p, i32 row, i32 column, const f32 (&values)[2 * kPairs]) {
-  using Out = dtype_t<C.out_dtype>;
+  using Out = dtype_t<C.ending.out_dtype>;
   const i32 quad = i32(ptx::lane_id() % 4);
   Out* const out = static_cast<Out*>(p.out) + i64(row) * p.out_stride;
   const bool here = row < p.m;
@@ -209,9 +209,9 @@ QN_DEVICE void add_pairs(const E* row, i32 columns, i32 column, f32 (&values)[2 
   }
 }
 
-template <DenseSm90Config C, int kPairs, class P>
+template <BlockSm90 C, int kPairs, class P>
 QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * kPairs]) {
-  using T = dtype_t<C.dtype>;
+  using T = dtype_t<C.ending.dtype>;
   const i32 columns = row < p.m ? p.n : 0;
   const i64 at = i64(row) * p.c.stride;
   if (p.c.dtype == DType::f32) add_pairs<f32, kPairs>(static_cast<const f32*>(p.c.data) + at, columns, column, values);
@@ -221,25 +221,25 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
 
 /// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
 /// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
-template <DenseSm90Config C>
-constexpr bool kFewRegisters = C.alternate != 0 || (C.walk != 0 && C.across > 1 && C.out_dtype == DType::f32);
-template <DenseSm90Config C>
-constexpr int kPairsAtOnce = C.has_c == 0 && C.activation == 0 ? C.tile_n / 8 : kFewRegisters<C> ? 8 : 16;
+template <BlockSm90 C>
+constexpr bool kFewRegisters = C.tiles.alternate != 0 || (C.narrow.walk != 0 && C.narrow.across > 1 && C.ending.out_dtype == DType::f32);
+template <BlockSm90 C>
+constexpr int kPairsAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? C.tiles.tile_n / 8 : kFewRegisters<C> ? 8 : 16;
 
 /// All that follows the sums, for a thread's part of a row from its pair kFirst on. `half`: which of its two rows in `sums`.
-template <DenseSm90Config C, int kFirst, int kRegisters, class P>
+template <BlockSm90 C, int kFirst, int kRegisters, class P>
 QN_DEVICE void finish_row(const P& p, i32 row, i32 column, int half, const f32 (&sums)[kRegisters]) {
-  constexpr int kPairs = min_of(C.tile_n / 8 - kFirst, kPairsAtOnce<C>);
+  constexpr int kPairs = min_of(C.tiles.tile_n / 8 - kFirst, kPairsAtOnce<C>);
   f32 values[2 * kPairs];
   QN_UNROLL
   for (int i = 0; i < kPairs; ++i) {
     QN_UNROLL
     for (int j = 0; j < 2; ++j) values[2 * i + j] = half == 0 ? sums[4 * (kFirst + i) + j] : sums[4 * (kFirst + i) + 2 + j];
   }
-  if constexpr (C.has_c != 0) add_row_of_c<C, kPairs>(p, row, column + 8 * kFirst, values);
-  activate<C.activation>(values);
+  if constexpr (C.ending.has_c != 0) add_row_of_c<C, kPairs>(p, row, column + 8 * kFirst, values);
+  activate<C.ending.activation>(values);
   write_row<C, kPairs>(p, row, column + 8 * kFirst, values);
-  if constexpr (kFirst + kPairs < C.tile_n / 8)  // a branch also keeps the compiler from working at all of them at once
+  if constexpr (kFirst + kPairs < C.tiles.tile_n / 8)  // a branch also keeps the compiler from working at all of them at once
     if (column + 8 * (kFirst + kPairs) < p.n) finish_row<C, kFirst + kPairs>(p, row, column, half, sums);
 }
 
@@ -249,15 +249,15 @@ QN_DEVICE void store_matrices(u32 place, const u32 (&words)[2]) { ptx::stmatrix_
 QN_DEVICE void store_matrices(u32 place, const u32 (&words)[4]) { ptx::stmatrix_x4(place, words); }
 
 /// 8 kPairs columns of a warp's box of results, from its 16 bytes `chunk` and from a thread's pair `pair` on. Where c has come into the box, it is added.
-template <DenseSm90Config C, int kPairs, int kRegisters>
+template <BlockSm90 C, int kPairs, int kRegisters>
 QN_DEVICE void write_columns(u32 box, int chunk, int pair, const f32 (&sums)[kRegisters]) {
-  using Out = dtype_t<C.out_dtype>;
+  using Out = dtype_t<C.ending.out_dtype>;
   const u32 lane = ptx::lane_id(), place = box + dense_sm90_box_place(dense_sm90_boxes(C), lane % 16, u32(chunk) + (kPairs == 2 ? lane / 16 : 0));
   f32 values[4 * kPairs];
   QN_UNROLL
   for (int j = 0; j < 4 * kPairs; ++j) values[j] = sums[4 * pair + j];
   u32 words[2 * kPairs];
-  if constexpr (C.c_boxes != 0) {
+  if constexpr (C.store.c_boxes != 0) {
     load_matrices(words, place);
     QN_UNROLL
     for (int j = 0; j < 2 * kPairs; ++j) {
@@ -266,14 +266,14 @@ QN_DEVICE void write_columns(u32 box, int chunk, int pair, const f32 (&sums)[kRe
       values[2 * j] = values[2 * j] + added[0], values[2 * j + 1] = values[2 * j + 1] + added[1];
     }
   }
-  activate<C.activation>(values);
+  activate<C.ending.activation>(values);
   QN_UNROLL
   for (int j = 0; j < 2 * kPairs; ++j) words[j] = pack_word(values[2 * j], values[2 * j + 1], Out{});
   store_matrices(place, words);
 }
 
 /// Box `box` of a warp's part of the tile, to its slot.
-template <DenseSm90Config C, int kRegisters>
+template <BlockSm90 C, int kRegisters>
 QN_DEVICE void write_box(u32 slot, int box, const f32 (&sums)[kRegisters]) {
   constexpr int kChunks = dense_sm90_boxes(C).columns / 8;
   QN_UNROLL
@@ -283,9 +283,9 @@ QN_DEVICE void write_box(u32 slot, int box, const f32 (&sums)[kRegisters]) {
 
 /// The rows of a box that exist. No lane takes a branch of its own: ptxas would keep the stage of the ring, which is alive here, in ordinary
 /// registers instead of uniform ones, and a stage of scaled products took 10 % longer.
-template <DenseSm90Config C, class P>
+template <BlockSm90 C, class P>
 QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 column) {
-  using Out = dtype_t<C.out_dtype>;
+  using Out = dtype_t<C.ending.out_dtype>;
   constexpr i32 kChunks = dense_sm90_boxes(C).columns / 8, kAll = kSm90StoreRows * kChunks;
   QN_UNROLL
   for (i32 i = 0; i < kAll; i += 32) {
@@ -296,13 +296,13 @@ QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 colu
 }
 
 /// From the beginning of shared memory to a warp's slot for box `box`.
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE u32 box_slot(int box) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   return u32(dense_sm90_smem(C).boxes) + ((ptx::warp_id() - 4) * kBoxes.slots + u32(box % kBoxes.slots)) * kBoxes.bytes;
 }
 /// The mbarrier of that slot, at which c comes.
-template <DenseSm90Config C>
+template <BlockSm90 C>
 QN_DEVICE u32 barrier_of_c(int box) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   QN_SMEM(memory);
@@ -311,7 +311,7 @@ QN_DEVICE u32 barrier_of_c(int box) {
 
 /// By one thread: c of box kBox of a warp and of the others that it has slots for. Results of the same slots are on their way: those of as many boxes
 /// before, or whichever where a row of boxes begins.
-template <DenseSm90Config C, int kBox, class P>
+template <BlockSm90 C, int kBox, class P>
 QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   constexpr int kSlot = kBox % kBoxes.slots;
@@ -325,32 +325,32 @@ QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
 }
 
 /// By a warp: c of its first boxes of 64 rows of a warpgroup from `first_row` on, where c comes by TMA.
-template <DenseSm90Config C, class P>
+template <BlockSm90 C, class P>
 QN_DEVICE void start_c(const P& p, i32 first_row, i32 column) {
-  if constexpr (C.c_boxes != 0)
+  if constexpr (C.store.c_boxes != 0)
     if (ptx::elect_sync()) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
 }
 
 /// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on: as many at once as it has slots, as the fence between results and
 /// TMA takes some 300 clocks (MEMBAR), however much lies before it. Boxes go by TMA, while the warps go on; where the last row is among them by the lanes, as the
 /// map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for c.
-template <DenseSm90Config C, int kFirst, int kRegisters, class P>
+template <BlockSm90 C, int kFirst, int kRegisters, class P>
 QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters], u32& parities) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   constexpr int kNext = kFirst + kBoxes.slots;
-  static_assert(C.tile_n % (kBoxes.columns * kBoxes.slots) == 0 && kBoxes.columns % 8 == 0);
+  static_assert(C.tiles.tile_n % (kBoxes.columns * kBoxes.slots) == 0 && kBoxes.columns % 8 == 0);
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   const i32 row = first_row + kSm90StoreRows * i32(warp_of_warpgroup());
   const auto column_of = [&](int box) { return column + box * kBoxes.columns; };
-  if constexpr (C.c_boxes == 0) {
+  if constexpr (C.store.c_boxes == 0) {
     if (ptx::elect_sync()) ptx::bulk_wait_read<0>();
     ptx::sync_warp();
   }
   QN_UNROLL
   for (int box = kFirst; box < kNext; ++box) {
     if (box > kFirst && column_of(box) >= p.n) continue;
-    if constexpr (C.c_boxes != 0) {
+    if constexpr (C.store.c_boxes != 0) {
       ptx::mbarrier_wait(barrier_of_c<C>(box), parities >> box % kBoxes.slots & 1);
       parities ^= 1u << box % kBoxes.slots;
     }
@@ -374,28 +374,28 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
       if (box > kFirst && column_of(box) >= p.n) continue;
       store_box_rows<C>(p, memory + box_slot<C>(box), row, column_of(box));
     }
-    if constexpr (C.c_boxes != 0) {  // the next c comes into what lanes have read and written
+    if constexpr (C.store.c_boxes != 0) {  // the next c comes into what lanes have read and written
       ptx::fence_proxy_async_shared();
       ptx::sync_warp();
     }
   }
-  if constexpr (kNext * kBoxes.columns < C.tile_n) {
+  if constexpr (kNext * kBoxes.columns < C.tiles.tile_n) {
     if (column_of(kNext) >= p.n) return;
-    if constexpr (C.c_boxes != 0)
+    if constexpr (C.store.c_boxes != 0)
       if (ptx::elect_sync()) load_c<C, kNext>(p, row, column);
     store_boxes<C, kNext>(p, first_row, column, sums, parities);
   }
 }
 
 /// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c. Rows before `begin` are left out, where lanes store.
-template <DenseSm90Config C, int kRegisters, class P>
+template <BlockSm90 C, int kRegisters, class P>
 QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], u32& parities, i32 begin = 0) {
-  if (p.bias != nullptr) add_bias<dtype_t<C.dtype>>(p.bias, p.bias_dtype, p.n, column, sums);
+  if (p.bias != nullptr) add_bias<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, p.n, column, sums);
   if constexpr (dense_sm90_stores_boxes(C)) {
     store_boxes<C, 0>(p, first_row, column, sums, parities);
   } else {
     const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-    constexpr int kAtOnce = C.has_c == 0 || C.alternate ? 2 : 1;  // without c it gains nothing; in turn, one code for both rows spilled 4 to 224 bytes
+    constexpr int kAtOnce = C.ending.has_c == 0 || C.tiles.alternate ? 2 : 1;  // without c it gains nothing; in turn, one code for both rows spilled 4 to 224 bytes
     QN_NO_UNROLL
     for (int first = 0; first < 2; first += kAtOnce) {
       QN_UNROLL
@@ -403,9 +403,9 @@ QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRe
     }
   }
 }
-template <DenseSm90Config C, int kRegisters, class P>
+template <BlockSm90 C, int kRegisters, class P>
 QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], i32 begin = 0) {
-  static_assert(C.c_boxes == 0);
+  static_assert(C.store.c_boxes == 0);
   u32 parities = 0;
   write_rows<C>(p, first_row, column, sums, parities, begin);
 }
@@ -420,19 +420,19 @@ QN_DEVICE void prefetch_maps(const P& p) {
 /// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other three warps of the
 /// first, which arrive `fills` times at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
 /// thread, the others share what the first gives back. For P there is prefetch_maps.
-template <DenseSm90Config C, int registers, class P, class Load, class Multiply, class Fill>
+template <BlockSm90 C, int registers, class P, class Load, class Multiply, class Fill>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, u32 fills, const Load& load, const Multiply& multiply, const Fill& fill) {
-  static_assert(C.threads == 3 * kWarpgroupSize && C.tile_m % 128 == 0 && dense_sm90_smem(C).bytes <= 227 * 1024);
-  constexpr int kLaunched = 65536 / C.threads / 8 * 8;  // registers of a thread that the block begins with
+  static_assert(C.tiles.tile_m % 128 == 0 && dense_sm90_smem(C).bytes <= 227 * 1024);
+  constexpr int kLaunched = 65536 / kTilesSm90Threads / 8 * 8;  // registers of a thread that the block begins with
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
     prefetch_maps(p);
-    if constexpr (C.c_boxes != 0)
+    if constexpr (C.store.c_boxes != 0)
       for (int i = 0; i < 8 * dense_sm90_boxes(C).slots; ++i) ptx::mbarrier_init(smem + u32(dense_sm90_smem(C).c_barriers) + 8 * u32(i), 1);
-    pipeline_init<C.stages>(smem + dense_sm90_smem(C).barriers, releases * pair_blocks(C), 1 + fills);
+    pipeline_init<C.tiles.stages>(smem + dense_sm90_smem(C).barriers, releases * pair_blocks(C.tiles), 1 + fills);
   }
-  if constexpr (C.pair == 0) {
+  if constexpr (C.tiles.pair == 0) {
     ptx::sync_block();
   } else {
     ptx::cluster_arrive();
@@ -450,7 +450,7 @@ QN_DEVICE void run_warpgroups(const P& p, u32 releases, u32 fills, const Load& l
     if (dense_sm90_stores_boxes(C) && ptx::elect_sync()) ptx::bulk_wait_read<0>();  // the memory is the block's until it ends
   }
 }
-template <DenseSm90Config C, class P, class Load, class Multiply>
+template <BlockSm90 C, class P, class Load, class Multiply>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, const Load& load, const Multiply& multiply) {
   run_warpgroups<C, 40>(p, releases, 0, load, multiply, [](u32) {});
 }

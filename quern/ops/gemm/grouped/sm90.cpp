@@ -4,13 +4,13 @@
 
 namespace quern::gemm {
 
-static const jit::Kernel<DenseSm90Config, GroupedSm90Params> warp_specialised{"quern/ops/gemm/grouped/warp_specialised_sm90/kernel.cuh",
+static const jit::Kernel<TilesSm90Config, GroupedSm90Params> warp_specialised{"quern/ops/gemm/grouped/warp_specialised_sm90/kernel.cuh",
                                                                               "grouped_warp_specialised_sm90"};
 static const jit::Kernel<ScaledSm90Config, GroupedScaledSm90Params> scaled_warp_specialised{
     "quern/ops/gemm/grouped/warp_specialised_sm90/scaled_kernel.cuh", "grouped_scaled_warp_specialised_sm90"};
 
-static const jit::Kernel<DenseSwapConfig, GroupedSm90Params> swap_ab{"quern/ops/gemm/grouped/swap_ab_sm90/kernel.cuh", "grouped_swap_ab_sm90"};
-static const jit::Kernel<ScaledSwapConfig, GroupedScaledSm90Params> scaled_swap_ab{"quern/ops/gemm/grouped/swap_ab_sm90/scaled_kernel.cuh",
+static const jit::Kernel<SwapAbConfig, GroupedSm90Params> swap_ab{"quern/ops/gemm/grouped/swap_ab_sm90/kernel.cuh", "grouped_swap_ab_sm90"};
+static const jit::Kernel<ScaledSwapAbConfig, GroupedScaledSm90Params> scaled_swap_ab{"quern/ops/gemm/grouped/swap_ab_sm90/scaled_kernel.cuh",
                                                                                   "grouped_scaled_swap_ab_sm90"};
 
 /// Rows from a matrix of an operand to the next, where they follow one another and one map has the rows of all: what a box reads behind the last row of a matrix are the next one's then, whose results are not
@@ -30,6 +30,12 @@ static TensorMapSpec operand(const TensorView& v, i32 box, i32 fetched) {
                     .swizzle = Swizzle::b128, .fetched = fetched};
   if (rows_to_next(v) == 0) map.rank = 3, map.shape[1] = rows, map.shape[2] = matrices, map.stride_bytes[1] = strides_of(v).group * element, map.box[2] = 1;
   return map;
+}
+
+/// Nothing follows the sums.
+template <class Args>
+static Ending ending_of(const Problem& p) {
+  return {is_scaled<Args>(p) ? DType::bf16 : p.dtype(&Args::a), p.dtype(&Args::out), 0, i32(Activation::none)};
 }
 
 template <class Args>
@@ -63,18 +69,22 @@ static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b, i32 f
           .a_rows = rows_to_next(a.a),
           .b_rows = rows_to_next(a.b)};
 }
-static DenseSm90Config tiles_of(const DenseSm90Config& c) { return c; }
+static const BlockSm90& block_of(const TilesSm90Config& c) { return c.block; }
+static const BlockSm90& block_of(const ScaledSm90Config& c) { return c.product.block; }
+static const SwapAbBlock& block_of(const SwapAbConfig& c) { return c.block; }
+static const SwapAbBlock& block_of(const ScaledSwapAbConfig& c) { return c.product.block; }
 template <class Args, class Config>
 static GroupedSm90Params dense_params(const Call<Args>& c) {
-  const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
-  i32 box_b = config.tile_n;
-  if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>) box_b /= pair_blocks(config);
+  const auto& block = block_of(c.plan.launches[c.plan.count - 1].spec.template config_as<Config>());
+  constexpr bool kSwapped = std::is_same_v<decltype(block), const SwapAbBlock&>;
+  i32 box_b = block.tiles.tile_n;
+  if constexpr (!kSwapped) box_b /= pair_blocks(block.tiles);
   // 8 bits, masked, 1 group of 866 rows and 4 of 267: 1.5 and 1 % less with 256; contiguous the same
   const i32 fetched = std::is_same_v<Config, ScaledSm90Config> ? 256 : 128;
-  GroupedSm90Params with = params(c, config.tile_m, box_b, fetched);
-  if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>) {
-    if (config.tail != 0) with.b_tail = c.device.make_tensor_map(operand(c.args.b, config.tail, fetched));
-    if (dense_sm90_stores_boxes(tiles_of(config))) with.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
+  GroupedSm90Params with = params(c, block.tiles.tile_m, box_b, fetched);
+  if constexpr (!kSwapped) {
+    if (block.tiles.tail != 0) with.b_tail = c.device.make_tensor_map(operand(c.args.b, block.tiles.tail, fetched));
+    if (dense_sm90_stores_boxes(block)) with.results = c.device.make_tensor_map(sm90_results(c.args.out, block));
   }
   return with;
 }
@@ -86,8 +96,8 @@ static GroupedScaledSm90Params scaled_params(const Call<Args>& c) {
                                .scales_a_group = strides_of(c.args.scales_a).group,
                                .scales_b_group = strides_of(c.args.scales_b).group};
   if constexpr (std::is_same_v<Config, ScaledSm90Config>) {
-    const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
-    if (has_tile_slots(config)) with.boxes = scale_boxes(c.args.scales_a, sizes_of<Args>(c.problem).rows, c.problem[Axis::k], c.device);
+    const ScaledSm90& product = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>().product;
+    if (has_tile_slots(product)) with.boxes = scale_boxes(c.args.scales_a, sizes_of<Args>(c.problem).rows, c.problem[Axis::k], c.device);
   }
   return with;
 }
@@ -116,17 +126,17 @@ Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const
   const i32 pdl = add_spans<Args>(plan, p, device);
   // b's of all groups stream side by side, so the tile is that for one as wide as all of them
   const i64 rows = min_of(s.expected, most_swapped_rows<Args>(p)), columns = s.groups * s.n;
-  const auto grid = [&](const DenseSwapConfig& tile, i32 smem) {
-    return Grid{.x = max_of<i64>(1, min_of<i64>(i64(tile.min_blocks) * device.sms, most_tiles(s, tile.tile_m, tile.tile_n))), .smem = smem, .pdl = pdl};
+  const auto grid = [&](const SwapAbShape& shape, i32 smem) {
+    return Grid{.x = max_of<i64>(1, min_of<i64>(i64(shape.min_blocks) * device.sms, most_tiles(s, shape.tiles.tile_m, shape.tiles.tile_n))), .smem = smem, .pdl = pdl};
   };
+  const auto ending = ending_of<Args>(p);
   if (is_scaled<Args>(p)) {
-    const DenseSwapConfig tile = scaled_swapped_tile(rows, columns, device);
-    const ScaledSwapConfig c{p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks, 0, 0};
-    plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid(tile, scaled_swap_bytes(tile)));
+    const SwapAbShape shape = scaled_swapped_tile(rows, columns, device);
+    const ScaledSwapAb product{p.dtype(&Args::a), p.dtype(&Args::b), {ending, shape.tiles}, 0};
+    plan.launch<scaled_params<Args, ScaledSwapAbConfig>>(scaled_swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, grid(shape, scaled_swap_bytes(shape.tiles)));
   } else {
-    DenseSwapConfig c = swapped_tile(rows, columns, device);
-    c.dtype = p.dtype(&Args::a), c.out_dtype = p.dtype(&Args::out), c.has_c = 0, c.activation = i32(Activation::none);
-    plan.launch<dense_params<Args, DenseSwapConfig>>(swap_ab, c, grid(c, dense_swap_smem(c).bytes));
+    const SwapAbShape shape = swapped_tile(rows, columns, device);
+    plan.launch<dense_params<Args, SwapAbConfig>>(swap_ab, {{ending, shape.tiles}, swap_ab_threads(shape.tiles), shape.min_blocks}, grid(shape, dense_swap_smem(shape.tiles).bytes));
   }
   return plan;
 }
@@ -149,14 +159,13 @@ Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   if (is_scaled<Args>(p)) {
     const bool wide = p.dtype(&Args::out) == DType::f32;
     const Sm90Tile& tile = wide ? least_time(kGroupedWideSm90Tiles, s, kSm90StoreCost) : least_time(kGroupedSm90Tiles, s, kSm90StoreCost);
-    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = tile.m,
-                                              .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0, .pair = tile.pair, .tail = tile.tail}, device);
+    const BlockSm90 block{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair, .tail = tile.tail}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
+    const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .block = block, .column_scales = 0}}, device);
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
   } else {
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost);
-    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
-                                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)}, device);
-    plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)));
+    const auto c = with_room(TilesSm90Config{{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}}}, device);
+    plan.launch<dense_params<Args, TilesSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)));
   }
   return plan;
 }

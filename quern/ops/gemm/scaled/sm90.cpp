@@ -9,9 +9,12 @@ using A = ScaledArgs;
 static const jit::Kernel<ScaledSm90Config, ScaledSm90Params> warp_specialised{"quern/ops/gemm/scaled/warp_specialised_sm90/kernel.cuh",
                                                                               "scaled_warp_specialised_sm90"};
 static const jit::Kernel<ScaledSm90Config, ScaledSm90Params> narrow{"quern/ops/gemm/scaled/narrow_sm90/kernel.cuh", "scaled_narrow_sm90"};
-static const jit::Kernel<ScaledSwapConfig, ScaledSm90Params> swap_ab{"quern/ops/gemm/scaled/swap_ab_sm90/kernel.cuh", "scaled_swap_ab_sm90"};
+static const jit::Kernel<ScaledSwapAbConfig, ScaledSm90Params> swap_ab{"quern/ops/gemm/scaled/swap_ab_sm90/kernel.cuh", "scaled_swap_ab_sm90"};
 
 constexpr i32 kTileM = 128;
+
+/// A bias and c that are not f32 are bf16.
+static Ending ending_of(const Problem& p) { return {DType::bf16, p.dtype(&A::out), p.tensor(&A::c).present, i32(Activation::none)}; }
 
 static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
@@ -26,7 +29,7 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// ScaledSm90Config's. One group of columns is no reason for other kernels than those of a model's longer K.
+/// ScaledSm90's. One group of columns is no reason for other kernels than those of a model's longer K.
 static i32 column_scales(const Problem& p) {
   if (p[Axis::k] > kScaledGroup && p[Axis::scale_columns_a] <= 1 && p[Axis::scale_columns_b] <= 1) return 1;
   return p[Axis::n] > 1 && p[Axis::scale_rows_b] == p[Axis::n] ? 2 : 0;
@@ -76,10 +79,11 @@ Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
 
 /// The L2 fetches 256 bytes for a miss, those of two stages: six shapes at m = 4096 0.6 % less, (32768, 512) 1.5 %.
 static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
-  ScaledSm90Params with = params(c, sm90_few_rows(c.problem[Axis::m], config.tile_m), config.tile_n / pair_blocks(config), 256);
-  if (dense_sm90_stores_boxes(tiles_of(config))) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
-  if (has_tile_slots(config)) with.boxes = scale_boxes(c.args.scales_a, c.problem[Axis::m], c.problem[Axis::k], c.device);
+  const ScaledSm90& product = c.plan.launches[0].spec.config_as<ScaledSm90Config>().product;
+  const TilesSm90& tiles = product.block.tiles;
+  ScaledSm90Params with = params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n / pair_blocks(tiles), 256);
+  if (dense_sm90_stores_boxes(product.block)) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out, product.block));
+  if (has_tile_slots(product)) with.boxes = scale_boxes(c.args.scales_a, c.problem[Axis::m], c.problem[Axis::k], c.device);
   return with;
 }
 
@@ -98,8 +102,8 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   };
   const i32 scales = column_scales(p);
   const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
-  const auto config = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
-                                                 .column_scales = scales, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .pair = tile.pair}, device);
+  const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
+  const auto config = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = scales}}, device);
   Plan plan;
   plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = pair_blocks(tile), .pdl = p.pdl});
   return plan;
@@ -134,15 +138,14 @@ Rejection rejects_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device)
 }
 
 static ScaledSm90Params params_narrow(const Call<ScaledArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
-  return params(c, sm90_few_rows(c.problem[Axis::m], config.tile_m), config.tile_n);
+  const TilesSm90& tiles = c.plan.launches[0].spec.config_as<ScaledSm90Config>().product.block.tiles;
+  return params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
 }
 
 Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
-  ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tiles.rows, tiles.columns, 16, column_scales(p), 0,
-                          p.tensor(&A::c).present, tiles.splits > 1, 1, across(tiles)};
-  config.threads = 128 * narrow_warpgroups(config) + 96;
+  const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16}, .store = {.by_lanes = 1}, .narrow = {.halves = tiles.splits > 1, .across = across(tiles)}};
+  ScaledSm90Config config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = column_scales(p), .narrow = 1}, narrow_threads(block, 1)};
   config = with_room(config, device);
   Plan plan;
   plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
@@ -159,25 +162,25 @@ Rejection rejects_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device
 }
 
 static ScaledSm90Params params_swapped(const Call<ScaledArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<ScaledSwapConfig>();
-  return params(c, sm90_few_rows(c.problem[Axis::m], config.tile_m), config.tile_n);
+  const SwapAbSm90& tiles = c.plan.launches[0].spec.config_as<ScaledSwapAbConfig>().product.block.tiles;
+  return params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
 }
 
 /// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a stage, two of
 /// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps. Parts take 1100 ns, and 400 for each but the first. (Of 128 rows a stage takes
 /// 350 since: of 1 to 4 parts the fastest is still what this chooses, at m = 16, 64, 128 and six shapes.)
-static double estimate_ns(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i32 splits, i64 sms) {
+static double estimate_ns(const SwapAbSm90& c, i64 tiles, i64 n, i64 k, i32 splits, i64 sms) {
   const double stage = 110 + 2.5 * c.tile_m, memory = double(n) * double(k) / 4400;
   const double in_turn = tiles * splits + splits <= sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
   const double parts = splits > 1 ? 1100 + (splits - 1) * (400 + 4. * c.tile_m) : 0;
   return max_of(memory, in_turn * stage * double(ceil_div<i64>(ceil_div<i64>(k, kScaledGroup), splits))) + parts;
 }
 
-static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i64 sms) {
+static i32 scaled_swapped_splits(const SwapAbShape& c, i64 tiles, i64 n, i64 k, i64 sms) {
   i32 best = 1;
   double best_ns = 1e300;
   for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && tiles * splits <= c.min_blocks * sms); ++splits) {
-    const double ns = estimate_ns(c, tiles, n, k, splits, sms);
+    const double ns = estimate_ns(c.tiles, tiles, n, k, splits, sms);
     if (ns < best_ns) best = splits, best_ns = ns;
   }
   return best;
@@ -185,13 +188,12 @@ static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64
 
 Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i64 m = p[Axis::m], n = p[Axis::n];
-  const DenseSwapConfig tile = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
-  const ScaledSwapConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks,
-                                column_scales(p) == 1, p.tensor(&A::c).present};
-  const i64 tiles = swapped_tiles(tile, m, n);
-  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device.sms);
+  const SwapAbShape shape = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
+  const ScaledSwapAb product{p.dtype(&A::a), p.dtype(&A::b), {ending_of(p), shape.tiles}, column_scales(p) == 1};
+  const i64 tiles = swapped_tiles(shape.tiles, m, n);
+  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(shape, tiles, n, p[Axis::k], device.sms);
   Plan plan;
-  plan.launch<params_swapped>(swap_ab, config, {.x = tiles * splits, .smem = scaled_swap_bytes(tile), .cluster = splits, .pdl = p.pdl});
+  plan.launch<params_swapped>(swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, {.x = tiles * splits, .smem = scaled_swap_bytes(shape.tiles), .cluster = splits, .pdl = p.pdl});
   return plan;
 }
 

@@ -7,7 +7,7 @@ namespace quern::gemm {
 
 using A = DenseArgs;
 
-static const jit::Kernel<DenseSm90Config, DenseSm90Params> narrow{"quern/ops/gemm/dense/narrow_sm90/kernel.cuh", "dense_narrow_sm90"};
+static const jit::Kernel<NarrowSm90Config, DenseSm90Params> narrow{"quern/ops/gemm/dense/narrow_sm90/kernel.cuh", "dense_narrow_sm90"};
 
 /// Up to here K is short: tiles have few steps, so what follows the last bytes counts.
 constexpr i64 kShortK = 2048;
@@ -52,7 +52,7 @@ static NarrowTiles tiles_of(const Problem& p) { return takes_mma(p) ? mma_tiles(
 
 /// 512 bytes of K of each row in a stage, or 1 KB of few rows where K is a multiple of it, as chunks behind its end take TMA longer than others: memory is faster at longer pieces of a row, and at
 /// 80 KB of b in flight for each multiprocessor than at more, whose pieces come in less order.
-static DenseSm90Config with_mma_stages(DenseSm90Config c, i64 k) {
+static TilesSm90 with_mma_stages(TilesSm90 c, i64 k) {
   c.chunks = c.tile_n <= 16 && k % 512 == 0 ? 8 : 4;
   const i32 bytes = c.tile_n * 128 * c.chunks;
   c.stages = (2 * 80 * 1024 + bytes - 1) / (2 * bytes);
@@ -60,16 +60,19 @@ static DenseSm90Config with_mma_stages(DenseSm90Config c, i64 k) {
 }
 
 /// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with K below kSeveralTilesK beside more than 16 rows.
-static DenseSm90Config config_of(const Problem& p, const DeviceInfo& device) {
+static NarrowSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p);
-  DenseSm90Config c{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tiles.rows, .tile_n = tiles.columns, .fold = tiles.splits > 1, .has_c = p.tensor(&A::c).present,
-                    .activation = i32(p.attr(&A::activation)), .by_lanes = 1};
-  c.walk = tiles.passes > 1;
-  c.across = tiles.beside;
-  c.threads = 128 * narrow_warpgroups(c) + 64;
-  if (by_mma(c)) return with_room(with_mma_stages(c, p[Axis::k]), device);
-  c.chunks = c.tile_m == 128 || c.across > 1 || (c.walk && p[Axis::k] < kSeveralTilesK && p[Axis::m] > 16) ? 1 : 2;
-  c.stages = 16;
+  NarrowSm90Config c{.block = {.ending = ending_of(p),
+                               .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16},
+                               .store = {.by_lanes = 1},
+                               .narrow = {.halves = tiles.splits > 1, .across = tiles.beside, .walk = tiles.passes > 1}}};
+  c.threads = narrow_threads(c.block);
+  if (by_mma(c.block)) {
+    c.block.tiles = with_mma_stages(c.block.tiles, p[Axis::k]);
+    return with_room(c, device);
+  }
+  const bool one = tiles.rows == 128 || tiles.beside > 1 || (tiles.passes > 1 && p[Axis::k] < kSeveralTilesK && p[Axis::m] > 16);
+  c.block.tiles.chunks = one ? 1 : 2;
   return with_room(c, device);
 }
 
@@ -91,22 +94,22 @@ Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
   if (p.variant < 0)
     if (const Rejection r = rejects_slow(p)) return r;
-  if (!takes_mma(p) && config_of(p, device).stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
+  if (!takes_mma(p) && config_of(p, device).block.tiles.stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
   return {};
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  const i32 rows = sm90_few_rows(c.problem[Axis::m], config.tile_m);
-  return sm90_params(c, by_mma(config) ? sm90_few_rows_operand(c.args.a, rows, config.chunks) : sm90_operand(c.args.a, rows), config.tile_n, 1, config.chunks);
+  const BlockSm90& block = c.plan.launches[0].spec.config_as<NarrowSm90Config>().block;
+  const i32 rows = sm90_few_rows(c.problem[Axis::m], block.tiles.tile_m), chunks = block.tiles.chunks;
+  return sm90_params(c, by_mma(block) ? sm90_few_rows_operand(c.args.a, rows, chunks) : sm90_operand(c.args.a, rows), block.tiles.tile_n, 1, chunks);
 }
 
 Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  const DenseSm90Config config = config_of(p, device);
+  const NarrowSm90Config config = config_of(p, device);
   const NarrowTiles tiles = tiles_of(p);
   Plan plan;
   const i64 blocks = tiles.blocks(p[Axis::n]), even = max_of(device.sms / 2 * 2, 2);  // next_tile() keeps to a block's rows
-  plan.launch<params>(narrow, config, {.x = config.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  plan.launch<params>(narrow, config, {.x = config.block.narrow.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
   return plan;
 }
 

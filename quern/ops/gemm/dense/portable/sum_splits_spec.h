@@ -3,7 +3,7 @@
 //
 // Where K was split a second kernel adds the parts up.
 #pragma once
-#include "quern/bricks/gemm/addend_spec.h"
+#include "quern/bricks/gemm/ending_spec.h"
 
 namespace quern::gemm {
 

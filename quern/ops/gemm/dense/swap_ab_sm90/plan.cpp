@@ -7,44 +7,44 @@ namespace quern::gemm {
 
 using A = DenseArgs;
 
-static const jit::Kernel<DenseSwapConfig, DenseSm90Params> swap_ab{"quern/ops/gemm/dense/swap_ab_sm90/kernel.cuh", "dense_swap_ab_sm90"};
+static const jit::Kernel<SwapAbConfig, DenseSm90Params> swap_ab{"quern/ops/gemm/dense/swap_ab_sm90/kernel.cuh", "dense_swap_ab_sm90"};
 
 /// Parts of K without batch_invariant. Of tiles of up to 64 rows and from 2048 columns on two at least where they have a multiprocessor each: with pdl, blocks of fewer come to lie beside each other on what the
 /// kernels before leave free, and share a GPC's way to the L2: 41 us for (4096, 14336) in a decoder layer, 27 of two parts. Alone two are 3 % slower to 3 % faster.
-static i32 fast_parts(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i64 sms) {
+static i32 fast_parts(const SwapAbSm90& c, i64 m, i64 n, i64 k, i64 sms) {
   const i32 parts = swapped_splits(c, m, n, 2 * k, sms);
   return parts == 1 && c.tile_m <= 64 && k >= 2048 && 2 * swapped_tiles(c, m, n) <= sms ? 2 : parts;
 }
 
 /// With stages of two chunks where these are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages fit. Of 128 rows of a
 /// they are 48 KB, of which the first takes long: from 7168 columns a part on ((6144, 4096): 17.5 us and 16.5; (7168, 16384): 65.3 and 69.1).
-static DenseSwapConfig with_chunks(const DenseSwapConfig& config, const Problem& p, const DeviceInfo& device) {
+static SwapAbShape with_chunks(const SwapAbShape& shape, const Problem& p, const DeviceInfo& device) {
   const i64 n = p[Axis::n], k = p[Axis::k];
-  if (config.b_major != Major::k || k % kDenseSm90TileK != 0) return config;
-  if (config.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device), 128, n, 2 * k, kSm90Sms) < 7168) return config;
-  DenseSwapConfig two = config;
-  two.chunks = 2;
+  if (shape.tiles.b_major != Major::k || k % kDenseSm90TileK != 0) return shape;
+  if (shape.tiles.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device).tiles, 128, n, 2 * k, kSm90Sms) < 7168) return shape;
+  SwapAbShape two = shape;
+  two.tiles.chunks = 2;
   fill_multiprocessor(two, device);
-  return two.stages < 3 ? config : two;
+  return two.tiles.stages < 3 ? shape : two;
 }
 
 /// Rows of a that each of the tiles above each other has: all of them, or as even a share as whole eights make. What the L2 sends is the time of few tiles: 160 rows in tiles of 80 and of 128 (2112, 7168).
-static i32 swapped_rows(i64 m, const DenseSwapConfig& c) {
+static i32 swapped_rows(i64 m, const SwapAbSm90& c) {
   const i64 high = ceil_div<i64>(m, c.tile_m);
   if (c.a_major != Major::k) return c.tile_m;
   return i32(high == 1 ? m : round_up<i64>(ceil_div(m, high), 8));
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<DenseSwapConfig>();
-  const i32 rows = swapped_rows(c.problem[Axis::m], config);
-  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
+  const SwapAbSm90& tiles = c.plan.launches[0].spec.config_as<SwapAbConfig>().block.tiles;
+  const i32 rows = swapped_rows(c.problem[Axis::m], tiles);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, tiles.a_major), tiles.tile_n, i32(c.plan.launches[0].config.cluster), tiles.chunks);
   params.rows = rows;
   return params;
 }
 
 i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
-  return swapped_splits(swapped_tile(64, p[Axis::n], device), 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms);
+  return swapped_splits(swapped_tile(64, p[Axis::n], device).tiles, 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms);
 }
 
 Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
@@ -55,13 +55,13 @@ Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
 
 /// Tiles, each of so many blocks of a cluster.
 struct SwappedTiles {
-  DenseSwapConfig config;
+  SwapAbShape shape;
   i32 splits;
 };
 
 /// Time in ns of more than 128 rows, without the start and the end: a multiprocessor takes 143 bytes a ns and the L2 sends 10.5 KB. Where K is split the two blocks of a TPC share no rows of b: 75 bytes,
 /// 8.7 KB (an H100). Adding up splits as in estimate_ns().
-static double estimate_many_ns(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i32 splits) {
+static double estimate_many_ns(const SwapAbSm90& c, i64 m, i64 n, i64 k, i32 splits) {
   const double rows = swapped_rows(m, c), row_bytes = 2 * double(k) / splits, blocks = double(swapped_tiles(c, m, n) * splits), sums = c.tile_m * c.tile_n / 8192.0;
   if (splits == 1) return max_of((rows + c.tile_n) * row_bytes / 143, blocks * (rows + c.tile_n / 2) * row_bytes / 10500);
   return max_of((rows + c.tile_n) * row_bytes / 75, blocks * (rows + c.tile_n) * row_bytes / 8700) + 500 + 1250 * (splits - 1) * sums * sums;
@@ -72,12 +72,12 @@ static SwappedTiles tiles_of_many(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
   SwappedTiles best{};
   double best_ns = 1e300;
-  for (DenseSwapConfig c : {swapped_tile(128, n, device), swapped_tile(64, n, device)}) {
-    c.a_major = major_of(p.tensor(&A::a));
+  for (SwapAbShape c : {swapped_tile(128, n, device), swapped_tile(64, n, device)}) {
+    c.tiles.a_major = major_of(p.tensor(&A::a));
     for (i32 splits = p.batch_invariant ? invariant_parts(p, device) : 1; splits <= i32(kDenseSwapMaxSplits); splits *= 2) {
-      const bool fits = swapped_tiles(c, m, n) * splits <= kSm90Sms, first = best.splits == 0;  // asked for by name, or parts of batch_invariant, may be more
+      const bool fits = swapped_tiles(c.tiles, m, n) * splits <= kSm90Sms, first = best.splits == 0;  // asked for by name, or parts of batch_invariant, may be more
       if (!fits && !first) break;
-      if (const double ns = estimate_many_ns(c, m, n, k, splits); ns < best_ns) best_ns = ns, best = {c, splits};
+      if (const double ns = estimate_many_ns(c.tiles, m, n, k, splits); ns < best_ns) best_ns = ns, best = {c, splits};
       if (p.batch_invariant) break;
     }
   }
@@ -89,24 +89,21 @@ static SwappedTiles tiles_of_many(const Problem& p, const DeviceInfo& device) {
 static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
   if (m > 128) return tiles_of_many(p, device);
-  const DenseSwapConfig half = swapped_tile(64, n, device);
+  const SwapAbShape half = swapped_tile(64, n, device);
   const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
-  const DenseSwapConfig c = m > 64 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
-  return {c, p.batch_invariant ? parts : fast_parts(c, m, n, p[Axis::k], device.sms)};
+  const SwapAbShape c = m > 64 && swapped_tiles(half.tiles, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
+  return {c, p.batch_invariant ? parts : fast_parts(c.tiles, m, n, p[Axis::k], device.sms)};
 }
 
 Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
-  auto [config, splits] = tiles_of(p, device);
-  config.dtype = p.dtype(&A::a);
-  config.out_dtype = p.dtype(&A::out);
-  config.has_c = p.tensor(&A::c).present;
-  config.activation = i32(p.attr(&A::activation));
-  config.a_major = major_of(p.tensor(&A::a));
-  config.b_major = major_of(p.tensor(&A::b));
-  config = with_chunks(config, p, device);
+  auto [shape, splits] = tiles_of(p, device);
+  shape.tiles.a_major = major_of(p.tensor(&A::a));
+  shape.tiles.b_major = major_of(p.tensor(&A::b));
+  shape = with_chunks(shape, p, device);
+  const SwapAbSm90& tiles = shape.tiles;
+  const SwapAbConfig config{{ending_of(p), tiles}, swap_ab_threads(tiles), shape.min_blocks};
   Plan plan;
-  plan.launch<params>(swap_ab, config,
-                      {.x = swapped_tiles(config, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
+  plan.launch<params>(swap_ab, config, {.x = swapped_tiles(tiles, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(tiles).bytes, .cluster = splits, .pdl = p.pdl});
   return plan;
 }
 

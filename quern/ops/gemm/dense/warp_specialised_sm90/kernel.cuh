@@ -12,8 +12,8 @@
 namespace quern::gemm {
 
 /// sums = the sum of the parts of K, in ascending order.
-template <DenseSm90Config C, int kM, int kRegisters, class Multiply, class Free>
-QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.stages>& read, f32 (&sums)[kM][kRegisters], const Multiply& multiply,
+template <BlockSm90 C, int kM, int kRegisters, class Multiply, class Free>
+QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.tiles.stages>& read, f32 (&sums)[kM][kRegisters], const Multiply& multiply,
                          const Free& free) {
   f32 total[kM][kRegisters];
   zero(total);
@@ -36,47 +36,47 @@ QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.stages>& read, f32
   }
 }
 
-template <DenseSm90Config C>
+template <BlockSm90 C, bool kFold>
 QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
-  constexpr u32 kTurns = C.alternate ? 2 : 1;
-  constexpr int kM = C.tile_m / 64 * kTurns / 2, kStage = dense_sm90_smem(C).stage;
-  const u32 turn = C.alternate ? warpgroup : 0, first_row = C.alternate ? 0 : warpgroup * 64;
+  constexpr u32 kTurns = C.tiles.alternate ? 2 : 1;
+  constexpr int kM = C.tiles.tile_m / 64 * kTurns / 2, kStage = dense_sm90_smem(C).stage;
+  const u32 turn = C.tiles.alternate ? warpgroup : 0, first_row = C.tiles.alternate ? 0 : warpgroup * 64;
   zero_other_rows<C>(p);
   const u32 steps = u32(p.k + kDenseSm90TileK - 1) / kDenseSm90TileK;
-  Consumer<C.stages> read{smem + dense_sm90_smem(C).barriers};
+  Consumer<C.tiles.stages> read{smem + dense_sm90_smem(C).barriers};
   u32 parities = 0;  // of the waits for c
-  if constexpr (C.alternate) skip_reads(read, turn * steps);
-  for (TileWalk walk = walk_tiles<C>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x, u32(p.group_log2)); has_tile(walk); walk_on(walk)) {
-    f32 sums[kM][C.tile_n / 2];
-    const DenseTile tile = tile_of<C>(walk);
+  if constexpr (C.tiles.alternate) skip_reads(read, turn * steps);
+  for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x, u32(p.group_log2)); has_tile(walk); walk_on(walk)) {
+    f32 sums[kM][C.tiles.tile_n / 2];
+    const DenseTile tile = tile_of<C.tiles>(walk);
     bool started = false;
     const auto free = [&](u32 stage) {
       release(read, stage);
-      if constexpr (!C.alternate && C.c_boxes != 0) {
+      if constexpr (!C.tiles.alternate && C.store.c_boxes != 0) {
         if (!started) start_c<C>(p, tile.row + i32(first_row), tile.column);
         started = true;
       }
     };
-    if constexpr (C.alternate) start_c<C>(p, tile.row + i32(first_row), tile.column);
+    if constexpr (C.tiles.alternate) start_c<C>(p, tile.row + i32(first_row), tile.column);
     // Without its turn a warpgroup would wait for a stage that is still to be filled for the other: parities tell only two
     // fillings apart, so that wait would not hold it back.
-    if (C.alternate && walk.index != blockIdx.x) ptx::bar_sync(kMultiplyBarrier + int(turn), 2 * kWarpgroupSize);
-    const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C>(tile.row, p.m));
+    if (C.tiles.alternate && walk.index != blockIdx.x) ptx::bar_sync(kMultiplyBarrier + int(turn), 2 * kWarpgroupSize);
+    const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C.tiles>(tile.row, p.m));
     const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); };
-    if constexpr (C.fold == 0) {
+    if constexpr (!kFold) {
       zero(sums);
       const u32 last = multiply_stages(read, int(steps), sums, multiply, free);
-      if (C.alternate && has_tile(walk, gridDim.x)) ptx::bar_arrive(kMultiplyBarrier + 1 - int(turn), 2 * kWarpgroupSize);
+      if (C.tiles.alternate && has_tile(walk, gridDim.x)) ptx::bar_arrive(kMultiplyBarrier + 1 - int(turn), 2 * kWarpgroupSize);
       finish_stages(int(steps), last, sums, free);
     } else {
       sum_parts<C>(p, read, sums, multiply, free);
     }
-    if constexpr (C.alternate) skip_reads(read, steps);
+    if constexpr (C.tiles.alternate) skip_reads(read, steps);
     if (!has_tile(walk, walk.step)) ptx::grid_launch_dependents();
     // With an activation or c a loop in which 64 rows take the place of those before: their copies of the code took a third of the kernel's compile time.
     // Of a plain tile the copies are short, and the loop cost 2 % at (32768, 512).
     static_assert(kM <= 2);
-    constexpr int kAtOnce = C.has_c == 0 && C.activation == 0 ? kM : 1;
+    constexpr int kAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? kM : 1;
     QN_NO_UNROLL
     for (int first = 0; first < kM; first += kAtOnce) {
       QN_UNROLL
@@ -86,16 +86,16 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
         write_rows<C>(p, row, tile.column, sums[m], parities);
       }
       QN_UNROLL
-      for (int i = 0; i < C.tile_n / 2; ++i) sums[0][i] = sums[kM - 1][i];
+      for (int i = 0; i < C.tiles.tile_n / 2; ++i) sums[0][i] = sums[kM - 1][i];
     }
   }
 }
 
-template <DenseSm90Config C>
+template <TilesSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.tile_n % 16 == 0 && !(C.alternate && C.fold) && C.pair == 0);
-  run_warpgroups<C>(p, C.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C, kDenseSm90TileK>(p, smem); },
-                    [&](u32 smem, u32 warpgroup) { multiply_tiles<C>(p, smem, warpgroup); });
+  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.block.tiles.alternate && C.fold) && C.block.tiles.pair == 0);
+  run_warpgroups<C.block>(p, C.block.tiles.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C.block, kDenseSm90TileK>(p, smem); },
+                    [&](u32 smem, u32 warpgroup) { multiply_tiles<C.block, C.fold != 0>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

@@ -10,7 +10,7 @@ namespace quern::gemm {
 
 using A = DenseArgs;
 
-static const jit::Kernel<DenseSm90Config, DenseSm90Params> warp_specialised{"quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh", "dense_warp_specialised_sm90"};
+static const jit::Kernel<TilesSm90Config, DenseSm90Params> warp_specialised{"quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh", "dense_warp_specialised_sm90"};
 
 constexpr i32 kTileM = 128;
 static i64 tiles_of(const Problem& p, i32 tile_n) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], tile_n); }
@@ -149,22 +149,23 @@ i32 sm90_group_log2(i64 m, i64 k, i32 tile_n) {
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<DenseSm90Config>();
-  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], config.tile_m, config.a_major), config.a_major), config.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
-  params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], config.tile_n);
-  if (dense_sm90_stores_boxes(config)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config));
-  if (config.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config));
+  const auto& config = c.plan.launches[0].spec.config_as<TilesSm90Config>();
+  const TilesSm90& tiles = config.block.tiles;
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], tiles.tile_m, tiles.a_major), tiles.a_major), tiles.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+  params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], tiles.tile_n);
+  if (dense_sm90_stores_boxes(config.block)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config.block));
+  if (config.block.store.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config.block));
   return params;
 }
 
 Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const Sm90Tile& tile = choose(p, fold);
-  const auto config = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages,
-                                                .alternate = tile.alternate, .fold = fold, .threads = 3 * 128, .has_c = p.tensor(&A::c).present,
-                                                .activation = i32(p.attr(&A::activation)), .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b)),
-                                                .c_boxes = p.tensor(&A::c).present && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out)},
-                                device);
+  const bool has_c = p.tensor(&A::c).present, c_boxes = has_c && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out);
+  const BlockSm90 block{.ending = ending_of(p),
+                        .tiles = {.tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages, .alternate = tile.alternate, .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))},
+                        .store = {.c_boxes = c_boxes}};
+  const auto config = with_room(TilesSm90Config{.block = block, .fold = fold}, device);
   Plan plan;
   plan.launch<params>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = block_bytes(config), .pdl = p.pdl});
   return plan;

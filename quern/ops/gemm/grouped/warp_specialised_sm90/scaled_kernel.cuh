@@ -16,12 +16,12 @@ QN_DEVICE GroupedTile tile_of(const TileWords& words) { return {i32(words.first.
 /// What stands for the end of the tiles.
 QN_DEVICE GroupedTile no_tile() { return {-1, 0, 0, {0, 0}, 0, false}; }
 
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
-  constexpr DenseSm90Config kTiles = tiles_of(C);
+  constexpr BlockSm90 kTiles = C.block;
   const int steps = scaled_steps(p.gemm.k);
-  const u32 first_row = warpgroup * u32(C.tile_m / 2);
-  Consumer<C.stages, pair_blocks(C)> read{smem + dense_sm90_smem(kTiles).barriers};
+  const u32 first_row = warpgroup * u32(C.block.tiles.tile_m / 2);
+  ScaledRead<C> read{smem + dense_sm90_smem(kTiles).barriers};
   auto slots = start_reading_slots<C>(smem);
   QN_NO_UNROLL
   for (;;) {
@@ -29,18 +29,18 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
     begin_together<C>(steps);
     GroupedTile tile = tile_of(words_in_slot<C>(slots));
     if (tile.group < 0) break;
-    if (is_empty<kTiles>(tile, first_row)) {
+    if (is_empty<kTiles.tiles>(tile, first_row)) {
       pass_tile<C>(read, slots, steps);
       continue;
     }
-    const i32 earlier = rows_earlier_of_tile<kTiles>(place_of<kTiles>(tile).row, p.gemm.rows.rows);
-    f32 total[C.tile_m / 128][C.tile_n / 2];
-    const u32 later = rows_before_boxed(p.boxes, place_of<kTiles>(tile).row);
-    if constexpr (C.tile_m == 256) {
+    const i32 earlier = rows_earlier_of_tile<kTiles.tiles>(place_of<kTiles.tiles>(tile).row, p.gemm.rows.rows);
+    f32 total[C.block.tiles.tile_m / 128][C.block.tiles.tile_n / 2];
+    const u32 later = rows_before_boxed(p.boxes, place_of<kTiles.tiles>(tile).row);
+    if constexpr (C.block.tiles.tile_m == 256) {
       multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total);
-    } else if constexpr (C.tail != 0) {
+    } else if constexpr (C.block.tiles.tail != 0) {
       // Not any(), behind which ptxas keeps the ring's stage in ordinary registers here (3 to 7 % of the kernel where all tiles are of the tail)
-      if (ptx::ballot(tile.tail) != 0) multiply_in_rounds<C, C.tail, false>(smem, first_row, earlier, later, steps, read, slots, total[0]);
+      if (ptx::ballot(tile.tail) != 0) multiply_in_rounds<C, C.block.tiles.tail, false>(smem, first_row, earlier, later, steps, read, slots, total[0]);
       else multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
     } else if constexpr (has_rounds(C)) {
       multiply_in_rounds<C>(smem, first_row, earlier, later, steps, read, slots, total[0]);
@@ -49,29 +49,29 @@ QN_DEVICE void multiply_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u
     }
     tile = tile_of(words_in_slot<C>(slots));  // again, for want of registers
     end_read(slots);
-    const DenseTile place = place_of<kTiles>(tile);
-    GroupedRowsOut out = out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile);
-    if constexpr (C.tail != 0) out.n = min_of(out.n, place.column + C.tile_n - i32(tile.tail) * (C.tile_n - C.tail));
+    const DenseTile place = place_of<kTiles.tiles>(tile);
+    GroupedRowsOut out = out_of_group<dtype_t<C.block.ending.out_dtype>>(p.gemm, tile);
+    if constexpr (C.block.tiles.tail != 0) out.n = min_of(out.n, place.column + C.block.tiles.tile_n - i32(tile.tail) * (C.block.tiles.tile_n - C.block.tiles.tail));
     QN_UNROLL
-    for (i32 half = 0; half < C.tile_m / 128; ++half)
+    for (i32 half = 0; half < C.block.tiles.tile_m / 128; ++half)
       write_rows<kTiles>(out, place.row + i32(first_row) + 64 * half, place.column, total[half]);
   }
 }
 
 /// By the warp that loads.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void load_grouped_scaled_tiles(const GroupedScaledSm90Params& p, u32 smem) {
   constexpr ScaleStages kStages = scale_stages(C);
-  load_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes), [&](const GroupedTile& tile, u32 full, u32 stage, int step) {
-    load_boxed_scales<kStages>(smem, p.boxes, full, stage, place_of<tiles_of(C)>(tile).row, matrix_of(p.gemm, tile) * p.boxes.columns + step);
+  load_grouped_tiles<C.block, kScaledGroup>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes), [&](const GroupedTile& tile, u32 full, u32 stage, int step) {
+    load_boxed_scales<kStages>(smem, p.boxes, full, stage, place_of<C.block.tiles>(tile).row, matrix_of(p.gemm, tile) * p.boxes.columns + step);
   });
 }
 
 /// By the warp that finds tiles.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void fill_grouped_slots(const GroupedScaledSm90Params& p, u32 smem) {
   auto fill = start_filling_slots<C>(smem);
-  each_tile<tiles_of(C)>(p.gemm, [&](const GroupedTile& tile) {
+  each_tile<C.block.tiles>(p.gemm, [&](const GroupedTile& tile) {
     fill_tile_slots<C>(fill, words_of(tile), scales_of_group(p, tile).scales_b, tile.column, p.gemm.n, scaled_steps(p.gemm.k));
   });
   fill_tile_slots<C>(fill, words_of(no_tile()), p.scales_b, 0, p.gemm.n, 0);
@@ -79,7 +79,7 @@ QN_DEVICE void fill_grouped_slots(const GroupedScaledSm90Params& p, u32 smem) {
 }
 
 /// By the scale warps, which are told the tiles too: a walk of their own took 15 % of the kernel's compile time.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
   if (ptx::warp_id() == 1) return fill_grouped_slots<C>(p, smem);
   if (boxed_scale_bytes<scale_stages(C)>(p.boxes) != 0) return;
@@ -91,7 +91,7 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
     begin_read(slots);
     const GroupedTile tile = tile_of(words_in_slot<C>(slots));
     if (tile.group < 0) break;
-    const DenseTile place = place_of<tiles_of(C)>(tile);
+    const DenseTile place = place_of<C.block.tiles>(tile);
     int first = 0;
     do {
       if (first > 0) next_slot(slots);
@@ -105,17 +105,17 @@ QN_DEVICE void fill_grouped_scales(const GroupedScaledSm90Params& p, u32 smem) {
 
 template <ScaledSm90Config C>
 QN_DEVICE void grouped_scaled_warp_specialised_sm90(const GroupedScaledSm90Params& p) {
-  static_assert(C.column_scales == 0 && C.has_c == 0 && block_bytes(C) <= 227 * 1024);
+  static_assert(C.product.column_scales == 0 && C.product.block.ending.has_c == 0 && block_bytes(C.product) <= 227 * 1024);
   // Of a tail's tiles as of wide ones: whole boxes of results, whole scales of b, and the rows that wgmma reads behind a's (rows_earlier_of_tile())
-  static_assert(C.tail == 0 || (C.tile_m == 128 && C.pair == 0 && has_rounds(C) && C.tail < C.tile_n && C.tail % dense_sm90_boxes(tiles_of(C)).columns == 0 && C.tail % scaled_sm90_columns(C) == 0 && C.tail >= C.tile_m - 8));
+  static_assert(C.product.block.tiles.tail == 0 || (C.product.block.tiles.tile_m == 128 && C.product.block.tiles.pair == 0 && has_rounds(C.product) && C.product.block.tiles.tail < C.product.block.tiles.tile_n && C.product.block.tiles.tail % dense_sm90_boxes(C.product.block).columns == 0 && C.product.block.tiles.tail % scaled_sm90_columns(C.product) == 0 && C.product.block.tiles.tail >= C.product.block.tiles.tile_m - 8));
   ptx::grid_launch_dependents();
   QN_SMEM(memory);
   if (threadIdx.x == 32) {
-    init_tile_slots<C>(ptx::smem_address(memory), p.boxes, p.boxes.used != 0 ? 0 : scale_stages(C).warps);
-    if constexpr (C.tail != 0) ptx::prefetch_tensormap(&p.gemm.b_tail);
+    init_tile_slots<C.product>(ptx::smem_address(memory), p.boxes, p.boxes.used != 0 ? 0 : scale_stages(C.product).warps);
+    if constexpr (C.product.block.tiles.tail != 0) ptx::prefetch_tensormap(&p.gemm.b_tail);
   }
-  run_warpgroups<tiles_of(C), 56>(p.gemm, 8, scale_fills<scale_stages(C)>(p.boxes), [&](u32 smem) { load_grouped_scaled_tiles<C>(p, smem); },
-                                  [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C>(p, smem, warpgroup); }, [&](u32 smem) { fill_grouped_scales<C>(p, smem); });
+  run_warpgroups<C.product.block, 56>(p.gemm, 8, scale_fills<scale_stages(C.product)>(p.boxes), [&](u32 smem) { load_grouped_scaled_tiles<C.product>(p, smem); },
+                                  [&](u32 smem, u32 warpgroup) { multiply_grouped_scaled_tiles<C.product>(p, smem, warpgroup); }, [&](u32 smem) { fill_grouped_scales<C.product>(p, smem); });
 }
 
 }  // namespace quern::gemm

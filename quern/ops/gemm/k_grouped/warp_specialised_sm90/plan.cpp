@@ -7,7 +7,7 @@ namespace quern::gemm {
 
 using A = KGroupedArgs;
 
-static const jit::Kernel<DenseSm90Config, KGroupedSm90Params> warp_specialised{"quern/ops/gemm/k_grouped/warp_specialised_sm90/kernel.cuh", "k_grouped_warp_specialised_sm90"};
+static const jit::Kernel<TilesSm90Config, KGroupedSm90Params> warp_specialised{"quern/ops/gemm/k_grouped/warp_specialised_sm90/kernel.cuh", "k_grouped_warp_specialised_sm90"};
 static const jit::Kernel<ScaledSm90Config, KGroupedScaledSm90Params> scaled_warp_specialised{
     "quern/ops/gemm/k_grouped/warp_specialised_sm90/scaled_kernel.cuh", "k_grouped_scaled_warp_specialised_sm90"};
 
@@ -32,9 +32,9 @@ Rejection rejects_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
 }
 
 /// Tiles, ring and stores of a plan.
-static DenseSm90Config tiles_of_plan(const Call<A>& c) {
+static const BlockSm90& block_of_plan(const Call<A>& c) {
   const jit::KernelSpec& spec = c.plan.launches[c.plan.count - 1].spec;
-  return is_scaled(c.problem) ? tiles_of(spec.config_as<ScaledSm90Config>()) : spec.config_as<DenseSm90Config>();
+  return is_scaled(c.problem) ? spec.config_as<ScaledSm90Config>().product.block : spec.config_as<TilesSm90Config>().block;
 }
 
 static KGroupedSm90Params dense_params(const Call<A>& c) {
@@ -49,7 +49,7 @@ static KGroupedSm90Params dense_params(const Call<A>& c) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .c = c_of_first(c),
-          .results = dense_sm90_stores_boxes(tiles_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out, tiles_of_plan(c))) : TensorMap{}};
+          .results = dense_sm90_stores_boxes(block_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out, block_of_plan(c))) : TensorMap{}};
 }
 static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
   return {.gemm = dense_params(c), .scales_a = scales_of_first(c.args.scales_a, kScaleARow), .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};
@@ -57,7 +57,7 @@ static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
 
 TensorMap k_grouped_map(const Call<A>& c, bool of_a) {
   const TensorView& v = of_a ? c.args.a : c.args.b;
-  const DenseSm90Config tiles = tiles_of_plan(c);
+  const TilesSm90& tiles = block_of_plan(c).tiles;
   const i32 rows = of_a ? tiles.tile_m : tiles.tile_n;
   const TensorFacts& facts = of_a ? c.problem.tensor(&A::a) : c.problem.tensor(&A::b);
   return c.device.make_tensor_map(sm90_operand(v, rows, major_of(facts)));
@@ -72,16 +72,16 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
   const auto grid = [&](const Sm90Tile& tile, i32 smem) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(sizes, tile.m, tile.n))), .smem = smem, .pdl = pdl};
   };
+  const Ending ending{is_scaled(p) ? DType::bf16 : p.dtype(&A::a), p.dtype(&A::out), p.tensor(&A::c).present, i32(Activation::none)};
   if (is_scaled(p)) {
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
-    const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n,
-                                              .stages = tile.stages, .column_scales = 2, .threads = 3 * 128, .has_c = p.tensor(&A::c).present}, device);
+    const BlockSm90 block{.ending = ending, .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
+    const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = 2}}, device);
     plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
   } else {
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, sizes, 2 * kSm90StoreCost);
-    const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&A::a), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
-                                             .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .activation = i32(Activation::none),
-                                             .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))}, device);
+    const TilesSm90 tiles{.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};
+    const auto c = with_room(TilesSm90Config{{.ending = ending, .tiles = tiles}}, device);
     plan.launch<dense_params>(warp_specialised, c, grid(tile, block_bytes(c)));
   }
   return plan;

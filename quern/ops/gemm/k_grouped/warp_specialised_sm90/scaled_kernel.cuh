@@ -27,23 +27,23 @@ QN_DEVICE KGroupedScales scales_of_group(const KGroupedScaledSm90Params& p, cons
 /// Stages of a group.
 QN_DEVICE int steps_of(const KGroupedColumns& columns) { return scaled_steps(columns.count); }
 
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p, u32 smem, u32 warpgroup) {
-  constexpr DenseSm90Config kTiles = tiles_of(C);
+  constexpr BlockSm90 kTiles = C.block;
   const u32 first_row = warpgroup * 64;
-  Consumer<C.stages> read{smem + dense_sm90_smem(kTiles).barriers};
-  each_k_grouped_tile<kTiles>(p.gemm, [&](const KGroupedTile& tile) {
-    f32 total[C.tile_n / 2];
+  Consumer<C.block.tiles.stages> read{smem + dense_sm90_smem(kTiles).barriers};
+  each_k_grouped_tile<kTiles.tiles>(p.gemm, [&](const KGroupedTile& tile) {
+    f32 total[C.block.tiles.tile_n / 2];
     multiply_scaled_tile<C>(smem, first_row, 0, steps_of(tile.columns), read, total);
-    write_rows<kTiles>(out_of_group<dtype_t<C.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row), tile.place.column, total);
+    write_rows<kTiles>(out_of_group<dtype_t<C.block.ending.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row), tile.place.column, total);
   });
 }
 
 /// By the scale warps.
-template <ScaledSm90Config C>
+template <ScaledSm90 C>
 QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem) {
   auto fill = start_scales<scale_stages(C)>(smem);
-  each_k_grouped_tile<tiles_of(C)>(p.gemm, [&](const KGroupedTile& tile) {
+  each_k_grouped_tile<C.block.tiles>(p.gemm, [&](const KGroupedTile& tile) {
     fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile.columns), tile.place.row, tile.place.column, 0, steps_of(tile.columns));
   });
   finish_scales();
@@ -51,11 +51,11 @@ QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem
 
 template <ScaledSm90Config C>
 QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Params& p) {
-  static_assert(C.column_scales == 2 && C.pair == 0);
+  static_assert(C.product.column_scales == 2 && C.product.block.tiles.pair == 0);
   ptx::grid_launch_dependents();
-  run_warpgroups<tiles_of(C), 40>(p.gemm, 8, kScaleFills<scale_stages(C)>, [&](u32 smem) { load_k_grouped_tiles<tiles_of(C), kScaledGroup>(p.gemm, smem); },
-                                  [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C>(p, smem, warpgroup); },
-                                  [&](u32 smem) { fill_k_grouped_scales<C>(p, smem); });
+  run_warpgroups<C.product.block, 40>(p.gemm, 8, kScaleFills<scale_stages(C.product)>, [&](u32 smem) { load_k_grouped_tiles<C.product.block, kScaledGroup>(p.gemm, smem); },
+                                  [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C.product>(p, smem, warpgroup); },
+                                  [&](u32 smem) { fill_k_grouped_scales<C.product>(p, smem); });
 }
 
 }  // namespace quern::gemm

@@ -16,10 +16,10 @@ struct KGroupedTile {
 };
 
 /// Calls f for every tile of the block, in order.
-template <DenseSm90Config C, class F>
+template <TilesSm90 T, class F>
 QN_DEVICE void each_k_grouped_tile(const KGroupedSm90Params& p, const F& f) {
-  each_tile_of_groups<C.tile_m, C.tile_n, u32>(p.m, p.n, p.groups, [&](i32 group, const TilePlace& at) {
-    f(KGroupedTile{group, columns_of_group(p.spans, group), {i32(at.m * C.tile_m), i32(at.n * C.tile_n)}});
+  each_tile_of_groups<T.tile_m, T.tile_n, u32>(p.m, p.n, p.groups, [&](i32 group, const TilePlace& at) {
+    f(KGroupedTile{group, columns_of_group(p.spans, group), {i32(at.m * T.tile_m), i32(at.n * T.tile_n)}});
   });
 }
 
@@ -27,12 +27,12 @@ QN_DEVICE void each_k_grouped_tile(const KGroupedSm90Params& p, const F& f) {
 QN_DEVICE void prefetch_maps(const KGroupedSm90Params&) {}
 
 /// By a warp, of which one thread loads: stages of kColumns columns of K.
-template <DenseSm90Config C, i32 kColumns>
+template <BlockSm90 C, i32 kColumns>
 QN_DEVICE void load_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem) {
   if (!ptx::elect_sync()) return;
-  Producer<C.stages> fill{smem + dense_sm90_smem(C).barriers};
+  Producer<C.tiles.stages> fill{smem + dense_sm90_smem(C).barriers};
   i32 acquired = -1;
-  each_k_grouped_tile<C>(p, [&](const KGroupedTile& tile) {
+  each_k_grouped_tile<C.tiles>(p, [&](const KGroupedTile& tile) {
     if (tile.columns.count == 0) return;  // there are no maps
     const TensorMap* const maps = static_cast<const TensorMap*>(p.maps) + 2 * i64(tile.group);
     if (tile.group != acquired) {
@@ -40,7 +40,7 @@ QN_DEVICE void load_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem) {
       ptx::fence_proxy_tensormap_acquire(maps + 1);
       acquired = tile.group;
     }
-    load_tile<C, kColumns>(fill, smem, maps, maps + 1, tile.place, C.tile_m, (tile.columns.count + kColumns - 1) / kColumns, 0, [](u32, u32, int) {});
+    load_tile<C, kColumns>(fill, smem, maps, maps + 1, tile.place, C.tiles.tile_m, (tile.columns.count + kColumns - 1) / kColumns, 0, [](u32, u32, int) {});
   });
 }
 

@@ -11,18 +11,18 @@ namespace quern::gemm {
 
 template <ScaledSm90Config C>
 QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
-  constexpr ScaleStages S = scale_stages(C);
+  constexpr ScaleStages S = scale_stages(C.product);
   QN_SMEM(memory);
-  if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C)));
-  run_narrow<tiles_of(C), kScaledGroup, kScaleFills<S>, u32(S.warps)>(
+  if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C.product.block)));
+  run_narrow<C.product.block, kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
-      [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.stages>& read, f32 (&sums)[warpgroup_columns(C) / 2]) {
-        const u32 row = first_row_of<tiles_of(C)>(group), column = first_column_of<tiles_of(C)>(group);
-        multiply_scaled_tile<C>(smem, row, 0, part.steps, read, sums, column);
-        if constexpr (C.column_scales == 1) {
+      [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.product.block.tiles.stages>& read, f32 (&sums)[kScaledSums<C.product>]) {
+        const u32 row = first_row_of<C.product.block>(group), column = first_column_of<C.product.block>(group);
+        multiply_scaled_tile<C.product>(smem, row, 0, part.steps, read, sums, column);
+        if constexpr (C.product.column_scales == 1) {
           Consumer<S.stages> scales{smem + u32(S.barriers)};
           begin_read(scales);
-          scale_tile<C>(scales.stage, row, sums, column);
+          scale_tile<C.product>(scales.stage, row, sums, column);
           end_read(scales);
         }
       },
