@@ -13,7 +13,7 @@ QN_HOST_DEVICE constexpr const char* product_word(DType operands) {
   return size_of(operands) == 1 ? "fp8_gemm" : operands == DType::bf16 ? "bf16_gemm" : "fp16_gemm";
 }
 
-/// Configs of kernels that multiply say what: both operands have one dtype, or each has its own of 8 bits.
+/// Configs of kernels that multiply say what: both operands have one dtype, or each has its own of 8 bits. Those on Hopper nest it.
 template <class Config>
   requires requires { &Config::dtype; }
 QN_HOST_DEVICE constexpr const char* purpose_of(const Config& c) {
@@ -23,6 +23,16 @@ template <class Config>
   requires requires { &Config::a_dtype; }
 QN_HOST_DEVICE constexpr const char* purpose_of(const Config& c) {
   return product_word(c.a_dtype);
+}
+template <class Config>
+  requires requires(const Config& c) { c.block.ending.dtype; }
+QN_HOST_DEVICE constexpr const char* purpose_of(const Config& c) {
+  return product_word(c.block.ending.dtype);
+}
+template <class Config>
+  requires requires(const Config& c) { c.product.a_dtype; }
+QN_HOST_DEVICE constexpr const char* purpose_of(const Config& c) {
+  return product_word(c.product.a_dtype);
 }
 
 }  // namespace quern::gemm

@@ -218,12 +218,13 @@ TEST(gemm_dense, cases_meet_every_tile) {
     if (m == 0 || n == 0) continue;
     const Plan p = plan_of(h200, given);
     if (jit::function_of(jit::print(p.launches[0].spec)) != "dense_warp_specialised_sm90") continue;
-    const auto& config = p.launches[0].spec.config_as<DenseSm90Config>();
+    const auto& config = p.launches[0].spec.config_as<TilesSm90Config>();
+    const TilesSm90& tiles = config.block.tiles;
     if (config.fold != 0) continue;
-    met.insert({config.tile_n, config.has_c != 0 ? 2 * config.c_boxes - 1 : 0});
-    turns = turns || (config.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(config.tile_n)) > kSm90Sms);
-    groups = groups || (sm90_group_log2(m, i64(full.at("k")), config.tile_n) == 5 && m > 32 * 128 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(config.tile_n)) > kSm90Sms);
-    if (m > 128 && m % 128 != 0 && m % 128 < 128 - config.tile_n && config.a_major == Major::k) earlier.insert(config.tile_n);
+    met.insert({tiles.tile_n, config.block.ending.has_c != 0 ? 2 * config.block.store.c_boxes - 1 : 0});
+    turns = turns || (tiles.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
+    groups = groups || (sm90_group_log2(m, i64(full.at("k")), tiles.tile_n) == 5 && m > 32 * 128 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
+    if (m > 128 && m % 128 != 0 && m % 128 < 128 - tiles.tile_n && tiles.a_major == Major::k) earlier.insert(tiles.tile_n);
   }
   for (const Sm90Tile& tile : kDenseSm90Tiles)
     for (const i32 c : {0, 1})
@@ -293,8 +294,11 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   // Chunks of a stage, and warpgroups beside each other
   const auto stage = [](double m, double n, double k, double invariant = 0) {
     const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", invariant}}).launches[0].spec);
-    const size_t at = printed.find("chunks=");
-    return printed.substr(at, printed.find(", pair") - at);
+    const auto field = [&](const std::string& name) {
+      const size_t at = printed.find(name + "=");
+      return printed.substr(at, printed.find_first_of(",>", at) - at);
+    };
+    return field("chunks") + ", " + field("across") + ", " + field("walk");
   };
   EXPECT_EQ(stage(16, 14336, 4096, 1), "chunks=2, across=1, walk=0");
   EXPECT_EQ(stage(16, 16384, 4096, 1), "chunks=1, across=2, walk=0");
@@ -485,9 +489,9 @@ TEST(gemm_dense, boxes_of_every_tile) {
   tiles.insert(tiles.end(), std::begin(kHalvedSm90Tiles), std::end(kHalvedSm90Tiles));
   for (const Sm90Tile& tile : tiles)
     for (const i32 c_boxes : {0, 1}) {
-      const auto c = with_room(DenseSm90Config{.dtype = DType::bf16, .out_dtype = DType::bf16, .tile_m = 128, .tile_n = tile.n, .stages = tile.stages,
-                                               .alternate = tile.alternate, .threads = 384, .has_c = c_boxes, .c_boxes = c_boxes}, h200);
-      EXPECT_GE(c.stages, 4);
+      const BlockSm90 wanted{.ending = {DType::bf16, DType::bf16, c_boxes, 0}, .tiles = {.tile_m = 128, .tile_n = tile.n, .stages = tile.stages, .alternate = tile.alternate}, .store = {.c_boxes = c_boxes}};
+      const BlockSm90 c = with_room(TilesSm90Config{wanted}, h200).block;
+      EXPECT_GE(c.tiles.stages, 4);
       const Sm90Boxes b = dense_sm90_boxes(c);
       SCOPED_TRACE(std::to_string(tile.n) + " columns, boxes of " + std::to_string(b.columns));
       EXPECT_TRUE(dense_sm90_stores_boxes(c));

@@ -128,10 +128,10 @@ TEST(gemm_scaled, plans_of_narrow_tiles) {
   const auto expect = [](double m, double n, double k, const char* kernel, const char* tile, const char* grid, double batch_invariant = 0) {
     EXPECT_THAT(plan_text({{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}}, "sm_90a"), ::testing::AllOf(HasSubstr(kernel), HasSubstr(tile), HasSubstr(grid)));
   };
-  expect(1, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "fold=1");
+  expect(1, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "halves=1");
   expect(16, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128", 1);
   expect(17, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128");
-  expect(64, 3072, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=48", "fold=1");
+  expect(64, 3072, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=48", "halves=1");
   expect(1, 6144, 4096, "scaled_narrow_sm90<", "tile_m=64, tile_n=48", "grid 128");
   expect(32, 32768, 512, "scaled_swap_ab_sm90<", "tile_m=32, tile_n=128", "grid");
   expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "grid 128");
