@@ -7,15 +7,18 @@
 
 namespace quern::gemm {
 
-/// Variant warp_specialised_sm90 of gemm.dense.
-Rejection rejects_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Whether the operands are what tensor maps and whole 16-byte stores take.
+Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
+/// Variant warp_specialised_sm90 of gemm.dense; it and the next one take what rejects_sm90_operands() does.
+Rejection slower_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_sm90(const Problem& problem, const DeviceInfo& device);
 /// Variant swap_ab_sm90, for few rows of a.
-Rejection rejects_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
 /// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
 Rejection rejects_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_narrow_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device);
 
 // ---- what they share ----
 
@@ -72,8 +75,9 @@ Config with_room(Config c, const DeviceInfo& device) {
   return c;
 }
 
-/// Whether the operands are what tensor maps and whole 16-byte stores take.
-Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
+/// Whether an a that is M-major is better left to a kernel that takes any alignment: it depends on m, so with batch_invariant it would depend
+/// on m which kernel a row meets.
+Rejection slower_m_major(const Problem& problem);
 /// The tile, ring and threads of the kernels for few rows, with stages of one chunk. By n and the rows of a tile of a alone, so that few kernels serve all m. A
 /// block has a multiprocessor's shared memory for its ring, as long as there is a tile of b for each multiprocessor at most;
 /// beyond, two blocks share one.
@@ -81,8 +85,8 @@ DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 /// As many stages, up to 16, as min_blocks of its blocks, of bytes(config) each, leave room for.
 void fill_multiprocessor(DenseSwapConfig& config, const DeviceInfo& device, i32 (*bytes)(const DenseSwapConfig&));
 i64 swapped_tiles(const DenseSwapConfig& config, i64 m, i64 n);
-/// The number of parts of K with which such a kernel takes least, while each has a multiprocessor; a row of a or b is `row_bytes`.
-i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i64 sms);
+/// The number of parts of K with which such a kernel takes least, while each has one of `sms` multiprocessors; a row of a or b is `row_bytes`.
+i32 swapped_splits(const DenseSwapConfig& config, i64 m, i64 n, i64 row_bytes, i64 sms, const Rates& rates);
 
 /// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or while each of its tiles of 128 x 64 has a multiprocessor, K being in one part. (2112, 7168), m = 512, 132 of them: 23.4 us and 28.9 of warp_specialised_sm90 (an H100).
 bool takes_swapped(const Problem& problem);

@@ -30,20 +30,21 @@ DenseSwapConfig swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
 
 i64 swapped_tiles(const DenseSwapConfig& c, i64 m, i64 n) { return ceil_div<i64>(m, c.tile_m) * ceil_div<i64>(n, c.tile_n); }
 
-/// Time in ns. Rates are an H200's: 32.4 bytes/ns of memory for each multiprocessor; one takes a ring full of a and b every
-/// 1400 ns, beside what the ring holds at the start. Adding up splits takes 500 ns, and for each but the first 1250 ns for 8192
-/// sums, growing with the square.
-static double estimate_ns(const DenseSwapConfig& c, i64 n, i64 row_bytes, i32 splits, i64 sms) {
+/// Time in ns, fitted on an H200: each multiprocessor has its share of memory's rate. One takes a ring full of a and b every 1400 ns,
+/// beside what the ring holds at the start. Adding up splits takes 500 ns, and for each but the first 1250 ns for 8192 sums, growing
+/// with the square.
+static double estimate_ns(const DenseSwapConfig& c, i64 n, i64 row_bytes, i32 splits, i64 sms, const Rates& rates) {
+  const double memory_an_sm = rates.memory / kSm90Sms;
   const double ring = double(c.stages) * dense_swap_smem(c).stage, bytes = double(c.tile_n + c.tile_m) * double(row_bytes) / splits;
-  const double memory = double(n) * double(row_bytes) / (double(sms) * 32.4), sums = c.tile_m * c.tile_n / 8192.0;
+  const double memory = double(n) * double(row_bytes) / (double(sms) * memory_an_sm), sums = c.tile_m * c.tile_n / 8192.0;
   return max_of((bytes / ring - 1) * 1400, memory) + (splits > 1 ? 500 + 1250 * (splits - 1) * sums * sums : 0);
 }
 
-i32 swapped_splits(const DenseSwapConfig& c, i64 m, i64 n, i64 row_bytes, i64 sms) {
+i32 swapped_splits(const DenseSwapConfig& c, i64 m, i64 n, i64 row_bytes, i64 sms, const Rates& rates) {
   i32 best = 1;
   double best_ns = 1e300;
   for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && swapped_tiles(c, m, n) * splits <= sms); ++splits) {
-    const double ns = estimate_ns(c, n, row_bytes, splits, sms);
+    const double ns = estimate_ns(c, n, row_bytes, splits, sms, rates);
     if (ns < best_ns) best = splits, best_ns = ns;
   }
   return best;
@@ -51,8 +52,9 @@ i32 swapped_splits(const DenseSwapConfig& c, i64 m, i64 n, i64 row_bytes, i64 sm
 
 /// Parts of K without batch_invariant. Of tiles of up to 64 rows and from 2048 columns on two at least where they have a multiprocessor each: with pdl, blocks of fewer come to lie beside each other on what the
 /// kernels before leave free, and share a GPC's way to the L2: 41 us for (4096, 14336) in a decoder layer, 27 of two parts. Alone two are 3 % slower to 3 % faster.
-static i32 fast_parts(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i64 sms) {
-  const i32 parts = swapped_splits(c, m, n, 2 * k, sms);
+static i32 fast_parts(const DenseSwapConfig& c, i64 m, i64 n, i64 k, const DeviceInfo& device) {
+  const i64 sms = device.sms;
+  const i32 parts = swapped_splits(c, m, n, 2 * k, sms, device.rates);
   return parts == 1 && c.tile_m <= 64 && k >= 2048 && 2 * swapped_tiles(c, m, n) <= sms ? 2 : parts;
 }
 
@@ -61,7 +63,7 @@ static i32 fast_parts(const DenseSwapConfig& c, i64 m, i64 n, i64 k, i64 sms) {
 static DenseSwapConfig with_chunks(const DenseSwapConfig& config, const Problem& p, const DeviceInfo& device) {
   const i64 n = p[Axis::n], k = p[Axis::k];
   if (config.b_major != Major::k || k % kDenseSm90TileK != 0) return config;
-  if (config.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device), 128, n, 2 * k, kSm90Sms) < 7168) return config;
+  if (config.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device), 128, n, 2 * k, kSm90Sms, device.rates) < 7168) return config;
   DenseSwapConfig two = config;
   two.chunks = 2;
   fill_multiprocessor(two, device);
@@ -75,21 +77,26 @@ static i32 swapped_rows(i64 m, const DenseSwapConfig& c) {
   return i32(high == 1 ? m : round_up<i64>(ceil_div(m, high), 8));
 }
 
-static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<DenseSwapConfig>();
+/// Parts of K, each summed by one block of a cluster.
+struct Parts {
+  i32 count;
+};
+
+static DenseSm90Params params(const Call<DenseArgs, Parts>& c) {
+  const auto& config = c.config<DenseSwapConfig>();
   const i32 rows = swapped_rows(c.problem[Axis::m], config);
-  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, config.a_major), config.tile_n, i32(c.plan.launches[0].config.cluster), config.chunks);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, config.a_major), config.tile_n, c.choice.count, config.chunks);
   params.rows = rows;
   return params;
 }
 
 i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
-  return swapped_splits(swapped_tile(64, p[Axis::n], device), 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms);
+  return swapped_splits(swapped_tile(64, p[Axis::n], device), 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms, device.rates);
 }
 
-Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_sm90_operands(p, device)) return r;
-  if (p.variant < 0 && !takes_swapped(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 64 have a multiprocessor each", 128};
+Rejection slower_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
+  if (const Rejection r = slower_m_major(p)) return r;
+  if (!takes_swapped(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 64 have a multiprocessor each", 128};
   return {};
 }
 
@@ -132,10 +139,10 @@ static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   const DenseSwapConfig half = swapped_tile(64, n, device);
   const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
   const DenseSwapConfig c = m > 64 && swapped_tiles(half, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
-  return {c, p.batch_invariant ? parts : fast_parts(c, m, n, p[Axis::k], device.sms)};
+  return {c, p.batch_invariant ? parts : fast_parts(c, m, n, p[Axis::k], device)};
 }
 
-Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   auto [config, splits] = tiles_of(p, device);
   config.dtype = p.dtype(&A::a);
   config.out_dtype = p.dtype(&A::out);
@@ -146,7 +153,7 @@ Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   config = with_chunks(config, p, device);
   Plan plan;
   plan.launch<params>(swap_ab, config,
-                      {.x = swapped_tiles(config, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(config).bytes, .cluster = splits, .pdl = p.pdl});
+                      {.x = swapped_tiles(config, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(config).bytes, .cluster = u32(splits), .pdl = p.pdl}, Parts{splits});
   return plan;
 }
 

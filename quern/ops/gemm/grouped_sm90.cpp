@@ -35,7 +35,7 @@ static TensorMapSpec operand(const TensorView& v, i32 box, i32 fetched) {
 }
 
 template <class Args>
-static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
+Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   const i32 alignment = min_of(p.tensor(&Args::a).alignment, p.tensor(&Args::b).alignment);
   if (alignment < 16) return {"alignment of a and b", alignment, "{} bytes for every row", 16};
@@ -52,7 +52,7 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
 }
 
 template <class Args>
-static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b, i32 fetched) {
+static GroupedSm90Params params(const Call<Args, GroupedChoice>& c, i32 box_a, i32 box_b, i32 fetched) {
   const Args& a = c.args;
   return {.a = c.device.make_tensor_map(operand(a.a, box_a, fetched)),
           .b = c.device.make_tensor_map(operand(a.b, box_b, fetched)),
@@ -67,8 +67,8 @@ static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b, i32 f
 }
 static DenseSm90Config tiles_of(const DenseSm90Config& c) { return c; }
 template <class Args, class Config>
-static GroupedSm90Params dense_params(const Call<Args>& c) {
-  const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
+static GroupedSm90Params dense_params(const Call<Args, GroupedChoice>& c) {
+  const auto& config = c.template config<Config>();
   i32 box_b = config.tile_n;
   if constexpr (std::is_same_v<Config, DenseSm90Config> || std::is_same_v<Config, ScaledSm90Config>) box_b /= pair_blocks(config);
   // 8 bits, masked, 1 group of 866 rows and 4 of 267: 1.5 and 1 % less with 256; contiguous the same
@@ -81,14 +81,14 @@ static GroupedSm90Params dense_params(const Call<Args>& c) {
   return with;
 }
 template <class Args, class Config>
-static GroupedScaledSm90Params scaled_params(const Call<Args>& c) {
+static GroupedScaledSm90Params scaled_params(const Call<Args, GroupedChoice>& c) {
   GroupedScaledSm90Params with{.gemm = dense_params<Args, Config>(c),
                                .scales_a = scales_of_first(c.args.scales_a, kScaleARow),
                                .scales_b = scales_of_first(c.args.scales_b, kScaleABlock),
                                .scales_a_group = strides_of(c.args.scales_a).group,
                                .scales_b_group = strides_of(c.args.scales_b).group};
   if constexpr (std::is_same_v<Config, ScaledSm90Config>) {
-    const auto& config = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>();
+    const auto& config = c.template config<Config>();
     if (has_tile_slots(config)) with.boxes = scale_boxes(c.args.scales_a, sizes_of<Args>(c.problem).rows, c.problem[Axis::k], c.device);
   }
   return with;
@@ -104,31 +104,30 @@ static i64 most_swapped_rows(const Problem& p) {
 }
 
 template <class Args>
-Rejection rejects_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands<Args>(p, device)) return r;
+Rejection slower_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
   const i64 rows = sizes_of<Args>(p).expected;
-  if (p.variant < 0 && rows > most_swapped_rows<Args>(p)) return {"rows of a group", rows, "at most {}", most_swapped_rows<Args>(p)};
+  if (rows > most_swapped_rows<Args>(p)) return {"rows of a group", rows, "at most {}", most_swapped_rows<Args>(p)};
   return {};
 }
 
 template <class Args>
-Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   const GroupedSizes s = sizes_of<Args>(p);
   Plan plan;
-  const i32 pdl = add_spans<Args>(plan, p, device);
+  const auto [choice, pdl] = add_spans<Args>(plan, p, device);
   // b's of all groups stream side by side, so the tile is that for one as wide as all of them
   const i64 rows = min_of(s.expected, most_swapped_rows<Args>(p)), columns = s.groups * s.n;
-  const auto grid = [&](const DenseSwapConfig& tile, i32 smem) {
+  const auto grid = [&, pdl = pdl](const DenseSwapConfig& tile, i32 smem) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(i64(tile.min_blocks) * device.sms, most_tiles(s, tile.tile_m, tile.tile_n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
     const DenseSwapConfig tile = scaled_swapped_tile(rows, columns, device);
     const ScaledSwapConfig c{p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks, 0, 0};
-    plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid(tile, scaled_swap_bytes(tile)));
+    plan.launch<scaled_params<Args, ScaledSwapConfig>>(scaled_swap_ab, c, grid(tile, scaled_swap_bytes(tile)), choice);
   } else {
     DenseSwapConfig c = swapped_tile(rows, columns, device);
     c.dtype = p.dtype(&Args::a), c.out_dtype = p.dtype(&Args::out), c.has_c = 0, c.activation = i32(Activation::none);
-    plan.launch<dense_params<Args, DenseSwapConfig>>(swap_ab, c, grid(c, dense_swap_smem(c).bytes));
+    plan.launch<dense_params<Args, DenseSwapConfig>>(swap_ab, c, grid(c, dense_swap_smem(c).bytes), choice);
   }
   return plan;
 }
@@ -136,40 +135,35 @@ Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const
 // ---- many rows a group ----
 
 template <class Args>
-Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
-  return rejects_operands<Args>(p, device);
-}
-
-template <class Args>
-Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   const GroupedSizes s = sizes_of<Args>(p);
   Plan plan;
-  const i32 pdl = add_spans<Args>(plan, p, device);
-  const auto grid = [&](const Sm90Tile& tile, i32 smem) {
-    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms), .smem = smem, .cluster = pair_blocks(tile), .pdl = pdl};
+  const auto [choice, pdl] = add_spans<Args>(plan, p, device);
+  const auto grid = [&, pdl = pdl](const Sm90Tile& tile, i32 smem) {
+    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms), .smem = smem, .cluster = u32(pair_blocks(tile)), .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
     const bool wide = p.dtype(&Args::out) == DType::f32;
     const Sm90Tile& tile = wide ? least_time(kGroupedWideSm90Tiles, s, kSm90StoreCost) : least_time(kGroupedSm90Tiles, s, kSm90StoreCost);
     const auto c = with_room(ScaledSm90Config{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .out_dtype = p.dtype(&Args::out), .tile_m = tile.m,
                                               .tile_n = tile.n, .stages = tile.stages, .column_scales = 0, .threads = 3 * 128, .has_c = 0, .pair = tile.pair, .tail = tile.tail}, device);
-    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)), choice);
   } else {
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost);
     const auto c = with_room(DenseSm90Config{.dtype = p.dtype(&Args::a), .out_dtype = p.dtype(&Args::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
                                              .alternate = 0, .fold = 0, .threads = 3 * 128, .has_c = 0, .activation = i32(Activation::none)}, device);
-    plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)));
+    plan.launch<dense_params<Args, DenseSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)), choice);
   }
   return plan;
 }
 
-template Rejection rejects_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
-template Rejection rejects_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
-template Plan plan_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
-template Plan plan_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Rejection slower_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Rejection slower_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
 template Rejection rejects_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
 template Rejection rejects_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
-template Plan plan_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
-template Plan plan_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Plan plan_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
 
 }  // namespace quern::gemm

@@ -16,7 +16,7 @@ static const jit::Kernel<ScaledSwapConfig, ScaledSm90Params> swap_ab{"quern/ops/
 
 constexpr i32 kTileM = 128;
 
-static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
+Rejection rejects_scaled_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   if (vector < 16) return {"alignment of a and b", vector, "{} bytes for every row", 16};
@@ -82,22 +82,21 @@ static bool takes_few_rows(const Problem& p) {
 
 // ---- many rows ----
 
-Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands(p, device)) return r;
-  if (p.variant < 0 && takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+Rejection slower_scaled_sm90(const Problem& p, const DeviceInfo&) {
+  if (takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
   return {};
 }
 
 /// The L2 fetches 256 bytes for a miss, those of two stages: six shapes at m = 4096 0.6 % less, (32768, 512) 1.5 %.
 static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
+  const auto& config = c.config<ScaledSm90Config>();
   ScaledSm90Params with = params(c, sm90_few_rows(c.problem, config.tile_m), config.tile_n / pair_blocks(config), 256);
   if (dense_sm90_stores_boxes(tiles_of(config))) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out, tiles_of(config)));
   if (has_tile_slots(config)) with.boxes = scale_boxes(c.args.scales_a, c.problem[Axis::m], c.problem[Axis::k], c.device);
   return with;
 }
 
-Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device) {
   // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
   const i64 last = (p[Axis::m] - 1) % 256 + 1;
   const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
@@ -115,7 +114,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const auto config = with_room(ScaledSm90Config{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .out_dtype = p.dtype(&A::out), .tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages,
                                                  .column_scales = scales, .threads = 3 * 128, .has_c = p.tensor(&A::c).present, .pair = tile.pair}, device);
   Plan plan;
-  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = pair_blocks(tile), .pdl = p.pdl});
+  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = u32(pair_blocks(tile)), .pdl = p.pdl});
   return plan;
 }
 
@@ -134,46 +133,49 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
 /// Two warpgroups, m = 1, 16, 64: (24576, 1536) 12.2, 12.2, 12.4 us and 12.6, 12.7, 12.8 of one; but pairs of tiles, m = 128: (7168, 2048) 8.6 and 7.7.
 static i32 across(const NarrowTiles& tiles) { return tiles.rows == 64 && tiles.high == 1 && tiles.columns > 96 && tiles.columns % 16 == 0 ? 2 : 1; }
 
-/// Measured on an H200, six shapes: 4 to 20 % faster than the other variants from 33 rows on, of fewer the same to 15 %.
 Rejection rejects_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands(p, device)) return r;
+  if (const Rejection r = rejects_scaled_sm90_operands(p, device)) return r;
   if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
-  if (p.variant < 0 && !narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
-  // (32768, 512): m = 64 7.6 us and 8.8 of warp_specialised, m = 1 the 7.6 and m = 16 7.7 instead of 7.5 of swap_ab
-  if (p.variant < 0 && tiles.columns > 192 && p[Axis::m] <= most_swapped_rows(p)) return {"m", p[Axis::m], "more than {} beside so wide tiles", most_swapped_rows(p)};
   // The widest tiles whose sums and scales leave the registers of a thread without spills
   if (const i32 most = tiles.rows == 128 ? 96 : 256; tiles.columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
   return {};
 }
 
+/// Measured on an H200, six shapes: 4 to 20 % faster than the other variants from 33 rows on, of fewer the same to 15 %.
+Rejection slower_scaled_narrow_sm90(const Problem& p, const DeviceInfo&) {
+  if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
+  // (32768, 512): m = 64 7.6 us and 8.8 of warp_specialised, m = 1 the 7.6 and m = 16 7.7 instead of 7.5 of swap_ab
+  if (narrow_tiles(p, p[Axis::m]).columns > 192 && p[Axis::m] <= most_swapped_rows(p)) return {"m", p[Axis::m], "more than {} beside so wide tiles", most_swapped_rows(p)};
+  return {};
+}
+
 static ScaledSm90Params params_narrow(const Call<ScaledArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<ScaledSm90Config>();
+  const auto& config = c.config<ScaledSm90Config>();
   return params(c, sm90_few_rows(c.problem, config.tile_m), config.tile_n);
 }
 
-Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   ScaledSm90Config config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tiles.rows, tiles.columns, 16, column_scales(p), 0,
                           p.tensor(&A::c).present, tiles.splits > 1, 1, across(tiles)};
   config.threads = 128 * narrow_warpgroups(config) + 96;
   config = with_room(config, device);
   Plan plan;
-  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = u32(tiles.splits), .pdl = p.pdl});
   return plan;
 }
 
 // ---- few rows, swapped ----
 
-Rejection rejects_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands(p, device)) return r;
-  if (p.variant < 0 && !takes_few_rows(p))
+Rejection slower_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
+  if (!takes_few_rows(p))
     return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 128 leave half of the multiprocessors idle", 128};
   return {};
 }
 
 static ScaledSm90Params params_swapped(const Call<ScaledArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<ScaledSwapConfig>();
+  const auto& config = c.config<ScaledSwapConfig>();
   return params(c, sm90_few_rows(c.problem, config.tile_m), config.tile_n);
 }
 
@@ -186,34 +188,34 @@ DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
 }
 
 /// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a stage, two of
-/// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps. Parts take 1100 ns, and 400 for each but the first. (Of 128 rows a stage takes
+/// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps, 3 % more than DeviceInfo::rates has, with which 8 of 3000 plans were others. Parts take 1100 ns, and 400 for each but the first. (Of 128 rows a stage takes
 /// 350 since: of 1 to 4 parts the fastest is still what this chooses, at m = 16, 64, 128 and six shapes.)
-static double estimate_ns(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i32 splits, i64 sms) {
+static double estimate_ns(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i32 splits, const DeviceInfo& device) {
   const double stage = 110 + 2.5 * c.tile_m, memory = double(n) * double(k) / 4400;
-  const double in_turn = tiles * splits + splits <= sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
+  const double in_turn = tiles * splits + splits <= device.sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
   const double parts = splits > 1 ? 1100 + (splits - 1) * (400 + 4. * c.tile_m) : 0;
   return max_of(memory, in_turn * stage * double(ceil_div<i64>(ceil_div<i64>(k, kScaledGroup), splits))) + parts;
 }
 
-static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i64 sms) {
+static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, const DeviceInfo& device) {
   i32 best = 1;
   double best_ns = 1e300;
-  for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && tiles * splits <= c.min_blocks * sms); ++splits) {
-    const double ns = estimate_ns(c, tiles, n, k, splits, sms);
+  for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && tiles * splits <= c.min_blocks * i64(device.sms)); ++splits) {
+    const double ns = estimate_ns(c, tiles, n, k, splits, device);
     if (ns < best_ns) best = splits, best_ns = ns;
   }
   return best;
 }
 
-Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
   const DenseSwapConfig tile = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
   const ScaledSwapConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks,
                                 column_scales(p) == 1, p.tensor(&A::c).present};
   const i64 tiles = swapped_tiles(tile, m, n);
-  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device.sms);
+  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device);
   Plan plan;
-  plan.launch<params_swapped>(swap_ab, config, {.x = tiles * splits, .smem = scaled_swap_bytes(tile), .cluster = splits, .pdl = p.pdl});
+  plan.launch<params_swapped>(swap_ab, config, {.x = tiles * splits, .smem = scaled_swap_bytes(tile), .cluster = u32(splits), .pdl = p.pdl});
   return plan;
 }
 

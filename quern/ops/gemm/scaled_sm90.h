@@ -29,14 +29,16 @@ ScaleBoxes scale_boxes(const TensorView& scales, i64 rows, i64 k, Device& device
 /// gemm.dense's swapped_tile(), for two sets of sums: up to 64 rows two blocks share a multiprocessor, so that one multiplies while the other scales.
 DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device);
 
-/// Variant warp_specialised_sm90 of gemm.scaled.
-Rejection rejects_scaled_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_scaled_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Variant warp_specialised_sm90 of gemm.scaled; it and swap_ab_sm90 take what rejects_scaled_sm90_operands() does.
+Rejection rejects_scaled_sm90_operands(const Problem& problem, const DeviceInfo& device);
+Rejection slower_scaled_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_scaled_sm90(const Problem& problem, const DeviceInfo& device);
 /// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
 Rejection rejects_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
 /// Variant swap_ab_sm90, for few rows of a.
-Rejection rejects_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
 
 }  // namespace quern::gemm
