@@ -188,20 +188,20 @@ DenseSwapConfig scaled_swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
 }
 
 /// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a stage, two of
-/// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps, 3 % more than DeviceInfo::rates has, with which 8 of 3000 plans were others. Parts take 1100 ns, and 400 for each but the first. (Of 128 rows a stage takes
+/// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps. Parts take 1100 ns, and 400 for each but the first. (Of 128 rows a stage takes
 /// 350 since: of 1 to 4 parts the fastest is still what this chooses, at m = 16, 64, 128 and six shapes.)
-static double estimate_ns(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i32 splits, const DeviceInfo& device) {
+static double estimate_ns(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i32 splits, i64 sms) {
   const double stage = 110 + 2.5 * c.tile_m, memory = double(n) * double(k) / 4400;
-  const double in_turn = tiles * splits + splits <= device.sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
+  const double in_turn = tiles * splits + splits <= sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
   const double parts = splits > 1 ? 1100 + (splits - 1) * (400 + 4. * c.tile_m) : 0;
   return max_of(memory, in_turn * stage * double(ceil_div<i64>(ceil_div<i64>(k, kScaledGroup), splits))) + parts;
 }
 
-static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, const DeviceInfo& device) {
+static i32 scaled_swapped_splits(const DenseSwapConfig& c, i64 tiles, i64 n, i64 k, i64 sms) {
   i32 best = 1;
   double best_ns = 1e300;
-  for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && tiles * splits <= c.min_blocks * i64(device.sms)); ++splits) {
-    const double ns = estimate_ns(c, tiles, n, k, splits, device);
+  for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && tiles * splits <= c.min_blocks * sms); ++splits) {
+    const double ns = estimate_ns(c, tiles, n, k, splits, sms);
     if (ns < best_ns) best = splits, best_ns = ns;
   }
   return best;
@@ -213,7 +213,7 @@ Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   const ScaledSwapConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), tile.tile_m, tile.tile_n, tile.stages, tile.threads, tile.min_blocks,
                                 column_scales(p) == 1, p.tensor(&A::c).present};
   const i64 tiles = swapped_tiles(tile, m, n);
-  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device);
+  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(tile, tiles, n, p[Axis::k], device.sms);
   Plan plan;
   plan.launch<params_swapped>(swap_ab, config, {.x = tiles * splits, .smem = scaled_swap_bytes(tile), .cluster = u32(splits), .pdl = p.pdl});
   return plan;
