@@ -58,7 +58,7 @@ void judge_variants(Explained& e) {
       e.rejected.push_back({v.name, to_string(r)});
     else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i)
       e.not_reached.push_back({v.name, "another was asked for"});
-    else if (const Rejection s = e.problem.variant < 0 && v.slower ? v.slower(e.problem, e.device) : Rejection{}; s && size_t(e.plan.variant) != i)
+    else if (const Rejection s = e.problem.variant < 0 && v.slower ? v.slower(e.problem, e.device) : Rejection{}; s && (e.problem.empty || size_t(e.plan.variant) != i))
       e.slower.push_back({v.name, to_string(s)});
     else if (chosen)
       e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
@@ -120,7 +120,7 @@ Json to_json(const Explained& e) {
             {"device", e.device.name},
             {"arch", e.device.arch.name()},
             {"emulated", e.target.emulated}};
-  j["variant"] = e.plan.count ? Json(e.op->variants[size_t(e.plan.variant)].name) : Json();
+  j["variant"] = !e.problem.empty ? Json(e.op->variants[size_t(e.plan.variant)].name) : Json();
   Json launches = Json::array();
   for (i32 i = 0; i < e.plan.count; ++i) {
     const Launch& l = e.plan.launches[i];
@@ -167,7 +167,7 @@ void print(const Explained& e) {
   fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
   for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
   for (const Candidate& c : e.slower) fmt::print("  {}: slower, {}\n", c.variant, c.reason);
-  if (e.plan.count)
+  if (!e.problem.empty)
     fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
   else
     fmt::print("  nothing to do: every output is empty\n");

@@ -234,13 +234,9 @@ void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config
   if (!config.grid[0] || !config.grid[1] || !config.grid[2]) refuse("an empty grid");
   if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535)
     refuse("a grid that is too large");
-  const u32 cluster[3] = {config.cluster.x, config.cluster.y, config.cluster.z};
-  bool fits = config.cluster.blocks() <= 16;
-  for (int d = 0; d < 3; ++d) fits = fits && cluster[d] >= 1 && cluster[d] <= 16 && config.grid[d] % cluster[d] == 0;
-  if (fits) return;
-  const bool along_x = cluster[1] == 1 && cluster[2] == 1;
-  const std::string more = along_x ? "" : "x" + std::to_string(config.grid[1]) + "x" + std::to_string(config.grid[2]);
-  refuse("clusters of " + to_string(config.cluster) + " blocks in a grid of " + std::to_string(config.grid[0]) + more);
+  const ClusterShape& c = config.cluster;
+  if (const u64 all = u64(c.x) * c.y * c.z; all == 0 || all > 16 || config.grid[0] % c.x || config.grid[1] % c.y || config.grid[2] % c.z)
+    refuse("clusters of " + to_string(c) + " blocks in a grid of " + to_string(ClusterShape(config.grid[0], config.grid[1], config.grid[2])));
 }
 
 void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, const void* params,
