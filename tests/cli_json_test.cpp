@@ -38,7 +38,7 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
   const Document documents[] = {
       {"list --json", "op formula"},
       {"info norm.rms_norm --json", "op formula source tensors attributes variants cases words bench budget requirements parameters takes_hooks"},
-      {"plan norm.rms_norm --device emu --json", "kernel key grid smem workspace rejected launches"},
+      {"plan norm.rms_norm --device emu --json", "kernel key grid smem workspace regions launches fills rejected slower"},
       {"run norm.rms_norm tokens=2 hidden=64 --device emu --json", "op case device kernels ok error message us outputs"},
       {replayed.c_str(), "op folder device kernels recorded_kernels ok compared planned_alike recorded_error outputs"},
       {"check norm.rms_norm tokens=2 hidden=64 x.dtype=f32 x.pad=0 out.pad=0 --device emu --json", "op case device kernels ok error message repro verdict"},

@@ -53,6 +53,30 @@ TEST(cli, plan_json_has_its_keys) {
   EXPECT_TRUE(j["rejected"].is_array());
 }
 
+TEST(cli, plan_tells_what_cannot_run_from_what_would_be_slower_and_names_regions) {
+  const std::vector<std::string> words = {"plan", "gemm.dense", "m=64", "n=4096", "k=1000", "--arch", "sm_90a"};
+  const ProcessResult r = command(words);
+  EXPECT_TRUE(has(r.output, "  narrow_sm90: rejected, k=1000, wants a multiple of 64\n")) << r.output;
+  EXPECT_TRUE(has(r.output, "  warp_specialised_sm90: slower, m=64, wants more than 128")) << r.output;
+  std::vector<std::string> json = words;
+  json.push_back("--json");
+  const Json j = Json::parse(command(json).output);
+  EXPECT_EQ(j["variant"], "swap_ab_sm90");
+  ASSERT_EQ(j["rejected"].size(), 1u);
+  EXPECT_EQ(j["rejected"][0]["variant"], "narrow_sm90");
+  ASSERT_EQ(j["slower"].size(), 1u);
+  EXPECT_EQ(j["slower"][0]["variant"], "warp_specialised_sm90");
+  EXPECT_EQ(j["launches"][0]["cluster"].size(), 3u);
+  EXPECT_TRUE(j["fills"].empty());
+
+  json[3] = "n=256", json[4] = "k=4096", json[6] = "sm_80";
+  const Json split = Json::parse(command(json).output);
+  ASSERT_EQ(split["regions"].size(), 1u) << split;
+  EXPECT_EQ(split["regions"][0]["name"], "sums of splits");
+  EXPECT_EQ(split["regions"][0]["bytes"], split["workspace"]);
+  EXPECT_EQ(split["rejected"].size(), 3u);
+}
+
 TEST(cli, asan_and_checked_are_one_or_the_other) {
   const std::vector<std::string> words = {"check", "norm.rms_norm", "tokens=1", "hidden=96", "--device", "emu", "--asan"};
   std::vector<std::string> both = words;

@@ -24,7 +24,7 @@ struct ScaleArgs {
   quern::TensorView out, x;
   float factor = 2;
 };
-static quern::Plan plan(const quern::Problem&, const quern::DeviceInfo&, const quern::Knobs&) { return {}; }
+static quern::Plan plan(const quern::Problem&, const quern::DeviceInfo&) { return {}; }
 QN_OP(scale, ScaleArgs, "mine.scale")
     .doc("out = x * factor")
     .in("x", &ScaleArgs::x, "tokens hidden", {quern::DType::f32})

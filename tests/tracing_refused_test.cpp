@@ -36,7 +36,7 @@ TEST(tracing, a_record_that_was_damaged_or_is_of_another_format_is_refused) {
     }
     return std::string("nothing thrown");
   };
-  EXPECT_THAT(error_with("\"format\": 1", "\"format\": 99"), HasSubstr("is of format 99, expected format 1"));
+  EXPECT_THAT(error_with("\"format\": 2", "\"format\": 99"), HasSubstr("is of format 99, expected format 2"));
   EXPECT_THAT(error_with("\"eps\"", "\"epsilon\""), HasSubstr("has the attribute epsilon"));
   EXPECT_THAT(error_with("\"bytes\": 256", "\"bytes\": 255"), HasSubstr("outside its memory"));
   EXPECT_THAT(error_with("\"op\"", "\"o\""), HasSubstr("cannot be read"));

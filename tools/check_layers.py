@@ -78,6 +78,15 @@ def check_kernel(path, text, includes):
                     breach(path, number, f"{pattern} in a kernel")
 
 
+def check_state(path, text):
+    """Behind plan and params there is no state but a Memo's."""
+    for number, line in enumerate(text.splitlines(), 1):
+        code = line.split("//")[0]
+        if "Memo<" in code or not re.search(r"\bthread_local\b|^\s+static\s+(?!const\b|constexpr\b|void\b|_)[^(]*[;={]", code):
+            continue
+        breach(path, number, "state behind plan that is no Memo")
+
+
 def check_host(path, room, includes):
     is_test = path.endswith("_test.cpp") or path.endswith("_bench.cpp")
     for line, name in includes:
@@ -109,6 +118,8 @@ for path, text in sources():
             check_kernel(path, text, includes)
     else:
         check_host(path, room, includes)
+        if room == "ops" and not path.endswith("_test.cpp"):
+            check_state(path, text)
     if re.search(r"\basm\s*(volatile)?\s*\(", text) and not (path.startswith(("quern/kit/ptx/", "quern/emu/")) or path.endswith("_test.cpp")):
         breach(path, 1, "asm outside kit/ptx")
 

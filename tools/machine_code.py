@@ -6,8 +6,8 @@
   machine_code.py dump build/quern before.json     compiles the list of every model file with NVRTC and keeps digests
   machine_code.py compare before.json after.json   names the kernels whose code differs; exits 1 if there are any
 
-Compared are code, constants, registers and shared memory of each kernel, as the cubin has them. Names are left aside, so kernels may be
-renamed and moved. It needs NVRTC (QN_JIT_NVRTC), and no GPU."""
+Compared are code, constant banks, registers and shared memory of each kernel, as the cubin has them. Names are left aside, so kernels may
+be renamed and moved. So are global objects, which hold constexpr values, as the Config, that the code has in itself. It needs NVRTC (QN_JIT_NVRTC), and no GPU."""
 import collections
 import hashlib
 import json
@@ -33,7 +33,8 @@ def sections(elf):
 
 
 def digest(path):
-    """What is compared of a cubin: sections that hold code, constants or the size of shared memory, without the kernel's name."""
+    """What is compared of a cubin: sections that hold code, constants or the size of shared memory, without the kernel's name. Constant bank 4
+    has addresses of global objects."""
     h = hashlib.sha256()
     parts = []
     for name, data, length, info in sections(open(path, "rb").read()):

@@ -9,6 +9,7 @@
 #include "quern/bench/stream.h"
 #include "quern/bench/time_call.h"
 #include "quern/jit/kernel_table.h"
+#include "quern/op/call_memory.h"
 
 namespace quern::bench {
 
@@ -25,6 +26,7 @@ struct BareLaunch {
 std::vector<BareLaunch> bare_launches(const Op& op, const void* args, const RunOptions& options, Device& device) {
   const Problem problem = bind(op, args, options);
   const Plan plan = make_plan(op, problem, device.info());
+  const CallMemory memory(op, args, plan, options, device);
   std::vector<BareLaunch> launches(static_cast<size_t>(plan.count));
   for (i32 i = 0; i < plan.count; ++i) {
     const Launch& l = plan.launches[i];
@@ -32,7 +34,7 @@ std::vector<BareLaunch> bare_launches(const Op& op, const void* args, const RunO
     bare.function = jit::get(l.spec, device, options.stream);
     bare.config = l.config;
     bare.bytes = l.spec.kernel->params_bytes;
-    l.params(bare.params, args, problem, plan, static_cast<char*>(options.workspace.data), device);
+    l.params(bare.params, args, problem, l, memory.regions(), device);
   }
   return launches;
 }

@@ -41,7 +41,7 @@ static @Name@Params params(const Call<@Name@Args>& c) {
   return {a.x.data, a.out.data, a.x.strides[0], a.out.strides[0], c.problem[Axis::tokens], c.problem[Axis::hidden], a.factor};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = @Name@Args;
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::out));
   while (p[Axis::hidden] % vector) vector /= 2;

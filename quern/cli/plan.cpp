@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-/// A variant that the problem or the device refuses, or that comes after the chosen one.
+/// A variant that is not the chosen one, and why.
 struct Candidate {
   std::string variant, reason;
 };
@@ -31,7 +31,9 @@ struct Explained {
   DeviceInfo device;
   jit::Target target;
   Plan plan;
-  std::vector<Candidate> rejected, not_reached;
+  std::vector<Candidate> rejected;     ///< cannot run it
+  std::vector<Candidate> slower;       ///< can, but leave it to another
+  std::vector<Candidate> not_reached;
   std::string cost_note;
   Cost cost;
 };
@@ -56,6 +58,8 @@ void judge_variants(Explained& e) {
       e.rejected.push_back({v.name, to_string(r)});
     else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i)
       e.not_reached.push_back({v.name, "another was asked for"});
+    else if (const Rejection s = e.problem.variant < 0 && v.slower ? v.slower(e.problem, e.device) : Rejection{}; s && (e.problem.empty || size_t(e.plan.variant) != i))
+      e.slower.push_back({v.name, to_string(s)});
     else if (chosen)
       e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
     else
@@ -102,13 +106,21 @@ std::string key_of(const jit::KernelSpec& spec, const jit::Target& target, std::
   }
 }
 
+/// What a fill fills: a region or a tensor, by name.
+std::string filled(const Explained& e, const Fill& f) {
+  if (f.region) return e.plan.regions[f.region.index].name;
+  for (const TensorDef& t : e.op->tensors)
+    if (t.offset == f.output) return t.name;
+  return "?";
+}
+
 Json to_json(const Explained& e) {
   Json j = {{"op", e.op->id},
             {"case", testing::case_text(*e.op, e.which)},
             {"device", e.device.name},
             {"arch", e.device.arch.name()},
             {"emulated", e.target.emulated}};
-  j["variant"] = e.plan.count ? Json(e.op->variants[size_t(e.plan.variant)].name) : Json();
+  j["variant"] = !e.problem.empty ? Json(e.op->variants[size_t(e.plan.variant)].name) : Json();
   Json launches = Json::array();
   for (i32 i = 0; i < e.plan.count; ++i) {
     const Launch& l = e.plan.launches[i];
@@ -118,7 +130,7 @@ Json to_json(const Explained& e) {
                         {"entry", jit::entry_name(l.spec)},
                         {"key", key.empty() ? Json() : Json(key)},
                         {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}},
-                        {"cluster", l.config.cluster},
+                        {"cluster", {l.config.cluster.x, l.config.cluster.y, l.config.cluster.z}},
                         {"threads", l.config.threads},
                         {"smem", l.config.smem},
                         {"pdl", l.config.pdl},
@@ -127,33 +139,56 @@ Json to_json(const Explained& e) {
   for (const char* name : {"kernel", "key", "grid", "threads", "smem"})
     j[name] = launches.empty() ? Json() : launches[0][name];
   j["workspace"] = e.plan.workspace;
+  j["regions"] = Json::array();
+  for (i32 i = 0; i < e.plan.region_count; ++i) {
+    const RegionFacts& r = e.plan.regions[i];
+    j["regions"].push_back({{"name", r.name}, {"kind", name(r.kind)}, {"bytes", r.bytes}});
+  }
   j["launches"] = launches;
-  j["rejected"] = Json::array();
-  for (const Candidate& c : e.rejected) j["rejected"].push_back({{"variant", c.variant}, {"reason", c.reason}});
+  j["fills"] = Json::array();
+  for (i32 i = 0; i < e.plan.fill_count; ++i) j["fills"].push_back({{"of", filled(e, e.plan.fills[i])}, {"byte", e.plan.fills[i].byte}, {"before", e.plan.fills[i].before}});
+  const auto list = [&](const char* key, const std::vector<Candidate>& candidates) {
+    j[key] = Json::array();
+    for (const Candidate& c : candidates) j[key].push_back({{"variant", c.variant}, {"reason", c.reason}});
+  };
+  list("rejected", e.rejected);
+  list("slower", e.slower);
   j["cost"] = e.cost_note.empty() ? Json{{"bytes", e.cost.bytes}, {"flops", e.cost.flops}} : Json();
   return j;
+}
+
+void print_fills(const Explained& e, i32 before) {
+  for (i32 i = 0; i < e.plan.fill_count; ++i)
+    if (const Fill& f = e.plan.fills[i]; f.before == before) fmt::print("fill {} with {}\n", filled(e, f), f.byte);
 }
 
 void print(const Explained& e) {
   fmt::print("{} {}\n", e.op->id, testing::case_text(*e.op, e.which));
   fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
   for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
-  if (e.plan.count)
+  for (const Candidate& c : e.slower) fmt::print("  {}: slower, {}\n", c.variant, c.reason);
+  if (!e.problem.empty)
     fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
   else
     fmt::print("  nothing to do: every output is empty\n");
   for (const Candidate& c : e.not_reached) fmt::print("  {}: not reached, {}\n", c.variant, c.reason);
   for (i32 i = 0; i < e.plan.count; ++i) {
     const Launch& l = e.plan.launches[i];
+    print_fills(e, i);
     std::string why;
     const std::string key = key_of(l.spec, e.target, &why);
     fmt::print("launch {}  {}\n", i, jit::print(l.spec));
     fmt::print("  grid {}x{}x{}  cluster {}  threads {}  smem {} B{}\n", l.config.grid[0], l.config.grid[1],
-               l.config.grid[2], l.config.cluster, l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
+               l.config.grid[2], to_string(l.config.cluster), l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
     fmt::print("  key {}  source {}\n", key.empty() ? "unknown (" + why.substr(0, why.find('\n')) + ")" : key,
                l.spec.kernel->header);
   }
+  print_fills(e, e.plan.count);
   fmt::print("workspace {} B\n", e.plan.workspace);
+  for (i32 i = 0; i < e.plan.region_count; ++i) {
+    const RegionFacts& r = e.plan.regions[i];
+    fmt::print("  {} {} {} B\n", name(r.kind), r.name, r.bytes);
+  }
   if (e.cost_note.empty())
     fmt::print("cost {:.0f} B, {:.0f} flop\n", e.cost.bytes, e.cost.flops);
   else

@@ -34,6 +34,7 @@ static DeviceInfo read_info(const cuda::Driver& driver, cuda::Device device) {
   cuda::check(driver.device_total_mem(&memory, device), "cuDeviceTotalMem");
   info.memory_bytes = i64(memory);
   info.emulated = 0;
+  info.rates = rates_of(info.arch.number);
   cuda::check(driver.device_get_name(info.name, sizeof info.name, device), "cuDeviceGetName");
   return info;
 }
@@ -152,6 +153,14 @@ void CudaDevice::fill(void* destination, u8 byte, size_t bytes, Stream stream) {
   if (bytes == 0) return;
   const ContextGuard guard(*this);
   check(driver_.memset_d8_async(address(destination), byte, bytes, stream.handle), "cuMemsetD8Async");
+}
+
+void CudaDevice::fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i64 pitch, Stream stream) {
+  if (bytes == 0 || rows <= 0) return;
+  // The driver takes rows that do not overlap
+  if (pitch < i64(bytes)) return Device::fill_rows(destination, byte, bytes, rows, pitch, stream);
+  const ContextGuard guard(*this);
+  check(driver_.memset_d2d8_async(address(destination), size_t(pitch), byte, bytes, size_t(rows), stream.handle), "cuMemsetD2D8Async");
 }
 
 // ------------------------------------------------------------------------------------------------ streams and events

@@ -102,6 +102,23 @@ TEST_F(device_cuda, times_with_events) {
   device_->release(memory);
 }
 
+TEST_F(device_cuda, fills_rows_and_leaves_what_is_between_them) {
+  std::vector<u8> seen(40);
+  u8* memory = static_cast<u8*>(device_->allocate(seen.size(), "memory"));
+  for (const i64 pitch : {8, 2}) {  // rows that overlap too
+    device_->fill(memory, 1, seen.size(), stream_);
+    device_->fill_rows(memory + 2, 9, 3, 4, pitch, stream_);
+    device_->copy(seen.data(), memory, seen.size(), stream_);
+    device_->synchronize(stream_);
+    for (i64 i = 0; i < i64(seen.size()); ++i) {
+      bool filled = false;
+      for (i64 row = 0; row < 4; ++row) filled = filled || (i >= 2 + row * pitch && i < 5 + row * pitch);
+      EXPECT_EQ(seen[size_t(i)], filled ? 9 : 1) << i << ", pitch " << pitch;
+    }
+  }
+  device_->release(memory);
+}
+
 TEST_F(device_cuda, captures_and_replays) {
   u8* memory = static_cast<u8*>(device_->allocate(2, "memory"));
   device_->fill(memory, 1, 2, stream_);

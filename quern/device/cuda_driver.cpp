@@ -54,6 +54,7 @@ const char* fill(Driver& d, GetProcAddress get) {
       {"cuMemPoolSetAttribute", &d.mem_pool_set_attribute},
       {"cuMemcpyAsync", &d.memcpy_async},
       {"cuMemsetD8Async", &d.memset_d8_async},
+      {"cuMemsetD2D8Async", &d.memset_d2d8_async},
       {"cuPointerGetAttributes", &d.pointer_get_attributes},
       {"cuStreamCreate", &d.stream_create},
       {"cuStreamDestroy", &d.stream_destroy},

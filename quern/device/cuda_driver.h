@@ -39,6 +39,7 @@ struct Driver {
   Call<MemPool, MemPoolAttribute, void*> mem_pool_set_attribute;
   Call<DevicePointer, DevicePointer, size_t, Stream> memcpy_async;
   Call<DevicePointer, u8, size_t, Stream> memset_d8_async;
+  Call<DevicePointer, size_t, u8, size_t, size_t, Stream> memset_d2d8_async;
   Call<u32, PointerAttribute*, void**, DevicePointer> pointer_get_attributes;
 
   Call<Stream*, u32> stream_create;

@@ -60,6 +60,7 @@ TEST(device_cuda_driver, entry_points_take_what_cuda_h_says) {
   expect_same_call<decltype(Driver::mem_pool_set_attribute), decltype(&cuMemPoolSetAttribute)>("cuMemPoolSetAttribute");
   expect_same_call<decltype(Driver::memcpy_async), decltype(&cuMemcpyAsync)>("cuMemcpyAsync");
   expect_same_call<decltype(Driver::memset_d8_async), decltype(&cuMemsetD8Async)>("cuMemsetD8Async");
+  expect_same_call<decltype(Driver::memset_d2d8_async), decltype(&cuMemsetD2D8Async)>("cuMemsetD2D8Async");
 }
 
 TEST(device_cuda_driver, further_entry_points_take_what_cuda_h_says) {

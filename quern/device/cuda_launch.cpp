@@ -35,7 +35,7 @@ class RelaxedCapture {
 
 std::string launch_text(const std::string& entry, const LaunchConfig& c, size_t params_bytes) {
   return "cuLaunchKernelEx of " + entry + " (grid " + std::to_string(c.grid[0]) + "x" + std::to_string(c.grid[1]) +
-         "x" + std::to_string(c.grid[2]) + ", cluster " + std::to_string(c.cluster) + ", " + std::to_string(c.threads) +
+         "x" + std::to_string(c.grid[2]) + ", cluster " + to_string(c.cluster) + ", " + std::to_string(c.threads) +
          " threads, " + std::to_string(c.smem) + " B of shared memory, " + std::to_string(params_bytes) +
          " B of parameters)";
 }
@@ -84,9 +84,9 @@ void CudaDevice::launch(Function function, const LaunchConfig& config, const voi
   const LoadedKernel& kernel = *static_cast<const LoadedKernel*>(function.handle);
   cuda::LaunchAttribute attributes[2];
   u32 count = 0;
-  if (config.cluster > 1) {
+  if (config.cluster.blocks() > 1) {
     attributes[count].id = cuda::kLaunchClusterDimension;
-    attributes[count++].value.cluster = {config.cluster, 1, 1};
+    attributes[count++].value.cluster = {config.cluster.x, config.cluster.y, config.cluster.z};
   }
   if (config.pdl && info_.arch.number >= 90) {  // the attribute exists from sm_90 on
     attributes[count].id = cuda::kLaunchProgrammaticStreamSerialization;

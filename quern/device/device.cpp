@@ -35,6 +35,22 @@ constexpr KnownGpu kGpus[] = {
     {121, "NVIDIA GB10", 48, 99, 100, 1536, 24, 119},
 };
 
+struct ArchRates {
+  i32 number;
+  Rates rates;
+};
+/// Data sheets; of the H200 what quern's kernels measured of memory, L2 and a launch: gemm.dense's swap_ab_sm90 and portable.
+constexpr ArchRates kRates[] = {
+    {80, {.memory = 2039, .flops_16 = 312e3}},
+    {86, {.memory = 600, .flops_16 = 125e3}},
+    {89, {.memory = 300, .flops_16 = 121e3, .flops_8 = 242e3}},
+    {90, {.memory = 4276.8, .l2 = 5544, .flops_16 = 989e3, .flops_8 = 1979e3, .launch = 1500}},
+    {100, {.memory = 8000, .flops_16 = 2250e3, .flops_8 = 4500e3}},
+    {103, {.memory = 8000, .flops_16 = 2250e3, .flops_8 = 4500e3}},
+    {120, {.memory = 1792, .flops_16 = 209.5e3, .flops_8 = 419e3}},
+    {121, {.memory = 273}},
+};
+
 std::string known_names() {
   std::string text;
   for (const Arch& arch : kKnown) text += (text.empty() ? "" : ", ") + arch.name();
@@ -123,6 +139,13 @@ Arch Arch::parse(const std::string& text) {
   throw Error(ErrorKind::value, "", "arch", "is '" + text + "'", "one of " + known_names());
 }
 
+const Rates& rates_of(i32 arch_number) {
+  const ArchRates* found = kRates;
+  for (const ArchRates& row : kRates)
+    if (row.number <= arch_number) found = &row;
+  return found->rates;
+}
+
 std::span<const Arch> known_archs() { return kKnown; }
 
 DeviceInfo device_info_of(Arch arch) {
@@ -136,10 +159,20 @@ DeviceInfo device_info_of(Arch arch) {
     info.threads_sm = gpu.threads_sm;
     info.l2_bytes = i64(gpu.l2_mb) << 20;
     info.memory_bytes = i64(gpu.memory_gb) << 30;
+    info.rates = rates_of(arch.number);
     std::strncpy(info.name, gpu.name, sizeof info.name - 1);  // fills the rest with zeros
     return info;
   }
   throw Error(ErrorKind::value, "", "arch", "is '" + arch.name() + "'", "one of " + known_names());
+}
+
+std::string to_string(const ClusterShape& c) {
+  if (c.y == 1 && c.z == 1) return std::to_string(c.x);
+  return std::to_string(c.x) + "x" + std::to_string(c.y) + "x" + std::to_string(c.z);
+}
+
+void Device::fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i64 pitch, Stream stream) {
+  for (i64 row = 0; row < rows; ++row) fill(static_cast<char*>(destination) + row * pitch, byte, bytes, stream);
 }
 
 Device& device_of(DeviceId id) { return id.type == DeviceType::cuda ? cuda_of(id.index) : process_emulated(); }

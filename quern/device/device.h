@@ -27,6 +27,18 @@ QN_API std::span<const Arch> known_archs();
 /// node of the expression's graph (emu/graph.h).
 enum class Number : i32 { real, order_free, tree, graph };
 
+/// What a GPU does in a nanosecond, for plans that compare times. A row an arch, of a well-known GPU; only ratios of times matter for a choice, so
+/// all GPUs of an arch choose alike. 0: not known.
+struct Rates {
+  double memory = 0;    ///< bytes from memory
+  double l2 = 0;        ///< bytes from the L2, to all multiprocessors
+  double flops_16 = 0;  ///< of dense products of 16 bits, summed in f32
+  double flops_8 = 0;   ///< of 8 bits
+  double launch = 0;    ///< nanoseconds that a launch behind another one adds
+};
+/// Of the arch with that number, or of the one before it where there is none.
+QN_API const Rates& rates_of(i32 arch_number);
+
 /// What plan may know of a device. A plain value: tests and `quern plan --arch` use ones without a device behind them.
 struct DeviceInfo {
   Arch arch;
@@ -37,6 +49,7 @@ struct DeviceInfo {
   i64 l2_bytes = 60 << 20;
   i64 memory_bytes = i64(141) << 30;
   i32 emulated = 0;               ///< 1: kernels run on the CPU
+  Rates rates = rates_of(90);
   char name[64] = "NVIDIA H200";
 };
 /// DeviceInfo of a well-known GPU of that arch (sm_90a: H200, sm_80: A100, ...).
@@ -62,9 +75,19 @@ struct MemoryRange {
   Access access;
 };
 
+/// Blocks of a cluster along each axis; a number alone is along x.
+struct ClusterShape {
+  u32 x = 1, y = 1, z = 1;
+  constexpr ClusterShape(u32 along_x = 1, u32 along_y = 1, u32 along_z = 1) : x(along_x), y(along_y), z(along_z) {}
+  constexpr u32 blocks() const { return x * y * z; }
+  friend bool operator==(const ClusterShape&, const ClusterShape&) = default;
+};
+/// "2", or "2x2x1" where it has blocks along y or z.
+QN_API std::string to_string(const ClusterShape& cluster);
+
 struct LaunchConfig {
   u32 grid[3] = {1, 1, 1};
-  u32 cluster = 1;      ///< blocks of a cluster along x
+  ClusterShape cluster;
   u32 threads = 1;
   u32 smem = 0;         ///< dynamic shared memory, bytes
   bool pdl = false;     ///< programmatic dependent launch: may start before its predecessor ends
@@ -102,6 +125,8 @@ class QN_API Device {
   /// Copy in either direction or within the device, ordered on the stream; returns when `source` may be reused.
   virtual void copy(void* destination, const void* source, size_t bytes, Stream stream) = 0;
   virtual void fill(void* destination, u8 byte, size_t bytes, Stream stream) = 0;
+  /// The same of `rows` rows of `bytes` bytes each, which begin `pitch` bytes apart.
+  virtual void fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i64 pitch, Stream stream);
 
   // Streams and events.
   virtual Stream create_stream() = 0;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "quern/base/error.h"
+#include "quern/device/emulated.h"
 
 namespace quern {
 namespace {
@@ -57,6 +58,27 @@ TEST(device_info, of_hopper_is_the_default) {
   EXPECT_EQ(info.l2_bytes, standard.l2_bytes);
   EXPECT_EQ(info.memory_bytes, standard.memory_bytes);
   EXPECT_STREQ(info.name, standard.name);
+}
+
+TEST(device_info, rates_are_those_of_the_arch) {
+  for (const Arch& arch : known_archs()) {
+    const Rates rates = device_info_of(arch).rates;
+    EXPECT_EQ(rates.memory, rates_of(arch.number).memory);
+    EXPECT_GT(rates.memory, 0) << arch.name();
+    EXPECT_EQ(emulated_device_info(arch).rates.memory, rates.memory) << arch.name();
+  }
+  EXPECT_GT(device_info_of({90, 1}).rates.l2, device_info_of({90, 1}).rates.memory);
+  EXPECT_LT(device_info_of({80, 0}).rates.memory, device_info_of({90, 1}).rates.memory);
+  EXPECT_EQ(rates_of(91).memory, rates_of(90).memory) << "an arch without a row: the one before it";
+  EXPECT_EQ(rates_of(70).memory, rates_of(80).memory);
+  EXPECT_EQ(DeviceInfo{}.rates.memory, rates_of(90).memory);
+}
+
+TEST(device, fills_rows_and_leaves_what_is_between_them) {
+  const std::unique_ptr<Device> device = make_emulated_device(device_info_of({90, 1}), {});
+  std::vector<u8> memory(40, 1);
+  device->fill_rows(memory.data() + 2, 9, 3, 4, 8, {});
+  for (size_t i = 0; i < memory.size(); ++i) EXPECT_EQ(memory[i], i >= 2 && (i - 2) % 8 < 3 && i < 32 ? 9 : 1) << i;
 }
 
 TEST(device_names, give_one_device_each) {

@@ -234,8 +234,9 @@ void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config
   if (!config.grid[0] || !config.grid[1] || !config.grid[2]) refuse("an empty grid");
   if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535)
     refuse("a grid that is too large");
-  if (config.cluster == 0 || config.cluster > 16 || config.grid[0] % config.cluster)
-    refuse("clusters of " + std::to_string(config.cluster) + " blocks in a grid of " + std::to_string(config.grid[0]));
+  const ClusterShape& c = config.cluster;
+  if (const u64 all = u64(c.x) * c.y * c.z; all == 0 || all > 16 || config.grid[0] % c.x || config.grid[1] % c.y || config.grid[2] % c.z)
+    refuse("clusters of " + to_string(c) + " blocks in a grid of " + to_string(ClusterShape(config.grid[0], config.grid[1], config.grid[2])));
 }
 
 void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, const void* params,

@@ -58,6 +58,10 @@ TEST(emu_device, impossible_launches_are_errors) {
   config = counter.kernel->config;
   config.grid[0] = 3, config.cluster = 2;
   EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("clusters of 2"));
+  config.grid[1] = 3, config.cluster = {1, 2};
+  EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("clusters of 1x2x1 blocks in a grid of 3x3x1"));
+  config.grid[1] = 8, config.grid[2] = 3, config.cluster = {1, 8, 3};
+  EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("clusters of 1x8x3"));
   EXPECT_EQ(*counter.out, 0u);
 }
 

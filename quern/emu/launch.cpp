@@ -12,7 +12,7 @@
 namespace quern::emu {
 
 Launch::Launch(const LaunchRequest& r)
-    : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster) {}
+    : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster.blocks()) {}
 
 i64 Launch::take_cluster() {
   // Checked without changing first: the counter must not run away while workers ask again and again.

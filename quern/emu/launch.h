@@ -20,7 +20,7 @@ struct LaunchRequest {
   void (*entry)(const void* params) = nullptr;
   const void* params = nullptr;
   Index3 grid = {1, 1, 1};
-  u32 cluster = 1;
+  ClusterShape cluster;
   u32 threads = 1;
   u32 smem = 0;
   u32 registers = 256;      ///< of a thread, at launch

@@ -15,16 +15,25 @@ using boost::context::detail::make_fcontext;
 /// Defined with the scheduler; every fiber starts there.
 void fiber_start(transfer_t from);
 
+/// Index of a block from its cluster's number and its rank in it; both count along x first, then along y.
+static Index3 block_index(const LaunchRequest& r, u64 cluster, u32 rank) {
+  const u32 along_x = r.grid.x / r.cluster.x, along_y = r.grid.y / r.cluster.y;
+  return {u32(cluster % along_x) * r.cluster.x + rank % r.cluster.x,
+          u32(cluster / along_x % along_y) * r.cluster.y + rank / r.cluster.x % r.cluster.y,
+          u32(cluster / along_x / along_y) * r.cluster.z + rank / r.cluster.x / r.cluster.y};
+}
+
 bool Worker::start_cluster() {
   const LaunchRequest& request = launch_->request;
-  const u64 stacks_per_cluster = u64(round_up<u32>(request.threads, 32)) * request.cluster;
+  const u32 blocks = request.cluster.blocks();
+  const u64 stacks_per_cluster = u64(round_up<u32>(request.threads, 32)) * blocks;
   u32 slot;
   if (!free_slots_.empty()) {
     slot = free_slots_.back();
   } else {
     slot = u32(live_.size());
     if ((slot + 1) * stacks_per_cluster > arena_.stack_count()) return false;
-    if ((slot + 1) * request.cluster > arena_.smem_count()) return false;
+    if ((slot + 1) * blocks > arena_.smem_count()) return false;
   }
   const i64 number = launch_->take_cluster();
   if (number < 0) return false;
@@ -36,31 +45,29 @@ bool Worker::start_cluster() {
   if (!clusters_[slot]) clusters_[slot] = std::make_unique<Cluster>();
   Cluster& cluster = *clusters_[slot];
   cluster.slot = slot;
-  cluster.blocks.resize(request.cluster);
-  cluster.live_blocks = request.cluster;
+  cluster.blocks.resize(blocks);
+  cluster.live_blocks = blocks;
   cluster.arrived = cluster.phase = 0;
   cluster.waiting.clear();
   cluster.gathered = cluster.published = {};
   used_stacks_ = max_of(used_stacks_, (slot + 1) * stacks_per_cluster);
-  launch_->resident += request.cluster;
+  launch_->resident += blocks;
   live_.push_back(&cluster);
-  for (u32 rank = 0; rank < request.cluster; ++rank)
-    place(cluster.blocks[rank], cluster, rank, u64(number) * request.cluster + rank);
+  for (u32 rank = 0; rank < blocks; ++rank) place(cluster.blocks[rank], cluster, rank, block_index(request, u64(number), rank));
   return true;
 }
 
-void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
+void Worker::place(Block& block, Cluster& cluster, u32 rank, const Index3& index) {
   const LaunchRequest& request = launch_->request;
   const u32 warps = ceil_div<u32>(request.threads, 32);
   block.cluster = &cluster;
   block.rank = rank;
-  block.linear = linear;
-  block.index = {u32(linear % request.grid.x), u32(linear / request.grid.x % request.grid.y),
-                 u32(linear / request.grid.x / request.grid.y)};
+  block.index = index;
+  block.linear = (u64(index.z) * request.grid.y + index.y) * request.grid.x + index.x;
   block.live = request.threads;
   // Shared memory ends where access ends, so that running over its end faults.
   const u32 smem_room = round_up<u32>(request.smem, 1024);
-  block.smem = arena_.smem_end(u64(cluster.slot) * request.cluster + rank) - smem_room;
+  block.smem = arena_.smem_end(u64(cluster.slot) * request.cluster.blocks() + rank) - smem_room;
   std::memset(block.smem, 0xff, smem_room);
   for (Barrier& barrier : block.barriers) {
     barrier.arrived = barrier.expected = barrier.vote = 0;
@@ -84,9 +91,9 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, u64 linear) {
   common.block_size = {request.threads, 1, 1};
   common.grid_size = request.grid;
   common.rank = rank;
-  common.cluster_blocks = request.cluster;
+  common.cluster_blocks = request.cluster.blocks();
   common.smem_bytes = request.smem;
-  const u64 first_stack = (u64(cluster.slot) * request.cluster + rank) * warps * 32;
+  const u64 first_stack = (u64(cluster.slot) * request.cluster.blocks() + rank) * warps * 32;
   for (u32 w = 0; w < warps; ++w) {
     Warp& warp = block.warps[w];
     warp.fibers = &block.fibers[w * 32];

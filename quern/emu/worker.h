@@ -101,7 +101,7 @@ class Worker {
   void enter(Fiber& fiber);
   void schedule();
   bool start_cluster();
-  void place(Block& block, Cluster& cluster, u32 rank, u64 linear);
+  void place(Block& block, Cluster& cluster, u32 rank, const Index3& index);
   void place_fiber(Block& block, u32 index, u64 slot, const ThreadContext& common);
   void retire();
   bool revive_pollers();

@@ -14,7 +14,7 @@ namespace quern::overlap {
 struct PlaceArgs {
   TensorView out, total, x, w, state;
 };
-static Plan plan(const Problem&, const DeviceInfo&, const Knobs&) { return {}; }
+static Plan plan(const Problem&, const DeviceInfo&) { return {}; }
 static void reference(const PlaceArgs&, const PlaceArgs&) {}
 
 /// x and w are any two tensors, so that out may be laid out beside each of them.

@@ -28,7 +28,7 @@ static KeysParams params(const Call<KeysArgs>& c) { return {c.args.out.data}; }
 
 /// Kernels by: buckets of tokens, the smaller alignment of x and y, a bucket of one size, a column count that 16 does not
 /// divide (a real case: 1921 columns), a corner of three conditions, and a mode.
-static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&) {
   using A = KeysArgs;
   const i64 tokens = p[Axis::tokens], columns = p[Axis::max_pages];
   const i32 vector = min_of(p.vector(&A::x), p.vector(&A::y));

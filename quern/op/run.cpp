@@ -4,9 +4,9 @@
 // Steps 2 to 5: plan, kernel, parameters, launch.
 #include <array>
 
-#include "quern/base/log.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/call_device.h"
+#include "quern/op/call_memory.h"
 #include "quern/op/call_words.h"
 #include "quern/op/observe.h"
 
@@ -23,21 +23,28 @@ namespace quern {
   throw Error(ErrorKind::unsupported, op.id, "", "no variant runs this on " + device.arch.name() + " (" + why + ")", "");
 }
 
-[[gnu::cold, gnu::noinline]] void fail_grid(const jit::KernelInfo& kernel, const Grid& grid) {
-  throw Error(ErrorKind::unsupported, kernel.name + " would need a grid of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) +
-                                          " x " + std::to_string(grid.z) + " blocks, a GPU launches 1 to 2147483647 x 65535 x 65535");
+/// Number of the variant that plans the problem; -1: none can.
+static i32 choose_variant(const Op& op, const Problem& problem, const DeviceInfo& device) {
+  for (size_t i = 0; i < op.variants.size(); ++i) {
+    if (problem.variant >= 0 && size_t(problem.variant) != i) continue;
+    if (op.variants[i].takes(problem, device)) return i32(i);
+  }
+  for (size_t i = 0; i < op.variants.size() && problem.variant < 0; ++i)
+    if (op.variants[i].can(problem, device)) return i32(i);
+  return -1;
 }
 
 Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device) {
-  for (size_t i = 0; i < op.variants.size(); ++i) {
-    if (problem.variant >= 0 && size_t(problem.variant) != i) continue;
-    const Variant& v = op.variants[i];
-    if (v.rejects && v.rejects(problem, device)) continue;
-    Plan plan = v.plan(problem, device, Knobs{});
-    plan.variant = i32(i);
+  const i32 chosen = choose_variant(op, problem, device);
+  if (chosen < 0) fail_no_variant(op, problem, device);
+  try {
+    Plan plan = op.variants[size_t(chosen)].plan(problem, device);
+    plan.variant = chosen;
     return plan;
+  } catch (const Error& e) {
+    if (!e.op().empty()) throw;
+    throw e.in_call(op.id);
   }
-  fail_no_variant(op, problem, device);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] static void fail_device(const Op& op, const Problem& p, const Device& device) {
@@ -51,68 +58,6 @@ Device& device_of_call(const Op& op, const Problem& problem, const RunOptions& o
 }
 
 namespace {
-
-[[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, i64 got, i64 needed) {
-  throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got) + " bytes", std::to_string(needed) + " (256-byte aligned)");
-}
-
-/// The call's workspace: the caller's, or one from the device's pool for the time of the call.
-class WorkspaceScope {
- public:
-  WorkspaceScope(const Op& op, const Plan& plan, const RunOptions& options, Device& device) : device_(device), stream_(options.stream) {
-    if (plan.workspace == 0) return;
-    if (options.workspace.data) {
-      if (options.workspace.bytes < plan.workspace || u64(reinterpret_cast<uintptr_t>(options.workspace.data)) % 256)
-        fail_workspace(op, options.workspace.bytes, plan.workspace);
-      data_ = options.workspace.data;
-    } else {
-      data_ = pooled_ = device.allocate_async(size_t(plan.workspace), stream_);
-    }
-  }
-  ~WorkspaceScope() {
-    if (!pooled_) return;
-    try {
-      device_.release_async(pooled_, stream_);
-    } catch (const Error& e) {
-      log(LogLevel::warning, e.what());
-    }
-  }
-  WorkspaceScope(const WorkspaceScope&) = delete;
-  char* data() const { return static_cast<char*>(data_); }
-
- private:
-  Device& device_;
-  Stream stream_;
-  void* data_ = nullptr;
-  void* pooled_ = nullptr;
-};
-
-/// Tells a checked device which memory the call may touch.
-class MemoryScope {
- public:
-  MemoryScope(const Op& op, const void* args, const Plan& plan, char* workspace, Device& device) : device_(device) {
-    if (!device.wants_memory_ranges()) return;
-    std::vector<MemoryRange> ranges;
-    for (size_t i = 0; i < op.tensors.size(); ++i) {
-      const TensorView& view = op.tensor(args, i);
-      if (!view.present() || view.numel() == 0) continue;
-      const Role role = op.tensors[i].role;
-      const auto access = role == Role::in ? MemoryRange::Access::read : role == Role::out ? MemoryRange::Access::write : MemoryRange::Access::read_write;
-      ranges.push_back({view, op.tensors[i].name.c_str(), access});
-    }
-    if (plan.workspace) ranges.push_back({TensorView(workspace, DType::u8, {plan.workspace}), "workspace", MemoryRange::Access::scratch});
-    device.begin_call(ranges, op.id.c_str());
-    active_ = true;
-  }
-  ~MemoryScope() {
-    if (active_) device_.end_call();
-  }
-  MemoryScope(const MemoryScope&) = delete;
-
- private:
-  Device& device_;
-  bool active_ = false;
-};
 
 /// How the kernels of a call are compiled ahead of time. A command line cannot state a caller's hooks, a recorded call has them.
 std::string compile_ahead(const ObservedCall& call) {
@@ -136,17 +81,22 @@ std::string compile_ahead(const ObservedCall& call) {
 
 void launch_kernels(const ObservedCall& call) {
   const auto& [op, args, options, problem, plan, device, capturing] = call;
-  const WorkspaceScope workspace(op, plan, options, device);
-  const MemoryScope memory(op, args, plan, workspace.data(), device);
+  const CallMemory memory(op, args, plan, options, device);
   // All kernels are resolved before the first launch: a compile error leaves nothing half done.
-  std::array<Function, kMaxLaunches> functions;
+  std::array<Function, kMaxSteps> functions;
   for (i32 i = 0; i < plan.count; ++i) functions[size_t(i)] = jit::get(plan.launches[i].spec, device, options.stream);
+  const auto fill = [&call, &memory](i32 before) {
+    return call.plan.fill_count > 0 && run_fills(call.op, call.args, call.plan, before, memory.regions(), call.device, call.options.stream);
+  };
   for (i32 i = 0; i < plan.count; ++i) {
     const Launch& l = plan.launches[i];
     alignas(64) char params[kMaxParamsBytes];
-    l.params(params, args, problem, plan, workspace.data(), device);
-    device.launch(functions[size_t(i)], l.config, params, l.spec.kernel->params_bytes, options.stream);
+    l.params(params, args, problem, l, memory.regions(), device);
+    LaunchConfig config = l.config;
+    if (fill(i)) config.pdl = false;  // what a fill writes is there when a launch begins, not when it waits
+    device.launch(functions[size_t(i)], config, params, l.spec.kernel->params_bytes, options.stream);
   }
+  fill(plan.count);
 }
 
 /// Devices and compilers know no ops: their errors are named here.

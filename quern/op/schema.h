@@ -190,9 +190,10 @@ constexpr Headers kHeaders = {
                  sizeof(Problem), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, hooks),
                  sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), size_t(Axis::known_count), size_t(kDTypeCount),
                  sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device),
-                 sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), sizeof(LaunchConfig),
+                 sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), offsetof(Plan, fills), offsetof(Plan, regions), sizeof(Fill), sizeof(RegionFacts),
+                 sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), offsetof(Launch, choice), sizeof(LaunchConfig), offsetof(LaunchConfig, threads),
                  sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks),
-                 sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan),
+                 sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan), offsetof(Variant, slower),
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), sizeof(Values), sizeof(CaseAxis),
                  sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
@@ -307,7 +308,7 @@ template <class Args> class Schema {
   Schema& require(Rejection (*check)(const Problem&)) { return op_.requirements.push_back(check), *this; }
   Schema& variants(std::vector<Variant> v) { return op_.variants = std::move(v), *this; }
   /// One variant that runs everything.
-  Schema& plan(Plan (*p)(const Problem&, const DeviceInfo&, const Knobs&)) { return variants({{"portable", nullptr, p}}); }
+  Schema& plan(Plan (*p)(const Problem&, const DeviceInfo&)) { return variants({{"portable", nullptr, p, nullptr}}); }
   /// Truth in double: host tensors in, outputs (f64, contiguous) written. `magnitudes` is Args as well, whose outputs may be
   /// written with the sums of absolute terms (see Budget). `order_free`: the same function over OrderFree (op/ref.h).
   template <void (*f)(const Args& args, const Args& magnitudes), void (*order_free)(const Args&, const Args&) = nullptr>

@@ -135,7 +135,7 @@ Json plan_json(const ObservedCall& call) {
     launches.push_back({{"kernel", names.printed},
                         {"entry", names.entry},
                         {"grid", {l.config.grid[0], l.config.grid[1], l.config.grid[2]}},
-                        {"cluster", l.config.cluster},
+                        {"cluster", {l.config.cluster.x, l.config.cluster.y, l.config.cluster.z}},
                         {"threads", l.config.threads},
                         {"smem", l.config.smem},
                         {"pdl", l.config.pdl}});
@@ -221,7 +221,7 @@ std::string call_digest(const ObservedCall& call) {
     else d.add(std::bit_cast<u64>(attr_value(a, call.args)));
   }
   add_tensors(call, d);
-  d.add(call.plan.variant), d.add(call.plan.workspace), d.add(call.plan.count);
+  d.add(call.plan.variant), d.add(call.plan.workspace), d.add(call.plan.count), d.add(call.plan.fill_count);
   for (i32 i = 0; i < call.plan.count; ++i) {
     const Launch& l = call.plan.launches[i];
     d.add(l.spec.kernel), d.add(l.spec.config);

@@ -9,7 +9,7 @@
 namespace quern {
 
 /// The "format" of call.json.
-constexpr int kTraceFormat = 1;
+constexpr int kTraceFormat = 2;
 /// The "status" of a call whose outputs could not be written, beside "finished" and "failed".
 constexpr char kOutputsNotRecorded[] = "finished, outputs not recorded";
 

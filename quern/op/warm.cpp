@@ -42,7 +42,7 @@ void add_calls(const std::vector<WarmCall>& calls, const DeviceInfo& device, Rea
         k.aligned = true;  // needed as it is, whatever its alignment
         if (k.calls.empty() || k.calls.back() != call.name) k.calls.push_back(call.name);
       }
-      if (plan.count == 0) into.skipped = "its outputs are empty";
+      if (plan.count == 0) into.skipped = call.problem.empty ? "its outputs are empty" : "it launches no kernel";
     } catch (const Error& e) {
       into.skipped = e.what(), into.refused = 1;
     }

@@ -91,7 +91,7 @@ const Op& mix() {
     add_attr(o, {"scale", offsetof(MixArgs, scale), AttrDef::Kind::f32, 2, ""});
     add_attr(o, {"limit", offsetof(MixArgs, limit), AttrDef::Kind::i64, 0, ""});
     o.requirements.push_back([](const Problem& p) { return p.attrs[1] == 0 ? Rejection{} : Rejection{"limit", i64(p.attrs[1]), "0"}; });
-    o.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&, const Knobs&) {
+    o.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&) {
                      Mix::scale = p.attrs[0];
                      return Plan();
                    }}};
@@ -132,7 +132,7 @@ TEST(testing_arguments, a_hint_that_changes_results_is_found) {
   EXPECT_THAT(misleading_hints(innocent, device, 8), IsEmpty());
 
   Op bits = hinted();  // within the tolerance, but not the same
-  bits.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&, const Knobs&) {
+  bits.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&) {
                       Mix::scale = p.attrs[0] * (p.attrs[1] == 0 ? 1 : 1 + 0x1p-23);
                       return Plan();
                     }}};
@@ -142,7 +142,7 @@ TEST(testing_arguments, a_hint_that_changes_results_is_found) {
   Op chosen = hinted();  // each variant heeds its arguments alone, but one of them is wrong
   chosen.variants = {{"right", [](const Problem& p, const DeviceInfo&) { return p.attrs[1] == 0 ? Rejection{} : Rejection{"limit", i64(p.attrs[1]), "0"}; },
                       mix().variants[0].plan},
-                     {"halved", nullptr, [](const Problem& p, const DeviceInfo&, const Knobs&) {
+                     {"halved", nullptr, [](const Problem& p, const DeviceInfo&) {
                         Mix::scale = p.attrs[0] / 2;
                         return Plan();
                       }}};

@@ -126,7 +126,7 @@ std::vector<const char*> variants_of(const Op& op, const CaseArgs& args, const D
   std::vector<const char*> names;
   if (problem.empty) return {nullptr};
   for (const Variant& v : op.variants)
-    if (!v.rejects || !v.rejects(problem, device)) names.push_back(v.name);
+    if (v.takes(problem, device)) names.push_back(v.name);
   if (names.empty()) names.push_back(nullptr);  // run then tells why
   return names;
 }

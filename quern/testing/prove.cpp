@@ -69,7 +69,7 @@ std::vector<const char*> accepted_variants(const Op& op, const CaseArgs& args, c
   if (problem.empty) return {nullptr};
   std::vector<const char*> names;
   for (const Variant& v : op.variants)
-    if (!v.rejects || !v.rejects(problem, info)) names.push_back(v.name);
+    if (v.takes(problem, info)) names.push_back(v.name);
   if (names.empty()) names.push_back(nullptr);  // run then tells why
   return names;
 }

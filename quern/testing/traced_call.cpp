@@ -211,7 +211,8 @@ void read_launch(const Json& j, TracedCall& call) {
   TracedLaunch& l = call.launches.emplace_back();
   l.kernel = j.at("kernel");
   for (size_t d = 0; d < 3; ++d) l.grid[d] = u32(integer(call, "the grid of " + l.kernel, j.at("grid").at(d), 0, kMost));
-  l.cluster = u32(integer(call, "the cluster of " + l.kernel, j.at("cluster"), 0, kMost));
+  const auto along = [&](size_t d) { return u32(integer(call, "the cluster of " + l.kernel, j.at("cluster").at(d), 0, kMost)); };
+  l.cluster = {along(0), along(1), along(2)};
   call.kernels += (call.kernels.empty() ? "" : " + ") + l.kernel;
 }
 

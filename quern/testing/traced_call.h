@@ -26,7 +26,7 @@ struct TracedPlace {
 struct TracedLaunch {
   std::string kernel;   ///< "norm_row<...>"
   u32 grid[3] = {};
-  u32 cluster = 1;
+  ClusterShape cluster;
 };
 
 /// A recorded call. Its arguments can be bound and planned as they are; their pointers have the alignment of the recorded

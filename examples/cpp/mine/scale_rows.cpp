@@ -25,7 +25,7 @@ static ScaleRowsParams params(const Call<A>& c) {
           .hidden = c.problem[Axis::hidden]};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::out));
   while (p[Axis::hidden] % vector) vector /= 2;
   Plan plan;

@@ -43,7 +43,7 @@ static TensorMapSpec map_of(const TensorView& v, i32 rows) {
 }
 
 static GemmMapParams map_params(const Call<A>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<GemmConfig>();
+  const auto& config = c.config<GemmConfig>();
   return {.a = c.device.make_tensor_map(map_of(c.args.a, config.tile_m)),
           .b = c.device.make_tensor_map(map_of(c.args.b, config.tile_n)),
           .out = c.args.out.data,
@@ -71,42 +71,42 @@ static Rejection needs_hopper(const Problem& p, const DeviceInfo& device) {
 
 static i64 tiles_of(const Problem& p, const GemmConfig& c) { return ceil_div<i64>(p[Axis::m], c.tile_m) * ceil_div<i64>(p[Axis::n], c.tile_n); }
 
-static Plan plan_thread(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan_thread(const Problem& p, const DeviceInfo&) {
   const GemmConfig c{p.dtype(&A::a), 1, 1, 1, 1, 256};
   Plan plan;
   plan.launch<params>(thread_kernel, c, {.x = ceil_div<i64>(p[Axis::m] * p[Axis::n], c.threads)});
   return plan;
 }
 
-static Plan plan_shared(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan_shared(const Problem& p, const DeviceInfo&) {
   const GemmConfig c{p.dtype(&A::a), 64, 64, 16, 1, 256};
   Plan plan;
   plan.launch<params>(shared_kernel, c, {.x = tiles_of(p, c), .smem = c.tile_k * (c.tile_m + 1 + c.tile_n + 1) * 4});
   return plan;
 }
 
-static Plan plan_mma(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan_mma(const Problem& p, const DeviceInfo&) {
   const GemmConfig c{p.dtype(&A::a), 128, 128, 64, 1, 128};
   Plan plan;
   plan.launch<params>(mma_kernel, c, {.x = tiles_of(p, c), .smem = gemm_smem(c).bytes});
   return plan;
 }
 
-static Plan plan_wgmma(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan_wgmma(const Problem& p, const DeviceInfo&) {
   const GemmConfig c{p.dtype(&A::a), 128, 128, 64, 1, 128};
   Plan plan;
   plan.launch<map_params>(wgmma_kernel, c, {.x = tiles_of(p, c), .smem = gemm_smem(c).bytes});
   return plan;
 }
 
-static Plan plan_ring(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan_ring(const Problem& p, const DeviceInfo&) {
   const GemmConfig c{p.dtype(&A::a), 128, 256, 64, 4, 384};
   Plan plan;
   plan.launch<map_params>(ring_kernel, c, {.x = tiles_of(p, c), .smem = gemm_smem(c).bytes});
   return plan;
 }
 
-static Plan plan_persistent(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan_persistent(const Problem& p, const DeviceInfo& device) {
   const GemmConfig c{p.dtype(&A::a), 128, 256, 64, 4, 384};
   Plan plan;
   plan.launch<map_params>(persistent_kernel, c, {.x = min_of<i64>(device.sms, tiles_of(p, c)), .smem = gemm_smem(c).bytes});

@@ -61,20 +61,21 @@ SwapAbShape swapped_tile(i64 m, i64 n, const DeviceInfo& device) {
 
 i64 swapped_tiles(const SwapAbSm90& c, i64 m, i64 n) { return ceil_div<i64>(m, c.tile_m) * ceil_div<i64>(n, c.tile_n); }
 
-/// Time in ns. Rates are an H200's: 32.4 bytes/ns of memory for each multiprocessor; one takes a ring full of a and b every
-/// 1400 ns, beside what the ring holds at the start. Adding up splits takes 500 ns, and for each but the first 1250 ns for 8192
-/// sums, growing with the square.
-static double estimate_ns(const SwapAbSm90& c, i64 n, i64 row_bytes, i32 splits, i64 sms) {
+/// Time in ns, fitted on an H200: each multiprocessor has its share of memory's rate. One takes a ring full of a and b every 1400 ns,
+/// beside what the ring holds at the start. Adding up splits takes 500 ns, and for each but the first 1250 ns for 8192 sums, growing
+/// with the square.
+static double estimate_ns(const SwapAbSm90& c, i64 n, i64 row_bytes, i32 splits, i64 sms, const Rates& rates) {
+  const double memory_an_sm = rates.memory / kSm90Sms;
   const double ring = double(c.stages) * dense_swap_smem(c).stage, bytes = double(c.tile_n + c.tile_m) * double(row_bytes) / splits;
-  const double memory = double(n) * double(row_bytes) / (double(sms) * 32.4), sums = c.tile_m * c.tile_n / 8192.0;
+  const double memory = double(n) * double(row_bytes) / (double(sms) * memory_an_sm), sums = c.tile_m * c.tile_n / 8192.0;
   return max_of((bytes / ring - 1) * 1400, memory) + (splits > 1 ? 500 + 1250 * (splits - 1) * sums * sums : 0);
 }
 
-i32 swapped_splits(const SwapAbSm90& c, i64 m, i64 n, i64 row_bytes, i64 sms) {
+i32 swapped_splits(const SwapAbSm90& c, i64 m, i64 n, i64 row_bytes, i64 sms, const Rates& rates) {
   i32 best = 1;
   double best_ns = 1e300;
   for (i32 splits = 1; splits == 1 || (splits <= i32(kDenseSwapMaxSplits) && swapped_tiles(c, m, n) * splits <= sms); ++splits) {
-    const double ns = estimate_ns(c, n, row_bytes, splits, sms);
+    const double ns = estimate_ns(c, n, row_bytes, splits, sms, rates);
     if (ns < best_ns) best = splits, best_ns = ns;
   }
   return best;

@@ -79,8 +79,8 @@ void fill_multiprocessor(SwapAbShape& shape, const DeviceInfo& device, i32 (*byt
 /// The same of dense_swap_smem() bytes.
 void fill_multiprocessor(SwapAbShape& shape, const DeviceInfo& device);
 i64 swapped_tiles(const SwapAbSm90& tiles, i64 m, i64 n);
-/// The number of parts of K with which such a kernel takes least, while each has a multiprocessor; a row of a or b is `row_bytes`.
-i32 swapped_splits(const SwapAbSm90& tiles, i64 m, i64 n, i64 row_bytes, i64 sms);
+/// The number of parts of K with which such a kernel takes least, while each has one of `sms` multiprocessors; a row of a or b is `row_bytes`.
+i32 swapped_splits(const SwapAbSm90& tiles, i64 m, i64 n, i64 row_bytes, i64 sms, const Rates& rates);
 
 /// Map of an operand for tiles of `rows` rows, 128 bytes of K of each.
 TensorMapSpec sm90_operand(const TensorView& operand, i32 rows, Major major = Major::k);

@@ -44,7 +44,7 @@ static Plan plan_groups(const Problem& p, i32 vector) {
   return plan;
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = SiluAndMulArgs;
   const i64 intermediate = p[Axis::intermediate];
   // The up half starts at column `intermediate`, which limits the access as well.

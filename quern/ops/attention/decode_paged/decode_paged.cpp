@@ -127,35 +127,34 @@ DecodePagedConfig config_of(const Problem& p, const DeviceInfo& device) {
           .min_blocks = fit.blocks};
 }
 
-/// How work and workspace are laid out: from the problem, the Config and the number of blocks.
-struct Layout {
+/// How work is laid out, for both launches: from the problem and the Config.
+struct Work {
   i64 items;       ///< of a row
   i64 max_splits;  ///< parts of an item, fixed_chunks
   i64 min_share;   ///< least units of a block
-  i64 slots;       ///< parts in the workspace
-  i64 lse_offset, leaders_offset, workspace;
+  Region part_out, part_lse, leaders;  ///< of parts; none where each row is one
 };
 
-Layout layout_of(const Problem& p, const DecodePagedConfig& c, i64 blocks) {
-  Layout l{};
-  l.items = p[Axis::heads_kv] * ceil_div<i64>(group_of(p), 16);
-  l.max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p), kChunkTokens));
-  l.min_share = c.fixed_chunks ? 1 : 2;  // two block tiles: one is shorter than the start of a block
-  if (c.fixed_chunks && l.max_splits == 1) return l;
-  l.slots = c.fixed_chunks ? p[Axis::batch] * l.items * l.max_splits : 2 * blocks;
-  const i64 rows = l.slots * c.group_rows;
-  l.lse_offset = round_up<i64>(rows * c.head_dim * 4, 256);
-  l.leaders_offset = round_up<i64>(l.lse_offset + rows * 4, 256);
-  l.workspace = l.leaders_offset + (c.fixed_chunks ? 0 : blocks * 16);
-  return l;
+Work work_of(const Problem& p, const DecodePagedConfig& c) {
+  return {.items = p[Axis::heads_kv] * ceil_div<i64>(group_of(p), 16),
+          .max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p), kChunkTokens)),
+          .min_share = c.fixed_chunks ? 1 : 2,  // two block tiles: one is shorter than the start of a block
+          .part_out = {}, .part_lse = {}, .leaders = {}};
 }
 
 /// All resident blocks, unless there is less work than that at full capacity.
-i64 blocks_of(const Problem& p, const DecodePagedConfig& c, const DeviceInfo& device) {
-  const Layout l = layout_of(p, c, 1);
-  const i64 units = c.fixed_chunks ? l.max_splits : ceil_div<i64>(visible_tokens(p), c.threads / 32 * kWarpTokens);
-  const i64 most = ceil_div(min_of(product(product(p[Axis::batch], l.items), units), i64(1) << 40), l.min_share);
+i64 blocks_of(const Problem& p, const DecodePagedConfig& c, const Work& w, const DeviceInfo& device) {
+  const i64 units = c.fixed_chunks ? w.max_splits : ceil_div<i64>(visible_tokens(p), c.threads / 32 * kWarpTokens);
+  const i64 most = ceil_div(min_of(product(product(p[Axis::batch], w.items), units), i64(1) << 40), w.min_share);
   return min_of(most, min_of<i64>(kMostBlocks, i64(device.sms) * c.min_blocks));
+}
+
+/// The parts that `blocks` blocks leave to the second launch.
+void add_parts(Plan& plan, const Problem& p, const DecodePagedConfig& c, i64 blocks, Work& w) {
+  const i64 rows = (c.fixed_chunks ? p[Axis::batch] * w.items * w.max_splits : 2 * blocks) * c.group_rows;
+  w.part_out = plan.scratch("part_out", rows * c.head_dim * 4);
+  w.part_lse = plan.scratch("part_lse", rows * 4);
+  w.leaders = plan.scratch("leaders", c.fixed_chunks ? 0 : blocks * 16);
 }
 
 void set_strides(const A& a, DecodePagedParams& to) {
@@ -167,7 +166,8 @@ void set_strides(const A& a, DecodePagedParams& to) {
   to.v_page = 2 * a.v_cache.strides[0], to.v_token = 2 * a.v_cache.strides[1], to.v_head = 2 * a.v_cache.strides[2];
 }
 
-void set_pointers(const A& a, char* workspace, const Layout& l, DecodePagedParams& to) {
+void set_pointers(const Call<A, Work>& c, DecodePagedParams& to) {
+  const A& a = c.args;
   to.out = a.out.data;
   to.out_lse = static_cast<float*>(a.out_lse.data);
   to.q = a.q.data;
@@ -178,46 +178,44 @@ void set_pointers(const A& a, char* workspace, const Layout& l, DecodePagedParam
   to.page_indptr = static_cast<const i32*>(a.page_indptr.data);
   to.last_page_len = static_cast<const i32*>(a.last_page_len.data);
   to.sink = static_cast<const float*>(a.sink.data);
-  to.part_out = reinterpret_cast<float*>(workspace);
-  to.part_lse = reinterpret_cast<float*>(workspace + l.lse_offset);
-  to.leaders = reinterpret_cast<i32*>(workspace + l.leaders_offset);
+  to.part_out = reinterpret_cast<float*>(c.region(c.choice.part_out));
+  to.part_lse = reinterpret_cast<float*>(c.region(c.choice.part_lse));
+  to.leaders = reinterpret_cast<i32*>(c.region(c.choice.leaders));
 }
 
-DecodePagedParams params(const Call<A>& c) {
+DecodePagedParams params(const Call<A, Work>& c) {
   const A& a = c.args;
   const Problem& p = c.problem;
-  DecodePagedConfig config;
-  std::memcpy(&config, c.plan.launches[0].spec.config, sizeof config);
-  const Layout l = layout_of(p, config, c.plan.launches[0].config.grid[0]);
   DecodePagedParams to{};
-  set_pointers(a, c.workspace, l, to);
+  set_pointers(c, to);
   set_strides(a, to);
   to.batch = p[Axis::batch];
   to.capacity = i32(capacity(p));
   to.heads_q = i32(p[Axis::heads_q]), to.heads_kv = i32(p[Axis::heads_kv]);
   to.group = i32(group_of(p)), to.head_tiles = i32(ceil_div<i64>(group_of(p), 16));
-  to.max_splits = i32(l.max_splits), to.min_share = i32(l.min_share);
+  to.max_splits = i32(c.choice.max_splits), to.min_share = i32(c.choice.min_share);
   to.window_left = a.window_left;
   to.q_pairs = p.tensor(&A::q).alignment >= 4, to.out_pairs = p.tensor(&A::out).alignment >= 4;
   to.scale = a.sm_scale != 0 ? a.sm_scale : float(1 / std::sqrt(double(p[Axis::head_dim])));
   to.soft_cap = a.soft_cap;
-  if (config.soft_cap) to.scale /= a.soft_cap;
+  if (a.soft_cap > 0) to.scale /= a.soft_cap;
   to.page_size = divisor(u32(p[Axis::page_size]));
   std::memcpy(to.hook_params, a.hook_params, sizeof to.hook_params);
   return to;
 }
 
-Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan(const Problem& p, const DeviceInfo& device) {
   const DecodePagedConfig config = config_of(p, device);
-  const i64 blocks = blocks_of(p, config, device);
-  const Layout l = layout_of(p, config, blocks);
+  Work work = work_of(p, config);
+  const i64 blocks = blocks_of(p, config, work, device);
+  const bool parts = !config.fixed_chunks || work.max_splits > 1;
   Plan plan;
-  plan.workspace = l.workspace;
-  plan.launch<params>(attend, config, {.x = blocks, .smem = decode_paged_smem(config).bytes, .pdl = p.pdl}, p.hooks);
-  if (l.workspace == 0) return plan;
+  if (parts) add_parts(plan, p, config, blocks, work);
+  plan.launch<params>(attend, config, {.x = blocks, .smem = decode_paged_smem(config).bytes, .pdl = p.pdl}, work, p.hooks);
+  if (!parts) return plan;
   const DecodePagedCombineConfig merge{config.dtype, config.head_dim, config.group_rows, config.fixed_chunks, 128};
   const i64 rows = config.fixed_chunks ? p[Axis::batch] * p[Axis::heads_q] : blocks * min_of<i64>(group_of(p), 16);
-  plan.launch<params>(combine, merge, {.x = rows, .smem = decode_paged_combine_smem(merge).bytes, .pdl = 1});
+  plan.launch<params>(combine, merge, {.x = rows, .smem = decode_paged_combine_smem(merge).bytes, .pdl = 1}, work);
   return plan;
 }
 

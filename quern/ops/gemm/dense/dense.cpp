@@ -41,22 +41,23 @@ struct Extents {
   double m, n, k;
 };
 
-/// Columns of K that one split sums when `splits` are wanted; there may be fewer then, and asking again with that
-/// number gives the same columns, so that a plan needs to hold the number only.
+/// Columns of K that one split sums when `splits` are wanted; there may be fewer then.
 static i64 split_columns(i64 k, i64 splits) { return max_of(kSplitUnit, round_up(ceil_div(k, splits), kSplitUnit)); }
 
 /// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch
-/// costs. Rates are an H200's per SM: 32 B/ns of memory when 64 KB are in flight (Little's law at 2 us), 42 B/ns from
-/// the L2, and 2000 multiply-adds/ns by mma.sync where fragments are reused enough. Only ratios matter for the choice.
+/// costs. The L2 and the launch are an H200's, whatever the device, as only ratios matter for the choice. Fitted to this kernel there, an SM: 32 B/ns of
+/// memory when 64 KB are in flight (Little's law at 2 us), and 2000 multiply-adds/ns by mma.sync where fragments are reused enough.
 static double estimate_ns(const Tile& t, double splits, const Extents& e, double sms) {
+  const Rates& h200 = rates_of(90);
+  const double l2_rate = sms * (h200.l2 / kSm90Sms);
   const double tiles = std::ceil(e.m / t.m) * std::ceil(e.n / t.n), blocks = tiles * splits;
   const double blocks_an_sm = std::ceil(blocks / sms), resident = min_of(2.0, blocks_an_sm);
   const double flying = min_of(blocks, resident * sms) * (t.stages - 1) * t.n * t.k * 2;
   const double memory = 2 * (e.n + e.m) * e.k / min_of(sms * 32, flying / 2000);
-  const double l2 = tiles * (min_of<double>(t.m, e.m) + t.n) * e.k * 2 / (sms * 42);
+  const double l2 = tiles * (min_of<double>(t.m, e.m) + t.n) * e.k * 2 / l2_rate;
   const double rate = 2000.0 * t.m * t.n / (t.m * t.n + 32.0 * (t.m + t.n));
   const double arithmetic = blocks_an_sm * t.m * t.n * (e.k / splits) / rate;
-  const double sum = splits > 1 ? 1500 + 8 * splits * e.m * e.n / (sms * 42) : 0;
+  const double sum = splits > 1 ? h200.launch + 8 * splits * e.m * e.n / l2_rate : 0;
   return max_of(memory, max_of(l2, arithmetic)) + sum;
 }
 
@@ -116,25 +117,24 @@ static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
   return best;
 }
 
-/// Columns of a split, of a plan that is made.
-static i64 split_columns_of(const Call<DenseArgs>& c) {
-  const i64 n = c.problem[Axis::n], k = c.problem[Axis::k];
-  return c.problem.batch_invariant ? invariant_split_columns(n, k)
-                                   : split_columns(k, c.plan.launches[0].config.grid[1]);
-}
+/// How K is split, for both launches.
+struct Split {
+  i64 columns;   ///< of K, of one split
+  i32 count;
+  Region sums;   ///< of each split; none where there is one
+};
 
 /// Partial sums: rows of whole 64 bytes, so that they are written and read by wide accesses.
 static i64 partial_stride(const Problem& p) { return round_up<i64>(p[Axis::n], 16); }
 
-static DenseParams multiply_params(const Call<DenseArgs>& c) {
+static DenseParams multiply_params(const Call<DenseArgs, Split>& c) {
   const DenseArgs& a = c.args;
   const Problem& p = c.problem;
-  const bool split = c.plan.count > 1;
   return {.a = a.a.data,
           .b = a.b.data,
-          .bias = split ? nullptr : a.bias.data,
+          .bias = c.choice.count > 1 ? nullptr : a.bias.data,
           .out = a.out.data,
-          .partials = split ? c.workspace : nullptr,
+          .partials = c.region(c.choice.sums),
           .a_stride = a.a.strides[p.tensor(&DenseArgs::a).transposed],
           .b_stride = a.b.strides[p.tensor(&DenseArgs::b).transposed],
           .out_stride = a.out.strides[0],
@@ -142,29 +142,29 @@ static DenseParams multiply_params(const Call<DenseArgs>& c) {
           .m = p[Axis::m],
           .n = p[Axis::n],
           .k = p[Axis::k],
-          .split_k = split_columns_of(c),
+          .split_k = c.choice.columns,
           .bias_dtype = p.dtype(&DenseArgs::bias),
           .out_alignment = p.tensor(&DenseArgs::out).alignment,
           .c = c_of(c)};
 }
 
-static DenseSumParams sum_params(const Call<DenseArgs>& c) {
+static DenseSumParams sum_params(const Call<DenseArgs, Split>& c) {
   const DenseArgs& a = c.args;
   const Problem& p = c.problem;
-  return {.partials = c.workspace,
+  return {.partials = c.region(c.choice.sums),
           .bias = a.bias.data,
           .out = a.out.data,
           .partial_stride = partial_stride(p),
           .out_stride = a.out.strides[0],
           .m = p[Axis::m],
           .n = p[Axis::n],
-          .splits = i32(c.plan.launches[0].config.grid[1]),
+          .splits = c.choice.count,
           .bias_dtype = p.dtype(&DenseArgs::bias),
           .out_alignment = p.tensor(&DenseArgs::out).alignment,
           .c = c_of(c)};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = DenseArgs;
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const Choice choice = choose(p, vector, device);
@@ -175,15 +175,16 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i32 has_c = p.tensor(&A::c).present, activation = i32(p.attr(&A::activation));
   if (splits == 1) config.has_c = has_c, config.activation = activation;
   Plan plan;
+  Split split{choice.split_k, i32(splits), {}};
+  if (splits > 1) split.sums = plan.scratch("sums of splits", splits * p[Axis::m] * partial_stride(p) * 4);
   plan.launch<multiply_params>(mma_ring, config,
-                               {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl});
+                               {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl}, split);
   if (splits == 1) return plan;
-  plan.workspace = splits * p[Axis::m] * partial_stride(p) * 4;
   const DenseSumConfig sum{p.dtype(&A::a), p.dtype(&A::out), 256, has_c, activation};
   // Where the GPU can (sm_90), its blocks are scheduled while the last tiles are multiplied; they wait before they read
   plan.launch<sum_params>(
       sum_splits, sum,
-      {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = device.arch.number >= 90});
+      {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = device.arch.number >= 90}, split);
   return plan;
 }
 
@@ -343,9 +344,9 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .words({"none", "relu", "gelu", "silu"})
     .meaning("gelu is that of erf")
     .rows(Axis::m)
-    .variants({{"narrow_sm90", rejects_narrow_sm90, plan_narrow_sm90},
-               {"swap_ab_sm90", rejects_swap_ab_sm90, plan_swap_ab_sm90},
-               {"warp_specialised_sm90", rejects_sm90, plan_sm90},
+    .variants({{"narrow_sm90", rejects_narrow_sm90, plan_narrow_sm90, slower_narrow_sm90},
+               {"swap_ab_sm90", rejects_sm90_operands, plan_swap_ab_sm90, slower_swap_ab_sm90},
+               {"warp_specialised_sm90", rejects_sm90_operands, plan_sm90, slower_sm90},
                {"portable", nullptr, plan}})
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()

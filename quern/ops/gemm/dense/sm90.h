@@ -7,20 +7,24 @@
 
 namespace quern::gemm {
 
-/// Variant warp_specialised_sm90 of gemm.dense.
-Rejection rejects_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+/// Whether the operands are what tensor maps and whole 16-byte stores take.
+Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
+/// Variant warp_specialised_sm90 of gemm.dense; it and the next one take what rejects_sm90_operands() does.
+Rejection slower_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_sm90(const Problem& problem, const DeviceInfo& device);
 /// Variant swap_ab_sm90, for few rows of a.
-Rejection rejects_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
 /// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
 Rejection rejects_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_narrow_sm90(const Problem& problem, const DeviceInfo& device);
+Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device);
 
 // ---- what they share ----
 
-/// Whether the operands are what tensor maps and whole 16-byte stores take.
-Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
+/// Whether an a that is M-major is better left to a kernel that takes any alignment: it depends on m, so with batch_invariant it would depend
+/// on m which kernel a row meets.
+Rejection slower_m_major(const Problem& problem);
 /// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or while each of its tiles of 128 x 64 has a multiprocessor, K being in one part. (2112, 7168), m = 512, 132 of them: 23.4 us and 28.9 of warp_specialised_sm90 (an H100).
 bool takes_swapped(const Problem& problem);
 /// Parts of K with RunOptions::batch_invariant: from n and k alone, as swapped_splits() gives for 64 rows on kSm90Sms multiprocessors.

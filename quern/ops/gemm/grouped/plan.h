@@ -75,17 +75,18 @@ Rejection rejects_rows(const Problem& p) {
 
 // ---- variants ----
 template <class Args>
-Plan plan_grouped(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
-/// Variant swap_ab_sm90, for few rows a group.
-template <class Args>
-Rejection rejects_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-template <class Args>
-Plan plan_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
-/// Variant warp_specialised_sm90.
+Plan plan_grouped(const Problem& problem, const DeviceInfo& device);
+/// What both variants for sm_90 take.
 template <class Args>
 Rejection rejects_grouped_sm90(const Problem& problem, const DeviceInfo& device);
+/// Variant swap_ab_sm90, for few rows a group.
 template <class Args>
-Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Rejection slower_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+template <class Args>
+Plan plan_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+/// Variant warp_specialised_sm90.
+template <class Args>
+Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device);
 /// In the order of the ops' variants.
 enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 
@@ -135,11 +136,20 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s
 }
 
 // ---- which rows a group has ----
-/// Adds the launch that makes spans of group_of_row, where it is given. Returns whether the next launch may overlap the one before it.
+/// What the launch that multiplies is handed.
+struct GroupedChoice {
+  Region spans;  ///< made of group_of_row; none where that is absent
+};
+/// What a launch that makes spans leaves to the next one.
+struct GroupedSpans {
+  GroupedChoice choice;
+  i32 pdl;  ///< whether the next launch may overlap the one before it
+};
+/// Adds the launch that makes spans of group_of_row, where it is given.
 template <class Args>
-i32 add_spans(Plan& plan, const Problem& problem, const DeviceInfo& device);
-GroupedRows rows_of(const Call<GroupedContiguousArgs>& call);
-GroupedRows rows_of(const Call<GroupedMaskedArgs>& call);
+GroupedSpans add_spans(Plan& plan, const Problem& problem, const DeviceInfo& device);
+GroupedRows rows_of(const Call<GroupedContiguousArgs, GroupedChoice>& call);
+GroupedRows rows_of(const Call<GroupedMaskedArgs, GroupedChoice>& call);
 /// As Scales::row_shift: a row of scales for each row, as of a, or for a block of rows, as of b.
 enum ScaleRows : i32 { kScaleARow = 0, kScaleABlock = 7 };
 static_assert(1 << kScaleABlock == kScaledGroup);

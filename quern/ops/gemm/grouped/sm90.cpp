@@ -39,7 +39,7 @@ static Ending ending_of(const Problem& p) {
 }
 
 template <class Args>
-static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
+Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   const i32 alignment = min_of(p.tensor(&Args::a).alignment, p.tensor(&Args::b).alignment);
   if (alignment < 16) return {"alignment of a and b", alignment, "{} bytes for every row", 16};
@@ -56,7 +56,7 @@ static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
 }
 
 template <class Args>
-static GroupedSm90Params params(const Call<Args>& c, i32 box_a, i32 box_b, i32 fetched) {
+static GroupedSm90Params params(const Call<Args, GroupedChoice>& c, i32 box_a, i32 box_b, i32 fetched) {
   const Args& a = c.args;
   return {.a = c.device.make_tensor_map(operand(a.a, box_a, fetched)),
           .b = c.device.make_tensor_map(operand(a.b, box_b, fetched)),
@@ -74,8 +74,8 @@ static const BlockSm90& block_of(const ScaledSm90Config& c) { return c.product.b
 static const SwapAbBlock& block_of(const SwapAbConfig& c) { return c.block; }
 static const SwapAbBlock& block_of(const ScaledSwapAbConfig& c) { return c.product.block; }
 template <class Args, class Config>
-static GroupedSm90Params dense_params(const Call<Args>& c) {
-  const auto& block = block_of(c.plan.launches[c.plan.count - 1].spec.template config_as<Config>());
+static GroupedSm90Params dense_params(const Call<Args, GroupedChoice>& c) {
+  const auto& block = block_of(c.template config<Config>());
   constexpr bool kSwapped = std::is_same_v<decltype(block), const SwapAbBlock&>;
   i32 box_b = block.tiles.tile_n;
   if constexpr (!kSwapped) box_b /= pair_blocks(block.tiles);
@@ -89,14 +89,14 @@ static GroupedSm90Params dense_params(const Call<Args>& c) {
   return with;
 }
 template <class Args, class Config>
-static GroupedScaledSm90Params scaled_params(const Call<Args>& c) {
+static GroupedScaledSm90Params scaled_params(const Call<Args, GroupedChoice>& c) {
   GroupedScaledSm90Params with{.gemm = dense_params<Args, Config>(c),
                                .scales_a = scales_of_first(c.args.scales_a, kScaleARow),
                                .scales_b = scales_of_first(c.args.scales_b, kScaleABlock),
                                .scales_a_group = strides_of(c.args.scales_a).group,
                                .scales_b_group = strides_of(c.args.scales_b).group};
   if constexpr (std::is_same_v<Config, ScaledSm90Config>) {
-    const ScaledSm90& product = c.plan.launches[c.plan.count - 1].spec.template config_as<Config>().product;
+    const ScaledSm90& product = c.template config<Config>().product;
     if (has_tile_slots(product)) with.boxes = scale_boxes(c.args.scales_a, sizes_of<Args>(c.problem).rows, c.problem[Axis::k], c.device);
   }
   return with;
@@ -112,31 +112,30 @@ static i64 most_swapped_rows(const Problem& p) {
 }
 
 template <class Args>
-Rejection rejects_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands<Args>(p, device)) return r;
+Rejection slower_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
   const i64 rows = sizes_of<Args>(p).expected;
-  if (p.variant < 0 && rows > most_swapped_rows<Args>(p)) return {"rows of a group", rows, "at most {}", most_swapped_rows<Args>(p)};
+  if (rows > most_swapped_rows<Args>(p)) return {"rows of a group", rows, "at most {}", most_swapped_rows<Args>(p)};
   return {};
 }
 
 template <class Args>
-Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   const GroupedSizes s = sizes_of<Args>(p);
   Plan plan;
-  const i32 pdl = add_spans<Args>(plan, p, device);
+  const auto [choice, pdl] = add_spans<Args>(plan, p, device);
   // b's of all groups stream side by side, so the tile is that for one as wide as all of them
   const i64 rows = min_of(s.expected, most_swapped_rows<Args>(p)), columns = s.groups * s.n;
-  const auto grid = [&](const SwapAbShape& shape, i32 smem) {
+  const auto grid = [&, pdl = pdl](const SwapAbShape& shape, i32 smem) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(i64(shape.min_blocks) * device.sms, most_tiles(s, shape.tiles.tile_m, shape.tiles.tile_n))), .smem = smem, .pdl = pdl};
   };
   const auto ending = ending_of<Args>(p);
   if (is_scaled<Args>(p)) {
     const SwapAbShape shape = scaled_swapped_tile(rows, columns, device);
     const ScaledSwapAb product{p.dtype(&Args::a), p.dtype(&Args::b), {ending, shape.tiles}, 0};
-    plan.launch<scaled_params<Args, ScaledSwapAbConfig>>(scaled_swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, grid(shape, scaled_swap_bytes(shape.tiles)));
+    plan.launch<scaled_params<Args, ScaledSwapAbConfig>>(scaled_swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, grid(shape, scaled_swap_bytes(shape.tiles)), choice);
   } else {
     const SwapAbShape shape = swapped_tile(rows, columns, device);
-    plan.launch<dense_params<Args, SwapAbConfig>>(swap_ab, {{ending, shape.tiles}, swap_ab_threads(shape.tiles), shape.min_blocks}, grid(shape, dense_swap_smem(shape.tiles).bytes));
+    plan.launch<dense_params<Args, SwapAbConfig>>(swap_ab, {{ending, shape.tiles}, swap_ab_threads(shape.tiles), shape.min_blocks}, grid(shape, dense_swap_smem(shape.tiles).bytes), choice);
   }
   return plan;
 }
@@ -144,39 +143,34 @@ Plan plan_grouped_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const
 // ---- many rows a group ----
 
 template <class Args>
-Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {
-  return rejects_operands<Args>(p, device);
-}
-
-template <class Args>
-Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   const GroupedSizes s = sizes_of<Args>(p);
   Plan plan;
-  const i32 pdl = add_spans<Args>(plan, p, device);
-  const auto grid = [&](const Sm90Tile& tile, i32 smem) {
-    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms), .smem = smem, .cluster = pair_blocks(tile), .pdl = pdl};
+  const auto [choice, pdl] = add_spans<Args>(plan, p, device);
+  const auto grid = [&, pdl = pdl](const Sm90Tile& tile, i32 smem) {
+    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms), .smem = smem, .cluster = u32(pair_blocks(tile)), .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
     const bool wide = p.dtype(&Args::out) == DType::f32;
     const Sm90Tile& tile = wide ? least_time(kGroupedWideSm90Tiles, s, kSm90StoreCost) : least_time(kGroupedSm90Tiles, s, kSm90StoreCost);
     const BlockSm90 block{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair, .tail = tile.tail}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
     const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .block = block, .column_scales = 0}}, device);
-    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
+    plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)), choice);
   } else {
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost);
     const auto c = with_room(TilesSm90Config{{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}}}, device);
-    plan.launch<dense_params<Args, TilesSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)));
+    plan.launch<dense_params<Args, TilesSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)), choice);
   }
   return plan;
 }
 
-template Rejection rejects_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
-template Rejection rejects_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
-template Plan plan_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
-template Plan plan_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Rejection slower_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Rejection slower_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_swap_ab_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_swap_ab_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
 template Rejection rejects_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
 template Rejection rejects_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
-template Plan plan_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
-template Plan plan_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Plan plan_grouped_sm90<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped_sm90<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
 
 }  // namespace quern::gemm

@@ -145,7 +145,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .require(rejects_layout)
     .require(rejects_alignment)
     .require(rejects_rows<A>)
-    .variants({{"swap_ab_sm90", rejects_grouped_swap_ab_sm90<A>, plan_grouped_swap_ab_sm90<A>},
+    .variants({{"swap_ab_sm90", rejects_grouped_sm90<A>, plan_grouped_swap_ab_sm90<A>, slower_grouped_swap_ab_sm90<A>},
                {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
                {"portable", nullptr, plan_grouped<A>}})
     .reference<grouped_contiguous_ref<double>, grouped_contiguous_ref<OrderFree>>()

@@ -68,7 +68,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .require(rejects_bits<A>)
     .require(rejects_scales<A>)
     .require(rejects_rows<A>)
-    .variants({{"swap_ab_sm90", rejects_grouped_swap_ab_sm90<A>, plan_grouped_swap_ab_sm90<A>},
+    .variants({{"swap_ab_sm90", rejects_grouped_sm90<A>, plan_grouped_swap_ab_sm90<A>, slower_grouped_swap_ab_sm90<A>},
                {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
                {"portable", nullptr, plan_grouped<A>}})
     .reference<grouped_masked_ref<double>, grouped_masked_ref<OrderFree>>()

@@ -54,35 +54,36 @@ static Rejection rejects_results(const Problem& p) {
 
 // ---- which columns a group has ----
 
-static KGroupedOperand operand_of(const Call<A>& c, bool of_a) {
+static KGroupedOperand operand_of(const Call<A, KGroupedColumns>& c, bool of_a) {
   const TensorView& v = of_a ? c.args.a : c.args.b;
   const Major major = major_of(of_a ? c.problem.tensor(&A::a) : c.problem.tensor(&A::b));
   const i64 step = c.args.packed ? v.shape[0] : major == Major::mn ? v.strides[1] : 1;
-  return {k_grouped_map(c, of_a), v.data, step * size_of(v.dtype), major, c.args.packed};
+  return {k_grouped_map(c, of_a, of_a ? c.choice.rows_a : c.choice.rows_b), v.data, step * size_of(v.dtype), major, c.args.packed};
 }
 
-static KGroupedSpansParams spans_params(const Call<A>& c) {
-  const bool maps = c.plan.launches[0].spec.config_as<KGroupedSpansConfig>().maps, sizes = c.args.k_sizes.present();
+static KGroupedSpansParams spans_params(const Call<A, KGroupedColumns>& c) {
+  const bool maps = bool(c.choice.maps), sizes = c.args.k_sizes.present();
   return {.a = maps ? operand_of(c, true) : KGroupedOperand{},
           .b = maps ? operand_of(c, false) : KGroupedOperand{},
           .given = sizes ? c.args.k_sizes.data : c.args.k_indptr.data,
-          .spans = c.workspace + (maps ? k_grouped_maps_bytes(c.problem[Axis::groups]) : 0),
-          .maps = c.workspace,
+          .spans = c.region(c.choice.spans),
+          .maps = c.region(c.choice.maps),
           .sizes = sizes,
           .groups = i32(c.problem[Axis::groups]),
           .k = i32(c.problem[Axis::k]),
           .unit = i32(min_of<i64>(k_grouped_unit(c.problem), 0x7fffffff))};
 }
 
-const void* k_grouped_spans_of(const Call<A>& c, bool maps) { return c.workspace + (maps ? k_grouped_maps_bytes(c.problem[Axis::groups]) : 0); }
-
-i32 add_k_grouped_spans(Plan& plan, const Problem& p, const DeviceInfo& device, bool maps) {
+KGroupedSpans add_k_grouped_spans(Plan& plan, const Problem& p, const DeviceInfo& device, i32 rows_a, i32 rows_b) {
   constexpr i32 kThreads = 128;
   const i64 groups = p[Axis::groups], warps = kThreads / 32;
-  plan.workspace = 8 * groups + (maps ? k_grouped_maps_bytes(groups) : 0);
+  const bool maps = rows_a > 0;
+  KGroupedColumns columns{{}, {}, rows_a, rows_b};
+  if (maps) columns.maps = plan.scratch("maps", k_grouped_maps_bytes(groups));
+  columns.spans = plan.scratch("spans", 8 * groups);
   plan.launch<spans_params>(spans, {kThreads, maps},
-                            {.x = maps ? max_of<i64>(1, min_of<i64>(device.sms, ceil_div(groups, warps))) : 1, .smem = maps ? i32(warps * sizeof(TensorMap)) : 0, .pdl = p.pdl});
-  return device.arch.number >= 90;  // its blocks are scheduled while this one runs
+                            {.x = maps ? max_of<i64>(1, min_of<i64>(device.sms, ceil_div(groups, warps))) : 1, .smem = maps ? i32(warps * sizeof(TensorMap)) : 0, .pdl = p.pdl}, columns);
+  return {columns, device.arch.number >= 90};  // its blocks are scheduled while this one runs
 }
 
 // ---- variant portable ----
@@ -98,7 +99,7 @@ static i32 vector_of(const Problem& p) {
 /// Elements by which a group begins later for each column before it.
 static i64 column_step(const Call<A>& c, const TensorView& v, bool transposed) { return c.args.packed ? v.shape[0] : transposed ? v.strides[1] : 1; }
 
-static KGroupedDenseParams dense_params(const Call<A>& c) {
+static KGroupedDenseParams dense_params(const Call<A, KGroupedColumns>& c) {
   const A& a = c.args;
   const Problem& p = c.problem;
   const bool a_transposed = p.tensor(&A::a).transposed, b_transposed = p.tensor(&A::b).transposed;
@@ -118,7 +119,7 @@ static KGroupedDenseParams dense_params(const Call<A>& c) {
                    .bias_dtype = DType::f32,
                    .out_alignment = p.tensor(&A::out).alignment,
                    .c = c_of_first(c)},
-          .spans = k_grouped_spans_of(c, false),
+          .spans = c.region(c.choice.spans),
           .a_column = column_step(c, a.a, a_transposed),
           .b_column = column_step(c, a.b, b_transposed),
           .out_group = group_bytes(a.out),
@@ -126,7 +127,7 @@ static KGroupedDenseParams dense_params(const Call<A>& c) {
           .groups = i32(p[Axis::groups])};
 }
 
-static KGroupedScaledParams scaled_params(const Call<A>& c) {
+static KGroupedScaledParams scaled_params(const Call<A, KGroupedColumns>& c) {
   const A& a = c.args;
   const Problem& p = c.problem;
   return {.gemm = {.a = a.a.data,
@@ -144,7 +145,7 @@ static KGroupedScaledParams scaled_params(const Call<A>& c) {
                    .k = 0,
                    .bias_dtype = DType::f32,
                    .out_alignment = p.tensor(&A::out).alignment},
-          .spans = k_grouped_spans_of(c, false),
+          .spans = c.region(c.choice.spans),
           .a_column = column_step(c, a.a, false),
           .b_column = column_step(c, a.b, false),
           .out_group = group_bytes(a.out),
@@ -153,23 +154,23 @@ static KGroupedScaledParams scaled_params(const Call<A>& c) {
           .packed = a.packed};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], groups = p[Axis::groups];
   const i32 vector = vector_of(p);
   Plan plan;
-  const i32 pdl = add_k_grouped_spans(plan, p, device, false);
-  const auto grid = [&](i32 tile_m, i32 tile_n, i32 smem) {
+  const auto [columns, pdl] = add_k_grouped_spans(plan, p, device);
+  const auto grid = [&, pdl = pdl](i32 tile_m, i32 tile_n, i32 smem) {
     const i64 tiles = groups * ceil_div<i64>(m, tile_m) * ceil_div<i64>(n, tile_n);
     return Grid{.x = max_of<i64>(1, min_of<i64>(2 * device.sms, tiles)), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<A>(p)) {
     const ScaledConfig c = grouped_config(m, p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), vector);
-    plan.launch<scaled_params>(scaled_mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)));
+    plan.launch<scaled_params>(scaled_mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)), columns);
   } else {
     DenseConfig c = grouped_config(m, p.dtype(&A::a), p.dtype(&A::out), vector);
     c.has_c = p.tensor(&A::c).present;
     c.a_major = major_of(p.tensor(&A::a)), c.b_major = major_of(p.tensor(&A::b));
-    plan.launch<dense_params>(mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)));
+    plan.launch<dense_params>(mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)), columns);
   }
   return plan;
 }

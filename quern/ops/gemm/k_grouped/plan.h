@@ -15,12 +15,21 @@ inline i64 k_grouped_unit(const Problem& p) {
   return size_of(p.dtype(&KGroupedArgs::a)) == 1 ? round_up<i64>(alignment, kScaledGroup) : alignment;
 }
 
-/// The launch that reads which columns each group has, and (maps) makes the tensor maps. Returns whether the next launch may overlap it.
-i32 add_k_grouped_spans(Plan& plan, const Problem& problem, const DeviceInfo& device, bool maps);
-/// Where the workspace has the columns of each group.
-const void* k_grouped_spans_of(const Call<KGroupedArgs>& call, bool maps);
-/// Map of an operand for its tiles in the launch behind.
-TensorMap k_grouped_map(const Call<KGroupedArgs>& call, bool of_a);
+/// What both launches are handed.
+struct KGroupedColumns {
+  Region maps;         ///< tensor maps of each group's operands; none where the kernel needs none
+  Region spans;        ///< which columns each group has
+  i32 rows_a, rows_b;  ///< of a tile, for the maps
+};
+/// What a launch that makes spans leaves to the next one.
+struct KGroupedSpans {
+  KGroupedColumns columns;
+  i32 pdl;  ///< whether the next launch may overlap it
+};
+/// The launch that reads which columns each group has. With rows of a tile it makes the tensor maps too.
+KGroupedSpans add_k_grouped_spans(Plan& plan, const Problem& problem, const DeviceInfo& device, i32 rows_a = 0, i32 rows_b = 0);
+/// Map of an operand for tiles of so many rows.
+TensorMap k_grouped_map(const Call<KGroupedArgs>& call, bool of_a, i32 rows);
 
 inline DenseAddend c_of_first(const Call<KGroupedArgs>& call) {
   const TensorFacts& facts = call.problem.tensor(&KGroupedArgs::c);
@@ -31,7 +40,7 @@ inline i64 group_bytes(const TensorView& v) { return v.strides[0] * size_of(v.dt
 
 /// Variant warp_specialised_sm90.
 Rejection rejects_k_grouped_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_k_grouped_sm90(const Problem& problem, const DeviceInfo& device, const Knobs& knobs);
+Plan plan_k_grouped_sm90(const Problem& problem, const DeviceInfo& device);
 /// In the order of the op's variants.
 enum : i32 { kKGroupedWarpSpecialised, kKGroupedPortable };
 

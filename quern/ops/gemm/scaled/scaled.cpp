@@ -76,7 +76,7 @@ static ScaledParams params(const Call<ScaledArgs>& call) {
           .out_alignment = p.tensor(&A::out).alignment};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&) {
   const Tile& t = p[Axis::m] <= k16x64.m ? k16x64 : k64x128;
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const ScaledConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), vector < 4 ? 1 : vector, t.m, t.n,
@@ -184,9 +184,9 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
     .require(rejects_columns_a)
     .require(rejects_rows_b)
     .require(rejects_columns_b)
-    .variants({{"narrow_sm90", rejects_scaled_narrow_sm90, plan_scaled_narrow_sm90},
-               {"swap_ab_sm90", rejects_scaled_swap_ab_sm90, plan_scaled_swap_ab_sm90},
-               {"warp_specialised_sm90", rejects_scaled_sm90, plan_scaled_sm90},
+    .variants({{"narrow_sm90", rejects_scaled_narrow_sm90, plan_scaled_narrow_sm90, slower_scaled_narrow_sm90},
+               {"swap_ab_sm90", rejects_scaled_sm90_operands, plan_scaled_swap_ab_sm90, slower_scaled_swap_ab_sm90},
+               {"warp_specialised_sm90", rejects_scaled_sm90_operands, plan_scaled_sm90, slower_scaled_sm90},
                {"portable", nullptr, plan}})
     .reference<scaled_ref<double>, scaled_ref<OrderFree>>()
     .cost<cost>()

@@ -16,7 +16,7 @@ constexpr i32 kTileM = 128;
 /// A bias and c that are not f32 are bf16.
 static Ending ending_of(const Problem& p) { return {DType::bf16, p.dtype(&A::out), p.tensor(&A::c).present, i32(Activation::none)}; }
 
-static Rejection rejects_operands(const Problem& p, const DeviceInfo& device) {
+Rejection rejects_scaled_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   if (vector < 16) return {"alignment of a and b", vector, "{} bytes for every row", 16};
@@ -71,15 +71,14 @@ static bool takes_few_rows(const Problem& p) {
 
 // ---- many rows ----
 
-Rejection rejects_scaled_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands(p, device)) return r;
-  if (p.variant < 0 && takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+Rejection slower_scaled_sm90(const Problem& p, const DeviceInfo&) {
+  if (takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
   return {};
 }
 
 /// The L2 fetches 256 bytes for a miss, those of two stages: six shapes at m = 4096 0.6 % less, (32768, 512) 1.5 %.
 static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
-  const ScaledSm90& product = c.plan.launches[0].spec.config_as<ScaledSm90Config>().product;
+  const ScaledSm90& product = c.config<ScaledSm90Config>().product;
   const TilesSm90& tiles = product.block.tiles;
   ScaledSm90Params with = params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n / pair_blocks(tiles), 256);
   if (dense_sm90_stores_boxes(product.block)) with.gemm.results = c.device.make_tensor_map(sm90_results(c.args.out, product.block));
@@ -87,7 +86,7 @@ static ScaledSm90Params params_sm90(const Call<ScaledArgs>& c) {
   return with;
 }
 
-Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device) {
   // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
   const i64 last = (p[Axis::m] - 1) % 256 + 1;
   const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
@@ -105,7 +104,7 @@ Plan plan_scaled_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) 
   const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
   const auto config = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = scales}}, device);
   Plan plan;
-  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = pair_blocks(tile), .pdl = p.pdl});
+  plan.launch<params_sm90>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = u32(pair_blocks(tile)), .pdl = p.pdl});
   return plan;
 }
 
@@ -124,45 +123,48 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
 /// Two warpgroups, m = 1, 16, 64: (24576, 1536) 12.2, 12.2, 12.4 us and 12.6, 12.7, 12.8 of one; but pairs of tiles, m = 128: (7168, 2048) 8.6 and 7.7.
 static i32 across(const NarrowTiles& tiles) { return tiles.rows == 64 && tiles.high == 1 && tiles.columns > 96 && tiles.columns % 16 == 0 ? 2 : 1; }
 
-/// Measured on an H200, six shapes: 4 to 20 % faster than the other variants from 33 rows on, of fewer the same to 15 %.
 Rejection rejects_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands(p, device)) return r;
+  if (const Rejection r = rejects_scaled_sm90_operands(p, device)) return r;
   if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
-  if (p.variant < 0 && !narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
-  // (32768, 512): m = 64 7.6 us and 8.8 of warp_specialised, m = 1 the 7.6 and m = 16 7.7 instead of 7.5 of swap_ab
-  if (p.variant < 0 && tiles.columns > 192 && p[Axis::m] <= most_swapped_rows(p)) return {"m", p[Axis::m], "more than {} beside so wide tiles", most_swapped_rows(p)};
   // The widest tiles whose sums and scales leave the registers of a thread without spills
   if (const i32 most = tiles.rows == 128 ? 96 : 256; tiles.columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
   return {};
 }
 
+/// Measured on an H200, six shapes: 4 to 20 % faster than the other variants from 33 rows on, of fewer the same to 15 %.
+Rejection slower_scaled_narrow_sm90(const Problem& p, const DeviceInfo&) {
+  if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
+  // (32768, 512): m = 64 7.6 us and 8.8 of warp_specialised, m = 1 the 7.6 and m = 16 7.7 instead of 7.5 of swap_ab
+  if (narrow_tiles(p, p[Axis::m]).columns > 192 && p[Axis::m] <= most_swapped_rows(p)) return {"m", p[Axis::m], "more than {} beside so wide tiles", most_swapped_rows(p)};
+  return {};
+}
+
 static ScaledSm90Params params_narrow(const Call<ScaledArgs>& c) {
-  const TilesSm90& tiles = c.plan.launches[0].spec.config_as<ScaledSm90Config>().product.block.tiles;
+  const TilesSm90& tiles = c.config<ScaledSm90Config>().product.block.tiles;
   return params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
 }
 
-Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_scaled_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = narrow_tiles(p, p[Axis::m]);
   const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16}, .store = {.by_lanes = 1}, .narrow = {.halves = tiles.splits > 1, .across = across(tiles)}};
   ScaledSm90Config config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = column_scales(p), .narrow = 1}, narrow_threads(block, 1)};
   config = with_room(config, device);
   Plan plan;
-  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  plan.launch<params_narrow>(narrow, config, {.x = tiles.blocks(p[Axis::n]), .smem = block_bytes(config), .cluster = u32(tiles.splits), .pdl = p.pdl});
   return plan;
 }
 
 // ---- few rows, swapped ----
 
-Rejection rejects_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_operands(p, device)) return r;
-  if (p.variant < 0 && !takes_few_rows(p))
+Rejection slower_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
+  if (!takes_few_rows(p))
     return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 128 leave half of the multiprocessors idle", 128};
   return {};
 }
 
 static ScaledSm90Params params_swapped(const Call<ScaledArgs>& c) {
-  const SwapAbSm90& tiles = c.plan.launches[0].spec.config_as<ScaledSwapAbConfig>().product.block.tiles;
+  const SwapAbSm90& tiles = c.config<ScaledSwapAbConfig>().product.block.tiles;
   return params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
 }
 
@@ -186,14 +188,14 @@ static i32 scaled_swapped_splits(const SwapAbShape& c, i64 tiles, i64 n, i64 k, 
   return best;
 }
 
-Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_scaled_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
   const SwapAbShape shape = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
   const ScaledSwapAb product{p.dtype(&A::a), p.dtype(&A::b), {ending_of(p), shape.tiles}, column_scales(p) == 1};
   const i64 tiles = swapped_tiles(shape.tiles, m, n);
   const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(shape, tiles, n, p[Axis::k], device.sms);
   Plan plan;
-  plan.launch<params_swapped>(swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, {.x = tiles * splits, .smem = scaled_swap_bytes(shape.tiles), .cluster = splits, .pdl = p.pdl});
+  plan.launch<params_swapped>(swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, {.x = tiles * splits, .smem = scaled_swap_bytes(shape.tiles), .cluster = u32(splits), .pdl = p.pdl});
   return plan;
 }
 

@@ -48,7 +48,7 @@ static AppendPagedParams params(const Call<A>& c) {
   return p;
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const AppendPagedConfig config{access_bytes(p), p.tensor(&A::page_indptr).present, 128};
   Plan plan;
   plan.launch<params>(token_kernel, config, {.x = max_of<i64>(1, min_of<i64>(p[Axis::tokens], i64(device.sms) << 16)), .pdl = p.pdl});

@@ -19,7 +19,7 @@ static NormRowGroupsParams groups_params(const Call<FusedAddRmsNormArgs>& c) {
   return {params(c), scales.data, {scales.strides[0], scales.strides[1]}};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = FusedAddRmsNormArgs;
   const i32 vector = min_of(min_of(p.vector(&A::x), p.vector(&A::residual)), min_of(p.vector(&A::out), p.vector(&A::weight)));
   const bool groups = p.tensor(&A::scales).present;

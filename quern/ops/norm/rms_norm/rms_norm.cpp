@@ -13,7 +13,7 @@ static NormRowParams params(const Call<RmsNormArgs>& c) {
           c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = RmsNormArgs;
   const i32 vector = min_of(min_of(p.vector(&A::x), p.vector(&A::out)), p.vector(&A::weight));
   const NormRowConfig config = norm_row_config(p.dtype(&A::x), vector, p[Axis::hidden], false);

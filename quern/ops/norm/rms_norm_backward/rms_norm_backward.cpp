@@ -49,29 +49,34 @@ static i64 blocks_of(const NormRowBackwardConfig& c, i64 tokens, i32 sms) {
 
 /// Parts are rows of whole 64 bytes.
 static i64 part_stride(const Problem& p) { return round_up<i64>(p[Axis::hidden], 16); }
-static i64 parts_of(const Plan& plan) { return plan.count > 1 ? plan.launches[0].config.grid[0] : 0; }
+/// Sums of dw, one of each block of the first launch.
+struct Parts {
+  Region sums;
+  i64 count = 0;
+};
 
-static NormRowBackwardParams row_params(const Call<A>& c) {
+static NormRowBackwardParams row_params(const Call<A, Parts>& c) {
   const A& a = c.args;
-  return {a.dy.data, a.x.data, a.weight.data, a.dx.data, c.workspace, a.dy.strides[0], a.x.strides[0], a.dx.strides[0], part_stride(c.problem),
+  return {a.dy.data, a.x.data, a.weight.data, a.dx.data, c.region(c.choice.sums), a.dy.strides[0], a.x.strides[0], a.dx.strides[0], part_stride(c.problem),
           c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps};
 }
 
-static NormSumPartsParams sum_params(const Call<A>& c) {
-  return {c.workspace, c.args.dw.data, part_stride(c.problem), c.problem[Axis::hidden], parts_of(c.plan)};
+static NormSumPartsParams sum_params(const Call<A, Parts>& c) {
+  return {c.region(c.choice.sums), c.args.dw.data, part_stride(c.problem), c.problem[Axis::hidden], c.choice.count};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const NormRowBackwardConfig config = config_of(p);
+  const i64 blocks = blocks_of(config, p[Axis::tokens], device.sms);
   Plan plan;
-  if (p[Axis::tokens] > 0)
-    plan.launch<row_params>(row_kernel, config, {.x = blocks_of(config, p[Axis::tokens], device.sms), .smem = norm_row_backward_smem(config).bytes, .pdl = p.pdl});
+  Parts parts;
+  if (config.with_dw && blocks > 0) parts = {plan.scratch("parts of dw", blocks * part_stride(p) * 4), blocks};
+  if (blocks > 0) plan.launch<row_params>(row_kernel, config, {.x = blocks, .smem = norm_row_backward_smem(config).bytes, .pdl = p.pdl}, parts);
   if (!config.with_dw) return plan;
   const NormSumPartsConfig sum{p.dtype(&A::dw), p[Axis::hidden] % 4 ? 1 : 4, 8, 256};
   // Where the GPU can (sm_90), its blocks are scheduled while the last rows are walked; they wait before they read
   plan.launch<sum_params>(sum_kernel, sum, {.x = ceil_div<i64>(p[Axis::hidden], sum.columns * sum.vector), .smem = norm_sum_parts_smem(sum),
-                                            .pdl = plan.count > 0 ? i32(device.arch.number >= 90) : p.pdl});
-  plan.workspace = parts_of(plan) * part_stride(p) * 4;
+                                            .pdl = plan.count > 0 ? i32(device.arch.number >= 90) : p.pdl}, parts);
   return plan;
 }
 

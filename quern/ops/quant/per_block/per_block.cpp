@@ -24,7 +24,7 @@ static PerBlockParams params(const Call<PerBlockArgs>& c) {
           .power_of_two = a.power_of_two};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&) {
   using A = PerBlockArgs;
   const i64 n = p[Axis::n], k = p[Axis::k];
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::q));

@@ -21,22 +21,28 @@ static Extents extents_of(const Problem& p) {
   return flat ? Extents{1, p[Axis::m] * p[Axis::k]} : Extents{p[Axis::m], p[Axis::k]};
 }
 
-static PerTensorParams params(const Call<PerTensorArgs>& c) {
+/// Maxima of x, one of each block of the first launch; none with a static_scale.
+struct Partials {
+  Region maxima;
+  i64 count = 0;
+};
+
+static PerTensorParams params(const Call<PerTensorArgs, Partials>& c) {
   const PerTensorArgs& a = c.args;
   const Extents e = extents_of(c.problem);
   return {.x = a.x.data,
           .q = a.q.data,
           .scale = a.scale.data,
           .static_scale = a.static_scale.data,
-          .partials = c.workspace,
+          .partials = c.region(c.choice.maxima),
           .x_stride = a.x.strides[0],
           .q_stride = a.q.strides[0],
           .m = e.m,
           .k = e.k,
-          .partial_count = c.plan.count > 1 ? i64(c.plan.launches[0].config.grid[0]) : 0};
+          .partial_count = c.choice.count};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = PerTensorArgs;
   const Extents e = extents_of(p);
   const bool dynamic = !p.tensor(&A::static_scale).present;
@@ -49,11 +55,11 @@ static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
   const i32 smem = per_tensor_smem_bytes(config.threads);
   Plan plan;
   if (dynamic) {
-    plan.workspace = walkers * 4;
-    plan.launch<params>(amax_kernel, PerTensorAmaxConfig{config.x_dtype, vector, config.accesses, config.threads}, {.x = walkers, .smem = smem, .pdl = p.pdl});
-    plan.launch<params>(quantise_kernel, config, {.x = walkers, .smem = smem, .pdl = device.arch.number >= 90});
+    const Partials partials{plan.scratch("maxima", walkers * 4), walkers};
+    plan.launch<params>(amax_kernel, PerTensorAmaxConfig{config.x_dtype, vector, config.accesses, config.threads}, {.x = walkers, .smem = smem, .pdl = p.pdl}, partials);
+    plan.launch<params>(quantise_kernel, config, {.x = walkers, .smem = smem, .pdl = device.arch.number >= 90}, partials);
   } else {
-    plan.launch<params>(quantise_kernel, config, {.x = max_of<i64>(1, min_of<i64>(chunks, i64(device.sms) << 16)), .smem = smem, .pdl = p.pdl});
+    plan.launch<params>(quantise_kernel, config, {.x = max_of<i64>(1, min_of<i64>(chunks, i64(device.sms) << 16)), .smem = smem, .pdl = p.pdl}, Partials{});
   }
   return plan;
 }

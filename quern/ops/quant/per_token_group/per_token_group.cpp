@@ -25,7 +25,7 @@ static PerTokenGroupParams params(const Call<PerTokenGroupArgs>& c) {
           .power_of_two = a.power_of_two};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&) {
   using A = PerTokenGroupArgs;
   const i64 m = p[Axis::m], k = p[Axis::k];
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::q));

@@ -22,7 +22,7 @@ static TransformScalesParams params(const Call<TransformScalesArgs>& c) {
           .groups = c.problem[Axis::groups]};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&) {
   using A = TransformScalesArgs;
   const i64 m = p[Axis::m], groups = p[Axis::groups];
   // Of a strided tensor plan knows that columns are neighbours only where there are no gaps

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "quern/op/memo.h"
 #include "quern/op/schema.h"
 #include "quern/ops/rope/rope_inplace/ref.h"
 #include "quern/ops/rope/rope_inplace/spec.h"
@@ -56,23 +57,23 @@ static RopeInplaceParams params(const Call<A>& c) {
   p.heads_q = i32(problem[Axis::heads_q]), p.heads_kv = i32(problem[Axis::heads_kv]);
   p.half = i32(rotary_dim(problem) / 2);
   p.unused = 0;
-  // 64 pow calls take longer than the rest of a call: the last table of this thread is kept.
-  struct Kept {
-    Frequencies of{-1, 0, 0, 0, 0, 0, 0};
-    float high[kMaxPairs] = {}, low[kMaxPairs] = {};
+  // 64 pow calls take longer than the rest of a call
+  struct Turns {
+    float high[kMaxPairs], low[kMaxPairs];
   };
-  static thread_local Kept kept;
+  static thread_local Memo<Frequencies, Turns, 1> memo;
   const Frequencies wanted{rotary_dim(problem), a.theta, a.scale, a.llama31_factor, a.low_freq_factor, a.high_freq_factor, a.original_max};
-  if (!(kept.of == wanted)) {
-    write_turns(wanted, kept.high, kept.low);
-    kept.of = wanted;
-  }
-  std::memcpy(p.turns_high, kept.high, sizeof p.turns_high);
-  std::memcpy(p.turns_low, kept.low, sizeof p.turns_low);
+  const Turns& turns = memo.of(wanted, [](const Frequencies& f) {
+    Turns made{};
+    write_turns(f, made.high, made.low);
+    return made;
+  });
+  std::memcpy(p.turns_high, turns.high, sizeof p.turns_high);
+  std::memcpy(p.turns_low, turns.low, sizeof p.turns_low);
   return p;
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const bool interleaved = p.attr(&A::interleaved);
   const i32 half = i32(rotary_dim(p) / 2);
   const i32 vector = min_of(p.vector(&A::q), p.vector(&A::k));

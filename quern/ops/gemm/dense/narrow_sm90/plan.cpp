@@ -77,7 +77,8 @@ static NarrowSm90Config config_of(const Problem& p, const DeviceInfo& device) {
 }
 
 /// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
-static Rejection rejects_slow(const Problem& p) {
+Rejection slower_narrow_sm90(const Problem& p, const DeviceInfo&) {
+  if (const Rejection r = slower_m_major(p)) return r;
   constexpr i32 kMostOfFewest = 192;
   // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
   if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
@@ -92,24 +93,22 @@ Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
   if (p[Axis::k] % kDenseSm90TileK != 0) return {"k", p[Axis::k], "a multiple of {}", kDenseSm90TileK};
   if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
-  if (p.variant < 0)
-    if (const Rejection r = rejects_slow(p)) return r;
   if (!takes_mma(p) && config_of(p, device).block.tiles.stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
   return {};
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const BlockSm90& block = c.plan.launches[0].spec.config_as<NarrowSm90Config>().block;
+  const BlockSm90& block = c.config<NarrowSm90Config>().block;
   const i32 rows = sm90_few_rows(c.problem[Axis::m], block.tiles.tile_m), chunks = block.tiles.chunks;
   return sm90_params(c, by_mma(block) ? sm90_few_rows_operand(c.args.a, rows, chunks) : sm90_operand(c.args.a, rows), block.tiles.tile_n, 1, chunks);
 }
 
-Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   const NarrowSm90Config config = config_of(p, device);
   const NarrowTiles tiles = tiles_of(p);
   Plan plan;
   const i64 blocks = tiles.blocks(p[Axis::n]), even = max_of(device.sms / 2 * 2, 2);  // next_tile() keeps to a block's rows
-  plan.launch<params>(narrow, config, {.x = config.block.narrow.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = tiles.splits, .pdl = p.pdl});
+  plan.launch<params>(narrow, config, {.x = config.block.narrow.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = u32(tiles.splits), .pdl = p.pdl});
   return plan;
 }
 

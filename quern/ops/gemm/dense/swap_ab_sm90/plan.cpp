@@ -11,8 +11,9 @@ static const jit::Kernel<SwapAbConfig, DenseSm90Params> swap_ab{"quern/ops/gemm/
 
 /// Parts of K without batch_invariant. Of tiles of up to 64 rows and from 2048 columns on two at least where they have a multiprocessor each: with pdl, blocks of fewer come to lie beside each other on what the
 /// kernels before leave free, and share a GPC's way to the L2: 41 us for (4096, 14336) in a decoder layer, 27 of two parts. Alone two are 3 % slower to 3 % faster.
-static i32 fast_parts(const SwapAbSm90& c, i64 m, i64 n, i64 k, i64 sms) {
-  const i32 parts = swapped_splits(c, m, n, 2 * k, sms);
+static i32 fast_parts(const SwapAbSm90& c, i64 m, i64 n, i64 k, const DeviceInfo& device) {
+  const i64 sms = device.sms;
+  const i32 parts = swapped_splits(c, m, n, 2 * k, sms, device.rates);
   return parts == 1 && c.tile_m <= 64 && k >= 2048 && 2 * swapped_tiles(c, m, n) <= sms ? 2 : parts;
 }
 
@@ -21,7 +22,7 @@ static i32 fast_parts(const SwapAbSm90& c, i64 m, i64 n, i64 k, i64 sms) {
 static SwapAbShape with_chunks(const SwapAbShape& shape, const Problem& p, const DeviceInfo& device) {
   const i64 n = p[Axis::n], k = p[Axis::k];
   if (shape.tiles.b_major != Major::k || k % kDenseSm90TileK != 0) return shape;
-  if (shape.tiles.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device).tiles, 128, n, 2 * k, kSm90Sms) < 7168) return shape;
+  if (shape.tiles.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device).tiles, 128, n, 2 * k, kSm90Sms, device.rates) < 7168) return shape;
   SwapAbShape two = shape;
   two.tiles.chunks = 2;
   fill_multiprocessor(two, device);
@@ -35,21 +36,26 @@ static i32 swapped_rows(i64 m, const SwapAbSm90& c) {
   return i32(high == 1 ? m : round_up<i64>(ceil_div(m, high), 8));
 }
 
-static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const SwapAbSm90& tiles = c.plan.launches[0].spec.config_as<SwapAbConfig>().block.tiles;
+/// Parts of K, each summed by one block of a cluster.
+struct Parts {
+  i32 count;
+};
+
+static DenseSm90Params params(const Call<DenseArgs, Parts>& c) {
+  const SwapAbSm90& tiles = c.config<SwapAbConfig>().block.tiles;
   const i32 rows = swapped_rows(c.problem[Axis::m], tiles);
-  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, tiles.a_major), tiles.tile_n, i32(c.plan.launches[0].config.cluster), tiles.chunks);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, rows, tiles.a_major), tiles.tile_n, c.choice.count, tiles.chunks);
   params.rows = rows;
   return params;
 }
 
 i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
-  return swapped_splits(swapped_tile(64, p[Axis::n], device).tiles, 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms);
+  return swapped_splits(swapped_tile(64, p[Axis::n], device).tiles, 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms, device.rates);
 }
 
-Rejection rejects_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_sm90_operands(p, device)) return r;
-  if (p.variant < 0 && !takes_swapped(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 64 have a multiprocessor each", 128};
+Rejection slower_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
+  if (const Rejection r = slower_m_major(p)) return r;
+  if (!takes_swapped(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 64 have a multiprocessor each", 128};
   return {};
 }
 
@@ -92,10 +98,10 @@ static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   const SwapAbShape half = swapped_tile(64, n, device);
   const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1;
   const SwapAbShape c = m > 64 && swapped_tiles(half.tiles, m, n) * parts <= kSm90Sms ? half : swapped_tile(m, n, device);
-  return {c, p.batch_invariant ? parts : fast_parts(c.tiles, m, n, p[Axis::k], device.sms)};
+  return {c, p.batch_invariant ? parts : fast_parts(c.tiles, m, n, p[Axis::k], device)};
 }
 
-Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   auto [shape, splits] = tiles_of(p, device);
   shape.tiles.a_major = major_of(p.tensor(&A::a));
   shape.tiles.b_major = major_of(p.tensor(&A::b));
@@ -103,7 +109,7 @@ Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device, const Knobs&)
   const SwapAbSm90& tiles = shape.tiles;
   const SwapAbConfig config{{ending_of(p), tiles}, swap_ab_threads(tiles), shape.min_blocks};
   Plan plan;
-  plan.launch<params>(swap_ab, config, {.x = swapped_tiles(tiles, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(tiles).bytes, .cluster = splits, .pdl = p.pdl});
+  plan.launch<params>(swap_ab, config, {.x = swapped_tiles(tiles, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(tiles).bytes, .cluster = u32(splits), .pdl = p.pdl}, Parts{splits});
   return plan;
 }
 

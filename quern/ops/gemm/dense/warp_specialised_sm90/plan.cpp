@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "quern/op/memo.h"
 #include "quern/ops/gemm/dense/call.h"
 
 namespace quern::gemm {
@@ -25,8 +26,11 @@ Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (p[Axis::k] == 0) return {"k", 0, "a positive one", 0};
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
-  // Of an M-major a the alignment is that of m, so it would depend on m which kernel a row meets
-  if (p.variant < 0 && p.batch_invariant && p.tensor(&A::a).transposed) return {"a", "M-major", "K-major with batch_invariant"};
+  return {};
+}
+
+Rejection slower_m_major(const Problem& p) {
+  if (p.batch_invariant && p.tensor(&A::a).transposed) return {"a", "M-major", "K-major with batch_invariant"};
   return {};
 }
 
@@ -48,10 +52,9 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_o
           .c = c_of(c)};
 }
 
-Rejection rejects_sm90(const Problem& p, const DeviceInfo& device) {
-  if (const Rejection r = rejects_sm90_operands(p, device)) return r;
-  // When it is not asked for
-  if (p.variant < 0 && takes_swapped(p)) return {"m", p[Axis::m], "more than 128, and more tiles of 128 x 64 than multiprocessors", 0};
+Rejection slower_sm90(const Problem& p, const DeviceInfo&) {
+  if (const Rejection r = slower_m_major(p)) return r;
+  if (takes_swapped(p)) return {"m", p[Axis::m], "more than 128, and more tiles of 128 x 64 than multiprocessors", 0};
   return {};
 }
 
@@ -110,21 +113,16 @@ static u32 choose_tiles_of_weight(const Problem& p) {
   return chosen;
 }
 
-/// The same, of what a thread has last asked for: choosing takes 3 us.
+/// The same, remembered: choosing takes 3 us. The key is all that it reads.
 static u32 tiles_of_weight(const Problem& p) {
-  struct Known {
+  struct Weight {
     i64 n, k;
-    bool m_major, n_major, end;
-    u32 tiles;
+    i32 m_major, n_major, end, unused;
+    bool operator==(const Weight&) const = default;
   };
-  static thread_local Known known[64];
-  const Known asked{p[Axis::n], p[Axis::k], p.tensor(&A::a).transposed != 0, p.tensor(&A::b).transposed != 0, has_end(p), 0};
-  Known& here = known[((u64(asked.n) * 31 + u64(asked.k) * 7) / 8 + 4 * asked.m_major + 2 * asked.n_major + asked.end) % std::size(known)];
-  if (here.tiles == 0 || here.n != asked.n || here.k != asked.k || here.m_major != asked.m_major || here.n_major != asked.n_major || here.end != asked.end) {
-    here = asked;
-    here.tiles = choose_tiles_of_weight(p);
-  }
-  return here.tiles;
+  static thread_local Memo<Weight, u32, 64> memo;
+  const Weight weight{p[Axis::n], p[Axis::k], p.tensor(&A::a).transposed, p.tensor(&A::b).transposed, has_end(p), 0};
+  return memo.of(weight, [&](const Weight&) { return choose_tiles_of_weight(p); });
 }
 
 /// `fold` keeps a second set of sums, up to 96 registers beside those of half of the rows.
@@ -149,7 +147,7 @@ i32 sm90_group_log2(i64 m, i64 k, i32 tile_n) {
 }
 
 static DenseSm90Params params(const Call<DenseArgs>& c) {
-  const auto& config = c.plan.launches[0].spec.config_as<TilesSm90Config>();
+  const auto& config = c.config<TilesSm90Config>();
   const TilesSm90& tiles = config.block.tiles;
   DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], tiles.tile_m, tiles.a_major), tiles.a_major), tiles.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
   params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], tiles.tile_n);
@@ -158,7 +156,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
   return params;
 }
 
-Plan plan_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_sm90(const Problem& p, const DeviceInfo& device) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const Sm90Tile& tile = choose(p, fold);
   const bool has_c = p.tensor(&A::c).present, c_boxes = has_c && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out);

@@ -20,42 +20,42 @@ i64 most_tiles(const GroupedSizes& s, i32 tile_m, i32 tile_n) {
 
 // ---- which rows a group has ----
 
-static GroupedSpansParams spans_params(const Call<GroupedContiguousArgs>& c) {
+static GroupedSpansParams spans_params(const Call<GroupedContiguousArgs, GroupedChoice>& c) {
   return {.group_of_row = c.args.group_of_row.data,
-          .spans = c.workspace,
+          .spans = c.region(c.choice.spans),
           .m = i32(c.problem[Axis::m]),
           .groups = i32(c.problem[Axis::groups]),
           .alignment = c.args.alignment};
 }
 
 template <class Args>
-i32 add_spans(Plan& plan, const Problem& p, const DeviceInfo& device) {
+GroupedSpans add_spans(Plan& plan, const Problem& p, const DeviceInfo& device) {
   if constexpr (!kMasked<Args>)
     if (p.tensor(&Args::group_of_row).present) {
-      plan.workspace = 8 * max_of<i64>(p[Axis::groups], 1);
-      plan.launch<spans_params>(spans, {1024}, {.pdl = p.pdl});
-      return device.arch.number >= 90;  // its blocks are scheduled while this one runs
+      const GroupedChoice choice{plan.scratch("spans", 8 * max_of<i64>(p[Axis::groups], 1))};
+      plan.launch<spans_params>(spans, {1024}, {.pdl = p.pdl}, choice);
+      return {choice, device.arch.number >= 90};  // its blocks are scheduled while this one runs
     }
-  return p.pdl;
+  return {{}, p.pdl};
 }
-template i32 add_spans<GroupedContiguousArgs>(Plan&, const Problem&, const DeviceInfo&);
-template i32 add_spans<GroupedMaskedArgs>(Plan&, const Problem&, const DeviceInfo&);
+template GroupedSpans add_spans<GroupedContiguousArgs>(Plan&, const Problem&, const DeviceInfo&);
+template GroupedSpans add_spans<GroupedMaskedArgs>(Plan&, const Problem&, const DeviceInfo&);
 
-GroupedRows rows_of(const Call<GroupedContiguousArgs>& c) {
+GroupedRows rows_of(const Call<GroupedContiguousArgs, GroupedChoice>& c) {
   const GroupedContiguousArgs& a = c.args;
   GroupedRows rows{a.m_indptr.data, GroupedRowsKind::bounds, i32(c.problem[Axis::groups]), i32(c.problem[Axis::m]), a.alignment};
-  if (a.group_of_row.present()) rows.data = c.workspace, rows.kind = GroupedRowsKind::spans;
+  if (c.choice.spans) rows.data = c.region(c.choice.spans), rows.kind = GroupedRowsKind::spans;
   if (a.group_ends.present()) rows.data = a.group_ends.data, rows.kind = GroupedRowsKind::ends;
   return rows;
 }
-GroupedRows rows_of(const Call<GroupedMaskedArgs>& c) {
+GroupedRows rows_of(const Call<GroupedMaskedArgs, GroupedChoice>& c) {
   return {c.args.masked_m.data, GroupedRowsKind::counts, i32(c.problem[Axis::groups]), i32(c.problem[Axis::max_m]), 1};
 }
 
 // ---- variant portable ----
 
 template <class Args>
-static GroupedDenseParams dense_params(const Call<Args>& c) {
+static GroupedDenseParams dense_params(const Call<Args, GroupedChoice>& c) {
   const Args& a = c.args;
   const Problem& p = c.problem;
   return {.gemm = {.a = a.a.data,
@@ -81,7 +81,7 @@ static GroupedDenseParams dense_params(const Call<Args>& c) {
 }
 
 template <class Args>
-static GroupedScaledParams scaled_params(const Call<Args>& c) {
+static GroupedScaledParams scaled_params(const Call<Args, GroupedChoice>& c) {
   const Args& a = c.args;
   const Problem& p = c.problem;
   return {.gemm = {.a = a.a.data,
@@ -137,25 +137,25 @@ ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector) {
 }
 
 template <class Args>
-Plan plan_grouped(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_grouped(const Problem& p, const DeviceInfo& device) {
   const GroupedSizes s = sizes_of<Args>(p);
   const i32 vector = min_of(p.vector(&Args::a), p.vector(&Args::b));
   Plan plan;
-  const i32 pdl = add_spans<Args>(plan, p, device);
-  const auto grid = [&](i32 tile_m, i32 tile_n, i32 smem) {
+  const auto [choice, pdl] = add_spans<Args>(plan, p, device);
+  const auto grid = [&, pdl = pdl](i32 tile_m, i32 tile_n, i32 smem) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(2 * device.sms, most_tiles(s, tile_m, tile_n))), .smem = smem, .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
     const ScaledConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), vector);
-    plan.launch<scaled_params<Args>>(scaled_mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)));
+    plan.launch<scaled_params<Args>>(scaled_mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)), choice);
   } else {
     const DenseConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::out), vector);
-    plan.launch<dense_params<Args>>(mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)));
+    plan.launch<dense_params<Args>>(mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)), choice);
   }
   return plan;
 }
-template Plan plan_grouped<GroupedContiguousArgs>(const Problem&, const DeviceInfo&, const Knobs&);
-template Plan plan_grouped<GroupedMaskedArgs>(const Problem&, const DeviceInfo&, const Knobs&);
+template Plan plan_grouped<GroupedContiguousArgs>(const Problem&, const DeviceInfo&);
+template Plan plan_grouped<GroupedMaskedArgs>(const Problem&, const DeviceInfo&);
 
 // ---- what checks and benchmarks know ----
 

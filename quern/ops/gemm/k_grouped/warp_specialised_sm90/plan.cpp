@@ -31,16 +31,15 @@ Rejection rejects_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-/// Tiles, ring and stores of a plan.
-static const BlockSm90& block_of_plan(const Call<A>& c) {
-  const jit::KernelSpec& spec = c.plan.launches[c.plan.count - 1].spec;
-  return is_scaled(c.problem) ? spec.config_as<ScaledSm90Config>().product.block : spec.config_as<TilesSm90Config>().block;
+/// Tiles, ring and stores of the launch that multiplies.
+static const BlockSm90& block_of_launch(const Call<A>& c) {
+  return is_scaled(c.problem) ? c.config<ScaledSm90Config>().product.block : c.config<TilesSm90Config>().block;
 }
 
-static KGroupedSm90Params dense_params(const Call<A>& c) {
+static KGroupedSm90Params dense_params(const Call<A, KGroupedColumns>& c) {
   const A& a = c.args;
-  return {.maps = c.workspace,
-          .spans = k_grouped_spans_of(c, true),
+  return {.maps = c.region(c.choice.maps),
+          .spans = c.region(c.choice.spans),
           .out = a.out.data,
           .out_stride = a.out.strides[1],
           .out_group = group_bytes(a.out),
@@ -49,27 +48,24 @@ static KGroupedSm90Params dense_params(const Call<A>& c) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .c = c_of_first(c),
-          .results = dense_sm90_stores_boxes(block_of_plan(c)) ? c.device.make_tensor_map(sm90_results(a.out, block_of_plan(c))) : TensorMap{}};
+          .results = dense_sm90_stores_boxes(block_of_launch(c)) ? c.device.make_tensor_map(sm90_results(a.out, block_of_launch(c))) : TensorMap{}};
 }
-static KGroupedScaledSm90Params scaled_params(const Call<A>& c) {
+static KGroupedScaledSm90Params scaled_params(const Call<A, KGroupedColumns>& c) {
   return {.gemm = dense_params(c), .scales_a = scales_of_first(c.args.scales_a, kScaleARow), .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};
 }
 
-TensorMap k_grouped_map(const Call<A>& c, bool of_a) {
+TensorMap k_grouped_map(const Call<A>& c, bool of_a, i32 rows) {
   const TensorView& v = of_a ? c.args.a : c.args.b;
-  const TilesSm90& tiles = block_of_plan(c).tiles;
-  const i32 rows = of_a ? tiles.tile_m : tiles.tile_n;
   const TensorFacts& facts = of_a ? c.problem.tensor(&A::a) : c.problem.tensor(&A::b);
   return c.device.make_tensor_map(sm90_operand(v, rows, major_of(facts)));
 }
 
-Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs&) {
+Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], groups = p[Axis::groups];
   // Results of 4 bytes
   const GroupedSizes sizes{m, groups, n, ceil_div(p[Axis::k], max_of<i64>(groups, 1)), groups, m};
   Plan plan;
-  const i32 pdl = add_k_grouped_spans(plan, p, device, true);
-  const auto grid = [&](const Sm90Tile& tile, i32 smem) {
+  const auto grid = [&](const Sm90Tile& tile, i32 smem, i32 pdl) {
     return Grid{.x = max_of<i64>(1, min_of<i64>(device.sms, most_tiles(sizes, tile.m, tile.n))), .smem = smem, .pdl = pdl};
   };
   const Ending ending{is_scaled(p) ? DType::bf16 : p.dtype(&A::a), p.dtype(&A::out), p.tensor(&A::c).present, i32(Activation::none)};
@@ -77,12 +73,14 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device, const Knobs
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
     const BlockSm90 block{.ending = ending, .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
     const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = 2}}, device);
-    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c)));
+    const auto [columns, pdl] = add_k_grouped_spans(plan, p, device, tile.m, tile.n);
+    plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c), pdl), columns);
   } else {
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, sizes, 2 * kSm90StoreCost);
     const TilesSm90 tiles{.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};
     const auto c = with_room(TilesSm90Config{{.ending = ending, .tiles = tiles}}, device);
-    plan.launch<dense_params>(warp_specialised, c, grid(tile, block_bytes(c)));
+    const auto [columns, pdl] = add_k_grouped_spans(plan, p, device, tile.m, tile.n);
+    plan.launch<dense_params>(warp_specialised, c, grid(tile, block_bytes(c), pdl), columns);
   }
   return plan;
 }
