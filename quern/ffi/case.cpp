@@ -37,6 +37,8 @@ int64_t case_open(const String& id, const String& words, int64_t seed) {
 
 void case_close(int64_t handle) { delete &at(handle); }
 
+Json number(const Scalar& value) { return value.is_real() ? Json(double(value)) : Json(value.integer()); }
+
 /// {"tensors": {name: {"address", "dtype", "shape", "strides"} or null}, "attributes": {name: number}, "batch_invariant", "variant"}.
 String case_arguments(int64_t handle) {
   return translated([&] {
@@ -52,7 +54,7 @@ String case_arguments(int64_t handle) {
               {"strides", std::vector<i64>(v.strides, v.strides + v.rank)}};
     }
     j["attributes"] = Json::object();
-    for (const AttrDef& a : c.op().attrs) j["attributes"][a.name] = c.attribute(a);
+    for (const AttrDef& a : c.op().attrs) j["attributes"][a.name] = number(c.attribute(a));
     j["batch_invariant"] = c.options().batch_invariant;
     j["variant"] = c.options().variant ? Json(c.options().variant) : Json();
     return String(j.dump());

@@ -113,7 +113,7 @@ TEST(op_backward, of_every_op_can_be_called_with_what_the_op_has) {
   int named = 0;
   for (const auto& [id, op] : registry()) {
     EXPECT_EQ(backward_fault(*op), "") << id;
-    named += !op->backward.op.empty();
+    named += !op->backward.empty();
   }
   EXPECT_GE(named, 1);
 }
@@ -121,7 +121,7 @@ TEST(op_backward, of_every_op_can_be_called_with_what_the_op_has) {
 TEST(op_backward, that_cannot_be_called_is_told) {
   const auto fault = [](const char* backward, std::map<std::string, std::string> gradients) {
     Op op = find_op("norm.rms_norm");
-    op.backward = {backward, std::move(gradients)};
+    op.backward = {{backward, std::move(gradients)}};
     return backward_fault(op);
   };
   const std::string id = "norm.rms_norm_backward";
