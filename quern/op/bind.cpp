@@ -304,7 +304,7 @@ void check_spans(const Op& op, const void* args, const Spans& spans) {
 
 AttrWord bind_attr(const Op& op, const AttrDef& attr, const void* args) {
   const char* at = static_cast<const char*>(args) + attr.offset;
-  AttrWord word;
+  AttrWord word{0};
   switch (attr.kind) {
     case AttrDef::Kind::f32: word.real = double(*reinterpret_cast<const float*>(at)); return word;
     case AttrDef::Kind::i32: word.integer = *reinterpret_cast<const i32*>(at); break;

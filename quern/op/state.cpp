@@ -215,7 +215,7 @@ void set_attr(const AttrDef& attr, void* args, const Scalar& value) {
 }
 
 AttrWord attr_word(const AttrDef& attr, const Scalar& value) {
-  AttrWord word;
+  AttrWord word{0};
   if (attr.kind == AttrDef::Kind::f32) word.real = double(float(value));
   else word.integer = attr.kind == AttrDef::Kind::boolean ? value != 0 : integer_of(attr, value);
   return word;
