@@ -179,10 +179,10 @@ CallSpace::At CallSpace::plan_at(const Point& point, i32 variant, const DeviceIn
     else problem_.attrs[t.target] = attr_word(op_.attrs[t.target], value);
   }
   problem_.variant = variant;
-  if (outputs_are_empty()) return why = "its outputs are empty", At::empty;
-  for (const auto check : op_.requirements)
-    if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
   try {
+    if (outputs_are_empty()) return why = "its outputs are empty", At::empty;
+    for (const auto check : op_.requirements)
+      if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
     plan = make_plan(op_, problem_, device);
     return At::planned;
   } catch (const Error& e) {

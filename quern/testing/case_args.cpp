@@ -43,7 +43,11 @@ i64 extent_of(const Op& op, const Extent& e, const Case& which) {
     const auto at = which.find(op.attrs[i].name);
     values[size_t(kMaxAxes) + i] = (at == which.end() ? op.attrs[i].standard : at->second).integer();
   }
-  return extent_of(op, e, values);
+  try {
+    return extent_of(op, e, values);
+  } catch (const Error& error) {
+    throw error.in_call(op.id);
+  }
 }
 
 /// Rank, shape and strides; absent when the case says so.

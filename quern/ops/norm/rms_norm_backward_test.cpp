@@ -131,6 +131,9 @@ TEST(op_backward, that_cannot_be_called_is_told) {
   EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "x"}, {"dw", "weight"}, {"dz", "x"}}), id + ": `dz` is no tensor of it");
   EXPECT_EQ(fault(id.c_str(), {{"dy", "x"}, {"dx", "x"}, {"dw", "weight"}}), id + ": `dy` is the gradient of `x`: inputs are gradients of outputs, outputs of inputs");
   EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "weight"}, {"dw", "weight"}}), id + ": `dx` is [tokens hidden] beside [hidden]");
+  Op twice = find_op("norm.rms_norm");
+  twice.backward.push_back(twice.backward[0]);
+  EXPECT_EQ(backward_fault(twice), id + ": `dw` is the gradient of `weight`, which " + id + " computes too");
   EXPECT_EQ(fault("norm.fused_add_rms_norm", {{"out", "x"}}), "norm.fused_add_rms_norm: `residual` is neither a tensor of this op nor a gradient");
 }
 
