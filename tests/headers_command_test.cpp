@@ -54,14 +54,14 @@ class Headers : public ::testing::Test {
     EXPECT_NE(at, std::string::npos) << header << " has no " << from;
     make_folders(path.substr(0, path.rfind('/')));
     write_file(path, text.replace(at, from.size(), to));
-    write_file(root_ + "/op.cpp", kOp);
+    write_file(root_ + "/op.cpp", op_);
     const std::string library = root_ + "/libop.so", quern = QN_LIBRARY, folder = quern.substr(0, quern.rfind('/'));
     const ProcessResult built = run_process({"g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-I" + root_, "-I" QN_ROOT, root_ + "/op.cpp", "-L" + folder, "-lquern", "-Wl,-rpath," + folder, "-o", library});
     EXPECT_EQ(built.status, 0) << built.output;
     return command({"--load", library, "info", "mine.scale"});
   }
 
-  std::string root_;
+  std::string root_, op_ = kOp;
 };
 
 TEST_F(Headers, of_this_library_are_taken) {
@@ -81,6 +81,34 @@ TEST_F(Headers, of_another_layout_are_refused) {
                                            "expected version " QN_VERSION ", layout [0-9a-f]{16}, those of this libquern: build it again\n$"));
     remove_folder(root_ + "/quern");
   }
+}
+
+/// Words come at the end of the glossary: a library that knows more or fewer of them than libquern is taken.
+TEST_F(Headers, of_a_longer_or_shorter_glossary_are_taken) {
+  const std::string last = "  word(max_m, \"rows that a matrix of a grouped GEMM has room for\")";
+  const std::string changes[][2] = {{last, last + " word(joined_later, \"of a later version\")"}, {" \\\n" + last, ""}};
+  for (const auto& [from, to] : changes) {
+    const ProcessResult info = info_with("quern/op/axis.h", from, to);
+    EXPECT_EQ(info.status, 0) << info.output;
+    EXPECT_THAT(info.output, HasSubstr("what x is multiplied by"));
+    remove_folder(root_ + "/quern");
+  }
+}
+
+TEST_F(Headers, of_an_exchanged_glossary_are_refused) {
+  const ProcessResult info = info_with("quern/op/axis.h", "word(intermediate, ", "word(outermost, \"another\") word(intermediate, ");
+  EXPECT_EQ(info.status, 2) << info.output;
+  EXPECT_THAT(info.output, HasSubstr("`op` is mine.scale, built with the axis outermost by number 2, which is intermediate here"));
+}
+
+/// What is wrong in a schema is an error of whoever loads the library, not the end of the process.
+TEST_F(Headers, an_op_that_cannot_be_meant_is_refused) {
+  op_ = kOp;
+  const std::string dims = "\"tokens hidden\", quern::like";
+  op_.replace(op_.find(dims), dims.size(), "\"tokens*factor hidden\", quern::like");
+  const ProcessResult info = info_with("quern/op/run.h", "#pragma once", "#pragma once");
+  EXPECT_EQ(info.status, 2) << info.output;
+  EXPECT_THAT(info.output, HasSubstr("`op` is mine.scale: mine.scale: `factor` is an axis of the tensors before it"));
 }
 
 TEST_F(Headers, of_another_version_are_refused) {

@@ -130,7 +130,7 @@ class Command:
         if "rows" in info:
             parts.append(f"Each of its `{info['rows']}` is computed from that one alone.\n")
         if "backward" in info:
-            parts.append(f"Its gradients: `{info['backward']['op']}`.\n")
+            parts.append("Its gradients: " + ", ".join(f"`{b['op']}`" for b in info["backward"]) + ".\n")
         parts.append(table(["tensor", "role", "dims", "dtype", "meaning"], [self.tensor(t) for t in info["tensors"]]))
         if info["attributes"]:
             parts.append(table(["attribute", "type", "default", "meaning"],

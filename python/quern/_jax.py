@@ -31,7 +31,7 @@ def call(op, tensors, attributes, stream, options):
     updated = [i for i in schema.updated if tensors[i] is not None]
     shaped = list(tensors)
     for i in wanted:
-        shaped[i] = _result(op, i, tensors, options.dtypes)
+        shaped[i] = _result(op, i, tensors, attributes, options.dtypes)
     _check(op, shaped, attributes, options)
     results = [shaped[i] for i in wanted]
     results += [jax.ShapeDtypeStruct(tensors[i].shape, tensors[i].dtype) for i in updated]
@@ -50,9 +50,9 @@ def _array(op, name, array):
     return jax.numpy.asarray(array)
 
 
-def _result(op, output, tensors, dtypes):
+def _result(op, output, tensors, attributes, dtypes):
     """None where the inputs do not tell: _check() then says what is wrong with them."""
-    shape, dtype = _op.output_shape(op.schema, output, tensors), _op.output_dtype(op, output, tensors, dtypes)
+    shape, dtype = _op.output_shape(op.schema, output, tensors, attributes), _op.output_dtype(op, output, tensors, dtypes)
     return None if shape is None or dtype is None else jax.ShapeDtypeStruct(shape, jax.numpy.dtype(_arrays.DTYPES[dtype]))
 
 

@@ -4,11 +4,12 @@
 and one call in C."""
 import functools
 import json
+import operator
 import re
 
 from . import _arrays
 from ._library import library
-from ._schema import Schema
+from ._schema import Schema, evaluate, names_of
 
 
 @functools.lru_cache(maxsize=None)
@@ -165,6 +166,8 @@ def _like(schema, output, first):
 
 def _extent(schema, extent):
     """Source of an output's extent, from an input that is always there; None where that is no plain multiple."""
+    if extent["formula"]:
+        return None
     if extent["axis"] is None:
         return str(extent["offset"])
     for i, _, d, factor, offset in schema.sources.get(extent["axis"], ()):
@@ -213,6 +216,7 @@ class Op:
         """Any framework: what follows from it, then run()."""
         arrays = _arrays.of(self, tensors)
         check_dtypes(self, tensors, options.dtypes)
+        self.check_integers(attributes)
         options.device = device_name(self, options.device)
         if arrays.call is not None:
             return arrays.call(self, tensors, attributes, stream, options)
@@ -223,13 +227,14 @@ class Op:
     def handed_over(self, tensors, attributes):
         """Tensors that TVM-FFI takes without a step of Python, outputs among them."""
         self.check(tensors)
+        self.check_integers(attributes)
         self.function(*tensors, *attributes)
         self.wrote(tensors)
 
     def run(self, arrays, tensors, attributes, stream, options):
         """Converts, allocates outputs, calls, returns what was written."""
         self.check(tensors)
-        allocate(self, arrays, tensors, options.dtypes)
+        allocate(self, arrays, tensors, attributes, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
         if stream is None:
             stream = arrays.stream()
@@ -243,6 +248,12 @@ class Op:
         for facts, tensor in zip(self.schema.tensors, tensors):
             if tensor is not None:
                 _arrays.of_one(tensor).check(self, facts["name"], tensor)
+
+    def check_integers(self, attributes):
+        """ValueError for an integer that could not be handed over."""
+        for i in self.schema.integers:
+            if isinstance(attributes[i], int) and not -(1 << 63) <= attributes[i] < 1 << 63:
+                raise ValueError(f"{self.id}: `{self.schema.attributes[i]['name']}` is {attributes[i]}, expected an integer of 64 bits")
 
     def check_one_framework(self, tensors):
         """RuntimeError where a gradient is wanted and a tensor is not of torch."""
@@ -309,7 +320,7 @@ def handle_of(stream):
     return stream  # TVM-FFI knows __cuda_stream__
 
 
-def allocate(op, arrays, tensors, dtypes):
+def allocate(op, arrays, tensors, attributes, dtypes):
     """Fills in the outputs that are wanted and not given. Where the inputs do not tell shape and dtype they are left out: the library then says
     what is wrong with the inputs, which it looks at first."""
     for i in op.schema.outputs:
@@ -318,7 +329,7 @@ def allocate(op, arrays, tensors, dtypes):
             tensors[i] = None
         if tensors[i] is not (True if optional else None):
             continue
-        shape, dtype = output_shape(op.schema, i, tensors), output_dtype(op, i, tensors, dtypes)
+        shape, dtype = output_shape(op.schema, i, tensors, attributes), output_dtype(op, i, tensors, dtypes)
         if shape is not None and dtype is not None:
             tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, _arrays.first_of(op, tensors))
         else:
@@ -329,7 +340,7 @@ def allocate(op, arrays, tensors, dtypes):
 
 def _check_told(op, output, tensors):
     """ValueError where an extent of an output that is not given is told by optional tensors alone, of which none is given either."""
-    for axis in (extent["axis"] for extent in op.schema.tensors[output]["axes"] if extent["axis"] is not None):
+    for axis in (name for extent in op.schema.tensors[output]["axes"] for name in names_of(extent)):
         told = [op.schema.tensors[i] for i, *_ in op.schema.sources.get(axis, ()) if i != output]
         if told and all(t["optional"] and tensors[op.schema.index[t["name"]]] is None for t in told):
             names = ", ".join(f"`{t['name']}`" for t in told)
@@ -343,15 +354,36 @@ def empty_output(facts, arrays, shape, dtype, like):
     return arrays.empty_columns(shape, dtype, like, facts["column_bytes"] // _arrays.size_of(dtype))
 
 
-def output_shape(schema, output, tensors):
-    """From the axes that the present tensors set; None where they do not. `tensors` have a shape each."""
+def output_shape(schema, output, tensors, attributes=()):
+    """From the axes that the present tensors set, and the attributes in the schema's order; None where they do not tell it. `tensors` have a shape each."""
     shape = []
     for extent in schema.tensors[output]["axes"]:
-        value = extent["offset"] if extent["axis"] is None else _axis(schema, extent["axis"], tensors)
+        if extent.get("formula"):
+            value = evaluate(extent["formula"], lambda name: _value(schema, name, tensors, attributes))
+            value = None if value is not None and value < 0 else value
+        elif extent["axis"] is None:
+            value = extent["offset"]
+        else:
+            value = _axis(schema, extent["axis"], tensors)
+            value = value if value is None else -(-extent["factor"] * value // extent["divisor"]) + extent["offset"]
         if value is None:
             return None
-        shape.append(value if extent["axis"] is None else -(-extent["factor"] * value // extent["divisor"]) + extent["offset"])
+        shape.append(value)
     return tuple(shape)
+
+
+def _value(schema, name, tensors, attributes):
+    """Of an attribute or an axis in a formula; None where it is not told, or no integer."""
+    at = schema.attribute_index.get(name)
+    if at is None:
+        return _axis(schema, name, tensors)
+    if isinstance(attributes[at], str):
+        words = schema.attributes[at]["words"]
+        return words.index(attributes[at]) if attributes[at] in words else None
+    try:
+        return operator.index(attributes[at])
+    except TypeError:
+        return None
 
 
 def _axis(schema, axis, tensors):

@@ -4,6 +4,7 @@
 
 Nothing but the standard library is imported: the build runs this file to write the stubs (see main())."""
 import json
+import operator
 import os
 import struct
 import subprocess
@@ -44,6 +45,35 @@ def default_of(attribute):
     return str(float(shortest_f32(value))) if kind == "f32" else str(int(value))
 
 
+def evaluate(formula, value_of):
+    """What a formula of an extent comes to, as quern/op/expression.h computes it: numbers, names and operators in postfix order. None where
+    value_of(name) is None, or a division does not come out even."""
+    stack = []
+    for step in formula:
+        if isinstance(step, dict):
+            step = value_of(step["name"])
+            if step is None:
+                return None
+        if not isinstance(step, str):
+            stack.append(step)
+            continue
+        b, a = stack.pop(), stack.pop()
+        if step in ("/", "ceil_div") and (b <= 0 or (step == "/" and a % b != 0)):
+            return None
+        stack.append(_OPERATORS[step](a, b))
+    return stack[0]
+
+
+_OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.floordiv, "ceil_div": lambda a, b: -(-a // b), "min": min, "max": max}
+
+
+def names_of(extent):
+    """The axes and attributes that an extent needs."""
+    if extent.get("formula"):
+        return [step["name"] for step in extent["formula"] if isinstance(step, dict)]
+    return [] if extent["axis"] is None else [extent["axis"]]
+
+
 class Parameter:
     """One parameter of the Python function: `type` as the stub shows it, `default` as source text or None."""
 
@@ -80,8 +110,11 @@ class Schema:
             for d, e in enumerate(t["axes"] if t["role"] != "out" else ()):
                 if e["axis"] is not None and e["divisor"] == 1:
                     self.sources.setdefault(e["axis"], []).append((i, len(t["axes"]), d, e["factor"], e["offset"]))
-        # The op of its gradients: {"op": its id, "gradients": {its tensor: the tensor of this op}}; None: it has none.
-        self.backward = facts.get("backward")
+        self.attribute_index = {a["name"]: i for i, a in enumerate(self.attributes)}
+        # Attributes that are integers: those of Python have no bounds.
+        self.integers = [i for i, a in enumerate(self.attributes) if a["type"] in ("i32", "i64")]
+        # The ops of its gradients: [{"op": its id, "gradients": {its tensor: the tensor of this op}}].
+        self.backward = facts.get("backward") or []
 
     def parameters(self):
         tensors = self.tensors
@@ -133,7 +166,7 @@ class Schema:
         names = ", ".join(self.tensors[i]["name"] for i in self.returned)
         lines += ["", f"Returns {names}" + (" (a tuple; absent outputs are left out)." if len(self.returned) > 1 else ".")]
         if self.backward:
-            lines += [f"Gradients (torch): by quern.{self.backward['op']}."]
+            lines += [f"Gradients (torch): by {' and '.join('quern.' + b['op'] for b in self.backward)}."]
         lines += ["", f"Backends: {', '.join(self.variants)}."]
         lines += ["", "Raises:",
                   "    ValueError: a shape, stride, place or attribute that the schema does not allow, or memory that is written and that two tensors share",

@@ -5,6 +5,8 @@
 Each op becomes two of torch, made from its schema: torch.ops.quern.FAMILY_OP, which allocates outputs, and FAMILY_OP_out, which writes those
 given. Both name what they mutate; shapes and dtypes of what the first returns are computed from the schema where torch traces. Where the schema
 names the op of the gradients a backward pass calls it; through other ops a backward pass is an error."""
+import string
+
 import torch
 
 from . import _arrays, _op
@@ -18,7 +20,7 @@ _arrays_of_torch = _arrays._torch()
 def _signature(op, given):
     """Arguments of the torch op: inputs, attributes, then outputs (given) or which optional ones and which dtypes, then options."""
     schema = op.schema
-    letters = iter("abcdefghijklmnop")
+    letters = iter(string.ascii_letters)
     words = []
     for t in schema.tensors:
         if t["role"] != "out" or given:
@@ -76,7 +78,7 @@ def _define(op):
             if op.schema.tensors[i]["optional"] and a.tensors[i] is not True:
                 results.append(None)
                 continue
-            shape, dtype = _op.output_shape(op.schema, i, a.tensors), _op.output_dtype(op, i, a.tensors, a.options.dtypes)
+            shape, dtype = _op.output_shape(op.schema, i, a.tensors, a.attributes), _op.output_dtype(op, i, a.tensors, a.options.dtypes)
             if shape is None or dtype is None:
                 raise ValueError(f"{op.id}: `{op.schema.tensors[i]['name']}` cannot be shaped by these inputs, expected what the schema says: help(quern.{op.id})")
             results.append(_op.empty_output(op.schema.tensors[i], _arrays_of_torch, shape, dtype, like))
@@ -97,38 +99,52 @@ def _define(op):
 
 
 class _Gradients:
-    """An op's backward pass: a call of the op that its schema names, whose tensors are this op's by name, or gradients of them."""
+    """An op's backward pass: calls of the ops that its schema names, whose tensors are this op's by name, or gradients of them."""
 
     def __init__(self, op):
-        self.schema, self.id = op.schema, op.schema.backward["op"]
-        self.of = op.schema.backward["gradients"]
+        self.schema = op.schema
         self.inputs = [t["name"] for t in op.schema.tensors if t["role"] != "out"]
         self.outputs = [op.schema.tensors[i]["name"] for i in op.schema.outputs]
 
     def register(self, functional):
         functional.register_autograd(self.backward, setup_context=self.keep)
 
+    def calls(self):
+        """Each op with the gradients among its tensors: {its tensor: the tensor of this op}."""
+        return [(_op.by_id(b["op"]).schema, b["gradients"]) for b in self.schema.backward]
+
+    def saved(self):
+        """Names of what the calls need beside gradients, each once."""
+        return list(dict.fromkeys(t["name"] for schema, of in self.calls() for t in schema.tensors if t["role"] != "out" and t["name"] not in of))
+
     def keep(self, ctx, inputs, output):
-        schema = _op.by_id(self.id).schema
         there = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,)))
         there.update(zip(self.inputs, inputs))
-        values = dict(zip((a["name"] for a in self.schema.attributes), inputs[len(self.inputs):]))
-        ctx.save_for_backward(*(there[t["name"]] for t in schema.tensors if t["role"] != "out" and t["name"] not in self.of))
-        ctx.attributes, ctx.count = [values[a["name"]] for a in schema.attributes], len(inputs)
+        ctx.save_for_backward(*(there[name] for name in self.saved()))
+        ctx.attributes, ctx.count = dict(zip((a["name"] for a in self.schema.attributes), inputs[len(self.inputs):])), len(inputs)
         ctx.device, ctx.flags = inputs[-3], inputs[-1]  # a variant's name is the op's own
 
     def backward(self, ctx, *gradients):
-        schema = _op.by_id(self.id).schema
-        saved, of_output = iter(ctx.saved_tensors), dict(zip(self.outputs, gradients))
-        # One that torch expanded, as that of a sum, has no rows in memory.
-        tensors = [of_output[self.of[t["name"]]].contiguous() if t["name"] in self.of else next(saved) for t in schema.tensors if t["role"] != "out"]
-        needed = [ctx.needs_input_grad[self.inputs.index(self.of[schema.tensors[i]["name"]])] for i in schema.outputs]
-        wanted = [n for n, i in zip(needed, schema.outputs) if schema.tensors[i]["optional"]]
-        written = _functional[self.id](*tensors, *ctx.attributes, *wanted, *[None] * len(schema.choosable), ctx.device, None, ctx.flags)
+        saved, of_output = dict(zip(self.saved(), ctx.saved_tensors)), dict(zip(self.outputs, gradients))
         results = [None] * ctx.count
-        for i, gradient, need in zip(schema.outputs, written if isinstance(written, tuple) else (written,), needed):
-            results[self.inputs.index(self.of[schema.tensors[i]["name"]])] = gradient if need else None
+        for schema, of in self.calls():
+            self.call(ctx, schema, of, saved, of_output, results)
         return tuple(results)
+
+    def call(self, ctx, schema, of, saved, of_output, results):
+        """Calls one op, where one of its gradients is needed."""
+        places = [self.inputs.index(of[schema.tensors[i]["name"]]) for i in schema.outputs]
+        needed = [ctx.needs_input_grad[at] for at in places]
+        if not any(needed):
+            return
+        # One that torch expanded, as that of a sum, has no rows in memory.
+        tensors = [of_output[of[t["name"]]].contiguous() if t["name"] in of else saved[t["name"]] for t in schema.tensors if t["role"] != "out"]
+        wanted = [n for n, i in zip(needed, schema.outputs) if schema.tensors[i]["optional"]]
+        attributes = [ctx.attributes[a["name"]] for a in schema.attributes]
+        written = _functional[schema.id](*tensors, *attributes, *wanted, *[None] * len(schema.choosable), ctx.device, None, ctx.flags)
+        for at, gradient, need in zip(places, written if isinstance(written, tuple) else (written,), needed):
+            if need:
+                results[at] = gradient
 
 
 class _Plan:

@@ -153,6 +153,13 @@ void store_value(void* data, DType dtype, double value) {
   }
 }
 
+i64 load_integer(const void* data, DType dtype) { return dtype == DType::i64 ? load_as<i64>(data) : i64(load_value(data, dtype)); }
+
+void store_integer(void* data, DType dtype, i64 value) {
+  if (dtype == DType::i64) store_as<i64>(data, value);
+  else store_value(data, dtype, double(value));
+}
+
 double load_element(const TensorView& view, const i64* index) { return load_value(view.at(index), view.dtype); }
 
 void store_element(const TensorView& view, const i64* index, double value) {

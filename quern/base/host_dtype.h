@@ -13,6 +13,10 @@ QN_API double load_value(const void* data, DType dtype);
 /// cvt.rn.satfinite does; integers round to nearest even, saturate, and take 0 for NaN.
 QN_API void store_value(void* data, DType dtype, double value);
 
+/// The same of integers, exactly; floating types go through a double.
+QN_API i64 load_integer(const void* data, DType dtype);
+QN_API void store_integer(void* data, DType dtype, i64 value);
+
 /// One element of a host tensor; `index` has rank entries.
 QN_API double load_element(const TensorView& view, const i64* index);
 QN_API void store_element(const TensorView& view, const i64* index, double value);

@@ -186,7 +186,7 @@ std::vector<Case> bench_cases(const Op& op, const std::vector<std::string>& word
     for (const Case& c : cases)
       for (const CaseValue& value : axis.values) {
         more.push_back(c);
-        more.back()[axis.name] = value.number;
+        more.back()[axis.name] = value;
       }
     cases = std::move(more);
   }

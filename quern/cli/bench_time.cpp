@@ -183,7 +183,7 @@ int bench_time(const BenchTimeOptions& options) {
   if (left_out.op && !options.json) {
     const CaseAxis& first = left_out.op->cases.at(0);
     fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench {} {}\n", left_out.count, kEmulatedBytes / 1048576,
-               left_out.op->id, testing::case_text(*left_out.op, {{first.name, first.values[0].number}}));
+               left_out.op->id, testing::case_text(*left_out.op, {{first.name, first.values[0]}}));
   }
   return right ? kRight : kWrong;
 }

@@ -74,7 +74,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
         options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
     if (cases.empty()) {  // say why: bind and plan the first case without a net
       Case first;
-      for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
+      for (const CaseAxis& p : parameters) first[p.name] = p.values[0];
       const testing::CaseArgs args(*op, first, 1);
       make_plan(*op, bind(*op, args.args(), testing::options_of(*op, args.which())), judge);
     }

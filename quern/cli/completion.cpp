@@ -67,7 +67,7 @@ std::vector<std::string> parameter_words(const Op& op, const std::string& begun)
   }
   for (const CaseAxis& axis : op.cases)
     for (const CaseValue& v : axis.values)
-      if (axis.name == begun.substr(0, sign)) words.push_back(testing::case_text(op, {{axis.name, v.number}}));
+      if (axis.name == begun.substr(0, sign)) words.push_back(testing::case_text(op, {{axis.name, v}}));
   return words;
 }
 

@@ -40,11 +40,11 @@ static std::string type_word(const AttrDef& a) { return a.words.empty() ? word(a
 
 static std::string number(const AttrDef& a) {
   if (!a.words.empty()) return a.words[size_t(a.standard)];
-  return a.kind == AttrDef::Kind::f32 ? fmt::format("{}", float(a.standard)) : fmt::format("{}", a.standard);
+  return a.kind == AttrDef::Kind::f32 ? fmt::format("{}", float(a.standard)) : to_string(a.standard);
 }
 
 /// One parameter's value as a case would state it.
-static std::string value_word(const Op& op, const std::string& parameter, double value) {
+static std::string value_word(const Op& op, const std::string& parameter, const Scalar& value) {
   const std::string text = testing::case_text(op, {{parameter, value}});
   return text.substr(text.find('=') + 1);
 }
@@ -69,15 +69,33 @@ static Json to_json(const Budget& b) {
   return {{"of_value", b.of_value}, {"of_magnitude", b.of_magnitude}, {"absolute", b.absolute}, {"exact", b.exact}};
 }
 
-/// Extents: ceil(factor * axis / divisor) + offset; a number has no axis.
-static Json axes_json(const TensorDef& t) {
+/// A formula in postfix order: numbers, {"name": axis or attribute}, and operators as they are written.
+static Json formula_json(const Op& op, const Expression& formula) {
+  static const char* const kOperators[] = {"", "", "+", "-", "*", "/", "ceil_div", "min", "max"};
+  Json steps = Json::array();
+  for (const Expression::Step& step : formula.steps()) {
+    const size_t at = size_t(step.value), most = size_t(kMaxAxes);
+    if (step.kind == Expression::Kind::number) steps.push_back(step.value);
+    else if (step.kind == Expression::Kind::name) steps.push_back({{"name", at < most ? name(op.axes[at]) : op.attrs[at - most].name.c_str()}});
+    else steps.push_back(kOperators[int(step.kind)]);
+  }
+  return steps;
+}
+
+/// Extents: ceil(factor * axis / divisor) + offset, or a formula; a number has no axis.
+static Json axes_json(const Op& op, const TensorDef& t) {
   Json axes = Json::array();
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
-    axes.push_back({{"axis", e.factor ? Json(name(e.axis)) : Json()}, {"factor", e.factor}, {"divisor", e.divisor}, {"offset", e.offset}});
+    const bool plain = e.formula < 0;
+    axes.push_back({{"axis", plain && e.factor ? Json(name(e.axis)) : Json()}, {"factor", e.factor}, {"divisor", e.divisor}, {"offset", e.offset},
+                    {"formula", plain ? Json() : formula_json(op, op.formulas[size_t(e.formula)])}});
   }
   return axes;
 }
+
+/// An integer keeps all of its digits.
+static Json to_json(const Scalar& value) { return value.is_real() ? Json(double(value)) : Json(value.integer()); }
 
 /// The error budget of each output in the op's first case.
 static Json budgets_json(const Op& op) {
@@ -96,7 +114,7 @@ static Json to_json(const Op& op) {
     j["tensors"].push_back({{"name", t.name},
                             {"role", name(t.role)},
                             {"dims", t.extents_text},
-                            {"axes", axes_json(t)},
+                            {"axes", axes_json(op, t)},
                             {"dtypes", dtype_words(op, t)},
                             {"optional", t.optional},
                             {"strided", t.strided},
@@ -105,16 +123,18 @@ static Json to_json(const Op& op) {
                             {"may_be", t.may_be >= 0 ? Json(op.tensors[size_t(t.may_be)].name) : Json()},
                             {"values", word(t.values)},
                             {"meaning", t.doc}});
+  j["axes"] = Json::object();
+  for (const Axis axis : op.axes) j["axes"][name(axis)] = meaning(axis);
   j["attributes"] = Json::array();
   for (const AttrDef& a : op.attrs)
-    j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"words", a.words}, {"default", a.standard}, {"meaning", a.doc}});
+    j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"words", a.words}, {"default", to_json(a.standard)}, {"meaning", a.doc}});
   j["takes_hooks"] = op.hooks_offset >= 0;
   j["requirements"] = op.requirements.size();
   j["variants"] = Json::array();
   for (const Variant& v : op.variants) j["variants"].push_back(v.name);
   j["cases"] = Json::object();
   for (const CaseAxis& c : op.cases)
-    for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v.number));
+    for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v));
   j["words"] = Json::object();
   for (const CaseAxis& c : op.cases)
     if (!c.meaning.empty()) j["words"][c.name] = c.meaning;
@@ -122,7 +142,7 @@ static Json to_json(const Op& op) {
   for (const Case& shape : op.bench) j["bench"].push_back(testing::case_text(op, shape));
   j["budget"] = budgets_json(op);
   if (op.has_rows) j["rows"] = name(op.rows);
-  if (!op.backward.op.empty()) j["backward"] = {{"op", op.backward.op}, {"gradients", op.backward.gradients}};
+  for (const Backward& b : op.backward) j["backward"].push_back({{"op", b.op}, {"gradients", b.gradients}});
   j["parameters"] = testing::parameter_names(op);
   return j;
 }
@@ -131,7 +151,7 @@ static void print(const Op& op) {
   fmt::print("{}\n  {}\n", op.id, op.doc);
   if (!op.source.empty()) fmt::print("  after {}\n", op.source);
   if (op.has_rows) fmt::print("  each index of `{}` is computed from that index alone\n", name(op.rows));
-  if (!op.backward.op.empty()) fmt::print("  its gradients: {}\n", op.backward.op);
+  for (const Backward& b : op.backward) fmt::print("  its gradients: {}\n", b.op);
   if (op.hooks_offset >= 0) fmt::print("  takes hooks: code of yours inside its kernels, docs/own_ops.md\n");
   Table tensors({"tensor", "role", "dims", "dtype", "meaning"});
   for (const TensorDef& t : op.tensors) {
@@ -158,7 +178,7 @@ static void print(const Op& op) {
   Table cases({"case", "values", "meaning"});
   for (const CaseAxis& c : op.cases) {
     std::string values;
-    for (const CaseValue& v : c.values) values += (values.empty() ? "" : " ") + value_word(op, c.name, v.number);
+    for (const CaseValue& v : c.values) values += (values.empty() ? "" : " ") + value_word(op, c.name, v);
     cases.add({c.name, values, meaning_of(c)});
   }
   fmt::print("\n{}", cases.text());

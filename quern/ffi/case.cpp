@@ -25,17 +25,19 @@ testing::HostCase& at(int64_t handle) { return *reinterpret_cast<testing::HostCa
 Array<String> cases(const String& id, int64_t most, double most_bytes) {
   return translated([&] {
     Array<String> list;
-    for (const std::string& words : testing::small_cases(find_op(id), size_t(most), most_bytes)) list.push_back(words);
+    for (const std::string& words : testing::small_cases(find_op(std::string(id)), size_t(most), most_bytes)) list.push_back(words);
     return list;
   });
 }
 
 /// Arguments of a case with its truth; case_close() frees them.
 int64_t case_open(const String& id, const String& words, int64_t seed) {
-  return translated([&] { return reinterpret_cast<int64_t>(new testing::HostCase(find_op(id), words, u64(seed))); });
+  return translated([&] { return reinterpret_cast<int64_t>(new testing::HostCase(find_op(std::string(id)), words, u64(seed))); });
 }
 
 void case_close(int64_t handle) { delete &at(handle); }
+
+Json number(const Scalar& value) { return value.is_real() ? Json(double(value)) : Json(value.integer()); }
 
 /// {"tensors": {name: {"address", "dtype", "shape", "strides"} or null}, "attributes": {name: number}, "batch_invariant", "variant"}.
 String case_arguments(int64_t handle) {
@@ -52,7 +54,7 @@ String case_arguments(int64_t handle) {
               {"strides", std::vector<i64>(v.strides, v.strides + v.rank)}};
     }
     j["attributes"] = Json::object();
-    for (const AttrDef& a : c.op().attrs) j["attributes"][a.name] = c.attribute(a);
+    for (const AttrDef& a : c.op().attrs) j["attributes"][a.name] = number(c.attribute(a));
     j["batch_invariant"] = c.options().batch_invariant;
     j["variant"] = c.options().variant ? Json(c.options().variant) : Json();
     return String(j.dump());

@@ -48,24 +48,24 @@ String op_json(const String& id) {
 }
 
 Function op(const String& id) {
-  return translated([&] { return op_function(find_op(id)); });
+  return translated([&] { return op_function(find_op(std::string(id))); });
 }
 
 Function op_checked(const String& id) {
-  return translated([&] { return op_check(find_op(id)); });
+  return translated([&] { return op_check(find_op(std::string(id))); });
 }
 
 Function op_timed(const String& id, int64_t batches) {
-  return translated([&] { return op_host_time(find_op(id), int(batches)); });
+  return translated([&] { return op_host_time(find_op(std::string(id)), int(batches)); });
 }
 
 Function op_arranged(const String& id, const Shape& sources, int64_t device, const Optional<String>& variant, int64_t flags) {
-  return translated([&] { return arranged(find_op(id), sources, device, variant, flags); });
+  return translated([&] { return arranged(find_op(std::string(id)), sources, device, variant, flags); });
 }
 
 /// None where the process has no Python.
 Any op_python(const String& id) {
-  return translated([&] { return python_function(find_op(id)); });
+  return translated([&] { return python_function(find_op(std::string(id))); });
 }
 
 /// Addresses of a class and of a function. False: the class's tensors are handed to op(), not to op_python().
@@ -91,7 +91,7 @@ Tensor tensor_at(int64_t address, const String& dtype, const Shape& shape, const
 }
 
 bool variant_runs(const String& id, const String& variant, const String& arch) {
-  return translated([&] { return testing::variant_runs(find_op(id), variant, device_info_of(Arch::parse(arch))); });
+  return translated([&] { return testing::variant_runs(find_op(std::string(id)), variant, device_info_of(Arch::parse(arch))); });
 }
 
 String plan_json(const String& id, const Array<String>& words, const String& arch, const String& on) {

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // Step 1: tensors become a Problem. Runs on every call, so the path without an error allocates nothing and formats nothing.
-#include <cstdio>
+#include <sstream>
 #include <string>
 
 #include "quern/op/schema.h"
@@ -17,32 +17,68 @@ std::string quoted(const std::string& name) { return "`" + name + "`"; }
   throw Error(kind, op.id, t.name, std::move(got), std::move(expected));
 }
 
-std::string describe(const Extent& e, i64 value) {
-  std::string s;
-  if (e.factor == 0) return std::to_string(e.offset);
-  if (e.divisor != 1) s += "ceil_div(";
-  if (e.factor != 1) s += std::to_string(e.factor) + "*";
-  s += name(e.axis);
-  if (e.divisor != 1) s += "," + std::to_string(e.divisor) + ")";
-  if (e.offset) s += "+" + std::to_string(e.offset);
-  return s + "=" + std::to_string(value);
+/// The word of `t.extents_text` that dim `dim` is.
+std::string dim_text(const TensorDef& t, int dim) {
+  std::istringstream words(t.extents_text);
+  std::string word;
+  for (int d = 0; d <= dim; ++d) words >> word;
+  return word;
+}
+
+/// The tensor that told the axis: the first one stated that does and is present; null: none.
+const TensorDef* teller_of(const Op& op, const void* args, Axis axis) {
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    for (int d = 0; d < op.tensors[i].rank && op.tensor(args, i).present(); ++d)
+      if (op.tensors[i].extents[d].tells_axis() && op.tensors[i].extents[d].axis == axis) return &op.tensors[i];
+  return nullptr;
+}
+
+/// Where the values in an extent are from: " (tokens was set by `x` [3, 8]; topk is 4)".
+std::string origins(const Op& op, const void* args, const TensorDef& t, const Extent& e) {
+  std::string text;
+  for (const Axis axis : op.axes) {
+    const TensorDef* teller = op.uses(e, axis) ? teller_of(op, args, axis) : nullptr;
+    if (!teller || teller == &t) continue;
+    const TensorView& view = op.tensor(args, size_t(teller - op.tensors.data()));
+    text += (text.empty() ? "" : "; ") + std::string(name(axis)) + " was set by " + quoted(teller->name) + " " + shape_string(view);
+  }
+  for (size_t i = 0; e.formula >= 0 && i < op.attrs.size(); ++i)
+    if (op.formulas[size_t(e.formula)].uses(size_t(kMaxAxes) + i)) text += (text.empty() ? "" : "; ") + op.attrs[i].name + " is " + to_string(attr_value(op.attrs[i], args));
+  return text.empty() ? text : " (" + text + ")";
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_extent(const Op& op, const void* args, const TensorDef& t, const TensorView& view, int dim, i64 wanted) {
   const Extent& e = t.extents[dim];
-  std::string expected = describe(e, wanted) + " at dim " + std::to_string(dim);
-  if (e.factor != 0) {  // name the tensor that set the axis: the first one stated that has it and is present
-    for (size_t i = 0; i < op.tensors.size(); ++i) {
-      const TensorDef& other = op.tensors[i];
-      const TensorView& v = op.tensor(args, i);
-      bool has = false;
-      for (int d = 0; d < other.rank && v.present(); ++d) has |= other.extents[d].factor != 0 && other.extents[d].axis == e.axis;
-      if (!has) continue;
-      if (&other != &t) expected += std::string(" (") + name(e.axis) + " was set by " + quoted(other.name) + " " + shape_string(v) + ")";
-      break;
+  const std::string expected = (e.is_number() ? "" : dim_text(t, dim) + "=") + std::to_string(wanted) + " at dim " + std::to_string(dim);
+  fail(op, t, ErrorKind::value, "has shape " + shape_string(view), expected + origins(op, args, t, e));
+}
+
+/// An extent that no shape can have: its axis is not told, or its formula has no value.
+[[noreturn, gnu::cold, gnu::noinline]] void fail_formula(const Op& op, const void* args, const TensorDef& t, const TensorView& view, int dim, const std::string& why) {
+  fail(op, t, ErrorKind::value, "has shape " + shape_string(view), dim_text(t, dim) + " at dim " + std::to_string(dim) + ", " + why + origins(op, args, t, t.extents[dim]));
+}
+
+/// The extent by the axes that are `set`, and the attributes.
+i64 late_extent(const Op& op, const void* args, const Problem& p, u64 set, const TensorDef& t, const TensorView& view, int dim) {
+  for (size_t slot = 0; slot < op.axes.size(); ++slot)
+    if (!(set >> slot & 1) && op.uses(t.extents[dim], op.axes[slot])) fail_formula(op, args, t, view, dim, "but no tensor that is given tells " + quoted(name(op.axes[slot])));
+  try {
+    return extent_of(op, t.extents[dim], p);
+  } catch (const Error& e) {
+    fail_formula(op, args, t, view, dim, "but it " + e.got());
+  }
+}
+
+[[gnu::noinline]] void check_late_extents(const Op& op, const void* args, const Problem& p, u64 set) {
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    const TensorDef& t = op.tensors[i];
+    const TensorView& view = op.tensor(args, i);
+    for (int d = 0; d < t.rank && view.present(); ++d) {
+      if (!t.extents[d].late) continue;
+      const i64 wanted = late_extent(op, args, p, set, t, view, d);
+      if (view.shape[d] != wanted) fail_extent(op, args, t, view, d, wanted);
     }
   }
-  fail(op, t, ErrorKind::value, "has shape " + shape_string(view), expected);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_dtype(const Op& op, const TensorDef& t, const TensorView& view, const Problem& p) {
@@ -68,16 +104,17 @@ void bind_extents(const Op& op, const void* args, const TensorDef& t, const Tens
     const Extent& e = t.extents[d];
     const i64 size = view.shape[d];
     if (size < 0 || size > kMaxExtent) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents in [0, 2^56]");
+    if (e.late) continue;
     if (e.factor == 0) {
       if (size != e.offset) fail_extent(op, args, t, view, d, e.offset);
       continue;
     }
-    i64& axis = p.axes[size_t(e.axis)];
-    if (!(set >> size_t(e.axis) & 1)) {
+    i64& axis = p.axes[e.slot];
+    if (!(set >> e.slot & 1)) {
       axis = e.factor == 1 ? size - e.offset : (size - e.offset) / e.factor;  // divisions by 1 were a third of bind's time
       if (size < e.offset || axis * e.factor != size - e.offset)
-        fail(op, t, ErrorKind::value, "has " + std::to_string(size) + " at dim " + std::to_string(d), std::to_string(e.factor) + "*" + name(e.axis) + (e.offset ? "+" + std::to_string(e.offset) : ""));
-      set |= u64(1) << size_t(e.axis);
+        fail(op, t, ErrorKind::value, "has " + std::to_string(size) + " at dim " + std::to_string(d), dim_text(t, d));
+      set |= u64(1) << e.slot;
     } else if (size != e.size(axis)) {
       fail_extent(op, args, t, view, d, e.size(axis));
     }
@@ -261,15 +298,24 @@ void check_spans(const Op& op, const void* args, const Spans& spans) {
   if (meetings != u32(__builtin_popcount(spans.written))) [[unlikely]] check_met(op, args, spans);
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void fail_attr(const Op& op, const AttrDef& attr, double value) {
-  throw Error(ErrorKind::value, op.id, attr.name, "is " + to_string(Got(i64(value))), attr.words_text());
+[[noreturn, gnu::cold, gnu::noinline]] void fail_attr(const Op& op, const AttrDef& attr, i64 value) {
+  throw Error(ErrorKind::value, op.id, attr.name, "is " + std::to_string(value), attr.words_text());
 }
 
-double bind_attr(const Op& op, const AttrDef& attr, const void* args) {
-  const double value = attr_value(attr, args);
-  if (!attr.words.empty() && !(value >= 0 && value < double(attr.words.size()))) fail_attr(op, attr, value);
-  return value;
+AttrWord bind_attr(const Op& op, const AttrDef& attr, const void* args) {
+  const char* at = static_cast<const char*>(args) + attr.offset;
+  AttrWord word{0};
+  switch (attr.kind) {
+    case AttrDef::Kind::f32: word.real = double(*reinterpret_cast<const float*>(at)); return word;
+    case AttrDef::Kind::i32: word.integer = *reinterpret_cast<const i32*>(at); break;
+    case AttrDef::Kind::i64: word.integer = *reinterpret_cast<const i64*>(at); break;
+    case AttrDef::Kind::boolean: word.integer = *reinterpret_cast<const bool*>(at); break;
+  }
+  if (!attr.words.empty() && (word.integer < 0 || word.integer >= i64(attr.words.size()))) fail_attr(op, attr, word.integer);
+  return word;
 }
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_op(const Op& op) { throw Error(ErrorKind::internal, op.fault); }
 
 void choose_variant(const Op& op, const char* wanted, Problem& p) {
   p.variant = -1;
@@ -294,8 +340,10 @@ bool lies_transposed(const TensorDef& t, const TensorView& view) {
 }
 
 Problem bind(const Op& op, const void* args, const RunOptions& options) {
+  if (!op.fault.empty()) fail_op(op);
   Problem p;
   p.op = &op;
+  p.axis_slots = op.axis_slots;
   std::memset(p.axes, 0, sizeof p.axes);
   p.device = {};
   p.batch_invariant = options.batch_invariant;
@@ -309,6 +357,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   Spans spans;
   for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed, spans);
   for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
+  if (op.late_extents) check_late_extents(op, args, p, set);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p))
@@ -317,36 +366,6 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
     check_spans(op, args, spans);
   }
   return p;
-}
-
-int Problem::tensor_at(ptrdiff_t offset) const {
-  int i = 0;
-  while (op->tensor_offsets[i] != offset) ++i;  // the member exists: the schema states every tensor of Args
-  return i;
-}
-
-int Problem::attr_at(ptrdiff_t offset) const {
-  int i = 0;
-  while (op->attr_offsets[i] != offset) ++i;
-  return i;
-}
-
-std::string expectation(const Rejection& r) {
-  std::string s = r.text ? r.text : "";
-  if (const size_t at = s.find("{}"); at != std::string::npos) s.replace(at, 2, std::to_string(r.wanted));
-  return s;
-}
-
-std::string to_string(const Got& got) {
-  if (got.word) return got.word;
-  if (!got.is_real) return std::to_string(got.integer);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.7g", got.real);
-  return text;
-}
-
-std::string to_string(const Rejection& r) {
-  return std::string(r.subject ? r.subject : "") + "=" + to_string(r.got) + ", wants " + expectation(r);
 }
 
 }  // namespace quern

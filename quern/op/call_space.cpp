@@ -31,21 +31,19 @@ std::vector<i64> sizes_of(i64 least, i64 most) {
     known.push_back(t.name + ".dtype");
     if (t.optional) known.push_back(t.name + ".present");
     if (t.either_major) known.push_back(t.name + ".transposed");
-    for (i32 d = 0; d < t.rank; ++d)
-      if (t.extents[d].factor) known.push_back(name(t.extents[d].axis));
   }
+  for (const Axis axis : op.axes) known.push_back(name(axis));
   for (const AttrDef& a : op.attrs) known.push_back(a.name);
   const std::string near = nearest(word, known);
   throw Error(ErrorKind::value, op.id, word, "is no word of a model file's case",
               (near.empty() ? "" : "`" + near + "`, or ") + std::string("an axis, TENSOR.dtype, TENSOR.present of an optional one, TENSOR.transposed of one that may be, or an attribute"));
 }
 
-/// The axis of that name which a tensor of the op has; false: none.
-bool axis_of_op(const Op& op, const std::string& word, Axis& axis) {
-  for (const TensorDef& t : op.tensors)
-    for (i32 d = 0; d < t.rank; ++d)
-      if (t.extents[d].factor && word == name(t.extents[d].axis)) return axis = t.extents[d].axis, true;
-  return false;
+/// Index of the axis of that name in the op's list; -1: it has none.
+int slot_of(const Op& op, const std::string& word) {
+  for (size_t slot = 0; slot < op.axes.size(); ++slot)
+    if (word == name(op.axes[slot])) return int(slot);
+  return -1;
 }
 
 double parse_number(const Op& op, const std::string& word, const std::string& text) {
@@ -65,11 +63,12 @@ CallSpace::CallSpace(const Model& model, const ModelCall& call, const Extents& c
     names_.push_back(l.name), slots_.push_back(at == chosen.end() ? l.values.front() : at->second);
   }
   problem_.op = &op_;
+  problem_.axis_slots = op_.axis_slots;
   problem_.hooks = op_.hooks;
   problem_.variant = -1;
   const auto invariant = chosen.find("batch_invariant");
   problem_.batch_invariant = invariant != chosen.end() && invariant->second;
-  for (size_t i = 0; i < op_.attrs.size(); ++i) problem_.attrs[i] = op_.attrs[i].standard;
+  for (size_t i = 0; i < op_.attrs.size(); ++i) problem_.attrs[i] = attr_word(op_.attrs[i], op_.attrs[i].standard);
   for (size_t i = 0; i < op_.tensors.size(); ++i) problem_.tensors[i] = {DType::f32, !op_.tensors[i].optional, 16, 1, 0};
   // dtypes first: the like of a tensor stands before it
   const auto text_of = [&](const std::string& name) -> const std::string* {
@@ -111,16 +110,15 @@ void CallSpace::set_word(const std::string& word, const std::string& text) {
   }
   const int attr = op_.attr_index(word);
   if (attr >= 0 && op_.attrs[size_t(attr)].kind == AttrDef::Kind::f32) {
-    problem_.attrs[attr] = double(float(parse_number(op_, word, text)));
+    problem_.attrs[attr] = attr_word(op_.attrs[size_t(attr)], parse_number(op_, word, text));
     return;
   }
   if (const int value = attr < 0 ? -1 : op_.attrs[size_t(attr)].value_named(text); value >= 0) {
-    problem_.attrs[attr] = value;
+    problem_.attrs[attr].integer = value;
     return;
   }
-  Axis axis;
   if (attr >= 0) terms_.push_back({Expression(text, names_), false, size_t(attr)});
-  else if (axis_of_op(op_, word, axis)) terms_.push_back({Expression(text, names_), true, size_t(axis)});
+  else if (const int slot = slot_of(op_, word); slot >= 0) terms_.push_back({Expression(text, names_), true, size_t(slot)});
   else fail_word(op_, word);
 }
 
@@ -129,9 +127,10 @@ void CallSpace::set_facts(const std::vector<i64>& alignments) {
   for (size_t i = 0; i < op_.tensors.size(); ++i) {
     const TensorDef& t = op_.tensors[i];
     if (!problem_.tensors[i].present) continue;
-    for (i32 d = 0; d < t.rank; ++d) {
-      if (!t.extents[d].factor || std::any_of(terms_.begin(), terms_.end(), [&](const Term& x) { return x.axis && x.target == size_t(t.extents[d].axis); })) continue;
-      throw Error(ErrorKind::value, op_.id, name(t.extents[d].axis), "is not given by the model file", "a word for it, `" + t.name + "` has it");
+    for (size_t slot = 0; slot < op_.axes.size(); ++slot) {
+      const bool has = std::any_of(t.extents, t.extents + t.rank, [&](const Extent& e) { return op_.uses(e, op_.axes[slot]); });
+      if (!has || std::any_of(terms_.begin(), terms_.end(), [&](const Term& x) { return x.axis && x.target == slot; })) continue;
+      throw Error(ErrorKind::value, op_.id, name(op_.axes[slot]), "is not given by the model file", "a word for it, `" + t.name + "` has it");
     }
     Variable v{t.name + ".alignment", {}, true, i, true};
     for (i64 a = 16; a >= size_of(problem_.tensors[i].dtype); a /= 2)
@@ -161,7 +160,7 @@ bool CallSpace::outputs_are_empty() const {
     const TensorDef& t = op_.tensors[i];
     if (t.role == Role::in || !problem_.tensors[i].present) continue;
     bool empty = false;
-    for (i32 d = 0; d < t.rank; ++d) empty |= t.extents[d].size(problem_[t.extents[d].axis]) <= 0;
+    for (i32 d = 0; d < t.rank; ++d) empty |= extent_of(op_, t.extents[d], problem_) <= 0;
     if (!empty) return false;
   }
   return true;
@@ -177,13 +176,13 @@ CallSpace::At CallSpace::plan_at(const Point& point, i32 variant, const DeviceIn
   for (const Term& t : terms_) {
     const i64 value = t.expression(slots_.data());
     if (t.axis) problem_.axes[t.target] = value;
-    else problem_.attrs[t.target] = double(value);
+    else problem_.attrs[t.target] = attr_word(op_.attrs[t.target], value);
   }
   problem_.variant = variant;
-  if (outputs_are_empty()) return why = "its outputs are empty", At::empty;
-  for (const auto check : op_.requirements)
-    if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
   try {
+    if (outputs_are_empty()) return why = "its outputs are empty", At::empty;
+    for (const auto check : op_.requirements)
+      if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
     plan = make_plan(op_, problem_, device);
     return At::planned;
   } catch (const Error& e) {

@@ -38,7 +38,7 @@ class CallSpace {
   struct Term {
     Expression expression;
     bool axis;      ///< else an attribute
-    size_t target;  ///< index of the axis or attribute
+    size_t target;  ///< index of the axis in the op's list, or of the attribute
   };
   void set_word(const std::string& name, const std::string& text);
   void set_facts(const std::vector<i64>& alignments);

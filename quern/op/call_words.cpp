@@ -27,8 +27,8 @@ void add_axes(const Op& op, const void* args, Words& words) {
     const TensorView& view = op.tensor(args, i);
     for (int d = 0; d < t.rank && view.present(); ++d) {
       const Extent& e = t.extents[d];
-      if (e.factor == 0 || e.divisor != 1 || seen >> size_t(e.axis) & 1) continue;
-      seen |= u64(1) << size_t(e.axis);
+      if (!e.tells_axis() || seen >> e.slot & 1) continue;
+      seen |= u64(1) << e.slot;
       words.add(name(e.axis), (view.shape[d] - e.offset) / e.factor);
     }
   }
@@ -73,7 +73,7 @@ std::string call_words(const Op& op, const void* args, const RunOptions& options
   add_axes(op, args, words);
   add_tensors(op, args, words);
   for (const AttrDef& a : op.attrs) {
-    const double value = attr_value(a, args);
+    const Scalar value = attr_value(a, args);
     if (value >= 0 && value < double(a.words.size())) words.add(a.name, a.words[size_t(value)]);
     else if (a.kind == AttrDef::Kind::f32) words.add(a.name, fmt::format("{}", float(value)));
     else words.add(a.name, i64(value));

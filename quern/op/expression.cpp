@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <sstream>
 
 #include "quern/base/error.h"
@@ -18,7 +19,8 @@ static Error wrong(const std::string& text, const std::string& what, const std::
 /// Recursive descent: sum = product {(+|-) product}, product = factor {(*|/) factor}, factor = number | name | call | (sum) | -factor.
 class ExpressionParser {
  public:
-  ExpressionParser(Expression& into, const std::vector<std::string>& names) : e_(into), names_(names), text_(into.text_) {}
+  using NumberOf = std::function<i64(const std::string&)>;
+  ExpressionParser(Expression& into, const NumberOf& number_of) : e_(into), number_of_(number_of), text_(into.text_) {}
   void parse() {
     sum();
     if (next() != 0) throw wrong(text_, "has '" + text_.substr(at_) + "' behind its end", "an operator");
@@ -67,18 +69,14 @@ class ExpressionParser {
     if (word.empty()) throw wrong(text_, "lacks a value at character " + std::to_string(at_), "a number or a name");
     at_ = end;
     if (next() == '(') return call(word);
-    const auto it = std::find(names_.begin(), names_.end(), word);
-    if (it == names_.end()) {
-      const std::string near = nearest(word, names_);
-      throw wrong(text_, "has the word `" + word + "`", near.empty() ? "a word of the model's geometry or limits" : "`" + near + "`");
-    }
-    add(Kind::name, it - names_.begin());
+    add(Kind::name, number_of_(word));
   }
   void number() {
     const size_t begin = at_;
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
-    if (at_ - begin > 17) throw wrong(text_, "has a number of " + std::to_string(at_ - begin) + " digits", "at most 17");
-    add(Kind::number, std::stoll(text_.substr(begin, at_ - begin)));
+    i64 value = 0;
+    if (std::from_chars(text_.data() + begin, text_.data() + at_, value).ec != std::errc()) throw wrong(text_, "has a number of " + std::to_string(at_ - begin) + " digits", "one below 2^63");
+    add(Kind::number, value);
   }
   void call(const std::string& function) {
     static const std::pair<const char*, Kind> known[] = {{"min", Kind::min}, {"max", Kind::max}, {"ceil_div", Kind::ceil_div}};
@@ -91,16 +89,26 @@ class ExpressionParser {
   }
 
   Expression& e_;
-  const std::vector<std::string>& names_;
+  const NumberOf& number_of_;
   const std::string& text_;
   size_t at_ = 0;
   int depth_ = 0;
 };
 
-Expression::Expression(const std::string& text, const std::vector<std::string>& names) : text_(text) {
-  ExpressionParser(*this, names).parse();
+Expression::Expression(const std::string& text, const std::function<i64(const std::string&)>& number_of) : text_(text) {
+  ExpressionParser(*this, number_of).parse();
   if (steps_.size() > 64) throw wrong(text, "has " + std::to_string(steps_.size()) + " parts", "at most 64");
 }
+
+static i64 index_of(const std::string& text, const std::vector<std::string>& names, const std::string& word) {
+  const auto it = std::find(names.begin(), names.end(), word);
+  if (it != names.end()) return it - names.begin();
+  const std::string near = nearest(word, names);
+  throw wrong(text, "has the word `" + word + "`", near.empty() ? "a word of the model's geometry or limits" : "`" + near + "`");
+}
+
+Expression::Expression(const std::string& text, const std::vector<std::string>& names)
+    : Expression(text, [&](const std::string& word) { return index_of(text, names, word); }) {}
 
 bool Expression::uses(size_t name) const {
   return std::any_of(steps_.begin(), steps_.end(), [&](const Step& s) { return s.kind == Kind::name && size_t(s.value) == name; });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -13,24 +14,29 @@ namespace quern {
 using Extents = std::map<std::string, i64>;
 
 /// An integer expression over named sizes: + - * / ( ), min(a, b), max(a, b), ceil_div(a, b). A division must come out even,
-/// so that a head is never cut in two unnoticed.
+/// so that a head is never cut in two unnoticed. Dims of tensors, model files and layers are written in it.
 class Expression {
  public:
-  /// Throws Error{value} with what is wrong in the text; `names` are the words that it may use.
-  Expression(const std::string& text, const std::vector<std::string>& names);
-  /// `values` are those of `names`, in their order. Throws Error{value} for a division with a remainder or by zero.
-  i64 operator()(const i64* values) const;
-  bool uses(size_t name) const;
-
- private:
-  friend class ExpressionParser;
   enum class Kind : i32 { number, name, add, subtract, multiply, divide, ceil_div, min, max };
   struct Step {
     Kind kind;
-    i64 value;  ///< of a number; index of a name
+    i64 value;  ///< of a number; number of a name
   };
+
+  /// Throws Error{value} with what is wrong in the text; `names` are the words that it may use, numbered in their order.
+  Expression(const std::string& text, const std::vector<std::string>& names);
+  /// The same where `number_of` numbers the words, or throws.
+  Expression(const std::string& text, const std::function<i64(const std::string& word)>& number_of);
+  /// `values` are those of the names by number. Throws Error{value} for a division with a remainder or by zero.
+  i64 operator()(const i64* values) const;
+  bool uses(size_t name) const;
+  const std::string& text() const { return text_; }
+  const std::vector<Step>& steps() const { return steps_; }  ///< in postfix order
+
+ private:
+  friend class ExpressionParser;
   std::string text_;
-  std::vector<Step> steps_;  ///< in postfix order
+  std::vector<Step> steps_;
 };
 
 /// One word with extents put in: "2*intermediate".

@@ -3,6 +3,7 @@
 #include "quern/op/model.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "quern/base/error.h"
@@ -130,6 +131,13 @@ static LayerTensor parse_tensor(const std::string& name, const Json& json, DType
   return t;
 }
 
+static Scalar number_of(const std::string& attr, const Json& value) {
+  if (value.is_number_integer() && (!value.is_number_unsigned() || value.get<u64>() <= u64(std::numeric_limits<i64>::max()))) return value.get<i64>();
+  if (value.is_boolean()) return value.get<bool>();
+  if (!value.is_number_float()) throw Error(ErrorKind::value, "", attr, "is " + value.dump(), "a number, an integer within 64 bits, or a switch");
+  return value.get<double>();
+}
+
 static LayerCall parse_layer_call(const Json& json) {
   check_keys(json, "a call of decode_layer", {"does", "op", "args", "attrs", "once"});
   LayerCall c;
@@ -138,7 +146,7 @@ static LayerCall parse_layer_call(const Json& json) {
   c.once = json.value("once", false);
   for (const auto& [argument, tensor] : json.at("args").items()) c.args.emplace_back(argument, tensor.get<std::string>());
   if (json.contains("attrs"))
-    for (const auto& [attr, value] : json.at("attrs").items()) c.attrs.emplace_back(attr, value.get<double>());
+    for (const auto& [attr, value] : json.at("attrs").items()) c.attrs.emplace_back(attr, number_of(attr, value));
   return c;
 }
 

@@ -10,6 +10,7 @@
 
 #include "quern/base/tensor_view.h"
 #include "quern/op/expression.h"
+#include "quern/op/scalar.h"
 
 namespace quern {
 
@@ -46,7 +47,7 @@ struct LayerCall {
   std::string does, op;
   bool once = false;  ///< made behind the last layer, not by each
   std::vector<std::pair<std::string, std::string>> args;  ///< argument, tensor
-  std::vector<std::pair<std::string, double>> attrs;
+  std::vector<std::pair<std::string, Scalar>> attrs;
 };
 /// One decode step of one layer; empty in a file without it.
 struct Layer {

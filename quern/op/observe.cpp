@@ -45,8 +45,10 @@ std::string tensor_line(const TensorDef& t, const TensorView& v) {
 
 std::string attributes_line(const ObservedCall& call) {
   std::string text;
-  for (const AttrDef& a : call.op.attrs)  // 7 digits are those of a float, 17 those of any integer
-    text += fmt::format(" {}={:.{}g}", a.name, attr_value(a, call.args), a.kind == AttrDef::Kind::f32 ? 7 : 17);
+  for (const AttrDef& a : call.op.attrs) {
+    const Scalar value = attr_value(a, call.args);
+    text += value.is_real() ? fmt::format(" {}={:.7g}", a.name, double(value)) : fmt::format(" {}={}", a.name, value.integer());
+  }
   if (call.options.batch_invariant) text += " batch_invariant=1";
   if (call.options.pdl) text += " pdl=1";
   if (call.options.skip_check) text += " skip_check=1";

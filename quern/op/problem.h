@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <cstring>
+#include <type_traits>
 
 #include "quern/base/tensor_view.h"
 #include "quern/op/axis.h"
@@ -12,8 +13,9 @@ struct Op;
 namespace jit {
 struct Hooks;
 }
-constexpr int kMaxTensors = 16;
-constexpr int kMaxAttrs = 12;
+constexpr int kMaxTensors = 32;
+constexpr int kMaxAttrs = 24;
+constexpr int kMaxAxes = 32;  ///< of one op
 
 /// What plan may know of a tensor: no pointer, no stride, only facts that select code.
 struct TensorFacts {
@@ -22,6 +24,12 @@ struct TensorFacts {
   i32 alignment = 1;   ///< bytes, a power of two <= 16: every dense row starts at a multiple of it
   i32 contiguous = 1;  ///< row-major without gaps
   i32 transposed = 0;  ///< dense rows lie along the dimension before the last (Schema::either_major)
+};
+
+/// Value of an attribute, by its type: `real` of a float, `integer` of all others.
+union AttrWord {
+  i64 integer;
+  double real;
 };
 
 /// Byte offset of a member: how plan names a tensor or attribute without a string.
@@ -35,9 +43,10 @@ template <class Args, class T> ptrdiff_t member_offset(T Args::*member) {
 /// A call without its tensors: axis values, dtypes, facts and attributes. A POD value; bind makes it, plan reads it.
 struct Problem {
   const Op* op;
-  i64 axes[kMaxAxes];
+  const u8* axis_slots;     ///< Op::axis_slots
+  i64 axes[kMaxAxes + 1];   ///< by the op's own list; the last one is 0, for axes that are not in it
   TensorFacts tensors[kMaxTensors];
-  double attrs[kMaxAttrs];  ///< attributes by the schema's order; integers and booleans are exact in a double up to 2^53
+  AttrWord attrs[kMaxAttrs];  ///< attributes by the schema's order
   DeviceId device;
   i32 batch_invariant;      ///< RunOptions::batch_invariant
   i32 pdl;                  ///< RunOptions::pdl
@@ -45,8 +54,8 @@ struct Problem {
   i32 empty;                ///< every output has zero elements
   const jit::Hooks* hooks = nullptr;  ///< code that the caller plugs in; null: none (see Schema::hooks)
 
-  /// Extent of an axis; 0 when only absent tensors have it.
-  i64 operator[](Axis axis) const { return axes[size_t(axis)]; }
+  /// Extent of an axis; 0 when only absent tensors have it, or none.
+  i64 operator[](Axis axis) const { return axes[axis_slots[size_t(axis)]]; }
   template <class Args> const TensorFacts& tensor(TensorView Args::*member) const {
     return tensors[tensor_at(member_offset(member))];
   }
@@ -56,7 +65,11 @@ struct Problem {
     const TensorFacts& t = tensor(member);
     return max_of(1, t.alignment / size_of(t.dtype));
   }
-  template <class Args, class T> T attr(T Args::*member) const { return T(attrs[attr_at(member_offset(member))]); }
+  template <class Args, class T> T attr(T Args::*member) const {
+    const AttrWord word = attrs[attr_at(member_offset(member))];
+    if constexpr (std::is_floating_point_v<T>) return T(word.real);
+    else return T(word.integer);
+  }
 
  private:
   QN_API int tensor_at(ptrdiff_t offset) const;

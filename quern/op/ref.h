@@ -58,7 +58,7 @@ class Ref {
   template <class... I>
   i64 index(I... where) const {
     const i64 at[] = {i64(where)...};
-    return i64(load_element(view_, at));
+    return load_integer(view_.at(at), view_.dtype);
   }
   /// The innermost row behind `lead` (rank - 1 indices) as numbers.
   void row(std::initializer_list<i64> lead, Real* out) const {

@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "quern/base/nearest.h"
 #include "quern/op/schema.h"
 
 namespace quern {
 
-static std::map<std::string, const Op*>& ops() {
-  static std::map<std::string, const Op*> r;
+static Registry& ops() {
+  static Registry r;
   return r;
 }
 
@@ -27,7 +24,7 @@ static RegistrationError& registration_error() {
   return error;
 }
 
-const std::map<std::string, const Op*>& registry() {
+const Registry& registry() {
   const RegistrationError& e = registration_error();
   if (!e.got.empty()) throw Error(ErrorKind::value, "", "op", e.got, e.expected);
   return ops();
@@ -44,8 +41,22 @@ bool register_op(const char* id, const Op* op, const Headers& built_with) {
   return true;
 }
 
-const Op& find_op(const std::string& id) {
-  if (const auto it = ops().find(id); it != ops().end()) return *it->second;
+void register_glossary(const char* id, const GlossaryWord* words, size_t count) {
+  if (const std::string fault = join_glossary(words, count); !fault.empty())
+    registration_error() = {fmt::format("is {}, built with {}", id, fault), "words of a glossary that grows at its end: build it again"};
+}
+
+void refuse_op(Op& op, const Error& e) {
+  op.fault = e.what();
+  registration_error() = {"is " + op.id + ": " + op.fault, "a schema that says what can be"};
+}
+
+const Op& find_op(std::string_view wanted) {
+  if (const auto it = ops().find(wanted); it != ops().end()) {
+    if (!it->second->fault.empty()) throw Error(ErrorKind::internal, it->second->fault);
+    return *it->second;
+  }
+  const std::string id(wanted);
   std::string nearest;
   size_t best = ~size_t(0);
   for (const auto& [known, op] : ops()) {
@@ -72,7 +83,7 @@ void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
   op.generate = nullptr;
   op.reference = nullptr;
   op.order_free = nullptr;
-  op.backward = {};  // the base's knows nothing of the hooks
+  op.backward.clear();  // the base's knows nothing of the hooks
 }
 
 /// What is wrong with tensor `t` of the backward op `b`; `of`: the op's tensor of which it is the gradient, or null.
@@ -87,22 +98,35 @@ static std::string backward_tensor_fault(const Op& op, const TensorDef& t, const
   return "";
 }
 
-std::string backward_fault(const Op& op) {
-  if (op.backward.op.empty()) return "";
-  const auto found = ops().find(op.backward.op);
-  if (found == ops().end()) return op.backward.op + " is not there";
+/// What is wrong with one of the ops that compute gradients of `op`.
+static std::string backward_fault(const Op& op, const Backward& backward) {
+  const auto found = ops().find(backward.op);
+  if (found == ops().end()) return backward.op + " is not there";
   const Op& b = *found->second;
   const auto fault = [&](const std::string& text) { return b.id + ": " + text; };
-  for (const auto& [name, of] : op.backward.gradients)
+  for (const auto& [name, of] : backward.gradients)
     if (b.tensor_index(name) < 0) return fault("`" + name + "` is no tensor of it");
   for (const TensorDef& t : b.tensors) {
-    const auto gradient = op.backward.gradients.find(t.name);
-    const std::string text = backward_tensor_fault(op, t, gradient == op.backward.gradients.end() ? nullptr : &gradient->second);
+    const auto gradient = backward.gradients.find(t.name);
+    const std::string text = backward_tensor_fault(op, t, gradient == backward.gradients.end() ? nullptr : &gradient->second);
     if (!text.empty()) return fault(text);
   }
   for (const AttrDef& a : b.attrs) {
     const int at = op.attr_index(a.name);
     if (at < 0 || op.attrs[size_t(at)].kind != a.kind) return fault("`" + a.name + "` is no attribute of this op of its type");
+  }
+  return "";
+}
+
+std::string backward_fault(const Op& op) {
+  std::map<std::string, std::string> computed;  // tensor of the op -> who computes its gradient
+  for (const Backward& backward : op.backward) {
+    if (const std::string text = backward_fault(op, backward); !text.empty()) return text;
+    for (const auto& [name, of] : backward.gradients) {
+      if (op.tensors[size_t(op.tensor_index(of))].role != Role::in) continue;
+      if (const auto [at, is_new] = computed.emplace(of, backward.op); !is_new)
+        return backward.op + ": `" + name + "` is the gradient of `" + of + "`, which " + at->second + " computes too";
+    }
   }
   return "";
 }
@@ -119,6 +143,12 @@ int Op::attr_index(const std::string& name) const {
   return -1;
 }
 
+bool Op::uses(const Extent& e, Axis axis) const {
+  if (e.formula < 0) return e.factor != 0 && e.axis == axis;
+  const u8 slot = axis_slots[size_t(axis)];
+  return slot < kMaxAxes && formulas[size_t(e.formula)].uses(slot);
+}
+
 int AttrDef::value_named(const std::string& word) const {
   const auto at = std::find(words.begin(), words.end(), word);
   return at == words.end() ? -1 : int(at - words.begin());
@@ -128,107 +158,6 @@ std::string AttrDef::words_text() const {
   std::string text;
   for (size_t i = 0; i < words.size(); ++i) text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   return text;
-}
-
-/// "ceil_div(2*k,128)".
-static Extent parse_quotient(const std::string& word);
-
-static Extent parse_extent(const std::string& word) {
-  if (word.starts_with("ceil_div(")) return parse_quotient(word);
-  Extent e;
-  std::string rest = word;
-  if (std::isdigit(rest[0])) {
-    const size_t star = rest.find('*');
-    if (star == std::string::npos) {
-      e.factor = 0;
-      e.offset = std::atoll(rest.c_str());
-      return e;
-    }
-    e.factor = std::atoi(rest.c_str());
-    rest = rest.substr(star + 1);
-  }
-  if (const size_t plus = rest.find('+'); plus != std::string::npos) {
-    e.offset = std::atoll(rest.c_str() + plus + 1);
-    rest = rest.substr(0, plus);
-  }
-  e.axis = axis_of(rest);
-  return e;
-}
-
-static Extent parse_quotient(const std::string& word) {
-  const size_t open = word.find('('), comma = word.find(',');
-  Extent e;
-  if (comma != std::string::npos) e = parse_extent(word.substr(open + 1, comma - open - 1));
-  e.divisor = comma == std::string::npos ? 0 : std::atoi(word.c_str() + comma + 1);
-  if (e.divisor < 1 || e.factor == 0 || e.offset != 0 || word.back() != ')')
-    throw Error(ErrorKind::internal, "the extent " + word + " is not understood, expected ceil_div(2*axis,128)");
-  return e;
-}
-
-/// Whether bind knows the axis before it looks at the next tensor.
-static bool knows(const Op& op, Axis axis) {
-  for (const TensorDef& t : op.tensors)
-    for (int d = 0; d < t.rank && !t.optional; ++d)
-      if (t.extents[d].factor != 0 && t.extents[d].divisor == 1 && t.extents[d].axis == axis) return true;
-  return false;
-}
-
-void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes,
-                const std::string& like_name) {
-  TensorDef t;
-  t.name = name;
-  t.offset = offset;
-  t.role = role;
-  t.dtypes = std::move(dtypes);
-  t.extents_text = axes;
-  if (!like_name.empty()) {
-    t.like = op.tensor_index(like_name);
-    if (t.like < 0) throw Error(ErrorKind::internal, op.id + ": `" + name + "` is like `" + like_name + "`, which is not stated before it");
-  }
-  std::istringstream words(axes);
-  for (std::string word; words >> word;) {
-    if (t.rank == kMaxRank) throw Error(ErrorKind::internal, op.id + ": `" + name + "` has more dims than kMaxRank");
-    const Extent e = t.extents[t.rank++] = parse_extent(word);
-    if (e.divisor != 1 && !knows(op, e.axis))
-      throw Error(ErrorKind::internal, op.id + ": `" + name + "` has " + word + ", but no tensor before it has " + quern::name(e.axis));
-  }
-  if (op.tensors.size() == kMaxTensors) throw Error(ErrorKind::internal, op.id + " has more than kMaxTensors tensors");
-  op.tensor_offsets[op.tensors.size()] = i32(offset);
-  op.tensors.push_back(std::move(t));
-}
-
-void add_attr(Op& op, const AttrDef& attr) {
-  if (op.attrs.size() == kMaxAttrs) throw Error(ErrorKind::internal, op.id + " has more than kMaxAttrs attributes");
-  op.attr_offsets[op.attrs.size()] = i32(attr.offset);
-  op.attrs.push_back(attr);
-}
-
-void set_may_be(Op& op, const char* input) {
-  TensorDef& t = op.tensors.back();
-  t.may_be = op.tensor_index(input);
-  if (t.may_be < 0 || t.role != Role::out || op.tensors[size_t(t.may_be)].role != Role::in || op.tensors[size_t(t.may_be)].extents_text != t.extents_text)
-    throw Error(ErrorKind::internal, op.id + ": `" + t.name + "` may be `" + input + "`, but an output may be an input of its dims that is stated before it");
-}
-
-double attr_value(const AttrDef& attr, const void* args) {
-  const char* at = static_cast<const char*>(args) + attr.offset;
-  switch (attr.kind) {
-    case AttrDef::Kind::f32: return *reinterpret_cast<const float*>(at);
-    case AttrDef::Kind::i32: return *reinterpret_cast<const i32*>(at);
-    case AttrDef::Kind::i64: return double(*reinterpret_cast<const i64*>(at));
-    case AttrDef::Kind::boolean: return *reinterpret_cast<const bool*>(at);
-  }
-  return 0;
-}
-
-void set_attr(const AttrDef& attr, void* args, double value) {
-  char* at = static_cast<char*>(args) + attr.offset;
-  switch (attr.kind) {
-    case AttrDef::Kind::f32: *reinterpret_cast<float*>(at) = float(value); break;
-    case AttrDef::Kind::i32: *reinterpret_cast<i32*>(at) = i32(value); break;
-    case AttrDef::Kind::i64: *reinterpret_cast<i64*>(at) = i64(value); break;
-    case AttrDef::Kind::boolean: *reinterpret_cast<bool*>(at) = value != 0; break;
-  }
 }
 
 }  // namespace quern

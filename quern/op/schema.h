@@ -9,29 +9,23 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 #include <vector>
 
 #include "quern/base/host_dtype.h"
+#include "quern/op/expression.h"
+#include "quern/op/extent.h"
 #include "quern/op/layout.h"
 #include "quern/op/plan.h"
+#include "quern/op/random.h"
 #include "quern/op/run.h"
+#include "quern/op/scalar.h"
 
 namespace quern {
 
 enum class Role : i32 { in, out, inout };
 constexpr const char* name(Role role) { return role == Role::in ? "in" : role == Role::out ? "out" : "inout"; }
-
-/// Extent of one dimension: ceil(factor * axis / divisor) + offset; a number when the factor is 0. One with a divisor does not
-/// tell its axis: an earlier tensor, never absent, has the axis without one.
-struct Extent {
-  i32 factor = 1;
-  Axis axis = Axis::tokens;
-  i64 offset = 0;
-  i32 divisor = 1;
-  /// The extent where the axis is `value`.
-  i64 size(i64 value) const { return (divisor == 1 ? factor * value : ceil_div<i64>(factor * value, divisor)) + offset; }
-};
 
 /// What an index tensor may contain, so that checks, benchmarks and fuzzing can fill it.
 struct Values {
@@ -75,7 +69,7 @@ struct AttrDef {
   std::string name;
   ptrdiff_t offset = 0;
   Kind kind = Kind::f32;
-  double standard = 0;          ///< the default
+  Scalar standard = 0;          ///< the default
   std::string doc;
   bool hint = false;            ///< see Schema::hint
   std::vector<std::string> words = {};  ///< names of the values 0, 1, .. of an i32; empty: any number
@@ -86,18 +80,11 @@ struct AttrDef {
 };
 
 /// A value of a case parameter: an extent, dtype, attribute or switch.
-struct CaseValue {
-  double number;
-  CaseValue(int v) : number(v) {}
-  CaseValue(i64 v) : number(double(v)) {}
-  CaseValue(double v) : number(v) {}
-  CaseValue(bool v) : number(v) {}
-  CaseValue(DType v) : number(int(v)) {}
-};
+using CaseValue = Scalar;
 /// One case: parameter names with values. Parameters: axes ("tokens"), dtypes ("x.dtype"), row padding in elements
 /// ("x.pad"), pointer offset in elements ("x.shift"), the last two dims exchanged in memory ("x.transposed", of a tensor that may
 /// be), presence of an optional tensor ("bias.present"), an output in the place of the input that it may be ("out.in_place"), attributes, the options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
-using Case = std::map<std::string, double>;
+using Case = std::map<std::string, Scalar>;
 
 struct CaseAxis {
   std::string name;
@@ -110,33 +97,16 @@ struct Cost {
   double bytes = 0, flops = 0;
 };
 
-/// The op that computes an op's gradients. Its inputs are gradients of the op's outputs, and tensors of the op by their names; its
+/// An op that computes gradients of another op. Its inputs are gradients of the op's outputs, and tensors of the op by their names; its
 /// outputs are gradients of the op's inputs, those that may be left out optional; its attributes are the op's.
 struct Backward {
-  std::string op;                                ///< its id; empty: none
+  std::string op;                                ///< its id
   std::map<std::string, std::string> gradients;  ///< its tensor -> the op's tensor, of which it is the gradient
-};
-
-/// Random numbers for `.generate`.
-class Random {
- public:
-  explicit Random(u64 seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567) { next(); }
-  u64 next() {  // splitmix64
-    u64 z = (state_ += 0x9E3779B97F4A7C15ull);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-  }
-  i64 below(i64 n) { return n <= 0 ? 0 : i64(next() % u64(n)); }
-  /// Uniform in [-1, 1).
-  double uniform() { return double(next() >> 11) * 0x1p-52 - 1.0; }
-
- private:
-  u64 state_;
 };
 
 /// An operator: data that the five steps walk. Made by QN_OP.
 struct Op {
+  Op() { std::memset(axis_slots, kMaxAxes, sizeof axis_slots); }
   std::string id;       ///< "norm.rms_norm"
   std::string doc;      ///< formula and meaning
   std::string source;   ///< where the algorithm comes from
@@ -145,6 +115,11 @@ struct Op {
   void (*construct)(void* args) = nullptr;       ///< default-made Args
   std::vector<TensorDef> tensors;
   std::vector<AttrDef> attrs;
+  std::vector<Axis> axes;                        ///< words of the tensors' dims, in order of first use
+  u8 axis_slots[kMaxAxisWords];                  ///< index of each word in `axes`; kMaxAxes: the op does not have it
+  std::vector<Expression> formulas;              ///< of extents; names are axes by slot, and kMaxAxes + index of an attribute
+  bool late_extents = false;                     ///< a tensor has one
+  std::string fault;                             ///< what is wrong with the schema; empty: nothing
   i32 tensor_offsets[kMaxTensors] = {}, attr_offsets[kMaxAttrs] = {};  ///< the defs' offsets side by side: read on every call
   std::vector<Rejection (*)(const Problem&)> requirements;
   std::vector<Variant> variants;
@@ -161,7 +136,7 @@ struct Op {
   const Op* base = nullptr;                      ///< the op that this one is based on
   ptrdiff_t hook_params_offset = -1;             ///< in Args, of the bytes that its kernels hand to the hooks
   i32 hook_params_bytes = 0;
-  Backward backward;
+  std::vector<Backward> backward;                ///< each computes some of the gradients, no two the same
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
   Axis rows_or_one = Axis::tokens;               ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
@@ -175,8 +150,10 @@ struct Op {
   TensorView& tensor(void* args, size_t i) const {
     return *reinterpret_cast<TensorView*>(static_cast<char*>(args) + tensors[i].offset);
   }
-  int tensor_index(const std::string& name) const;  ///< -1: none
-  int attr_index(const std::string& name) const;
+  QN_API int tensor_index(const std::string& name) const;  ///< -1: none
+  QN_API int attr_index(const std::string& name) const;
+  /// Whether the extent depends on the axis.
+  QN_API bool uses(const Extent& extent, Axis axis) const;
 };
 
 // An offset in a struct that holds a std::map is right with g++ and clang++, though the standard does not promise it.
@@ -187,29 +164,36 @@ constexpr Headers kHeaders = {
     QN_VERSION,
     layout_word({sizeof(TensorView), offsetof(TensorView, dtype), offsetof(TensorView, rank), offsetof(TensorView, device), offsetof(TensorView, shape), offsetof(TensorView, strides),
                  sizeof(RunOptions), offsetof(RunOptions, stream), offsetof(RunOptions, variant), offsetof(RunOptions, workspace), offsetof(RunOptions, batch_invariant), offsetof(RunOptions, skip_check),
-                 sizeof(Problem), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, hooks),
-                 sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), size_t(Axis::known_count), size_t(kDTypeCount),
+                 sizeof(Problem), offsetof(Problem, axis_slots), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, hooks),
+                 sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), sizeof(AttrWord), size_t(kDTypeCount),
                  sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device),
                  sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), offsetof(Plan, fills), offsetof(Plan, regions), sizeof(Fill), sizeof(RegionFacts),
                  sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), offsetof(Launch, choice), sizeof(LaunchConfig), offsetof(LaunchConfig, threads),
                  sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks),
                  sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan), offsetof(Variant, slower),
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, doc),
-                 sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), sizeof(Values), sizeof(CaseAxis),
-                 sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
+                 sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
+                 sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
                  offsetof(Op, generate), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
-/// What is wrong with op.backward: a tensor or attribute that it cannot be given, a gradient of another shape. Empty: nothing.
+/// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
+/// one that two compute. Empty: nothing.
 QN_API std::string backward_fault(const Op& op);
 
 /// All ops of the process by id. Throws Error{value} when one could not be registered.
-QN_API const std::map<std::string, const Op*>& registry();
+using Registry = std::map<std::string, const Op*, std::less<>>;
+QN_API const Registry& registry();
 /// Throws Error{value} with the nearest ids.
-QN_API const Op& find_op(const std::string& id);
+QN_API const Op& find_op(std::string_view id);
 /// Enters the op, unless `built_with` are not this library's headers or the id is taken: then registry() throws from now on. False
 /// where the headers differ: nothing that lies in `op` may be handed over then.
 QN_API bool register_op(const char* id, const Op* op, const Headers& built_with);
+/// Joins the glossary that the op's library was compiled with (join_glossary). Where that cannot be, registry() throws from now on.
+QN_API void register_glossary(const char* id, const GlossaryWord* words, size_t count);
+
+/// A part of the op could not be stated: it refuses calls, and registry() throws from now on.
+QN_API void refuse_op(Op& op, const Error& why);
 
 /// Whether the dimension before the last is the dense one; where both could be, the last is.
 QN_API bool lies_transposed(const TensorDef& tensor, const TensorView& view);
@@ -218,9 +202,16 @@ QN_API Problem bind(const Op& op, const void* args, const RunOptions& options);
 QN_API Plan make_plan(const Op& op, const Problem& problem, const DeviceInfo& device);
 /// All five steps.
 QN_API void run(const Op& op, const void* args, const RunOptions& options);
-/// Value of an attribute in Args, as a number.
-QN_API double attr_value(const AttrDef& attr, const void* args);
-QN_API void set_attr(const AttrDef& attr, void* args, double value);
+/// Value of an attribute in Args.
+QN_API Scalar attr_value(const AttrDef& attr, const void* args);
+/// Throws Error{value} for a value that the attribute's type does not hold.
+QN_API void set_attr(const AttrDef& attr, void* args, const Scalar& value);
+/// As a Problem holds it.
+QN_API AttrWord attr_word(const AttrDef& attr, const Scalar& value);
+/// The extent where axes (by slot) and attributes (from kMaxAxes on) have these values, or those of the problem. Throws
+/// Error{value} where its formula divides with a remainder or overflows.
+QN_API i64 extent_of(const Op& op, const Extent& extent, const i64* values);
+QN_API i64 extent_of(const Op& op, const Extent& extent, const Problem& problem);
 
 /// dtype of another tensor of the op, or one of `also`.
 struct like {
@@ -229,12 +220,19 @@ struct like {
   explicit like(std::string name, std::vector<DType> others = {}) : tensor(std::move(name)), also(std::move(others)) {}
 };
 
-/// Parses "tokens 2*intermediate", "batch+1 2" and "m ceil_div(k,128)" into a tensor's extents and adds it to the op.
-QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name);
-
+/// Adds a tensor whose dims are Expressions without spaces: "tokens 2*intermediate", "tokens*topk", "m ceil_div(k,group_size)".
+/// A word is an attribute that the op has by now, else an axis. Throws Error{internal} for what is not understood, and
+/// beyond kMaxTensors, kMaxRank and kMaxAxes.
+QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes, const std::string& like_name);
+/// Throws Error{internal} beyond kMaxAttrs, and where dims have the attribute's name as an axis.
 QN_API void add_attr(Op& op, const AttrDef& attr);
-/// See Schema::may_be.
+/// See Schema::may_be. Throws Error{internal}.
 QN_API void set_may_be(Op& op, const char* input);
+
+// The same for a schema, which is stated while a library is loaded: what is wrong is kept in Op::fault and for registry().
+QN_API void state_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes, const std::string& like_name);
+QN_API void state_attr(Op& op, const AttrDef& attr);
+QN_API void state_may_be(Op& op, const char* input);
 
 /// Makes `op` a copy of the registered op `base` under its own id, with hooks for its kernels.
 QN_API void base_on(Op& op, const char* base, const jit::Hooks* hooks);
@@ -249,6 +247,7 @@ template <class Args> class Schema {
     op.args_type = typeid(Args).name();
     op.construct = [](void* p) { new (p) Args(); };
     registered_ = register_op(id, &op, built_with);
+    if (registered_) register_glossary(id, kGlossary, std::size(kGlossary));
   }
   /// Starts as a copy of the op `base`, one of this library or of one that was loaded before, of the same Args; `hooks` are
   /// plugged into its kernels where a call's Args name none. What follows replaces what the base states, but `generate`
@@ -275,7 +274,7 @@ template <class Args> class Schema {
   Schema& either_major() { return op_.tensors.back().either_major = true, *this; }
   /// This output may be `input` itself; with any other tensor what a call writes shares no memory. `check` then runs its cases both ways.
   Schema& may_be(const char* input) {
-    if (registered_) set_may_be(op_, input);
+    if (registered_) state_may_be(op_, input);
     return *this;
   }
   /// Where this output of two dims is allocated for the caller, it lies column by column, and each column starts at a multiple
@@ -295,7 +294,7 @@ template <class Args> class Schema {
     else if constexpr (std::is_same_v<T, i64>) a.kind = AttrDef::Kind::i64;
     else static_assert(sizeof(T) == 0, "attributes are float, bool, i32, i64 or an enum of 4 bytes");
     const Args standard{};
-    if (registered_) a.standard = attr_value(a, &standard), add_attr(op_, a);
+    if (registered_) a.standard = attr_value(a, &standard), state_attr(op_, a);
     else op_.attrs.push_back(a);
     last_doc_ = &op_.attrs.back().doc;
     return *this;
@@ -345,8 +344,9 @@ template <class Args> class Schema {
     op_.hook_params_offset = member_offset(params), op_.hook_params_bytes = i32(n);
     return *this;
   }
-  /// The op that computes this one's gradients, and which of its tensors is the gradient of which of this op's.
-  Schema& backward(const char* op, std::map<std::string, std::string> gradients) { return op_.backward = {op, std::move(gradients)}, *this; }
+  /// An op that computes gradients of this one, and which of its tensors is the gradient of which of this op's. Said
+  /// again: another op, which computes others.
+  Schema& backward(const char* op, std::map<std::string, std::string> gradients) { return op_.backward.push_back({op, std::move(gradients)}), *this; }
   /// Outputs of one index along this axis depend on that index of the inputs alone.
   Schema& rows(Axis axis) { return rows(axis, axis); }
   /// The same; tensors have `or_one` instead of the axis where one index may stand for all of them.
@@ -369,7 +369,7 @@ template <class Args> class Schema {
 
  private:
   Schema& add(const char* name, TensorView Args::*m, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name) {
-    if (registered_) add_tensor(op_, name, member_offset(m), axes, role, std::move(dtypes), like_name);
+    if (registered_) state_tensor(op_, name, member_offset(m), axes, role, std::move(dtypes), like_name);
     else op_.tensors.emplace_back();
     last_doc_ = &op_.tensors.back().doc;
     return *this;

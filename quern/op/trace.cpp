@@ -103,8 +103,8 @@ Json attribute_json(const AttrDef& a, const void* args) {
   switch (a.kind) {
     case AttrDef::Kind::f32: return number(attr_value(a, args));
     case AttrDef::Kind::boolean: return attr_value(a, args) != 0;
-    case AttrDef::Kind::i32: return i32(attr_value(a, args));
-    case AttrDef::Kind::i64: return *reinterpret_cast<const i64*>(static_cast<const char*>(args) + a.offset);
+    case AttrDef::Kind::i32:
+    case AttrDef::Kind::i64: return attr_value(a, args).integer();
   }
   return nullptr;
 }
@@ -217,8 +217,9 @@ std::string call_digest(const ObservedCall& call) {
   d.add(i32(o.batch_invariant) | i32(o.pdl) << 1 | i32(o.skip_check) << 2);
   d.add(o.workspace.data ? o.workspace.bytes : i64(0));
   for (const AttrDef& a : call.op.attrs) {
-    if (a.kind == AttrDef::Kind::i64) d.add(static_cast<const char*>(call.args) + a.offset, sizeof(i64));
-    else d.add(std::bit_cast<u64>(attr_value(a, call.args)));
+    const Scalar value = attr_value(a, call.args);
+    if (value.is_real()) d.add(std::bit_cast<u64>(double(value)));
+    else d.add(value.integer());
   }
   add_tensors(call, d);
   d.add(call.plan.variant), d.add(call.plan.workspace), d.add(call.plan.count), d.add(call.plan.fill_count);

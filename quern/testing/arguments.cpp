@@ -32,12 +32,14 @@ std::string output_bits(const CaseArgs& c, Device& device) {
 }
 
 /// Values of the op's cases, and near ones, but `now`.
-std::vector<double> other_values(const Op& op, const AttrDef& attr, double now) {
-  if (attr.kind == AttrDef::Kind::boolean) return {now == 0 ? 1.0 : 0.0};
-  std::vector<double> values = {2 * now, now + 1, now / 2, 0, 1, 3};
+std::vector<Scalar> other_values(const Op& op, const AttrDef& attr, const Scalar& now) {
+  if (attr.kind == AttrDef::Kind::boolean) return {now == 0};
+  std::vector<Scalar> values = {0, 1, 3};
+  if (attr.kind == AttrDef::Kind::f32) values.insert(values.begin(), {2 * now, now + 1, now / 2});
+  else if (std::fabs(now) < 0x1p30) values.insert(values.begin(), {2 * now.integer(), now.integer() + 1, now.integer() / 2});
+  else values.insert(values.begin(), {now.integer() / 2, now.integer() ^ 1});
   for (const CaseAxis& axis : op.cases)
-    if (axis.name == attr.name)
-      for (const CaseValue& v : axis.values) values.push_back(v.number);
+    if (axis.name == attr.name) values.insert(values.end(), axis.values.begin(), axis.values.end());
   std::erase(values, now);
   return values;
 }
@@ -84,7 +86,7 @@ class ArgumentTest {
       const Case which = derived(op_, given);
       ArgsStorage args = fake_args(op_, which);
       RunOptions options = options_of(op_, which);
-      const auto planned = [&](double value) {
+      const auto planned = [&](const Scalar& value) {
         if (at >= 0) set_attr(op_.attrs[size_t(at)], args.get(), value);
         else options.batch_invariant = value != 0;
         const Problem problem = bind(op_, args.get(), options);
@@ -118,7 +120,7 @@ class ArgumentTest {
     } else if (const int at = op_.attr_index(a.name); at >= 0 && !is_hint(at)) {
       const AttrDef& attr = op_.attrs[size_t(at)];
       const CaseArgs args(op_, which, kSeed);
-      for (const double value : other_values(op_, attr, attr_value(attr, args.args())))
+      for (const Scalar& value : other_values(op_, attr, attr_value(attr, args.args())))
         if (!a.matters) try_change(a, which, before, [&](CaseArgs& c) { set_attr(attr, c.args(), value); });
     }
   }
@@ -166,7 +168,7 @@ class HintTest {
   /// What is wrong in the case; empty: nothing.
   std::string fault(const Case& which) {
     CaseArgs args(op_, which, kSeed);
-    const double now = attr_value(hint_, args.args());
+    const Scalar now = attr_value(hint_, args.args());
     const std::vector<Truth> truths = truth_of(args);
     std::vector<const char*> variants = {options_of(op_, args.which()).variant};  // null: plan's choice
     if (!variants[0])
@@ -174,10 +176,10 @@ class HintTest {
     for (const char* variant : variants) {
       std::string before;
       if (!call(args, variant, now, truths, before)) continue;
-      for (const double value : other_values(op_, hint_, now)) {
+      for (const Scalar& value : other_values(op_, hint_, now)) {
         std::string bits, wrong;
         if (!call(args, variant, value, truths, bits, &wrong)) continue;
-        const std::string text = number_text(value) + " in the place of " + number_text(now) + " ", in = " in " + case_text(op_, args.given());
+        const std::string text = to_string(value) + " in the place of " + to_string(now) + " ", in = " in " + case_text(op_, args.given());
         if (!wrong.empty()) return text + "makes a call wrong" + in + ": " + wrong;
         if (variant && bits != before) return text + "changes the bits of variant " + variant + in;
       }
@@ -186,10 +188,8 @@ class HintTest {
   }
 
  private:
-  static std::string number_text(double value) { return to_string(value == std::floor(value) ? Got(i64(value)) : Got(value)); }
-
   /// False where the variant refuses the call.
-  bool call(CaseArgs& args, const char* variant, double value, const std::vector<Truth>& truths, std::string& bits, std::string* wrong = nullptr) {
+  bool call(CaseArgs& args, const char* variant, const Scalar& value, const std::vector<Truth>& truths, std::string& bits, std::string* wrong = nullptr) {
     args.reset();
     set_attr(hint_, args.args(), value);
     RunOptions options = options_of(op_, args.which());

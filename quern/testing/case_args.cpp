@@ -30,6 +30,26 @@ static size_t holder_of(const Op& op, size_t i, const Case& which) {
   return t.may_be >= 0 && value_or(which, t.name + ".in_place", 0) != 0 ? size_t(t.may_be) : i;
 }
 
+i64 extent_of(const Op& op, const Extent& e, const Case& which) {
+  i64 values[kMaxAxes + kMaxAttrs] = {};
+  for (size_t slot = 0; slot < op.axes.size(); ++slot) {
+    if (!op.uses(e, op.axes[slot])) continue;
+    const char* word = name(op.axes[slot]);
+    const auto at = which.find(word);
+    if (at == which.end()) throw Error(ErrorKind::value, op.id, word, "is not given", "a size (the op's cases do not state one)");
+    values[slot] = i64(at->second);
+  }
+  for (size_t i = 0; e.formula >= 0 && i < op.attrs.size(); ++i) {
+    const auto at = which.find(op.attrs[i].name);
+    values[size_t(kMaxAxes) + i] = (at == which.end() ? op.attrs[i].standard : at->second).integer();
+  }
+  try {
+    return extent_of(op, e, values);
+  } catch (const Error& error) {
+    throw error.in_call(op.id);
+  }
+}
+
 /// Rank, shape and strides; absent when the case says so.
 static TensorView view_of(const Op& op, size_t i, const Case& which) {
   const TensorDef& t = op.tensors[holder_of(op, i, which)];
@@ -38,13 +58,7 @@ static TensorView view_of(const Op& op, size_t i, const Case& which) {
   v.dtype = dtype_of(op, i, which);
   v.rank = t.rank;
   for (int d = 0; d < t.rank; ++d) {
-    const Extent& e = t.extents[d];
-    v.shape[d] = e.offset;
-    if (e.factor == 0) continue;
-    const auto at = which.find(name(e.axis));
-    if (at == which.end())
-      throw Error(ErrorKind::value, op.id, name(e.axis), "is not given", "a size (the op's cases do not state one)");
-    v.shape[d] = e.size(i64(at->second));
+    v.shape[d] = extent_of(op, t.extents[d], which);
   }
   int order[kMaxRank] = {0, 1, 2, 3, 4};  // outermost in memory first
   if (v.rank > 2 && value_or(which, t.name + ".swap", 0) != 0) std::swap(order[v.rank - 3], order[v.rank - 2]);
@@ -58,9 +72,18 @@ static TensorView view_of(const Op& op, size_t i, const Case& which) {
   return v;
 }
 
+/// Errors of attributes name their op.
+static void set_attr(const Op& op, const AttrDef& attr, void* args, const Scalar& value) {
+  try {
+    quern::set_attr(attr, args, value);
+  } catch (const Error& e) {
+    throw e.in_call(op.id);
+  }
+}
+
 static void set_attrs(const Op& op, const Case& which, void* args) {
   for (const AttrDef& a : op.attrs)
-    if (const auto at = which.find(a.name); at != which.end()) set_attr(a, args, at->second);
+    if (const auto at = which.find(a.name); at != which.end()) set_attr(op, a, args, at->second);
 }
 
 static i64 shift_bytes(const Op& op, size_t i, const Case& which, DType dtype) {
@@ -85,7 +108,7 @@ RunOptions options_of(const Op& op, const Case& which) {
   options.batch_invariant = value_or(which, "batch_invariant", 0) != 0;
   options.pdl = value_or(which, "pdl", 0) != 0;
   if (const auto at = which.find("variant"); at != which.end()) {
-    if (at->second < 0 || size_t(at->second) >= op.variants.size())
+    if (at->second < 0 || at->second >= double(op.variants.size()))
       throw Error(ErrorKind::value, op.id, "variant", "is " + std::to_string(i64(at->second)),
                   "an index below " + std::to_string(op.variants.size()));
     options.variant = op.variants[size_t(at->second)].name;

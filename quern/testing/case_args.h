@@ -36,6 +36,8 @@ class ArgsStorage {
 /// case's ".shift") and are never to be dereferenced: for bind and plan at any size. Throws Error{value} when the case
 /// lacks an axis that a present tensor needs.
 ArgsStorage fake_args(const Op& op, const Case& derived_case, DeviceId device = {});
+/// The extent where axes and attributes are as a derived case says. Throws Error{value} when it lacks an axis.
+i64 extent_of(const Op& op, const Extent& extent, const Case& derived_case);
 /// RunOptions of a derived case: batch_invariant and variant.
 RunOptions options_of(const Op& op, const Case& derived_case);
 /// Bytes of all operands.

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
@@ -14,16 +16,6 @@ namespace quern::testing {
 
 static bool ends_with(const std::string& s, const char* end) { return s.ends_with(end); }
 
-std::vector<Axis> axes_of(const Op& op) {
-  std::vector<Axis> axes;
-  for (const TensorDef& t : op.tensors)
-    for (int d = 0; d < t.rank; ++d) {
-      const Extent& e = t.extents[d];
-      if (e.factor != 0 && std::find(axes.begin(), axes.end(), e.axis) == axes.end()) axes.push_back(e.axis);
-    }
-  return axes;
-}
-
 std::vector<std::string> parameter_names(const Op& op) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& n) {
@@ -32,7 +24,7 @@ std::vector<std::string> parameter_names(const Op& op) {
   for (const CaseAxis& c : op.cases) add(c.name);
   for (const Case& shape : op.bench)  // `derive` may know words that no case uses
     for (const auto& [name, value] : shape) add(name);
-  for (const Axis a : axes_of(op)) add(name(a));
+  for (const Axis a : op.axes) add(name(a));
   for (const TensorDef& t : op.tensors) {
     if (t.dtypes.size() > 1) add(t.name + ".dtype");
     if (t.optional) add(t.name + ".present");
@@ -66,7 +58,32 @@ static void check_name(const Op& op, const std::string& name) {
   throw Error(ErrorKind::value, op.id, name, "is no parameter of this op", near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
 }
 
-double parse_value(const Op& op, const std::string& name, const std::string& text) {
+/// "4096", "4k" and "2m": an integer of 64 bits, which a double may not hold. False: no such text.
+static bool parse_integer(const std::string& text, i64& value) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc()) return false;
+  if (rest == end) return true;
+  const char unit = char(std::tolower(static_cast<unsigned char>(*rest)));
+  return rest + 1 == end && (unit == 'k' || unit == 'm') && !__builtin_mul_overflow(value, unit == 'k' ? i64(1) << 10 : i64(1) << 20, &value);
+}
+
+/// The same of other numbers: "0.5", "1e3", "0.5k". False: no number.
+static bool parse_real(const std::string& text, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str()) return false;
+  if (*end && !end[1]) {
+    const char unit = char(std::tolower(static_cast<unsigned char>(*end)));
+    if (unit == 'k') value *= 1024, ++end;
+    else if (unit == 'm') value *= 1 << 20, ++end;
+  }
+  return *end == 0;
+}
+
+static const char* range_text(AttrDef::Kind kind) { return kind == AttrDef::Kind::i32 ? "within 32 bits" : "within 64 bits"; }
+
+Scalar parse_value(const Op& op, const std::string& name, const std::string& text) {
   const auto fail = [&](const std::string& expected) {
     return Error(ErrorKind::value, op.id, name, "is '" + text + "'", expected);
   };
@@ -89,19 +106,18 @@ double parse_value(const Op& op, const std::string& name, const std::string& tex
   if (text == "false" || text == "no") return 0;
   for (int t = 0; t < kDTypeCount; ++t)
     if (text == quern::name(DType(t))) return t;
-  char* end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (end != text.c_str() && *end && !end[1]) {  // 4k, 1m
-    if (*end == 'k' || *end == 'K')
-      value *= 1024, ++end;
-    else if (*end == 'm' || *end == 'M')
-      value *= 1 << 20, ++end;
+  double real = 0;
+  if (!parse_real(text, real)) throw fail("a number");
+  const AttrDef::Kind* kind = attr >= 0 ? &op.attrs[size_t(attr)].kind : nullptr;
+  if (kind && *kind == AttrDef::Kind::f32) return real;
+  if (!std::isfinite(real) || real != std::floor(real)) throw fail("an integer");
+  i64 value = 0;
+  if (!parse_integer(text, value)) {
+    if (!Scalar(real).is_integral()) throw fail(kind ? range_text(*kind) : "within 2^56");
+    value = i64(real);
   }
-  if (text.empty() || *end) throw fail("a number");
-  const bool fraction = attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::f32;
-  if (!fraction && (!std::isfinite(value) || value != std::floor(value))) throw fail("an integer");
-  if (attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::i32 && std::fabs(value) > 2147483647.0) throw fail("within 32 bits");
-  if (!fraction && std::fabs(value) > 0x1p56) throw fail("within 2^56");
+  if (kind && *kind == AttrDef::Kind::i32 && value != i64(i32(value))) throw fail(range_text(*kind));
+  if (!kind && (value > i64(1) << 56 || value < -(i64(1) << 56))) throw fail("within 2^56");
   if ((ends_with(name, ".pad") || ends_with(name, ".shift")) && !(value >= 0 && value <= 1 << 20)) throw fail("in [0, 2^20]");
   return value;
 }
@@ -130,7 +146,7 @@ Case parse_case(const Op& op, const std::vector<std::string>& words) {
   Case which;
   for (const CaseAxis& axis : parse_words(op, words)) {
     if (axis.values.size() != 1) throw Error(ErrorKind::value, op.id, axis.name, "has several values", "one");
-    which[axis.name] = axis.values[0].number;
+    which[axis.name] = axis.values[0];
   }
   return which;
 }
@@ -150,14 +166,14 @@ std::string case_text(const Op& op, const Case& which) {
     else if (value == std::floor(value) && std::fabs(value) < 1e15)
       text += std::to_string(i64(value));
     else
-      text += fmt::format("{}", value);
+      text += to_string(value);
   }
   return text;
 }
 
 Case complete(const Op& op, Case given) {
   for (const CaseAxis& axis : op.cases)
-    if (!axis.values.empty()) given.emplace(axis.name, axis.values[0].number);
+    if (!axis.values.empty()) given.emplace(axis.name, axis.values[0]);
   return given;
 }
 
@@ -165,11 +181,11 @@ Case complete(const Op& op, Case given) {
 static void check_sizes(const Op& op, const Case& which) {
   for (const CaseAxis& axis : op.cases) {
     const bool size = axis.name.find('.') == std::string::npos && op.attr_index(axis.name) < 0;
-    const auto positive = [](const CaseValue& v) { return v.number > 0; };
+    const auto positive = [](const CaseValue& v) { return v > 0; };
     if (!size || axis.values.empty() || !std::all_of(axis.values.begin(), axis.values.end(), positive) ||
         which.at(axis.name) > 0)
       continue;
-    throw Error(ErrorKind::value, op.id, axis.name, "is " + fmt::format("{}", which.at(axis.name)), "at least 1");
+    throw Error(ErrorKind::value, op.id, axis.name, "is " + to_string(which.at(axis.name)), "at least 1");
   }
 }
 
@@ -188,7 +204,7 @@ Case derived(const Op& op, const Case& given) {
 
 double value_or(const Case& which, const std::string& name, double otherwise) {
   const auto at = which.find(name);
-  return at == which.end() ? otherwise : at->second;
+  return at == which.end() ? otherwise : double(at->second);
 }
 
 }  // namespace quern::testing

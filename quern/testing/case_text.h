@@ -10,14 +10,12 @@
 
 namespace quern::testing {
 
-/// Axes that the op's tensors have, in order of first use.
-std::vector<Axis> axes_of(const Op& op);
 /// Every parameter that a case of the op may set.
 std::vector<std::string> parameter_names(const Op& op);
 
 /// Value of one parameter from its text: a number, a dtype's name, true or false, a variant's name. Throws
 /// Error{value}.
-double parse_value(const Op& op, const std::string& name, const std::string& text);
+Scalar parse_value(const Op& op, const std::string& name, const std::string& text);
 /// Parses "name=value" and "name=value,value" words. Throws Error{value} naming the known parameters.
 std::vector<CaseAxis> parse_words(const Op& op, const std::vector<std::string>& words);
 /// The same with one value a name.

@@ -96,7 +96,7 @@ static bool fill_permutation(const TensorView& view, i64 extent, Random& random)
     if (!whole) taken = 0;
     for (i64 j = 0; j < row; ++j, ++taken) {
       std::swap(values[taken], values[taken + size_t(random.below(extent - i64(taken)))]);
-      store_value(at + j * view.strides[view.rank - 1] * size_of(view.dtype), view.dtype, double(values[taken]));
+      store_integer(at + j * view.strides[view.rank - 1] * size_of(view.dtype), view.dtype, values[taken]);
     }
   });
   return true;
@@ -106,7 +106,7 @@ bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& 
   if (kind == Values::Kind::permutation) return fill_permutation(view, extent, random);
   const u64 seed = random.next();
   if (view.rank == 0 || view.numel() == 0) return true;
-  const auto store = [&](char* at, i64 value) { store_value(at, view.dtype, double(value)); };
+  const auto store = [&](char* at, i64 value) { store_integer(at, view.dtype, value); };
   switch (kind) {
     case Values::Kind::index:
       each_element(view, seed, [&](char* at, u64 bits) { store(at, extent > 0 ? i64(bits % u64(extent)) : 0); });

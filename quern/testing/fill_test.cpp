@@ -70,6 +70,19 @@ TEST(testing_fill, indices_and_lengths_keep_to_their_axis) {
   EXPECT_FALSE(fill_tensor(view, Values::Kind::permutation, 5, random));
 }
 
+/// Of an axis that a double does not count: 2^53 and 2^53 + 1 are one.
+TEST(testing_fill, indices_of_64_bits_are_exact) {
+  std::vector<i64> values(10000);
+  const TensorView view(values.data(), DType::i64, {10000});
+  Random random(1);
+  fill_tensor(view, Values::Kind::index, (i64(1) << 62) - 1, random);
+  EXPECT_TRUE(std::any_of(values.begin(), values.end(), [](i64 v) { return v > i64(1) << 53 && v % 2 != 0; }));
+  EXPECT_GE(*std::min_element(values.begin(), values.end()), 0);
+  fill_tensor(view, Values::Kind::permutation, 20000, random);
+  std::sort(values.begin(), values.end());
+  EXPECT_EQ(std::adjacent_find(values.begin(), values.end()), values.end());
+}
+
 TEST(testing_parallel, covers_every_index_once_and_passes_exceptions_on) {
   std::vector<std::atomic<int>> seen(100'000);
   in_parallel(i64(seen.size()), 100, [&](i64 begin, i64 end) {

@@ -90,10 +90,10 @@ class Fuzzer {
     for (int attempt = 0; attempt < 40; ++attempt) {
       Case c;
       for (const CaseAxis& axis : op.cases)
-        if (!axis.values.empty()) c[axis.name] = axis.values[size_t(random.below(i64(axis.values.size())))].number;
-      for (const Axis axis : axes_of(op))
+        if (!axis.values.empty()) c[axis.name] = axis.values[size_t(random.below(i64(axis.values.size())))];
+      for (const Axis axis : op.axes)
         if (const auto at = c.find(name(axis)); at != c.end() && random.below(3))
-          at->second = double(random_size(i64(at->second), random));
+          at->second = random_size(i64(at->second), random);
       if (suits(op, c)) return c;
     }
     return best;
@@ -103,9 +103,9 @@ class Fuzzer {
   std::string plan_huge(const Op& op, Case given, Random& random, std::string& doing) {
     ++report_.breaks["huge extent"];
     Case which = derived(op, given);
-    std::vector<Axis> axes = axes_of(op);
+    const std::vector<Axis>& axes = op.axes;
     for (int k = 0; k < 2 && !axes.empty(); ++k)
-      which[name(axes[size_t(random.below(i64(axes.size())))])] = double(i64(1) << (20 + random.below(20)));
+      which[name(axes[size_t(random.below(i64(axes.size())))])] = i64(1) << (20 + random.below(20));
     doing = op.id + " planned at " + case_text(op, which);
     const ArgsStorage args = fake_args(op, which);
     const Problem problem = bind(op, args.get(), options_of(op, which));

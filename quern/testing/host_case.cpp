@@ -58,7 +58,7 @@ HostCase::~HostCase() = default;
 
 const Op& HostCase::op() const { return members_->args.op(); }
 TensorView HostCase::tensor(size_t i) const { return members_->args.tensor(i); }
-double HostCase::attribute(const AttrDef& attr) const { return attr_value(attr, std::as_const(members_->args).args()); }
+Scalar HostCase::attribute(const AttrDef& attr) const { return attr_value(attr, std::as_const(members_->args).args()); }
 const RunOptions& HostCase::options() const { return members_->options; }
 
 i64 HostCase::changed() const { return members_->changed; }

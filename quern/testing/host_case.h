@@ -21,7 +21,7 @@ class QN_API HostCase {
 
   const Op& op() const;
   TensorView tensor(size_t i) const;  ///< memory of this object
-  double attribute(const AttrDef& attr) const;
+  Scalar attribute(const AttrDef& attr) const;
   const RunOptions& options() const;  ///< batch_invariant and variant
   /// Elements that a right call changes: those that the reference writes, of tensors updated in place those whose value becomes another.
   i64 changed() const;

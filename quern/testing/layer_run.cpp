@@ -132,7 +132,11 @@ ArgsStorage LayerRun::args_of(size_t i, TensorView Memory::*which) {
   for (const auto& [attr, value] : call.attrs) {
     const int i = op.attr_index(attr);
     if (i < 0) throw Error(ErrorKind::value, call.op, attr, "is no attribute", "one that `quern info " + call.op + "` shows");
-    set_attr(op.attrs[size_t(i)], args.get(), value);
+    try {
+      set_attr(op.attrs[size_t(i)], args.get(), value);
+    } catch (const Error& e) {
+      throw e.in_call(call.op);
+    }
   }
   return args;
 }

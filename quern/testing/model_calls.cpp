@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "quern/op/call_space.h"
+#include "quern/testing/case_args.h"
 
 namespace quern::testing {
 
@@ -32,12 +33,12 @@ i64 ModelCalls::draw_limit(const Limit& l) {
   return std::clamp(value, least, most);
 }
 
-static double value_of(const Op& op, const std::string& word, const std::string& text, const Extents& extents) {
+static Scalar value_of(const Op& op, const std::string& word, const std::string& text, const Extents& extents) {
   if (word.ends_with(".dtype")) return int(dtype_from_name(text));
   const int attr = op.attr_index(word);
   if (attr >= 0 && op.attrs[size_t(attr)].value_named(text) >= 0) return op.attrs[size_t(attr)].value_named(text);
   if (attr >= 0 && op.attrs[size_t(attr)].kind == AttrDef::Kind::f32) return std::strtod(text.c_str(), nullptr);
-  return double(extent_value(text, extents));
+  return extent_value(text, extents);
 }
 
 /// Every row starts at a multiple of the alignment drawn (exactly that one, mostly), with a gap behind it or none.
@@ -52,7 +53,7 @@ void ModelCalls::draw_layout(const Op& op, size_t i, DType dtype, Case& which) {
   if (t.rank < 2) return;
   const bool transposed = which.contains(t.name + ".transposed") && which.at(t.name + ".transposed") != 0;
   const Extent& last = t.extents[t.rank - 1 - transposed];
-  const i64 row = last.size(last.factor ? i64(which.at(name(last.axis))) : 0);
+  const i64 row = extent_of(op, last, which);
   const i64 gap = random_.below(2) ? unit * random_.below(9) : 0;
   which[t.name + ".pad"] = double(round_up(row, unit) - row + gap);
   if (t.rank > 2) which[t.name + ".swap"] = double(random_.below(2));
@@ -75,7 +76,7 @@ ModelDraw ModelCalls::draw(size_t i, const Extents& fixed) {
     const TensorDef& def = op.tensors[t];
     const auto value = [&](const std::string& word, double otherwise) {
       const auto at = draw.which.find(def.name + word);
-      return at == draw.which.end() ? otherwise : at->second;
+      return at == draw.which.end() ? otherwise : double(at->second);
     };
     if (def.optional && value(".present", 0) == 0) continue;
     DType dtype = def.like >= 0 || def.dtypes.empty() ? DType::f32 : def.dtypes[0];

@@ -31,8 +31,8 @@ void make_room(ModelDraw& draw) {
     const TensorDef& t = draw.op->tensors[i];
     const TensorView& v = draw.op->tensor(args.get(), i);
     if (t.values.kind != Values::Kind::permutation || !v.present()) continue;
-    double& room = draw.which[name(t.values.axis)];
-    room = std::max(room, double(v.numel()));
+    Scalar& room = draw.which[name(t.values.axis)];
+    room = max_of(i64(room), v.numel());
   }
 }
 

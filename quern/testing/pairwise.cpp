@@ -49,7 +49,7 @@ class Cover {
 
   Case case_of(const Choice& choice) const {
     Case c;
-    for (size_t p = 0; p < choice.size(); ++p) c[parameters_[p].name] = parameters_[p].values[size_t(choice[p])].number;
+    for (size_t p = 0; p < choice.size(); ++p) c[parameters_[p].name] = parameters_[p].values[size_t(choice[p])];
     return c;
   }
   bool is_allowed(const Choice& choice) const { return allowed_(case_of(choice)); }
@@ -134,7 +134,7 @@ std::vector<Case> full_product(const std::vector<CaseAxis>& parameters,
   std::vector<size_t> at(parameters.size(), 0);
   for (;;) {
     Case c;
-    for (size_t p = 0; p < at.size(); ++p) c[parameters[p].name] = parameters[p].values[at[p]].number;
+    for (size_t p = 0; p < at.size(); ++p) c[parameters[p].name] = parameters[p].values[at[p]];
     if (allowed(c)) result.push_back(std::move(c));
     size_t p = 0;
     while (p < at.size() && ++at[p] == parameters[p].values.size()) at[p++] = 0;

@@ -23,7 +23,7 @@ int uncovered(const std::vector<Case>& cases, const std::function<bool(const Cas
       for (const CaseValue& i : kParameters[p].values)
         for (const CaseValue& j : kParameters[q].values) {
           const auto has = [&](const Case& c) {
-            return c.at(kParameters[p].name) == i.number && c.at(kParameters[q].name) == j.number;
+            return c.at(kParameters[p].name) == i && c.at(kParameters[q].name) == j;
           };
           missing += std::any_of(all.begin(), all.end(), has) && std::none_of(cases.begin(), cases.end(), has);
         }
@@ -75,9 +75,9 @@ TEST(testing_pairwise, every_op_has_cases_that_run) {
     EXPECT_FALSE(cases.empty()) << id;
     for (const CaseAxis& axis : op->cases)
       for (const CaseValue& v : axis.values) {
-        const auto has = [&](const Case& c) { return c.at(axis.name) == v.number; };
+        const auto has = [&](const Case& c) { return c.at(axis.name) == v; };
         EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), has))
-            << id << " " << axis.name << "=" << v.number << " is in no case that runs";
+            << id << " " << axis.name << "=" << v << " is in no case that runs";
       }
     // Nor may a requirement or plan lose a combination unseen.
     for (const CaseAxis& p : op->cases)
@@ -85,9 +85,9 @@ TEST(testing_pairwise, every_op_has_cases_that_run) {
         if (p.name >= q.name) continue;
         for (const CaseValue& v : p.values)
           for (const CaseValue& w : q.values) {
-            const auto both = [&](const Case& c) { return c.at(p.name) == v.number && c.at(q.name) == w.number; };
+            const auto both = [&](const Case& c) { return c.at(p.name) == v && c.at(q.name) == w; };
             EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), both))
-                << id << " " << p.name << "=" << v.number << " " << q.name << "=" << w.number << " is in no case that runs";
+                << id << " " << p.name << "=" << v << " " << q.name << "=" << w << " is in no case that runs";
           }
       }
   }

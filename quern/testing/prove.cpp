@@ -36,7 +36,7 @@ std::vector<Case> layouts_of(const Op& op, const Case& given) {
     if (axis.name != "batch_invariant" && !ends_with_one_of(axis.name, {".pad", ".shift", ".swap", ".transposed"})) continue;
     for (const CaseValue& value : axis.values) {
       Case changed = given;
-      changed[axis.name] = value.number;
+      changed[axis.name] = value;
       if (changed != given) all.push_back(changed);
     }
   }

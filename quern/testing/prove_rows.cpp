@@ -57,8 +57,8 @@ Case with_rows(const Op& op, Case given) {
   if (!op.has_rows || given.contains(name(op.rows))) return given;
   for (const CaseAxis& axis : op.cases) {
     if (axis.name != name(op.rows)) continue;
-    double most = 0;
-    for (const CaseValue& v : axis.values) most = std::max(most, v.number);
+    Scalar most = 0;
+    for (const CaseValue& v : axis.values) most = v > most ? v : most;
     given[axis.name] = most;
   }
   return given;

@@ -11,7 +11,7 @@ namespace {
 /// True for the offsets of a CSR form: one more than rows, of which row r has entries r and r + 1.
 bool has_row_offsets(const Op& op, const TensorDef& t) {
   const Extent& e = t.extents[0];
-  return t.rank == 1 && e.factor == 1 && e.axis == op.rows && e.offset == 1;
+  return t.rank == 1 && e.tells_axis() && e.factor == 1 && e.axis == op.rows && e.offset == 1;
 }
 
 }  // namespace
@@ -20,8 +20,8 @@ int rows_dim(const Op& op, const TensorDef& t) {
   int found = -1;
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
-    if (e.factor == 0 || (e.axis != op.rows && e.axis != op.rows_or_one)) continue;
-    found = d == 0 && e.factor == 1 && e.divisor == 1 && e.offset == 0 ? 0 : -2;
+    if (!op.uses(e, op.rows) && !op.uses(e, op.rows_or_one)) continue;
+    found = d == 0 && (e.is(op.rows) || e.is(op.rows_or_one)) ? 0 : -2;
   }
   return found;
 }
@@ -30,7 +30,7 @@ void keep_rows(const Op& op, void* args, i64 begin, i64 end) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     TensorView& v = op.tensor(args, i);
     if (!v.present()) continue;
-    const bool shared = op.rows_or_one != op.rows && op.tensors[i].extents[0].axis == op.rows_or_one && v.shape[0] == 1;
+    const bool shared = op.rows_or_one != op.rows && op.tensors[i].extents[0].is(op.rows_or_one) && v.shape[0] == 1;
     if (rows_dim(op, op.tensors[i]) == 0 && !shared) v = v.slice(0, begin, end);
     if (has_row_offsets(op, op.tensors[i])) v = v.slice(0, begin, end + 1);
   }
@@ -77,7 +77,7 @@ i64 row_count(const Op& op, const void* args) {
 TensorView column_of(const Op& op, size_t tensor, const TensorView& view, i64 at) {
   for (int d = 0; d < view.rank; ++d) {
     const Extent& e = op.tensors[tensor].extents[d];
-    if (e.factor == 1 && e.axis == op.columns && e.offset == 0) return view.slice(d, at / e.divisor, at / e.divisor + 1);
+    if (e.formula < 0 && e.factor == 1 && e.axis == op.columns && e.offset == 0) return view.slice(d, at / e.divisor, at / e.divisor + 1);
   }
   return view;
 }
@@ -87,7 +87,7 @@ i64 column_count(const Op& op, const void* args) {
   for (size_t i = 0; op.has_columns && i < op.tensors.size(); ++i)
     for (int d = 0; d < op.tensors[i].rank; ++d) {
       const Extent& e = op.tensors[i].extents[d];
-      if (e.factor == 1 && e.axis == op.columns && e.divisor == 1 && e.offset == 0) return op.tensor(args, i).shape[d];
+      if (e.is(op.columns)) return op.tensor(args, i).shape[d];
     }
   return 0;
 }

@@ -68,11 +68,10 @@ float real(const TracedCall& call, const std::string& what, const Json& j) {
 
 void read_attribute(const AttrDef& a, const Json& j, TracedCall& call) {
   const std::string what = "the attribute " + a.name + " of";
-  char* at = static_cast<char*>(call.args.get()) + a.offset;
   switch (a.kind) {
-    case AttrDef::Kind::f32: return set_attr(a, call.args.get(), double(real(call, what, j)));
-    case AttrDef::Kind::i32: return set_attr(a, call.args.get(), double(integer(call, what, j, std::numeric_limits<i32>::min(), std::numeric_limits<i32>::max())));
-    case AttrDef::Kind::i64: *reinterpret_cast<i64*>(at) = integer(call, what, j, std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max()); return;
+    case AttrDef::Kind::f32: return set_attr(a, call.args.get(), real(call, what, j));
+    case AttrDef::Kind::i32: return set_attr(a, call.args.get(), integer(call, what, j, std::numeric_limits<i32>::min(), std::numeric_limits<i32>::max()));
+    case AttrDef::Kind::i64: return set_attr(a, call.args.get(), integer(call, what, j, std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max()));
     case AttrDef::Kind::boolean:
       if (!j.is_boolean()) fail_in_call(call, "has " + what + " " + j.dump(), "true or false");
       return set_attr(a, call.args.get(), j.get<bool>());

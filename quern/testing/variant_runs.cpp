@@ -20,7 +20,7 @@ static bool plans(const Op& op, const Case& given, const DeviceInfo& device) {
 }
 
 bool variant_runs(const Op& op, const std::string& variant, const DeviceInfo& device) {
-  const double index = parse_value(op, "variant", variant);
+  const Scalar index = parse_value(op, "variant", variant);
   const auto runs_there = [&](Case which) {
     which["variant"] = index;
     return plans(op, which, device);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Gradients: an op whose schema names the op of its gradients is a node of torch's graph, others refuse a backward pass."""
+import types
+
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs torch")
@@ -204,3 +206,34 @@ def test_torch_checks_the_gradients():
     """torch.library.opcheck, also of what autograd is told under torch.compile."""
     x, weight, _ = data(3, 64, torch.float32)
     torch.library.opcheck(quern.torch._functional["norm.rms_norm"], (x, weight, EPS, None if places.ON_GPU else "emu", None, 0))
+
+
+def test_gradients_of_several_ops(monkeypatch):
+    """Each op of the list is called where one of its gradients is needed, with what it needs of the op's tensors and attributes."""
+    from quern._schema import Schema
+
+    def tensor(name, role, optional=False):
+        return {"name": name, "role": role, "optional": optional, "dtypes": ["f32"], "axes": []}
+
+    scale = {"name": "scale", "type": "f32", "words": []}
+    facts = {"a.product": {"tensors": [tensor("out", "out"), tensor("x", "in"), tensor("w", "in")], "attributes": [scale],
+                           "backward": [{"op": "a.dx", "gradients": {"dy": "out", "dx": "x"}}, {"op": "a.dw", "gradients": {"dy": "out", "dw": "w"}}]},
+             "a.dx": {"tensors": [tensor("dx", "out"), tensor("dy", "in"), tensor("w", "in")], "attributes": [scale]},
+             "a.dw": {"tensors": [tensor("dw", "out", optional=True), tensor("x", "in"), tensor("dy", "in")], "attributes": []}}
+    functions = {id_: types.SimpleNamespace(id=id_, schema=Schema({"op": id_, "variants": [], **f})) for id_, f in facts.items()}
+    monkeypatch.setattr(quern.torch._op, "by_id", functions.__getitem__)
+    calls = []
+    monkeypatch.setitem(quern.torch._functional, "a.dx", lambda dy, w, scale, *options: calls.append("dx") or dy * w * scale)
+    monkeypatch.setitem(quern.torch._functional, "a.dw", lambda x, dy, wanted, *options: calls.append("dw") or x * dy)
+    x, w, dy = (torch.full((2,), value) for value in (2.0, 3.0, 5.0))
+    gradients = quern.torch._Gradients(functions["a.product"])
+
+    def backward(*needs):
+        ctx = types.SimpleNamespace(needs_input_grad=needs, save_for_backward=lambda *tensors: setattr(ctx, "saved_tensors", tensors))
+        gradients.keep(ctx, (x, w, 7.0, None, None, 0), x * w * 7)
+        assert len(ctx.saved_tensors) == 2
+        calls.clear()
+        return [None if g is None else g.tolist() for g in gradients.backward(ctx, dy)]
+
+    assert backward(True, True, False, False, False, False) == [[105.0] * 2, [10.0] * 2, None, None, None, None] and calls == ["dx", "dw"]
+    assert backward(False, True, False, False, False, False) == [None, [10.0] * 2, None, None, None, None] and calls == ["dw"]

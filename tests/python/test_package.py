@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
@@ -266,6 +267,44 @@ def test_output_shape():
     assert _op.output_shape(schema, 1, [np.empty((4, 7)), None]) == (11, 5, 4, 3)
     assert _op.output_shape(schema, 1, [np.empty((4, 8)), None]) is None
     assert _op.output_shape(schema, 1, [np.empty(4), None]) is None
+
+
+def test_output_shape_by_a_formula():
+    """Extents of several axes and of attributes: the steps of quern/op/expression.h, as `quern info --json` prints them."""
+    from quern import _op
+    from quern._schema import Schema
+
+    def extent(axis=None, formula=None):
+        return {"axis": axis, "factor": 1 if axis else 0, "offset": 0, "divisor": 1, "formula": formula}
+
+    def tensor(name, role, *axes, optional=False):
+        return {"name": name, "role": role, "optional": optional, "dtypes": ["f32"], "axes": list(axes)}
+
+    tokens, heads, topk, group = ({"name": n} for n in ("tokens", "heads", "topk", "group"))
+    schema = Schema({"op": "a.b", "variants": [], "attributes": [{"name": "topk", "type": "i32", "words": []}, {"name": "group", "type": "i64", "words": []}], "tensors": [
+        tensor("out", "out", extent(formula=[tokens, topk, "*"]), extent(formula=[heads, 2, heads, "*", "+", group, "ceil_div"])),
+        tensor("half", "out", extent(formula=[tokens, 2, "/"])),
+        tensor("x", "in", extent("tokens"), optional=False), tensor("y", "in", extent("heads"), optional=True)]})
+    shape = lambda i, n, attributes, y=np.empty(5): _op.output_shape(schema, i, [None, None, np.empty(n), y], attributes)  # noqa: E731
+    assert shape(0, 3, (4, 8)) == (12, 2)
+    assert shape(0, 3, (4, 7)) == (12, 3)
+    assert shape(0, 3, (4, 0)) is None and shape(0, 3, ("many", 8)) is None and shape(0, 3, (2.0, 8)) is None and shape(0, 3, (-1, 8)) is None
+    assert shape(0, 3, (4, 8), None) is None
+    assert shape(1, 4, (1, 1)) == (2,) and shape(1, 5, (1, 1)) is None
+    with pytest.raises(ValueError, match="or `y`, which tells its `heads`"):
+        _op._check_told(types.SimpleNamespace(id="a.b", schema=schema), 0, [None, None, np.empty(3), None])
+
+
+def test_integers_are_exact():
+    """All 64 bits of an attribute reach the library, and more are an error."""
+    for value in (2**53 + 1, 2**63 - 1):
+        with testing.Case("attention.decode_paged", f"max_seq_kv={value}") as case:
+            assert case.attributes["max_seq_kv"] == value
+            case.run()
+            assert not case.wrong()
+            case.attributes["max_seq_kv"] = 2**63
+            with pytest.raises(ValueError, match=r"attention\.decode_paged: `max_seq_kv` is 9223372036854775808, expected an integer of 64 bits"):
+                case.run()
 
 
 def test_size():

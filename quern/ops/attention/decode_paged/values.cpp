@@ -14,7 +14,7 @@ constexpr u16 kPoisonedElement = 0x7FFF;  // NaN in f16 and bf16
 
 double word(const Case& which, const char* name, double otherwise) {
   const auto at = which.find(name);
-  return at == which.end() ? otherwise : at->second;
+  return at == which.end() ? otherwise : double(at->second);
 }
 
 template <class T> T& element(const TensorView& view, std::initializer_list<i64> index) { return *static_cast<T*>(view.at(index.begin())); }

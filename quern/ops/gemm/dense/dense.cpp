@@ -218,8 +218,8 @@ static void derive_ending(Case& which) {
   which["a.dtype"] = int(DType::bf16);
   which["a.pad"] = which["b.pad"] = 0;
   which["out_f32"] = !small;
-  if (which["hopper"] != 0) which["k"] = std::min(which["k"], 256.0);
-  if (which["hopper"] == 1 || (which["hopper"] == 0 && small)) which["m"] = std::min(which["m"], 16.0);
+  if (which["hopper"] != 0) which["k"] = std::min<double>(which["k"], 256.0);
+  if (which["hopper"] == 1 || (which["hopper"] == 0 && small)) which["m"] = std::min<double>(which["m"], 16.0);
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
@@ -228,7 +228,7 @@ static void derive_ending(Case& which) {
 /// are 64 here.
 static void derive_narrow(Case& which) {
   if (which["k"] == 33) {
-    which["m"] = std::clamp(which["m"], 33., 64.);
+    which["m"] = std::clamp<double>(which["m"], 33., 64.);
     which["n"] = 3400;
     which["k"] = 7168;
     which["batch_invariant"] = 0;
@@ -236,11 +236,11 @@ static void derive_narrow(Case& which) {
   }
   which["a.transposed"] = which["b.transposed"] = 0;
   if (which["m"] > 0 && which["m"] <= kNarrowMmaRows && which["batch_invariant"] == 0) which["m"] += kNarrowMmaRows;
-  which["m"] = std::min(which["m"], 128.);
+  which["m"] = std::min<double>(which["m"], 128.);
   which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
   const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? (which["m"] > 16 && which["m"] <= 64 ? 33800 : 32776) : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
   if (wider != 0) which["n"] = wider;
-  if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min(which["k"], 128.);  // K in one part
+  if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min<double>(which["k"], 128.);  // K in one part
 }
 
 /// Up to 16 rows, by mma.sync: tiles of 16, 24, 40 and 56 columns, of 32, three a block, and of 64, four; and K of 8 KB, of which tiles begin at different places, two a block.
@@ -250,12 +250,12 @@ static void derive_narrow_mma(Case& which) {
   if (which["k"] == 4097) {
     which["k"] = 4096;
     which["n"] = 6144;
-    which["m"] = std::min(which["m"], 4.);
+    which["m"] = std::min<double>(which["m"], 4.);
     return;
   }
   which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
   const double n = which["n"], wider = n == 176 ? 2904 : n == 184 ? 5280 : n == 256 ? 7168 : n == 264 ? 12288 : n == 77 ? 32776 : 0;
-  if (wider != 0) which["n"] = wider, which["k"] = std::min(which["k"], 320.);
+  if (wider != 0) which["n"] = wider, which["k"] = std::min<double>(which["k"], 320.);
 }
 
 /// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
@@ -272,7 +272,7 @@ static void derive_wide(Case& which) {
   constexpr Wide kWideWithC[] = {{128, 6456, 5, 264} /* 256 */, {0, 5000, 5} /* 128 */};
   const auto widen = [&](const Wide& wide) {
     if (which["n"] != wide.axis) return false;
-    which["k"] = wide.k != 0 ? wide.k : std::clamp(which["k"], 63., 72.);
+    which["k"] = wide.k != 0 ? wide.k : std::clamp<double>(which["k"], 63., 72.);
     which["n"] = wide.n;
     which["m"] = 128 * (wide.high - 1) + 1 + i64(which["m"]) % 128;
     which["a.transposed"] = which["b.transposed"] = 0;
@@ -290,7 +290,7 @@ static void derive(Case& which) {
     if (hopper == 4) derive_narrow_mma(which);
     if (hopper >= 5) derive_wide(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
-    which["k"] = std::max(which["k"], 1.0);
+    which["k"] = std::max<double>(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
     if (which["k"] == 1) which["a.transposed"] = which["b.transposed"] = 0;  // columns of one element are rows
     if (which["a.transposed"] != 0) which["a.pad"] += double(-i64(which["m"]) & 7);
@@ -299,7 +299,7 @@ static void derive(Case& which) {
   if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
   if (which["c.present"] == 0) which["out.in_place"] = 0;
   const bool out_f32 = which["out_f32"] != 0;
-  if (which["out.in_place"] != 0 || which["ending"] == 1 || which["ending"] == 2) which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : which["a.dtype"];
+  if (which["out.in_place"] != 0 || which["ending"] == 1 || which["ending"] == 2) which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : int(which["a.dtype"]);
 }
 
 static std::vector<Case> bench_shapes() {

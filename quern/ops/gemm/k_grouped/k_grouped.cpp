@@ -263,12 +263,12 @@ static void derive(Case& which) {
   if (hopper) {
     which["variant"] = kKGroupedWarpSpecialised;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
-    for (const char* word : {"k", "groups"}) which[word] = std::max(which[word], 1.0);
+    for (const char* word : {"k", "groups"}) which[word] = std::max<double>(which[word], 1.0);
     which["a.pad"] = 0;
     for (const char* pad : {"out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
     if (which["packed"] != 0) which["k"] = double(round_up(i64(which["k"]), i64(16)));
     if (which["hopper"] == 2) {  // one tile along m and two along n of 66 groups are a wave of 132
-      which["groups"] = 66, which["m"] = std::min(which["m"], 128.0);
+      which["groups"] = 66, which["m"] = std::min<double>(which["m"], 128.0);
       which["n"] = scaled ? 320 : which["out_16"] != 0 ? 384 : 512;
     }
     if (!scaled && (which["a.transposed"] == 0 || which["b.transposed"] == 0)) which["alignment"] = 8 * std::max(1.0, std::ceil(which["alignment"] / 8));
@@ -278,11 +278,11 @@ static void derive(Case& which) {
   if (!aligned) which["second"] = which["out_16"] = 0;
   const bool second = which["second"] != 0;
   which["a.dtype"] = int(scaled ? second ? DType::e5m2 : DType::e4m3 : second ? DType::f16 : DType::bf16);
-  which["b.dtype"] = scaled ? int(DType::e4m3) : which["a.dtype"];
+  which["b.dtype"] = scaled ? int(DType::e4m3) : int(which["a.dtype"]);
   const int narrow = scaled ? int(DType::bf16) : int(which["a.dtype"]), wide = int(DType::f32);
   which["out.dtype"] = which["out_16"] != 0 ? narrow : wide;
   if (which["c.present"] == 0) which["out.in_place"] = 0;
-  which["c.dtype"] = which["out.in_place"] != 0 ? which["out.dtype"] : which["out_16"] != 0 ? wide : narrow;
+  which["c.dtype"] = which["out.in_place"] != 0 ? int(which["out.dtype"]) : which["out_16"] != 0 ? wide : narrow;
   which["scales_a.present"] = which["scales_b.present"] = scaled;
   which["k_indptr.present"] = which["sizes"] == 0, which["k_sizes.present"] = which["sizes"] != 0;
   const i64 unit = scaled ? 16 : 8;

@@ -122,15 +122,15 @@ static void derive(Case& which) {
   derive_scales(which);
   if (which["narrow"] != 0) {
     which["variant"] = kNarrow;
-    which["m"] = std::min(which["m"], 128.);
+    which["m"] = std::min<double>(which["m"], 128.);
     // As wide as models have it, tiles of 24, 56, 112 and 256 columns, of 128 rows 72, of few columns of K then
     const double n = which["n"], of_64_rows = n == 65 ? 14784 : n == 127 ? 27136 : 0;
     const double wider = n == 129 ? 2904 : n == 264 ? 7168 : of_64_rows != 0 && which["m"] > 64 ? 8456 : of_64_rows;
     which["n"] = wider != 0 ? wider : double(round_up(i64(n), i64(8)));
-    which["k"] = std::max(wider != 0 ? std::min(which["k"], 200.) : which["k"], 1.0);
+    which["k"] = std::max(wider != 0 ? std::min<double>(which["k"], 200.) : double(which["k"]), 1.0);
     // In the place of one k of many, as many columns as are split in two for tiles of 48 and 64
     if (which["k"] == 130) {
-      which["m"] = std::min(which["m"], 64.);
+      which["m"] = std::min<double>(which["m"], 64.);
       which["n"] = which["m"] <= 16 ? 3400 : 2904;
       which["k"] = 4096;
     }

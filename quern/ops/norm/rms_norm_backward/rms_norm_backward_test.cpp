@@ -113,7 +113,7 @@ TEST(op_backward, of_every_op_can_be_called_with_what_the_op_has) {
   int named = 0;
   for (const auto& [id, op] : registry()) {
     EXPECT_EQ(backward_fault(*op), "") << id;
-    named += !op->backward.op.empty();
+    named += !op->backward.empty();
   }
   EXPECT_GE(named, 1);
 }
@@ -121,7 +121,7 @@ TEST(op_backward, of_every_op_can_be_called_with_what_the_op_has) {
 TEST(op_backward, that_cannot_be_called_is_told) {
   const auto fault = [](const char* backward, std::map<std::string, std::string> gradients) {
     Op op = find_op("norm.rms_norm");
-    op.backward = {backward, std::move(gradients)};
+    op.backward = {{backward, std::move(gradients)}};
     return backward_fault(op);
   };
   const std::string id = "norm.rms_norm_backward";
@@ -131,6 +131,9 @@ TEST(op_backward, that_cannot_be_called_is_told) {
   EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "x"}, {"dw", "weight"}, {"dz", "x"}}), id + ": `dz` is no tensor of it");
   EXPECT_EQ(fault(id.c_str(), {{"dy", "x"}, {"dx", "x"}, {"dw", "weight"}}), id + ": `dy` is the gradient of `x`: inputs are gradients of outputs, outputs of inputs");
   EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "weight"}, {"dw", "weight"}}), id + ": `dx` is [tokens hidden] beside [hidden]");
+  Op twice = find_op("norm.rms_norm");
+  twice.backward.push_back(twice.backward[0]);
+  EXPECT_EQ(backward_fault(twice), id + ": `dw` is the gradient of `weight`, which " + id + " computes too");
   EXPECT_EQ(fault("norm.fused_add_rms_norm", {{"out", "x"}}), "norm.fused_add_rms_norm: `residual` is neither a tensor of this op nor a gradient");
 }
 

@@ -178,13 +178,13 @@ void derive_operands(Case& which) {
   if (which["hopper"] != 0) {
     which["variant"] = which["hopper"] == 1 ? kGroupedSwapAb : kGroupedWarpSpecialised;
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
-    for (const char* word : {"k", "groups"}) which[word] = std::max(which[word], 1.0);
+    for (const char* word : {"k", "groups"}) which[word] = std::max<double>(which[word], 1.0);
     which["a.pad"] = 0;
     which["out.pad"] = which["out.pad"] == 0 ? 0 : 8;
   }
   if (which["hopper"] == 3) {  // a wave of 132 tiles: 66 or 33 along m, of which an odd number makes no wave of pairs
     const int groups = scaled ? 33 : 66;
-    which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min(which["max_m"], 17.0);
+    which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min<double>(which["max_m"], 17.0);
     which["n"] = scaled ? 768 : which["out_f32"] != 0 ? 384 : 512;
   }
   if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 132 tiles of 256 x 128, as plans count them, are one wave; of 128 rows there are 138 of 192 columns, two waves
@@ -203,7 +203,7 @@ void derive_operands(Case& which) {
   if (!aligned) which["second"] = 0, which["out_f32"] = 0, which["b.pad"] = scaled ? 16 : 8;
   const bool second = which["second"] != 0;
   which["a.dtype"] = int(scaled ? second ? DType::e5m2 : DType::e4m3 : second ? DType::f16 : DType::bf16);
-  which["b.dtype"] = scaled ? int(DType::e4m3) : which["a.dtype"];
+  which["b.dtype"] = scaled ? int(DType::e4m3) : int(which["a.dtype"]);
   which["out.dtype"] = int(which["out_f32"] != 0 ? DType::f32 : !scaled && second ? DType::f16 : DType::bf16);
   which["scales_a.present"] = which["scales_b.present"] = scaled;
   const i64 k = i64(which["k"]), unit = scaled ? 16 : 8;
