@@ -17,7 +17,7 @@ struct RouteArgs {
   i32 topk = 2;
   i32 group_size = 32;
 };
-static Plan plan(const Problem&, const DeviceInfo&, const Knobs&) { return {}; }
+static Plan plan(const Problem&, const DeviceInfo&) { return {}; }
 static void reference(const RouteArgs&, const RouteArgs&) {}
 
 /// Attributes come before the dims that they are in, outputs before the inputs that tell their axes.

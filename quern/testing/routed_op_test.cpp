@@ -78,7 +78,7 @@ static RoutedParams params(const Call<RoutedArgs>& c) {
           a.out.shape[0], c.problem[Axis::hidden], c.problem.attr(&RoutedArgs::group_size), c.problem.attr(&RoutedArgs::seed)};
 }
 
-static Plan plan(const Problem& p, const DeviceInfo&, const Knobs&) {
+static Plan plan(const Problem& p, const DeviceInfo&) {
   Plan plan;
   plan.launch<params>(kernel, RoutedConfig{p.dtype(&RoutedArgs::x), p.dtype(&RoutedArgs::indices), 64}, {.x = max_of<i64>(1, p[Axis::tokens])});
   return plan;
