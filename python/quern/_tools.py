@@ -33,8 +33,8 @@ def typed(array: Any, dtype: Any) -> _arrays.Typed:
 
 
 def plan(op: Union[str, Callable[..., Any]], *words: str, arch: str = "", device: str = "", **parameters: Union[bool, int, float, str]) -> Dict[str, Any]:
-    """What a call would launch and why, as a dict: variant, kernels, grid, shared memory, workspace, key, each variant refused with its
-    reason. `op` is an op or its name; parameters are those of `quern plan`: tokens=64, or "x.dtype=bf16" as a word. `arch` plans for a
+    """What a call would launch and why, as a dict: variant, kernels, grid, shared memory, workspace, key, each variant that cannot run it or
+    would be slower with its reason. `op` is an op or its name; parameters are those of `quern plan`: tokens=64, or "x.dtype=bf16" as a word. `arch` plans for a
     GPU that is not here ("sm_90a"); else `device`, else the standard one. ValueError for a parameter that the op does not have."""
 
     def text(value):

@@ -87,7 +87,7 @@ QN_API std::string to_string(const ClusterShape& cluster);
 
 struct LaunchConfig {
   u32 grid[3] = {1, 1, 1};
-  ClusterShape cluster;
+  ClusterShape cluster = {};
   u32 threads = 1;
   u32 smem = 0;         ///< dynamic shared memory, bytes
   bool pdl = false;     ///< programmatic dependent launch: may start before its predecessor ends

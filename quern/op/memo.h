@@ -19,7 +19,6 @@ template <class Key, class Value, int slots> class Memo {
   template <class Make> const Value& of(const Key& key, const Make& make) {
     Entry& entry = entries_[slots == 1 ? 0 : hash(key) % slots];
     if (!entry.known || !(entry.key == key)) {
-      entry.known = false;  // while make() may throw
       entry.value = make(key);
       entry.key = key, entry.known = true;
     }

@@ -34,7 +34,7 @@ TEST(op_memo, makes_a_value_once_and_never_gives_that_of_another_key) {
     for (const i32 flag : {0, 1}) ASSERT_EQ(value({n, 1, flag}), n * 10 + flag);
 }
 
-TEST(op_memo, forgets_what_could_not_be_made) {
+TEST(op_memo, has_no_value_for_what_could_not_be_made) {
   Memo<i64, i64, 1> memo;
   EXPECT_EQ(memo.of(1, [](i64) { return i64(5); }), 5);
   EXPECT_THROW(memo.of(2, [](i64) -> i64 { throw std::runtime_error("no"); }), std::runtime_error);

@@ -68,7 +68,7 @@ struct Launch {
   jit::KernelSpec spec;
   LaunchConfig config;
   /// Writes the kernel's Params. `regions` are the addresses of the plan's regions.
-  void (*params)(void* into, const void* args, const Problem& problem, const Launch& launch, char* const* regions, Device& device);
+  void (*params)(void* into, const void* args, const Problem& problem, const Launch& launch, char* const* regions, Device& device) = nullptr;
   alignas(16) char choice[kMaxChoiceBytes];  ///< what plan hands the params function, as bytes
 };
 
@@ -86,7 +86,7 @@ struct Fill {
 struct Grid {
   i64 x = 1, y = 1, z = 1;
   i32 smem = 0;      ///< dynamic shared memory, bytes
-  ClusterShape cluster;
+  ClusterShape cluster = {};
   i32 pdl = 0;       ///< may overlap the launch before it (the kernel has a griddepcontrol wait)
 };
 

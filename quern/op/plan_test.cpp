@@ -52,7 +52,7 @@ struct StepsArgs {
 
 /// More than 4 bytes, and of several types: bytes that are not copied whole are seen.
 struct Moves {
-  Region read, write;
+  Region read = {}, write = {};
   i64 write_at = 0;
   double value = 0;
   i32 to_out = 0;
