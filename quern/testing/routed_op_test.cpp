@@ -105,11 +105,11 @@ QN_OP(routed, RoutedArgs, "routed.rows")
     .attr("seed", &RoutedArgs::seed)
     .attr("topk", &RoutedArgs::topk)
     .attr("group_size", &RoutedArgs::group_size)
+    .in("x", &RoutedArgs::x, "tokens hidden", {DType::f32, DType::bf16})
     .out("out", &RoutedArgs::out, "tokens*topk hidden", like("x"))
     .out("firsts", &RoutedArgs::firsts, "tokens*topk ceil_div(hidden,group_size)", like("x"))
     .optional()
     .out("drawn", &RoutedArgs::drawn, "tokens*topk", {DType::i32})
-    .in("x", &RoutedArgs::x, "tokens hidden", {DType::f32, DType::bf16})
     .in("indices", &RoutedArgs::indices, "tokens*topk", {DType::i32, DType::i64})
     .values(index_of(Axis::tokens))
     .require(positive)
@@ -119,7 +119,7 @@ QN_OP(routed, RoutedArgs, "routed.rows")
     .cases({{"tokens", {3, 1, 17}},
             {"hidden", {70, 1, 8}},
             {"topk", {2, 1, 4}},
-            {"group_size", {8, 3}},
+            {"group_size", {24, 3}},
             {"seed", {0, 7, (i64(1) << 53) + 1, -5}},
             {"firsts.present", {true, false}},
             {"indices.dtype", {DType::i64, DType::i32}},
