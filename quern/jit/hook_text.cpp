@@ -102,6 +102,7 @@ class TypeReader {
     const std::string& t = token(at_);
     if (t == "}") return ++at_, close();
     if (t == "namespace") return read_namespace();
+    if (t == "enum") return void(at_ += token(at_ + 1) == "class" || token(at_ + 1) == "struct" ? 2 : 1);
     if (t == "struct" || t == "class" || t == "union") return read_type();
     if (t == "{") return skip('{', '}');
     if (t == "=") return skip_initialiser();

@@ -31,7 +31,7 @@ constexpr i64 kBatch = 3, kHeadsKv = 2, kGroup = 4, kHeads = kHeadsKv * kGroup, 
 /// Arguments with requests of different lengths.
 struct Call {
   CaseArgs storage{find_op("attention.decode_paged"),
-                   {{"batch", kBatch}, {"heads_kv", kHeadsKv}, {"gqa", kGroup}, {"head_dim", kDim}, {"capacity", kCapacity}, {"q.dtype", int(DType::f16)}},
+                   {{"batch", kBatch}, {"heads_kv", kHeadsKv}, {"gqa", kGroup}, {"head_dim", kDim}, {"capacity", kCapacity}, {"length", kCapacity}, {"q.dtype", int(DType::f16)}},
                    7};
   DecodePagedArgs& args = *static_cast<DecodePagedArgs*>(storage.args());
   Call() {
