@@ -126,7 +126,7 @@ class Failures {
   }
   void print_counts() const {
     for (const auto& [said, times] : times_)
-      if (times > 1) fmt::print("{}: {} with the same text: {}\n", said.first, counted(size_t(times - 1), "more refusal"), said.second.substr(0, said.second.find('\n')));
+      if (times > 1) fmt::print("{}: {} with the same text: {}\n", said.first, counted(size_t(times - 1), "more failure"), said.second.substr(0, said.second.find('\n')));
   }
 
  private:

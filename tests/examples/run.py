@@ -50,6 +50,15 @@ def example_cpp():
     copy = os.path.join(work, "libcopy.so")
     shutil.copy(os.path.join(prefix, "lib", "libquern.so"), copy)
     run(quern, "--load", copy, "list", status=2, prints=r"registered twice")
+    # A hook that does not compile is said once, then counted.
+    hooks = os.path.join(folder, "mine", "alibi_hooks.cuh")
+    text = open(hooks).read()
+    assert "at.head_q" in text
+    open(hooks, "w").write(text.replace("at.head_q", "at.hed_q"))
+    out = run("env", f"QN_SOURCE_DIR={folder}", quern, *mine, "check", "mine.decode_alibi", "batch=3", "--device", "emu", "--sample", "5", status=1,
+              prints=r"mine\.decode_alibi: 4 more failures with the same text: error: .*hed_q")
+    assert out.count("did not compile") == 1, out
+    open(hooks, "w").write(text)
     # A reference that forgets the slope must not agree with the kernel.
     source = os.path.join(folder, "mine", "decode_alibi.cpp")
     text = open(source).read()
