@@ -28,14 +28,15 @@ using testing::CaseArgs;
 
 constexpr i64 kBatch = 3, kHeadsKv = 2, kGroup = 4, kHeads = kHeadsKv * kGroup, kDim = 64, kCapacity = 90;
 
-/// Arguments with requests of different lengths.
+/// Arguments with requests of different lengths, the first as long as the table has room for.
 struct Call {
-  CaseArgs storage{find_op("attention.decode_paged"),
-                   {{"batch", kBatch}, {"heads_kv", kHeadsKv}, {"gqa", kGroup}, {"head_dim", kDim}, {"capacity", kCapacity}, {"length", kCapacity}, {"q.dtype", int(DType::f16)}},
-                   7};
-  DecodePagedArgs& args = *static_cast<DecodePagedArgs*>(storage.args());
-  Call() {
-    const i32 lengths[kBatch] = {90, 17, 1};
+  CaseArgs storage;
+  DecodePagedArgs& args;
+  explicit Call(i64 capacity = kCapacity)
+      : storage(find_op("attention.decode_paged"),
+                {{"batch", kBatch}, {"heads_kv", kHeadsKv}, {"gqa", kGroup}, {"head_dim", kDim}, {"capacity", double(capacity)}, {"length", double(capacity)}, {"q.dtype", int(DType::f16)}}, 7),
+        args(*static_cast<DecodePagedArgs*>(storage.args())) {
+    const i32 lengths[kBatch] = {i32(capacity), 17, 1};
     std::memcpy(args.seq_lens.data, lengths, sizeof lengths);
   }
   void run(const RunOptions& options = {}) { decode_paged(args, options); }
@@ -77,9 +78,9 @@ std::unique_ptr<Device> checked_device() {
   return make_emulated_device(device_info_of(Arch{}), how);
 }
 
-/// Each field of the context has a part in the logit that no other has.
+/// Each field of the context has a part in the logit that no other has. The first request is cut into parts.
 TEST(attention_hooks, are_told_where_a_logit_lies) {
-  Call call;
+  Call call(400);
   call.args.hooks = hooks_of(R"(
 struct Places {
   QN_DEVICE f32 logit(f32, const HookContext& at) {
