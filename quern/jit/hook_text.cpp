@@ -26,12 +26,18 @@ class Tokens {
     bool line_start = true;
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '\n') line_start = true, ++at_;
-      else if (std::isspace(static_cast<unsigned char>(c))) ++at_;
-      else if (c == '#' && line_start) skip_directive();
-      else if (starts("//")) at_ = std::min(text_.find('\n', at_), text_.size());
-      else if (starts("/*")) skip_past("*/", 2);
-      else line_start = false, take();
+      if (c == '\n')
+        line_start = true, ++at_;
+      else if (std::isspace(static_cast<unsigned char>(c)))
+        ++at_;
+      else if (c == '#' && line_start)
+        skip_directive();
+      else if (starts("//"))
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (starts("/*"))
+        skip_past("*/", 2);
+      else
+        line_start = false, take();
     }
   }
   const std::vector<std::string>& list() const { return list_; }
@@ -76,7 +82,9 @@ class Tokens {
   std::vector<std::string> list_;
 };
 
-bool is_name(const std::string& token) { return in_word(token[0]) && !std::isdigit(static_cast<unsigned char>(token[0])); }
+bool is_name(const std::string& token) {
+  return in_word(token[0]) && !std::isdigit(static_cast<unsigned char>(token[0]));
+}
 
 /// Walks namespaces and types; bodies of functions and initialisers are passed over.
 class TypeReader {
@@ -131,9 +139,12 @@ class TypeReader {
   }
   void skip_initialiser() {
     while (at_ < tokens_.size() && token(at_) != ";" && token(at_) != "}") {
-      if (token(at_) == "{") skip('{', '}');
-      else if (token(at_) == "(") skip('(', ')');
-      else ++at_;
+      if (token(at_) == "{")
+        skip('{', '}');
+      else if (token(at_) == "(")
+        skip('(', ')');
+      else
+        ++at_;
     }
   }
   std::string read_name() {
@@ -198,14 +209,17 @@ const HookPoint* meant_point(const HookPoints& points, const std::string& member
   return nullptr;
 }
 
-[[noreturn]] void fail(const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "", "hooks", got, expected); }
+[[noreturn]] void fail(const std::string& got, const std::string& expected) {
+  throw Error(ErrorKind::value, "", "hooks", got, expected);
+}
 
 void check_type(const HookType& type, const HookPoints& points) {
   bool any = type.derived;
   for (const std::string& member : type.members) {
     any |= is_point(points, member);
     if (const HookPoint* meant = meant_point(points, member))
-      fail("has the member `" + member + "` in " + type.name + ", which no kernel calls", std::string("`") + meant->name + "`, or a name that is not nearly that of a point: " + points_text(points));
+      fail("has the member `" + member + "` in " + type.name + ", which no kernel calls",
+           std::string("`") + meant->name + "`, or a name that is not nearly that of a point: " + points_text(points));
   }
   if (!any) fail("is the type " + type.name + ", which has none of the points that kernels call", points_text(points));
 }
@@ -234,7 +248,8 @@ std::string in_scope(const HookPoints& points, const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find_first_not_of(" \t");
-    const bool directive = first != std::string::npos && (line.compare(first, 8, "#include") == 0 || line.compare(first, 12, "#pragma once") == 0);
+    const bool directive = first != std::string::npos &&
+                           (line.compare(first, 8, "#include") == 0 || line.compare(first, 12, "#pragma once") == 0);
     if (directive && line.compare(first, 8, "#include") == 0) head += line + "\n";
     body += directive ? "\n" : line + "\n";
   }
@@ -257,7 +272,10 @@ std::vector<HookType> hook_types_of(const std::string& text) {
 std::string points_text(const HookPoints& points) {
   std::string text;
   for (size_t i = 0; i < points.list.size(); ++i)
-    text += std::string(i == 0 ? "" : i + 1 == points.list.size() ? " or " : ", ") + "`" + points.list[i].signature + "`";
+    text += std::string(i == 0                        ? ""
+                        : i + 1 == points.list.size() ? " or "
+                                                      : ", ") +
+            "`" + points.list[i].signature + "`";
   return text;
 }
 
@@ -305,11 +323,14 @@ const Hooks* hooks_of_text(const HookPoints& points, const std::string& text) {
     if (!is_quern(source))
       for (HookType& type : hook_types_of(source.text)) all.push_back(std::move(type));
   for (const HookType& type : all)
-    if (std::any_of(type.members.begin(), type.members.end(), [&](const std::string& m) { return is_point(points, m) || meant_point(points, m); })) fit.push_back(type);
+    if (std::any_of(type.members.begin(), type.members.end(),
+                    [&](const std::string& m) { return is_point(points, m) || meant_point(points, m); }))
+      fit.push_back(type);
   const std::string expected = "the text of one struct with a member that kernels call: " + points_text(points);
   if (all.empty()) fail("has no struct or class", expected);
   if (fit.empty()) fail("has " + type_names(all) + ", without a member that kernels call", expected);
-  if (fit.size() > 1) fail("has " + std::to_string(fit.size()) + " types with such members: " + type_names(fit), expected);
+  if (fit.size() > 1)
+    fail("has " + std::to_string(fit.size()) + " types with such members: " + type_names(fit), expected);
   check_type(fit[0], points);
   const std::string& type = fit[0].name;
   const size_t last = type.rfind("::");

@@ -15,9 +15,10 @@ namespace quern::attention {
 QN_API extern const jit::HookPoints kHookPoints;
 
 /// Hooks from their text, for Args: equal texts are the same object, which lives as long as the process.
-///   args.hooks = hooks_of("struct Near { QN_DEVICE bool visible(const HookContext& at) { return at.key_position > 7; } };");
-/// The text defines one struct with a point (hooks_spec.h), sees the names of quern and of quern::attention, and may include. Throws
-/// Error{value}.
+///   args.hooks = hooks_of("struct Near { QN_DEVICE bool visible(const HookContext& at) { return at.key_position > 7; }
+///   };");
+/// The text defines one struct with a point (hooks_spec.h), sees the names of quern and of quern::attention, and may
+/// include. Throws Error{value}.
 QN_API const jit::Hooks* hooks_of(const std::string& text);
 
 /// The tensors of a call as its hooks read them.

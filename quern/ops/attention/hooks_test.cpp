@@ -23,8 +23,8 @@ namespace quern::attention {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::CaseArgs;
+using ::testing::HasSubstr;
 
 constexpr i64 kBatch = 3, kHeadsKv = 2, kGroup = 4, kHeads = kHeadsKv * kGroup, kDim = 64, kCapacity = 90;
 
@@ -34,7 +34,14 @@ struct Call {
   DecodePagedArgs& args;
   explicit Call(i64 capacity = kCapacity)
       : storage(find_op("attention.decode_paged"),
-                {{"batch", kBatch}, {"heads_kv", kHeadsKv}, {"gqa", kGroup}, {"head_dim", kDim}, {"capacity", double(capacity)}, {"length", double(capacity)}, {"q.dtype", int(DType::f16)}}, 7),
+                {{"batch", kBatch},
+                 {"heads_kv", kHeadsKv},
+                 {"gqa", kGroup},
+                 {"head_dim", kDim},
+                 {"capacity", double(capacity)},
+                 {"length", double(capacity)},
+                 {"q.dtype", int(DType::f16)}},
+                7),
         args(*static_cast<DecodePagedArgs*>(storage.args())) {
     const i32 lengths[kBatch] = {i32(capacity), 17, 1};
     std::memcpy(args.seq_lens.data, lengths, sizeof lengths);
@@ -42,8 +49,10 @@ struct Call {
   void run(const RunOptions& options = {}) { decode_paged(args, options); }
 };
 
-/// log2 of the sum of exp of the logits, and element 5 of the output, in double; `logit(b, h, key, x)` of the product x, -inf where it is not seen.
-template <class Logit> void expect_attention(const DecodePagedArgs& a, const Logit& logit) {
+/// log2 of the sum of exp of the logits, and element 5 of the output, in double; `logit(b, h, key, x)` of the product
+/// x, -inf where it is not seen.
+template <class Logit>
+void expect_attention(const DecodePagedArgs& a, const Logit& logit) {
   const Ref q(a.q), k(a.k_cache), v(a.v_cache), out(a.out), lse(a.out_lse), table(a.page_table), lengths(a.seq_lens);
   const i64 page_size = a.k_cache.shape[1];
   for (i64 b = 0; b < kBatch; ++b) {
@@ -62,7 +71,8 @@ template <class Logit> void expect_attention(const DecodePagedArgs& a, const Log
   }
 }
 
-template <class F> std::string error_of(F call, ErrorKind kind = ErrorKind::value) {
+template <class F>
+std::string error_of(F call, ErrorKind kind = ErrorKind::value) {
   try {
     call();
   } catch (const Error& e) {
@@ -93,8 +103,9 @@ struct Places {
   const Ref lengths(call.args.seq_lens);
   expect_attention(call.args, [&](i64 b, i64 h, i64 key, double) {
     const double query = double(lengths.index(b) - 1);
-    return 0.02 * (query - double(key)) + 0.003 * query * double(key % 7) + 0.1 * double(b * (key % 3)) + 0.05 * double(b * (key % 5)) + 0.04 * double(h * (key % 2)) -
-           0.3 * double(h / kGroup) - 0.01 * double(lengths.index(b));
+    return 0.02 * (query - double(key)) + 0.003 * query * double(key % 7) + 0.1 * double(b * (key % 3)) +
+           0.05 * double(b * (key % 5)) + 0.04 * double(h * (key % 2)) - 0.3 * double(h / kGroup) -
+           0.01 * double(lengths.index(b));
   });
 }
 
@@ -131,17 +142,24 @@ struct Tables {
     bucket_view = TensorView(bucket.data(), of_bucket, {kReach});
     for (i64 h = 0; h < kHeads; ++h)
       for (i64 i = 0; i < kBuckets; ++i) store_value(address(h, i), of_bias, double((h * 3 + i * 5) % 11 - 4));
-    for (i64 i = 0; i < kReach; ++i) store_value(bucket.data() + i * size_of(of_bucket), of_bucket, double(i * i % kBuckets));
+    for (i64 i = 0; i < kReach; ++i)
+      store_value(bucket.data() + i * size_of(of_bucket), of_bucket, double(i * i % kBuckets));
   }
   void* address(i64 h, i64 i) const {
     const i64 index[] = {h, i};
     return bias_view.at(index);
   }
-  double value(i64 h, i64 distance) const { return load_value(static_cast<const char*>(address(h, distance * distance % kBuckets)), bias_view.dtype); }
+  double value(i64 h, i64 distance) const {
+    return load_value(static_cast<const char*>(address(h, distance * distance % kBuckets)), bias_view.dtype);
+  }
 };
 
 TEST(attention_hooks, read_tensors_of_every_dtype) {
-  for (const auto& [of_bias, of_bucket] : {std::pair{DType::f32, DType::i32}, {DType::bf16, DType::u8}, {DType::f16, DType::i64}, {DType::i32, DType::i32}, {DType::i64, DType::u8}}) {
+  for (const auto& [of_bias, of_bucket] : {std::pair{DType::f32, DType::i32},
+                                           {DType::bf16, DType::u8},
+                                           {DType::f16, DType::i64},
+                                           {DType::i32, DType::i32},
+                                           {DType::i64, DType::u8}}) {
     SCOPED_TRACE(std::string(name(of_bias)) + " " + name(of_bucket));
     Call call;
     const Tables tables(of_bias, of_bucket);
@@ -182,18 +200,25 @@ TEST(attention_hooks, wrong_tensors_are_refused) {
     broken(call.args);
     return error_of([&] { call.run(); }, kind);
   };
-  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[1] = {}; }),
-            "attention.decode_paged: `hook_tensors[1]` is missing, expected a tensor, which the hooks DecayedBias read");
-  EXPECT_EQ(error_with([](auto& a) { a.hooks = nullptr, a.hook_tensors[1] = {}; }), "attention.decode_paged: `hook_tensors[0]` is given, expected none, as the call has no hooks");
+  EXPECT_EQ(
+      error_with([](auto& a) { a.hook_tensors[1] = {}; }),
+      "attention.decode_paged: `hook_tensors[1]` is missing, expected a tensor, which the hooks DecayedBias read");
+  EXPECT_EQ(error_with([](auto& a) { a.hooks = nullptr, a.hook_tensors[1] = {}; }),
+            "attention.decode_paged: `hook_tensors[0]` is given, expected none, as the call has no hooks");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].dtype = DType::f64; }, ErrorKind::type),
             "attention.decode_paged: `hook_tensors[0]` is f64, expected f32, f16, bf16, i32, i64 or u8");
-  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].device = {DeviceType::cuda, 1}; }),
+  EXPECT_EQ(error_with([](auto& a) {
+              a.hook_tensors[0].device = {DeviceType::cuda, 1};
+            }),
             "attention.decode_paged: `hook_tensors[0]` is on cuda:1, expected the host like the tensors before it");
-  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[2] = TensorView(a.hook_tensors[1].data, DType::i32, {1, 1, 2, 2, 2}); }),
+  EXPECT_EQ(error_with([](auto& a) {
+              a.hook_tensors[2] = TensorView(a.hook_tensors[1].data, DType::i32, {1, 1, 2, 2, 2});
+            }),
             "attention.decode_paged: `hook_tensors[2]` has shape [1, 1, 2, 2, 2], expected 1 to 4 dims");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[3] = TensorView(a.out.data, DType::f16, {4}); }),
             "attention.decode_paged: `out` overlaps `hook_tensors[3]` in memory, expected memory of its own");
-  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].data = nullptr; }), "attention.decode_paged: `hook_tensors[0]` has no data, expected a pointer, its shape is [8, 5]");
+  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].data = nullptr; }),
+            "attention.decode_paged: `hook_tensors[0]` has no data, expected a pointer, its shape is [8, 5]");
 }
 
 TEST(attention_hooks, may_ask_for_a_tensor) {
@@ -214,9 +239,12 @@ TEST(attention_hooks, may_ask_for_a_tensor) {
 /// An index of another rank, and integers of a tensor that has none, are seen in the result.
 TEST(attention_hooks, an_access_of_the_wrong_kind_is_no_number) {
   float one[2] = {1, 1};
-  for (const char* access : {"real_at(at.tensors[0], 0, 0)", "f32(integer_at(at.tensors[0], 0) == i64(u64(1) << 63) ? 0.f / 0.f : 1.f)"}) {
+  for (const char* access :
+       {"real_at(at.tensors[0], 0, 0)", "f32(integer_at(at.tensors[0], 0) == i64(u64(1) << 63) ? 0.f / 0.f : 1.f)"}) {
     Call call;
-    call.args.hooks = hooks_of(std::string("struct Wrong { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x + ") + access + "; } };");
+    call.args.hooks =
+        hooks_of(std::string("struct Wrong { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x + ") +
+                 access + "; } };");
     call.args.hook_tensors[0] = TensorView(one, DType::f32, {2});
     call.run();
     EXPECT_TRUE(std::isnan(Ref(call.args.out)(0, 0, 5))) << access;
@@ -234,18 +262,28 @@ TEST(attention_hooks, that_would_not_be_called_are_refused) {
     EXPECT_EQ(jit::counters().compiled, compiled);
     return said;
   };
-  const auto member = [](const std::string& text) { return "namespace mine { using namespace quern; struct Bad { " + text + " }; }"; };
+  const auto member = [](const std::string& text) {
+    return "namespace mine { using namespace quern; struct Bad { " + text + " }; }";
+  };
   const std::string points = "`f32 logit(f32 x, const HookContext& at)` or `bool visible(const HookContext& at)`";
   const std::string right = "QN_DEVICE f32 logit(f32 x, const attention::HookContext&) { return x; } ";
-  EXPECT_EQ(error_with(member(right + "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"), ErrorKind::value),
-            "attention.decode_paged: `hooks` has the member `visble` in mine::Bad, which no kernel calls, expected `visible`, or a name that is not nearly that of a point: " + points);
-  EXPECT_EQ(error_with(member("QN_DEVICE bool mask(const attention::HookContext&) { return false; }"), ErrorKind::value),
-            "attention.decode_paged: `hooks` is the type mine::Bad, which has none of the points that kernels call, expected " + points);
-  EXPECT_THAT(error_with(member("QN_DEVICE bool visible(int) { return false; }"), ErrorKind::compile), HasSubstr("`visible` is another, expected QN_DEVICE bool visible(const HookContext& at)"));
+  EXPECT_EQ(error_with(member(right + "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"),
+                       ErrorKind::value),
+            "attention.decode_paged: `hooks` has the member `visble` in mine::Bad, which no kernel calls, expected "
+            "`visible`, or a name that is not nearly that of a point: " +
+                points);
+  EXPECT_EQ(
+      error_with(member("QN_DEVICE bool mask(const attention::HookContext&) { return false; }"), ErrorKind::value),
+      "attention.decode_paged: `hooks` is the type mine::Bad, which has none of the points that kernels call, "
+      "expected " +
+          points);
+  EXPECT_THAT(error_with(member("QN_DEVICE bool visible(int) { return false; }"), ErrorKind::compile),
+              HasSubstr("`visible` is another, expected QN_DEVICE bool visible(const HookContext& at)"));
   EXPECT_THAT(error_with(member("f32 logit(f32 x, const attention::HookContext&) { return x; }"), ErrorKind::compile),
               HasSubstr("`logit` is another, expected QN_DEVICE f32 logit(f32 x, const HookContext& at)"));
   EXPECT_THAT(error_with("namespace mine { struct Nothing {}; using Bad = Nothing; }", ErrorKind::compile),
-              HasSubstr("none of these is a member, expected one or more: `f32 logit(f32 x, const HookContext& at)` `bool visible(const HookContext& at)`"));
+              HasSubstr("none of these is a member, expected one or more: `f32 logit(f32 x, const HookContext& at)` "
+                        "`bool visible(const HookContext& at)`"));
 }
 
 struct Factor {
@@ -256,14 +294,19 @@ void reference(const DecodePagedArgs& args, const DecodePagedArgs& magnitudes) {
   Factor factor;
   std::memcpy(&factor, args.hook_params, sizeof factor);
   decode_paged_ref_with(
-      args, magnitudes, [&](double x, const HookContext& at) { return x - double(factor.value) * slopes(at.head_q, at.key_position % 2); }, [](const HookContext&) { return true; });
+      args, magnitudes,
+      [&](double x, const HookContext& at) {
+        return x - double(factor.value) * slopes(at.head_q, at.key_position % 2);
+      },
+      [](const HookContext&) { return true; });
 }
 void generate(DecodePagedArgs& args, const Case&, Random&) {
   const Factor factor;
   std::memcpy(args.hook_params, &factor, sizeof factor);
 }
 
-/// An op that is based on the family's names a tensor of its hooks: it is then one of the op's, which checks fill and break.
+/// An op that is based on the family's names a tensor of its hooks: it is then one of the op's, which checks fill and
+/// break.
 TEST(attention_hooks, an_op_of_ones_own_names_their_tensors) {
   static const jit::Hooks* const hooks = hooks_of(R"(struct Slopes {
     QN_DEVICE f32 logit(f32 x, const HookContext& at) {
@@ -272,20 +315,29 @@ TEST(attention_hooks, an_op_of_ones_own_names_their_tensors) {
   };)");
   static Op op;
   Schema<DecodePagedArgs> schema(op, "test.decode_slopes");
-  schema.based_on("attention.decode_paged", hooks).hook_tensor(1, "slopes", "heads_q 2", {DType::f32, DType::bf16}).meaning("by head and parity").hook_params<Factor>();
+  schema.based_on("attention.decode_paged", hooks)
+      .hook_tensor(1, "slopes", "heads_q 2", {DType::f32, DType::bf16})
+      .meaning("by head and parity")
+      .hook_params<Factor>();
   schema.reference<reference>().generate<generate>();
   EXPECT_EQ(op.tensors.back().name, "slopes");
   EXPECT_EQ(op.tensors.back().doc, "by head and parity");
   EXPECT_LT(op.tensor_index("hook_tensors[1]"), 0);
   const auto checked = checked_device();
-  for (const Case& which : {Case{{"heads_kv", 2}, {"head_dim", 64}, {"capacity", 60}, {"slopes.dtype", int(DType::bf16)}, {"slopes.pad", 3}}, Case{{"csr", 1}, {"head_dim", 80}, {"capacity", 300}}}) {
-    const auto results = testing::check_case({&op, which, 3, {{&device_of({}), "--device emu"}, {checked.get(), "--device emu --checked"}}});
+  for (const Case& which :
+       {Case{
+            {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 60}, {"slopes.dtype", int(DType::bf16)}, {"slopes.pad", 3}},
+        Case{{"csr", 1}, {"head_dim", 80}, {"capacity", 300}}}) {
+    const auto results = testing::check_case(
+        {&op, which, 3, {{&device_of({}), "--device emu"}, {checked.get(), "--device emu --checked"}}});
     ASSERT_EQ(results.size(), 2u);
-    for (const testing::CheckResult& r : results) EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.message;
+    for (const testing::CheckResult& r : results)
+      EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.message;
   }
   CaseArgs args(op, {}, 1);
   static_cast<DecodePagedArgs*>(args.args())->hook_tensors[1].shape[1] = 3;
-  EXPECT_THAT(error_of([&] { run(op, args.args(), {}); }), HasSubstr("test.decode_slopes: `slopes` has shape [8, 3], expected 2 at dim 1"));
+  EXPECT_THAT(error_of([&] { run(op, args.args(), {}); }),
+              HasSubstr("test.decode_slopes: `slopes` has shape [8, 3], expected 2 at dim 1"));
 }
 
 }  // namespace
