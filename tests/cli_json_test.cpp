@@ -61,10 +61,12 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
 TEST(cli_json, info_is_the_whole_definition_of_every_op) {
   for (const auto& [id, op] : registry()) {
     const Json j = Json::parse(output_of("info " + id + " --json"));
-    ASSERT_EQ(j["tensors"].size(), op->tensors.size()) << id;
+    Json shown = j["tensors"];  // those that only hooks read stand with the hooks
+    for (const Json& t : j.contains("hooks") ? j["hooks"]["tensors"] : Json::array()) shown.push_back(t);
+    ASSERT_EQ(shown.size(), op->tensors.size()) << id;
     for (size_t i = 0; i < op->tensors.size(); ++i) {
-      EXPECT_EQ(j["tensors"][i]["name"], op->tensors[i].name);
-      EXPECT_EQ(j["tensors"][i]["axes"].size(), size_t(op->tensors[i].rank));
+      EXPECT_EQ(shown[i]["name"], op->tensors[i].name);
+      EXPECT_EQ(shown[i]["axes"].size(), size_t(op->tensors[i].rank));
     }
     EXPECT_EQ(j["attributes"].size(), op->attrs.size());
     EXPECT_EQ(j["variants"].size(), op->variants.size());

@@ -158,7 +158,7 @@ namespace tracing_test {
 using namespace quern;
 struct Slope {
   QN_DEVICE f32 logit(f32 x, const attention::HookContext& c) {
-    return x - f32(*reinterpret_cast<const float*>(c.params)) * f32(float(c.seq_len - 1 - c.position));
+    return x - f32(*reinterpret_cast<const float*>(c.params)) * f32(float(c.query_position - c.key_position));
   }
 };
 }  // namespace tracing_test
@@ -186,6 +186,27 @@ TEST(tracing, hooks_and_their_parameters_are_recorded) {
   EXPECT_TRUE(make_plan(op, bind(op, again.args.get(), {}), emulated().info()).launches[0].spec == make_plan(op, bind(op, call.args.get(), {}), emulated().info()).launches[0].spec);
   // The reference knows no hooks, so it disagrees: the hooks were run.
   EXPECT_FALSE(result.outputs[0].replayed.ok);
+}
+
+/// What hooks read is recorded as other tensors are.
+TEST(tracing, tensors_of_hooks_are_recorded) {
+  const Op& op = find_op("attention.decode_paged");
+  testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 40}}, 1);
+  auto& a = *static_cast<attention::DecodePagedArgs*>(c.args());
+  a.hooks = attention::hooks_of("struct Slopes { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x - real_at(at.tensors[2], at.head_q) * f32(float(at.key_position)); } };");
+  float slopes[4][3] = {{0.1f}, {0.2f}, {0.3f}, {0.4f}};
+  a.hook_tensors[2] = TensorView(slopes, DType::f32, {4, 3}).slice(1, 0, 1);
+  a.hook_tensors[2].rank = 1;
+  Recording recording;
+  attention::decode_paged(a);
+  recording.stop();
+  std::memset(slopes, 0, sizeof slopes);
+  const testing::TracedCall call = testing::read_traced_call(recording.only(), true);
+  const TensorView& read = static_cast<const attention::DecodePagedArgs*>(call.args.get())->hook_tensors[2];
+  EXPECT_EQ(shape_string(read), "[4]");
+  EXPECT_EQ(read.strides[0], 3);
+  const testing::ReplayResult result = testing::replay(call, emulated());
+  for (const testing::ReplayedOutput& o : result.outputs) EXPECT_TRUE(o.has_bits && o.different == 0) << o.name;
 }
 
 /// The text of hooks is compiled and loaded: a folder of a stranger must not bring its own.

@@ -17,6 +17,8 @@ def call(op, tensors, attributes, stream, options):
         raise TypeError(f"{op.id}: `stream` is given, expected none: JAX has streams of its own")
     if options.workspace is not None:
         raise TypeError(f"{op.id}: `workspace` is given, expected none with JAX")
+    if options.hooks is not None:
+        raise TypeError(f"{op.id}: `hooks`, `hook_params` or `hook_tensors` is given, expected none with JAX")
     wanted = []
     for i in schema.outputs:
         t, tensor = schema.tensors[i], tensors[i]

@@ -5,6 +5,7 @@ and one call in C."""
 import functools
 import json
 import operator
+import os
 import re
 
 from . import _arrays
@@ -51,12 +52,12 @@ def device_name(op, device):
 
 
 class Options:
-    """What a call carries beside tensors, attributes and the stream."""
+    """What a call carries beside tensors, attributes and the stream. `hooks`: hooks, their bytes and their tensors, or None."""
 
-    __slots__ = ("device", "backend", "flags", "workspace", "dtypes")
+    __slots__ = ("device", "backend", "flags", "workspace", "dtypes", "hooks")
 
-    def __init__(self, device, backend, flags, workspace, dtypes):
-        self.device, self.backend, self.flags, self.workspace, self.dtypes = device, backend, flags, workspace, dtypes
+    def __init__(self, device, backend, flags, workspace, dtypes, hooks=None):
+        self.device, self.backend, self.flags, self.workspace, self.dtypes, self.hooks = device, backend, flags, workspace, dtypes, hooks
 
     @property
     def variant(self):
@@ -70,8 +71,8 @@ class Options:
 _SOURCE = """
 def {name}({signature}):
     if _compiling():
-        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes})
-    if type({first}) in _handed_over and device is None and backend == "auto" and batch_invariant is pdl is skip_check is False and stream is None and workspace is None \\
+        return _traced("{id}", [{tensors}], [{attributes}], stream, device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes}{hooks})
+    if type({first}) in _handed_over and device is None and backend == "auto" and batch_invariant is pdl is skip_check is False and stream is None and workspace is None{no_hooks} \\
             and not (_recording() and ({recorded})):
         _seen({tensors})
         if {given}:
@@ -85,7 +86,7 @@ def {name}({signature}):
             else:
                 _direct({tensors}, {attributes}True) or _handed([{tensors}], [{attributes}])
                 return {returned}
-    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes}))
+    return _call([{tensors}], ({attributes}), stream, _Options(device, backend, _flags("{id}", batch_invariant, pdl, skip_check), workspace, {dtypes}{hooks}))
 
 _any = {name}
 
@@ -111,6 +112,7 @@ def _function_of(op):
         name=schema.name, id=op.id, signature=schema.signature(), positional=schema.signature(positional=True), positions=", ".join(p.name for p in schema.parameters() if not p.keyword_only),
         first=first, given=" and ".join(given) or "True", written=written, tensors=", ".join(names), attributes="".join(a["name"] + ", " for a in schema.attributes),
         recorded=_any_requires_grad(schema), left_out=left_out, allocated=allocated, returned=_returned(schema),
+        hooks=_hooks(schema), no_hooks="".join(f" and {name} is None" for name, *_ in schema.hook_options),
         dtypes="{" + ", ".join(f"{i}: {names[i]}_dtype" for i in schema.choosable) + "}")
     scope = {"_handed_over": _arrays.HANDED_OVER, "_seen": _arrays.seen, "_direct": library().op_python(op.id) or _no, "_handed": op.handed_over, "_call": op.call, "_Options": Options, "_flags": flags_function(), "_present": present, **_tracing}
     _scopes.append(scope)
@@ -121,6 +123,14 @@ def _function_of(op):
     function.op, function.id, function.schema, function.backends = op, op.id, schema, list(schema.variants)
     function.is_backend_supported, function.is_compute_capability_supported = op.is_backend_supported, op.is_compute_capability_supported
     return function
+
+
+def _hooks(schema):
+    """Source of one more argument: what a call of an op that takes hooks has for them."""
+    given = [name for name, *_ in schema.hook_options]
+    if not given:
+        return ""
+    return f", None if {' and '.join(name + ' is None' for name in given)} else ({'' if 'hooks' in given else 'None, '}{', '.join(given)})"
 
 
 def _returned(schema):
@@ -239,7 +249,8 @@ class Op:
         if stream is None:
             stream = arrays.stream()
         workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
-        self.function(*handed, *attributes, handle_of(stream), device_handle(self, options.device), options.variant, options.flags, workspace)
+        hooks = () if options.hooks is None else _hand_over_hooks(self, *options.hooks)
+        self.function(*handed, *attributes, handle_of(stream), device_handle(self, options.device), options.variant, options.flags, workspace, *hooks)
         self.wrote(tensors)
         return present(*(tensors[i] for i in self.schema.returned))
 
@@ -287,6 +298,55 @@ def _hand_over(op, name, tensor, written):
     if written:
         arrays.check_writable(op, name, tensor)
     return arrays.hand_over(op, name, tensor)
+
+
+def _hand_over_hooks(op, hooks, params, tensors):
+    """What the library's function takes behind its options: a handle, bytes, tensors."""
+    handle = None if hooks is None else _hooks_handle(op.id, _hooks_text(op, hooks))
+    names = [t["name"] for t in op.schema.hooks["tensors"]]
+    return [handle, None if params is None else _bytes_of(op, params)] + _hook_tensors(op, names, tensors)
+
+
+@functools.lru_cache(maxsize=None)
+def _hooks_handle(id_, text):
+    return library().hooks(id_, text)
+
+
+def _hooks_text(op, hooks):
+    if isinstance(hooks, str) and ("{" in hooks or "\n" in hooks):
+        return hooks
+    if not isinstance(hooks, (str, os.PathLike)):
+        raise TypeError(f"{op.id}: `hooks` is a {type(hooks).__name__}, expected the text of a struct, or the path of a file with it")
+    try:
+        with open(hooks, encoding="utf-8") as file:
+            return file.read()
+    except OSError as e:
+        raise ValueError(f"{op.id}: `hooks` is {str(hooks)!r}, expected the text of a struct, or the path of a file with it ({e.strerror})") from None
+
+
+def _bytes_of(op, params):
+    try:
+        return params.tobytes() if hasattr(params, "tobytes") else bytes(memoryview(params))
+    except (TypeError, ValueError):
+        raise TypeError(f"{op.id}: `hook_params` is a {type(params).__name__}, expected bytes, an array of NumPy, or anything that shows its bytes (struct.pack, ctypes)") from None
+
+
+def _hook_tensors(op, names, tensors):
+    """In the order of `names`."""
+    if tensors is None:
+        return []
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{op.id}: `hook_tensors` is a {type(tensors).__name__}, expected a list of tensors and None")
+    by_name = dict.fromkeys(names)
+    for i, tensor in enumerate(tensors):
+        name = f"hook_tensors[{i}]"
+        if tensor is None:
+            continue
+        if name not in by_name:
+            raise ValueError(f"{op.id}: `{name}` is given, expected None: hooks of this op have " + (", ".join(names) or "no tensors but those of its parameters"))
+        _arrays.of_one(tensor).check(op, name, tensor)
+        by_name[name] = _hand_over(op, name, tensor, False)
+    return list(by_name.values())
 
 
 def arch_of(op, cc):

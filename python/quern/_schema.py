@@ -20,6 +20,12 @@ OPTIONS = [
     ("skip_check", "bool", "False", "skip the requirements that are not shapes, dtypes or strides, and whether what is written shares memory with another tensor"),
     ("workspace", "Optional[T]", "None", "bytes that the call may use; None: the device's pool"),
 ]
+# The same of an op whose kernels call code of the caller's. One with hooks of its own has not the first.
+HOOK_OPTIONS = [
+    ("hooks", "Any", "None", "text of a struct whose members the kernels call, or the path of a file with it (docs/own_ops.md)"),
+    ("hook_params", "Any", "None", "what the hooks read as `at.params`: bytes, an array of NumPy, anything that shows its bytes"),
+    ("hook_tensors", "Any", "None", "what they read as `at.tensors[i]`: a list of tensors and None"),
+]
 PYTHON_TYPES = {"f32": "float", "i32": "int", "i64": "int", "bool": "bool"}
 
 
@@ -115,6 +121,9 @@ class Schema:
         self.integers = [i for i, a in enumerate(self.attributes) if a["type"] in ("i32", "i64")]
         # The ops of its gradients: [{"op": its id, "gradients": {its tensor: the tensor of this op}}].
         self.backward = facts.get("backward") or []
+        # Code of the caller's in its kernels: {"own", "points", "params_bytes", "tensors"}; None: it takes none.
+        self.hooks = facts.get("hooks")
+        self.hook_options = [] if self.hooks is None else HOOK_OPTIONS[1 if self.hooks["own"] else 0:]
 
     def parameters(self):
         tensors = self.tensors
@@ -126,7 +135,7 @@ class Schema:
             list_.append(Parameter(tensors[i]["name"], "Union[T, bool, None]" if tensors[i]["optional"] else "Optional[T]", "None"))
         list_.append(Parameter(*OPTIONS[0][:3]))
         list_ += [Parameter(tensors[i]["name"] + "_dtype", "Any", "None", keyword_only=True) for i in self.choosable]
-        return list_ + [Parameter(name, type_, default, keyword_only=True) for name, type_, default, _ in OPTIONS[1:]]
+        return list_ + [Parameter(name, type_, default, keyword_only=True) for name, type_, default, _ in OPTIONS[1:] + self.hook_options]
 
     def signature(self, typed=False, positional=False):
         """Parameters as source text, without the parentheses: all, or those alone that are no keywords."""
@@ -147,7 +156,10 @@ class Schema:
         return f"Tuple[{', '.join(['T'] * len(sure))}]" if len(sure) == len(self.returned) else "Any"
 
     def dtypes_of(self, name):
-        """The dtypes that a tensor, the workspace or NAME_dtype of an output may have."""
+        """The dtypes that a tensor, one for hooks, the workspace or NAME_dtype of an output may have."""
+        for t in self.hooks["tensors"] if self.hooks else ():
+            if t["name"] == name:
+                return t["dtypes"]
         at = self.index.get(name, self.index.get(name.removesuffix("_dtype")))
         return ["u8", "e4m3", "e5m2"] if at is None else self.tensors[at]["dtypes"]
 
@@ -162,7 +174,9 @@ class Schema:
         lines += [self._tensor_line(self.tensors[i]) for i in self.outputs] or ["    none but the tensors that are updated in place"]
         lines += ["", "Options:"]
         lines += [f"    {self.tensors[i]['name']}_dtype: dtype of `{self.tensors[i]['name']}` where it is allocated" for i in self.choosable]
-        lines += [f"    {name}: {meaning}" for name, _, _, meaning in OPTIONS]
+        lines += [f"    {name}: {meaning}" for name, _, _, meaning in OPTIONS + self.hook_options]
+        if self.hooks:
+            lines += ["", "Points that hooks may have:"] + [f"    QN_DEVICE {p['signature']}" for p in self.hooks["points"]]
         names = ", ".join(self.tensors[i]["name"] for i in self.returned)
         lines += ["", f"Returns {names}" + (" (a tuple; absent outputs are left out)." if len(self.returned) > 1 else ".")]
         if self.backward:

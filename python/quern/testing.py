@@ -39,6 +39,8 @@ class Case:
         words = {a["name"]: a["words"] for a in self.op.schema.attributes}
         self.attributes = {name: words[name][int(value)] if words[name] else kinds[name](value) for name, value in facts["attributes"].items()}
         self.options = {"batch_invariant": facts["batch_invariant"], "backend": facts["variant"] or "auto"}
+        if facts["hook_params"] is not None:
+            self.options["hook_params"] = bytes(facts["hook_params"])
 
     def run(self, convert=lambda array: array, **options):
         """Calls the op with every tensor as convert(array), outputs given, on the emulated device. Returns what the op returns."""

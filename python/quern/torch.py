@@ -176,8 +176,10 @@ def _check_recorded(id_, plan, tensors):
         raise RuntimeError(f"{id_}: a tensor requires a gradient and outputs are given, expected none given, or torch.no_grad()")
 
 
-def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace, dtypes):
+def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace, dtypes, hooks=None):
     """What dynamo follows in the place of a call of the library."""
+    if hooks is not None:
+        raise TypeError(f"{id_}: `hooks`, `hook_params` or `hook_tensors` is given under torch.compile, expected None: a graph of torch carries no code for kernels")
     if stream is not None or workspace is not None:
         raise TypeError("`stream` and `workspace` are the graph's own under torch.compile, expected None")
     plan = _plans[id_]
@@ -206,6 +208,8 @@ def recorded(op, tensors, attributes, stream, options):
     """An eager call, some of whose tensors require gradients, as a node of torch's graph."""
     if stream is not None or options.workspace is not None:
         raise RuntimeError(f"{op.id}: a tensor requires a gradient and `stream` or `workspace` is given, expected torch.cuda.stream(), or torch.no_grad()")
+    if options.hooks is not None:
+        raise RuntimeError(f"{op.id}: a tensor requires a gradient and `hooks`, `hook_params` or `hook_tensors` is given, expected torch.no_grad(): nobody knows the gradient of hooks")
     if op.id not in _functional:
         register()
     op.check_one_framework(tensors)

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
@@ -102,13 +103,35 @@ nlohmann::ordered_json to_json(const CheckResult& r) {
           {"repro", r.repro}};
 }
 
-/// A compile that fails would print pages for each of its cases.
-void print_failure(Progress& progress, const CheckResult& r, std::set<std::string>& said) {
-  const bool again = !said.insert(r.message).second && r.message.find('\n') != std::string::npos;
-  progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which,
-                            again ? r.message.substr(0, r.message.find('\n')) + " (as above)" : r.message, r.kernels.empty() ? "no kernel" : r.kernels,
-                            r.repro));
+/// What a call was refused with, without the kernel and the place: of a compiler the lines that say "error:", from there on. Empty: it was not
+/// refused, its result is wrong.
+std::string refusal_of(const CheckResult& r) {
+  if (r.message.starts_with("value error: ")) return r.message;
+  if (!r.message.starts_with("compile error: ")) return "";
+  std::string said;
+  std::istringstream lines(r.message.substr(r.message.find(':') + 1));
+  for (std::string line; std::getline(lines, line);)
+    if (const size_t at = line.find("error: "); at != std::string::npos) said += line.substr(at) + "\n";
+  return said.empty() ? r.message : said;
 }
+
+/// Failures as they come. Hooks that do not compile are refused in each case of an op: it is said once, then counted.
+class Failures {
+ public:
+  void print(Progress& progress, const CheckResult& r) {
+    const std::string refusal = refusal_of(r);
+    if (!refusal.empty() && times_[{r.op, refusal}]++ > 0) return;
+    progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which, r.message,
+                              r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
+  }
+  void print_counts() const {
+    for (const auto& [said, times] : times_)
+      if (times > 1) fmt::print("{}: {} with the same text: {}\n", said.first, counted(size_t(times - 1), "more failure"), said.second.substr(0, said.second.find('\n')));
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, int> times_;  ///< by op and refusal
+};
 
 void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
   Table table({"op", "right", "wrong", "rejected", "worst error/tolerance"});
@@ -130,7 +153,7 @@ int check(const CheckCommandOptions& options) {
   const std::vector<CheckJob> jobs = jobs_of(options, wanted, devices);
   std::map<std::string, Tally> tallies;
   auto results_json = nlohmann::ordered_json::array();
-  std::set<std::string> said;
+  Failures failures;
   bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
@@ -145,7 +168,7 @@ int check(const CheckCommandOptions& options) {
         if (options.json)
           results_json.push_back(to_json(r));
         else if (!r.ok())
-          print_failure(progress, r, said);
+          failures.print(progress, r);
         else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
           progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}",
                                     r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op, r.variant,
@@ -158,7 +181,7 @@ int check(const CheckCommandOptions& options) {
   if (options.json)
     std::puts(results_json.dump(2).c_str());
   else
-    print_summary(tallies, seconds);
+    failures.print_counts(), print_summary(tallies, seconds);
   return wrong ? kWrong : kRight;
 }
 

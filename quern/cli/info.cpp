@@ -107,10 +107,23 @@ static Json budgets_json(const Op& op) {
   return {{"case", testing::case_text(op, testing::complete(op, {}))}, {"outputs", budgets}};
 }
 
+/// What may be plugged into its kernels. `own`: the name of hooks that the op has by itself; `params_bytes`: how many those read, or may be given.
+static Json hooks_json(const Op& op) {
+  Json points = Json::array(), tensors = Json::array();
+  for (const jit::HookPoint& p : op.hook_points->list) points.push_back({{"name", p.name}, {"signature", p.signature}});
+  for (const TensorDef& t : op.tensors)
+    if (t.any_shape()) tensors.push_back({{"name", t.name}, {"dtypes", dtype_words(op, t)}});
+  return {{"own", op.hooks ? Json(op.hooks->name) : Json()},
+          {"points", points},
+          {"params_bytes", op.hook_params_used >= 0 ? op.hook_params_used : op.hook_params_bytes},
+          {"tensors", tensors}};
+}
+
 static Json to_json(const Op& op) {
   Json j = {{"op", op.id}, {"formula", op.doc}, {"source", op.source}};
   j["tensors"] = Json::array();
-  for (const TensorDef& t : op.tensors)
+  for (const TensorDef& t : op.tensors) {
+    if (t.any_shape()) continue;
     j["tensors"].push_back({{"name", t.name},
                             {"role", name(t.role)},
                             {"dims", t.extents_text},
@@ -123,12 +136,14 @@ static Json to_json(const Op& op) {
                             {"may_be", t.may_be >= 0 ? Json(op.tensors[size_t(t.may_be)].name) : Json()},
                             {"values", word(t.values)},
                             {"meaning", t.doc}});
+  }
   j["axes"] = Json::object();
   for (const Axis axis : op.axes) j["axes"][name(axis)] = meaning(axis);
   j["attributes"] = Json::array();
   for (const AttrDef& a : op.attrs)
     j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"words", a.words}, {"default", to_json(a.standard)}, {"meaning", a.doc}});
   j["takes_hooks"] = op.hooks_offset >= 0;
+  if (op.hooks_offset >= 0) j["hooks"] = hooks_json(op);
   j["requirements"] = op.requirements.size();
   j["variants"] = Json::array();
   for (const Variant& v : op.variants) j["variants"].push_back(v.name);
@@ -152,9 +167,13 @@ static void print(const Op& op) {
   if (!op.source.empty()) fmt::print("  after {}\n", op.source);
   if (op.has_rows) fmt::print("  each index of `{}` is computed from that index alone\n", name(op.rows));
   for (const Backward& b : op.backward) fmt::print("  its gradients: {}\n", b.op);
-  if (op.hooks_offset >= 0) fmt::print("  takes hooks: code of yours inside its kernels, docs/own_ops.md\n");
+  if (op.hooks_offset >= 0) {
+    fmt::print("  takes hooks: code of yours inside its kernels, docs/own_ops.md\n");
+    for (const jit::HookPoint& p : op.hook_points->list) fmt::print("    QN_DEVICE {}\n", p.signature);
+  }
   Table tensors({"tensor", "role", "dims", "dtype", "meaning"});
   for (const TensorDef& t : op.tensors) {
+    if (t.any_shape()) continue;
     std::string meaning = t.doc;
     const auto also = [&](const std::string& text) { meaning += (meaning.empty() || text.empty() ? "" : "; ") + text; };
     also(word(t.values));

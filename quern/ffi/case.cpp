@@ -39,12 +39,14 @@ void case_close(int64_t handle) { delete &at(handle); }
 
 Json number(const Scalar& value) { return value.is_real() ? Json(double(value)) : Json(value.integer()); }
 
-/// {"tensors": {name: {"address", "dtype", "shape", "strides"} or null}, "attributes": {name: number}, "batch_invariant", "variant"}.
+/// {"tensors": {name: {"address", "dtype", "shape", "strides"} or null}, "attributes": {name: number}, "hook_params": bytes or
+/// null, "batch_invariant", "variant"}.
 String case_arguments(int64_t handle) {
   return translated([&] {
     const testing::HostCase& c = at(handle);
     Json j;
     for (size_t i = 0; i < c.op().tensors.size(); ++i) {
+      if (c.op().tensors[i].any_shape()) continue;
       const TensorView v = c.tensor(i);
       Json& to = j["tensors"][c.op().tensors[i].name];
       if (v.present())
@@ -55,6 +57,8 @@ String case_arguments(int64_t handle) {
     }
     j["attributes"] = Json::object();
     for (const AttrDef& a : c.op().attrs) j["attributes"][a.name] = number(c.attribute(a));
+    const std::vector<u8> params = c.hook_params();
+    j["hook_params"] = params.empty() ? Json() : Json(params);
     j["batch_invariant"] = c.options().batch_invariant;
     j["variant"] = c.options().variant ? Json(c.options().variant) : Json();
     return String(j.dump());

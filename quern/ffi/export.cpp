@@ -14,6 +14,7 @@
 #include "quern/ffi/op_python.h"
 #include "quern/ffi/tensor.h"
 #include "quern/jit/freeze.h"
+#include "quern/jit/hook_text.h"
 #include "quern/testing/variant_runs.h"
 
 namespace quern::ffi {
@@ -61,6 +62,19 @@ Function op_timed(const String& id, int64_t batches) {
 
 Function op_arranged(const String& id, const Shape& sources, int64_t device, const Optional<String>& variant, int64_t flags) {
   return translated([&] { return arranged(find_op(std::string(id)), sources, device, variant, flags); });
+}
+
+/// A handle of hooks for calls of the op, from their text; equal texts have the same one, which is good for as long as the process lives.
+int64_t hooks(const String& id, const String& text) {
+  return translated([&] {
+    const Op& op = find_op(id);
+    if (op.hooks_offset < 0) throw Error(ErrorKind::value, op.id, "hooks", "is given", "none, which this op does not take");
+    try {
+      return reinterpret_cast<int64_t>(jit::hooks_of_text(*op.hook_points, text));
+    } catch (const Error& e) {
+      throw e.in_call(op.id);
+    }
+  });
 }
 
 /// None where the process has no Python.
@@ -143,6 +157,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(op, op)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_check, op_checked)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_timed, op_timed)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_arranged, op_arranged)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(hooks, hooks)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_python, op_python)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(take_python_class, take_python_class)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(call_flags, call_flags)

@@ -5,12 +5,14 @@
 #include <tvm/ffi/container/array.h>
 #include <tvm/ffi/extra/c_env_api.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "quern/bench/host_time.h"
 #include "quern/ffi/error.h"
 #include "quern/ffi/tensor.h"
+#include "quern/jit/hook_text.h"
 #include "quern/op/call_device.h"
 
 namespace quern::ffi {
@@ -22,6 +24,9 @@ using tvm::ffi::AnyView;
 using tvm::ffi::TypeIndex;
 
 constexpr int kOptions = 5;  // stream, device, variant, flags, workspace
+
+size_t hook_options(const Op& op) { return op.hooks_offset < 0 ? 0 : 2 + op.tensors.size() - signature_tensors(op); }
+size_t most_options(const Op& op) { return kOptions + hook_options(op); }
 
 bool is_none(const AnyView& value) { return value.type_index() == TypeIndex::kTVMFFINone; }
 
@@ -37,9 +42,9 @@ std::string type_text(const AnyView& value) {
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_count(const Op& op, int got) {
-  const size_t least = op.tensors.size() + op.attrs.size();
+  const size_t least = signature_tensors(op) + op.attrs.size();
   throw Error(ErrorKind::type, op.id, "", "was called with " + std::to_string(got) + " arguments",
-              std::to_string(least) + " to " + std::to_string(least + kOptions));
+              std::to_string(least) + " to " + std::to_string(least + most_options(op)));
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_range(const Op& op, const AttrDef& attr, i64 got) {
@@ -51,6 +56,10 @@ std::string type_text(const AnyView& value) {
 }
 
 }  // namespace
+
+size_t signature_tensors(const Op& op) {
+  return size_t(std::count_if(op.tensors.begin(), op.tensors.end(), [](const TensorDef& t) { return !t.any_shape(); }));
+}
 
 void check_place(const Op& op, const TensorView& first, size_t index, const RunOptions& options) {
   if (first.device.type == DeviceType::cpu && !options.device && !emulation_chosen()) fail_host(op, op.tensors[index]);
@@ -85,18 +94,58 @@ void set_attribute(const Op& op, const AttrDef& attr, const AnyView& value, void
 
 namespace {
 
+TensorView& set_tensor(const Op& op, size_t i, const AnyView& value, void* args) {
+  const auto tensor = value.try_cast<DLTensor*>();
+  if (!tensor) fail_type(op, op.tensors[i].name, value, "a tensor");
+  return op.tensor(args, i) = view_of(**tensor, op, op.tensors[i]);
+}
+
 /// The first present tensor, which says where the call runs; null when all are absent.
 const TensorView* set_tensors(const Op& op, const AnyView* values, void* args, size_t* index) {
   const TensorView* first = nullptr;
   for (size_t i = 0; i < op.tensors.size(); ++i) {
-    if (is_none(values[i])) continue;
-    const auto tensor = values[i].try_cast<DLTensor*>();
-    if (!tensor) fail_type(op, op.tensors[i].name, values[i], "a tensor");
-    TensorView& view = op.tensor(args, i);
-    view = view_of(**tensor, op, op.tensors[i]);
+    if (op.tensors[i].any_shape()) continue;
+    const AnyView& value = *values++;
+    if (is_none(value)) continue;
+    const TensorView& view = set_tensor(op, i, value, args);
     if (!first) first = &view, *index = i;
   }
   return first;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void fail_params(const Op& op, std::string got, std::string expected) {
+  throw Error(ErrorKind::value, op.id, "hook_params", std::move(got), std::move(expected));
+}
+
+/// The bytes for the hooks of a call; null hooks: it has none.
+void set_hook_params(const Op& op, const jit::Hooks* hooks, const AnyView& value, void* args) {
+  const bool own = hooks == op.hooks && op.hook_params_used >= 0;  // then it is stated how many they read
+  const i32 used = own ? op.hook_params_used : op.hook_params_bytes;
+  const std::string bytes = (own ? "" : "at most ") + std::to_string(used) + " bytes";
+  if (is_none(value)) {
+    if (hooks && (own ? used > 0 : jit::use_of(*hooks).params)) fail_params(op, "is missing", bytes + ", which the hooks " + hooks->name + " read");
+    return;
+  }
+  const auto given = value.try_cast<tvm::ffi::Bytes>();
+  if (!given) fail_type(op, "hook_params", value, "bytes");
+  if (!hooks) fail_params(op, "is given", "none, as the call has no hooks");
+  if (own ? given->size() != size_t(used) : given->size() > size_t(used)) fail_params(op, "has " + std::to_string(given->size()) + " bytes", bytes);
+  std::memcpy(static_cast<char*>(args) + op.hook_params_offset, given->data(), given->size());
+}
+
+/// `values`: hooks, their bytes, their tensors, as far as there are `count`.
+void set_hooks(const Op& op, const AnyView* values, int count, void* args) {
+  if (op.hooks_offset < 0) return;
+  const jit::Hooks* hooks = nullptr;
+  if (count > 0 && !is_none(values[0])) {
+    if (values[0].type_index() != TypeIndex::kTVMFFIInt) fail_type(op, "hooks", values[0], "None or a handle that hooks() gave");
+    hooks = reinterpret_cast<const jit::Hooks*>(values[0].cast<int64_t>());
+    std::memcpy(static_cast<char*>(args) + op.hooks_offset, &hooks, sizeof hooks);
+  }
+  set_hook_params(op, hooks ? hooks : op.hooks, count > 1 ? values[1] : AnyView(nullptr), args);
+  int at = 2;
+  for (size_t i = 0; i < op.tensors.size() && at < count; ++i)
+    if (op.tensors[i].any_shape() && !is_none(values[at++])) set_tensor(op, i, values[at - 1], args);
 }
 
 void* handle_of(const Op& op, const AnyView& value) {
@@ -153,13 +202,14 @@ void check(const Op& op, const void* args, const RunOptions& options) {
 
 template <class Step>
 void call(const Op& op, const AnyView* values, int count, const Step& step) {
-  const size_t least = op.tensors.size() + op.attrs.size();
-  if (size_t(count) < least || size_t(count) > least + kOptions) fail_count(op, count);
+  const size_t tensors = signature_tensors(op), least = tensors + op.attrs.size();
+  if (size_t(count) < least || size_t(count) > least + most_options(op)) fail_count(op, count);
   alignas(64) char args[kMostArgsBytes];
   op.construct(args);
   size_t index = 0;
   const TensorView* first = set_tensors(op, values, args, &index);
-  for (size_t i = 0; i < op.attrs.size(); ++i) set_attribute(op, op.attrs[i], values[op.tensors.size() + i], args);
+  for (size_t i = 0; i < op.attrs.size(); ++i) set_attribute(op, op.attrs[i], values[tensors + i], args);
+  set_hooks(op, values + least + kOptions, count - int(least) - kOptions, args);
   RunOptions options;
   std::string variant;
   if (first) {  // else bind says which tensor is missing

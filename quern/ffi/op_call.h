@@ -25,6 +25,10 @@ constexpr size_t kMostArgsBytes = 4096;
 ///   variant    None: plan's choice; else a name
 ///   flags      CallFlags
 ///   workspace  None: the device's pool; else a tensor of bytes
+/// and, where the op takes hooks,
+///   hooks         None: the op's own, if it has some; else a handle that hooks() of the binding gave
+///   hook_params   None, or the bytes that the hooks read: they must be given where hooks read some
+///   hook_tensors  one after the other, None or a tensor: those of any shape, in the schema's order. They are no tensors of the list above
 /// Host tensors run on the emulated device when QN_DEVICE or `device` says so and are an error otherwise.
 tvm::ffi::Function op_function(const Op& op);
 
@@ -38,6 +42,9 @@ tvm::ffi::Function op_check(const Op& op);
 /// The same as op_function for callers with an order of their own: tensor or attribute i of the schema is argument sources[i], or absent
 /// where that is -1. The options are bound here; the stream is the framework's current one.
 tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags);
+
+/// Tensors of the op's signature: all but those that only hooks read.
+size_t signature_tensors(const Op& op);
 
 /// Throws Error{internal} where the op's Args are larger than kMostArgsBytes.
 void check_args_fit(const Op& op);

@@ -54,7 +54,8 @@ bool requires_grad(const Api& py, Object* tensor) {
 /// Whether the call would be lost to torch's graph.
 bool recorded(const Api& py, const Op& op, Object* const* values) {
   if (!torch_records()) return false;
-  for (size_t i = 0; i < op.tensors.size(); ++i)
+  const size_t count = signature_tensors(op);
+  for (size_t i = 0; i < count; ++i)
     if (values[i] != py.none && requires_grad(py, values[i])) return true;
   return false;
 }
@@ -85,13 +86,14 @@ bool is_negated(const Api& py, Object* tensor) {
   return !is_false;
 }
 
-/// Tells the framework which of its tensors the call wrote; torch passes over those of its inference mode. False: that threw.
+/// Tells the framework which of its tensors the call wrote; torch passes over those of its inference mode. False: that threw. Tensors that only hooks read
+/// stand behind all that are written.
 bool tell_written(const Api& py, const Op& op, Object* const* values, bool outputs_are_new, Object* wrote) {
   Object* written[kMaxTensors];
   ptrdiff_t count = 0;
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const Role role = op.tensors[i].role;
-    if (values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new))) written[count++] = values[i];
+    if (role != Role::in && values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new))) written[count++] = values[i];
   }
   if (count == 0) return true;
   Object* const tuple = py.tuple_new(count);
@@ -143,12 +145,14 @@ struct First {
 bool set_tensors(const Api& py, const Op& op, Object* const* values, void* args, First& first) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const TensorDef& def = op.tensors[i];
-    if (def.optional && values[i] == py.none) continue;
-    const TakenClass* taken = taken_class(type_of(py, values[i]));
+    if (def.any_shape()) continue;
+    Object* const value = *values++;
+    if (def.optional && value == py.none) continue;
+    const TakenClass* taken = taken_class(type_of(py, value));
     DLTensor tensor;
-    if (!taken || taken->exchange->dltensor_from_py_object_no_sync(values[i], &tensor) != 0) return false;
+    if (!taken || taken->exchange->dltensor_from_py_object_no_sync(value, &tensor) != 0) return false;
     const TensorView& view = op.tensor(args, i) = view_of(tensor, op, def);
-    if (may_be_negated(view) && is_negated(py, values[i])) return false;
+    if (may_be_negated(view) && is_negated(py, value)) return false;
     if (!first.taken) first = {i, taken};
   }
   return true;
@@ -180,7 +184,8 @@ bool set_attribute_to(const Api& py, const Op& op, const AttrDef& attr, Object* 
 enum class Made { no, yes, threw };
 
 Made call_with(const Api& py, const Op& op, Object* const* values, size_t count) {
-  const size_t all = op.tensors.size() + op.attrs.size();
+  if (op.hooks) return Made::no;  // they may want bytes, which are an option
+  const size_t tensors = signature_tensors(op), all = tensors + op.attrs.size();
   const bool outputs_are_new = count == all + 1 && py.object_is_true(values[all]) == 1;
   if (count != all + outputs_are_new) return Made::no;
   alignas(64) char args[kMostArgsBytes];
@@ -189,7 +194,7 @@ Made call_with(const Api& py, const Op& op, Object* const* values, size_t count)
   if (!set_tensors(py, op, values, args, first)) return Made::no;
   if (first.taken && recorded(py, op, values)) return Made::no;
   for (size_t i = 0; i < op.attrs.size(); ++i)
-    if (!set_attribute_to(py, op, op.attrs[i], values[op.tensors.size() + i], args)) return Made::no;
+    if (!set_attribute_to(py, op, op.attrs[i], values[tensors + i], args)) return Made::no;
   RunOptions options;
   if (first.taken && !set_place(op, args, first, options)) return Made::no;
   run_without_gil(py, op, args, options);

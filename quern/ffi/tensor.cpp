@@ -45,7 +45,7 @@ std::string shown(DType dtype) {
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_rank(int rank, const Op& op, const TensorDef& def) {
   throw Error(ErrorKind::value, op.id, def.name, "has " + std::to_string(rank) + " dims",
-              std::to_string(def.rank) + " [" + def.extents_text + "]");
+              def.any_shape() ? def.extents_text : std::to_string(def.rank) + " [" + def.extents_text + "]");
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_place(const DLDevice& device, const Op& op, const TensorDef& def) {

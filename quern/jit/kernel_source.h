@@ -17,6 +17,7 @@ struct KernelSource {
   std::string text;             ///< render()
   std::vector<Source> headers;  ///< included_sources() of the text
 };
+/// Throws Error{value} for hooks that the kernel would not call: see check_hooks().
 KernelSource read_source(const KernelSpec& spec, bool emulated);
 
 }  // namespace quern::jit

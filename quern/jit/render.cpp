@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "quern/base/tensor_view.h"
+#include "quern/jit/hook_text.h"
 #include "quern/jit/kernel_source.h"
 #include "quern/jit/spec.h"
 
@@ -126,7 +127,7 @@ static std::string render(const KernelSpec& spec, const std::string& entry) {
        ", \"host and device disagree on the layout of Params\");\n";
   s += "constexpr " + k.config_type + " config{" + k.initialiser(spec.config) + "};\n";
   std::string arguments = "config";
-  if (k.default_hooks) arguments += std::string(", ") + (spec.hooks ? spec.hooks->type : k.default_hooks);
+  if (k.hook_points) arguments += std::string(", ") + (spec.hooks ? spec.hooks->type : k.hook_points->none);
   s += "QN_ENTRY(" + entry + ", " + k.params_type + ", " + std::to_string(k.threads(spec.config)) + ", " +
        std::to_string(k.min_blocks(spec.config)) + ", " + k.function + "<" + arguments + ">(p))\n";
   return s;
@@ -135,6 +136,7 @@ static std::string render(const KernelSpec& spec, const std::string& entry) {
 KernelSource read_source(const KernelSpec& spec, bool emulated) {
   KernelSource source;
   source.headers = included_sources(prologue(spec), emulated);
+  if (spec.hooks && spec.kernel->hook_points) check_hooks(*spec.hooks, *spec.kernel->hook_points, source.headers);
   source.name = print(spec, source.headers);
   source.entry = entry_name(spec, source.headers);
   source.text = render(spec, source.entry);

@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,6 +22,18 @@ struct Hooks {
   const char* text;  ///< source that defines it; it may include kit
 };
 
+/// A member that a type of hooks may have, which kernels call.
+struct HookPoint {
+  const char* name;       ///< "logit"
+  const char* signature;  ///< "f32 logit(f32 x, const HookContext& at)"
+};
+/// What a family's kernels take as hooks. Static data.
+struct HookPoints {
+  const char* scope;  ///< the family's namespace, whose names a hook's text may use: "quern::attention"
+  const char* none;   ///< the type of a kernel without hooks
+  std::span<const HookPoint> list;
+};
+
 /// One kernel: a function template over its Config (and optionally Hooks). Static data, made once by Kernel<...>.
 struct KernelInfo {
   std::string header;       ///< "quern/ops/norm/rms_norm.cuh"
@@ -28,7 +41,7 @@ struct KernelInfo {
   std::string name;         ///< "rms_norm_row_block"
   std::string config_type;  ///< "quern::norm::RmsNormConfig"
   std::string params_type;  ///< "quern::norm::RmsNormParams"
-  const char* default_hooks = nullptr;  ///< type used when a spec has no hooks; null: the kernel takes none
+  const HookPoints* hook_points = nullptr;  ///< null: the kernel takes no hooks
   u32 config_bytes = 0, params_bytes = 0;
   std::string (*initialiser)(const void* config) = nullptr;  ///< "quern::DType(2), 256"
   std::string (*values)(const void* config) = nullptr;       ///< "bf16 256": one word a field
@@ -148,13 +161,13 @@ template <class Config, class Params> class Kernel {
                     sizeof(Config) <= kMaxConfigBytes,
                 "Config is the cache key: no padding, no floats, at most kMaxConfigBytes");
 
-  Kernel(const char* header, const char* function, const char* default_hooks = nullptr) {
+  Kernel(const char* header, const char* function, const HookPoints* hook_points = nullptr) {
     info_.header = header;
     info_.name = function;
     info_.config_type = quern_reflect::type_name<Config>();
     info_.params_type = quern_reflect::type_name<Params>();
     info_.function = info_.config_type.substr(0, info_.config_type.rfind("::") + 2) + function;
-    info_.default_hooks = default_hooks;
+    info_.hook_points = hook_points;
     info_.config_bytes = sizeof(Config);
     info_.params_bytes = sizeof(Params);
     info_.initialiser = [](const void* c) { return quern_reflect::initialiser_of(*static_cast<const Config*>(c)); };

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "quern/jit/hook_text.h"
 #include "quern/op/schema.h"
 
 namespace quern {
@@ -168,11 +169,11 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
   u64 reach = 1;
   facts.contiguous = 1;
   facts.transposed = lies_transposed(t, view);
-  const int inner = t.rank - 1 - facts.transposed;
-  for (int d = t.rank - 1; d >= 0; --d) {
+  const int inner = view.rank - 1 - facts.transposed;
+  for (int d = view.rank - 1; d >= 0; --d) {
     if (view.shape[d] == 1) continue;
     const i64 stride = view.strides[d];
-    if (d == t.rank - 1 && stride != 1 && !t.strided && !facts.transposed) fail_dense(op, t, view);
+    if (d == view.rank - 1 && stride != 1 && !t.strided && !facts.transposed) fail_dense(op, t, view);
     if (stride < 0 || (stride == 0 && t.role != Role::in))
       fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d), t.role == Role::in ? ">= 0" : "> 0 in an output");
     i64 elements, bytes;
@@ -189,6 +190,25 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
   facts.alignment = lowest == 0 || lowest > 16 ? 16 : i32(lowest);
 }
 
+/// A tensor for hooks: what its schema does not say.
+[[gnu::cold, gnu::noinline]] void bind_any_shape(const Op& op, const TensorDef& t, const TensorView& view, const Problem& p) {
+  if (!p.hooks) fail(op, t, ErrorKind::value, "is given", "none, as the call has no hooks");
+  if (view.rank > kMaxHookRank) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), t.extents_text);
+  for (int d = 0; d < view.rank; ++d)
+    if (view.shape[d] < 0 || view.shape[d] > kMaxExtent) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents in [0, 2^56]");
+}
+
+/// The tensors that the hooks read are there.
+[[gnu::cold, gnu::noinline]] void check_hook_tensors(const Op& op, const void* args, const jit::Hooks& hooks) {
+  const u32 used = jit::use_of(hooks).tensors;
+  for (size_t i = 0; used && i < op.tensors.size(); ++i) {
+    const TensorDef& t = op.tensors[i];
+    const ptrdiff_t at = (t.offset - op.hook_tensors_offset) / ptrdiff_t(sizeof(TensorView));
+    if (t.any_shape() && used >> at & 1 && !op.tensor(args, i).present())
+      fail(op, t, ErrorKind::value, "is missing", std::string("a tensor, which the hooks ") + hooks.name + " read");
+  }
+}
+
 void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set, bool& placed, Spans& spans) {
   const TensorDef& t = op.tensors[i];
   const TensorView& view = op.tensor(args, i);
@@ -200,7 +220,9 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
     else if (!t.dtypes.empty()) facts.dtype = t.dtypes[0];
     return;
   }
-  if (view.rank != t.rank)
+  if (t.any_shape())
+    bind_any_shape(op, t, view, p);
+  else if (view.rank != t.rank)
     fail(op, t, ErrorKind::value, "has shape " + shape_string(view), std::to_string(t.rank) + (t.rank == 1 ? " dim [" : " dims [") + t.extents_text + "]");
   if (!dtype_allowed(t, view.dtype, p)) fail_dtype(op, t, view, p);
   facts.dtype = view.dtype;
@@ -358,6 +380,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed, spans);
   for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
   if (op.late_extents) check_late_extents(op, args, p, set);
+  if (p.hooks) [[unlikely]] check_hook_tensors(op, args, *p.hooks);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p))

@@ -28,6 +28,7 @@ std::vector<i64> sizes_of(i64 least, i64 most) {
 [[noreturn]] void fail_word(const Op& op, const std::string& word) {
   std::vector<std::string> known;
   for (const TensorDef& t : op.tensors) {
+    if (t.any_shape()) continue;
     known.push_back(t.name + ".dtype");
     if (t.optional) known.push_back(t.name + ".present");
     if (t.either_major) known.push_back(t.name + ".transposed");
@@ -101,7 +102,7 @@ void CallSpace::set_word(const std::string& word, const std::string& text) {
   if (dot != std::string::npos) {
     const int i = op_.tensor_index(word.substr(0, dot));
     const std::string what = word.substr(dot + 1);
-    const TensorDef* t = i < 0 ? nullptr : &op_.tensors[size_t(i)];
+    const TensorDef* t = i < 0 || op_.tensors[size_t(i)].any_shape() ? nullptr : &op_.tensors[size_t(i)];
     const bool present = t && what == "present" && t->optional, transposed = t && what == "transposed" && t->either_major;
     if (!present && !transposed && !(t && what == "dtype")) fail_word(op_, word);
     if (present) problem_.tensors[i].present = parse_number(op_, word, text) != 0;

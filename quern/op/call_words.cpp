@@ -59,6 +59,7 @@ void add_tensors(const Op& op, const void* args, Words& words) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const TensorDef& t = op.tensors[i];
     const TensorView& view = op.tensor(args, i);
+    if (t.any_shape()) continue;
     if (t.optional) words.add(t.name + ".present", view.present() ? "true" : "false");
     if (!view.present()) continue;
     if (t.dtypes.size() + size_t(t.like >= 0) > 1) words.add(t.name + ".dtype", name(view.dtype));

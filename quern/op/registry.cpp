@@ -86,6 +86,35 @@ void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
   op.backward.clear();  // the base's knows nothing of the hooks
 }
 
+void add_hook_tensors(Op& op, ptrdiff_t offset, int count) {
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "hook_tensors[" + std::to_string(i) + "]";
+    add_tensor(op, name.c_str(), offset + i * ptrdiff_t(sizeof(TensorView)), "", Role::in, {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}, "");
+    TensorDef& t = op.tensors.back();
+    t.optional = t.strided = true;
+    t.extents_text = "1 to " + std::to_string(kMaxHookRank) + " dims";
+  }
+}
+
+void name_hook_tensor(Op& op, int index, const char* name, const char* axes, std::vector<DType> dtypes) {
+  const ptrdiff_t offset = op.hook_tensors_offset + index * ptrdiff_t(sizeof(TensorView));
+  const auto at = std::find_if(op.tensors.begin(), op.tensors.end(), [&](const TensorDef& t) { return t.any_shape() && t.offset == offset; });
+  if (at == op.tensors.end()) {
+    registration_error() = {"is " + op.id + ", whose hook tensor " + std::to_string(index) + " is not there or named twice", "an index of the base's hook_tensors, once"};
+    return op.tensors.push_back({});  // what the schema says next is of this one
+  }
+  op.tensors.erase(at);
+  for (size_t i = 0; i < op.tensors.size(); ++i) op.tensor_offsets[i] = i32(op.tensors[i].offset);
+  add_tensor(op, name, offset, axes, Role::in, std::move(dtypes), "");
+  op.tensors.back().strided = true;
+}
+
+void set_hook_params(Op& op, i32 bytes) {
+  if (bytes > op.hook_params_bytes)
+    registration_error() = {"is " + op.id + ", whose hooks read " + std::to_string(bytes) + " bytes of params", "at most " + std::to_string(op.hook_params_bytes)};
+  op.hook_params_used = bytes;
+}
+
 /// What is wrong with tensor `t` of the backward op `b`; `of`: the op's tensor of which it is the gradient, or null.
 static std::string backward_tensor_fault(const Op& op, const TensorDef& t, const std::string* of) {
   const int at = op.tensor_index(of ? *of : t.name);

@@ -59,6 +59,8 @@ struct TensorDef {
   i32 rank = 0;
   Extent extents[kMaxRank];
   std::string extents_text;     ///< "tokens 2*intermediate"
+  /// A tensor that only hooks read: optional, of any shape. Its name is no word of cases and no parameter of functions.
+  bool any_shape() const { return rank == 0; }
   Values values;
   std::optional<Budget> budget; ///< of this output; else the op's
   std::string doc;
@@ -136,6 +138,9 @@ struct Op {
   const Op* base = nullptr;                      ///< the op that this one is based on
   ptrdiff_t hook_params_offset = -1;             ///< in Args, of the bytes that its kernels hand to the hooks
   i32 hook_params_bytes = 0;
+  i32 hook_params_used = -1;                     ///< how many of them the op's own hooks read; -1: not stated
+  ptrdiff_t hook_tensors_offset = -1;            ///< in Args, of the TensorViews that its kernels hand to the hooks
+  const jit::HookPoints* hook_points = nullptr;  ///< what hooks of its kernels may be
   std::vector<Backward> backward;                ///< each computes some of the gradients, no two the same
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
@@ -236,6 +241,14 @@ QN_API void state_may_be(Op& op, const char* input);
 
 /// Makes `op` a copy of the registered op `base` under its own id, with hooks for its kernels.
 QN_API void base_on(Op& op, const char* base, const jit::Hooks* hooks);
+/// Adds `hook_tensors[0]` and so on, each of any shape.
+QN_API void add_hook_tensors(Op& op, ptrdiff_t offset, int count);
+/// Makes the hook tensor of that index one of the op's, of a name and a shape.
+QN_API void name_hook_tensor(Op& op, int index, const char* name, const char* axes, std::vector<DType> dtypes);
+/// Most dims of a tensor for hooks.
+constexpr int kMaxHookRank = 4;
+/// The bytes, between 0 and those that the kernels take, or the op is refused.
+QN_API void set_hook_params(Op& op, i32 bytes);
 
 /// Builds an Op; see QN_OP.
 template <class Args> class Schema {
@@ -337,11 +350,28 @@ template <class Args> class Schema {
     return *this;
   }
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
-  /// Members of Args by which callers plug code into the op's kernels, and bytes that the code is handed; plan finds the
-  /// first in Problem::hooks.
-  template <size_t n> Schema& hooks(const jit::Hooks* Args::*m, u8 (Args::*params)[n]) {
-    op_.hooks_offset = member_offset(m);
+  /// Members of Args by which callers plug code into the op's kernels, bytes and tensors that the code is handed, and the points where
+  /// it may plug in; plan finds the first in Problem::hooks. Stated behind all tensors.
+  template <size_t n, size_t m>
+  Schema& hooks(const jit::Hooks* Args::*h, u8 (Args::*params)[n], TensorView (Args::*tensors)[m], const jit::HookPoints& points) {
+    op_.hooks_offset = member_offset(h);
     op_.hook_params_offset = member_offset(params), op_.hook_params_bytes = i32(n);
+    op_.hook_tensors_offset = member_offset(tensors), op_.hook_points = &points;
+    if (registered_) add_hook_tensors(op_, op_.hook_tensors_offset, int(m));
+    return *this;
+  }
+  /// Of an op that is based on another: its hooks read `at.tensors[index]`, and this is what that holds. Checks fill it, `generate` may
+  /// write it, and functions have a parameter of that name. What follows speaks of it as of any tensor.
+  Schema& hook_tensor(int index, const char* name, const char* axes, std::vector<DType> dtypes) {
+    if (registered_) name_hook_tensor(op_, index, name, axes, std::move(dtypes));
+    else op_.tensors.emplace_back();
+    last_doc_ = &op_.tensors.back().doc;
+    return *this;
+  }
+  /// Of an op that is based on another: its hooks read a T from `at.params`; void: nothing.
+  template <class T> Schema& hook_params() {
+    if constexpr (std::is_void_v<T>) set_hook_params(op_, 0);
+    else set_hook_params(op_, i32(sizeof(T)));
     return *this;
   }
   /// An op that computes gradients of this one, and which of its tensors is the gradient of which of this op's. Said

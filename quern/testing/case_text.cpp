@@ -26,11 +26,13 @@ std::vector<std::string> parameter_names(const Op& op) {
     for (const auto& [name, value] : shape) add(name);
   for (const Axis a : op.axes) add(name(a));
   for (const TensorDef& t : op.tensors) {
+    if (t.any_shape()) continue;
     if (t.dtypes.size() > 1) add(t.name + ".dtype");
     if (t.optional) add(t.name + ".present");
   }
   for (const AttrDef& a : op.attrs) add(a.name);
   for (const TensorDef& t : op.tensors) {
+    if (t.any_shape()) continue;
     if (t.rank > 1) add(t.name + ".pad");
     add(t.name + ".shift");
     if (t.rank > 2) add(t.name + ".swap");

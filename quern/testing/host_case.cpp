@@ -59,6 +59,11 @@ HostCase::~HostCase() = default;
 const Op& HostCase::op() const { return members_->args.op(); }
 TensorView HostCase::tensor(size_t i) const { return members_->args.tensor(i); }
 Scalar HostCase::attribute(const AttrDef& attr) const { return attr_value(attr, std::as_const(members_->args).args()); }
+std::vector<u8> HostCase::hook_params() const {
+  if (!op().hooks) return {};
+  const u8* at = static_cast<const u8*>(std::as_const(members_->args).args()) + op().hook_params_offset;
+  return {at, at + (op().hook_params_used >= 0 ? op().hook_params_used : op().hook_params_bytes)};
+}
 const RunOptions& HostCase::options() const { return members_->options; }
 
 i64 HostCase::changed() const { return members_->changed; }

@@ -188,7 +188,7 @@ std::string sum_text_of(const Op& op, const Case& given, u64 seed) {
   const auto device = make_emulated_device(device_info_of(Arch{}), how);
   CaseArgs args(op, given, seed);
   u32 inputs = 0;
-  for (size_t i = 0; i < op.tensors.size(); ++i) inputs += op.tensors[i].role != Role::out;
+  for (size_t i = 0; i < op.tensors.size(); ++i) inputs += op.tensors[i].role != Role::out && !op.tensors[i].any_shape();
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const bool data = op.tensors[i].values.kind == Values::Kind::data && !is_integer(args.tensor(i).dtype);
     if (op.tensors[i].role != Role::out && data && args.tensor(i).present() && args.tensor(i).numel() > 0)

@@ -3,17 +3,15 @@
 #include "quern/testing/traced_call.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <map>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "quern/base/fs.h"
 #include "quern/base/json_depth.h"
+#include "quern/jit/hook_text.h"
 #include "quern/op/tensor_bytes.h"
 #include "quern/op/trace.h"
 
@@ -162,18 +160,6 @@ void read_tensors(const Json& j, DeviceId device, TracedCall& call) {
     if (const TensorDef& t = call.op->tensors[i]; call.places[i].memory < 0 && !t.optional) fail_in_call(call, "lacks the tensor " + t.name, "all that " + call.op->id + " needs");
 }
 
-/// Kernels refer to hooks as long as the process lives, and two with the same hooks are one kernel by their address.
-const jit::Hooks* lasting_hooks(const Json& j) {
-  using Texts = std::array<std::string, 3>;
-  static std::mutex mutex;
-  static std::map<Texts, jit::Hooks>& all = *new std::map<Texts, jit::Hooks>;
-  const std::lock_guard lock(mutex);
-  const auto [at, is_new] = all.try_emplace(Texts{j.at("type"), j.at("name"), j.at("text")});
-  const Texts& texts = at->first;
-  if (is_new) at->second = {texts[0].c_str(), texts[1].c_str(), texts[2].c_str()};
-  return &at->second;
-}
-
 /// Those of a registered op with that code, whose name is then of no matter; null: none.
 const jit::Hooks* registered_hooks(const Json& j) {
   for (const auto& [id, op] : registry())
@@ -189,7 +175,7 @@ void read_hooks(const Json& j, bool trust_hooks, TracedCall& call) {
   if (!hooks && !trust_hooks)
     fail_in_call(call, "has the hooks " + j.at("name").dump() + ", code that no registered op has",
                  "--trust-hooks (trust_hooks in C++) from whoever trusts the writer of that folder: the code is compiled and run");
-  if (!hooks) hooks = lasting_hooks(j);
+  if (!hooks) hooks = jit::lasting_hooks(j.at("type"), j.at("name"), j.at("text"));
   std::memcpy(static_cast<char*>(call.args.get()) + op.hooks_offset, &hooks, sizeof hooks);
   u8* into = static_cast<u8*>(call.args.get()) + op.hook_params_offset;
   for (const Json& p : parameters) *into++ = u8(integer(call, "the hook parameter", p, 0, 255));

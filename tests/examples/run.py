@@ -44,18 +44,50 @@ def example_cpp():
     run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", prints=r" 0 kernels compiled")
     run(quern, *mine, "bench", "--compile", "mine", "--arch", "sm_90a", "--sample", "2", prints=r"scale_rows_row<")
     run(quern, *mine, "plan", "mine.decode_alibi", "batch=64", prints=r"hooks=alibi")
+    if "QN_TEST_PYTHON" in os.environ:
+        hooks_from_python(mine[1])
     run(quern, "--load", "/nowhere/lib.so", "list", status=2, prints=r"`--load` cannot be loaded")
     copy = os.path.join(work, "libcopy.so")
     shutil.copy(os.path.join(prefix, "lib", "libquern.so"), copy)
     run(quern, "--load", copy, "list", status=2, prints=r"registered twice")
+    # A hook that does not compile is said once, then counted.
+    hooks = os.path.join(folder, "mine", "alibi_hooks.cuh")
+    text = open(hooks).read()
+    assert "at.head_q" in text
+    open(hooks, "w").write(text.replace("at.head_q", "at.hed_q"))
+    out = run("env", f"QN_SOURCE_DIR={folder}", quern, *mine, "check", "mine.decode_alibi", "batch=3", "--device", "emu", "--sample", "5", status=1,
+              prints=r"mine\.decode_alibi: 4 more failures with the same text: error: .*hed_q")
+    assert out.count("did not compile") == 1, out
+    open(hooks, "w").write(text)
     # A reference that forgets the slope must not agree with the kernel.
     source = os.path.join(folder, "mine", "decode_alibi.cpp")
     text = open(source).read()
-    wrong = text.replace("x - double(a.slope)", "x + double(a.slope)")
+    wrong = text.replace("x - slopes(at", "x + slopes(at")
     assert wrong != text
     open(source, "w").write(wrong)
     run("cmake", "--build", "build", folder=folder)
     run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", status=1, prints=r"WRONG mine\.decode_alibi")
+
+
+def hooks_from_python(library):
+    """An op with hooks of its own: its tensor is a parameter, and the bytes that they read must be given."""
+    code = f"""
+import numpy as np, quern
+quern.load({library!r})
+from quern import testing
+decode = quern.mine.decode_alibi
+with testing.Case("mine.decode_alibi", "capacity=100 head_dim=64") as case:
+    case.run()
+    assert case.wrong() == "", case.wrong()
+    assert len(case.options["hook_params"]) == 12
+    for params in (None, b"12345678", np.ones(3, np.float64)):
+        try:
+            case.run(hook_params=params)
+        except ValueError as e:
+            print(e)
+print("hooks" in decode.__doc__, "slopes" in decode.__doc__)
+"""
+    run(os.environ["QN_TEST_PYTHON"], "-c", code, prints=r"`hook_params` is missing, expected 12 bytes, which the hooks alibi read\n.*`hook_params` has 8 bytes, expected 12 bytes\n.*has 24 bytes, expected 12 bytes\nTrue True")
 
 
 def example_calls():

@@ -25,23 +25,29 @@ static Alibi alibi_of(const u8* params) {
 
 static void reference(const DecodePagedArgs& args, const DecodePagedArgs& magnitudes) {
   const Alibi a = alibi_of(args.hook_params);
+  const Ref slopes(args.hook_tensors[0]);
   decode_paged_ref_with(
       args, magnitudes,
-      [&](double x, const HookContext& at) { return x - double(a.slope) * (at.head_q + 1) * (at.seq_len - 1 - at.position); },
+      [&](double x, const HookContext& at) { return x - slopes(at.head_q) * (at.query_position - at.key_position); },
       [&](const HookContext& at) {
-        const i32 block = at.position / a.block, blocks = (at.seq_len + a.block - 1) / a.block;
+        const i32 block = at.key_position / a.block, blocks = (at.seq_len + a.block - 1) / a.block;
         return block < a.first || block >= blocks - a.last;
       });
 }
 
 static void generate(DecodePagedArgs& args, const Case&, Random&) {
-  const Alibi a{.slope = 0.01f, .block = 48, .first = 1, .last = 2};
+  const Alibi a{.block = 48, .first = 1, .last = 2};
   std::memcpy(args.hook_params, &a, sizeof a);
+  const TensorView& slopes = args.hook_tensors[0];
+  for (i64 h = 0; h < slopes.shape[0]; ++h) static_cast<float*>(slopes.data)[h * slopes.strides[0]] = 0.01f * float(h + 1);
 }
 
 QN_OP(decode_alibi, DecodePagedArgs, "mine.decode_alibi")
     .based_on("attention.decode_paged", &kHooks)
     .doc("attention.decode_paged with ALiBi, over the first and last blocks of positions")
+    .hook_tensor(0, "slopes", "heads_q", {DType::f32})
+    .meaning("what a logit loses for each position between query and key")
+    .hook_params<Alibi>()
     .source("Press et al., Train Short, Test Long, arXiv 2108.12409")
     .reference<reference>()
     .generate<generate>()

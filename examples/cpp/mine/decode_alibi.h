@@ -7,14 +7,13 @@ namespace quern::mine {
 
 /// What goes into DecodePagedArgs::hook_params; alibi_hooks.cuh reads it.
 struct Alibi {
-  float slope = 0;  ///< of head 0; head h has slope * (h + 1)
   i32 block = 64;   ///< positions in a block of the mask, at least 1
   i32 first = 1;    ///< blocks at the start that every query sees
   i32 last = 4;     ///< blocks at the end that it sees
 };
 
-/// attention.decode_paged whose logits lose slope * (h + 1) * (seq_len - 1 - position), over the first and the last blocks of
-/// positions only. `hook_params` holds an Alibi. Throws Error.
+/// attention.decode_paged whose logits lose slopes[h] * (query_position - key_position), over the first and the last blocks of
+/// positions only. `hook_params` holds an Alibi, `hook_tensors[0]` the slopes, [heads_q] f32. Throws Error.
 QN_API void decode_alibi(const attention::DecodePagedArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::mine

@@ -3,7 +3,7 @@
 #pragma once
 #include "quern/jit/spec.h"
 #include "quern/op/run.h"
-#include "quern/ops/attention/hooks_spec.h"
+#include "quern/ops/attention/hooks.h"
 
 namespace quern::attention {
 
@@ -23,8 +23,9 @@ struct DecodePagedArgs {
   i32 window_left = -1;      ///< token j is visible iff seq_len - 1 - j <= window_left; -1: all
   float soft_cap = 0;        ///< logit = soft_cap * tanh(logit / soft_cap), before the hooks; 0: none
   i64 max_seq_kv = 0;        ///< CSR form: the longest request; 0: page_indices * page_size. Longer ones are cut off
-  const jit::Hooks* hooks = nullptr;               ///< see hooks_spec.h; must outlive the process's kernels
+  const jit::Hooks* hooks = nullptr;                ///< hooks_of(text), or an object that lives as long as the process
   alignas(8) u8 hook_params[kHookParamBytes] = {};  ///< handed to the hooks
+  TensorView hook_tensors[kHookTensors];            ///< handed to the hooks: f32, f16, bf16, i32, i64 or u8, 1 to 4 dims, any strides
 };
 
 /// Attention of one query token a request over a paged KV cache:

@@ -1,27 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What users plug into attention kernels: a class with one or both of
-//   QN_DEVICE f32 logit(f32 scaled_logit, const HookContext&)   the logit in natural units, after sm_scale and soft cap
-//   QN_DEVICE bool visible(const HookContext&)                  false: the query does not see this position
-// The kernel is compiled with it; a member that the class lacks costs nothing. QN_DEVICE makes a member static. A signature
-// other than these, and a class with neither member, do not compile; a misspelt member beside a right one is not noticed.
+// What users plug into the family's kernels: a class with one or more of the members in QN_ATTENTION_HOOK_POINTS. The
+// kernel is compiled with it; a point that the class lacks costs nothing. QN_DEVICE makes a member static. A class
+// without any point, a member of another signature, and one whose name is nearly a point's are refused.
 #pragma once
 #include "quern/kit/abi.h"
 
 namespace quern::attention {
 
 constexpr int kHookParamBytes = 64;
+constexpr int kHookTensors = 4;
+constexpr int kHookTensorRank = 4;
+
+/// A tensor of the caller's, which hooks read by real_at() and integer_at(). It may not be written during the call.
+struct HookTensor {
+  const void* data;              // null: not given
+  i64 strides[kHookTensorRank];  // elements
+  i64 sizes[kHookTensorRank];
+  DType dtype;  // f32, f16, bf16, i32, i64, u8
+  i32 rank;
+};
 
 /// Where in the problem a logit lies.
 struct HookContext {
-  i32 batch;
+  i32 request;      // index in the batch
+  i32 query_token;  // index among the query tokens of the call; in decode the request's
   i32 head_q;
   i32 head_kv;
-  i32 position;      // of the key, 0 is the request's first token
-  i32 seq_len;       // the query's position is seq_len - 1
-  const u8* params;  // kHookParamBytes of the caller's, 8-byte aligned
+  i32 query_position;  // of the query token in its request, whose first token is 0; in decode seq_len - 1
+  i32 key_position;
+  i32 seq_len;                // tokens of the request, that is of its keys
+  const u8* params;           // kHookParamBytes of the caller's, 8-byte aligned
+  const HookTensor* tensors;  // kHookTensors of the caller's
 };
+
+/// The points: name, what the member is, and as C++ its arguments and a call of it in a class H.
+///   logit    the logit in natural units, after sm_scale and soft cap, becomes another
+///   visible  false: the query does not see this key
+#define QN_ATTENTION_HOOK_POINTS(point)                                                                        \
+  point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at)) \
+      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at))
 
 /// Plain attention.
 struct NoHooks {};

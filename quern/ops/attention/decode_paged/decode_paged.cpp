@@ -15,7 +15,7 @@ namespace {
 using A = DecodePagedArgs;
 
 const jit::Kernel<DecodePagedConfig, DecodePagedParams> attend{"quern/ops/attention/decode_paged/kernel.cuh", "decode_paged",
-                                                               "quern::attention::NoHooks"};
+                                                               &kHookPoints};
 const jit::Kernel<DecodePagedCombineConfig, DecodePagedParams> combine{"quern/ops/attention/decode_paged/combine.cuh",
                                                                        "decode_paged_combine"};
 
@@ -201,6 +201,7 @@ DecodePagedParams params(const Call<A, Work>& c) {
   if (a.soft_cap > 0) to.scale /= a.soft_cap;
   to.page_size = divisor(u32(p[Axis::page_size]));
   std::memcpy(to.hook_params, a.hook_params, sizeof to.hook_params);
+  set_hook_tensors(a.hook_tensors, to.hook_tensors);
   return to;
 }
 
@@ -290,7 +291,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .meaning("logit = soft_cap * tanh(logit / soft_cap); 0: none")
     .attr("max_seq_kv", &A::max_seq_kv)
     .meaning("CSR form: the longest request; 0: page_indices * page_size")
-    .hooks(&A::hooks, &A::hook_params)
+    .hooks(&A::hooks, &A::hook_params, &A::hook_tensors, kHookPoints)
     .require(head_dim_fits)
     .require(heads_divide)
     .require(page_size_valid)

@@ -9,6 +9,7 @@
 // decode_paged_combine.
 #pragma once
 #include "quern/ops/attention/decode_paged/tile.cuh"
+#include "quern/ops/attention/hooks.cuh"
 
 namespace quern::attention {
 
@@ -34,28 +35,15 @@ QN_DEVICE f32 tanh_by_exp2(f32 x) {
   return f32(1.f) - f32(2.f) * ptx::rcp_approx(f32(1.f) + ptx::exp2_approx(x * f32(2.f * kLog2E)));
 }
 
-/// A member with a wrong signature, or without QN_DEVICE, would be a hook that is silently not called.
-template <class H> QN_DEVICE constexpr bool hooks_are_sound() {
-  constexpr bool kLogit = requires(f32 x, const HookContext& at) { x = H::logit(x, at); };
-  constexpr bool kVisible = requires(bool b, const HookContext& at) { b = H::visible(at); };
-  static_assert(kLogit || !requires { &H::logit; }, "hooks: expected QN_DEVICE f32 logit(f32, const HookContext&)");
-  static_assert(kVisible || !requires { &H::visible; }, "hooks: expected QN_DEVICE bool visible(const HookContext&)");
-  static_assert(kLogit || kVisible || requires(H* h, NoHooks* none) { none = h; }, "hooks: neither `logit` nor `visible` is a member");
-  return true;
-}
-
 /// A logit in units of log2 from q . k.
 template <DecodePagedConfig C, class H>
 QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContext& at) {
-  static_assert(hooks_are_sound<H>());
-  constexpr bool kHook = requires { H::logit(product, at); };
-  if constexpr (!C.soft_cap && !kHook) {
+  if constexpr (!C.soft_cap && !has_logit<H>) {
     return product * (f32(p.scale) * f32(kLog2E));
   } else {
     f32 x = product * f32(p.scale);
     if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * tanh_by_exp2(x);
-    if constexpr (kHook) x = H::logit(x, at);
-    return x * f32(kLog2E);
+    return hooked_logit<H>(x, at) * f32(kLog2E);
   }
 }
 
@@ -69,9 +57,16 @@ QN_DEVICE void make_logits(const DecodePagedParams& p, const Segment& s, i32 fir
     for (int e = 0; e < C.group_rows / 4; ++e) {
       const i32 token = first + 8 * n + 2 * (lane % 4) + e % 2;
       const i32 head = min_of(s.head_tile * 16 + lane / 4 + 8 * (e / 2), p.group - 1);  // rows without a head: the last one's
-      const HookContext at{i32(s.row), s.head_kv * p.group + head, s.head_kv, token, s.length, p.hook_params};
-      bool visible = token < s.end;
-      if constexpr (requires { H::visible(at); }) visible = visible && H::visible(at);
+      const HookContext at{.request = i32(s.row),
+                           .query_token = i32(s.row),
+                           .head_q = s.head_kv * p.group + head,
+                           .head_kv = s.head_kv,
+                           .query_position = s.length - 1,
+                           .key_position = token,
+                           .seq_len = s.length,
+                           .params = p.hook_params,
+                           .tensors = p.hook_tensors};
+      const bool visible = token < s.end && hooked_visible<H>(at);
       x[n][e] = visible ? logit_of<C, H>(p, x[n][e], at) : negative_infinity();
     }
   }

@@ -45,7 +45,8 @@ Real logit_factor(const DecodePagedArgs& a) {
 }
 
 /// Attention in double, with the caller's own transform and mask of logits: what a variant's reference is made of.
-/// `logit(x, at)` takes and returns a logit in natural units, `visible(at)` says whether a position is seen.
+/// `logit(x, at)` takes and returns a logit in natural units, `visible(at)` says whether a position is seen. They read hook tensors of the
+/// Args, by Ref; `at` has none.
 template <class Real = double, class Logit, class Visible>
 void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magnitudes, const Logit& logit, const Visible& visible) {
   using std::exp, std::fabs, std::log2, std::tanh;
@@ -62,7 +63,17 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
       q.row({b, h}, query.data());
       logits.clear();
       Real most = a.sink.present() && length > 0 ? Ref<Real>(a.sink)(h) : minus_infinity;
-      const auto context = [&](i64 j) { return HookContext{i32(b), i32(h), i32(h / group), i32(j), i32(length), a.hook_params}; };
+      const auto context = [&](i64 j) {
+        return HookContext{.request = i32(b),
+                           .query_token = i32(b),
+                           .head_q = i32(h),
+                           .head_kv = i32(h / group),
+                           .query_position = i32(length) - 1,
+                           .key_position = i32(j),
+                           .seq_len = i32(length),
+                           .params = a.hook_params,
+                           .tensors = nullptr};
+      };
       for (i64 j = first; j < length; ++j) {
         const HookContext at = context(j);
         if (!visible(at)) {

@@ -57,7 +57,8 @@ struct DecodePagedParams {
   float scale;              // of logits, natural units; with a soft cap divided by it
   float soft_cap;
   Divisor page_size;
-  u8 hook_params[kHookParamBytes];
+  alignas(8) u8 hook_params[kHookParamBytes];
+  HookTensor hook_tensors[kHookTensors];
 };
 
 /// Tokens of one warp's tile: k of the MMA that multiplies P and V.
