@@ -56,21 +56,19 @@ class Arrays:
 
     def hand_over(self, op, name, array):
         """What TVM-FFI takes for the array."""
-        if not hasattr(array, "__dlpack__"):
-            raise TypeError(f"{op.id}: `{name}` is a {type(array).__name__}, expected a tensor (anything that has __dlpack__)")
+        self.check(op, name, array)
         return array
 
     def check_writable(self, op, name, array):
         pass
 
     def check(self, op, name, array):
-        """ValueError for an array that could not be handed over, or would be as another."""
+        """ValueError for an array that could not be handed over, or would be as another; TypeError for what is none."""
+        if not hasattr(array, "__dlpack__"):
+            raise TypeError(f"{op.id}: `{name}` is a {type(array).__name__}, expected a tensor (anything that has __dlpack__)")
 
     def wrote(self, arrays):
         """Arrays that were there before a call wrote them."""
-
-    def empty(self, shape, dtype, like):
-        raise TypeError(f"an output is missing, expected a tensor: quern cannot allocate a {type(like).__name__}")
 
     def empty_columns(self, shape, dtype, like, multiple):
         """Column by column; from one column to the next it is a multiple of so many elements."""
@@ -92,6 +90,9 @@ class Numpy(Arrays):
 
     def _place(self, array):
         return array.ctypes.data, CPU, 0
+
+    def check(self, op, name, array):
+        pass
 
     def hand_over(self, op, name, array, dtype=None):
         dtype = dtype or known_dtype(op, name, array.dtype)
@@ -172,6 +173,9 @@ class TypedArrays(Arrays):
     def __init__(self, arrays):
         self.arrays = arrays
 
+    def check(self, op, name, array):
+        pass
+
     def hand_over(self, op, name, array):
         return self.arrays.hand_over(op, name, array.array, array.dtype)
 
@@ -239,6 +243,9 @@ class Jax(Arrays):
         from . import _jax
 
         self.call = _jax.call
+
+    def check(self, op, name, array):
+        pass
 
     def check_writable(self, op, name, array):
         raise TypeError(f"{op.id}: `{name}` is an array of JAX, which cannot be written, expected one that can")

@@ -2,11 +2,13 @@
 # Copyright 2026 The quern authors
 """Ops as functions of Python, made from their schemas: Python binds the arguments by itself, and a call with outputs given is a few comparisons
 and one call in C."""
+import ctypes
 import functools
 import json
+import numbers
 import re
 
-from . import _arrays
+from . import _arrays, _check
 from ._library import library
 from ._schema import Schema
 
@@ -211,7 +213,9 @@ class Op:
 
     def call(self, tensors, attributes, stream, options):
         """Any framework: what follows from it, then run()."""
-        arrays = _arrays.of(self, tensors)
+        arrays, attributes = _arrays.of(self, tensors), _check.attributes(self, attributes)
+        if options.backend is not None and not isinstance(options.backend, (str, int, float)):
+            _check.fail_type(self.id, "backend", options.backend, "None or the name of a variant")
         check_dtypes(self, tensors, options.dtypes)
         options.device = device_name(self, options.device)
         if arrays.call is not None:
@@ -223,7 +227,7 @@ class Op:
     def handed_over(self, tensors, attributes):
         """Tensors that TVM-FFI takes without a step of Python, outputs among them."""
         self.check(tensors)
-        self.function(*tensors, *attributes)
+        self.function(*tensors, *_check.attributes(self, attributes))
         self.wrote(tensors)
 
     def run(self, arrays, tensors, attributes, stream, options):
@@ -234,14 +238,14 @@ class Op:
         if stream is None:
             stream = arrays.stream()
         workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
-        self.function(*handed, *attributes, handle_of(stream), device_handle(self, options.device), options.variant, options.flags, workspace)
+        self.function(*handed, *attributes, handle_of(self.id, stream), device_handle(self, options.device), options.variant, options.flags, workspace)
         self.wrote(tensors)
         return present(*(tensors[i] for i in self.schema.returned))
 
     def check(self, tensors):
         """ValueError for a tensor of which TVM-FFI would say what its framework does, or nothing."""
         for facts, tensor in zip(self.schema.tensors, tensors):
-            if tensor is not None:
+            if tensor is not None and not (isinstance(tensor, bool) and facts["optional"] and facts["role"] == "out"):
                 _arrays.of_one(tensor).check(self, facts["name"], tensor)
 
     def check_one_framework(self, tensors):
@@ -298,15 +302,20 @@ def _runs(id_, variant, arch):
         return False
 
 
-def handle_of(stream):
-    """A stream's handle: torch, CuPy and numba name it differently."""
-    if stream is None or isinstance(stream, int):
-        return stream
+def handle_of(where, stream):
+    """A stream's handle: torch, CuPy and numba name it differently. TypeError for what has none."""
+    if stream is None:
+        return None
+    if isinstance(stream, numbers.Integral) and not isinstance(stream, bool):
+        return ctypes.c_int64(_check.integer(where, "stream", stream, 0, 2**64 - 1)).value
     for name in ("cuda_stream", "ptr", "handle"):
         handle = getattr(stream, name, None)
         if handle is not None:
-            return int(getattr(handle, "value", handle) or 0)
-    return stream  # TVM-FFI knows __cuda_stream__
+            handle = getattr(handle, "value", handle) or 0
+            return handle_of(where, handle) if isinstance(handle, numbers.Integral) else _check.fail_type(where, "stream." + name, handle, "the handle of a CUDA stream")
+    if not hasattr(stream, "__cuda_stream__"):  # which TVM-FFI knows
+        _check.fail_type(where, "stream", stream, "None, a CUDA stream or its handle")
+    return stream
 
 
 def allocate(op, arrays, tensors, dtypes):
@@ -320,7 +329,10 @@ def allocate(op, arrays, tensors, dtypes):
             continue
         shape, dtype = output_shape(op.schema, i, tensors), output_dtype(op, i, tensors, dtypes)
         if shape is not None and dtype is not None:
-            tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, _arrays.first_of(op, tensors))
+            like = _arrays.first_of(op, tensors)
+            if arrays is _arrays.OTHER:
+                raise TypeError(f"{op.id}: `{op.schema.tensors[i]['name']}` is missing, expected a tensor: quern cannot allocate a {type(like).__name__}")
+            tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, like)
         else:
             tensors[i] = None
             if not optional:

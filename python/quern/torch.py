@@ -7,10 +7,11 @@ given. Both name what they mutate; shapes and dtypes of what the first returns a
 names the op of the gradients a backward pass calls it; through other ops a backward pass is an error."""
 import torch
 
-from . import _arrays, _op
+from . import _arrays, _check, _op
 from ._schema import python_type
 from ._tools import ops
 
+__all__ = ["register"]
 _functional, _given = {}, {}  # torch's ops by quern's id
 _arrays_of_torch = _arrays._torch()
 
@@ -192,6 +193,7 @@ def recorded(op, tensors, attributes, stream, options):
         raise RuntimeError(f"{op.id}: a tensor requires a gradient and `stream` or `workspace` is given, expected torch.cuda.stream(), or torch.no_grad()")
     if op.id not in _functional:
         register()
+    attributes = _check.judged_attributes(op, attributes)
     op.check_one_framework(tensors)
     op.check(tensors)
     return _traced(op.id, tensors, attributes, None, options.device, options.backend, options.flags, None, options.dtypes)
