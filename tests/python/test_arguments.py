@@ -146,8 +146,6 @@ def called(name, function, arguments, parameter, value):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_wrong_arguments(name):
     where, arguments, rows = FUNCTIONS[name]
-    if name.startswith("quern.plot.") and name.endswith(("figures", "save")):
-        pytest.importorskip("matplotlib", reason="needs matplotlib")
     function = public()[name]
     for parameter, wrong in rows.items():
         for kind, value in wrong:
