@@ -4,6 +4,7 @@
 and one call in C."""
 import ctypes
 import functools
+import inspect
 import json
 import numbers
 import re
@@ -121,6 +122,7 @@ def _function_of(op):
     function.__wrapped__ = scope["_any"]  # whose signature help() shows
     function.op, function.id, function.schema, function.backends = op, op.id, schema, list(schema.variants)
     function.is_backend_supported, function.is_compute_capability_supported = op.is_backend_supported, op.is_compute_capability_supported
+    function.workspace_bytes = op.workspace_bytes
     return function
 
 
@@ -232,15 +234,35 @@ class Op:
 
     def run(self, arrays, tensors, attributes, stream, options):
         """Converts, allocates outputs, calls, returns what was written."""
+        handed, stream = self.hand_over(arrays, tensors, stream, options)
+        workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
+        self.function(*handed, *attributes, stream, device_handle(self, options.device), options.variant, options.flags, workspace)
+        self.wrote(tensors)
+        return present(*(tensors[i] for i in self.schema.returned))
+
+    def workspace_bytes(self, *arguments, **keywords):
+        """Bytes of `workspace` that a call with these arguments needs; 0: none. Nothing is launched. Outputs that are not given are allocated for the time of
+        the question. It depends on sizes, dtypes, strides and options, and not on contents. Raises what the call would of its arguments."""
+        values = inspect.signature(by_id(self.id)).bind(*arguments, **keywords)
+        values.apply_defaults()
+        given = values.arguments
+        tensors = [given[t["name"]] for t in self.schema.tensors]
+        dtypes = {i: given[self.schema.tensors[i]["name"] + "_dtype"] for i in self.schema.choosable}
+        flags = flags_function()(self.id, given["batch_invariant"], given["pdl"], given["skip_check"])
+        options = Options(device_name(self, given["device"]), given["backend"], flags, None, dtypes)
+        arrays, attributes = _arrays.of(self, tensors), _check.attributes(self, [given[a["name"]] for a in self.schema.attributes])
+        if isinstance(arrays, _arrays.Jax):
+            raise TypeError(f"{self.id}: `workspace_bytes` is asked with arrays of JAX, expected another framework's: JAX's calls take no workspace")
+        check_dtypes(self, tensors, dtypes)
+        handed, stream = self.hand_over(arrays, tensors, given["stream"], options)
+        return int(library().op_workspace(self.id)(*handed, *attributes, stream, device_handle(self, options.device), options.variant, flags))
+
+    def hand_over(self, arrays, tensors, stream, options):
+        """Tensors, outputs among them, and the stream as TVM-FFI takes them. Outputs that are wanted and not given are filled in."""
         self.check(tensors)
         allocate(self, arrays, tensors, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
-        if stream is None:
-            stream = arrays.stream()
-        workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
-        self.function(*handed, *attributes, handle_of(self.id, stream), device_handle(self, options.device), options.variant, options.flags, workspace)
-        self.wrote(tensors)
-        return present(*(tensors[i] for i in self.schema.returned))
+        return handed, handle_of(self.id, arrays.stream() if stream is None else stream)
 
     def check(self, tensors):
         """ValueError for a tensor of which TVM-FFI would say what its framework does, or nothing."""

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string>
 
-#include "quern/op/schema.h"
+#include "quern/op/requirement.h"
 
 namespace quern {
 
@@ -311,8 +311,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
-      if (const Rejection r = check(p))
-        throw Error(ErrorKind::value, op.id, r.subject, "is " + to_string(r.got), expectation(r));
+      if (const Rejection r = check(p)) fail_requirement(op, args, r);
     }
     check_spans(op, args, spans);
   }

@@ -72,6 +72,8 @@ FUNCTIONS = {
     "quern.plot.main": ("main", {}, {"arguments": typed(3, "a.csv", [3], [None])}),
     "quern.gemm.dense.is_backend_supported": (r"gemm\.dense", {"backend": "auto"}, {
         "backend": valued("cutlass", None, 3, ["portable"]), "cc": valued(9.0, "nonsense", (9,), True, [], Thing())}),
+    "quern.gemm.dense.workspace_bytes": (r"gemm\.dense", {"keywords": {}}, {
+        "arguments": typed((3, 4), ("a", "b"), ([1], Thing())), "keywords": typed({"a": 3, "b": 4}, {"a": np.ones((2, 8), f32), "b": np.ones((2, 8), f32), "pdl": 1})}),
     "quern.gemm.dense.is_compute_capability_supported": (r"gemm\.dense", {}, {"cc": valued(9.0, "nonsense", (9, 0, 0), True, Thing())}),
 }
 MODULES = ("quern.testing", "quern.plot", "quern.torch")
@@ -150,6 +152,8 @@ def test_wrong_arguments(name):
     for parameter, wrong in rows.items():
         for kind, value in wrong:
             shown = next(iter(value)) if isinstance(value, dict) and parameter in ("parameters", "options") else parameter
+            if name.endswith(".workspace_bytes"):
+                shown = "(a|pdl)"  # what the op itself says of them
             if isinstance(value, tuple) and not value:
                 shown = "budget_ms"  # no call at all is said beside it
             refused(kind, where, shown, lambda: called(name, function, arguments, parameter, value))
