@@ -88,11 +88,12 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
 
 std::string counted(size_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
-/// An emulated device counts once for each policy: which they are is said.
+/// "on 1 device"; or "in 3 ways: ..": an emulated device counts once for each policy, and which they are is said.
 std::string devices_text(const Devices& devices) {
+  if (devices.list().size() == 1) return "on 1 device";
   std::string text;
   for (const testing::CheckDevice& on : devices.list()) text += (text.empty() ? "" : ", ") + on.words;
-  return text;
+  return fmt::format("in {} ways: {}", devices.list().size(), text);
 }
 
 struct Tally {
@@ -147,7 +148,7 @@ int check(const CheckCommandOptions& options) {
   bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
-    if (!options.json) fmt::print(stderr, "{} cases of {} on {}\n", jobs.size(), counted(wanted.ops.size(), "op"), devices_text(devices));
+    if (!options.json) fmt::print(stderr, "{} cases of {} {}\n", jobs.size(), counted(wanted.ops.size(), "op"), devices_text(devices));
     Progress progress(i64(jobs.size()));
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {
