@@ -3,9 +3,12 @@
 """Frameworks whose arrays quern takes: how each hands memory over, allocates, names dtypes and its current stream. None is imported
 before an array of it is seen."""
 import contextlib
+import ctypes
 import functools
+import numbers
 import sys
 
+from . import _check
 from ._library import library
 
 # quern's names of dtypes and everybody else's.
@@ -47,6 +50,22 @@ def known_dtype(op, name, dtype):
         words = [dtype_text(w) for w in op.schema.dtypes_of(name)]
         raise TypeError(f"{op.id}: `{name}` is {ours}, expected " + " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words))
     return ours
+
+
+def handle_of(where, stream):
+    """A stream's handle: torch, CuPy and numba name it differently. TypeError for what has none."""
+    if stream is None:
+        return None
+    if isinstance(stream, numbers.Integral) and not isinstance(stream, bool):
+        return ctypes.c_int64(_check.integer(where, "stream", stream, 0, 2**64 - 1)).value
+    for name in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            handle = getattr(handle, "value", handle) or 0
+            return handle_of(where, handle) if isinstance(handle, numbers.Integral) else _check.fail_type(where, "stream." + name, handle, "the handle of a CUDA stream")
+    if not hasattr(stream, "__cuda_stream__"):  # which TVM-FFI knows
+        _check.fail_type(where, "stream", stream, "None, a CUDA stream or its handle")
+    return stream
 
 
 class Arrays:

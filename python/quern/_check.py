@@ -8,6 +8,7 @@ import math
 import numbers
 import operator
 import os
+import re
 
 _LONGEST = 60  # characters of a value that an error repeats
 
@@ -95,6 +96,24 @@ def function(where, name, value):
 def op_id(where, name, value):
     """The name of an op: itself, or of a function of quern."""
     return text(where, name, getattr(value, "id", value), "an op, as quern.norm.rms_norm, or its name")
+
+
+def arch_of(where, cc):
+    """The arch of a compute capability as the library names it: 90, "90", "9.0", "sm_90a" and (9, 0) are "90" or "sm_90a"."""
+    if isinstance(cc, int) and not isinstance(cc, bool):
+        cc = str(cc)
+    elif isinstance(cc, (tuple, list)) and len(cc) == 2 and all(type(n) is int for n in cc):
+        cc = f"{cc[0]}.{cc[1]}"
+    words = re.fullmatch(r"(?:sm_)?(\d{2,3}[a-z]?)|(\d{1,2})\.(\d)", cc) if isinstance(cc, str) else None
+    if not words:
+        raise ValueError(f"{where}: `cc` is {cc!r}, expected a compute capability: 90, '90', '9.0', 'sm_90a' or (9, 0)")
+    return words[1] or words[2] + words[3]
+
+
+def backend(where, value):
+    """An object that TVM-FFI has no word for; the library judges the others."""
+    if value is not None and not isinstance(value, (str, int, float)):
+        fail_type(where, "backend", value, "None or the name of a variant")
 
 
 _SCALARS = {"f32": "a number", "i32": "an integer", "i64": "an integer", "bool": "True or False"}

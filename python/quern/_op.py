@@ -2,12 +2,9 @@
 # Copyright 2026 The quern authors
 """Ops as functions of Python, made from their schemas: Python binds the arguments by itself, and a call with outputs given is a few comparisons
 and one call in C."""
-import ctypes
 import functools
 import inspect
 import json
-import numbers
-import re
 
 from . import _arrays, _check
 from ._library import library
@@ -216,8 +213,7 @@ class Op:
     def call(self, tensors, attributes, stream, options):
         """Any framework: what follows from it, then run()."""
         arrays, attributes = _arrays.of(self, tensors), _check.attributes(self, attributes)
-        if options.backend is not None and not isinstance(options.backend, (str, int, float)):
-            _check.fail_type(self.id, "backend", options.backend, "None or the name of a variant")
+        _check.backend(self.id, options.backend)
         check_dtypes(self, tensors, options.dtypes)
         options.device = device_name(self, options.device)
         if arrays.call is not None:
@@ -262,7 +258,7 @@ class Op:
         self.check(tensors)
         allocate(self, arrays, tensors, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
-        return handed, handle_of(self.id, arrays.stream() if stream is None else stream)
+        return handed, _arrays.handle_of(self.id, arrays.stream() if stream is None else stream)
 
     def check(self, tensors):
         """ValueError for a tensor of which TVM-FFI would say what its framework does, or nothing."""
@@ -289,7 +285,7 @@ class Op:
         device that QN_DEVICE or the machine gives). Whether it runs a certain one, and why not: quern.plan(). ValueError for what is neither."""
         if backend != "auto" and backend not in self.schema.variants:
             raise ValueError(f"{self.id}: `backend` is {backend!r}, expected one of auto, {', '.join(self.schema.variants)}")
-        arch = library().device_arch("") if cc is None else arch_of(self, cc)
+        arch = library().device_arch("") if cc is None else _check.arch_of(self.id, cc)
         return any(_runs(self.id, b, arch) for b in (self.schema.variants if backend == "auto" else [backend]))
 
     def is_compute_capability_supported(self, cc):
@@ -304,40 +300,12 @@ def _hand_over(op, name, tensor, written):
     return arrays.hand_over(op, name, tensor)
 
 
-def arch_of(op, cc):
-    """The arch of a compute capability as the library names it: 90, "90", "9.0", "sm_90a" and (9, 0) are "90" or "sm_90a"."""
-    if isinstance(cc, int) and not isinstance(cc, bool):
-        cc = str(cc)
-    elif isinstance(cc, (tuple, list)) and len(cc) == 2 and all(type(n) is int for n in cc):
-        cc = f"{cc[0]}.{cc[1]}"
-    words = re.fullmatch(r"(?:sm_)?(\d{2,3}[a-z]?)|(\d{1,2})\.(\d)", cc) if isinstance(cc, str) else None
-    if not words:
-        raise ValueError(f"{op.id}: `cc` is {cc!r}, expected a compute capability: 90, '90', '9.0', 'sm_90a' or (9, 0)")
-    return words[1] or words[2] + words[3]
-
-
 @functools.lru_cache(maxsize=None)
 def _runs(id_, variant, arch):
     try:
         return library().variant_runs(id_, variant, arch)
     except ValueError:  # an arch that quern does not know
         return False
-
-
-def handle_of(where, stream):
-    """A stream's handle: torch, CuPy and numba name it differently. TypeError for what has none."""
-    if stream is None:
-        return None
-    if isinstance(stream, numbers.Integral) and not isinstance(stream, bool):
-        return ctypes.c_int64(_check.integer(where, "stream", stream, 0, 2**64 - 1)).value
-    for name in ("cuda_stream", "ptr", "handle"):
-        handle = getattr(stream, name, None)
-        if handle is not None:
-            handle = getattr(handle, "value", handle) or 0
-            return handle_of(where, handle) if isinstance(handle, numbers.Integral) else _check.fail_type(where, "stream." + name, handle, "the handle of a CUDA stream")
-    if not hasattr(stream, "__cuda_stream__"):  # which TVM-FFI knows
-        _check.fail_type(where, "stream", stream, "None, a CUDA stream or its handle")
-    return stream
 
 
 def allocate(op, arrays, tensors, dtypes):

@@ -119,7 +119,7 @@ def bench_gpu_time(*calls: Callable[[], Any], cold: bool = True, budget_ms: floa
         return run
 
     try:
-        timings = [Timing(**t) for t in json.loads(library().time_calls([kept(call) for call in calls], cold, float(budget_ms), device, _op.handle_of("bench_gpu_time", stream) or 0))]
+        timings = [Timing(**t) for t in json.loads(library().time_calls([kept(call) for call in calls], cold, float(budget_ms), device, _arrays.handle_of("bench_gpu_time", stream) or 0))]
     except Exception:
         if thrown:
             raise thrown[0] from None
