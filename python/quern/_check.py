@@ -4,6 +4,7 @@
 takes it. The library judges what the value means; a value that it could not be handed is judged here.
 
 Nothing but the standard library is imported."""
+import contextlib
 import math
 import numbers
 import operator
@@ -30,6 +31,20 @@ def fail_type(where, name, value, expected):
 
 def fail_value(where, name, value, expected):
     raise ValueError(f"{where}: `{name}` is {value}, expected {expected}")
+
+
+@contextlib.contextmanager
+def naming(where, **names):
+    """Errors of the library that begin with an argument get the function's name in front. `names`: arguments that the library knows by others."""
+    try:
+        yield
+    except (ValueError, TypeError, RuntimeError) as e:
+        text = str(e)
+        if not text.startswith("`"):
+            raise
+        for ours, theirs in names.items():
+            text = text.replace(f"`{theirs}`", f"`{ours}`")
+        raise type(e)(f"{where}: {text}") from None
 
 
 def boolean(where, name, value):

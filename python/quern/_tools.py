@@ -25,11 +25,9 @@ def ops() -> Ops:
 
 def load(path: Union[str, PathLike]) -> None:
     """Loads a library of ops of your own (docs/own_ops.md); they are then in quern.FAMILY like all others. ValueError where it cannot be."""
-    try:
-        library().load(_check.path("load", "path", path))
-    except ValueError as e:
-        text = str(e).replace("`--load`", "`path`")  # which is the command's name of it
-        raise ValueError(text if text.startswith("load: ") else "load: " + text) from None
+    path = _check.path("load", "path", path)
+    with _check.naming("load", path="--load"):  # which is the command's name of it
+        library().load(path)
 
 
 def typed(array: Any, dtype: Any) -> _arrays.Typed:
@@ -45,7 +43,9 @@ def plan(op: Union[str, Callable[..., Any]], *words: str, arch: str = "", device
     id_, given = _check.op_id("plan", "op", op), _check.texts("plan", "words", words, "text, as 'x.dtype=bf16'")
     given += [f"{name}={_word_of(name, value)}" for name, value in parameters.items()]
     arch = _check.text("plan", "arch", arch, "the name of an arch, as 'sm_90a'")
-    return json.loads(library().plan_json(id_, given, arch, _device_text("plan", device)))
+    device = _device_text("plan", device)
+    with _check.naming("plan"):
+        return json.loads(library().plan_json(id_, given, arch, device))
 
 
 def _word_of(name, value):
@@ -77,7 +77,8 @@ def warm(model: Union[str, PathLike] = "", *limits: str, archs: Union[str, Itera
              _check.path("warm", "trace", trace), _check.integer("warm", "processes", processes, 0, 1024), _check.boolean("warm", "list_only", list_only))
     shown = progress if callable(progress) else _Progress() if _check.boolean("warm", "progress", progress) else None
     try:
-        return json.loads(library().warm(*given, shown))
+        with _check.naming("warm"):
+            return json.loads(library().warm(*given, shown))
     finally:
         if isinstance(shown, _Progress):
             shown.close()

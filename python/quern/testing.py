@@ -26,7 +26,9 @@ from ._library import library
 def cases(op, most=8, most_bytes=1 << 20):
     """Words of up to `most` cases of an op's covering array whose operands have few bytes."""
     id_, most = _check.op_id("cases", "op", op), _check.integer("cases", "most", most, 0, 1 << 30)
-    return [str(words) for words in library().cases(id_, most, _check.number("cases", "most_bytes", most_bytes))]
+    most_bytes = _check.number("cases", "most_bytes", most_bytes)
+    with _check.naming("cases"):
+        return [str(words) for words in library().cases(id_, most, most_bytes)]
 
 
 class Case:
@@ -35,8 +37,10 @@ class Case:
 
     def __init__(self, op, words="", seed=1):
         self._handle = 0
-        self.op = _op.by_id(_check.op_id("Case", "op", op))
-        self._handle = library().case_open(self.op.id, _check.text("Case", "words", words, "text, as 'tokens=3'"), _check.integer("Case", "seed", seed, 0, 2**63 - 1))
+        id_, words, seed = _check.op_id("Case", "op", op), _check.text("Case", "words", words, "text, as 'tokens=3'"), _check.integer("Case", "seed", seed, 0, 2**63 - 1)
+        with _check.naming("Case"):
+            self.op = _op.by_id(id_)
+            self._handle = library().case_open(id_, words, seed)
         facts = json.loads(library().case_arguments(self._handle))
         self.tensors = {name: None if t is None else _array_at(**t) for name, t in facts["tensors"].items()}
         kinds = {a["name"]: {"f32": float, "bool": bool}.get(a["type"], int) for a in self.op.schema.attributes}
@@ -118,8 +122,10 @@ def bench_gpu_time(*calls: Callable[[], Any], cold: bool = True, budget_ms: floa
 
         return run
 
+    handle = _arrays.handle_of("bench_gpu_time", stream) or 0
     try:
-        timings = [Timing(**t) for t in json.loads(library().time_calls([kept(call) for call in calls], cold, float(budget_ms), device, _arrays.handle_of("bench_gpu_time", stream) or 0))]
+        with _check.naming("bench_gpu_time"):
+            timings = [Timing(**t) for t in json.loads(library().time_calls([kept(call) for call in calls], cold, float(budget_ms), device, handle))]
     except Exception:
         if thrown:
             raise thrown[0] from None
