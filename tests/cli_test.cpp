@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli_process.h"
@@ -88,6 +89,41 @@ TEST(cli, asan_and_checked_are_one_or_the_other) {
   json.insert(json.end(), {"--async", "lazy", "--json"});
   const Json results = Json::parse(command(json).output);
   for (const Json& result : results) EXPECT_TRUE(has(result["repro"], "--device emu --async lazy --asan")) << result;
+}
+
+/// Who edits kernels of a checkout and forgets QN_SOURCE_DIR would run those of the program without a word.
+TEST(cli, sources_of_a_checkout_that_differ_are_told) {
+  namespace fs = std::filesystem;
+  const std::string folder = make_private_folder(::testing::TempDir() + "quern-checkout.");
+  fs::create_directories(folder + "/quern/op");
+  fs::create_directories(folder + "/quern/ops");
+  fs::copy(QN_ROOT "/quern/op/schema.h", folder + "/quern/op");
+  fs::copy(QN_ROOT "/quern/kit", folder + "/quern/kit", fs::copy_options::recursive);
+  fs::copy(QN_ROOT "/quern/ops", folder + "/quern/ops", fs::copy_options::recursive);
+  fs::copy(QN_ROOT "/quern/bench", folder + "/quern/bench", fs::copy_options::recursive);
+  if (fs::exists(QN_ROOT "/quern/bricks")) fs::copy(QN_ROOT "/quern/bricks", folder + "/quern/bricks", fs::copy_options::recursive);
+  const std::vector<std::string> here = {"-C", folder, "QN_SOURCE_DIR="}, sources_here = {"-C", folder, "QN_SOURCE_DIR=" + folder};
+  const std::vector<std::vector<std::string>> commands = {
+      {"plan", "norm.rms_norm", "tokens=2", "--device", "emu"}, {"run", "norm.rms_norm", "tokens=2", "hidden=96", "--device", "emu"}, {"check", "norm.rms_norm", "tokens=2", "hidden=96", "--device", "emu", "--sample", "1"}};
+  for (const auto& words : commands) {
+    const ProcessResult r = command(words, here);
+    EXPECT_EQ(r.status, 0) << r.output;
+    EXPECT_FALSE(has(r.output, "note:")) << r.output;
+  }
+  const std::string text = read_file(folder + "/quern/kit/vec.cuh").value();
+  std::ofstream(folder + "/quern/kit/vec.cuh") << text << "// edited\n";
+  for (const auto& words : commands) {
+    const ProcessResult r = command(words, here);
+    EXPECT_EQ(r.status, 0) << r.output;
+    EXPECT_TRUE(has(r.output, "quern: note: 1 kernel source of this folder is not what this program carries and compiles (quern/kit/vec.cuh differs); QN_SOURCE_DIR=. compiles this folder's\n")) << r.output;
+    EXPECT_FALSE(has(command(words, sources_here).output, "note:"));
+  }
+  std::vector<std::string> json = commands[0];
+  json.push_back("--json");
+  EXPECT_EQ(Json::parse(command(json, here).output)["op"], "norm.rms_norm") << "nothing is said beside JSON";
+  std::filesystem::remove(folder + "/quern/kit/scan.cuh");
+  EXPECT_TRUE(has(command(commands[0], here).output, "note: 2 kernel sources of this folder are not what")) << command(commands[0], here).output;
+  remove_folder(folder);
 }
 
 TEST(cli, every_op_plans_its_first_case_for_every_arch) {

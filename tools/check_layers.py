@@ -24,6 +24,8 @@ MAY_INCLUDE = {
 HOST_KIT = {"quern/kit/abi.h", "quern/kit/order_free.h"}
 FORBIDDEN_IN_KERNELS = [r"\basm\b", r"\bprintf\b", r"\bgetenv\b", r"__CUDA_ARCH__", r"\bQN_EMU\b", r"__syncthreads", r"__shfl",
                         r"\bstd::", r"#\s*include\s*<", r"__shared__"]
+# A function, not a variable: no initialiser before the parenthesis.
+BARE_CONSTEXPR = re.compile(r"\bconstexpr\s+(?:[\w:<>,&*\s]+[\s&*])?\w+\s*\(")
 # The template of `quern new` holds other files' text; the runner and the tensors of kit's conformance tests are test code.
 NOT_READ = {"quern/cli/op_template.cpp", "quern/kit/conform/runner.h", "quern/kit/conform/tensors.h"}
 breaches = []
@@ -76,6 +78,11 @@ def check_kernel(path, text, includes):
             for pattern in FORBIDDEN_IN_KERNELS:
                 if re.search(pattern, code):
                     breach(path, number, f"{pattern} in a kernel")
+    if path.endswith((".cuh", "_spec.h", "quern/kit/abi.h")) and not path.startswith("quern/kit/emu/"):  # NVRTC reads them
+        for number, line in enumerate(text.splitlines(), 1):
+            code = line.split("//")[0]
+            if BARE_CONSTEXPR.search(code) and not re.search(r"\bQN_(HOST_)?DEVICE\b", code):
+                breach(path, number, "a constexpr function without QN_HOST_DEVICE: g++ calls it in a kernel, NVRTC does not")
 
 
 def check_state(path, text):

@@ -19,7 +19,7 @@ import sys
 import conformance
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/calls.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/planted_faults.md", "docs/warm.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/calls.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/own_ops.md", "docs/planted_faults.md", "docs/warm.md"]
 SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake", ".json": "json"}
 
@@ -94,6 +94,20 @@ def jit_mutations():
     return table(["source", "mutation", "noticed by"], [(f"`{file}`", what, f"`{tests}`") for file, what, _, _, tests in rows])
 
 
+def names_of_cuda():
+    """What kernels write instead of CUDA's functions; several names that have one answer share a row."""
+    instead = {}
+    for name, text in re.findall(r'^QN_NOT_IN_KERNELS\((\w+), "([^"]*)"\)', open(os.path.join(ROOT, "quern/kit/cuda_names.cuh"), encoding="utf-8").read(), re.MULTILINE):
+        instead.setdefault(text, []).append(f"`{name}`")
+
+    def answer(text):
+        """The code, and what is said of it in parentheses behind a blank."""
+        code, _, note = text.partition(" (")
+        return " or ".join(f"`{part}`" for part in code.split(", or ")) + (f" ({note}" if note else "")
+
+    return table(["CUDA", "here"], [(", ".join(names), answer(text)) for text, names in instead.items()])
+
+
 class Command:
     """What the command tells about itself."""
 
@@ -140,7 +154,7 @@ class Command:
 
     @staticmethod
     def tensor(t):
-        notes = [t["meaning"], "" if t["values"] == "generated" else t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "", "rows or columns are dense" if t["either_major"] else "",
+        notes = [t["meaning"], t["values"], "optional" if t["optional"] else "", "any strides" if t["strided"] else "", "rows or columns are dense" if t["either_major"] else "",
                  f"allocated column by column, each a multiple of {t['column_bytes']} bytes" if t["column_bytes"] else "",
                  f"may be {t['may_be']} itself" if t["may_be"] else ""]
         return (f"`{t['name']}`", t["role"], f"`[{t['dims']}]`", " ".join(t["dtypes"]), "; ".join(n for n in notes if n))
@@ -180,6 +194,8 @@ def generated(name, command):
         return table(["in `kit/ptx`", "function", "tests in the emulated worlds", "on an H200"], conformance.rows())
     if name == "mutations of the JIT":
         return jit_mutations()
+    if name == "names of CUDA":
+        return names_of_cuda()
     makers = {"op table": "op_table", "ops": "ops", "subcommands": "subcommands", "kernels of models": "kernels_of_models"}
     if name not in makers:
         sys.exit(f"gen_docs: nobody generates '{name}'")

@@ -3,9 +3,12 @@
 """Frameworks whose arrays quern takes: how each hands memory over, allocates, names dtypes and its current stream. None is imported
 before an array of it is seen."""
 import contextlib
+import ctypes
 import functools
+import numbers
 import sys
 
+from . import _check
 from ._library import library
 
 # quern's names of dtypes and everybody else's.
@@ -49,6 +52,22 @@ def known_dtype(op, name, dtype):
     return ours
 
 
+def handle_of(where, stream):
+    """A stream's handle: torch, CuPy and numba name it differently. TypeError for what has none."""
+    if stream is None:
+        return None
+    if isinstance(stream, numbers.Integral) and not isinstance(stream, bool):
+        return ctypes.c_int64(_check.integer(where, "stream", stream, 0, 2**64 - 1)).value
+    for name in ("cuda_stream", "ptr", "handle"):
+        handle = getattr(stream, name, None)
+        if handle is not None:
+            handle = getattr(handle, "value", handle) or 0
+            return handle_of(where, handle) if isinstance(handle, numbers.Integral) else _check.fail_type(where, "stream." + name, handle, "the handle of a CUDA stream")
+    if not hasattr(stream, "__cuda_stream__"):  # which TVM-FFI knows
+        _check.fail_type(where, "stream", stream, "None, a CUDA stream or its handle")
+    return stream
+
+
 class Arrays:
     """A framework. This one is any other that has __dlpack__."""
 
@@ -56,21 +75,19 @@ class Arrays:
 
     def hand_over(self, op, name, array):
         """What TVM-FFI takes for the array."""
-        if not hasattr(array, "__dlpack__"):
-            raise TypeError(f"{op.id}: `{name}` is a {type(array).__name__}, expected a tensor (anything that has __dlpack__)")
+        self.check(op, name, array)
         return array
 
     def check_writable(self, op, name, array):
         pass
 
     def check(self, op, name, array):
-        """ValueError for an array that could not be handed over, or would be as another."""
+        """ValueError for an array that could not be handed over, or would be as another; TypeError for what is none."""
+        if not hasattr(array, "__dlpack__"):
+            raise TypeError(f"{op.id}: `{name}` is a {type(array).__name__}, expected a tensor (anything that has __dlpack__)")
 
     def wrote(self, arrays):
         """Arrays that were there before a call wrote them."""
-
-    def empty(self, shape, dtype, like):
-        raise TypeError(f"an output is missing, expected a tensor: quern cannot allocate a {type(like).__name__}")
 
     def empty_columns(self, shape, dtype, like, multiple):
         """Column by column; from one column to the next it is a multiple of so many elements."""
@@ -92,6 +109,9 @@ class Numpy(Arrays):
 
     def _place(self, array):
         return array.ctypes.data, CPU, 0
+
+    def check(self, op, name, array):
+        pass
 
     def hand_over(self, op, name, array, dtype=None):
         dtype = dtype or known_dtype(op, name, array.dtype)
@@ -172,6 +192,9 @@ class TypedArrays(Arrays):
     def __init__(self, arrays):
         self.arrays = arrays
 
+    def check(self, op, name, array):
+        pass
+
     def hand_over(self, op, name, array):
         return self.arrays.hand_over(op, name, array.array, array.dtype)
 
@@ -239,6 +262,9 @@ class Jax(Arrays):
         from . import _jax
 
         self.call = _jax.call
+
+    def check(self, op, name, array):
+        pass
 
     def check_writable(self, op, name, array):
         raise TypeError(f"{op.id}: `{name}` is an array of JAX, which cannot be written, expected one that can")

@@ -6,6 +6,8 @@ import logging
 import os
 import threading
 
+from . import _check
+
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
 _lock = threading.Lock()
 _module = None
@@ -44,4 +46,4 @@ def _connect_log(module):
 
 def log_level(level: int) -> None:
     """What is logged from now on: 0 warnings, 1 also calls and compiles, 3 also their tensors, 5 also what these hold."""
-    library().log_level(int(level))
+    library().log_level(_check.integer("log_level", "level", level, 0, 5))

@@ -3,12 +3,12 @@
 """Ops as functions of Python, made from their schemas: Python binds the arguments by itself, and a call with outputs given is a few comparisons
 and one call in C."""
 import functools
+import inspect
 import json
 import operator
 import os
-import re
 
-from . import _arrays
+from . import _arrays, _check
 from ._library import library
 from ._schema import Schema, evaluate, names_of
 
@@ -122,6 +122,7 @@ def _function_of(op):
     function.__wrapped__ = scope["_any"]  # whose signature help() shows
     function.op, function.id, function.schema, function.backends = op, op.id, schema, list(schema.variants)
     function.is_backend_supported, function.is_compute_capability_supported = op.is_backend_supported, op.is_compute_capability_supported
+    function.workspace_bytes = op.workspace_bytes
     return function
 
 
@@ -224,7 +225,8 @@ class Op:
 
     def call(self, tensors, attributes, stream, options):
         """Any framework: what follows from it, then run()."""
-        arrays = _arrays.of(self, tensors)
+        arrays, attributes = _arrays.of(self, tensors), _check.attributes(self, attributes)
+        _check.backend(self.id, options.backend)
         check_dtypes(self, tensors, options.dtypes)
         self.check_integers(attributes)
         options.device = device_name(self, options.device)
@@ -237,27 +239,48 @@ class Op:
     def handed_over(self, tensors, attributes):
         """Tensors that TVM-FFI takes without a step of Python, outputs among them."""
         self.check(tensors)
+        attributes = _check.attributes(self, attributes)
         self.check_integers(attributes)
         self.function(*tensors, *attributes)
         self.wrote(tensors)
 
     def run(self, arrays, tensors, attributes, stream, options):
         """Converts, allocates outputs, calls, returns what was written."""
+        handed, stream = self.hand_over(arrays, tensors, attributes, stream, options)
+        workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
+        hooks = () if options.hooks is None else _hand_over_hooks(self, *options.hooks)
+        self.function(*handed, *attributes, stream, device_handle(self, options.device), options.variant, options.flags, workspace, *hooks)
+        self.wrote(tensors)
+        return present(*(tensors[i] for i in self.schema.returned))
+
+    def workspace_bytes(self, *arguments, **keywords):
+        """Bytes of `workspace` that a call with these arguments needs; 0: none. Nothing is launched. Outputs that are not given are allocated for the time of
+        the question. It depends on sizes, dtypes, strides and options, and not on contents. Raises what the call would of its arguments."""
+        values = inspect.signature(by_id(self.id)).bind(*arguments, **keywords)
+        values.apply_defaults()
+        given = values.arguments
+        tensors = [given[t["name"]] for t in self.schema.tensors]
+        dtypes = {i: given[self.schema.tensors[i]["name"] + "_dtype"] for i in self.schema.choosable}
+        flags = flags_function()(self.id, given["batch_invariant"], given["pdl"], given["skip_check"])
+        options = Options(device_name(self, given["device"]), given["backend"], flags, None, dtypes)
+        arrays, attributes = _arrays.of(self, tensors), _check.attributes(self, [given[a["name"]] for a in self.schema.attributes])
+        if isinstance(arrays, _arrays.Jax):
+            raise TypeError(f"{self.id}: `workspace_bytes` is asked with arrays of JAX, expected another framework's: JAX's calls take no workspace")
+        check_dtypes(self, tensors, dtypes)
+        handed, stream = self.hand_over(arrays, tensors, attributes, given["stream"], options)
+        return int(library().op_workspace(self.id)(*handed, *attributes, stream, device_handle(self, options.device), options.variant, flags))
+
+    def hand_over(self, arrays, tensors, attributes, stream, options):
+        """Tensors, outputs among them, and the stream as TVM-FFI takes them. Outputs that are wanted and not given are filled in."""
         self.check(tensors)
         allocate(self, arrays, tensors, attributes, options.dtypes)
         handed = [None if t is None else _hand_over(self, facts["name"], t, facts["role"] != "in") for facts, t in zip(self.schema.tensors, tensors)]
-        if stream is None:
-            stream = arrays.stream()
-        workspace = None if options.workspace is None else _hand_over(self, "workspace", options.workspace, True)
-        hooks = () if options.hooks is None else _hand_over_hooks(self, *options.hooks)
-        self.function(*handed, *attributes, handle_of(stream), device_handle(self, options.device), options.variant, options.flags, workspace, *hooks)
-        self.wrote(tensors)
-        return present(*(tensors[i] for i in self.schema.returned))
+        return handed, _arrays.handle_of(self.id, arrays.stream() if stream is None else stream)
 
     def check(self, tensors):
         """ValueError for a tensor of which TVM-FFI would say what its framework does, or nothing."""
         for facts, tensor in zip(self.schema.tensors, tensors):
-            if tensor is not None:
+            if tensor is not None and not (isinstance(tensor, bool) and facts["optional"] and facts["role"] == "out"):
                 _arrays.of_one(tensor).check(self, facts["name"], tensor)
 
     def check_integers(self, attributes):
@@ -285,7 +308,7 @@ class Op:
         device that QN_DEVICE or the machine gives). Whether it runs a certain one, and why not: quern.plan(). ValueError for what is neither."""
         if backend != "auto" and backend not in self.schema.variants:
             raise ValueError(f"{self.id}: `backend` is {backend!r}, expected one of auto, {', '.join(self.schema.variants)}")
-        arch = library().device_arch("") if cc is None else arch_of(self, cc)
+        arch = library().device_arch("") if cc is None else _check.arch_of(self.id, cc)
         return any(_runs(self.id, b, arch) for b in (self.schema.variants if backend == "auto" else [backend]))
 
     def is_compute_capability_supported(self, cc):
@@ -349,35 +372,12 @@ def _hook_tensors(op, names, tensors):
     return list(by_name.values())
 
 
-def arch_of(op, cc):
-    """The arch of a compute capability as the library names it: 90, "90", "9.0", "sm_90a" and (9, 0) are "90" or "sm_90a"."""
-    if isinstance(cc, int) and not isinstance(cc, bool):
-        cc = str(cc)
-    elif isinstance(cc, (tuple, list)) and len(cc) == 2 and all(type(n) is int for n in cc):
-        cc = f"{cc[0]}.{cc[1]}"
-    words = re.fullmatch(r"(?:sm_)?(\d{2,3}[a-z]?)|(\d{1,2})\.(\d)", cc) if isinstance(cc, str) else None
-    if not words:
-        raise ValueError(f"{op.id}: `cc` is {cc!r}, expected a compute capability: 90, '90', '9.0', 'sm_90a' or (9, 0)")
-    return words[1] or words[2] + words[3]
-
-
 @functools.lru_cache(maxsize=None)
 def _runs(id_, variant, arch):
     try:
         return library().variant_runs(id_, variant, arch)
     except ValueError:  # an arch that quern does not know
         return False
-
-
-def handle_of(stream):
-    """A stream's handle: torch, CuPy and numba name it differently."""
-    if stream is None or isinstance(stream, int):
-        return stream
-    for name in ("cuda_stream", "ptr", "handle"):
-        handle = getattr(stream, name, None)
-        if handle is not None:
-            return int(getattr(handle, "value", handle) or 0)
-    return stream  # TVM-FFI knows __cuda_stream__
 
 
 def allocate(op, arrays, tensors, attributes, dtypes):
@@ -391,7 +391,10 @@ def allocate(op, arrays, tensors, attributes, dtypes):
             continue
         shape, dtype = output_shape(op.schema, i, tensors, attributes), output_dtype(op, i, tensors, dtypes)
         if shape is not None and dtype is not None:
-            tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, _arrays.first_of(op, tensors))
+            like = _arrays.first_of(op, tensors)
+            if arrays is _arrays.OTHER:
+                raise TypeError(f"{op.id}: `{op.schema.tensors[i]['name']}` is missing, expected a tensor: quern cannot allocate a {type(like).__name__}")
+            tensors[i] = empty_output(op.schema.tensors[i], arrays, shape, dtype, like)
         else:
             tensors[i] = None
             if not optional:

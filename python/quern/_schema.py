@@ -18,7 +18,7 @@ OPTIONS = [
     ("batch_invariant", "bool", "False", "a row's bits do not depend on the other rows"),
     ("pdl", "bool", "False", "the first kernel may start before the stream's previous one ends"),
     ("skip_check", "bool", "False", "skip the requirements that are not shapes, dtypes or strides, and whether what is written shares memory with another tensor"),
-    ("workspace", "Optional[T]", "None", "bytes that the call may use; None: the device's pool"),
+    ("workspace", "Optional[T]", "None", "bytes that the call may use, as many as workspace_bytes(..) of this function says; None: the device's pool"),
 ]
 # The same of an op whose kernels call code of the caller's. One with hooks of its own has not the first.
 HOOK_OPTIONS = [
@@ -218,6 +218,7 @@ class Function:
     backends: List[str]
     def is_backend_supported(self, backend: str, cc: Union[int, str, Tuple[int, int], None] = None) -> bool: ...
     def is_compute_capability_supported(self, cc: Union[int, str, Tuple[int, int]]) -> bool: ...
+    def workspace_bytes(self, *arguments: Any, **keywords: Any) -> int: ...
 """
 
 

@@ -2,10 +2,11 @@
 # Copyright 2026 The quern authors
 """What is not an op: quern.plan, quern.warm, quern.freeze, quern.doctor, quern.load, quern.ops, quern.typed."""
 import json
+import numbers
 from os import PathLike
 from typing import Any, Callable, Dict, Iterable, List, Union
 
-from . import _arrays, _op
+from . import _arrays, _check, _op
 from ._library import library, log_level, logger  # noqa: F401
 
 
@@ -24,7 +25,9 @@ def ops() -> Ops:
 
 def load(path: Union[str, PathLike]) -> None:
     """Loads a library of ops of your own (docs/own_ops.md); they are then in quern.FAMILY like all others. ValueError where it cannot be."""
-    library().load(str(path))
+    path = _check.path("load", "path", path)
+    with _check.naming("load", path="--load"):  # which is the command's name of it
+        library().load(path)
 
 
 def typed(array: Any, dtype: Any) -> _arrays.Typed:
@@ -32,28 +35,50 @@ def typed(array: Any, dtype: Any) -> _arrays.Typed:
     return _arrays.Typed(array, dtype)
 
 
-def plan(op: Union[str, Callable[..., Any]], *words: str, arch: str = "", device: str = "", **parameters: Union[bool, int, float, str]) -> Dict[str, Any]:
+def plan(op: Union[str, Callable[..., Any]], *words: str, arch: str = "", device: Any = "", **parameters: Union[bool, int, float, str]) -> Dict[str, Any]:
     """What a call would launch and why, as a dict: variant, kernels, grid, shared memory, workspace, key, each variant that cannot run it or
     would be slower with its reason. `op` is an op or its name; parameters are those of `quern plan`: tokens=64, or "x.dtype=bf16" as a word. `arch` plans for a
-    GPU that is not here ("sm_90a"); else `device`, else the standard one. ValueError for a parameter that the op does not have."""
+    GPU that is not here ("sm_90a"); else `device`, as ops take it, else the standard one. ValueError for a parameter that the op does not have,
+    TypeError for an argument of another type."""
+    id_, given = _check.op_id("plan", "op", op), _check.texts("plan", "words", words, "text, as 'x.dtype=bf16'")
+    given += [f"{name}={_word_of(name, value)}" for name, value in parameters.items()]
+    arch = _check.text("plan", "arch", arch, "the name of an arch, as 'sm_90a'")
+    device = _device_text("plan", device)
+    with _check.naming("plan"):
+        return json.loads(library().plan_json(id_, given, arch, device))
 
-    def text(value):
-        return str(value).lower() if isinstance(value, bool) else str(value)
 
-    words = list(words) + [f"{name}={text(value)}" for name, value in parameters.items()]
-    return json.loads(library().plan_json(getattr(op, "id", op), words, arch, device))
+def _word_of(name, value):
+    """A parameter of a case as the command line has it: a number, true or false, or a word."""
+    if isinstance(value, str):
+        return _check.text("plan", name, value, "a word")
+    if type(value).__name__ in ("bool", "bool_"):  # Python's and NumPy's
+        return str(bool(value)).lower()
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    return repr(_check.number("plan", name, value, "a number, True, False or a word"))
 
 
-def warm(model: Union[str, PathLike] = "", *limits: str, archs: Union[str, Iterable[str]] = (), device: str = "", trace: Union[str, PathLike] = "", processes: int = 0,
+def _device_text(where, device):
+    """A device as QN_DEVICE names it, empty: the standard one."""
+    return _check.text(where, "device", _op.device_name(where, device) or "", "a name")
+
+
+def warm(model: Union[str, PathLike] = "", *limits: str, archs: Union[str, Iterable[str]] = (), device: Any = "", trace: Union[str, PathLike] = "", processes: int = 0,
          list_only: bool = False, progress: Union[bool, Callable[[str, int, int, float], Any]] = True) -> Dict[str, Any]:
     """Compiles every kernel that serving a model can need into the cache (docs/warm.md), on worker processes that are forked: call it before
     threads compile. `limits` are words as "tokens=1..64", `archs` one name or several, `trace` a folder of QN_TRACE. progress: a bar of tqdm where that is installed, else
     lines to the logger "quern"; or a function of (kernel, done, all, seconds left); False: nothing. Returns the report of `quern warm --json`.
-    ValueError for a model or limit that is not known; a kernel that fails to compile is in the report."""
-    archs = [archs] if isinstance(archs, str) else archs
-    shown = progress if callable(progress) else _Progress() if progress else None
+    ValueError for a model or limit that is not known, TypeError for an argument of another type; a kernel that fails to compile is in the report."""
+    if not isinstance(archs, (str, list, tuple, set, frozenset)) and not hasattr(archs, "__iter__"):
+        _check.fail_type("warm", "archs", archs, "the name of an arch, or several")
+    archs = _check.texts("warm", "archs", [archs] if isinstance(archs, str) else archs, "the name of an arch, as 'sm_90a'")
+    given = (_check.path("warm", "model", model), _check.texts("warm", "limits", limits, "text, as 'tokens=1..64'"), archs, _device_text("warm", device),
+             _check.path("warm", "trace", trace), _check.integer("warm", "processes", processes, 0, 1024), _check.boolean("warm", "list_only", list_only))
+    shown = progress if callable(progress) else _Progress() if _check.boolean("warm", "progress", progress) else None
     try:
-        return json.loads(library().warm(str(model), list(limits), list(archs), device, str(trace), processes, list_only, shown))
+        with _check.naming("warm"):
+            return json.loads(library().warm(*given, shown))
     finally:
         if isinstance(shown, _Progress):
             shown.close()
@@ -85,7 +110,7 @@ class _Progress:
 
 def freeze(on: bool = True) -> None:
     """From now on this process compiles nothing: a call whose kernel is neither loaded nor in the cache is a RuntimeError at once."""
-    library().freeze(bool(on))
+    library().freeze(_check.boolean("freeze", "on", on))
 
 
 def frozen() -> bool:

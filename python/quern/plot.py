@@ -19,9 +19,16 @@ ENDINGS = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}  
 STYLE = {"font.size": 8, "font.sans-serif": ["DejaVu Sans", "Verdana"], "text.parse_math": False, "svg.fonttype": "none", "svg.hashsalt": "quern", "axes.axisbelow": True, "figure.constrained_layout.w_pad": 0.12}
 
 
+def _check(function, name, value, kinds, expected):
+    """TypeError for an argument of another type."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{function}: `{name}` is {'None' if value is None else 'a ' + type(value).__name__}, expected {expected}")
+
+
 def read(path):
     """The rows of a CSV as dicts of text; times in us, runs and clocks as floats, None where nothing was measured. ValueError where the file
     was not written by `quern bench`, OSError where it cannot be read."""
+    _check("read", "path", path, (str, os.PathLike), "a path: a str or an os.PathLike")
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         lines = csv.reader(file)
         columns = next(lines, [])
@@ -45,7 +52,14 @@ def read(path):
 
 def figures(rows, op="", note=""):
     """[(name, matplotlib Figure)] of the rows of read(), one for each op, or for each 60 of its shapes: times, floors and copies, beside them
-    peers over quern. `op` is an op or a family, empty for all; `note` stands in every title. ValueError for another op."""
+    peers over quern. `op` is the name of an op or a family, empty for all; `note` stands in every title. ValueError for another op."""
+    _check("figures", "rows", rows, (list, tuple), "rows as read() returns them")
+    for i, row in enumerate(rows):
+        _check("figures", f"rows[{i}]", row, dict, "a dict as read() returns it")
+        if missing := [column for column in WORDS + NUMBERS if column not in row]:
+            raise ValueError(f"figures: `rows[{i}]` has no {missing[0]}, expected a dict as read() returns it")
+    for name, value in (("op", op), ("note", note)):
+        _check("figures", name, value, str, "a str")
     from matplotlib import rc_context
 
     found = collections.defaultdict(list)
@@ -163,8 +177,15 @@ def _draw_times(axis, shapes, timed, colors):
 def save(drawn, path):
     """Writes what figures() returned and returns the paths: `path`, or of several figures a file each, with its name before the ending.
     ValueError for another ending than .svg, .png and .pdf, OSError where a file cannot be written."""
+    _check("save", "path", path, (str, os.PathLike), "a path: a str or an os.PathLike")
+    _check("save", "drawn", drawn, (list, tuple), "what figures() returned")
+    for i, pair in enumerate(drawn):
+        _check("save", f"drawn[{i}]", pair, tuple, "a name and a figure, as figures() returned them")
+        if len(pair) != 2 or not isinstance(pair[0], str) or not hasattr(pair[1], "savefig"):
+            raise ValueError(f"save: `drawn[{i}]` is a tuple of {len(pair)}, expected a name and a figure, as figures() returned them")
     from matplotlib import rc_context
 
+    path = os.fspath(path)
     stem, ending = os.path.splitext(path)
     if ending not in ENDINGS:
         raise ValueError(f"plot: `out` is '{path}', expected a name that ends in {', '.join(ENDINGS)}")
@@ -176,7 +197,10 @@ def save(drawn, path):
 
 
 def main(arguments=None):
-    """The command. Its exit code is as that of others: 2 for bad input, 3 without matplotlib."""
+    """The command. Its exit code is as that of others: 2 for bad input, 3 without matplotlib. `arguments`: words; None: those of the process."""
+    _check("main", "arguments", arguments, (list, tuple, type(None)), "a list of words, or None")
+    for i, word in enumerate(arguments or ()):
+        _check("main", f"arguments[{i}]", word, str, "a str")
     parser = argparse.ArgumentParser("quern plot", description="Draws a CSV of `quern bench`: the times of each op, floors, and peers over quern.")
     parser.add_argument("csv", help="what `quern bench --csv` wrote")
     parser.add_argument("--op", default="", help="only this op or family")

@@ -9,10 +9,11 @@ import string
 
 import torch
 
-from . import _arrays, _op
+from . import _arrays, _check, _op
 from ._schema import python_type
 from ._tools import ops
 
+__all__ = ["register"]
 _functional, _given = {}, {}  # torch's ops by quern's id
 _arrays_of_torch = _arrays._torch()
 
@@ -212,6 +213,7 @@ def recorded(op, tensors, attributes, stream, options):
         raise RuntimeError(f"{op.id}: a tensor requires a gradient and `hooks`, `hook_params` or `hook_tensors` is given, expected torch.no_grad(): nobody knows the gradient of hooks")
     if op.id not in _functional:
         register()
+    attributes = _check.judged_attributes(op, attributes)
     op.check_one_framework(tensors)
     op.check(tensors)
     return _traced(op.id, tensors, attributes, None, options.device, options.backend, options.flags, None, options.dtypes)

@@ -167,9 +167,10 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
     print_json(ceilings, results);
     return right;
   }
-  fmt::print("{}on {} ({}), L2 {}, times by {}{}\n", table.text(), device.info().name,
-             gpu ? device.info().arch.name() : "emulated on this CPU", gpu ? options.hot ? "hot" : "cold" : "absent",
+  fmt::print("{}on {} ({}), {}, times by {}{}\n", table.text(), device.info().name,
+             gpu ? device.info().arch.name() : "emulated on this CPU", gpu ? options.hot ? "hot L2" : "cold L2" : "which has no L2",
              bench::timer_name(device), clocks.empty() ? "" : ", after the last case " + clocks);
+  fmt::print("of its bound: the largest error of an element over the error that its op allows, 1 and less is right; all elements were compared, or the rows that are named\n");
   return right;
 }
 

@@ -12,6 +12,7 @@
 
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
+#include "quern/cli/source_note.h"
 #include "quern/cli/table.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/testing/pairwise.h"
@@ -88,6 +89,14 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
 
 std::string counted(size_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
+/// "on 1 device"; or "in 3 ways: ..": an emulated device counts once for each policy, and which they are is said.
+std::string devices_text(const Devices& devices) {
+  if (devices.list().size() == 1) return "on 1 device";
+  std::string text;
+  for (const testing::CheckDevice& on : devices.list()) text += (text.empty() ? "" : ", ") + on.words;
+  return fmt::format("in {} ways: {}", devices.list().size(), text);
+}
+
 struct Tally {
   i64 right = 0, wrong = 0, rejected = 0;
   double error = 0;
@@ -135,16 +144,21 @@ class Failures {
 
 void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
   Table table({"op", "right", "wrong", "rejected", "worst error/tolerance"});
-  for (const auto& [op, t] : tallies)
+  bool any_rejected = false;
+  for (const auto& [op, t] : tallies) {
+    any_rejected |= t.rejected > 0;
     table.add({op, std::to_string(t.right), std::to_string(t.wrong), std::to_string(t.rejected),
                fmt::format("{:.3g}", t.error)});
+  }
   const jit::Counters c = jit::counters();
   fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache\n", table.text(), seconds, c.compiled, c.from_disk);
+  if (any_rejected) fmt::print("rejected: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
 }
 
 }  // namespace
 
 int check(const CheckCommandOptions& options) {
+  if (!options.json) print_source_note();
   const Wanted wanted = parse(options.words);
   DeviceOptions on = options.on;
   if (on.device.empty()) on.device = "all";
@@ -157,7 +171,7 @@ int check(const CheckCommandOptions& options) {
   bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
-    if (!options.json) fmt::print(stderr, "{} cases of {} on {}\n", jobs.size(), counted(wanted.ops.size(), "op"), counted(devices.list().size(), "device"));
+    if (!options.json) fmt::print(stderr, "{} cases of {} {}\n", jobs.size(), counted(wanted.ops.size(), "op"), devices_text(devices));
     Progress progress(i64(jobs.size()));
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {

@@ -20,11 +20,11 @@ static const char* word(AttrDef::Kind kind) {
 }
 static std::string word(const Values& values) {
   switch (values.kind) {
-    case Values::Kind::data: return "";
+    case Values::Kind::data:
+    case Values::Kind::generated: return "";  // the meaning says which
     case Values::Kind::index: return std::string("in [0, ") + name(values.axis) + ")";
     case Values::Kind::permutation: return std::string("distinct, in [0, ") + name(values.axis) + ")";
     case Values::Kind::length: return std::string("in [0, ") + name(values.axis) + "]";
-    case Values::Kind::generated: return "generated";
   }
   return "";
 }

@@ -9,6 +9,7 @@
 
 #include "quern/cli/as_json.h"
 #include "quern/cli/commands.h"
+#include "quern/cli/source_note.h"
 #include "quern/jit/build.h"
 #include "quern/testing/case_args.h"
 #include "quern/testing/truth.h"
@@ -204,6 +205,7 @@ std::string plan_json(const std::string& op, const std::vector<std::string>& wor
 }
 
 int plan(const PlanOptions& options) {
+  if (!options.json) print_source_note();
   const Explained e = explain(options);
   std::vector<jit::Compiled> compiled;
   for (i32 i = 0; i < e.plan.count && options.compile; ++i) compiled.push_back(jit::build(e.plan.launches[i].spec, e.target));

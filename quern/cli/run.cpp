@@ -10,6 +10,7 @@
 
 #include "quern/base/host_dtype.h"
 #include "quern/cli/commands.h"
+#include "quern/cli/source_note.h"
 #include "quern/cli/table.h"
 
 namespace quern::cli {
@@ -92,6 +93,7 @@ void print(const RunResult& r, const std::string& called) {
 }  // namespace
 
 int run_op(const RunCommandOptions& options) {
+  if (!options.json) print_source_note();
   const Op& op = find_op(options.op);
   const Devices devices(options.on);
   testing::CaseArgs args(op, testing::parse_case(op, options.words), options.seed);

@@ -56,6 +56,10 @@ Function op_checked(const String& id) {
   return translated([&] { return op_check(find_op(std::string(id))); });
 }
 
+Function op_workspace_of(const String& id) {
+  return translated([&] { return op_workspace(find_op(id)); });
+}
+
 Function op_timed(const String& id, int64_t batches) {
   return translated([&] { return op_host_time(find_op(std::string(id)), int(batches)); });
 }
@@ -155,6 +159,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(ops, ops)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_json, op_json)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op, op)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_check, op_checked)
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_workspace, op_workspace_of)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_timed, op_timed)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(op_arranged, op_arranged)
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(hooks, hooks)

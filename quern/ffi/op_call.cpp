@@ -14,6 +14,7 @@
 #include "quern/ffi/tensor.h"
 #include "quern/jit/hook_text.h"
 #include "quern/op/call_device.h"
+#include "quern/op/workspace.h"
 
 namespace quern::ffi {
 
@@ -246,6 +247,15 @@ tvm::ffi::Function op_function(const Op& op) {
 tvm::ffi::Function op_check(const Op& op) {
   check_args_fit(op);
   return packed(op, check);
+}
+
+tvm::ffi::Function op_workspace(const Op& op) {
+  check_args_fit(op);
+  return tvm::ffi::Function::FromPacked([&op](const AnyView* values, int32_t count, Any* result) {
+    translated([&] {
+      call(op, values, count, [&](const Op&, const void* args, const RunOptions& options) { *result = workspace_bytes(op, args, options); });
+    });
+  });
 }
 
 tvm::ffi::Function op_host_time(const Op& op, int batches) {

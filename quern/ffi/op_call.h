@@ -36,6 +36,9 @@ tvm::ffi::Function op_function(const Op& op);
 /// calls that the device works off in 10 us each, on the call's stream. Empty where nothing is launched.
 tvm::ffi::Function op_host_time(const Op& op, int batches);
 
+/// The same arguments; the bytes of workspace that the call needs. Nothing is launched.
+tvm::ffi::Function op_workspace(const Op& op);
+
 /// The same arguments up to the launch: throws what the call would, and touches no memory. For callers that trace.
 tvm::ffi::Function op_check(const Op& op);
 

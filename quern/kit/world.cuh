@@ -12,3 +12,5 @@
 #else
 #include "quern/kit/ptx/world.cuh"
 #endif
+
+#include "quern/kit/cuda_names.cuh"

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "quern/jit/hook_text.h"
+#include "quern/op/requirement.h"
 #include "quern/op/schema.h"
 
 namespace quern {
@@ -383,8 +384,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   if (p.hooks) [[unlikely]] check_hook_tensors(op, args, *p.hooks);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
-      if (const Rejection r = check(p))
-        throw Error(ErrorKind::value, op.id, r.subject, "is " + to_string(r.got), expectation(r));
+      if (const Rejection r = check(p)) fail_requirement(op, args, r);
     }
     check_spans(op, args, spans);
   }

@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 import places  # noqa: E402
-from products import contiguous, fp8_operands, grouped_operands, judge, poisoned, randn  # noqa: E402
+from products import contiguous, fp8_operands, grouped_operands, judge, poisoned, product, randn  # noqa: E402
 
 import quern  # noqa: E402
 import quern.compat.deep_gemm  # noqa: E402
@@ -97,8 +97,71 @@ def test_m_grouped_contiguous(dg, kind, layout, psum):
         for group, part in enumerate(parts):
             index = [i for i, g in enumerate(group_of_row) if g == group]
             judge(d[index], part_of(a, index), part)
-        padding = d[[i for i, g in enumerate(group_of_row) if g < 0]]
-        assert (padding == 0).all() if zeros else padding.isnan().all()
+        behind = rows - alignment if psum and not zeros else rows  # those rows alone stay, of which nothing in the layout speaks
+        assert (d[[i for i, g in enumerate(group_of_row[:behind]) if g < 0]] == 0).all() and d[behind:].isnan().all()
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+@pytest.mark.parametrize("psum", [False, True])
+@pytest.mark.parametrize("kind", ["bf16", "fp8"])
+def test_programs_compare_all_rows(dg, kind, psum, zeros):
+    """As DeepGEMM's own tests do: rows of a that pad a group are zeros, d is whatever memory held, and each row of it counts."""
+    dg.set_mk_alignment_for_contiguous_layout(128)
+    rows, layout, group_of_row = contiguous(SIZES, 128, psum)
+    rows, group_of_row, layout = rows - 128, group_of_row[:-128], layout if psum else layout[:-128]
+    a, b, parts = grouped_operands(dg, rows, len(SIZES), 136, 272, kind)
+    (a[0] if isinstance(a, tuple) else a).view(torch.uint8)[[g < 0 for g in group_of_row]] = 0
+    expected = torch.zeros(rows, 136, device=places.TORCH)
+    for group, part in enumerate(parts):
+        index = [i for i, g in enumerate(group_of_row) if g == group]
+        expected[index] = product(part_of(a, index), part, torch.bfloat16)[0].float()
+    d = poisoned(rows, 136, dtype=torch.bfloat16)
+    getattr(dg, f"m_grouped_{kind}_gemm_nt_contiguous")(a, b, d, layout, use_psum_layout=psum, ensure_zero_padding=zeros)
+    assert dg.testing.calc_diff(d, expected) < 1e-5
+
+
+def test_b_that_is_n_major(dg):
+    """The same bits as K-major b, in both layouts of rows; FP8 of sm_90a has no such b."""
+    rows, layout, _ = contiguous(SIZES, 128, False)
+    a, b, _ = grouped_operands(dg, rows, len(SIZES), 136, 72, "bf16")
+    n_major = b.mT.contiguous()  # [groups, k, n]
+    expected, d = poisoned(rows, 136, dtype=torch.bfloat16), poisoned(rows, 136, dtype=torch.bfloat16)
+    dg.m_grouped_bf16_gemm_nt_contiguous(a, b, expected, layout)
+    for function, shown in ((dg.m_grouped_bf16_gemm_nn_contiguous, n_major), (dg.m_grouped_bf16_gemm_nt_contiguous, n_major.mT)):
+        function(a, shown, d.fill_(float("nan")), layout)
+        dg.testing.assert_bitwise_equal(d, expected)
+    sizes = torch.tensor([40, 0, 7], dtype=torch.int32, device=places.TORCH)
+    a, masked = randn(3, 40, 72, dtype=torch.bfloat16), [poisoned(3, 40, 136, dtype=torch.bfloat16) for _ in range(2)]
+    for d, shown in zip(masked, (b[:3], n_major[:3].mT)):
+        dg.m_grouped_bf16_gemm_nt_masked(a, shown, d, sizes, 16)
+    dg.testing.assert_bitwise_equal(*masked)
+
+
+def test_legacy(dg):
+    rows, layout, group_of_row = contiguous(SIZES, 128, False)
+    a, b, parts = grouped_operands(dg, rows, len(SIZES), 136, 72, "bf16")
+    picked = torch.arange(rows, dtype=torch.int32, device=places.TORCH).flip(0)
+    picked[3] = -1
+    gathered = a[picked.clamp_min(0)] * (picked >= 0).unsqueeze(1)
+    for layout_of_b, shown in (("nt", b), ("nn", b.mT.contiguous())):
+        for fused in ("", "a_fused_"):
+            d, source, mapping = poisoned(rows, 136, dtype=torch.bfloat16), gathered if fused else a, (layout, picked) if fused else layout
+            getattr(dg.legacy, f"{fused}m_grouped_bf16_gemm_{layout_of_b}_contiguous_tl")(a, shown, d, mapping)
+            for group, part in enumerate(parts):
+                index = [i for i, g in enumerate(group_of_row) if g == group]
+                judge(d[index], source[index], part)
+            assert (d[[i for i, g in enumerate(group_of_row) if g < 0]] == 0).all()
+    x, y, c = randn(50, 24, dtype=torch.bfloat16), randn(50, 40, seed=2, dtype=torch.bfloat16), randn(2, 24, 40, seed=3)
+    order, starts, ends = (torch.tensor(v, dtype=torch.int32, device=places.TORCH) for v in ([*range(49, -1, -1)], [0, 20], [20, 50]))
+    for fused, left, right in (("a", x.flip(0), y), ("b", x, y.flip(0))):
+        function = getattr(dg.legacy, f"{fused}_fused_k_grouped_bf16_gemm_tn_contiguous_tl")
+        for accumulate in (True, False):
+            d = c.clone()
+            function(x, y, d, (order, starts, ends), accumulate)
+            for g, part in enumerate((slice(0, 20), slice(20, 50))):
+                judge(d[g], left[part].T, right[part].T, c[g] if accumulate else None)
+        with pytest.raises(ValueError, match=rf"^deep_gemm\.{fused}_fused_k_grouped_bf16_gemm_tn_contiguous_tl: `mappings` has groups of k that begin at \[1, 21\] and end at \[20, 50\], expected 2"):
+            function(x, y, c, (order, starts + 1, ends), True)
 
 
 @pytest.mark.parametrize("kind", ["bf16", "fp8", "fp8_fp4"])
@@ -119,8 +182,10 @@ def test_m_grouped_masked(dg, kind):
 def test_grouped_operands_that_are_refused(dg):
     a, b, _ = grouped_operands(dg, 128, 1, 24, 128, "bf16")
     d, layout = poisoned(128, 24, dtype=torch.bfloat16), torch.zeros(128, dtype=torch.int32, device=places.TORCH)
-    with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_bf16_gemm_nt_contiguous: `b` has stride 24 along K, expected 1"):
-        dg.m_grouped_bf16_gemm_nn_contiguous(a, b.mT.contiguous(), d, layout)
+    fp8 = dg.per_token_cast_to_fp8(b[0], use_ue8m0=False)
+    n_major = fp8[0].view(torch.uint8).T.contiguous().view(fp8[0].dtype).T
+    with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_fp8_gemm_nt_contiguous: `b` has stride 24 along K, expected 1"):
+        dg.m_grouped_fp8_gemm_nt_contiguous(dg.per_token_cast_to_fp8(a, use_ue8m0=False), (n_major[None], fp8[1][:1][None]), d, layout)
     with pytest.raises(NotImplementedError, match=r"deep_gemm\.m_grouped_fp8_gemm_nt_masked: `recipe` has a scale for each row of b, expected one for 128"):
         dg.m_grouped_fp8_gemm_nt_masked((a, a), (b, b), d, layout, 1, recipe=(1, 1, 128))
     with pytest.raises(ValueError, match=r"^deep_gemm\.m_grouped_bf16_gemm_nt_contiguous: gemm\.grouped_contiguous: `grouped_layout` has shape \[5\], expected m=128"):
@@ -136,6 +201,7 @@ def test_rows_of_no_group():
     expected = [not (row < 100 or row == 112) for row in range(144)]
     ends = torch.tensor([100, 100, 113], dtype=torch.int32)  # the second is empty and ends where it would be without its own padding
     assert _grouped._of_no_group(ends, True, 144, 3).tolist() == expected
+    assert _grouped._of_no_group(ends, True, 144, 3, behind=False).tolist() == [e and row < 128 for row, e in enumerate(expected)]
     for none in (-1, 3):  # also a group that is not there
         assert _grouped._of_no_group(torch.tensor([none if e else 0 for e in expected]), False, 144, 3).tolist() == expected
     quern.compat.deep_gemm.set_mk_alignment_for_contiguous_layout(128)

@@ -4,6 +4,9 @@
 import importlib
 import inspect
 import os
+import socket
+import subprocess
+import sys
 import time
 
 import pytest
@@ -90,17 +93,21 @@ def test_settings(dg, caplog):
     assert dg.get_tc_util() == 50 and dg.get_pdl() is True
     with pytest.raises(ValueError, match="expected 0 to 100"):
         dg.set_tc_util(101)
+    assert dg.get_compile_mode() == 0
+    dg.set_compile_mode(mode=1), dg.use_deterministic_algorithms(True), dg.use_deterministic_algorithms(enabled=False)
+    assert dg.get_compile_mode() == 1
+    dg.set_compile_mode(0)
     dg.set_ignore_compile_dims(new_value=True), dg.set_block_size_multiple_of(value=(16, 32)), dg.init("", "")
     assert dg.get_mk_alignment_for_contiguous_layout() == dg.get_theoretical_mk_alignment_for_contiguous_layout(expected_m=64) == 128
     dg.set_mk_alignment_for_contiguous_layout(new_value=64)
     assert dg.get_m_alignment_for_contiguous_layout() == dg.get_k_alignment_for_contiguous_layout() == 64
-    with pytest.raises(ValueError, match="expected at least 1"):
+    with pytest.raises(ValueError, match="`new_value` is 0, expected 1 to"):
         dg.set_mk_alignment_for_contiguous_layout(0)
 
 
 def test_submodules(dg):
     """Modules that a program imports beside the package have its settings and functions of the same names."""
-    for name in ("utils", "utils.layout", "utils.math", "testing", "testing.bench", "testing.numeric", "testing.utils", "mega"):
+    for name in ("utils", "utils.layout", "utils.math", "testing", "testing.bench", "testing.numeric", "testing.utils", "utils.dist", "legacy"):
         assert importlib.import_module("deep_gemm." + name).__name__ == "deep_gemm." + name
     from deep_gemm.testing import bench, bench_kineto, calc_diff, count_bytes, get_arch_major  # noqa: F401
     from deep_gemm.testing.bench import suppress_stdout_stderr  # noqa: F401
@@ -145,9 +152,9 @@ def test_bench(dg, monkeypatch, capfd):
 def test_times_are_of_the_kernels_asked_for(dg, monkeypatch, caplog):
     """Whatever the profiler saw."""
     kernels = [("void gemm_a", 4, 8e-6), ("void gemm_b", 4, 4e-6), ("fill", 4, 1.0), ("splits__reduce_f32", 4, 2e-6)]
-    seconds = lambda names, several=False: dg.testing.bench_kineto(None, names, num_tests=4, with_multiple_kernels=several)  # noqa: E731
+    seconds = lambda names, several=False: dg.testing.bench_kineto(len, names, num_tests=4, with_multiple_kernels=several)  # noqa: E731
     with monkeypatch.context() as patched:
-        patched.setitem(dg.testing.bench_kineto.__globals__, "_profiled", lambda *_: kernels)
+        patched.setitem(dg.testing.bench_kineto.__wrapped__.__globals__, "_profiled", lambda *_: kernels)
         patched.setattr(torch.cuda, "is_available", lambda: True)
         assert seconds("gemm_a") == 2e-6 and seconds("gemm", True) == 3e-6
         assert seconds(("gemm_b", "reduce")) == (1e-6, 5e-7) and seconds(("gemm", "reduce"), True) == (3e-6, 5e-7)
@@ -169,22 +176,80 @@ def test_decorators(dg, monkeypatch, capsys):
     assert "left out" in capsys.readouterr().out
 
 
-def test_names_of_other_gpus(dg):
+ABSENT = {
+    "fp4_gemm_nt": "packed FP4 needs SM100", "m_grouped_fp4_gemm_nt_contiguous": "packed FP4 needs SM100", "m_grouped_fp4_gemm_nt_masked": "packed FP4 needs SM100",
+    "k_grouped_fp8_gemm_tn_contiguous": "FP8 that is MN-major needs SM100", "mega": "mega kernels need SM100", "SymmBuffer": "mega kernels need SM100",
+    "get_symm_buffer_for_mega_moe": "mega kernels need SM100", "transform_weights_for_mega_moe": "mega kernels need SM100", "fp8_fp4_mega_moe": "mega kernels need SM100",
+    "fp8_mega_moe": "mega kernels need SM100", "bf16_mega_moe": "mega kernels need SM100", "fp8_gemm_nt_skip_head_mid": "quern has no GEMM that leaves a hole",
+    "fp8_fp4_mqa_logits": "quern has no op for the logits", "fp8_mqa_logits": "quern has no op for the logits", "fp8_fp4_paged_mqa_logits": "quern has no op for the logits",
+    "fp8_paged_mqa_logits": "quern has no op for the logits", "get_paged_mqa_logits_metadata": "quern has no op for the logits", "einsum": "quern has no batched GEMM",
+    "fp8_einsum": "quern has no batched GEMM", "tf32_hc_prenorm_gemm": "quern has no GEMM in tf32",
+}
+
+
+def test_names_that_callers_ask_for_are_absent(dg):
+    """hasattr() says what there is; the error of a name that is not has the reason."""
+    for name, text in ABSENT.items():
+        assert not hasattr(dg, name) and getattr(dg, name, None) is None and name not in dir(dg)
+        with pytest.raises(AttributeError, match=rf"has no attribute '{name}': {text}"):
+            getattr(dg, name)
+    with pytest.raises(AttributeError, match=r"^module 'quern\.compat\.deep_gemm' has no attribute 'fp8_gemm_xy'$"):
+        dg.fp8_gemm_xy
+    with pytest.raises(ImportError):
+        importlib.import_module("deep_gemm.mega")
+    for name in ("fp8_gemm_nt", "m_grouped_fp8_fp4_gemm_nt_contiguous", "get_compile_mode", "set_compile_mode", "use_deterministic_algorithms", "legacy", "testing", "utils"):
+        assert hasattr(dg, name)
+
+
+def test_names_that_programs_import_say_why(dg):
     for name, text in {
-        "fp4_gemm_nt": "packed FP4 needs SM100", "m_grouped_fp4_gemm_nt_contiguous": "packed FP4 needs SM100", "m_grouped_fp4_gemm_nt_masked": "packed FP4 needs SM100",
         "per_token_cast_to_fp4": "packed FP4 needs SM100", "transpose_packed_fp4": "packed FP4 needs SM100", "cast_back_from_fp4": "packed FP4 needs SM100",
         "pack_ue8m0_to_int": "packed UE8M0 scales need SM100", "unpack_ue8m0_from_int": "packed UE8M0 scales need SM100",
         "get_mn_major_tma_aligned_packed_ue8m0_tensor": "packed UE8M0 scales need SM100",
         "get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor": "packed UE8M0 scales need SM100",
-        "k_grouped_fp8_gemm_tn_contiguous": "FP8 that is MN-major needs SM100", "SymmBuffer": "mega kernels need SM100", "get_symm_buffer_for_mega_moe": "mega kernels need SM100",
-        "transform_weights_for_mega_moe": "mega kernels need SM100", "fp8_fp4_mega_moe": "mega kernels need SM100", "fp8_mega_moe": "mega kernels need SM100",
-        "bf16_mega_moe": "mega kernels need SM100", "fp8_gemm_nt_skip_head_mid": "quern has no GEMM that leaves a hole", "fp8_fp4_mqa_logits": "quern has no op for the logits",
-        "fp8_mqa_logits": "quern has no op for the logits", "fp8_fp4_paged_mqa_logits": "quern has no op for the logits", "fp8_paged_mqa_logits": "quern has no op for the logits",
-        "get_paged_mqa_logits_metadata": "quern has no op for the logits", "einsum": "quern has no batched GEMM", "fp8_einsum": "quern has no batched GEMM",
-        "tf32_hc_prenorm_gemm": "quern has no GEMM in tf32",
     }.items():
         with pytest.raises(NotImplementedError, match=rf"^deep_gemm\.{name}: {text}"):
             getattr(dg, name)(1, any_keyword=2)
+
+
+def test_bitwise_equal(dg):
+    nan = float("nan")
+    x = torch.tensor([[1.0, nan], [0.0, 2.0]], device=places.TORCH)
+    equal = dg.testing.assert_bitwise_equal
+    equal(x, x.clone()), equal(x[:0], x[:0]), equal(x.T, x.T.contiguous(), label="transposed")
+    for other, text in ((x + torch.tensor([0.0, 0.0]).to(x), None), (torch.tensor([[1.0, nan], [-0.0, 2.0]]).to(x), r"out: element \[1, 0\] is 0\.0 \(0x00000000\), expected -0\.0 \(0x80000000\); 1 of 4 elements differ"),
+                        (x[:1], r"out: torch\.float32 \[2, 2\] and torch\.float32 \[1, 2\], expected the same"), (x.half(), r"out: .*float16 \[2, 2\], expected the same")):
+        if text:
+            with pytest.raises(AssertionError, match="^" + text):
+                equal(x, other, "out")
+
+
+PROCESS = """
+import sys
+import torch
+import quern.compat.deep_gemm as deep_gemm
+sys.modules["deep_gemm"] = deep_gemm
+from deep_gemm.utils.dist import dist_print
+torch.cuda.is_available = lambda: False
+rank, world, group = deep_gemm.utils.init_dist(int(sys.argv[1]), 2)
+x = torch.full((rank + 1, 3), float(rank))
+print(rank, world, deep_gemm.utils.uneven_all_gather(x, group=group).tolist(), deep_gemm.utils.dist.uneven_all_gather(x.T, dim=1).shape)
+dist_print("once", once_in_node=True)
+"""
+
+
+def test_processes(dg):
+    """Two of them, on the host."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    started = [subprocess.Popen([sys.executable, "-c", PROCESS, str(rank)], env={**environment, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}, stdout=subprocess.PIPE, text=True) for rank in range(2)]
+    outputs = [process.communicate(timeout=120)[0] for process in started]
+    gathered = "2 [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]] torch.Size([3, 3])"
+    assert outputs == [f"0 {gathered}\nonce\n", f"1 {gathered}\n"]
+    with pytest.raises(RuntimeError, match=r"^deep_gemm\.dist_print: no process group, expected a call of init_dist\(\) before$"):
+        importlib.import_module("deep_gemm.utils.dist").dist_print("x")
 
 
 # What the release has by these names, and in which order of parameters.

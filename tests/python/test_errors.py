@@ -184,10 +184,10 @@ def test_which_of_the_e4m3_is_meant_by_dlpack():
 
 def test_the_environment_is_named(monkeypatch):
     monkeypatch.setenv("QN_DEVICE", "foo")
-    fails(ValueError, r"`QN_DEVICE` is 'foo', expected cuda, cuda:N, emu or emu:ARCH", quern.plan, "norm.rms_norm", "tokens=4")
+    fails(ValueError, r"plan: `QN_DEVICE` is 'foo', expected cuda, cuda:N, emu or emu:ARCH", quern.plan, "norm.rms_norm", "tokens=4")
     fails(ValueError, r"norm\.rms_norm: `x` is on the host, expected .*QN_DEVICE=emu.*", quern.norm.rms_norm, np.ones((3, 8), f32), np.ones(8, f32))
     monkeypatch.setenv("QN_DEVICE", "emu:foo")
-    fails(ValueError, r"`QN_DEVICE` is 'emu:foo', expected one of sm_80, .*", quern.plan, "norm.rms_norm", "tokens=4")
+    fails(ValueError, r"plan: `QN_DEVICE` is 'emu:foo', expected one of sm_80, .*", quern.plan, "norm.rms_norm", "tokens=4")
 
 
 def test_attributes_with_named_values():
@@ -300,7 +300,7 @@ def test_names():
         quern.norm.rms_nrom
     with pytest.raises(ImportError):
         importlib.import_module("quern.nrom")
-    fails(ValueError, r"`op` is 'rms_norm', .* the nearest is norm\.rms_norm", quern.plan, "rms_norm")
+    fails(ValueError, r"plan: `op` is 'rms_norm', .* the nearest is norm\.rms_norm", quern.plan, "rms_norm")
 
 
 @pytest.mark.parametrize("given", [False, True])

@@ -47,6 +47,12 @@ def test_signature_and_docstring():
         assert all(f"    {t['name']}: [" in op.__doc__ for t in op.schema.tensors)
 
 
+def test_documents_of_ops_are_for_users():
+    """No words of the tests in what help() shows."""
+    for op in quern.ops():
+        assert "generated" not in op.__doc__, op.id
+
+
 def test_stubs_say_what_the_functions_are():
     for op in quern.ops():
         with open(os.path.join(ROOT, op.schema.family + ".pyi"), encoding="utf-8") as f:
@@ -169,6 +175,39 @@ def test_workspace():
         assert case.wrong() == ""
         with pytest.raises(ValueError, match=f"`workspace` has 16 bytes, expected {need}"):
             case.run(workspace=memory[start:start + 16])
+
+
+def test_workspace_bytes():
+    """Before the call, by its arguments, outputs given or not; what it says is enough, and a byte less is not."""
+    words = "batch=3 capacity=3000 heads_kv=2 out.pad=0"
+    decode = quern.attention.decode_paged
+    with testing.Case(decode, words) as case:
+        arguments = {**case.tensors, **case.attributes, "device": "emu"}
+        need = decode.workspace_bytes(**arguments)
+        assert need == quern.plan(decode, *words.split(), device="emu")["workspace"] > 0
+        assert decode.workspace_bytes(**{**arguments, "out": None}) == need and case.tensors["out"].view(np.uint8).min() == 255, "nothing ran"
+        assert decode.workspace_bytes(**arguments, batch_invariant=True) == quern.plan(decode, *words.split(), "batch_invariant=true", device="emu")["workspace"] != need
+        memory = np.empty(need + 256, np.uint8)
+        start = -memory.ctypes.data % 256
+        case.run(workspace=memory[start:start + need])
+        assert case.wrong() == ""
+        with pytest.raises(ValueError, match=f"`workspace` has {need - 1} bytes, expected {need}"):
+            case.run(workspace=memory[start:start + need - 1])
+    x, weight = np.ones((3, 8), np.float32), np.ones(8, np.float32)
+    assert quern.norm.rms_norm.workspace_bytes(x, weight) == 0 == quern.norm.rms_norm.workspace_bytes(x[:0], weight)
+    with pytest.raises(ValueError, match=r"norm\.rms_norm: `weight` has shape \[7\]"):
+        quern.norm.rms_norm.workspace_bytes(x, weight[:7])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epsilon'|got an unexpected keyword"):
+        quern.norm.rms_norm.workspace_bytes(x, weight, epsilon=1)
+
+
+def test_workspace_bytes_of_other_frameworks():
+    torch = pytest.importorskip("torch", reason="needs torch")
+    with testing.Case("attention.decode_paged", "batch=3 capacity=3000 q.dtype=f16") as case:
+        need = case.op.workspace_bytes(**case.tensors, **case.attributes, device="emu")
+        tensors = {name: None if t is None else torch.from_numpy(t) for name, t in case.tensors.items()}
+        assert case.op.workspace_bytes(**tensors, **case.attributes, device="emu") == need > 0
+        assert case.op.workspace_bytes(**{**tensors, "out": None}, **case.attributes, device="emu") == need
 
 
 def test_typed_bits():

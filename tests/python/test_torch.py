@@ -189,6 +189,6 @@ def test_dtypes_and_errors():
         quern.norm.rms_norm(ones(3, 8, dtype=torch.complex64), ones(8))
     with pytest.raises(ValueError, match=r"`weight` has shape \[7\], expected hidden=8 at dim 0"):
         quern.norm.rms_norm(ones(3, 8), ones(7))
-    for keywords, text in (({}, "value of type ffi.Array"), ({"out": ones(3, 8)}, "value of type ffi.Array"), ({"batch_invariant": True}, "list")):
-        with pytest.raises(TypeError, match=rf"norm\.rms_norm: `weight` is a {text}, expected a tensor"):
+    for keywords in ({}, {"out": ones(3, 8)}, {"batch_invariant": True}):
+        with pytest.raises(TypeError, match=r"norm\.rms_norm: `weight` is a list, expected a tensor"):
             quern.norm.rms_norm(ones(3, 8), [1.0] * 8, **keywords)

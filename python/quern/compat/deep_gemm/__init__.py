@@ -5,13 +5,10 @@
     import sys, quern.compat.deep_gemm
     sys.modules["deep_gemm"] = quern.compat.deep_gemm
 
-Tensors are of torch; with QN_DEVICE=emu also those of the host. Names for other GPUs, and those that quern has no op for, raise
-NotImplementedError with the reason when they are called. Contents of modules are imported by their full names: a program that imports
+Tensors are of torch; with QN_DEVICE=emu also those of the host. Names for other GPUs, and those that quern has no op for, are absent: hasattr() is
+False, and the AttributeError has the reason. Contents of modules are imported by their full names: a program that imports
 deep_gemm.utils has a second module, with the same functions and the same settings."""
-from quern.compat.deep_gemm._absent import (  # noqa: F401
-    einsum, fp4_gemm_nt, fp8_einsum, fp8_fp4_mqa_logits, fp8_fp4_paged_mqa_logits, fp8_gemm_nt_skip_head_mid, fp8_mqa_logits, fp8_paged_mqa_logits,
-    get_paged_mqa_logits_metadata, k_grouped_fp8_gemm_tn_contiguous, m_grouped_fp4_gemm_nt_contiguous, m_grouped_fp4_gemm_nt_masked, tf32_hc_prenorm_gemm,
-)
+from quern.compat.deep_gemm._absent import absent as _absent
 from quern.compat.deep_gemm._dense import (  # noqa: F401
     bf16_gemm_nn, bf16_gemm_nt, bf16_gemm_tn, bf16_gemm_tt, cublaslt_gemm_nn, cublaslt_gemm_nt, cublaslt_gemm_tn, cublaslt_gemm_tt,
     fp8_fp4_gemm_nn, fp8_fp4_gemm_nt, fp8_fp4_gemm_tn, fp8_fp4_gemm_tt,
@@ -21,10 +18,10 @@ from quern.compat.deep_gemm._grouped import (  # noqa: F401
     m_grouped_bf16_gemm_nt_masked, m_grouped_fp8_fp4_gemm_nn_contiguous, m_grouped_fp8_fp4_gemm_nt_contiguous, m_grouped_fp8_fp4_gemm_nt_masked,
 )
 from quern.compat.deep_gemm._settings import (  # noqa: F401
-    get_num_sms, get_pdl, get_tc_util, init, set_block_size_multiple_of, set_ignore_compile_dims, set_num_sms, set_pdl, set_tc_util,
+    get_compile_mode, get_num_sms, get_pdl, get_tc_util, init, set_block_size_multiple_of, set_compile_mode, set_ignore_compile_dims, set_num_sms, set_pdl,
+    set_tc_util, use_deterministic_algorithms,
 )
-from quern.compat.deep_gemm import mega, testing, utils  # noqa: F401
-from quern.compat.deep_gemm.mega import *  # noqa: F401, F403
+from quern.compat.deep_gemm import legacy, testing, utils  # noqa: F401
 from quern.compat.deep_gemm.utils import *  # noqa: F401, F403
 
 fp8_gemm_nt, fp8_gemm_nn, fp8_gemm_tn, fp8_gemm_tt = fp8_fp4_gemm_nt, fp8_fp4_gemm_nn, fp8_fp4_gemm_tn, fp8_fp4_gemm_tt
@@ -33,3 +30,7 @@ m_grouped_fp8_gemm_nt_masked = fp8_m_grouped_gemm_nt_masked = m_grouped_fp8_fp4_
 bf16_m_grouped_gemm_nt_masked = m_grouped_bf16_gemm_nt_masked
 
 __version__ = "2.6.1"  # the release whose names these are
+
+
+def __getattr__(name):
+    _absent(__name__, name)

@@ -5,6 +5,8 @@ import re
 
 import torch
 
+from quern.compat.deep_gemm._arguments import KINDS
+
 BLOCK = 128
 # quern's names of arguments that callers know by others.
 _NAMES = {"out": "d", "scales_a": "a[1]", "scales_b": "b[1]", "group_of_row": "grouped_layout", "group_ends": "grouped_layout", "k_sizes": "grouped_layout"}
@@ -12,8 +14,7 @@ _NAMES = {"out": "d", "scales_a": "a[1]", "scales_b": "b[1]", "group_of_row": "g
 
 def check_written(caller, d):
     """TypeError where d is no tensor: DeepGEMM allocates none."""
-    if not isinstance(d, torch.Tensor):
-        raise TypeError(f"deep_gemm.{caller}: `d` is {'None' if d is None else 'a ' + type(d).__name__}, expected a tensor, which the product is written into")
+    KINDS["written"](f"deep_gemm.{caller}", "d", d)
 
 
 def write(caller, op, d, **arguments):

@@ -7,10 +7,13 @@ import logging
 import torch
 
 from quern._library import library
+from quern.compat.deep_gemm._arguments import checked
 
 ALIGNMENT = 128  # rows to which DeepGEMM's programs pad a group unless they say otherwise
 
-_settings = {"num_sms": None, "tc_util": 100, "pdl": False, "mk_alignment": ALIGNMENT, "ignore_compile_dims": False, "block_size_multiple_of": (1, 1)}
+_settings = {
+    "num_sms": None, "tc_util": 100, "pdl": False, "mk_alignment": ALIGNMENT, "ignore_compile_dims": False, "block_size_multiple_of": (1, 1), "compile_mode": 0, "deterministic": False,
+}
 
 
 @functools.lru_cache(maxsize=None)
@@ -32,6 +35,7 @@ def arch_major():
     return int(str(library().device_arch("")).rstrip("abcdefghijklmnopqrstuvwxyz").partition("_")[2]) // 10
 
 
+@checked()
 def set_num_sms(new_num_sms):
     """Kept for get_num_sms(); kernels of quern use the whole GPU, which the log says. ValueError for a number that the device does not have."""
     if not 0 < new_num_sms <= _all_sms():
@@ -46,6 +50,7 @@ def get_num_sms():
     return _settings["num_sms"] or _all_sms()
 
 
+@checked()
 def set_tc_util(new_tc_util):
     """Kept for get_tc_util(), in percent."""
     if not 0 <= new_tc_util <= 100:
@@ -58,6 +63,7 @@ def get_tc_util():
     return _settings["tc_util"]
 
 
+@checked()
 def set_pdl(new_enable_pdl):
     """Kept for get_pdl(). quern's own pdl=True promises more: that no kernel before writes b, which DeepGEMM's callers have not promised."""
     _settings["pdl"] = bool(new_enable_pdl)
@@ -68,24 +74,43 @@ def get_pdl():
     return _settings["pdl"]
 
 
+@checked()
+def set_compile_mode(mode):
+    """Kept for get_compile_mode(). 1 is what programs set to compile kernels ahead without running them: here a call compiles its kernel, and runs it too."""
+    _settings["compile_mode"] = int(mode)
+
+
+def get_compile_mode():
+    """What was set, else 0."""
+    return _settings["compile_mode"]
+
+
+@checked()
+def use_deterministic_algorithms(enabled):
+    """Changes nothing: results of quern's kernels are the same on every run."""
+    _settings["deterministic"] = bool(enabled)
+
+
+@checked()
 def set_ignore_compile_dims(new_value):
     """Changes nothing: no kernel of quern has its sizes compiled in."""
     _settings["ignore_compile_dims"] = bool(new_value)
 
 
+@checked()
 def set_block_size_multiple_of(value):
     """Changes nothing: tiles of quern are no promise to callers."""
     _settings["block_size_multiple_of"] = (value, value) if isinstance(value, int) else tuple(value)
 
 
+@checked()
 def init(library_root_path="", cuda_home_path_by_python=""):
     """Changes nothing: quern needs neither."""
 
 
+@checked(new_value="at least 1")
 def set_mk_alignment_for_contiguous_layout(new_value):
     """Rows, or elements of K, to which groups are padded in contiguous layouts. One above 16 gains nothing; 128 is what DeepGEMM's programs expect."""
-    if new_value < 1:
-        raise ValueError(f"deep_gemm.set_mk_alignment_for_contiguous_layout: `new_value` is {new_value}, expected at least 1")
     _settings["mk_alignment"] = int(new_value)
 
 
@@ -94,6 +119,7 @@ def get_mk_alignment_for_contiguous_layout():
     return _settings["mk_alignment"]
 
 
+@checked(expected_m="expected or not")
 def get_theoretical_mk_alignment_for_contiguous_layout(expected_m=None):
     """128, as on every GPU but SM100."""
     return ALIGNMENT

@@ -39,7 +39,10 @@ const Case kSmall = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}
 
 TEST(attention_decode_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[1] = a.out.shape[1] = a.out_lse.shape[1] = 7; }),
-            "attention.decode_paged: `heads_q` is 7, expected a multiple of heads_kv=2");
+            "attention.decode_paged: `heads_q` is 7, expected a multiple of heads_kv=2 (heads_kv was set by `k_cache` [8, 16, 2, 64])");
+  // HND handed as NHD: the heads of the cache are its page's tokens.
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.k_cache, &a.v_cache}) std::swap(v->shape[1], v->shape[2]); }),
+            "attention.decode_paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [8, 2, 16, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
             "attention.decode_paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
   const char* forms = "expected tensors of exactly one form: page_table and seq_lens, or page_indptr, page_indices and last_page_len";

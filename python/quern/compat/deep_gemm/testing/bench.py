@@ -8,6 +8,8 @@ import time
 
 import torch
 
+from quern.compat.deep_gemm._arguments import checked
+
 _FLUSH_BYTES = 256 << 20  # more than any L2
 
 
@@ -22,6 +24,7 @@ def _host_seconds(function, times):
     return (time.perf_counter() - begin) / times
 
 
+@checked()
 def bench(fn, num_warmups=5, num_tests=10, high_precision=False):
     """Seconds a call, mean of num_tests in a row. high_precision: the GPU is kept busy until all are queued."""
     for _ in range(num_warmups):
@@ -40,6 +43,7 @@ def bench(fn, num_warmups=5, num_tests=10, high_precision=False):
     return begin.elapsed_time(end) / num_tests / 1e3
 
 
+@checked()
 def bench_kineto(fn, kernel_names, num_tests=30, suppress_kineto_output=False, trace_path=None, flush_l2=True, with_multiple_kernels=False, barrier=None):
     """Seconds that the kernels take whose names contain kernel_names, a text or a tuple of texts: the mean of a kernel, or with_multiple_kernels their sum in
     a call. A text that no kernel's name has is a RuntimeError; in a tuple, of what a call may launch or not, it counts 0, and where all do the log says so.

@@ -3,6 +3,7 @@
 import functools
 import os
 
+from quern.compat.deep_gemm._arguments import checked
 from quern.compat.deep_gemm._settings import arch_major
 
 
@@ -11,6 +12,7 @@ def get_arch_major():
     return arch_major()
 
 
+@checked()
 def test_filter(condition):
     """Decorator: the function runs where condition() holds, else its name is printed."""
     def decorate(function):
@@ -28,6 +30,7 @@ def test_filter(condition):
 test_filter.__test__ = False  # no test, whatever pytest thinks of its name
 
 
+@checked()
 def ignore_env(name, condition):
     """Decorator: the function runs without that environment variable where condition() holds."""
     def decorate(function):

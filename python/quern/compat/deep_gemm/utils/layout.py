@@ -5,6 +5,7 @@ import torch
 
 import quern
 from quern.compat.deep_gemm._absent import get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor, get_mn_major_tma_aligned_packed_ue8m0_tensor
+from quern.compat.deep_gemm._arguments import checked
 from quern.compat.deep_gemm._operands import BLOCK, ceil_div
 from quern.compat.deep_gemm._settings import (
     get_mk_alignment_for_contiguous_layout, get_theoretical_mk_alignment_for_contiguous_layout, set_mk_alignment_for_contiguous_layout,
@@ -21,11 +22,13 @@ get_m_alignment_for_contiguous_layout = get_k_alignment_for_contiguous_layout = 
 _TMA_BYTES = 16
 
 
+@checked(x="extent")
 def get_tma_aligned_size(x, element_size):
     """x elements of so many bytes, rounded up to 16 bytes."""
     return ceil_div(x, _TMA_BYTES // element_size) * (_TMA_BYTES // element_size)
 
 
+@checked()
 def get_mn_major_tma_aligned_tensor(sf):
     """Scales [mn, columns] or [groups, mn, columns] f32 in the layout for TMA; those that have it are returned themselves. TypeError for another dtype."""
     if sf.dtype != torch.float32 or sf.dim() not in (2, 3):
@@ -40,6 +43,7 @@ def get_mn_major_tma_aligned_tensor(sf):
     return out
 
 
+@checked(recipe="two or three")
 def transform_sf_into_required_layout(sf, mn, k, recipe, num_groups=None, is_sfa=None, disable_ue8m0_cast=False, psum_layout=None):
     """Scales of an operand [mn, k], or [num_groups, mn, k], as the kernels read them: one a row in the layout for TMA, one for 128 rows as they are.
     recipe: (1, gran_n, 128), of which is_sfa=True takes the first and False the second, or (gran_mn, 128). ValueError for another shape,
