@@ -8,6 +8,7 @@
 // they are merged in the order of warps when the block leaves an item. An item that was cut is merged from its parts by
 // decode_paged_combine.
 #pragma once
+#include "quern/kit/tanh.cuh"
 #include "quern/ops/attention/decode_paged_tile.cuh"
 
 namespace quern::attention {
@@ -29,11 +30,6 @@ template <DecodePagedConfig C> struct WarpSums {
   f32 out[C.head_dim / 8][4];
 };
 
-/// tanh by exp2: absolute error 2^-22, where tanh.approx has 2^-11, which a cap of 50 would make 0.02 of a logit.
-QN_DEVICE f32 tanh_by_exp2(f32 x) {
-  return f32(1.f) - f32(2.f) * ptx::rcp_approx(f32(1.f) + ptx::exp2_approx(x * f32(2.f * kLog2E)));
-}
-
 /// A member with a wrong signature, or without QN_DEVICE, would be a hook that is silently not called.
 template <class H> QN_DEVICE constexpr bool hooks_are_sound() {
   constexpr bool kLogit = requires(f32 x, const HookContext& at) { x = H::logit(x, at); };
@@ -53,7 +49,7 @@ QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContex
     return product * (f32(p.scale) * f32(kLog2E));
   } else {
     f32 x = product * f32(p.scale);
-    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * tanh_by_exp2(x);
+    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * accurate_tanh(x);
     if constexpr (kHook) x = H::logit(x, at);
     return x * f32(kLog2E);
   }

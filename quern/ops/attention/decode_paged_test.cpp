@@ -42,12 +42,20 @@ TEST(attention_decode_paged, says_what_is_wrong) {
             "attention.decode_paged: `heads_q` is 7, expected a multiple of heads_kv=2");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
             "attention.decode_paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
-  const char* forms = "expected tensors of exactly one form: page_table and seq_lens, or page_indptr, page_indices and last_page_len";
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), std::string("attention.decode_paged: `page table` is 1, ") + forms);
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }), std::string("attention.decode_paged: `page table` is 0, ") + forms);
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }), std::string("attention.decode_paged: `page table` is 3, ") + forms);
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), "attention.decode_paged: `seq_lens` is absent, expected a tensor, as page_table is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }), "attention.decode_paged: `page_table` is absent, expected a tensor, as seq_lens is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }),
+            "attention.decode_paged: `page_table` is absent, expected page_table and seq_lens, or page_indptr, page_indices and last_page_len");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens, a.seq_lens = a.page_table = {}; }),
+            "attention.decode_paged: `page_indptr` is absent, expected page_indptr, page_indices and last_page_len together");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }),
+            "attention.decode_paged: `last_page_len` is given, expected none beside page_table, which takes seq_lens");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.window_left = -2; }), "attention.decode_paged: `window_left` is -2, expected -1 or more");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.decode_paged: `soft_cap` is -1, expected 0 or a positive number");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.decode_paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.decode_paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.decode_paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = 5; }),
+            "attention.decode_paged: `max_seq_kv` is 5, expected 0 beside page_table, whose columns are the capacity");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.decode_paged: `max_seq_kv` is -5, expected 0 or more");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
             "attention.decode_paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");

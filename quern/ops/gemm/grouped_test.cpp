@@ -94,16 +94,25 @@ TEST(gemm_grouped, rejects_other_dtypes_and_shapes) {
 TEST(gemm_grouped, rows_of_groups_are_said_in_one_way) {
   Contiguous c;
   c.args.m_indptr = TensorView();
-  const char* const text = ", expected 1: group_of_row, group_ends or m_indptr";
-  c.expect(ErrorKind::value, (std::string("`tensors that say which rows a group has` is 0") + text).c_str());
+  c.expect(ErrorKind::value, "`group_of_row` is absent, expected one of group_of_row, group_ends and m_indptr");
   c = {};
   c.args.group_ends = c.view(DType::i32, {3});
-  c.expect(ErrorKind::value, (std::string("`tensors that say which rows a group has` is 2") + text).c_str());
+  c.expect(ErrorKind::value, "`m_indptr` is given, expected none beside group_ends");
   c = {};
   c.args.alignment = 0;
   c.expect(ErrorKind::value, "`alignment` is 0, expected at least 1");
   EXPECT_LE(grouped_alignment(), 64);
   EXPECT_EQ(GroupedContiguousArgs().alignment, grouped_alignment());
+}
+
+TEST(gemm_grouped, expected_rows_are_not_negative) {
+  Case which = {{"max_m", 64}, {"groups", 3}, {"n", 64}, {"k", 64}, {"expected_m", -1}};
+  try {
+    plan_of(kIds[1], which);
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "gemm.grouped_masked: `expected_m` is -1, expected 0 or more");
+  }
 }
 
 TEST(gemm_grouped, rows_beyond_31_bits_are_an_error) {
