@@ -19,6 +19,8 @@ static std::mutex g_mutex;
 
 const char* name(Axis axis) {
   std::lock_guard lock(g_mutex);
+  if (size_t(axis) >= words().size())
+    throw Error(ErrorKind::value, "", "axis", "is " + std::to_string(int(axis)), "0 to " + std::to_string(words().size() - 1));
   return words()[size_t(axis)].c_str();
 }
 
