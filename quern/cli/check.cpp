@@ -88,33 +88,50 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
 std::string counted(size_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 struct Tally {
-  i64 right = 0, wrong = 0, rejected = 0;
+  i64 of[5] = {};  ///< by verdict
   double error = 0;
+
+  i64 operator[](CheckResult::Verdict v) const { return of[int(v)]; }
 };
 
+/// A wrong result outweighs a refused call, that one what was frozen or ran nowhere.
+int exit_code_of(const std::map<std::string, Tally>& tallies) {
+  using Verdict = CheckResult::Verdict;
+  Tally all;
+  for (const auto& [op, t] : tallies)
+    for (int v = 0; v < 5; ++v) all.of[v] += t.of[v];
+  if (all[Verdict::wrong]) return kWrong;
+  if (all[Verdict::refused]) return kBadInput;
+  return all[Verdict::frozen] || !all[Verdict::right] ? kEnvironment : kRight;
+}
+
 nlohmann::ordered_json to_json(const CheckResult& r) {
-  const char* verdicts[] = {"right", "wrong", "rejected"};
-  return {{"op", r.op},           {"case", r.which},
+  return {{"op", r.op},           {"case", r.which},        {"runs_as", r.made},
           {"device", r.device},   {"variant", r.variant},
-          {"kernels", r.kernels}, {"verdict", verdicts[int(r.verdict)]},
+          {"kernels", r.kernels}, {"verdict", name(r.verdict)},
           {"ok", r.ok()},         {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
           {"us", r.us},           {"message", r.message},
           {"repro", r.repro}};
 }
 
+std::string runs_as(const CheckResult& r) { return r.made.empty() ? "" : " (runs as " + r.made + ")"; }
+
 /// A compile that fails would print pages for each of its cases.
 void print_failure(Progress& progress, const CheckResult& r, std::set<std::string>& said) {
   const bool again = !said.insert(r.message).second && r.message.find('\n') != std::string::npos;
-  progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which,
+  progress.line(fmt::format("{} {}{}{} {}{}\n  {}\n  {}\n  {}", upper(name(r.verdict)), r.op, r.variant.empty() ? "" : " ", r.variant, r.which, runs_as(r),
                             again ? r.message.substr(0, r.message.find('\n')) + " (as above)" : r.message, r.kernels.empty() ? "no kernel" : r.kernels,
                             r.repro));
 }
 
 void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
-  Table table({"op", "right", "wrong", "rejected", "worst error/tolerance"});
-  for (const auto& [op, t] : tallies)
-    table.add({op, std::to_string(t.right), std::to_string(t.wrong), std::to_string(t.rejected),
-               fmt::format("{:.3g}", t.error)});
+  Table table({"op", "right", "wrong", "unsupported", "refused", "frozen", "worst error/tolerance"});
+  for (const auto& [op, t] : tallies) {
+    std::vector<std::string> row = {op};
+    for (const i64 count : t.of) row.push_back(std::to_string(count));
+    row.push_back(fmt::format("{:.3g}", t.error));
+    table.add(row);
+  }
   const jit::Counters c = jit::counters();
   fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache\n", table.text(), seconds, c.compiled, c.from_disk);
 }
@@ -131,7 +148,6 @@ int check(const CheckCommandOptions& options) {
   std::map<std::string, Tally> tallies;
   auto results_json = nlohmann::ordered_json::array();
   std::set<std::string> said;
-  bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
     if (!options.json) fmt::print(stderr, "{} cases of {} on {}\n", jobs.size(), counted(wanted.ops.size(), "op"), counted(devices.list().size(), "device"));
@@ -139,17 +155,15 @@ int check(const CheckCommandOptions& options) {
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {
         Tally& t = tallies[r.op];
-        ++(r.verdict == CheckResult::Verdict::right ? t.right : r.ok() ? t.rejected : t.wrong);
+        ++t.of[int(r.verdict)];
         t.error = std::fmax(t.error, r.error);
-        wrong |= !r.ok();
         if (options.json)
           results_json.push_back(to_json(r));
         else if (!r.ok())
           print_failure(progress, r, said);
         else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
-          progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}",
-                                    r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op, r.variant,
-                                    r.which, r.device, r.error, r.message.empty() ? "" : ": " + r.message));
+          progress.line(fmt::format("{} {} {} {}{} {} error {:.3g}{}", r.verdict == CheckResult::Verdict::right ? "right" : "UNSUPPORTED", r.op, r.variant,
+                                    r.which, runs_as(r), r.device, r.error, r.message.empty() ? "" : ": " + r.message));
       }
       progress.step(job.op->id);
     });
@@ -159,7 +173,7 @@ int check(const CheckCommandOptions& options) {
     std::puts(results_json.dump(2).c_str());
   else
     print_summary(tallies, seconds);
-  return wrong ? kWrong : kRight;
+  return exit_code_of(tallies);
 }
 
 }  // namespace quern::cli

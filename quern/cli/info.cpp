@@ -159,7 +159,7 @@ static void print(const Op& op) {
   for (const CaseAxis& c : op.cases) {
     std::string values;
     for (const CaseValue& v : c.values) values += (values.empty() ? "" : " ") + value_word(op, c.name, v.number);
-    cases.add({c.name, values, meaning_of(c)});
+    cases.add({c.name, values.empty() ? "-" : values, meaning_of(c)});
   }
   fmt::print("\n{}", cases.text());
 }

@@ -105,6 +105,7 @@ std::string key_of(const jit::KernelSpec& spec, const jit::Target& target, std::
 Json to_json(const Explained& e) {
   Json j = {{"op", e.op->id},
             {"case", testing::case_text(*e.op, e.which)},
+            {"runs_as", testing::made_of(*e.op, e.which)},
             {"device", e.device.name},
             {"arch", e.device.arch.name()},
             {"emulated", e.target.emulated}};
@@ -136,6 +137,7 @@ Json to_json(const Explained& e) {
 
 void print(const Explained& e) {
   fmt::print("{} {}\n", e.op->id, testing::case_text(*e.op, e.which));
+  if (const std::string made = testing::made_of(*e.op, e.which); !made.empty()) fmt::print("runs as {}\n", made);
   fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
   for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
   if (e.plan.count)

@@ -3,6 +3,7 @@
 //
 // Steps 2 to 5: plan, kernel, parameters, launch.
 #include <array>
+#include <cstdio>
 
 #include "quern/base/log.h"
 #include "quern/jit/kernel_table.h"
@@ -52,8 +53,11 @@ Device& device_of_call(const Op& op, const Problem& problem, const RunOptions& o
 
 namespace {
 
-[[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, i64 got, i64 needed) {
-  throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got) + " bytes", std::to_string(needed) + " (256-byte aligned)");
+[[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, const Workspace& got, i64 needed) {
+  if (got.bytes < needed) throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got.bytes) + " bytes", std::to_string(needed) + " (256-byte aligned)");
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", got.data);
+  throw Error(ErrorKind::value, op.id, "workspace", "starts at " + std::string(address), "an address that is a multiple of 256");
 }
 
 /// The call's workspace: the caller's, or one from the device's pool for the time of the call.
@@ -63,7 +67,7 @@ class WorkspaceScope {
     if (plan.workspace == 0) return;
     if (options.workspace.data) {
       if (options.workspace.bytes < plan.workspace || u64(reinterpret_cast<uintptr_t>(options.workspace.data)) % 256)
-        fail_workspace(op, options.workspace.bytes, plan.workspace);
+        fail_workspace(op, options.workspace, plan.workspace);
       data_ = options.workspace.data;
     } else {
       data_ = pooled_ = device.allocate_async(size_t(plan.workspace), stream_);

@@ -327,6 +327,8 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
             {"head_dim", {128, 64, 80, 96, 160, 192, 256}},
             {"page_size", {16, 1, 3, 7, 64}},
             {"capacity", {600, 200, 1, 1500}, "tokens that a request has room for"},
+            {"length", {}, "tokens of each request, at most capacity; without it they differ"},
+            {"spare_pages", {}, "pages that no request has; 2 without it"},
             {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
             {"q.dtype", {DType::bf16, DType::f16}},
             {"k_cache.swap", {false, true}},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "quern/base/host_dtype.h"
@@ -63,6 +64,26 @@ TEST(attention_decode_paged, says_what_is_wrong) {
             "attention.decode_paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `q` [2, 8, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
             "attention.decode_paged: `k_cache` is f16, expected bf16 like `q`");
+}
+
+TEST(attention_decode_paged, a_workspace_is_large_enough_and_aligned) {
+  CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 600}}, 1);
+  std::vector<char> room(8 << 20);
+  char* const aligned = reinterpret_cast<char*>(round_up<u64>(reinterpret_cast<u64>(room.data()), 256));
+  const auto refused = [&](char* at, i64 bytes) -> std::string {
+    RunOptions options;
+    options.workspace = {at, bytes};
+    try {
+      decode_paged(args_of(c), options);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "nothing thrown";
+  };
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", static_cast<void*>(aligned + 16));
+  EXPECT_EQ(refused(aligned + 16, 4 << 20), std::string("attention.decode_paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
+  EXPECT_THAT(refused(aligned, 1), ::testing::HasSubstr("`workspace` has 1 bytes, expected "));
 }
 
 std::string plan_text(Case which, Arch arch = Arch{}) {

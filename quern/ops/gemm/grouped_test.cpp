@@ -105,16 +105,6 @@ TEST(gemm_grouped, rows_of_groups_are_said_in_one_way) {
   EXPECT_EQ(GroupedContiguousArgs().alignment, grouped_alignment());
 }
 
-TEST(gemm_grouped, expected_rows_are_not_negative) {
-  Case which = {{"max_m", 64}, {"groups", 3}, {"n", 64}, {"k", 64}, {"expected_m", -1}};
-  try {
-    plan_of(kIds[1], which);
-    FAIL() << "nothing thrown";
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "gemm.grouped_masked: `expected_m` is -1, expected 0 or more");
-  }
-}
-
 TEST(gemm_grouped, rows_beyond_31_bits_are_an_error) {
   std::vector<u32> memory(16);
   const i64 rows = i64(1) << 20;
@@ -130,6 +120,16 @@ Plan plan_of(const char* id, const Case& which, const char* arch = "sm_80") {
   return make_plan(op, bind(op, args.get(), quern::testing::options_of(op, full)), device_info_of(Arch::parse(arch)));
 }
 std::string text_of(const Plan& plan) { return jit::print(plan.launches[plan.count - 1].spec); }
+
+TEST(gemm_grouped, expected_rows_are_not_negative) {
+  Case which = {{"max_m", 64}, {"groups", 3}, {"n", 64}, {"k", 64}, {"expected_m", -1}};
+  try {
+    plan_of(kIds[1], which);
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) {
+    EXPECT_STREQ(e.what(), "gemm.grouped_masked: `expected_m` is -1, expected 0 or more");
+  }
+}
 
 TEST(gemm_grouped, rows_of_a_group_choose_the_tile) {
   EXPECT_THAT(text_of(plan_of(kIds[1], {{"max_m", 4096}, {"groups", 8}})), HasSubstr("tile_m=64"));
