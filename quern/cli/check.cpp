@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -63,6 +64,32 @@ std::vector<Case> each_kernel(const Op& op, const std::vector<Case>& cases, cons
   return some;
 }
 
+void plan_case(const Op& op, const Case& given, const DeviceInfo& device) {
+  const Case which = testing::derived(op, given);
+  const testing::ArgsStorage args = testing::fake_args(op, which);
+  const Problem problem = bind(op, args.get(), testing::options_of(op, which));
+  if (!problem.empty) make_plan(op, problem, device);
+}
+
+/// Throws what the first case is refused for where that is a word of the user's and no other value of another parameter helps: the
+/// search for allowed cases would try them all.
+void refuse_word(const Op& op, const std::vector<CaseAxis>& fixed, const std::vector<CaseAxis>& parameters, const DeviceInfo& device) {
+  Case first;
+  for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
+  try {
+    return plan_case(op, first, device);
+  } catch (const Error& e) {
+    if (std::none_of(fixed.begin(), fixed.end(), [&](const CaseAxis& f) { return f.name == e.argument(); })) return;
+    for (const CaseAxis& p : parameters)
+      for (const CaseValue& value : p.values) {
+        Case changed = first;
+        changed[p.name] = value.number;
+        if (testing::runs(op, changed, device)) return;
+      }
+    throw;
+  }
+}
+
 std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices) {
   std::vector<CheckJob> jobs;
   const DeviceInfo& judge = devices.list()[0].device->info();
@@ -70,6 +97,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
     const std::vector<CaseAxis> fixed = testing::parse_words(*op, wanted.words);
     const std::vector<CaseAxis> parameters = testing::parameters_of(*op, fixed);
     const auto allowed = [&](const Case& c) { return testing::runs(*op, c, judge); };
+    refuse_word(*op, fixed, parameters, judge);
     std::vector<Case> cases =
         options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
     if (cases.empty()) {  // say why: bind and plan the first case without a net

@@ -113,8 +113,10 @@ static Json to_json(const Op& op) {
   j["variants"] = Json::array();
   for (const Variant& v : op.variants) j["variants"].push_back(v.name);
   j["cases"] = Json::object();
-  for (const CaseAxis& c : op.cases)
-    for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v.number));
+  for (const CaseAxis& c : op.cases) {
+    Json& values = j["cases"][c.name] = Json::array();
+    for (const CaseValue& v : c.values) values.push_back(value_word(op, c.name, v.number));
+  }
   j["words"] = Json::object();
   for (const CaseAxis& c : op.cases)
     if (!c.meaning.empty()) j["words"][c.name] = c.meaning;

@@ -302,8 +302,8 @@ CommandWords words_of(const CLI::App& app) {
   return words;
 }
 
-/// Of a line whose command is missing or none: which there are. False where something else is wrong with it.
-bool say_commands(const CLI::App& app, const std::vector<std::string>& words) {
+/// Of a line whose command is missing or none: which there are.
+void say_commands(const CLI::App& app, const std::vector<std::string>& words) {
   std::vector<std::string> known;
   std::string list;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -312,14 +312,14 @@ bool say_commands(const CLI::App& app, const std::vector<std::string>& words) {
   }
   size_t at = 0;
   while (at < words.size() && words[at] == "--load") at += 2;
-  if (at < words.size() && words[at].starts_with("-")) return false;
   std::string what = "a command is missing";
-  if (at < words.size()) {
+  if (at < words.size() && words[at].starts_with("-")) {
+    what = "'" + words[at] + "' stands where a command should, and is no option of quern itself";
+  } else if (at < words.size()) {
     const std::string near = nearest(words[at], known);
     what = "'" + words[at] + "' is no command" + (near.empty() ? "" : "; the nearest is " + near);
   }
   std::fprintf(stderr, "quern: %s. The commands:\n%s", what.c_str(), list.c_str());
-  return true;
 }
 
 }  // namespace
@@ -366,7 +366,7 @@ int command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() != 0 && app.get_subcommands().empty() && say_commands(app, {argv + 1, argv + argc})) return kBadInput;
+    if (e.get_exit_code() != 0 && app.get_subcommands().empty()) return say_commands(app, {argv + 1, argv + argc}), kBadInput;
     return app.exit(e) == 0 ? kRight : kBadInput;
   }
   try {
