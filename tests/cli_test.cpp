@@ -155,6 +155,43 @@ TEST(cli, bad_input_is_2_with_what_is_known) {
 }
 
 /// An option that is a list takes one word, and what stands behind that is an op or a parameter.
+TEST(cli, a_line_without_a_command_says_which_there_are) {
+  const ProcessResult near = command({"pln", "norm.rms_norm"}), none = command({}), far = command({"zzzzzzzz"});
+  for (const ProcessResult* r : {&near, &none, &far}) {
+    EXPECT_EQ(r->status, 2) << r->output;
+    EXPECT_TRUE(has(r->output, "\n  plan ") && has(r->output, "\n  doctor ")) << r->output;
+  }
+  EXPECT_TRUE(has(near.output, "quern: 'pln' is no command; the nearest is plan. The commands:")) << near.output;
+  EXPECT_TRUE(has(none.output, "quern: a command is missing. The commands:")) << none.output;
+  EXPECT_TRUE(has(far.output, "quern: 'zzzzzzzz' is no command. The commands:")) << far.output;
+  EXPECT_TRUE(has(command({"--nonsense"}).output, "quern: '--nonsense' stands where a command should")) << command({"--nonsense"}).output;
+}
+
+TEST(cli, a_numeric_option_says_its_range) {
+  const struct {
+    std::vector<std::string> words;
+    const char* text;
+  } refused[] = {
+      {{"run", "norm.rms_norm", "--iters", "0"}, "--iters: is '0', expected a whole number from 1 to 1000000000"},
+      {{"run", "norm.rms_norm", "--seed", "text"}, "--seed: is 'text', expected a whole number from 0 to 9223372036854775807"},
+      {{"run", "norm.rms_norm", "--seed", "-1"}, "--seed: is '-1', expected a whole number from 0"},
+      {{"check", "norm.rms_norm", "--sample", "-3"}, "--sample: is '-3', expected a whole number from 0 to 1000000000"},
+      {{"check", "norm.rms_norm", "--seeds", "1.5"}, "--seeds: is '1.5', expected a whole number from 1"},
+      {{"check", "norm.rms_norm", "--threads", "-2"}, "--threads: is '-2', expected a whole number from 0 to 1024"},
+      {{"check", "--emu-seed", "99999999999999999999"}, "--emu-seed: is '99999999999999999999', expected a whole number from 0"},
+      {{"fuzz", "0"}, "calls: is '0', expected a whole number from 1"},
+      {{"bench", "--budget", "0"}, "--budget: is '0', expected a number above 0, up to 1e9"},
+      {{"bench", "--budget", "nan"}, "--budget: is 'nan', expected a number above 0"},
+      {{"bench", "--compile", "--threads", "0"}, "--threads: is '0', expected a whole number from 1 to 1024"},
+      {{"warm", "-j", "0"}, "is '0', expected a whole number from 1 to 1024"},
+  };
+  for (const auto& [words, text] : refused) {
+    const ProcessResult r = command(words);
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_TRUE(has(r.output, text)) << r.output;
+  }
+}
+
 TEST(cli, lists_end_behind_one_word) {
   const std::vector<std::vector<std::string>> lists = {
       {"bench", "--compile", "--arch", "sm_90a"}, {"bench", "--compile", "--arch", "sm_80,sm_90a", "--arch", "sm_120a"}, {"check", "--async", "eager,lazy"}, {"check", "--schedule", "warp"}};
@@ -179,12 +216,56 @@ TEST(cli, run_compares_with_the_reference) {
   const ProcessResult r = command({"run", "norm.rms_norm", "tokens=3", "hidden=64", "--device", "emu", "--iters", "3"});
   EXPECT_EQ(r.status, 0) << r.output;
   EXPECT_TRUE(has(r.output, "right; the call took")) << r.output;
+  EXPECT_TRUE(has(r.output, " the first time, compile included, then ")) << r.output;
 }
 
 TEST(cli, check_says_at_once_how_much_there_is_to_do) {
   const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "--device", "emu", "--quiet"});
   EXPECT_EQ(r.status, 0) << r.output;
   EXPECT_EQ(r.output.find("2 cases of 1 op on 1 device\n"), 0u) << r.output;
+}
+
+/// Nothing was compared: that is no wrong result, and no right one.
+TEST(cli, check_counts_apart_what_did_not_run) {
+  const std::string cache = "QN_CACHE_DIR=" + make_private_folder("/tmp/quern-cli-");
+  const std::vector<std::string> small = {"tokens=1", "hidden=64", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "--device", "emu"};
+  const auto ran = [&](std::vector<std::string> words, const std::vector<std::string>& variables) {
+    words.insert(words.end(), small.begin(), small.end());
+    return command(words, variables);
+  };
+  const ProcessResult frozen = ran({"check", "norm.rms_norm"}, {cache, "QN_JIT_FROZEN=1"});
+  EXPECT_EQ(frozen.status, 3) << frozen.output;
+  EXPECT_TRUE(has(frozen.output, "FROZEN norm.rms_norm")) << frozen.output;
+  EXPECT_FALSE(has(frozen.output, "WRONG")) << frozen.output;
+  const ProcessResult timed = ran({"bench", "norm.rms_norm"}, {cache, "QN_JIT_FROZEN=1"});
+  EXPECT_EQ(timed.status, 3) << timed.output;
+  EXPECT_TRUE(has(timed.output, "FROZEN: norm.rms_norm")) << timed.output;
+  const ProcessResult refused = command({"check", "attention.decode_paged", "batch=1", "pages=1", "length=40", "--sample", "1", "--device", "emu"});
+  EXPECT_EQ(refused.status, 2) << refused.output;
+  EXPECT_TRUE(has(refused.output, "REFUSED attention.decode_paged")) << refused.output;
+  const ProcessResult unsupported = command({"check", "gemm.dense", "variant=swap_ab_sm90", "m=3", "n=16", "k=64", "--sample", "1", "--device", "emu:sm_80"});
+  EXPECT_EQ(unsupported.status, 2) << unsupported.output;
+  EXPECT_TRUE(has(unsupported.output, "unsupported error: gemm.dense: no variant runs this")) << unsupported.output;
+}
+
+TEST(cli, what_is_printed_is_what_ran) {
+  const ProcessResult cut = command({"run", "attention.decode_paged", "length=8192", "--device", "emu"});
+  EXPECT_EQ(cut.status, 2) << cut.output;
+  EXPECT_TRUE(has(cut.output, "attention.decode_paged: `length` is 8192, expected 0 to capacity=600")) << cut.output;
+  for (const char* verb : {"check", "bench"}) {
+    const ProcessResult r = command({verb, "attention.decode_paged", "length=8192", "--device", "emu"});
+    EXPECT_EQ(r.status, 2) << r.output;
+    EXPECT_TRUE(has(r.output, "`length` is 8192, expected 0 to capacity=600")) << r.output;
+  }
+  EXPECT_TRUE(has(command({"info", "attention.decode_paged"}).output, "tokens of each request, at most capacity")) << "length";
+  const std::vector<std::string> words = {"gemm.dense", "hopper=1", "m=3", "n=13", "k=40", "a.pad=0", "--device", "emu"};
+  for (const char* verb : {"plan", "run", "check"}) {
+    std::vector<std::string> all = {verb};
+    all.insert(all.end(), words.begin(), words.end());
+    if (all[0] == "check") all.insert(all.end(), {"--sample", "1"});
+    const ProcessResult r = command(all);
+    EXPECT_TRUE(has(r.output, "runs as ") && has(r.output, "n=16")) << r.output;
+  }
 }
 
 TEST(cli, check_json_has_a_result_for_each_case_and_device) {
@@ -217,6 +298,13 @@ TEST(cli, new_writes_five_files_and_never_overwrites) {
   }
   EXPECT_EQ(command({"new", "elementwise.twice_it", "--checkout", folder}).status, 2);
   EXPECT_EQ(command({"new", "norm.rms_norm", "--checkout", folder}).status, 2);
+  EXPECT_EQ(command({"new", "mine.twice_it", "--project", folder}).status, 0);  // whose files are the user's
+  for (const char* end : {".h", ".cpp", "_spec.h", ".cuh", "_ref.h"}) {
+    const auto theirs = read_file(folder + "/mine/twice_it" + end), ours = read_file(folder + "/quern/ops/elementwise/twice_it" + end);
+    ASSERT_TRUE(theirs.has_value() && ours.has_value()) << end;
+    EXPECT_FALSE(has(*theirs, "Copyright") || has(*theirs, "SPDX")) << end;
+    EXPECT_TRUE(has(*ours, "Copyright 2026 The quern authors")) << end;
+  }
   remove_folder(folder);
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "quern/kit/abi.h"
 
@@ -45,9 +47,27 @@ struct EnvInfo {
 };
 std::span<const EnvInfo> env_table();
 
-/// The variable's value now, or empty. Reads the process's environment at each call: not for the hot path.
+// Each reads the process's environment at each call: not for the hot path. What a variable may not be is Error{value} with the
+// variable's name, its value and what is allowed. Nothing else of quern calls getenv.
+
+/// The variable's value now, or empty.
 std::string env(Env variable);
-bool env_flag(Env variable);                    ///< set and not "0"
-i64 env_int(Env variable, i64 otherwise);       ///< Error{value} when it is set to something else than an integer
+/// 1, true, on, yes; or 0, false, off, no, nothing; in any case of letters.
+bool env_flag(Env variable);
+/// Within the range that the table states, "1 to 1024", or any of 64 bits.
+i64 env_int(Env variable, i64 otherwise);
+/// Which of the names it is; -1: it is not set.
+int env_choice(Env variable, std::initializer_list<const char*> names);
+/// A path; "~" and "~/..." are in the user's home.
+std::string env_path(Env variable);
+/// Paths with ':' between them, the empty ones left out.
+std::vector<std::string> env_paths(Env variable);
+
+/// A variable that is not quern's own (PATH, CUDA_HOME), or empty.
+std::string system_variable(const char* name);
+/// HOME, or empty. Error{value} where it is no absolute path.
+std::string home_folder();
+/// $XDG_CACHE_HOME/quern, else ~/.cache/quern, else empty. Error{value} where the variable is no absolute path.
+std::string user_cache_folder();
 
 }  // namespace quern

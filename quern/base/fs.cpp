@@ -116,10 +116,4 @@ void remove_folder(const std::string& path) noexcept {
   std::filesystem::remove_all(path, error);
 }
 
-std::string user_cache_folder() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg && *xdg) return std::string(xdg) + "/quern";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/quern";
-  return {};
-}
-
 }  // namespace quern

@@ -22,7 +22,5 @@ bool make_folders(const std::string& path);
 std::string make_private_folder(const std::string& prefix);
 /// rm -r of a folder that quern made; errors are ignored.
 void remove_folder(const std::string& path) noexcept;
-/// $XDG_CACHE_HOME/quern, else ~/.cache/quern, else empty.
-std::string user_cache_folder();
 
 }  // namespace quern

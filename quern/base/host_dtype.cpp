@@ -136,7 +136,7 @@ double load_value(const void* data, DType dtype) {
     case DType::u8: return load_as<u8>(data);
     case DType::f64: return load_as<double>(data);
   }
-  return 0;
+  return name(dtype), 0;  // throws
 }
 
 void store_value(void* data, DType dtype, double value) {
@@ -151,6 +151,7 @@ void store_value(void* data, DType dtype, double value) {
     case DType::u8: return store_as(data, to_integer<u8>(value));
     case DType::f64: return store_as(data, value);
   }
+  name(dtype);  // throws
 }
 
 i64 load_integer(const void* data, DType dtype) { return dtype == DType::i64 ? load_as<i64>(data) : i64(load_value(data, dtype)); }

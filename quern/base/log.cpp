@@ -15,6 +15,7 @@
 #include <mutex>
 
 #include "quern/base/env.h"
+#include "quern/base/error.h"
 
 namespace quern {
 
@@ -41,7 +42,7 @@ std::deque<std::string>& calls() {
 }
 
 [[gnu::cold, gnu::noinline]] int read_level() {
-  const int level = int(std::max<i64>(0, env_int(Env::log_level, 0)));
+  const int level = int(env_int(Env::log_level, 0));
   g_level.store(level, std::memory_order_relaxed);
   return level;
 }
@@ -69,7 +70,7 @@ std::string with_process_id(std::string path) {
 }
 
 int open_destination() {
-  const std::string wanted = env(Env::log_dest);
+  const std::string wanted = env_path(Env::log_dest);
   if (wanted.empty() || wanted == "stderr") return STDERR_FILENO;
   if (wanted == "stdout") return STDOUT_FILENO;
   const std::string path = with_process_id(wanted);
@@ -98,7 +99,10 @@ void log(LogLevel level, const std::string& text) {
 
 void log_always(const std::string& text) { write_log(LogLevel::call, text); }
 
-void set_log_level(int level) { g_level.store(level, std::memory_order_relaxed); }
+void set_log_level(int level) {
+  if (level < 0 || level > 5) throw Error(ErrorKind::value, "", "log level", "is " + std::to_string(level), "0 to 5");
+  g_level.store(level, std::memory_order_relaxed);
+}
 
 void set_log_sink(LogSink to) {
   std::shared_ptr<const LogSink> kept = to ? std::make_shared<const LogSink>(std::move(to)) : nullptr;

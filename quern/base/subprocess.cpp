@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "quern/base/env.h"
+
 extern char** environ;
 
 namespace quern {
@@ -54,8 +56,8 @@ ProcessResult run_process(const std::vector<std::string>& command) {
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
-  const char* path = std::getenv("PATH");
-  std::string folders = path ? path : "/usr/local/bin:/usr/bin:/bin";
+  std::string folders = system_variable("PATH");
+  if (folders.empty()) folders = "/usr/local/bin:/usr/bin:/bin";
   for (size_t begin = 0; begin <= folders.size();) {
     const size_t end = std::min(folders.find(':', begin), folders.size());
     const std::string candidate = folders.substr(begin, end - begin) + "/" + name;

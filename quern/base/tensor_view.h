@@ -32,7 +32,7 @@ struct QN_API TensorView {
   i64 strides[kMaxRank] = {};  ///< in elements
 
   TensorView() = default;
-  /// Row-major contiguous. Throws Error{value} when more than kMaxRank extents are given.
+  /// Row-major contiguous. Throws Error{value} when more than kMaxRank extents are given, or a negative one.
   TensorView(void* data, DType dtype, std::initializer_list<i64> shape, DeviceId device = {});
   TensorView(void* data, DType dtype, const i64* shape, int rank, DeviceId device = {});
 
@@ -51,13 +51,13 @@ struct QN_API TensorView {
     for (int d = 0; d < rank; ++d) offset += index[d] * strides[d];
     return static_cast<char*>(data) + offset * size_of(dtype);
   }
-  /// The same memory restricted to [begin, end) of a dimension.
+  /// The same memory restricted to [begin, end) of a dimension. Throws Error{value} unless 0 <= begin <= end <= shape[dim].
   TensorView slice(int dim, i64 begin, i64 end) const;
 };
 
 /// "[2, 4096]".
 QN_API std::string shape_string(const TensorView& view);
-/// "bf16".
+/// "bf16". Throws Error{value} for what is no DType.
 QN_API const char* name(DType dtype);
 /// Inverse of name(DType). Throws Error{value}, listing the known names.
 QN_API DType dtype_from_name(const std::string& text);

@@ -108,6 +108,7 @@ class CaseBench {
       s.r.timing = {};
       s.r.message = std::string(name(e.kind())) + " error: " + e.what();
       s.r.ok = s.r.provider != "quern" && e.kind() == ErrorKind::unsupported;
+      s.r.verdict = testing::verdict_of(e.kind());
     }
   }
 
@@ -148,6 +149,8 @@ class CaseBench {
     r.op = op_.id;
     r.which = testing::case_text(op_, host_.given());
     r.asked = testing::case_text(op_, given_);
+    if (const std::string made = testing::made_of(op_, given_); !made.empty())
+      for (std::string* text : {&r.which, &r.asked}) *text += " (runs as " + made + ")";
     r.device = std::string(device_.info().name) + (device_.info().emulated ? " (emulated)" : "");
     r.provider = provider;
     r.cold = options_.timing.cold && !device_.info().emulated;

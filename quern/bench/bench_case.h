@@ -9,6 +9,7 @@
 #include "quern/bench/ceiling.h"
 #include "quern/bench/host_time.h"
 #include "quern/bench/time_call.h"
+#include "quern/testing/check.h"
 
 namespace quern::bench {
 
@@ -22,13 +23,14 @@ struct BenchOptions {
 /// One line of a benchmark. Figures that do not apply or were not measured are 0.
 struct BenchResult {
   std::string op, which, kernel, device, provider;
-  std::string asked;  ///< the case as it was asked for; `which` also states what the op's cases complete
+  std::string asked;  ///< the case as it was asked for; `which` also states what the op's cases complete; both what the op makes of them
   bool cold = true;
   Timing timing;
   Cost cost;
   double floor_us = 0, copy_us = 0;
   double error = 0;  ///< largest, in units of the tolerance
   bool ok = true;
+  testing::CheckResult::Verdict verdict = testing::CheckResult::Verdict::wrong;  ///< of a result that is not ok: wrong, or the call did not run
   std::string message;  ///< why it is wrong, or why there is no figure
   std::string checked;  ///< "8 of 4096 rows", "all"
   u32 sm_clock_mhz = 0;

@@ -47,6 +47,7 @@ std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, L
   std::vector<Job> jobs;
   for (const Op* op : ops)
     for (const Case& which : bench::bench_cases(*op, parameters)) {
+      testing::derived(*op, which);  // throws where the words are none
       if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes)
         ++left_out.count, left_out.op = op;
       else
@@ -65,7 +66,7 @@ std::string rate_text(const BenchResult& r, const bench::Ceilings& ceilings) {
 }
 
 std::string remark(const BenchResult& r) {
-  if (!r.ok) return "WRONG: " + r.message;
+  if (!r.ok) return upper(name(r.verdict)) + ": " + r.message;
   if (!r.timed()) return r.message;
   return fmt::format("right ({:.2f} of its bound, {})", r.error, r.checked);
 }
@@ -130,13 +131,22 @@ std::vector<BenchResult> results_of(const Job& job, Device& device, const bench:
     r.device = device.info().name;
     r.provider = "quern";
     r.ok = false;
+    r.verdict = testing::verdict_of(e.kind());
     r.message = std::string(name(e.kind())) + " error: " + e.what();
     return {r};
   }
 }
 
-/// Runs the jobs one after another; true when every result is right.
-bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptions& options) {
+/// That of a result which is not ok; a wrong one outweighs those that did not run.
+int exit_code_of(const BenchResult& r, int before) {
+  using Verdict = testing::CheckResult::Verdict;
+  if (r.ok || before == kWrong) return before;
+  if (r.verdict == Verdict::wrong) return kWrong;
+  return before != kRight ? before : r.verdict == Verdict::frozen ? kEnvironment : kBadInput;
+}
+
+/// Runs the jobs one after another; the exit code.
+int run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptions& options) {
   const bool gpu = !device.info().emulated;
   if (!options.peer.empty()) bench::find_provider(options.peer, *jobs.at(0).op);  // a wrong name is told at once
   Progress progress(i64(jobs.size()) + gpu);
@@ -146,7 +156,7 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
   ResultTable table(gpu, options.host, !options.peer.empty());
   CsvFile csv(options.csv);
   std::vector<std::vector<bench::Field>> results;
-  bool right = true;
+  int code = kRight;
   std::string clocks;
   for (const Job& job : jobs) {
     progress.step(job.op->id + " " + testing::case_text(*job.op, job.which));
@@ -157,21 +167,21 @@ bool run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOptio
       results.push_back(fields);
       if (r.provider == "quern") quern_us = r.timing.median_us;
       table.add(r, ceilings, r.provider == "quern" ? 0 : quern_us);
-      right &= r.ok;
+      code = exit_code_of(r, code);
       if (!r.clocks.empty()) clocks = r.clocks;
       if (!r.ok && !options.json)
-        progress.line(fmt::format("WRONG: {} {} by {}: {}", r.op, r.which, r.provider, r.message));
+        progress.line(fmt::format("{}: {} {} by {}: {}", upper(name(r.verdict)), r.op, r.which, r.provider, r.message));
     }
   }
   if (options.json) {
     print_json(ceilings, results);
-    return right;
+    return code;
   }
   fmt::print("{}on {} ({}), {}, times by {}{}\n", table.text(), device.info().name,
              gpu ? device.info().arch.name() : "emulated on this CPU", gpu ? options.hot ? "hot L2" : "cold L2" : "which has no L2",
              bench::timer_name(device), clocks.empty() ? "" : ", after the last case " + clocks);
   fmt::print("of its bound: the largest error of an element over the error that its op allows, 1 and less is right; all elements were compared, or the rows that are named\n");
-  return right;
+  return code;
 }
 
 }  // namespace
@@ -180,13 +190,13 @@ int bench_time(const BenchTimeOptions& options) {
   Device& device = device_from_name(options.device);
   LeftOut left_out;
   const std::vector<Job> jobs = jobs_of(options.words, device.info().emulated, left_out);
-  const bool right = jobs.empty() || run_jobs(jobs, device, options);
+  const int code = jobs.empty() ? kRight : run_jobs(jobs, device, options);
   if (left_out.op && !options.json) {
     const CaseAxis& first = left_out.op->cases.at(0);
     fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench {} {}\n", left_out.count, kEmulatedBytes / 1048576,
                left_out.op->id, testing::case_text(*left_out.op, {{first.name, first.values[0]}}));
   }
-  return right ? kRight : kWrong;
+  return code;
 }
 
 }  // namespace quern::cli

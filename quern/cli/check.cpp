@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -65,6 +66,32 @@ std::vector<Case> each_kernel(const Op& op, const std::vector<Case>& cases, cons
   return some;
 }
 
+void plan_case(const Op& op, const Case& given, const DeviceInfo& device) {
+  const Case which = testing::derived(op, given);
+  const testing::ArgsStorage args = testing::fake_args(op, which);
+  const Problem problem = bind(op, args.get(), testing::options_of(op, which));
+  if (!problem.empty) make_plan(op, problem, device);
+}
+
+/// Throws what the first case is refused for where that is a word of the user's and no other value of another parameter helps: the
+/// search for allowed cases would try them all.
+void refuse_word(const Op& op, const std::vector<CaseAxis>& fixed, const std::vector<CaseAxis>& parameters, const DeviceInfo& device) {
+  Case first;
+  for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
+  try {
+    return plan_case(op, first, device);
+  } catch (const Error& e) {
+    if (std::none_of(fixed.begin(), fixed.end(), [&](const CaseAxis& f) { return f.name == e.argument(); })) return;
+    for (const CaseAxis& p : parameters)
+      for (const CaseValue& value : p.values) {
+        Case changed = first;
+        changed[p.name] = value.number;
+        if (testing::runs(op, changed, device)) return;
+      }
+    throw;
+  }
+}
+
 std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices) {
   std::vector<CheckJob> jobs;
   const DeviceInfo& judge = devices.list()[0].device->info();
@@ -72,6 +99,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
     const std::vector<CaseAxis> fixed = testing::parse_words(*op, wanted.words);
     const std::vector<CaseAxis> parameters = testing::parameters_of(*op, fixed);
     const auto allowed = [&](const Case& c) { return testing::runs(*op, c, judge); };
+    refuse_word(*op, fixed, parameters, judge);
     std::vector<Case> cases =
         options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
     if (cases.empty()) {  // say why: bind and plan the first case without a net
@@ -98,15 +126,27 @@ std::string devices_text(const Devices& devices) {
 }
 
 struct Tally {
-  i64 right = 0, wrong = 0, rejected = 0;
+  i64 of[5] = {};  ///< by verdict
   double error = 0;
+
+  i64 operator[](CheckResult::Verdict v) const { return of[int(v)]; }
 };
 
+/// A wrong result outweighs a refused call, that one what was frozen or ran nowhere.
+int exit_code_of(const std::map<std::string, Tally>& tallies) {
+  using Verdict = CheckResult::Verdict;
+  Tally all;
+  for (const auto& [op, t] : tallies)
+    for (int v = 0; v < 5; ++v) all.of[v] += t.of[v];
+  if (all[Verdict::wrong]) return kWrong;
+  if (all[Verdict::refused]) return kBadInput;
+  return all[Verdict::frozen] || !all[Verdict::right] ? kEnvironment : kRight;
+}
+
 nlohmann::ordered_json to_json(const CheckResult& r) {
-  const char* verdicts[] = {"right", "wrong", "rejected"};
-  return {{"op", r.op},           {"case", r.which},
+  return {{"op", r.op},           {"case", r.which},        {"runs_as", r.made},
           {"device", r.device},   {"variant", r.variant},
-          {"kernels", r.kernels}, {"verdict", verdicts[int(r.verdict)]},
+          {"kernels", r.kernels}, {"verdict", name(r.verdict)},
           {"ok", r.ok()},         {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
           {"us", r.us},           {"message", r.message},
           {"repro", r.repro}};
@@ -124,14 +164,16 @@ std::string refusal_of(const CheckResult& r) {
   return said.empty() ? r.message : said;
 }
 
+std::string runs_as(const CheckResult& r) { return r.made.empty() ? "" : " (runs as " + r.made + ")"; }
+
 /// Failures as they come. Hooks that do not compile are refused in each case of an op: it is said once, then counted.
 class Failures {
  public:
   void print(Progress& progress, const CheckResult& r) {
     const std::string refusal = refusal_of(r);
     if (!refusal.empty() && times_[{r.op, refusal}]++ > 0) return;
-    progress.line(fmt::format("WRONG {}{}{} {}\n  {}\n  {}\n  {}", r.op, r.variant.empty() ? "" : " ", r.variant, r.which, r.message,
-                              r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
+    progress.line(fmt::format("{} {}{}{} {}{}\n  {}\n  {}\n  {}", upper(name(r.verdict)), r.op, r.variant.empty() ? "" : " ", r.variant, r.which, runs_as(r),
+                              r.message, r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
   }
   void print_counts() const {
     for (const auto& [said, times] : times_)
@@ -143,16 +185,17 @@ class Failures {
 };
 
 void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
-  Table table({"op", "right", "wrong", "rejected", "worst error/tolerance"});
-  bool any_rejected = false;
+  Table table({"op", "right", "wrong", "unsupported", "refused", "frozen", "worst error/tolerance"});
   for (const auto& [op, t] : tallies) {
-    any_rejected |= t.rejected > 0;
-    table.add({op, std::to_string(t.right), std::to_string(t.wrong), std::to_string(t.rejected),
-               fmt::format("{:.3g}", t.error)});
+    std::vector<std::string> row = {op};
+    for (const i64 count : t.of) row.push_back(std::to_string(count));
+    row.push_back(fmt::format("{:.3g}", t.error));
+    table.add(row);
   }
   const jit::Counters c = jit::counters();
   fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache\n", table.text(), seconds, c.compiled, c.from_disk);
-  if (any_rejected) fmt::print("rejected: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
+  for (const auto& [op, t] : tallies)
+    if (t[CheckResult::Verdict::unsupported]) return fmt::print("unsupported: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
 }
 
 }  // namespace
@@ -168,7 +211,6 @@ int check(const CheckCommandOptions& options) {
   std::map<std::string, Tally> tallies;
   auto results_json = nlohmann::ordered_json::array();
   Failures failures;
-  bool wrong = false;
   const auto start = std::chrono::steady_clock::now();
   {
     if (!options.json) fmt::print(stderr, "{} cases of {} {}\n", jobs.size(), counted(wanted.ops.size(), "op"), devices_text(devices));
@@ -176,17 +218,15 @@ int check(const CheckCommandOptions& options) {
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {
         Tally& t = tallies[r.op];
-        ++(r.verdict == CheckResult::Verdict::right ? t.right : r.ok() ? t.rejected : t.wrong);
+        ++t.of[int(r.verdict)];
         t.error = std::fmax(t.error, r.error);
-        wrong |= !r.ok();
         if (options.json)
           results_json.push_back(to_json(r));
         else if (!r.ok())
           failures.print(progress, r);
         else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
-          progress.line(fmt::format("{} {} {} {} {} error {:.3g}{}",
-                                    r.verdict == CheckResult::Verdict::right ? "right" : "rejected", r.op, r.variant,
-                                    r.which, r.device, r.error, r.message.empty() ? "" : ": " + r.message));
+          progress.line(fmt::format("{} {} {} {}{} {} error {:.3g}{}", r.verdict == CheckResult::Verdict::right ? "right" : "UNSUPPORTED", r.op, r.variant,
+                                    r.which, runs_as(r), r.device, r.error, r.message.empty() ? "" : ": " + r.message));
       }
       progress.step(job.op->id);
     });
@@ -196,7 +236,7 @@ int check(const CheckCommandOptions& options) {
     std::puts(results_json.dump(2).c_str());
   else
     failures.print_counts(), print_summary(tallies, seconds);
-  return wrong ? kWrong : kRight;
+  return exit_code_of(tallies);
 }
 
 }  // namespace quern::cli

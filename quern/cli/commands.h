@@ -16,6 +16,8 @@ namespace quern::cli {
 /// Exit codes.
 constexpr int kRight = 0, kWrong = 1, kBadInput = 2, kEnvironment = 3, kNotCompared = 4;
 int exit_code(ErrorKind kind);
+/// "WRONG".
+std::string upper(std::string word);
 
 struct ListOptions {
   bool json = false;

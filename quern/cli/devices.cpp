@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <cctype>
 #include <cstdlib>
 
 #include "quern/cli/commands.h"
@@ -15,6 +16,11 @@ int exit_code(ErrorKind kind) {
     case ErrorKind::internal: return kWrong;
     default: return kEnvironment;
   }
+}
+
+std::string upper(std::string word) {
+  for (char& c : word) c = char(std::toupper(c));
+  return word;
 }
 
 template <class T>

@@ -148,8 +148,10 @@ static Json to_json(const Op& op) {
   j["variants"] = Json::array();
   for (const Variant& v : op.variants) j["variants"].push_back(v.name);
   j["cases"] = Json::object();
-  for (const CaseAxis& c : op.cases)
-    for (const CaseValue& v : c.values) j["cases"][c.name].push_back(value_word(op, c.name, v));
+  for (const CaseAxis& c : op.cases) {
+    Json& values = j["cases"][c.name] = Json::array();
+    for (const CaseValue& v : c.values) values.push_back(value_word(op, c.name, v));
+  }
   j["words"] = Json::object();
   for (const CaseAxis& c : op.cases)
     if (!c.meaning.empty()) j["words"][c.name] = c.meaning;
@@ -198,7 +200,7 @@ static void print(const Op& op) {
   for (const CaseAxis& c : op.cases) {
     std::string values;
     for (const CaseValue& v : c.values) values += (values.empty() ? "" : " ") + value_word(op, c.name, v);
-    cases.add({c.name, values, meaning_of(c)});
+    cases.add({c.name, values.empty() ? "-" : values, meaning_of(c)});
   }
   fmt::print("\n{}", cases.text());
 }

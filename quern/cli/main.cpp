@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <sstream>
 
 #include "quern/base/env.h"
+#include "quern/base/nearest.h"
 #include "quern/base/version.h"
 #include "quern/cli/command_line.h"
 #include "quern/cli/commands.h"
@@ -22,11 +24,36 @@ using Action = std::function<int()>;
 /// A list of values: an occurrence takes one word, with commas in it for several, so that a positional word may stand behind it.
 CLI::Option* list_option(CLI::Option* option) { return option->allow_extra_args(false)->delimiter(','); }
 
+/// A whole number of a range; CLI11 puts the option's name before the text.
+CLI::Validator whole(u64 least, u64 most) {
+  return CLI::Validator(
+      [=](std::string& text) {
+        u64 value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return std::string();
+        return "is '" + text + "', expected a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+      },
+      "");
+}
+constexpr u64 kMostSeed = ~u64(0) >> 1, kMostCount = 1000000000, kMostThreads = 1024;
+CLI::Validator seed() { return whole(0, kMostSeed); }
+
+/// A number above 0.
+CLI::Validator positive() {
+  return CLI::Validator(
+      [](std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        return end != text.c_str() && !*end && value > 0 && value <= 1e9 ? std::string() : "is '" + text + "', expected a number above 0, up to 1e9";
+      },
+      "");
+}
+
 void add_device_options(CLI::App& c, DeviceOptions& o, const std::string& standard) {
   c.add_option("--device", o.device, "emu, emu:ARCH, cuda, cuda:N or all (default: " + standard + ")");
   list_option(c.add_option("--async", o.async, "emulated device: when asynchronous copies complete: eager, lazy, random (one or more, with commas)"));
   list_option(c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more, with commas)"));
-  c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices");
+  c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices")->check(seed());
   c.add_flag("--checked", o.checked, "emulated device: report races, uninitialised and out-of-bounds accesses");
   c.add_flag("--asan", o.asan, "emulated device: report accesses outside of tensors, shared memory and local arrays, and undefined behaviour");
   c.add_option("--host-compiler", o.host_compiler, "compiler for the emulated device: g++ or clang++");
@@ -67,9 +94,9 @@ void add_running(CLI::App& app, Action& action) {
   auto run_options = std::make_shared<RunCommandOptions>();
   auto* run_op_option = run_command->add_option("op", run_options->op);
   run_command->add_option("parameters", run_options->words, "tokens=64 x.dtype=bf16 ...");
-  run_command->add_option("--seed", run_options->seed, "seed of the data");
+  run_command->add_option("--seed", run_options->seed, "seed of the data")->check(seed());
   run_command->add_flag("--json", run_options->json);
-  run_command->add_option("--iters", run_options->iterations, "how often")->check(CLI::PositiveNumber);
+  run_command->add_option("--iters", run_options->iterations, "how often")->check(whole(1, kMostCount));
   add_device_options(*run_command, run_options->on, "QN_DEVICE, else the first GPU, else emu");
   auto* replayed = run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)");
   replayed->excludes(run_op_option);
@@ -83,12 +110,12 @@ void add_running(CLI::App& app, Action& action) {
   auto check_options = std::make_shared<CheckCommandOptions>();
   check_command->add_option("words", check_options->words,
                             "ops, families or all; then parameters that are fixed: tokens=1,64");
-  check_command->add_option("--seed", check_options->seed, "seed of the data");
+  check_command->add_option("--seed", check_options->seed, "seed of the data")->check(seed());
   const std::vector<CLI::Option*> of_cases = {
-      check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(CLI::PositiveNumber),
-      check_command->add_option("--sample", check_options->sample, "only so many cases of each op"),
+      check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(whole(1, kMostCount)),
+      check_command->add_option("--sample", check_options->sample, "only so many cases of each op; 0: all")->check(whole(0, kMostCount)),
       check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
-      check_command->add_option("--threads", check_options->threads, "cases at a time (default: one per CPU)"),
+      check_command->add_option("--threads", check_options->threads, "cases at a time (0, the default: one per CPU)")->check(whole(0, kMostThreads)),
       check_command->add_flag("--full", check_options->full, "every combination instead of every pair"),
       check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary")};
   check_command->add_flag("--json", check_options->json);
@@ -96,7 +123,7 @@ void add_running(CLI::App& app, Action& action) {
   auto* model = check_command->add_option("--model", model_options->model,
                                           "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
   for (CLI::Option* option : of_cases) model->excludes(option);
-  check_command->add_option("--calls", model_options->calls, "--model: how many")->check(CLI::PositiveNumber)->needs(model);
+  check_command->add_option("--calls", model_options->calls, "--model: how many")->check(whole(1, kMostCount))->needs(model);
   check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up")->needs(model);
   add_device_options(*check_command, check_options->on, "emu and every GPU; --model: the first GPU, else emu");
   check_command->callback([&action, check_options, model_options] {
@@ -111,12 +138,14 @@ void add_running(CLI::App& app, Action& action) {
     action = [=] { return check_model(*model_options); };
   });
 
+  check_command->footer("Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED, else 3 when a kernel was FROZEN or nothing ran, else 0. Cases that a device has no variant for are UNSUPPORTED.");
+
   auto* prove_command = app.add_subcommand("prove", "show that plans agree exactly and what the order of sums depends on");
   auto prove_options = std::make_shared<ProveOptions>();
   prove_command->add_option("words", prove_options->words, "ops, families or all; then parameters that are fixed: tokens=64");
-  prove_command->add_option("--seed", prove_options->seed, "seed of the data");
-  prove_command->add_option("--sample", prove_options->sample, "so many cases of each op (default: 1)")->check(CLI::PositiveNumber);
-  prove_command->add_option("--ways", prove_options->ways, "only so many layouts, modes and devices of each case; 0: all")->check(CLI::NonNegativeNumber);
+  prove_command->add_option("--seed", prove_options->seed, "seed of the data")->check(seed());
+  prove_command->add_option("--sample", prove_options->sample, "so many cases of each op (default: 1)")->check(whole(1, kMostCount));
+  prove_command->add_option("--ways", prove_options->ways, "only so many layouts, modes and devices of each case; 0: all")->check(whole(0, kMostCount));
   prove_command->add_flag("--json", prove_options->json);
   prove_command->callback([&action, prove_options] { action = [=] { return prove(*prove_options); }; });
 
@@ -125,14 +154,14 @@ void add_running(CLI::App& app, Action& action) {
   demo_command->add_option("--model", demo_options->model, "model inside the library, or a model file");
   demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
   list_option(demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request: 37,129"));
-  demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations");
+  demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations")->check(seed());
   demo_command->add_flag("--json", demo_options->json);
   demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
 
   auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
   auto fuzz_options = std::make_shared<FuzzCommandOptions>();
-  fuzz_command->add_option("calls", fuzz_options->calls)->check(CLI::PositiveNumber);
-  fuzz_command->add_option("--seed", fuzz_options->seed);
+  fuzz_command->add_option("calls", fuzz_options->calls)->check(whole(1, kMostCount));
+  fuzz_command->add_option("--seed", fuzz_options->seed)->check(seed());
   fuzz_command->add_option("--op", fuzz_options->op, "op or family (default: all)");
   fuzz_command->add_flag("--json", fuzz_options->json);
   add_device_options(*fuzz_command, fuzz_options->on, "emu");
@@ -155,8 +184,8 @@ void add_cache(CLI::App& app, Action& action) {
   add("ls", "the kernels of each root: QN_CACHE_ROOTS, then QN_CACHE_DIR");
   add("verify", "compare every file of every kernel with its checksum; 1 when one is damaged");
   auto* prune = add("prune", "remove what is damaged or left behind, and what was not used for longest beyond the limit");
-  prune->add_option("--limit-mb", options->limit_mb, "megabytes that may stay (default: QN_CACHE_LIMIT_MB)")->check(CLI::NonNegativeNumber);
-  prune->add_option("--idle-days", options->idle_days, "also what was not used for so many days")->check(CLI::Range(0, 100000));
+  prune->add_option("--limit-mb", options->limit_mb, "megabytes that may stay (default: QN_CACHE_LIMIT_MB)")->check(whole(0, u64(1) << 40));
+  prune->add_option("--idle-days", options->idle_days, "also what was not used for so many days")->check(whole(0, 100000));
   add("clear", "remove all kernels that no process has mapped");
   auto* pack = add("pack", "write the kernels of one target into one file, for QN_CACHE_ROOTS");
   pack->add_option("file", options->file)->required();
@@ -181,19 +210,19 @@ void add_bench(CLI::App& app, Action& action) {
   bench_command->add_option("--peer", time_options->peer, "also another library's kernel where it has one: cublaslt");
   bench_command->add_option("--csv", time_options->csv, "write the results to this file");
   bench_command->add_option("--budget", time_options->budget_ms, "milliseconds of timed runs a case")
-      ->check(CLI::PositiveNumber);
-  bench_command->add_option("--seed", time_options->seed, "seed of the data");
+      ->check(positive());
+  bench_command->add_option("--seed", time_options->seed, "seed of the data")->check(seed());
   bench_command->add_flag("--json", time_options->json);
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
   list_option(bench_command->add_option("--arch", compile_options->archs, "--compile only for these: sm_80,sm_90a (default: all known)"));
-  bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch");
-  bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)");
+  bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch; 0: all")->check(whole(0, kMostCount));
+  bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)")->check(whole(1, kMostThreads));
   auto load = std::make_shared<bool>(false);
   bench_command->add_flag("--load", *load, "instead: time of loading each kernel that the cases reach from the cache")->excludes("--compile");
   auto layer_options = std::make_shared<BenchLayerOptions>();
   auto* model = bench_command->add_option("--model", layer_options->model, "layer: model inside the library, or a model file");
   auto* rate = bench_command->add_option("--rate", layer_options->rate, "layer: TB/s of the memory floor (default: as measured)")
-                   ->check(CLI::PositiveNumber);
+                   ->check(positive());
   bench_command->callback([=, &action] {
     const BenchTimeOptions& t = *time_options;
     if (!*load && !*compile && !t.words.empty() && t.words[0] == "layer") {
@@ -246,7 +275,7 @@ void add_building(CLI::App& app, Action& action) {
   warm_command->add_flag("--trust-hooks", warm_options->trust_hooks, "--trace: also compile code that is recorded in the folder")->needs(trace);
   list_option(warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,..."));
   warm_command->add_option("--device", warm_options->device, "for this device: emu, cuda:N (default: the first GPU, else emu)");
-  warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(CLI::PositiveNumber);
+  warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(whole(1, kMostThreads));
   warm_command->add_flag("--list", warm_options->what.list_only, "compile nothing");
   warm_command->add_flag("--json", warm_options->json);
   warm_command->callback([&action, warm_options] { action = [=] { return warm(*warm_options); }; });
@@ -273,6 +302,26 @@ CommandWords words_of(const CLI::App& app) {
   return words;
 }
 
+/// Of a line whose command is missing or none: which there are.
+void say_commands(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> known;
+  std::string list;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    known.push_back(command->get_name());
+    list += "  " + command->get_name() + std::string(command->get_name().size() < 12 ? 12 - command->get_name().size() : 1, ' ') + command->get_description() + "\n";
+  }
+  size_t at = 0;
+  while (at < words.size() && words[at] == "--load") at += 2;
+  std::string what = "a command is missing";
+  if (at < words.size() && words[at].starts_with("-")) {
+    what = "'" + words[at] + "' stands where a command should, and is no option of quern itself";
+  } else if (at < words.size()) {
+    const std::string near = nearest(words[at], known);
+    what = "'" + words[at] + "' is no command" + (near.empty() ? "" : "; the nearest is " + near);
+  }
+  std::fprintf(stderr, "quern: %s. The commands:\n%s", what.c_str(), list.c_str());
+}
+
 }  // namespace
 
 void load_ops(const std::string& path) {
@@ -287,11 +336,11 @@ void load_ops(const std::string& path) {
 
 /// Those of QN_LOAD and those named.
 static void load_libraries(const std::vector<std::string>& named) {
-  std::string all = env(Env::load);
-  for (const std::string& path : named) all += (all.empty() ? "" : ":") + path;
-  std::istringstream paths(all);
-  for (std::string path; std::getline(paths, path, ':');) {
-    if (!path.empty()) load_ops(path);
+  for (const std::string& path : env_paths(Env::load)) load_ops(path);
+  for (const std::string& all : named) {
+    std::istringstream paths(all);
+    for (std::string path; std::getline(paths, path, ':');)
+      if (!path.empty()) load_ops(path);
   }
 }
 
@@ -303,6 +352,7 @@ int command_line(int argc, char** argv) {
   std::vector<std::string> libraries;
   app.add_option("--load", libraries, "library with ops of your own, before the command; repeatable")->type_size(1)->allow_extra_args(false);
   app.get_formatter()->column_width(34);
+  app.footer("Exit codes: 0 right, 1 a wrong result, 2 bad input or a refused call, 3 the environment (a GPU, compiler or kernel is missing, frozen), 4 a replay with nothing to compare.");
   Action action;
   add_explaining(app, action);
   add_running(app, action);
@@ -316,6 +366,7 @@ int command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() != 0 && app.get_subcommands().empty()) return say_commands(app, {argv + 1, argv + argc}), kBadInput;
     return app.exit(e) == 0 ? kRight : kBadInput;
   }
   try {

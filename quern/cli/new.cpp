@@ -40,6 +40,13 @@ static std::string filled(std::string text, const std::string& folder, const std
   return text;
 }
 
+/// Without the lines of licence and copyright: files of a project of the user's own are the user's.
+static std::string without_licence(const std::string& text) {
+  size_t at = 0;
+  while (text.compare(at, 8, "// SPDX-") == 0 || text.compare(at, 12, "// Copyright") == 0) at = text.find('\n', at) + 1;
+  return text.substr(at);
+}
+
 int new_op(const NewOptions& options) {
   const size_t dot = options.op.find('.');
   const std::string family = options.op.substr(0, dot),
@@ -64,7 +71,7 @@ int new_op(const NewOptions& options) {
   if (!make_folders(folder)) throw Error(ErrorKind::device, "the folder " + folder + " cannot be made");
   for (const TemplateFile& file : op_template()) {
     const std::string path = folder + "/" + name + file.suffix;
-    write_file(path, filled(file.text, inside, family, name));
+    write_file(path, filled(own ? without_licence(file.text) : file.text, inside, family, name));
     fmt::print("wrote {}\n", path);
   }
   if (own) {

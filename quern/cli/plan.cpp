@@ -118,6 +118,7 @@ std::string filled(const Explained& e, const Fill& f) {
 Json to_json(const Explained& e) {
   Json j = {{"op", e.op->id},
             {"case", testing::case_text(*e.op, e.which)},
+            {"runs_as", testing::made_of(*e.op, e.which)},
             {"device", e.device.name},
             {"arch", e.device.arch.name()},
             {"emulated", e.target.emulated}};
@@ -165,6 +166,7 @@ void print_fills(const Explained& e, i32 before) {
 
 void print(const Explained& e) {
   fmt::print("{} {}\n", e.op->id, testing::case_text(*e.op, e.which));
+  if (const std::string made = testing::made_of(*e.op, e.which); !made.empty()) fmt::print("runs as {}\n", made);
   fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
   for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
   for (const Candidate& c : e.slower) fmt::print("  {}: slower, {}\n", c.variant, c.reason);

@@ -72,8 +72,14 @@ Json outputs_json(const testing::CaseArgs& args, const std::vector<testing::Trut
   return outputs;
 }
 
-void print(const RunResult& r, const std::string& called) {
+/// Three digits or so: "85 us", "381 ms", "12.3 s".
+std::string time_text(double us) {
+  return us < 10e3 ? fmt::format("{:.0f} us", us) : us < 10e6 ? fmt::format("{:.0f} ms", us / 1e3) : fmt::format("{:.1f} s", us / 1e6);
+}
+
+void print(const RunResult& r, const std::string& called, const std::string& made) {
   fmt::print("{} {}\n", called, r.device);
+  if (!made.empty()) fmt::print("runs as {}\n", made);
   if (!r.kernels.empty()) fmt::print("{}\n", r.kernels);
   Table table({"output", "shape", "dtype", "mean", "std", "min", "max", "nan/inf", "error/tolerance"});
   for (const Json& o : r.outputs) {
@@ -82,10 +88,10 @@ void print(const RunResult& r, const std::string& called) {
                text("min"), text("max"), std::to_string(o["odd"].get<i64>()),
                o["error"].is_string() ? "inf" : fmt::format("{:.3g}", o["error"].get<double>())});
   }
-  fmt::print("{}{}{}; the call took {:.0f} us the first time", table.text(), r.comparison.ok ? "right" : "WRONG: ", r.comparison.message, r.us[0]);
+  fmt::print("{}{}{}; the call took {} the first time, compile included", table.text(), r.comparison.ok ? "right" : "WRONG: ", r.comparison.message, time_text(r.us[0]));
   if (std::vector<double> us(r.us.begin() + 1, r.us.end()); !us.empty()) {
     std::nth_element(us.begin(), us.begin() + ptrdiff_t(us.size() - 1) / 2, us.end());
-    fmt::print(", then {:.0f} us (wall, with synchronisation; not a benchmark)", us[(us.size() - 1) / 2]);
+    fmt::print(", then {} (wall, with synchronisation; not a benchmark)", time_text(us[(us.size() - 1) / 2]));
   }
   fmt::print("\n");
 }
@@ -122,9 +128,9 @@ int run_op(const RunCommandOptions& options) {
     r.outputs = outputs_json(args, truths, problem);
     r.comparison = testing::judge(args, truths, problem);
     right &= r.comparison.ok;
-    const std::string which = testing::case_text(op, args.given());
-    if (!options.json) print(r, op.id + " " + which);
-    results.push_back({{"op", op.id}, {"case", which}, {"device", r.device}, {"kernels", r.kernels}, {"ok", r.comparison.ok},
+    const std::string which = testing::case_text(op, args.given()), made = testing::made_of(op, args.given());
+    if (!options.json) print(r, op.id + " " + which, made);
+    results.push_back({{"op", op.id}, {"case", which}, {"runs_as", made}, {"device", r.device}, {"kernels", r.kernels}, {"ok", r.comparison.ok},
                        {"error", number(r.comparison.error)}, {"message", r.comparison.message}, {"us", us}, {"outputs", r.outputs}});
   }
   if (options.json) std::puts(results.dump(2).c_str());

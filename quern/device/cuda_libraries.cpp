@@ -6,20 +6,16 @@
 #include <link.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <system_error>
+
+#include "quern/base/env.h"
 
 namespace quern {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 bool is_file(const fs::path& path) {
   std::error_code error;
@@ -56,8 +52,8 @@ void add_prefix(std::vector<std::string>& roots, const fs::path& prefix) {
 
 std::vector<std::string> pip_roots() {
   std::vector<std::string> roots;
-  add_prefix(roots, variable("VIRTUAL_ENV"));
-  add_prefix(roots, variable("CONDA_PREFIX"));
+  add_prefix(roots, system_variable("VIRTUAL_ENV"));
+  add_prefix(roots, system_variable("CONDA_PREFIX"));
   // Inside a wheel, quern lies at site-packages/quern/[lib/]libquern.so, with `nvidia` two or three folders up.
   Dl_info self = {};
   std::error_code error;
@@ -69,7 +65,7 @@ std::vector<std::string> pip_roots() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error && program.filename().string().rfind("python", 0) == 0)
     add_prefix(roots, program.parent_path().parent_path());
-  const fs::path home = variable("HOME");
+  const fs::path home = home_folder();
   if (!home.empty()) {
     add_prefix(roots, home / ".local");
     for (const fs::path& version : folders_in(home / ".pyenv" / "versions", "")) add_prefix(roots, version);
@@ -129,7 +125,7 @@ SearchPlaces search_places() {
   SearchPlaces places;
   dl_iterate_phdr(remember_loaded, &places.loaded);
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string folder = variable(name); !folder.empty()) places.chosen.push_back({name, folder});
+    if (const std::string folder = system_variable(name); !folder.empty()) places.chosen.push_back({name, folder});
   places.pip_roots = pip_roots();
   places.installed.push_back({"/usr/local/cuda", "/usr/local/cuda"});
   for (const fs::path& folder : folders_in("/usr/local", "cuda-"))

@@ -86,12 +86,13 @@ Device& emulated_of(Arch arch) {
   return all.make_emulated(arch);
 }
 
-/// make(), which reads QN_DEVICE: its errors name the variable.
+/// make(), which reads QN_DEVICE: errors of the name of a device or an arch name the variable. Others are told as they are: they may be of
+/// another variable.
 template <class Make> auto of_environment(const Make& make) {
   try {
     return make();
   } catch (const Error& e) {
-    if (e.kind() != ErrorKind::value) throw;
+    if (e.kind() != ErrorKind::value || (e.argument() != "device" && e.argument() != "arch")) throw;
     throw Error(ErrorKind::value, "", "QN_DEVICE", "is '" + env(Env::device) + "'", e.expected());
   }
 }
@@ -175,7 +176,11 @@ void Device::fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i64 p
   for (i64 row = 0; row < rows; ++row) fill(static_cast<char*>(destination) + row * pitch, byte, bytes, stream);
 }
 
-Device& device_of(DeviceId id) { return id.type == DeviceType::cuda ? cuda_of(id.index) : process_emulated(); }
+Device& device_of(DeviceId id) {
+  if (id.type == DeviceType::cuda) return cuda_of(id.index);
+  if (id.type == DeviceType::cpu) return process_emulated();
+  throw Error(ErrorKind::value, "", "device", "has the type " + std::to_string(int(id.type)), "1 (host) or 2 (cuda)");
+}
 
 Device& device_from_name(const std::string& text) {
   if (text.empty()) {

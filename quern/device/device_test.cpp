@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <thread>
+#include <tuple>
 
 #include "quern/base/error.h"
 #include "quern/device/emulated.h"
@@ -100,6 +102,32 @@ TEST(device_names, that_are_wrong_are_errors) {
   EXPECT_THAT(error_of([&] { device_from_name("gpu"); }),
               HasSubstr("is 'gpu', expected cuda, cuda:N, emu or emu:ARCH"));
   EXPECT_THAT(error_of([&] { device_from_name("cuda:99"); }), HasSubstr("device: "));
+}
+
+/// Making the device that QN_DEVICE names reads other variables: each is blamed for itself.
+TEST(device_names, of_the_environment_blame_the_variable_that_is_wrong) {
+  setenv("QN_DEVICE", "emu:sm_86", 1);
+  for (const auto& [name, value, text] : {std::tuple{"QN_EMU_SMS", "0", "`QN_EMU_SMS` is '0', expected 1 to 1024"},
+                                          {"QN_EMU_THREADS", "-3", "`QN_EMU_THREADS` is '-3', expected 0 to 1024"},
+                                          {"QN_EMU_ASYNC", "soon", "`QN_EMU_ASYNC` is 'soon', expected one of eager, lazy, random"},
+                                          {"QN_EMU_CHECKED", "maybe", "`QN_EMU_CHECKED` is 'maybe', expected 0 or 1"},
+                                          {"QN_DEVICE", "emu:sm_1", "`QN_DEVICE` is 'emu:sm_1', expected one of "}}) {
+    setenv(name, value, 1);
+    EXPECT_THAT(error_of([] { device_from_name(""); }), HasSubstr(text));
+    unsetenv(name);
+  }
+  unsetenv("QN_DEVICE");
+}
+
+TEST(device_names, of_a_type_that_is_none_and_devices_that_cannot_be) {
+  EXPECT_THAT(error_of([] { device_of({DeviceType(7), 0}); }), HasSubstr("`device` has the type 7, expected 1 (host) or 2 (cuda)"));
+  DeviceInfo info = device_info_of(Arch{});
+  EmulatedOptions soon, fewer;
+  soon.async = AsyncPolicy(9), fewer.os_threads = -1;
+  EXPECT_THAT(error_of([&] { make_emulated_device(info, soon); }), HasSubstr("`async` is 9, expected an AsyncPolicy, 0 to 2"));
+  EXPECT_THAT(error_of([&] { make_emulated_device(info, fewer); }), HasSubstr("`os_threads` is -1, expected 0 (one a CPU) or more"));
+  info.sms = 0;
+  EXPECT_THAT(error_of([&] { make_emulated_device(info, {}); }), HasSubstr("`sms` is 0, expected 1 or more"));
 }
 
 TEST(device_names, say_why_there_is_no_gpu) {

@@ -118,8 +118,19 @@ class EmulatedDevice final : public Device {
 
 std::atomic<u32> device_count{0};
 
+/// Throws Error{value} for what nothing can be emulated by.
+void check_emulated(const DeviceInfo& info, const EmulatedOptions& options) {
+  const auto refuse = [](const char* what, i64 got, const char* expected) { throw Error(ErrorKind::value, "", what, "is " + std::to_string(got), expected); };
+  if (info.sms < 1) refuse("sms", info.sms, "1 or more");
+  if (info.smem_block < 0) refuse("smem_block", info.smem_block, "0 or more");
+  if (i32(options.async) < 0 || options.async > AsyncPolicy::random) refuse("async", i32(options.async), "an AsyncPolicy, 0 to 2");
+  if (i32(options.schedule) < 0 || options.schedule > SchedulePolicy::shuffled) refuse("schedule", i32(options.schedule), "a SchedulePolicy, 0 to 2");
+  if (options.os_threads < 0) refuse("os_threads", options.os_threads, "0 (one a CPU) or more");
+}
+
 EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& options)
     : options_([&] {
+        check_emulated(info, options);
         EmulatedOptions resolved = options;
         if (resolved.os_threads <= 0) resolved.os_threads = int(std::max(1u, std::thread::hardware_concurrency()));
         return resolved;
@@ -348,31 +359,20 @@ std::shared_ptr<emu::MemoryMap> EmulatedDevice::call_memory() {
   return found == calls_.end() ? nullptr : found->second;
 }
 
+/// The policy that a variable names.
 template <class Policy>
-Policy policy_from(Env variable, std::initializer_list<std::pair<const char*, Policy>> names, Policy otherwise) {
-  const std::string text = env(variable);
-  if (text.empty()) return otherwise;
-  std::string known;
-  for (const auto& [name, policy] : names) {
-    if (text == name) return policy;
-    known += (known.empty() ? "" : ", ") + std::string(name);
-  }
-  for (const EnvInfo& info : env_table())
-    if (info.id == variable) throw Error(ErrorKind::value, "", info.name, "is '" + text + "'", "one of " + known);
-  return otherwise;
+Policy policy_from(Env variable, std::initializer_list<const char*> names, std::initializer_list<Policy> policies, Policy otherwise) {
+  const int choice = env_choice(variable, names);
+  return choice < 0 ? otherwise : policies.begin()[choice];
 }
 
 }  // namespace
 
 EmulatedOptions emulated_options_from_env() {
   EmulatedOptions options;
-  options.async = policy_from<AsyncPolicy>(
-      Env::emu_async, {{"eager", AsyncPolicy::eager}, {"lazy", AsyncPolicy::lazy}, {"random", AsyncPolicy::random}},
-      options.async);
-  options.schedule = policy_from<SchedulePolicy>(
-      Env::emu_schedule,
-      {{"warp", SchedulePolicy::warp_first}, {"fifo", SchedulePolicy::fifo}, {"shuffled", SchedulePolicy::shuffled}},
-      options.schedule);
+  options.async = policy_from(Env::emu_async, {"eager", "lazy", "random"}, {AsyncPolicy::eager, AsyncPolicy::lazy, AsyncPolicy::random}, options.async);
+  options.schedule = policy_from(Env::emu_schedule, {"warp", "fifo", "shuffled"},
+                                 {SchedulePolicy::warp_first, SchedulePolicy::fifo, SchedulePolicy::shuffled}, options.schedule);
   options.seed = u64(env_int(Env::emu_seed, i64(options.seed)));
   options.checked = env_flag(Env::emu_checked);
   options.asan = env_flag(Env::emu_asan);
@@ -383,9 +383,7 @@ EmulatedOptions emulated_options_from_env() {
 DeviceInfo emulated_device_info(Arch arch) {
   DeviceInfo info = device_info_of(arch);
   info.emulated = 1;
-  const i64 sms = env_int(Env::emu_sms, info.sms);
-  if (sms < 1 || sms > 1024) throw Error(ErrorKind::value, "", "QN_EMU_SMS", "is " + std::to_string(sms), "1 to 1024");
-  info.sms = i32(sms);
+  info.sms = i32(env_int(Env::emu_sms, info.sms));
   return info;
 }
 

@@ -29,7 +29,7 @@ static std::string world_name(const Target& target) { return target.emulated ? "
 
 /// QN_JIT_DUMP: source, log, binary and, where a disassembler is found, SASS, by the kernel's name.
 static void dump(const KernelSpec& spec, const Target& target, const std::string& source, const Compiled& c) {
-  const std::string folder = env(Env::jit_dump);
+  const std::string folder = env_path(Env::jit_dump);
   if (folder.empty() || !make_folders(folder)) return;
   const std::string stem = folder + "/" + entry_name(spec) + (target.emulated ? "" : "." + target.arch.name());
   write_file(stem + ".cu", source);
@@ -90,7 +90,7 @@ static Compiled build_cubin(const KernelSpec& spec, const Target& target, const 
     request.headers = views;
     request.arch = target.arch;
     request.debug = debug_level();
-    request.want_ptx = !env(Env::jit_dump).empty();
+    request.want_ptx = !env_path(Env::jit_dump).empty();
     CompileResult result = gpu_compiler(target.arch).compile(request);
     // A candidate that does not load gives way to the next: the entry names the compiler that made it.
     d.provenance = short_provenance(result.provenance);

@@ -20,7 +20,7 @@
 namespace quern::jit {
 
 std::string cache_folder() {
-  if (const std::string wanted = env(Env::cache_dir); !wanted.empty()) return wanted;
+  if (const std::string wanted = env_path(Env::cache_dir); !wanted.empty()) return wanted;
   if (const std::string user = user_cache_folder(); !user.empty()) return user;
   // No home: a folder in /tmp, if it is ours alone. Somebody else's could hold kernels of theirs.
   const std::string shared = "/tmp/quern-" + std::to_string(getuid());
@@ -39,18 +39,11 @@ std::string folder_of_process() {
   return folder;
 }
 
-std::vector<std::string> read_only_roots() {
-  std::vector<std::string> roots;
-  std::istringstream in(env(Env::cache_roots));
-  for (std::string root; std::getline(in, root, ':');)
-    if (!root.empty()) roots.push_back(root);
-  return roots;
-}
+std::vector<std::string> read_only_roots() { return env_paths(Env::cache_roots); }
 
 i64 cache_limit_bytes() {
-  constexpr i64 kStandardMegabytes = 4096, kMost = i64(1) << 40;  // some 100000 cubins; no disk has more
-  const i64 megabytes = env_int(Env::cache_limit_mb, kStandardMegabytes);
-  return std::clamp<i64>(megabytes, 0, kMost) << 20;
+  constexpr i64 kStandardMegabytes = 4096;  // some 100000 cubins
+  return env_int(Env::cache_limit_mb, kStandardMegabytes) << 20;
 }
 
 static void warn_once(const std::string& text) {

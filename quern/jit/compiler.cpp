@@ -12,12 +12,7 @@
 
 namespace quern::jit {
 
-static bool nvcc_wanted() {
-  const std::string name = env(Env::jit_compiler);
-  if (name.empty() || name == "nvrtc") return false;
-  if (name == "nvcc") return true;
-  throw Error(ErrorKind::value, "", "QN_JIT_COMPILER", "is '" + name + "'", "nvrtc or nvcc");
-}
+static bool nvcc_wanted() { return env_choice(Env::jit_compiler, {"nvrtc", "nvcc"}) == 1; }
 
 GpuCompiler* find_gpu_compiler(Arch arch) {
   if (nvcc_wanted()) return NvccCompiler::get();

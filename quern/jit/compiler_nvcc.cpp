@@ -3,7 +3,6 @@
 #include "quern/jit/compiler_nvcc.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -19,11 +18,6 @@
 
 namespace quern::jit {
 namespace {
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
 
 std::vector<LibraryPlace> places_of(const std::string& only, const SearchPlaces& places) {
   if (!only.empty()) return {{"QN_JIT_NVCC", only}};
@@ -77,7 +71,7 @@ std::vector<NvccCandidate> nvcc_candidates(const std::string& only, const Search
 }
 
 std::vector<NvccCandidate> nvcc_candidates() {
-  return nvcc_candidates(env(Env::jit_nvcc), search_places(), cuda::driver_version());
+  return nvcc_candidates(env_path(Env::jit_nvcc), search_places(), cuda::driver_version());
 }
 
 NvccCompiler::NvccCompiler(NvccCandidate candidate) : candidate_(std::move(candidate)), provenance_(hash128_hex(candidate_.build)) {}
@@ -85,11 +79,11 @@ NvccCompiler::NvccCompiler(NvccCandidate candidate) : candidate_(std::move(candi
 NvccCompiler* NvccCompiler::get() {
   static std::mutex mutex;
   static auto* const known = new std::map<std::string, std::unique_ptr<NvccCompiler>>;
-  const std::string wanted = env(Env::jit_nvcc) + "\n" + variable("PATH");
+  const std::string wanted = env_path(Env::jit_nvcc) + "\n" + system_variable("PATH");
   const std::lock_guard lock(mutex);
   if (const auto at = known->find(wanted); at != known->end()) return at->second.get();
   std::unique_ptr<NvccCompiler>& slot = (*known)[wanted];
-  const std::string only = env(Env::jit_nvcc);
+  const std::string only = env_path(Env::jit_nvcc);
   for (const LibraryPlace& place : places_of(only, search_places())) {
     NvccCandidate candidate = judge(place, cuda::driver_version());
     if (!candidate.accepted) continue;

@@ -19,7 +19,7 @@ bool release_knows(const NvrtcCandidate& c, int arch) {
   return c.major != 12 || c.minor < 0 || c.minor >= 9;
 }
 
-std::vector<LibraryPlace> places_now() { return nvrtc_places(env(Env::jit_nvrtc), search_places()); }
+std::vector<LibraryPlace> places_now() { return nvrtc_places(env_path(Env::jit_nvrtc), search_places()); }
 
 std::string version_number(const NvrtcCandidate& c) {
   return std::to_string(c.major) + (c.minor >= 0 ? "." + std::to_string(c.minor) : "");

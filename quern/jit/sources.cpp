@@ -36,7 +36,7 @@ static void check_source_folder(const std::string& folder, const std::string& na
 }
 
 static std::optional<std::string> find_source(const std::string& name) {
-  if (const std::string folder = env(Env::source_dir); !folder.empty()) {
+  if (const std::string folder = env_path(Env::source_dir); !folder.empty()) {
     if (auto text = read_file(folder + "/" + name)) return text;
     check_source_folder(folder, name);
   }
@@ -54,7 +54,7 @@ static std::optional<std::string> find_source(const std::string& name) {
 std::string source_text(const std::string& name) {
   if (auto text = find_source(name)) return *text;
   throw Error(ErrorKind::compile, "no source '" + name + "' in any library" +
-                                      (env(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
+                                      (env_path(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
 }
 
 /// Names between quotes of the #include lines of a source. Comments that hold one cost a needless dependency, no more.

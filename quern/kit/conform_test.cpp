@@ -429,5 +429,19 @@ TEST_P(Conform, activations) {
   }
 }
 
+/// The relative error that kit/tanh.cuh states, from 1e-30 to where it is 1; NaN stays NaN.
+TEST_P(Conform, accurate_tanh_has_a_relative_error) {
+  std::vector<float> in = {NAN, INFINITY, -INFINITY, 0.f, 0.55f, std::nextafter(0.55f, 0.f), 3e38f, -3e38f};
+  for (float x = 1e-30f; x < 30; x *= x < 0.01f ? 1.7f : 1.003f) in.push_back(x), in.push_back(-x);
+  std::vector<float> out(in.size(), NAN);
+  Kernel kernel(GetParam(), kernel_text("activation.cuh", "tanh_all", 64), 64, 0);
+  kernel.run(in, out, i32(in.size()));
+  for (size_t i = 0; i < in.size(); ++i) {
+    const double expected = std::tanh(double(in[i]));
+    if (std::isnan(expected)) EXPECT_TRUE(std::isnan(out[i]));
+    else EXPECT_LE(std::fabs(double(out[i]) - expected), std::exp2(-20.9) * std::fabs(expected)) << in[i] << " is " << out[i];
+  }
+}
+
 }  // namespace
 }  // namespace quern::conform

@@ -23,7 +23,11 @@ static std::atomic<const char*> g_meanings[kGlossaryRoom] = {
 };
 static std::mutex g_mutex;
 
-const char* name(Axis axis) { return g_words[size_t(axis)].load(std::memory_order_acquire); }
+const char* name(Axis axis) {
+  const char* const word = size_t(axis) < size_t(kMaxAxisWords) ? g_words[size_t(axis)].load(std::memory_order_acquire) : nullptr;
+  if (!word) throw Error(ErrorKind::value, "", "axis", "is " + std::to_string(int(axis)), "one that is in the glossary or that axis_of() has made");
+  return word;
+}
 
 const char* meaning(Axis axis) {
   const char* text = size_t(axis) < size_t(kGlossaryRoom) ? g_meanings[size_t(axis)].load(std::memory_order_acquire) : nullptr;

@@ -2,6 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/op/call_memory.h"
 
+#include <cstdio>
+
 #include "quern/base/log.h"
 #include "quern/op/kept.h"
 
@@ -9,8 +11,11 @@ namespace quern {
 
 namespace {
 
-[[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, i64 got, i64 needed) {
-  throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got) + " bytes", std::to_string(needed) + " (256-byte aligned)");
+[[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, const Workspace& got, i64 needed) {
+  if (got.bytes < needed) throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got.bytes) + " bytes", std::to_string(needed) + " (256-byte aligned)");
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", got.data);
+  throw Error(ErrorKind::value, op.id, "workspace", "starts at " + std::string(address), "an address that is a multiple of 256");
 }
 
 /// Calls visit(address, bytes of a row, rows, bytes from row to row) until all elements of the view were visited: as few calls as can be.
@@ -74,7 +79,7 @@ char* CallMemory::take_workspace(const Op& op, i64 bytes, const RunOptions& opti
   if (bytes == 0) return nullptr;
   const Workspace& given = options.workspace;
   if (!given.data) return static_cast<char*>(pooled_ = device_.allocate_async(size_t(bytes), stream_));
-  if (given.bytes < bytes || u64(reinterpret_cast<uintptr_t>(given.data)) % 256) fail_workspace(op, given.bytes, bytes);
+  if (given.bytes < bytes || u64(reinterpret_cast<uintptr_t>(given.data)) % 256) fail_workspace(op, given, bytes);
   return static_cast<char*>(given.data);
 }
 

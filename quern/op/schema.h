@@ -90,7 +90,7 @@ using Case = std::map<std::string, Scalar>;
 
 struct CaseAxis {
   std::string name;
-  std::vector<CaseValue> values;
+  std::vector<CaseValue> values;  ///< none: only who types the word gives it one
   std::string meaning = {};  ///< of a word that `derive` or `generate` reads
 };
 

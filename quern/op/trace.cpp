@@ -31,9 +31,9 @@ using Json = nlohmann::ordered_json;
 
 TraceOptions options_from_env() {
   TraceOptions o;
-  o.folder = env(Env::trace);
-  o.max_calls = std::max<i64>(1, env_int(Env::trace_max, o.max_calls));
-  o.max_bytes = std::clamp<i64>(env_int(Env::trace_max_mb, o.max_bytes >> 20), 0, i64(1) << 40) << 20;
+  o.folder = env_path(Env::trace);
+  o.max_calls = env_int(Env::trace_max, o.max_calls);
+  o.max_bytes = env_int(Env::trace_max_mb, o.max_bytes >> 20) << 20;
   return o;
 }
 
@@ -361,6 +361,8 @@ std::string record(const ObservedCall& call, const TraceOptions& options) {
 std::string trace_left_out(const ObservedCall& call) { return left_out(call, current_options()); }
 
 void set_trace(const TraceOptions& options) {
+  if (options.max_calls < 1) throw Error(ErrorKind::value, "", "max_calls", "is " + std::to_string(options.max_calls), "1 or more");
+  if (options.max_bytes < 0) throw Error(ErrorKind::value, "", "max_bytes", "is " + std::to_string(options.max_bytes), "0 or more");
   Recorder& r = recorder();
   const std::lock_guard lock(r.mutex);
   r.options = options;

@@ -97,6 +97,7 @@ WarmReport warm(const WarmOptions& options, const WarmProgress& progress) {
     add_reached(reached, device, report, jobs);
   }
   report.list_seconds = seconds_since(begin);
+  if (options.processes < 0) throw Error(ErrorKind::value, "", "processes", "is " + std::to_string(options.processes), "0 (one a CPU) or more");
   if (!options.list_only) build_all(jobs, options.processes, report, progress);
   return report;
 }

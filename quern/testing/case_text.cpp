@@ -204,6 +204,14 @@ Case derived(const Op& op, const Case& given) {
   return which;
 }
 
+std::string made_of(const Op& op, const Case& given) {
+  Case made;
+  const Case which = derived(op, given);
+  for (const auto& [name, value] : complete(op, given))
+    if (const auto at = which.find(name); at != which.end() && at->second != value) made[name] = at->second;
+  return case_text(op, made);
+}
+
 double value_or(const Case& which, const std::string& name, double otherwise) {
   const auto at = which.find(name);
   return at == which.end() ? otherwise : double(at->second);

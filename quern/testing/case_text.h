@@ -29,6 +29,8 @@ Case complete(const Op& op, Case given);
 /// complete() and then the op's derive: the parameters that tensors are made from. What `given` states beside the words of
 /// the op's cases (heads_q=32 where these have heads_kv and gqa) is taken as it is.
 Case derived(const Op& op, const Case& given);
+/// What the op makes of parameters that the completed case states, "k=128 n=19008"; empty where all run as they are stated.
+std::string made_of(const Op& op, const Case& given);
 /// A parameter's value, or `otherwise`.
 double value_or(const Case& which, const std::string& name, double otherwise);
 

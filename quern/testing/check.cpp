@@ -51,6 +51,7 @@ class VariantCheck {
     r.op = op_.id;
     r.device = on_.words;
     r.which = case_text(op_, job_.given);
+    r.made = made_of(op_, job_.given);
     r.variant = variant ? variant : "";
     r.repro = "quern check " + op_.id + (r.which.empty() ? "" : " ") + r.which + " --seed " +
               std::to_string(job_.seed) + " " + on_.words;
@@ -61,7 +62,7 @@ class VariantCheck {
       judge_run(options, r);
       if (r.ok()) judge_rows(options, r);
     } catch (const Error& e) {
-      r.verdict = e.kind() == ErrorKind::unsupported ? CheckResult::Verdict::rejected : CheckResult::Verdict::wrong;
+      r.verdict = verdict_of(e.kind());
       r.message = (r.ok() ? "" : std::string(name(e.kind())) + " error: ") + e.what();
     } catch (const std::bad_alloc&) {
       r.verdict = CheckResult::Verdict::wrong;
@@ -131,17 +132,32 @@ std::vector<const char*> variants_of(const Op& op, const CaseArgs& args, const D
   return names;
 }
 
-CheckResult failure(const CheckJob& job, const std::string& message) {
+CheckResult failure(const CheckJob& job, CheckResult::Verdict verdict, const std::string& message) {
   CheckResult r;
   r.op = job.op->id;
   r.which = case_text(*job.op, job.given);
-  r.verdict = CheckResult::Verdict::wrong;
+  r.verdict = verdict;
   r.message = message;
   r.repro = "quern check " + r.op + " " + r.which + " --seed " + std::to_string(job.seed);
   return r;
 }
 
 }  // namespace
+
+const char* name(CheckResult::Verdict verdict) {
+  static const char* const names[] = {"right", "wrong", "unsupported", "refused", "frozen"};
+  return names[int(verdict)];
+}
+
+CheckResult::Verdict verdict_of(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::unsupported: return CheckResult::Verdict::unsupported;
+    case ErrorKind::value:
+    case ErrorKind::type: return CheckResult::Verdict::refused;
+    case ErrorKind::frozen: return CheckResult::Verdict::frozen;
+    default: return CheckResult::Verdict::wrong;
+  }
+}
 
 std::vector<CheckResult> check_case(const CheckJob& job) {
   std::vector<CheckResult> results;
@@ -156,7 +172,7 @@ std::vector<CheckResult> check_case(const CheckJob& job) {
         results.push_back(check.run_variant(variant));
     }
   } catch (const Error& e) {
-    results.push_back(failure(job, std::string(name(e.kind())) + " error: " + e.what()));
+    results.push_back(failure(job, verdict_of(e.kind()), std::string(name(e.kind())) + " error: " + e.what()));
   }
   return results;
 }

@@ -20,15 +20,21 @@ struct CheckDevice {
 };
 
 struct CheckResult {
-  enum class Verdict { right, wrong, rejected };  ///< rejected: a typed refusal by every variant on that device
+  /// unsupported: no variant takes the case on that device. refused: the call is bad input. frozen: a kernel would have had to be
+  /// compiled. Of these three nothing was compared.
+  enum class Verdict { right, wrong, unsupported, refused, frozen };
   Verdict verdict = Verdict::right;
   std::string op, which, variant, kernels, device;
+  std::string made;     ///< what the op makes of `which` (made_of)
   double error = 0;     ///< the largest of all outputs, in units of the tolerance
   double us = 0;        ///< of the call, compiling included
-  std::string message;  ///< why wrong or rejected
+  std::string message;  ///< why it is not right
   std::string repro;    ///< command line
-  bool ok() const { return verdict != Verdict::wrong; }
+  bool ok() const { return verdict == Verdict::right || verdict == Verdict::unsupported; }
 };
+const char* name(CheckResult::Verdict verdict);
+/// What an error of a call makes of its result.
+CheckResult::Verdict verdict_of(ErrorKind kind);
 
 /// One case with its data's seed, on some devices. Arguments and truth are made once.
 struct CheckJob {

@@ -123,13 +123,23 @@ class Cover {
 
 }  // namespace
 
-std::vector<Case> pairwise(const std::vector<CaseAxis>& parameters, const std::function<bool(const Case&)>& allowed) {
+/// Without those of no values: words that cases may state, but that none of the op's does.
+static std::vector<CaseAxis> with_values(const std::vector<CaseAxis>& all) {
+  std::vector<CaseAxis> some;
+  for (const CaseAxis& axis : all)
+    if (!axis.values.empty()) some.push_back(axis);
+  return some;
+}
+
+std::vector<Case> pairwise(const std::vector<CaseAxis>& all, const std::function<bool(const Case&)>& allowed) {
+  const std::vector<CaseAxis> parameters = with_values(all);
   if (parameters.empty()) return allowed({}) ? std::vector<Case>{{}} : std::vector<Case>{};
   return Cover(parameters, allowed).cases();
 }
 
-std::vector<Case> full_product(const std::vector<CaseAxis>& parameters,
+std::vector<Case> full_product(const std::vector<CaseAxis>& all,
                                const std::function<bool(const Case&)>& allowed) {
+  const std::vector<CaseAxis> parameters = with_values(all);
   std::vector<Case> result;
   std::vector<size_t> at(parameters.size(), 0);
   for (;;) {

@@ -9,7 +9,8 @@
 namespace quern::testing {
 
 /// Cases in which every two values of two parameters meet, wherever some case that `allowed` accepts has both. The
-/// first case has every parameter's first value when that is allowed. Deterministic.
+/// first case has every parameter's first value when that is allowed. Deterministic. Parameters
+/// without values are left out.
 std::vector<Case> pairwise(const std::vector<CaseAxis>& parameters, const std::function<bool(const Case&)>& allowed);
 /// Every allowed combination.
 std::vector<Case> full_product(const std::vector<CaseAxis>& parameters,

@@ -4,6 +4,7 @@
 #include "quern/kit/activation.cuh"
 #include "quern/kit/conform/params.h"
 #include "quern/kit/kit.cuh"
+#include "quern/kit/tanh.cuh"
 
 namespace quern::conform {
 
@@ -17,6 +18,11 @@ QN_DEVICE void activations_all(const Params& p) {
     out[2] = activated<Activation::gelu>(x);
     out[3] = activated<Activation::silu>(x);
   }
+}
+
+/// in: f32 [n]; out [n]
+QN_DEVICE void tanh_all(const Params& p) {
+  for (int i = int(threadIdx.x); i < p.n; i += int(blockDim.x)) static_cast<f32*>(p.out)[i] = accurate_tanh(static_cast<const f32*>(p.in)[i]);
 }
 
 }  // namespace quern::conform

@@ -15,6 +15,7 @@ struct FusedAddRmsNormArgs {
 };
 
 /// residual += x, then out = rms_norm(residual) * weight, of the sum in f32 before it is rounded into residual.
+/// The squares are summed in f32: a row whose sum of squares reaches 2^128 (one value of 1.8e19 is enough) gives zeros.
 /// An out that is e4m3 is quantised as quant.per_token_group does it, from the unrounded result; it must not overlap x.
 /// With RunOptions::pdl, weight is read while kernels before in the stream may still run: it must be nothing that they write.
 /// Throws Error.

@@ -50,27 +50,39 @@ Rejection head_dim_fits(const Problem& p) {
   if (d % 16 == 0 && d >= 16 && d <= 256) return {};
   return {"head_dim", d, "a multiple of 16 from 16 to 256"};
 }
+/// Names the tensor that is missing from its form, or that is given beside the other form.
 Rejection one_table(const Problem& p) {
-  const int have_dense = p.tensor(&A::page_table).present + p.tensor(&A::seq_lens).present;
-  const int have_csr = p.tensor(&A::page_indptr).present + p.tensor(&A::page_indices).present + p.tensor(&A::last_page_len).present;
-  if (have_dense == 2 && have_csr == 0) return {};
-  if (have_dense == 0 && have_csr == 3) return {};
-  return {"page table", have_dense + have_csr,
-          "tensors of exactly one form: page_table and seq_lens, or page_indptr, page_indices and last_page_len"};
+  const bool table = p.tensor(&A::page_table).present, lens = p.tensor(&A::seq_lens).present;
+  const bool indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present, last = p.tensor(&A::last_page_len).present;
+  if (!table && !lens && !indptr && !indices && !last)
+    return {"page_table", "absent", "page_table and seq_lens, or page_indptr, page_indices and last_page_len"};
+  if ((table || lens) && (indptr || indices || last))
+    return {indptr ? "page_indptr" : indices ? "page_indices" : "last_page_len", "given", table ? "none beside page_table, which takes seq_lens" : "none beside seq_lens, which takes page_table"};
+  if (table && !lens) return {"seq_lens", "absent", "a tensor, as page_table is given"};
+  if (lens && !table) return {"page_table", "absent", "a tensor, as seq_lens is given"};
+  if (!table && !(indptr && indices && last))
+    return {!indptr ? "page_indptr" : !indices ? "page_indices" : "last_page_len", "absent", "page_indptr, page_indices and last_page_len together"};
+  return {};
 }
 Rejection window_valid(const Problem& p) {
   if (p.attr(&A::window_left) >= -1) return {};
   return {"window_left", p.attr(&A::window_left), "-1 or more"};
 }
+/// A million keeps sm_scale / soft_cap, and logits of any f16, far from f32's ends.
+Rejection scale_valid(const Problem& p) {
+  const float scale = p.attr(&A::sm_scale);
+  if (scale >= -1e6f && scale <= 1e6f) return {};
+  return {"sm_scale", scale, "a number from -1e6 to 1e6"};
+}
 Rejection cap_valid(const Problem& p) {
-  // Beyond a million the cap changes no logit that f32 holds to 2^-20, and its square overflows.
-  if (p.attr(&A::soft_cap) > 1e6f) return {"soft_cap", p.attr(&A::soft_cap), "at most {}", 1000000};
-  if (p.attr(&A::soft_cap) >= 0) return {};
-  return {"soft_cap", p.attr(&A::soft_cap), "0 or a positive number"};
+  const float cap = p.attr(&A::soft_cap);
+  if (cap == 0 || (cap >= 1e-6f && cap <= 1e6f)) return {};
+  return {"soft_cap", cap, "0 or a number from 1e-6 to 1e6"};
 }
 Rejection longest_valid(const Problem& p) {
-  if (p.attr(&A::max_seq_kv) >= 0) return {};
-  return {"max_seq_kv", p.attr(&A::max_seq_kv), "0 or more"};
+  if (p.attr(&A::max_seq_kv) < 0) return {"max_seq_kv", p.attr(&A::max_seq_kv), "0 or more"};
+  if (dense(p) && p.attr(&A::max_seq_kv) != 0) return {"max_seq_kv", p.attr(&A::max_seq_kv), "0 beside page_table, whose columns are the capacity"};
+  return {};
 }
 Rejection page_size_valid(const Problem& p) {
   const i64 size = p[Axis::page_size];
@@ -234,8 +246,9 @@ Cost cost(const Problem& p, const A& a) {
 }
 
 /// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; logits in f32 are
-/// within 2^-15 of log2 for |logit| <= 64. out_lse has its own: what merges splits needs f32's precision, and logits of that
-/// size carry about 2^-20 of f32 rounding in each of 64 terms, log2 and exp2 2^-21 each.
+/// within 2^-15 of log2 for |logit| <= 64. out_lse has its own: what merges splits needs f32's precision, log2 and exp2 have
+/// 2^-21 each. Its magnitude is the largest sum |q k| of a logit, to which the logits' errors are relative: 16 steps of the MMA
+/// with 2^-23 each, the soft cap's tanh 2^-20.9, three products 2^-24 each: below 2^-18.
 Budget budget(const Problem& p) {
   const double rounding = unit_roundoff(p.dtype(&A::q));
   return {.of_value = rounding, .of_magnitude = rounding + 0x1p-13, .absolute = 0x1p-18};
@@ -281,14 +294,14 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .out("out", &A::out, "batch heads_q head_dim", like("q"))
     .out("out_lse", &A::out_lse, "batch heads_q", {DType::f32})
     .optional()
-    .within({.absolute = 0x1p-13})
+    .within({.of_magnitude = 0x1p-18, .absolute = 0x1p-13})
     .meaning("log2 of the sum of exp of the logits, sink included; -inf for a request without tokens")
     .attr("sm_scale", &A::sm_scale)
-    .meaning("factor of logits; 0: 1 / sqrt(head_dim)")
+    .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
     .attr("window_left", &A::window_left)
     .meaning("tokens before the last one that are visible; -1: all")
     .attr("soft_cap", &A::soft_cap)
-    .meaning("logit = soft_cap * tanh(logit / soft_cap); 0: none")
+    .meaning("logit = soft_cap * tanh(logit / soft_cap), from 1e-6 to 1e6; 0: none")
     .attr("max_seq_kv", &A::max_seq_kv)
     .meaning("CSR form: the longest request; 0: page_indices * page_size")
     .hooks(&A::hooks, &A::hook_params, &A::hook_tensors, kHookPoints)
@@ -297,6 +310,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .require(page_size_valid)
     .require(one_table)
     .require(window_valid)
+    .require(scale_valid)
     .require(cap_valid)
     .require(longest_valid)
     .require(sizes_fit)
@@ -312,6 +326,8 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
             {"head_dim", {128, 64, 80, 96, 160, 192, 256}},
             {"page_size", {16, 1, 3, 7, 64}},
             {"capacity", {600, 200, 1, 1500}, "tokens that a request has room for"},
+            {"length", {}, "tokens of each request, at most capacity; without it they differ"},
+            {"spare_pages", {}, "pages that no request has; 2 without it"},
             {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
             {"q.dtype", {DType::bf16, DType::f16}},
             {"k_cache.swap", {false, true}},
@@ -321,7 +337,8 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
             {"out_lse.present", {true, false}},
             {"sink.present", {false, true}},
             {"window_left", {-1, 0, 100, 700}},
-            {"soft_cap", {0, 30}},
+            {"sm_scale", {0, 1, -0.25}},
+            {"soft_cap", {0, 30, 1e-6, 1e4, 1e6}},
             {"batch_invariant", {false, true}}},
            derive_decode_paged)
     .bench({shape(1, 8192), shape(16, 1024), shape(64, 1024), shape(64, 8192), shape(64, 8192, 8, 4, 64), shape(128, 8192),

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "quern/base/host_dtype.h"
@@ -45,12 +46,20 @@ TEST(attention_decode_paged, says_what_is_wrong) {
             "attention.decode_paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [8, 2, 16, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
             "attention.decode_paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
-  const char* forms = "expected tensors of exactly one form: page_table and seq_lens, or page_indptr, page_indices and last_page_len";
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), std::string("attention.decode_paged: `page table` is 1, ") + forms);
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }), std::string("attention.decode_paged: `page table` is 0, ") + forms);
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }), std::string("attention.decode_paged: `page table` is 3, ") + forms);
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), "attention.decode_paged: `seq_lens` is absent, expected a tensor, as page_table is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }), "attention.decode_paged: `page_table` is absent, expected a tensor, as seq_lens is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }),
+            "attention.decode_paged: `page_table` is absent, expected page_table and seq_lens, or page_indptr, page_indices and last_page_len");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens, a.seq_lens = a.page_table = {}; }),
+            "attention.decode_paged: `page_indptr` is absent, expected page_indptr, page_indices and last_page_len together");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }),
+            "attention.decode_paged: `last_page_len` is given, expected none beside page_table, which takes seq_lens");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.window_left = -2; }), "attention.decode_paged: `window_left` is -2, expected -1 or more");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.decode_paged: `soft_cap` is -1, expected 0 or a positive number");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.decode_paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.decode_paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.decode_paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = 5; }),
+            "attention.decode_paged: `max_seq_kv` is 5, expected 0 beside page_table, whose columns are the capacity");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.decode_paged: `max_seq_kv` is -5, expected 0 or more");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
             "attention.decode_paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
@@ -58,6 +67,26 @@ TEST(attention_decode_paged, says_what_is_wrong) {
             "attention.decode_paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `q` [2, 8, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
             "attention.decode_paged: `k_cache` is f16, expected bf16 like `q`");
+}
+
+TEST(attention_decode_paged, a_workspace_is_large_enough_and_aligned) {
+  CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 600}}, 1);
+  std::vector<char> room(8 << 20);
+  char* const aligned = reinterpret_cast<char*>(round_up<u64>(reinterpret_cast<u64>(room.data()), 256));
+  const auto refused = [&](char* at, i64 bytes) -> std::string {
+    RunOptions options;
+    options.workspace = {at, bytes};
+    try {
+      decode_paged(args_of(c), options);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "nothing thrown";
+  };
+  char address[32];
+  std::snprintf(address, sizeof address, "%p", static_cast<void*>(aligned + 16));
+  EXPECT_EQ(refused(aligned + 16, 4 << 20), std::string("attention.decode_paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
+  EXPECT_THAT(refused(aligned, 1), ::testing::HasSubstr("`workspace` has 1 bytes, expected "));
 }
 
 std::string plan_text(Case which, Arch arch = Arch{}) {

@@ -8,6 +8,7 @@
 // they are merged in the order of warps when the block leaves an item. An item that was cut is merged from its parts by
 // decode_paged_combine.
 #pragma once
+#include "quern/kit/tanh.cuh"
 #include "quern/ops/attention/decode_paged/tile.cuh"
 #include "quern/ops/attention/hooks.cuh"
 
@@ -30,11 +31,6 @@ template <DecodePagedConfig C> struct WarpSums {
   f32 out[C.head_dim / 8][4];
 };
 
-/// tanh by exp2: absolute error 2^-22, where tanh.approx has 2^-11, which a cap of 50 would make 0.02 of a logit.
-QN_DEVICE f32 tanh_by_exp2(f32 x) {
-  return f32(1.f) - f32(2.f) * ptx::rcp_approx(f32(1.f) + ptx::exp2_approx(x * f32(2.f * kLog2E)));
-}
-
 /// A logit in units of log2 from q . k.
 template <DecodePagedConfig C, class H>
 QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContext& at) {
@@ -42,7 +38,7 @@ QN_DEVICE f32 logit_of(const DecodePagedParams& p, f32 product, const HookContex
     return product * (f32(p.scale) * f32(kLog2E));
   } else {
     f32 x = product * f32(p.scale);
-    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * tanh_by_exp2(x);
+    if constexpr (C.soft_cap != 0) x = f32(p.soft_cap) * accurate_tanh(x);
     return hooked_logit<H>(x, at) * f32(kLog2E);
   }
 }

@@ -62,7 +62,7 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
     for (i64 h = 0; h < q.dim(1); ++h) {
       q.row({b, h}, query.data());
       logits.clear();
-      Real most = a.sink.present() && length > 0 ? Ref<Real>(a.sink)(h) : minus_infinity;
+      Real most = a.sink.present() && length > 0 ? Ref<Real>(a.sink)(h) : minus_infinity, largest = 0;
       const auto context = [&](i64 j) {
         return HookContext{.request = i32(b),
                            .query_token = i32(b),
@@ -81,9 +81,10 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
           continue;
         }
         k.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
-        Real x = 0;
-        for (i64 d = 0; d < dim; ++d) x += query[size_t(d)] * row[size_t(d)];
+        Real x = 0, terms = 0;
+        for (i64 d = 0; d < dim; ++d) x += query[size_t(d)] * row[size_t(d)], terms += fabs(query[size_t(d)] * row[size_t(d)]);
         x *= scale;
+        largest = std::max(largest, terms);
         if (a.soft_cap > 0) x = Real(a.soft_cap) * tanh(x);
         x = logit(x, at);
         logits.push_back(x);
@@ -104,7 +105,7 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
         out_magnitude.set(sum == 0 ? Real(0) : absolute[size_t(d)] / sum, b, h, d);
       }
       lse.set(sum == 0 ? minus_infinity : in_log2_units(most) + log2(sum), b, h);
-      lse_magnitude.set(0, b, h);
+      if constexpr (std::is_same_v<Real, double>) lse_magnitude.set(in_log2_units(largest * fabs(scale)) * (a.soft_cap > 0 ? double(a.soft_cap) : 1), b, h);
     }
   }
 }

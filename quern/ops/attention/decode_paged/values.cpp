@@ -25,10 +25,17 @@ i64 random_length(i64 capacity, i64 page_size, Random& random) {
   return std::clamp<i64>(choice < 8 ? edges[choice] : random.below(capacity + 1), 0, capacity);
 }
 
+/// What is measured must be what was asked for.
+void check_length(i64 length, i64 capacity) {
+  if (length >= 0 && length <= capacity) return;
+  throw Error(ErrorKind::value, "attention.decode_paged", "length", "is " + std::to_string(length), "0 to capacity=" + std::to_string(capacity));
+}
+
 std::vector<i64> lengths_of(const Case& which, i64 batch, i64 capacity, i64 page_size, Random& random) {
   std::vector<i64> lengths(static_cast<size_t>(batch));
   const i64 fixed = i64(word(which, "length", -1));
-  for (i64& length : lengths) length = fixed >= 0 ? std::min(fixed, capacity) : random_length(capacity, page_size, random);
+  if (fixed >= 0) check_length(fixed, capacity);
+  for (i64& length : lengths) length = fixed >= 0 ? fixed : random_length(capacity, page_size, random);
   if (fixed < 0 && batch > 0) lengths[0] = capacity;
   return lengths;
 }
@@ -51,6 +58,7 @@ void derive_decode_paged(Case& which) {
   const i64 batch = i64(word(which, "batch", 1)), page_size = std::max<i64>(1, i64(word(which, "page_size", 16)));
   const i64 capacity = i64(word(which, "capacity", 256)), columns = ceil_div(std::max<i64>(capacity, 1), page_size);
   const bool csr = word(which, "csr", 0) != 0;
+  if (which.count("length")) check_length(i64(which["length"]), capacity);
   which["heads_q"] = word(which, "heads_kv", 1) * word(which, "gqa", 1);
   which["max_pages"] = double(columns);
   which["page_indices"] = double(batch * columns);

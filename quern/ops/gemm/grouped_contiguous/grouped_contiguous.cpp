@@ -15,8 +15,9 @@ using A = GroupedContiguousArgs;
 i32 grouped_alignment() { return kGroupedAlignment; }
 
 static Rejection rejects_layout(const Problem& p) {
-  const i32 given = p.tensor(&A::group_of_row).present + p.tensor(&A::group_ends).present + p.tensor(&A::m_indptr).present;
-  if (given != 1) return {"tensors that say which rows a group has", given, "{}: group_of_row, group_ends or m_indptr", 1};
+  const bool rows = p.tensor(&A::group_of_row).present, ends = p.tensor(&A::group_ends).present, indptr = p.tensor(&A::m_indptr).present;
+  if (!rows && !ends && !indptr) return {"group_of_row", "absent", "one of group_of_row, group_ends and m_indptr"};
+  if (rows + ends + indptr > 1) return {indptr ? "m_indptr" : "group_ends", "given", rows ? "none beside group_of_row" : "none beside group_ends"};
   return {};
 }
 static Rejection rejects_alignment(const Problem& p) {

@@ -13,6 +13,11 @@ using A = GroupedMaskedArgs;
 
 static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], p.variant == kGroupedPortable); }
 
+static Rejection rejects_expected(const Problem& p) {
+  if (p.attr(&A::expected_m) < 0) return {"expected_m", p.attr(&A::expected_m), "{} or more", 0};
+  return {};
+}
+
 static Cost cost(const Problem& p, const A& a) {
   std::vector<i64> rows;
   for (const RowSpan& span : spans_of(a)) rows.push_back(span.second);
@@ -68,6 +73,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .require(rejects_bits<A>)
     .require(rejects_scales<A>)
     .require(rejects_rows<A>)
+    .require(rejects_expected)
     .variants({{"swap_ab_sm90", rejects_grouped_sm90<A>, plan_grouped_swap_ab_sm90<A>, slower_grouped_swap_ab_sm90<A>},
                {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
                {"portable", nullptr, plan_grouped<A>}})

@@ -22,8 +22,9 @@ static const jit::Kernel<ScaledConfig, KGroupedScaledParams> scaled_mma_ring{"qu
 // ---- requirements ----
 
 static Rejection rejects_columns(const Problem& p) {
-  const i32 given = p.tensor(&A::k_indptr).present + p.tensor(&A::k_sizes).present;
-  if (given != 1) return {"tensors that say which columns a group has", given, "{}: k_indptr or k_sizes", 1};
+  const bool indptr = p.tensor(&A::k_indptr).present, sizes = p.tensor(&A::k_sizes).present;
+  if (!indptr && !sizes) return {"k_indptr", "absent", "one of k_indptr and k_sizes"};
+  if (indptr && sizes) return {"k_sizes", "given", "none beside k_indptr"};
   if (p.attr(&A::alignment) < 1) return {"alignment", p.attr(&A::alignment), "at least {}", 1};
   // Columns are counted in 31 bits, as what says which columns a group has is i32
   if (p[Axis::k] >= (i64(1) << 31)) return {"k", p[Axis::k], "below 2^31", 0};

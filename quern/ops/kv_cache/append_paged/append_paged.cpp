@@ -56,9 +56,11 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 static Rejection one_page_table(const Problem& p) {
-  const i32 dense = p.tensor(&A::page_table).present, indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present;
-  if (dense + indptr != 1) return {"page_table", dense, "either page_table, or page_indptr with page_indices", 0};
-  if (indptr != indices) return {"page_indices", indices, "to be given exactly when page_indptr is", 0};
+  const bool dense = p.tensor(&A::page_table).present, indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present;
+  if (!dense && !indptr && !indices) return {"page_table", "absent", "page_table, or page_indptr with page_indices"};
+  if (dense && (indptr || indices)) return {indptr ? "page_indptr" : "page_indices", "given", "none beside page_table"};
+  if (!dense && !indptr) return {"page_indptr", "absent", "a tensor, as page_indices is given"};
+  if (!dense && !indices) return {"page_indices", "absent", "a tensor, as page_indptr is given"};
   return {};
 }
 

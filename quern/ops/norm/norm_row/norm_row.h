@@ -13,10 +13,10 @@ namespace quern::norm {
 NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual);
 /// Blocks: enough to fill the device once, each of which walks over its rows; of a long list of rows more.
 i64 norm_row_blocks(const NormRowConfig& config, i64 tokens, const DeviceInfo& device);
-/// eps of either norm: negative or infinite ones can only give NaN or zeros.
-template <class Args> Rejection eps_is_not_negative(const Problem& p) {
+/// eps of the norms: others can only give NaN or zeros.
+template <class Args> Rejection eps_fits(const Problem& p) {
   const float eps = p.attr(&Args::eps);
-  return eps >= 0 && eps < 1e30f ? Rejection{} : Rejection{"eps", eps, "a number >= 0", 0};
+  return eps >= 0 && eps <= 1e30f ? Rejection{} : Rejection{"eps", eps, "a number from 0 to 1e30", 0};
 }
 /// One rounding of the result; the f32 sum of squares and the approximate rsqrt (2^-22.4) stay below 2^-19.
 Budget norm_row_budget(const Problem& problem);

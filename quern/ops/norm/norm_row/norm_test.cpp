@@ -150,6 +150,25 @@ TEST_F(norm_rms_norm, has_the_same_bits_with_four_rows_a_block) {
     EXPECT_EQ(std::count(many.begin(), many.end(), u16(0xffff)), 0) << tokens;
   }
 }
+/// The squares are summed in f32. A row just below the limit is right, one above it is zeros; its neighbour does not see it.
+TEST(norm_range, a_row_whose_squares_overflow_f32_gives_zeros) {
+  std::vector<float> x(16, 0.f), weight(8, 1.f), out(16, NAN), residual(16, 0.f);
+  const auto view = [](std::vector<float>& v, std::initializer_list<i64> shape) { return TensorView(v.data(), DType::f32, shape); };
+  x[2] = 1.8e19f, x[8 + 3] = 1.9e19f;
+  RunOptions options;
+  options.device = &device_from_name("emu");
+  const auto expect = [&] {
+    EXPECT_NEAR(out[2], std::sqrt(8.0), 1e-5);
+    for (size_t h = 8; h < 16; ++h) EXPECT_EQ(out[h], 0.f) << h;
+  };
+  rms_norm({.out = view(out, {2, 8}), .x = view(x, {2, 8}), .weight = view(weight, {8})}, options);
+  expect();
+  std::fill(out.begin(), out.end(), NAN);
+  fused_add_rms_norm({.out = view(out, {2, 8}), .scales = {}, .residual = view(residual, {2, 8}), .x = view(x, {2, 8}), .weight = view(weight, {8})}, options);
+  expect();
+  EXPECT_EQ(residual[8 + 3], 1.9e19f);
+}
+
 TEST_F(norm_rms_norm, does_nothing_for_no_rows) {
   RmsNormArgs a = good();
   a.x = a.out = TensorView(nullptr, DType::f32, {0, 8});

@@ -95,16 +95,17 @@ static Rejection rotary_dim_fits(const Problem& p) {
   return {};
 }
 
-static Rejection frequencies_are_finite(const Problem& p) {
-  const auto positive = [](double v) { return v > 0 && v < 1e30; };
-  if (!positive(p.attr(&A::theta))) return {"theta", p.attr(&A::theta), "a positive number", 0};
-  if (!positive(p.attr(&A::scale))) return {"scale", p.attr(&A::scale), "a positive number", 0};
-  if (!positive(p.attr(&A::llama31_factor))) return {"llama31_factor", p.attr(&A::llama31_factor), "a positive number", 0};
+/// f_i <= 1 / scale <= 8: a pair that turns faster has an angle whose second float is too coarse for the budget at position 2^24.
+static Rejection frequencies_fit(const Problem& p) {
+  const auto within = [&](float A::*attr, float least) { return p.attr(attr) >= least && p.attr(attr) <= 1e30f; };
+  if (!within(&A::theta, 1)) return {"theta", p.attr(&A::theta), "a number from 1 to 1e30", 0};
+  if (!within(&A::scale, 0.125f)) return {"scale", p.attr(&A::scale), "a number from 0.125 to 1e30", 0};
+  if (!within(&A::llama31_factor, 1)) return {"llama31_factor", p.attr(&A::llama31_factor), "a number from 1 to 1e30", 0};
   if (p.attr(&A::llama31_factor) == 1.f) return {};
-  if (!positive(p.attr(&A::original_max))) return {"original_max", p.attr(&A::original_max), "a positive number", 0};
-  if (!positive(p.attr(&A::low_freq_factor))) return {"low_freq_factor", p.attr(&A::low_freq_factor), "a positive number", 0};
-  if (!(p.attr(&A::high_freq_factor) > p.attr(&A::low_freq_factor)))
-    return {"high_freq_factor", p.attr(&A::high_freq_factor), "more than low_freq_factor", 0};
+  if (!within(&A::original_max, 1)) return {"original_max", p.attr(&A::original_max), "a number from 1 to 1e30", 0};
+  if (!within(&A::low_freq_factor, 1e-30f)) return {"low_freq_factor", p.attr(&A::low_freq_factor), "a number from 1e-30 to 1e30", 0};
+  if (!(p.attr(&A::high_freq_factor) > p.attr(&A::low_freq_factor)) || !within(&A::high_freq_factor, 0))
+    return {"high_freq_factor", p.attr(&A::high_freq_factor), "more than low_freq_factor, up to 1e30", 0};
   return {};
 }
 
@@ -124,16 +125,19 @@ QN_OP(rope_inplace, A, "rope.rope_inplace")
     .attr("interleaved", &A::interleaved)
     .meaning("pairs (2i, 2i+1) instead of (i, i + rotary_dim/2)")
     .attr("theta", &A::theta)
+    .meaning("from 1 to 1e30")
     .attr("scale", &A::scale)
-    .meaning("positions are divided by it")
+    .meaning("positions are divided by it, from 0.125 to 1e30")
     .attr("llama31_factor", &A::llama31_factor)
-    .meaning("Llama 3.1 frequency scaling; 1: off")
+    .meaning("Llama 3.1 frequency scaling, from 1 to 1e30; 1: off")
     .attr("low_freq_factor", &A::low_freq_factor)
+    .meaning("from 1e-30 to 1e30")
     .attr("high_freq_factor", &A::high_freq_factor)
+    .meaning("more than low_freq_factor, up to 1e30")
     .attr("original_max", &A::original_max)
-    .meaning("context length that Llama 3.1 scaling starts from")
+    .meaning("context length that Llama 3.1 scaling starts from, from 1 to 1e30")
     .require(rotary_dim_fits)
-    .require(frequencies_are_finite)
+    .require(frequencies_fit)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<rope_inplace_ref>()
@@ -144,9 +148,9 @@ QN_OP(rope_inplace, A, "rope.rope_inplace")
             {"head_dim", {128, 64, 80, 96, 256}},
             {"rotary_dim", {0, 64, 32, 22}},
             {"interleaved", {false, true}},
-            {"theta", {500000.0, 10000.0}},
-            {"llama31_factor", {8.0, 1.0}},
-            {"scale", {1.0, 4.0}},
+            {"theta", {500000.0, 10000.0, 1.0, 1e30}},
+            {"llama31_factor", {8.0, 1.0, 1e30}},
+            {"scale", {1.0, 4.0, 0.125, 1e30}},
             {"positions", {131072, 100, 16777215}, "bound of the tokens' positions"},
             {"q.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.pad", {0, 8, 1}}})

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/base/env.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include "quern/base/error.h"
+
+namespace quern {
+namespace {
+
+/// Sets a variable for a scope.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name), before_(std::getenv(name) ? std::getenv(name) : ""), was_set_(std::getenv(name)) { set(value); }
+  ~Variable() { was_set_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  void set(const char* value) { value ? setenv(name_, value, 1) : unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::string before_;
+  bool was_set_;
+};
+
+std::string error_of(const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::value);
+    return e.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(env, a_flag_is_a_word_for_yes_or_no) {
+  Variable v("QN_JIT_FROZEN", nullptr);
+  EXPECT_FALSE(env_flag(Env::jit_frozen));
+  for (const char* no : {"", "0", "false", "off", "no", "False", "OFF"}) {
+    v.set(no);
+    EXPECT_FALSE(env_flag(Env::jit_frozen)) << no;
+  }
+  for (const char* yes : {"1", "true", "on", "yes", "True"}) {
+    v.set(yes);
+    EXPECT_TRUE(env_flag(Env::jit_frozen)) << yes;
+  }
+  for (const char* bad : {" ", "-1", "2", "ja", "1 "}) {
+    v.set(bad);
+    EXPECT_EQ(error_of([] { env_flag(Env::jit_frozen); }), std::string("`QN_JIT_FROZEN` is '") + bad + "', expected 0 or 1");
+  }
+}
+
+TEST(env, a_number_lies_in_the_range_of_the_table) {
+  Variable threads("QN_EMU_THREADS", nullptr), limit("QN_CACHE_LIMIT_MB", "99999999999999999999"), seed("QN_EMU_SEED", "-9223372036854775808");
+  EXPECT_EQ(env_int(Env::emu_threads, 7), 7);
+  for (const auto& [text, value] : {std::pair{"0", 0}, {"1024", 1024}, {"12", 12}}) {
+    threads.set(text);
+    EXPECT_EQ(env_int(Env::emu_threads, 7), value);
+  }
+  for (const char* bad : {"-3", "1025", "x", "3x", " 3", "3.5", "99999999999999999999"}) {
+    threads.set(bad);
+    EXPECT_EQ(error_of([] { env_int(Env::emu_threads, 7); }), std::string("`QN_EMU_THREADS` is '") + bad + "', expected 0 to 1024");
+  }
+  EXPECT_EQ(error_of([] { env_int(Env::cache_limit_mb, 1); }), "`QN_CACHE_LIMIT_MB` is '99999999999999999999', expected 0 to 1099511627776");
+  EXPECT_EQ(env_int(Env::emu_seed, 1), INT64_MIN);
+  seed.set("-9223372036854775809");
+  EXPECT_EQ(error_of([] { env_int(Env::emu_seed, 1); }), "`QN_EMU_SEED` is '-9223372036854775809', expected an integer of 64 bits");
+}
+
+TEST(env, a_choice_is_one_of_its_names) {
+  Variable v("QN_EMU_ASYNC", nullptr);
+  const auto read = [] { return env_choice(Env::emu_async, {"eager", "lazy", "random"}); };
+  EXPECT_EQ(read(), -1);
+  v.set("lazy");
+  EXPECT_EQ(read(), 1);
+  v.set("lasy");
+  EXPECT_EQ(error_of(read), "`QN_EMU_ASYNC` is 'lasy', expected one of eager, lazy, random");
+}
+
+TEST(env, a_path_may_begin_at_home) {
+  Variable home("HOME", "/home/some"), v("QN_TRACE", "~/calls"), roots("QN_CACHE_ROOTS", "/a::~/b:~");
+  EXPECT_EQ(env_path(Env::trace), "/home/some/calls");
+  EXPECT_EQ(env_paths(Env::cache_roots), (std::vector<std::string>{"/a", "/home/some/b", "/home/some"}));
+  v.set("~");
+  EXPECT_EQ(env_path(Env::trace), "/home/some");
+  v.set("here/~");
+  EXPECT_EQ(env_path(Env::trace), "here/~");
+  v.set("~other/x");
+  EXPECT_EQ(error_of([] { env_path(Env::trace); }), "`QN_TRACE` is '~other/x', expected a path; of those with ~ only ~/... is understood");
+  v.set("~/x");
+  home.set(nullptr);
+  EXPECT_EQ(error_of([] { env_path(Env::trace); }), "`QN_TRACE` is '~/x', expected a path without ~, as HOME is not set");
+  home.set("some");
+  EXPECT_EQ(error_of([] { env_path(Env::trace); }), "`HOME` is 'some', expected an absolute path");
+}
+
+TEST(env, the_users_cache_is_an_absolute_path) {
+  Variable home("HOME", "/home/some"), xdg("XDG_CACHE_HOME", nullptr);
+  EXPECT_EQ(user_cache_folder(), "/home/some/.cache/quern");
+  xdg.set("/var/cache");
+  EXPECT_EQ(user_cache_folder(), "/var/cache/quern");
+  xdg.set("~/.kept");
+  EXPECT_EQ(user_cache_folder(), "/home/some/.kept/quern");
+  xdg.set("kept");
+  EXPECT_EQ(error_of(user_cache_folder), "`XDG_CACHE_HOME` is 'kept', expected an absolute path");
+  xdg.set(nullptr);
+  home.set("~");
+  EXPECT_EQ(error_of(user_cache_folder), "`HOME` is '~', expected an absolute path");
+  home.set(nullptr);
+  EXPECT_EQ(user_cache_folder(), "");
+}
+
+}  // namespace
+}  // namespace quern
