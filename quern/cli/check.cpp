@@ -77,7 +77,7 @@ void plan_case(const Op& op, const Case& given, const DeviceInfo& device) {
 /// search for allowed cases would try them all.
 void refuse_word(const Op& op, const std::vector<CaseAxis>& fixed, const std::vector<CaseAxis>& parameters, const DeviceInfo& device) {
   Case first;
-  for (const CaseAxis& p : parameters) first[p.name] = p.values[0].number;
+  for (const CaseAxis& p : parameters) first[p.name] = p.values[0];
   try {
     return plan_case(op, first, device);
   } catch (const Error& e) {
@@ -85,7 +85,7 @@ void refuse_word(const Op& op, const std::vector<CaseAxis>& fixed, const std::ve
     for (const CaseAxis& p : parameters)
       for (const CaseValue& value : p.values) {
         Case changed = first;
-        changed[p.name] = value.number;
+        changed[p.name] = value;
         if (testing::runs(op, changed, device)) return;
       }
     throw;

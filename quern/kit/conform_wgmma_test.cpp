@@ -111,9 +111,9 @@ struct Product {
     std::vector<u8> image(image_bytes, 0xff);
     (a_mn ? lay_mn_major : lay_k_major)(image, place_a, 64, 32 * steps, byte_a);
     (b_mn ? lay_mn_major : lay_k_major)(image, place_b, n, 32 * steps, byte_b);
-    std::vector<u8> in(sizeof(header));
+    std::vector<u8> in(sizeof(header) + image.size());
     std::memcpy(in.data(), &header, sizeof(header));
-    in.insert(in.end(), image.begin(), image.end());
+    std::memcpy(in.data() + sizeof(header), image.data(), image.size());
     for (u32 row = 0; row < 64; ++row)
       for (u32 column = 0; column < n; ++column) {
         const float value = float(c_at(row, column));
