@@ -6,16 +6,16 @@
 #include <cstring>
 
 #include "quern/base/nearest.h"
-#include "quern/op/schema.h"
+#include "quern/op/registration.h"
 
 namespace quern {
 
-static Registry& ops() {
+Registry& registered_ops() {
   static Registry r;
   return r;
 }
+static Registry& ops() { return registered_ops(); }
 
-/// Ops are registered while a library is loaded, where an exception would end the process: it is kept for the first that asks.
 struct RegistrationError {
   std::string got, expected;
 };
@@ -23,10 +23,12 @@ static RegistrationError& registration_error() {
   static RegistrationError error;
   return error;
 }
+void refuse_registration(std::string got, std::string expected) { registration_error() = {std::move(got), std::move(expected)}; }
 
 const Registry& registry() {
   const RegistrationError& e = registration_error();
   if (!e.got.empty()) throw Error(ErrorKind::value, "", "op", e.got, e.expected);
+  if (const std::string fault = variants_fault(); !fault.empty()) throw Error(ErrorKind::value, "", "op", "is " + fault, "variants with a name of their own and an op to join");
   return ops();
 }
 

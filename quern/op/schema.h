@@ -124,7 +124,8 @@ struct Op {
   std::string fault;                             ///< what is wrong with the schema; empty: nothing
   i32 tensor_offsets[kMaxTensors] = {}, attr_offsets[kMaxAttrs] = {};  ///< the defs' offsets side by side: read on every call
   std::vector<Rejection (*)(const Problem&)> requirements;
-  std::vector<Variant> variants;
+  std::vector<Variant> variants;                 ///< those that joined (op/variants.h), then its own
+  std::vector<Variant> own_variants;             ///< that the schema states
   void (*reference)(const void* args, const void* magnitudes, const void* given) = nullptr;
   void (*order_free)(const void* args, const void* magnitudes, const void* given) = nullptr;  ///< the reference in OrderFree numbers
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
@@ -238,6 +239,8 @@ QN_API void set_may_be(Op& op, const char* input);
 QN_API void state_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes, const std::string& like_name);
 QN_API void state_attr(Op& op, const AttrDef& attr);
 QN_API void state_may_be(Op& op, const char* input);
+/// The variants that the schema states, behind those that join the op.
+QN_API void state_variants(Op& op, std::vector<Variant> own);
 
 /// Makes `op` a copy of the registered op `base` under its own id, with hooks for its kernels.
 QN_API void base_on(Op& op, const char* base, const jit::Hooks* hooks);
@@ -318,7 +321,11 @@ template <class Args> class Schema {
   Schema& hint() { return op_.attrs.back().hint = true, *this; }
   /// A condition beyond shapes and dtypes; the first that rejects is thrown as Error{value}.
   Schema& require(Rejection (*check)(const Problem&)) { return op_.requirements.push_back(check), *this; }
-  Schema& variants(std::vector<Variant> v) { return op_.variants = std::move(v), *this; }
+  /// Kernels in the order in which plan asks them. Variants that join the op from sources of their own are asked before (op/variants.h).
+  Schema& variants(std::vector<Variant> v) {
+    if (registered_) state_variants(op_, std::move(v));
+    return *this;
+  }
   /// One variant that runs everything.
   Schema& plan(Plan (*p)(const Problem&, const DeviceInfo&)) { return variants({{"portable", nullptr, p, nullptr}}); }
   /// Truth in double: host tensors in, outputs (f64, contiguous) written. `magnitudes` is Args as well, whose outputs may be

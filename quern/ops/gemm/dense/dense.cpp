@@ -285,7 +285,7 @@ static void derive_wide(Case& which) {
 static void derive(Case& which) {
   if (which["hopper"] < 5) derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = hopper >= 5 ? 2 : hopper >= 3 ? 0 : hopper;
+    which["variant"] = variant_index("gemm.dense", hopper == 1 ? "swap_ab_sm90" : hopper == 3 || hopper == 4 ? "narrow_sm90" : "warp_specialised_sm90");
     if (hopper == 3) derive_narrow(which);
     if (hopper == 4) derive_narrow_mma(which);
     if (hopper >= 5) derive_wide(which);
@@ -344,10 +344,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .words({"none", "relu", "gelu", "silu"})
     .meaning("gelu is that of erf")
     .rows(Axis::m)
-    .variants({{"narrow_sm90", rejects_narrow_sm90, plan_narrow_sm90, slower_narrow_sm90},
-               {"swap_ab_sm90", rejects_sm90_operands, plan_swap_ab_sm90, slower_swap_ab_sm90},
-               {"warp_specialised_sm90", rejects_sm90_operands, plan_sm90, slower_sm90},
-               {"portable", nullptr, plan}})
+    .plan(plan)
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)

@@ -2,26 +2,15 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include "quern/bricks/gemm/sm90/plan.h"
-#include "quern/op/schema.h"
+#include "quern/op/variants.h"
 #include "quern/ops/gemm/dense.h"
 
 namespace quern::gemm {
 
+// What the variants for Hopper share.
+
 /// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
-/// Variant warp_specialised_sm90 of gemm.dense; it and the next one take what rejects_sm90_operands() does.
-Rejection slower_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_sm90(const Problem& problem, const DeviceInfo& device);
-/// Variant swap_ab_sm90, for few rows of a.
-Rejection slower_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-/// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
-Rejection rejects_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Rejection slower_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-
-// ---- what they share ----
-
 /// Whether an a that is M-major is better left to a kernel that takes any alignment: it depends on m, so with batch_invariant it would depend
 /// on m which kernel a row meets.
 Rejection slower_m_major(const Problem& problem);

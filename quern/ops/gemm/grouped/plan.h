@@ -76,19 +76,6 @@ Rejection rejects_rows(const Problem& p) {
 // ---- variants ----
 template <class Args>
 Plan plan_grouped(const Problem& problem, const DeviceInfo& device);
-/// What both variants for sm_90 take.
-template <class Args>
-Rejection rejects_grouped_sm90(const Problem& problem, const DeviceInfo& device);
-/// Variant swap_ab_sm90, for few rows a group.
-template <class Args>
-Rejection slower_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-template <class Args>
-Plan plan_grouped_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-/// Variant warp_specialised_sm90.
-template <class Args>
-Plan plan_grouped_sm90(const Problem& problem, const DeviceInfo& device);
-/// In the order of the ops' variants.
-enum : i32 { kGroupedSwapAb, kGroupedWarpSpecialised, kGroupedPortable };
 
 /// Tiles as of gemm.dense's and gemm.scaled's portable kernels, for groups of `rows` rows; two blocks fit an SM.
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
@@ -164,6 +151,6 @@ Budget grouped_budget(DType out, bool scaled, i64 k, bool portable);
 Cost grouped_cost(const GroupedSizes& sizes, const std::vector<i64>& rows, DType a, DType out);
 /// Heeds a case's words; a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or
 /// most of a check would be compiles.
-void derive_operands(Case& which);
+void derive_operands(const char* op, Case& which);
 
 }  // namespace quern::gemm

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "quern/op/variants.h"
 #include "quern/ops/gemm/grouped/plan.h"
 #include "quern/ops/gemm/grouped/ref.h"
 
@@ -25,7 +26,7 @@ static Rejection rejects_alignment(const Problem& p) {
   return {};
 }
 
-static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], p.variant == kGroupedPortable); }
+static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], is_of_variant(p, "portable")); }
 
 static Cost cost(const Problem& p, const A& a) {
   std::vector<i64> rows;
@@ -96,7 +97,7 @@ static void generate(A& a, const Case& which, Random& random) {
 }
 
 static void derive(Case& which) {
-  derive_operands(which);
+  derive_operands("gemm.grouped_contiguous", which);
   which["group_of_row.present"] = which["layout"] == 0;
   which["group_ends.present"] = which["layout"] == 1;
   which["m_indptr.present"] = which["layout"] == 2;
@@ -146,9 +147,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .require(rejects_layout)
     .require(rejects_alignment)
     .require(rejects_rows<A>)
-    .variants({{"swap_ab_sm90", rejects_grouped_sm90<A>, plan_grouped_swap_ab_sm90<A>, slower_grouped_swap_ab_sm90<A>},
-               {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
-               {"portable", nullptr, plan_grouped<A>}})
+    .plan(plan_grouped<A>)
     .reference<grouped_contiguous_ref<double>, grouped_contiguous_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()

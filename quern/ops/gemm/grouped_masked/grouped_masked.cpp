@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "quern/op/variants.h"
 #include "quern/ops/gemm/grouped/plan.h"
 #include "quern/ops/gemm/grouped/ref.h"
 
@@ -11,7 +12,7 @@ namespace quern::gemm {
 
 using A = GroupedMaskedArgs;
 
-static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], p.variant == kGroupedPortable); }
+static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], is_of_variant(p, "portable")); }
 
 static Rejection rejects_expected(const Problem& p) {
   if (p.attr(&A::expected_m) < 0) return {"expected_m", p.attr(&A::expected_m), "{} or more", 0};
@@ -74,9 +75,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .require(rejects_scales<A>)
     .require(rejects_rows<A>)
     .require(rejects_expected)
-    .variants({{"swap_ab_sm90", rejects_grouped_sm90<A>, plan_grouped_swap_ab_sm90<A>, slower_grouped_swap_ab_sm90<A>},
-               {"warp_specialised_sm90", rejects_grouped_sm90<A>, plan_grouped_sm90<A>},
-               {"portable", nullptr, plan_grouped<A>}})
+    .plan(plan_grouped<A>)
     .reference<grouped_masked_ref<double>, grouped_masked_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()
@@ -99,7 +98,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
             {"b.swap", {0, 1}},
             {"out.swap", {0, 1}},
             {"out.pad", {0, 8, 5}}},
-           [](Case& which) { derive_operands(which); })
+           [](Case& which) { derive_operands("gemm.grouped_masked", which); })
     .bench(bench_shapes());
 
 }  // namespace quern::gemm

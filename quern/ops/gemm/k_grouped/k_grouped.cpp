@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "quern/op/variants.h"
 #include "quern/ops/gemm/grouped/plan.h"
 #include "quern/ops/gemm/k_grouped/plan.h"
 #include "quern/ops/gemm/k_grouped/ref.h"
@@ -182,7 +183,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 /// wgmma cuts off does not average with others: it is 2^-12 of the terms (scaled_budget) times the partial sums over their usual size,
 /// of which 4 is met among a hundred thousand elements.
 static Budget budget(const Problem& p) {
-  const bool portable = p.variant == kKGroupedPortable, scaled = is_scaled<A>(p);
+  const bool portable = is_of_variant(p, "portable"), scaled = is_scaled<A>(p);
   Budget all = grouped_budget(p.dtype(&A::out), scaled, p[Axis::k], portable);
   if (scaled && !portable) all.of_magnitude += 0x1p-10;
   return all;
@@ -262,7 +263,7 @@ static void derive(Case& which) {
   if (scaled) which["a.transposed"] = which["b.transposed"] = 0;
   else which["packed"] = 0;
   if (hopper) {
-    which["variant"] = kKGroupedWarpSpecialised;
+    which["variant"] = variant_index("gemm.k_grouped", "warp_specialised_sm90");
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     for (const char* word : {"k", "groups"}) which[word] = std::max<double>(which[word], 1.0);
     which["a.pad"] = 0;
@@ -344,7 +345,7 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
     .require(rejects_columns)
     .require(rejects_layout)
     .require(rejects_results)
-    .variants({{"warp_specialised_sm90", rejects_k_grouped_sm90, plan_k_grouped_sm90}, {"portable", nullptr, plan}})
+    .plan(plan)
     .reference<k_grouped_ref<double>, k_grouped_ref<OrderFree>>()
     .generate<generate>()
     .cost<cost>()

@@ -38,10 +38,4 @@ inline DenseAddend c_of_first(const Call<KGroupedArgs>& call) {
 /// Bytes from group to group.
 inline i64 group_bytes(const TensorView& v) { return v.strides[0] * size_of(v.dtype); }
 
-/// Variant warp_specialised_sm90.
-Rejection rejects_k_grouped_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_k_grouped_sm90(const Problem& problem, const DeviceInfo& device);
-/// In the order of the op's variants.
-enum : i32 { kKGroupedWarpSpecialised, kKGroupedPortable };
-
 }  // namespace quern::gemm

@@ -6,9 +6,10 @@
 #include <cmath>
 
 #include "quern/bricks/gemm/mma/scaled_ring_spec.h"
-#include "quern/op/schema.h"
+#include "quern/bricks/gemm/plan.h"
+#include "quern/op/variants.h"
+#include "quern/ops/gemm/scaled/call.h"
 #include "quern/ops/gemm/scaled/ref.h"
-#include "quern/ops/gemm/scaled/sm90.h"
 
 namespace quern::gemm {
 
@@ -99,10 +100,7 @@ static Cost cost(const Problem& p, const ScaledArgs&) {
   return {.bytes = (m + n) * k + scales + m * n * size_of(p.dtype(&A::out)) + bias + c, .flops = 2 * m * n * k};
 }
 
-/// In the order of the op's variants.
-enum : i32 { kNarrow, kSwapAb, kWarpSpecialised, kPortable };
-
-static Budget budget(const Problem& p) { return scaled_budget(p.dtype(&A::out), p[Axis::k], p.variant == kPortable); }
+static Budget budget(const Problem& p) { return scaled_budget(p.dtype(&A::out), p[Axis::k], is_of_variant(p, "portable")); }
 
 /// Rows and columns of the scales by the word recipe.
 static void derive_scales(Case& which) {
@@ -121,7 +119,7 @@ static void derive(Case& which) {
   if (which["n"] == 8640) which["m"] = 131, which["k"] = 288, which["narrow"] = 0, which["a.pad"] = 0;
   derive_scales(which);
   if (which["narrow"] != 0) {
-    which["variant"] = kNarrow;
+    which["variant"] = variant_index("gemm.scaled", "narrow_sm90");
     which["m"] = std::min<double>(which["m"], 128.);
     // As wide as models have it, tiles of 24, 56, 112 and 256 columns, of 128 rows 72, of few columns of K then
     const double n = which["n"], of_64_rows = n == 65 ? 14784 : n == 127 ? 27136 : 0;
@@ -184,10 +182,7 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
     .require(rejects_columns_a)
     .require(rejects_rows_b)
     .require(rejects_columns_b)
-    .variants({{"narrow_sm90", rejects_scaled_narrow_sm90, plan_scaled_narrow_sm90, slower_scaled_narrow_sm90},
-               {"swap_ab_sm90", rejects_scaled_sm90_operands, plan_scaled_swap_ab_sm90, slower_scaled_swap_ab_sm90},
-               {"warp_specialised_sm90", rejects_scaled_sm90_operands, plan_scaled_sm90, slower_scaled_sm90},
-               {"portable", nullptr, plan}})
+    .plan(plan)
     .reference<scaled_ref<double>, scaled_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)

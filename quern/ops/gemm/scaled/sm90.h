@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+//
+// What the variants of gemm.scaled for Hopper share.
 #pragma once
 #include "quern/bricks/gemm/plan.h"
 #include "quern/bricks/gemm/sm90/scaled_plan.h"
-#include "quern/op/schema.h"
-#include "quern/ops/gemm/scaled.h"
+#include "quern/op/variants.h"
+#include "quern/ops/gemm/scaled/call.h"
 
 namespace quern::gemm {
 
-/// Of an operand with `rows` rows.
-Scales scales_of(const TensorView& view, i64 rows);
-
-/// Variant warp_specialised_sm90 of gemm.scaled; it and swap_ab_sm90 take what rejects_scaled_sm90_operands() does.
+/// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_scaled_sm90_operands(const Problem& problem, const DeviceInfo& device);
-Rejection slower_scaled_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_scaled_sm90(const Problem& problem, const DeviceInfo& device);
-/// Variant narrow_sm90, for few rows of a, tiles of n / 132 columns.
-Rejection rejects_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Rejection slower_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_scaled_narrow_sm90(const Problem& problem, const DeviceInfo& device);
-/// Variant swap_ab_sm90, for few rows of a.
-Rejection slower_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
-Plan plan_scaled_swap_ab_sm90(const Problem& problem, const DeviceInfo& device);
+/// A bias and c that are not f32 are bf16.
+Ending ending_of(const Problem& problem);
+/// ScaledSm90's. One group of columns is no reason for other kernels than those of a model's longer K.
+i32 column_scales(const Problem& problem);
+/// Rows of the widest tile of the kernel for few rows: a thread has two sets of sums, and two blocks share the registers where b is
+/// wide.
+i64 most_swapped_rows(const Problem& problem);
+/// Whether that kernel is the better one: (24576, 1536) takes 17.5 us with it for 64 rows, 15.1 us with the other for 128.
+bool takes_few_rows(const Problem& problem);
+/// Parameters with boxes of so many rows of a and b. The L2 fetches `fetched` bytes for a miss.
+ScaledSm90Params sm90_params(const Call<ScaledArgs>& call, i32 box_a, i32 box_b, i32 fetched = 128);
 
 }  // namespace quern::gemm

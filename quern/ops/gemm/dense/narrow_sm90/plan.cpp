@@ -77,7 +77,7 @@ static NarrowSm90Config config_of(const Problem& p, const DeviceInfo& device) {
 }
 
 /// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
-Rejection slower_narrow_sm90(const Problem& p, const DeviceInfo&) {
+static Rejection slower(const Problem& p, const DeviceInfo&) {
   if (const Rejection r = slower_m_major(p)) return r;
   constexpr i32 kMostOfFewest = 192;
   // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
@@ -86,7 +86,7 @@ Rejection slower_narrow_sm90(const Problem& p, const DeviceInfo&) {
   return {};
 }
 
-Rejection rejects_narrow_sm90(const Problem& p, const DeviceInfo& device) {
+static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
   if (major_of(p.tensor(&A::a)) != Major::k) return {"a", "M-major", "K-major"};
   if (major_of(p.tensor(&A::b)) != Major::k) return {"b", "N-major", "K-major"};
@@ -103,7 +103,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
   return sm90_params(c, by_mma(block) ? sm90_few_rows_operand(c.args.a, rows, chunks) : sm90_operand(c.args.a, rows), block.tiles.tile_n, 1, chunks);
 }
 
-Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const NarrowSm90Config config = config_of(p, device);
   const NarrowTiles tiles = tiles_of(p);
   Plan plan;
@@ -111,5 +111,7 @@ Plan plan_narrow_sm90(const Problem& p, const DeviceInfo& device) {
   plan.launch<params>(narrow, config, {.x = config.block.narrow.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = u32(tiles.splits), .pdl = p.pdl});
   return plan;
 }
+
+static const JoinVariant join("gemm.dense", 10, {"narrow_sm90", rejects, plan, slower});
 
 }  // namespace quern::gemm

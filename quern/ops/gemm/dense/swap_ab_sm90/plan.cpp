@@ -53,7 +53,7 @@ i32 invariant_parts(const Problem& p, const DeviceInfo& device) {
   return swapped_splits(swapped_tile(64, p[Axis::n], device).tiles, 64, p[Axis::n], 2 * p[Axis::k], kSm90Sms, device.rates);
 }
 
-Rejection slower_swap_ab_sm90(const Problem& p, const DeviceInfo&) {
+static Rejection slower(const Problem& p, const DeviceInfo&) {
   if (const Rejection r = slower_m_major(p)) return r;
   if (!takes_swapped(p)) return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 64 have a multiprocessor each", 128};
   return {};
@@ -101,7 +101,7 @@ static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   return {c, p.batch_invariant ? parts : fast_parts(c.tiles, m, n, p[Axis::k], device)};
 }
 
-Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   auto [shape, splits] = tiles_of(p, device);
   shape.tiles.a_major = major_of(p.tensor(&A::a));
   shape.tiles.b_major = major_of(p.tensor(&A::b));
@@ -112,5 +112,7 @@ Plan plan_swap_ab_sm90(const Problem& p, const DeviceInfo& device) {
   plan.launch<params>(swap_ab, config, {.x = swapped_tiles(tiles, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(tiles).bytes, .cluster = u32(splits), .pdl = p.pdl}, Parts{splits});
   return plan;
 }
+
+static const JoinVariant join("gemm.dense", 20, {"swap_ab_sm90", rejects_sm90_operands, plan, slower});
 
 }  // namespace quern::gemm

@@ -52,7 +52,7 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_o
           .c = c_of(c)};
 }
 
-Rejection slower_sm90(const Problem& p, const DeviceInfo&) {
+static Rejection slower(const Problem& p, const DeviceInfo&) {
   if (const Rejection r = slower_m_major(p)) return r;
   if (takes_swapped(p)) return {"m", p[Axis::m], "more than 128, and more tiles of 128 x 64 than multiprocessors", 0};
   return {};
@@ -156,7 +156,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
   return params;
 }
 
-Plan plan_sm90(const Problem& p, const DeviceInfo& device) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const Sm90Tile& tile = choose(p, fold);
   const bool has_c = p.tensor(&A::c).present, c_boxes = has_c && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out);
@@ -168,5 +168,7 @@ Plan plan_sm90(const Problem& p, const DeviceInfo& device) {
   plan.launch<params>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = block_bytes(config), .pdl = p.pdl});
   return plan;
 }
+
+static const JoinVariant join("gemm.dense", 30, {"warp_specialised_sm90", rejects_sm90_operands, plan, slower});
 
 }  // namespace quern::gemm

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "quern/op/variants.h"
 
 namespace quern::gemm {
 
@@ -173,10 +174,10 @@ Cost grouped_cost(const GroupedSizes& s, const std::vector<i64>& rows, DType a, 
           .flops = 2 * all * n * k};
 }
 
-void derive_operands(Case& which) {
+void derive_operands(const char* op, Case& which) {
   const bool scaled = which["bits8"] != 0;
   if (which["hopper"] != 0) {
-    which["variant"] = which["hopper"] == 1 ? kGroupedSwapAb : kGroupedWarpSpecialised;
+    which["variant"] = variant_index(op, which["hopper"] == 1 ? "swap_ab_sm90" : "warp_specialised_sm90");
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     for (const char* word : {"k", "groups"}) which[word] = std::max<double>(which[word], 1.0);
     which["a.pad"] = 0;

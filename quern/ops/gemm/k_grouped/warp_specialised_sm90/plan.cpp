@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include "quern/op/variants.h"
 #include "quern/ops/gemm/grouped/plan.h"
 #include "quern/ops/gemm/k_grouped/plan.h"
 
@@ -13,7 +14,7 @@ static const jit::Kernel<ScaledSm90Config, KGroupedScaledSm90Params> scaled_warp
 
 static bool is_scaled(const Problem& p) { return size_of(p.dtype(&A::a)) == 1; }
 
-Rejection rejects_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
+static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   const i32 alignment = min_of(p.tensor(&A::a).alignment, p.tensor(&A::b).alignment);
   if (alignment < 16) return {"alignment of a and b", alignment, "{} bytes for every row", 16};
@@ -60,7 +61,7 @@ TensorMap k_grouped_map(const Call<A>& c, bool of_a, i32 rows) {
   return c.device.make_tensor_map(sm90_operand(v, rows, major_of(facts)));
 }
 
-Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
+static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], groups = p[Axis::groups];
   // Results of 4 bytes
   const GroupedSizes sizes{m, groups, n, ceil_div(p[Axis::k], max_of<i64>(groups, 1)), groups, m};
@@ -84,5 +85,7 @@ Plan plan_k_grouped_sm90(const Problem& p, const DeviceInfo& device) {
   }
   return plan;
 }
+
+static const JoinVariant join("gemm.k_grouped", 30, {"warp_specialised_sm90", rejects, plan});
 
 }  // namespace quern::gemm
