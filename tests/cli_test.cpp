@@ -290,7 +290,7 @@ TEST(cli, new_writes_five_files_and_never_overwrites) {
   const std::string folder = make_private_folder((std::filesystem::temp_directory_path() / "quern-test.").string());
   make_folders(folder + "/quern/ops");
   EXPECT_EQ(command({"new", "elementwise.twice_it", "--checkout", folder}).status, 0);
-  for (const char* end : {".h", ".cpp", "_spec.h", ".cuh", "_ref.h"}) {
+  for (const char* end : {".h", "/twice_it.cpp", "/spec.h", "/kernel.cuh", "/ref.h"}) {
     const auto text = read_file(folder + "/quern/ops/elementwise/twice_it" + end);
     ASSERT_TRUE(text.has_value()) << end;
     EXPECT_FALSE(has(*text, "@")) << end;
@@ -299,7 +299,7 @@ TEST(cli, new_writes_five_files_and_never_overwrites) {
   EXPECT_EQ(command({"new", "elementwise.twice_it", "--checkout", folder}).status, 2);
   EXPECT_EQ(command({"new", "norm.rms_norm", "--checkout", folder}).status, 2);
   EXPECT_EQ(command({"new", "mine.twice_it", "--project", folder}).status, 0);  // whose files are the user's
-  for (const char* end : {".h", ".cpp", "_spec.h", ".cuh", "_ref.h"}) {
+  for (const char* end : {".h", "/twice_it.cpp", "/spec.h", "/kernel.cuh", "/ref.h"}) {
     const auto theirs = read_file(folder + "/mine/twice_it" + end), ours = read_file(folder + "/quern/ops/elementwise/twice_it" + end);
     ASSERT_TRUE(theirs.has_value() && ours.has_value()) << end;
     EXPECT_FALSE(has(*theirs, "Copyright") || has(*theirs, "SPDX")) << end;

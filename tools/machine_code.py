@@ -38,7 +38,7 @@ def digest(path):
     h = hashlib.sha256()
     parts = []
     for name, data, length, info in sections(open(path, "rb").read()):
-        for kind in (".text.", ".nv.constant", ".nv.global", ".nv.shared."):
+        for kind in (".text.", ".nv.constant0.", ".nv.constant2.", ".nv.constant3", ".nv.shared."):
             if name.startswith(kind):
                 registers = info >> 24 if kind == ".text." else 0
                 parts.append((".".join(name.split(".")[:3 if name.startswith(".nv") else 2]), length, registers, hashlib.sha256(data).hexdigest()))

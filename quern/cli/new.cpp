@@ -64,13 +64,14 @@ int new_op(const NewOptions& options) {
                 "the root of a quern checkout");
   const std::string inside = own ? family : "quern/ops/" + family;  // as the files include each other
   const std::string folder = (own ? options.project : options.checkout) + "/" + inside;
+  const auto path_of = [&](const TemplateFile& file) { return folder + "/" + filled(file.path, inside, family, name); };
   for (const TemplateFile& file : op_template())
-    if (const std::string path = folder + "/" + name + file.suffix; std::filesystem::exists(path))
+    if (const std::string path = path_of(file); std::filesystem::exists(path))
       throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', whose file " + path + " exists",
                   "nothing to overwrite");
-  if (!make_folders(folder)) throw Error(ErrorKind::device, "the folder " + folder + " cannot be made");
+  if (!make_folders(folder + "/" + name)) throw Error(ErrorKind::device, "the folder " + folder + "/" + name + " cannot be made");
   for (const TemplateFile& file : op_template()) {
-    const std::string path = folder + "/" + name + file.suffix;
+    const std::string path = path_of(file);
     write_file(path, filled(own ? without_licence(file.text) : file.text, inside, family, name));
     fmt::print("wrote {}\n", path);
   }
@@ -78,8 +79,8 @@ int new_op(const NewOptions& options) {
     fmt::print(
         "\nNow it scales a matrix. Add it to a library of your CMakeLists.txt:\n"
         "  find_package(quern REQUIRED)\n"
-        "  quern_embed_sources(${{CMAKE_CURRENT_BINARY_DIR}}/kernels.cpp {0}/{1}.cuh {0}/{1}_spec.h)\n"
-        "  add_library(ops SHARED {0}/{1}.cpp ${{CMAKE_CURRENT_BINARY_DIR}}/kernels.cpp)\n"
+        "  quern_embed_sources(${{CMAKE_CURRENT_BINARY_DIR}}/kernels.cpp {0}/{1}/kernel.cuh {0}/{1}/spec.h)\n"
+        "  add_library(ops SHARED {0}/{1}/{1}.cpp ${{CMAKE_CURRENT_BINARY_DIR}}/kernels.cpp)\n"
         "  target_include_directories(ops PUBLIC .)\n"
         "  target_link_libraries(ops PUBLIC quern::quern)\n"
         "build it, then: quern --load build/libops.so check {2}\n",
@@ -88,8 +89,8 @@ int new_op(const NewOptions& options) {
   }
   fmt::print(
       "\nNow it scales a matrix. Next:\n"
-      "  1. the maths: the loop in {0}.cuh, the same in double in {0}_ref.h\n"
-      "  2. the facts: tensors, attributes, plan and cases in {0}.cpp, what the kernel gets in {0}_spec.h\n"
+      "  1. the maths: the loop in {0}/kernel.cuh, the same in double in {0}/ref.h\n"
+      "  2. the facts: tensors, attributes, plan and cases in {0}/{0}.cpp, what the kernel gets in {0}/spec.h\n"
       "  3. build again, then: quern check {1}\n"
       "     and: quern bench --compile {1}\n",
       name, options.op);

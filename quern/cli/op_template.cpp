@@ -29,12 +29,12 @@ static const char kSchema[] = R"(// SPDX-License-Identifier: Apache-2.0
 
 #include "quern/base/host_dtype.h"
 #include "quern/op/schema.h"
-#include "@folder@/@name@_ref.h"
-#include "@folder@/@name@_spec.h"
+#include "@folder@/@name@/ref.h"
+#include "@folder@/@name@/spec.h"
 
 namespace quern::@family@ {
 
-static const jit::Kernel<@Name@Config, @Name@Params> row_kernel{"@folder@/@name@.cuh", "@name@_row"};
+static const jit::Kernel<@Name@Config, @Name@Params> row_kernel{"@folder@/@name@/kernel.cuh", "@name@_row"};
 
 static @Name@Params params(const Call<@Name@Args>& c) {
   const @Name@Args& a = c.args;
@@ -110,7 +110,7 @@ static const char kKernel[] = R"(// SPDX-License-Identifier: Apache-2.0
 // A block takes a row at a time, each thread `vector` elements of it, then the next row a grid further.
 #pragma once
 #include "quern/kit/kit.cuh"
-#include "@folder@/@name@_spec.h"
+#include "@folder@/@name@/spec.h"
 
 namespace quern::@family@ {
 
@@ -154,7 +154,7 @@ inline void @name@_ref(const @Name@Args& a, const @Name@Args&) {
 )";
 
 std::span<const TemplateFile> op_template() {
-  static const TemplateFile kFiles[] = {{".h", kHeader}, {".cpp", kSchema}, {"_spec.h", kSpec}, {".cuh", kKernel}, {"_ref.h", kReference}};
+  static const TemplateFile kFiles[] = {{"@name@.h", kHeader}, {"@name@/@name@.cpp", kSchema}, {"@name@/spec.h", kSpec}, {"@name@/kernel.cuh", kKernel}, {"@name@/ref.h", kReference}};
   return kFiles;
 }
 

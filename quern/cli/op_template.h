@@ -7,7 +7,7 @@ namespace quern::cli {
 
 /// A file that `quern new` writes. @family@, @name@ and @Name@ stand for "elementwise", "scale" and "Scale".
 struct TemplateFile {
-  const char* suffix;  ///< behind the op's name: "_spec.h"
+  const char* path;  ///< below the family's folder: "@name@/spec.h"
   const char* text;
 };
 /// The five files of an op that scales a matrix: it builds, checks and benches at once.

@@ -124,11 +124,11 @@ def check_words(document, known):
 def check_new_op(tree):
     """The op that CONTRIBUTING.md has made by now."""
     global done
-    kernel = ('printf \'#include "quern/ops/elementwise/scale.cuh"\\n'
+    kernel = ('printf \'#include "quern/ops/elementwise/scale/kernel.cuh"\\n'
               "constexpr quern::elementwise::ScaleConfig config{quern::DType(2), 8, 128};\\n"
               "QN_ENTRY(scale, quern::elementwise::ScaleParams, 128, 1, quern::elementwise::scale_row<config>(p))\\n'")
     script = f"""
-g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-field-initializers -I. quern/ops/elementwise/scale.cpp
+g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-field-initializers -I. quern/ops/elementwise/scale/scale.cpp
 {kernel} | g++ -std=c++20 -fsyntax-only -w -DQN_EMU -march=x86-64-v3 -I. -x c++ -
 if python3 tools/check_layers.py | grep quern/ops/elementwise; then exit 1; fi
 """
