@@ -6,7 +6,7 @@
   machine_code.py dump build/quern before.json     compiles the list of every model file with NVRTC and keeps digests
   machine_code.py compare before.json after.json   names the kernels whose code differs; exits 1 if there are any
 
-Compared are code, constant banks, registers and shared memory of each kernel, as the cubin has them. Names are left aside, so kernels may
+Compared are code, constant banks and shared memory of each kernel, as the cubin has them. Names are left aside, so kernels may
 be renamed and moved. So are global objects, which hold constexpr values, as the Config, that the code has in itself. It needs NVRTC (QN_JIT_NVRTC), and no GPU."""
 import collections
 import hashlib
@@ -22,14 +22,14 @@ ARCHS = ["sm_80", "sm_90a", "sm_100a"]
 
 
 def sections(elf):
-    """(name, bytes, sh_info) of each section of a 64-bit ELF file."""
+    """(name, bytes, length) of each section of a 64-bit ELF file."""
     offset, = struct.unpack_from("<Q", elf, 0x28)
     size, count, names = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [struct.unpack_from("<IIQQQQIIQQ", elf, offset + i * size) for i in range(count)]
     table = headers[names]
-    for name, kind, _, _, at, length, _, info, _, _ in headers:
+    for name, kind, _, _, at, length, _, _, _, _ in headers:
         begin = table[4] + name
-        yield elf[begin:elf.index(b"\0", begin)].decode(), b"" if kind == 8 else elf[at:at + length], length, info
+        yield elf[begin:elf.index(b"\0", begin)].decode(), b"" if kind == 8 else elf[at:at + length], length
 
 
 def digest(path):
@@ -37,11 +37,10 @@ def digest(path):
     has addresses of global objects."""
     h = hashlib.sha256()
     parts = []
-    for name, data, length, info in sections(open(path, "rb").read()):
+    for name, data, length in sections(open(path, "rb").read()):
         for kind in (".text.", ".nv.constant0.", ".nv.constant2.", ".nv.constant3", ".nv.shared."):
             if name.startswith(kind):
-                registers = info >> 24 if kind == ".text." else 0
-                parts.append((".".join(name.split(".")[:3 if name.startswith(".nv") else 2]), length, registers, hashlib.sha256(data).hexdigest()))
+                parts.append((".".join(name.split(".")[:3 if name.startswith(".nv") else 2]), length, hashlib.sha256(data).hexdigest()))
     for part in sorted(parts):
         h.update(repr(part).encode())
     return h.hexdigest()

@@ -355,17 +355,18 @@ TEST(gemm_dense, stages_of_few_rows) {
     which.insert(layout.begin(), layout.end());
     const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), which).launches[0].spec);
     EXPECT_THAT(printed, HasSubstr("dense_swap_ab_sm90<"));
-    return printed.substr(printed.find("chunks="));
+    const size_t at = printed.find("chunks=");
+    return printed.substr(at, printed.find(',', at) - at);
   };
-  for (const double m : {1, 16, 64}) EXPECT_EQ(chunks(m, 1024, 4096), "chunks=2>");
-  EXPECT_EQ(chunks(1, 1024, 4160), "chunks=2>");
-  EXPECT_EQ(chunks(1, 1024, 4128), "chunks=1>");
-  EXPECT_EQ(chunks(1, 4096, 4096, {{"b.transposed", 1}}), "chunks=1>");
-  EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2>");
-  EXPECT_EQ(chunks(1, 28672, 4096, {{"batch_invariant", 1}}), "chunks=2>");
-  EXPECT_EQ(chunks(17, 33792, 4096, {{"b.transposed", 1}}), "chunks=1>");
-  EXPECT_EQ(chunks(128, 5120, 4096, {{"a.transposed", 1}}), "chunks=1>");
-  EXPECT_EQ(chunks(128, 5120, 16384, {{"a.transposed", 1}}), "chunks=2>");
+  for (const double m : {1, 16, 64}) EXPECT_EQ(chunks(m, 1024, 4096), "chunks=2");
+  EXPECT_EQ(chunks(1, 1024, 4160), "chunks=2");
+  EXPECT_EQ(chunks(1, 1024, 4128), "chunks=1");
+  EXPECT_EQ(chunks(1, 4096, 4096, {{"b.transposed", 1}}), "chunks=1");
+  EXPECT_EQ(chunks(16, 4096, 4096, {{"a.transposed", 1}}), "chunks=2");
+  EXPECT_EQ(chunks(1, 28672, 4096, {{"batch_invariant", 1}}), "chunks=2");
+  EXPECT_EQ(chunks(17, 33792, 4096, {{"b.transposed", 1}}), "chunks=1");
+  EXPECT_EQ(chunks(128, 5120, 4096, {{"a.transposed", 1}}), "chunks=1");
+  EXPECT_EQ(chunks(128, 5120, 16384, {{"a.transposed", 1}}), "chunks=2");
 }
 
 /// Tiles are those of nt, but for one whose columns are no whole boxes of an N-major b.
@@ -475,10 +476,10 @@ TEST(gemm_dense, c_comes_by_tma_where_it_is_as_out) {
     which.insert(more.begin(), more.end());
     return jit::print(plan_of(h200, which).launches[0].spec);
   };
-  EXPECT_THAT(printed({}), HasSubstr("has_c=0, activation=0, a_major=0, b_major=0, c_boxes=0"));
-  EXPECT_THAT(printed({{"c.present", 1}}), HasSubstr("has_c=1, activation=0, a_major=0, b_major=0, c_boxes=1"));
+  EXPECT_THAT(printed({}), AllOf(HasSubstr("has_c=0, activation=0"), HasSubstr("c_boxes=0")));
+  EXPECT_THAT(printed({{"c.present", 1}}), AllOf(HasSubstr("has_c=1, activation=0"), HasSubstr("c_boxes=1")));
   EXPECT_THAT(printed({{"c.present", 1}, {"out.in_place", 1}}), HasSubstr("c_boxes=1"));
-  EXPECT_THAT(printed({{"c.present", 1}, {"c.dtype", double(DType::f32)}}), HasSubstr("has_c=1, activation=0, a_major=0, b_major=0, c_boxes=0"));
+  EXPECT_THAT(printed({{"c.present", 1}, {"c.dtype", double(DType::f32)}}), AllOf(HasSubstr("has_c=1, activation=0"), HasSubstr("c_boxes=0")));
   EXPECT_THAT(printed({{"c.present", 1}, {"out_f32", 1}, {"c.dtype", double(DType::f32)}}), HasSubstr("c_boxes=0"));
 }
 
