@@ -78,7 +78,7 @@ def check_kernel(path, text, includes):
             for pattern in FORBIDDEN_IN_KERNELS:
                 if re.search(pattern, code):
                     breach(path, number, f"{pattern} in a kernel")
-    if path.endswith((".cuh", "_spec.h", "quern/kit/abi.h")) and not path.startswith("quern/kit/emu/"):  # NVRTC reads them
+    if (path.endswith((".cuh", "quern/kit/abi.h")) or is_spec(path)) and not path.startswith("quern/kit/emu/"):  # NVRTC reads them
         for number, line in enumerate(text.splitlines(), 1):
             code = line.split("//")[0]
             if BARE_CONSTEXPR.search(code) and not re.search(r"\bQN_(HOST_)?DEVICE\b", code):

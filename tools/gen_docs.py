@@ -51,7 +51,7 @@ def quoted_file(path):
 
 STRING = r'"(?:[^"\\]|\\.)*"'
 SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
-OP_OR_BRICK = r'\{"((?:ops|kit)/[\w/.]+)",'
+OP_OR_BRICK = r'\{"((?:ops|bricks|kit)/[\w/.]+)",'
 ASAN_FAULTS_OF_OPS = "tests/planted_asan_faults.h"
 FAULTS_OF_OPS = sorted({os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "tests/planted_*faults.h"))} - {ASAN_FAULTS_OF_OPS})
 KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}\}"
