@@ -57,7 +57,7 @@ Function op_checked(const String& id) {
 }
 
 Function op_workspace_of(const String& id) {
-  return translated([&] { return op_workspace(find_op(id)); });
+  return translated([&] { return op_workspace(find_op(std::string(id))); });
 }
 
 Function op_timed(const String& id, int64_t batches) {
@@ -71,7 +71,7 @@ Function op_arranged(const String& id, const Shape& sources, int64_t device, con
 /// A handle of hooks for calls of the op, from their text; equal texts have the same one, which is good for as long as the process lives.
 int64_t hooks(const String& id, const String& text) {
   return translated([&] {
-    const Op& op = find_op(id);
+    const Op& op = find_op(std::string(id));
     if (op.hooks_offset < 0) throw Error(ErrorKind::value, op.id, "hooks", "is given", "none, which this op does not take");
     try {
       return reinterpret_cast<int64_t>(jit::hooks_of_text(*op.hook_points, text));

@@ -173,7 +173,7 @@ std::string tile_text(const char* arch, double m, double n, double k, double bat
     return at == printed.npos ? "" : ", " + printed.substr(at, printed.find_first_of(",>", at) - at);
   };
   return jit::function_of(printed) + field("tile_m") + field("tile_n") + field("alternate") + " grid " + std::to_string(p.launches[0].config.grid[0]) +
-         " cluster " + std::to_string(p.launches[0].config.cluster.x);
+         " cluster " + to_string(p.launches[0].config.cluster);
 }
 
 /// As many columns a tile as leave the last round fullest, of four widths for one n and k; other GPUs and odd operands stay with mma_ring.
