@@ -444,9 +444,11 @@ def _value(schema, name, tensors, attributes):
         words = schema.attributes[at]["words"]
         return words.index(attributes[at]) if attributes[at] in words else None
     try:
-        return operator.index(attributes[at])
+        value = operator.index(attributes[at])
     except TypeError:
         return None
+    bits = 31 if schema.attributes[at]["type"] == "i32" else 63
+    return value if -(1 << bits) <= value < 1 << bits else None
 
 
 def _axis(schema, axis, tensors):

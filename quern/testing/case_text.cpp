@@ -198,7 +198,7 @@ Case derived(const Op& op, const Case& given) {
   op.derive(which);
   // A size or switch that was given is not one to derive, unless it is a word of the cases, which derive may translate.
   for (const auto& [name, value] : given) {
-    const auto same = [&](const CaseAxis& axis) { return axis.name == name; };
+    const auto same = [&, name = name](const CaseAxis& axis) { return axis.name == name; };
     if (std::none_of(op.cases.begin(), op.cases.end(), same)) which[name] = value;
   }
   return which;
