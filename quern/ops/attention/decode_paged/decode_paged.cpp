@@ -245,13 +245,12 @@ Cost cost(const Problem& p, const A& a) {
           .flops = 4 * tokens * double(p[Axis::heads_q]) * dim};
 }
 
-/// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; logits in f32 are
-/// within 2^-15 of log2 for |logit| <= 64. out_lse has its own: what merges splits needs f32's precision, log2 and exp2 have
-/// 2^-21 each. Its magnitude is the largest sum |q k| of a logit, to which the logits' errors are relative: 16 steps of the MMA
-/// with 2^-23 each, the soft cap's tanh 2^-20.9, three products 2^-24 each: below 2^-18.
+/// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; beyond logits of 32 the reference
+/// adds to the magnitude what the logits' errors move. out_lse has its own budget: what merges splits needs f32's precision, log2 and exp2
+/// have 2^-21 each; its magnitude is the size of the largest logit, to which the logits' errors are relative.
 Budget budget(const Problem& p) {
   const double rounding = unit_roundoff(p.dtype(&A::q));
-  return {.of_value = rounding, .of_magnitude = rounding + 0x1p-13, .absolute = 0x1p-18};
+  return {.of_value = rounding, .of_magnitude = probability_error(p.dtype(&A::q)), .absolute = 0x1p-18};
 }
 
 constexpr std::initializer_list<DType> kDTypes = {DType::bf16, DType::f16};
@@ -294,7 +293,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .out("out", &A::out, "batch heads_q head_dim", like("q"))
     .out("out_lse", &A::out_lse, "batch heads_q", {DType::f32})
     .optional()
-    .within({.of_magnitude = 0x1p-18, .absolute = 0x1p-13})
+    .within({.of_magnitude = kLogitError, .absolute = 0x1p-13})
     .meaning("log2 of the sum of exp of the logits, sink included; -inf for a request without tokens")
     .attr("sm_scale", &A::sm_scale)
     .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
@@ -337,7 +336,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
             {"out_lse.present", {true, false}},
             {"sink.present", {false, true}},
             {"window_left", {-1, 0, 100, 700}},
-            {"sm_scale", {0, 1, -0.25}},
+            {"sm_scale", {0, 1, -0.25, 3000, 1e6}},
             {"soft_cap", {0, 30, 1e-6, 1e4, 1e6}},
             {"batch_invariant", {false, true}}},
            derive_decode_paged)

@@ -44,6 +44,12 @@ Real logit_factor(const DecodePagedArgs& a) {
   return a.soft_cap > 0 ? rounded / a.soft_cap : rounded;
 }
 
+/// Of a logit whose terms |scale q k| (natural units) sum to `size`, a bound of the kernel's error: 16 steps of the MMA with 2^-23 each, the
+/// soft cap's tanh 2^-20.9, three products 2^-24 each.
+constexpr double kLogitError = 0x1p-18;
+/// Budget::of_magnitude of out: a probability is rounded before it multiplies v; 2^-13 for logits whose terms sum to at most 32.
+inline double probability_error(DType dtype) { return unit_roundoff(dtype) + 0x1p-13; }
+
 /// Attention in double, with the caller's own transform and mask of logits: what a variant's reference is made of.
 /// `logit(x, at)` takes and returns a logit in natural units, `visible(at)` says whether a position is seen. They read hook tensors of the
 /// Args, by Ref; `at` has none.
@@ -55,14 +61,16 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
   const i64 page_size = k.dim(1), group = q.dim(1) / std::max<i64>(1, k.dim(2)), dim = q.dim(2);
   const Real scale = logit_factor<Real>(a), minus_infinity = -std::numeric_limits<double>::infinity();
   std::vector<Real> query(static_cast<size_t>(dim)), row(query), sums(query), absolute(query), logits;
+  std::vector<double> sizes;  // of each logit
   for (i64 b = 0; b < q.dim(0); ++b) {
     const RequestPages request = request_pages(a, b);
     const i64 length = request.length;
     const i64 first = a.window_left < 0 ? 0 : std::max<i64>(0, length - 1 - a.window_left);
     for (i64 h = 0; h < q.dim(1); ++h) {
       q.row({b, h}, query.data());
-      logits.clear();
-      Real most = a.sink.present() && length > 0 ? Ref<Real>(a.sink)(h) : minus_infinity, largest = 0;
+      logits.clear(), sizes.clear();
+      Real most = a.sink.present() && length > 0 ? Ref<Real>(a.sink)(h) : minus_infinity;
+      double largest = 0;
       const auto context = [&](i64 j) {
         return HookContext{.request = i32(b),
                            .query_token = i32(b),
@@ -77,14 +85,22 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
       for (i64 j = first; j < length; ++j) {
         const HookContext at = context(j);
         if (!visible(at)) {
-          logits.push_back(minus_infinity);
+          logits.push_back(minus_infinity), sizes.push_back(0);
           continue;
         }
         k.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
         Real x = 0, terms = 0;
         for (i64 d = 0; d < dim; ++d) x += query[size_t(d)] * row[size_t(d)], terms += fabs(query[size_t(d)] * row[size_t(d)]);
         x *= scale;
-        largest = std::max(largest, terms);
+        if constexpr (std::is_same_v<Real, double>) {
+          double size = terms * fabs(scale);
+          if (a.soft_cap > 0) {  // what tanh's slope leaves of an error of its argument, the argument being wrong itself, and tanh's own error
+            const double flat = tanh(std::max(0.0, fabs(x) - kLogitError * size));
+            size = double(a.soft_cap) * (size * (1 - flat * flat) + fabs(tanh(x)));
+          }
+          sizes.push_back(size);
+          largest = std::max(largest, sizes.back());
+        }
         if (a.soft_cap > 0) x = Real(a.soft_cap) * tanh(x);
         x = logit(x, at);
         logits.push_back(x);
@@ -100,12 +116,20 @@ void decode_paged_ref_with(const DecodePagedArgs& a, const DecodePagedArgs& magn
         v.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
         for (i64 d = 0; d < dim; ++d) sums[size_t(d)] += p * row[size_t(d)], absolute[size_t(d)] += fabs(p * row[size_t(d)]);
       }
+      if constexpr (std::is_same_v<Real, double>) {  // where logits are large, their errors move probabilities from token to token
+        for (i64 j = first; j < length && largest > 32; ++j) {
+          const double p = exp(logits[size_t(j - first)] - most) / sum, moved = std::min(p * std::expm1(kLogitError * sizes[size_t(j - first)]), 1.0);
+          if (!(moved > 0)) continue;
+          v.row({request.pages[size_t(j / page_size)], j % page_size, h / group}, row.data());
+          for (i64 d = 0; d < dim; ++d) absolute[size_t(d)] += moved * fabs(row[size_t(d)] - sums[size_t(d)] / sum) / probability_error(a.q.dtype) * sum;
+        }
+      }
       for (i64 d = 0; d < dim; ++d) {
         out.set(sum == 0 ? Real(0) : sums[size_t(d)] / sum, b, h, d);
         out_magnitude.set(sum == 0 ? Real(0) : absolute[size_t(d)] / sum, b, h, d);
       }
       lse.set(sum == 0 ? minus_infinity : in_log2_units(most) + log2(sum), b, h);
-      if constexpr (std::is_same_v<Real, double>) lse_magnitude.set(in_log2_units(largest * fabs(scale)) * (a.soft_cap > 0 ? double(a.soft_cap) : 1), b, h);
+      if constexpr (std::is_same_v<Real, double>) lse_magnitude.set(in_log2_units(largest), b, h);
     }
   }
 }

@@ -11,10 +11,11 @@
 namespace quern::rope {
 
 /// Sine and cosine of position * f_i. The product is formed in turns with its rounding error, so that only the fraction of a
-/// turn, at most a half, reaches the approximate sine.
+/// turn, at most a half, reaches the approximate sine. Each fma is written: the compiler would fuse products as it likes, one way in one
+/// kernel and another way in that of another alignment, and a row alone has another alignment than in its batch.
 QN_DEVICE void rotation(f32 position, f32 turns_high, f32 turns_low, f32& sine, f32& cosine) {
   const f32 product = position * turns_high;
-  const f32 error = ptx::fma(position, turns_high, f32(0.f) - product) + position * turns_low;
+  const f32 error = ptx::fma(position, turns_low, ptx::fma(position, turns_high, f32(0.f) - product));
   const f32 fraction = (product - ptx::round(product)) + error;
   const f32 angle = fraction * f32(6.283185307179586f);
   sine = ptx::sin_approx(angle);
@@ -78,8 +79,8 @@ QN_DEVICE void rotate_item(const f32* sines, const f32* cosines, int first, Item
   QN_UNROLL
   for (int j = 0; j < C.pairs; ++j) {
     const f32 sine = sines[first + j], cosine = cosines[first + j];
-    const f32 a = item.a[j] * cosine - item.b[j] * sine;
-    item.b[j] = item.b[j] * cosine + item.a[j] * sine;
+    const f32 a = ptx::fma(item.a[j], cosine, f32(0.f) - item.b[j] * sine);
+    item.b[j] = ptx::fma(item.a[j], sine, item.b[j] * cosine);
     item.a[j] = a;
   }
 }
