@@ -18,16 +18,6 @@ static const char* word(AttrDef::Kind kind) {
   const char* words[] = {"f32", "i32", "i64", "bool"};
   return words[int(kind)];
 }
-static std::string word(const Values& values) {
-  switch (values.kind) {
-    case Values::Kind::data:
-    case Values::Kind::generated: return "";  // the meaning says which
-    case Values::Kind::index: return std::string("in [0, ") + name(values.axis) + ")";
-    case Values::Kind::permutation: return std::string("distinct, in [0, ") + name(values.axis) + ")";
-    case Values::Kind::length: return std::string("in [0, ") + name(values.axis) + "]";
-  }
-  return "";
-}
 
 static std::vector<std::string> dtype_words(const Op& op, const TensorDef& t) {
   std::vector<std::string> words;
@@ -134,7 +124,7 @@ static Json to_json(const Op& op) {
                             {"either_major", t.either_major},
                             {"column_bytes", t.column_bytes},
                             {"may_be", t.may_be >= 0 ? Json(op.tensors[size_t(t.may_be)].name) : Json()},
-                            {"values", word(t.values)},
+                            {"values", contents_text(op, t)},
                             {"meaning", t.doc}});
   }
   j["axes"] = Json::object();
@@ -178,7 +168,7 @@ static void print(const Op& op) {
     if (t.any_shape()) continue;
     std::string meaning = t.doc;
     const auto also = [&](const std::string& text) { meaning += (meaning.empty() || text.empty() ? "" : "; ") + text; };
-    also(word(t.values));
+    also(contents_text(op, t));
     also(t.optional ? "optional" : "");
     also(t.strided ? "any strides" : "");
     also(t.either_major ? "rows or columns are dense" : "");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -162,6 +163,8 @@ class QN_API Device {
   Number number() const { return number_; }
   virtual void begin_call(std::span<const MemoryRange>, const char* /*op*/) {}
   virtual void end_call() {}
+  /// Checked emulated devices do `judgement` on the host when the stream comes to it, on each replay of a graph again; it throws what it finds.
+  virtual void judge(std::function<void()> /*judgement*/, Stream) {}
 
  protected:
   DeviceInfo info_;

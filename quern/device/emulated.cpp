@@ -91,6 +91,7 @@ class EmulatedDevice final : public Device {
 
   void begin_call(std::span<const MemoryRange> ranges, const char* op) override;
   void end_call() override;
+  void judge(std::function<void()> judgement, Stream stream) override { submit(stream, std::move(judgement)); }
 
   const EmulatedOptions& options() const { return options_; }
 

@@ -8,6 +8,7 @@
 #include "quern/op/call_device.h"
 #include "quern/op/call_memory.h"
 #include "quern/op/call_words.h"
+#include "quern/op/contents.h"
 #include "quern/op/observe.h"
 
 namespace quern {
@@ -82,6 +83,8 @@ std::string compile_ahead(const ObservedCall& call) {
 void launch_kernels(const ObservedCall& call) {
   const auto& [op, args, options, problem, plan, device, capturing] = call;
   const CallMemory memory(op, args, plan, options, device);
+  if (device.wants_memory_ranges()) [[unlikely]]
+    judge_contents(op, args, problem, device, options.stream);
   // All kernels are resolved before the first launch: a compile error leaves nothing half done.
   std::array<Function, kMaxSteps> functions;
   for (i32 i = 0; i < plan.count; ++i) functions[size_t(i)] = jit::get(plan.launches[i].spec, device, options.stream);

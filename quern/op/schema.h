@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "quern/base/host_dtype.h"
+#include "quern/op/contents.h"
 #include "quern/op/expression.h"
 #include "quern/op/extent.h"
 #include "quern/op/layout.h"
@@ -27,7 +28,7 @@ namespace quern {
 enum class Role : i32 { in, out, inout };
 constexpr const char* name(Role role) { return role == Role::in ? "in" : role == Role::out ? "out" : "inout"; }
 
-/// What an index tensor may contain, so that checks, benchmarks and fuzzing can fill it.
+/// What checks, benchmarks and fuzzing fill an index tensor with; its contract, where `.contents` states none.
 struct Values {
   enum class Kind { data, index, permutation, length, generated };
   Kind kind = Kind::data;
@@ -62,6 +63,7 @@ struct TensorDef {
   /// A tensor that only hooks read: optional, of any shape. Its name is no word of cases and no parameter of functions.
   bool any_shape() const { return rank == 0; }
   Values values;
+  Contents contents;            ///< see Schema::contents
   std::optional<Budget> budget; ///< of this output; else the op's
   std::string doc;
 };
@@ -129,6 +131,8 @@ struct Op {
   void (*reference)(const void* args, const void* magnitudes, const void* given) = nullptr;
   void (*order_free)(const void* args, const void* magnitudes, const void* given) = nullptr;  ///< the reference in OrderFree numbers
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
+  Breach (*contract)(const void* args, const Problem& problem) = nullptr;  ///< see Schema::contract
+  CaseAxis broken;                               ///< see Schema::broken_contents; no name: none
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
   std::vector<CaseAxis> cases;
@@ -177,10 +181,10 @@ constexpr Headers kHeaders = {
                  sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), offsetof(Launch, choice), sizeof(LaunchConfig), offsetof(LaunchConfig, threads),
                  sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks),
                  sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan), offsetof(Variant, slower),
-                 sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, doc),
+                 sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
                  sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
-                 offsetof(Op, generate), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, columns)})};
+                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
 /// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
@@ -297,6 +301,9 @@ template <class Args> class Schema {
   /// of `bytes`, as TMA reads it; a caller's own may have any strides.
   Schema& column_major(i32 bytes) { return op_.tensors.back().strided = true, op_.tensors.back().column_bytes = bytes, *this; }
   Schema& values(Values v) { return op_.tensors.back().values = v, *this; }
+  /// The contract of the elements of this index tensor, which checked mode judges and documents show. Without: what `values` says, where
+  /// the op has that axis.
+  Schema& contents(Contents c) { return op_.tensors.back().contents = std::move(c), *this; }
   Schema& within(Budget b) { return op_.tensors.back().budget = b, *this; }  ///< this output's own, in place of the op's
   Schema& meaning(std::string text) { return *last_doc_ = std::move(text), *this; }
 
@@ -351,6 +358,15 @@ template <class Args> class Schema {
     op_.generate = [](void* a, const Case& c, Random& r) { f(*static_cast<Args*>(a), c, r); };
     return *this;
   }
+  /// The part of the contract that `contents` cannot say: the first element that breaks it. Called where each tensor keeps to its `contents`,
+  /// with tensors in host memory.
+  template <Breach (*f)(const Args& args, const Problem& problem)> Schema& contract() {
+    op_.contract = [](const void* a, const Problem& p) { return f(*static_cast<const Args*>(a), p); };
+    return *this;
+  }
+  /// Cases with this value of a word have contents that break the contract, where the op says what becomes of these: checked mode then lets
+  /// them pass in `check` and `fuzz`.
+  Schema& broken_contents(const char* word, Scalar value) { return op_.broken = {word, {value}}, *this; }
   /// Replaces "every operand once, no operations". `args` are host tensors, so contents of index tensors may be counted.
   template <Cost (*f)(const Problem& problem, const Args& args)> Schema& cost() {
     op_.cost = [](const Problem& p, const void* a) { return f(p, *static_cast<const Args*>(a)); };

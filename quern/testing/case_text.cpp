@@ -212,6 +212,11 @@ std::string made_of(const Op& op, const Case& given) {
   return case_text(op, made);
 }
 
+bool breaks_contract(const Op& op, const Case& which) {
+  const auto at = which.find(op.broken.name);
+  return !op.broken.name.empty() && at != which.end() && at->second == op.broken.values.front();
+}
+
 double value_or(const Case& which, const std::string& name, double otherwise) {
   const auto at = which.find(name);
   return at == which.end() ? otherwise : double(at->second);

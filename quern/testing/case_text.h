@@ -31,6 +31,8 @@ Case complete(const Op& op, Case given);
 Case derived(const Op& op, const Case& given);
 /// What the op makes of parameters that the completed case states, "k=128 n=19008"; empty where all run as they are stated.
 std::string made_of(const Op& op, const Case& given);
+/// Whether the contents of a case's index tensors may break their contract (Schema::broken_contents).
+bool breaks_contract(const Op& op, const Case& which);
 /// A parameter's value, or `otherwise`.
 double value_or(const Case& which, const std::string& name, double otherwise);
 

@@ -27,7 +27,7 @@ struct GroupedContiguousArgs {
 /// Exactly one of group_of_row, group_ends and m_indptr says which rows a group has. They lie on the device and are read there: the call
 /// can be captured in a graph and replayed with others. A row of no group is not written.
 /// group_of_row: a group's rows follow each other, the first at a multiple of `alignment`; behind the last, -1 up to the next multiple.
-/// Contents that break the rules never lead out of bounds: of group_of_row, entries outside [0, groups) are as -1, and of a group that
+/// Contents that break the rules are reported by checked emulated devices, and never lead out of bounds: of group_of_row, entries outside [0, groups) are as -1, and of a group that
 /// begins twice the first part counts; entries of group_ends and m_indptr are cut to [0, m], and one that is below an earlier one counts
 /// as that one.
 /// Any m, n, k, groups >= 0 (m < 2^31, groups < 2^29; k = 0 gives zeros) and any strides and alignments of rows. Results are the same on every run,

@@ -18,7 +18,8 @@ struct GroupedMaskedArgs {
 /// out[g, i, j] = sum_x a[g, i, x] * b[g, j, x] for i < masked_m[g], in f32, rounded once; with 8 bits
 /// sum_x scales_a[g, i, x / 128] * scales_b[g, j / 128, x / 128] * a[g, i, x] * b[g, j, x].
 /// masked_m lies on the device and is read there: the call can be captured in a graph and replayed with others. Rows from masked_m[g] on
-/// are not written, and what they hold in a does not matter. Entries are cut to [0, max_m].
+/// are not written, and what they hold in a does not matter. Entries are cut to [0, max_m];
+/// checked emulated devices report those outside.
 /// Any max_m, n, k, groups >= 0 (groups < 2^29, groups * max_m < 2^31; k = 0 gives zeros) and any strides and alignments of rows. Results are the same
 /// on every run, and a row's bits depend on no other row. With RunOptions::pdl, b and its scales may be read while the kernel before in the
 /// stream may still run: they must be nothing that it writes. Throws Error.

@@ -19,8 +19,8 @@ struct AppendPagedArgs {
 
 /// cache[page(b, p / page_size), p % page_size] = row, for token (b, p) of k and v: b = batch_indices[t], p = positions[t].
 /// The page table is dense (page_table) or CSR (page_indptr and page_indices). The caches are strided, so NHD, HND and
-/// combined layouts are views. Tokens that point outside the page table or the cache are skipped, as are negative requests.
-/// Two tokens of one place are a race. Throws Error.
+/// combined layouts are views. Tokens that point outside the page table or the cache are skipped, as are negative requests;
+/// of these checked emulated devices report all but the negative requests. Two tokens of one place are a race. Throws Error.
 QN_API void append_paged(const AppendPagedArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::kv_cache

@@ -8,7 +8,7 @@ namespace quern::rope {
 struct RopeInplaceArgs {
   TensorView q;          ///< [tokens, heads_q, head_dim], rotated in place
   TensorView k;          ///< [tokens, heads_kv, head_dim], rotated in place
-  TensorView positions;  ///< [tokens] i32, each in [0, 2^24)
+  TensorView positions;  ///< [tokens] i32, each in [0, 2^24): others are not defined, and reported by checked emulated devices
   i32 rotary_dim = 0;    ///< rotated elements of a head, even, at most 256; the rest stays as it is. 0: head_dim
   bool interleaved = false;  ///< pairs (2i, 2i+1) instead of (i, i + rotary_dim/2)
   float theta = 10000.f;     ///< from 1 to 1e30

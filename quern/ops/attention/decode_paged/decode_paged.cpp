@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "quern/ops/attention/decode_paged/contract.h"
 #include "quern/ops/attention/decode_paged/ref.h"
 #include "quern/ops/attention/decode_paged/spec.h"
 #include "quern/ops/attention/decode_paged/values.h"
@@ -18,8 +19,6 @@ const jit::Kernel<DecodePagedConfig, DecodePagedParams> attend{"quern/ops/attent
                                                                &kHookPoints};
 const jit::Kernel<DecodePagedCombineConfig, DecodePagedParams> combine{"quern/ops/attention/decode_paged/combine.cuh",
                                                                        "decode_paged_combine"};
-
-constexpr i64 kMostTokens = i64(1) << 30;  // of a request: positions and their sums with a tile fit an i32
 
 i64 product(i64 a, i64 b) {
   i64 c;
@@ -273,20 +272,26 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_below("pages").if_read())
     .meaning("dense form, with seq_lens; entries that no token needs are not read")
     .in("seq_lens", &A::seq_lens, "batch", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "min(max_pages*page_size,1073741824)"))
     .in("page_indptr", &A::page_indptr, "batch+1", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "page_indices").ascending())
     .meaning("CSR form, with page_indices and last_page_len")
     .in("page_indices", &A::page_indices, "page_indices", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_below("pages").if_read())
     .in("last_page_len", &A::last_page_len, "batch", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("1", "page_size").if_read())
+    .meaning("not read of a request without pages")
     .in("sink", &A::sink, "heads_q", {DType::f32})
     .optional()
     .meaning("a logit in natural units that joins the denominator")
@@ -317,6 +322,7 @@ QN_OP(decode_paged, DecodePagedArgs, "attention.decode_paged")
     .plan(plan)
     .reference<decode_paged_ref<double>, decode_paged_ref<OrderFree>>()
     .generate<generate_decode_paged>()
+    .contract<decode_paged_contract>()
     .cost<cost>()
     .budget(budget)
     .cases({{"batch", {3, 1, 0, 7}},

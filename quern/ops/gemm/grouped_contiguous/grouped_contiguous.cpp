@@ -34,6 +34,25 @@ static Cost cost(const Problem& p, const A& a) {
   return grouped_cost(sizes_of<A>(p), rows, p.dtype(&A::a), p.dtype(&A::out));
 }
 
+/// The rows of a group follow each other, the first at a multiple of alignment.
+static Breach contract(const A& a, const Problem& p) {
+  if (!a.group_of_row.present()) return {};
+  const Ref<> group_of_row(a.group_of_row);
+  std::vector<i64> begins(static_cast<size_t>(p[Axis::groups]), -1);
+  for (i64 row = 0, before = -1; row < p[Axis::m]; ++row) {
+    const i64 group = group_of_row.index(row);
+    if (group >= 0 && group != before) {
+      const auto refused = [&](const std::string& why) { return Breach{"group_of_row", {row}, group, (before < 0 ? "-1: " : std::to_string(before) + " or -1: ") + why}; };
+      i64& begin = begins[size_t(group)];
+      if (begin >= 0) return refused("group " + std::to_string(group) + " began at row " + std::to_string(begin) + ", and its rows follow each other");
+      if (row % max_of(a.alignment, 1)) return refused("groups begin at multiples of alignment=" + std::to_string(a.alignment));
+      begin = row;
+    }
+    before = group;
+  }
+  return {};
+}
+
 // ---- cases ----
 
 /// Rows of each group, each group rounded up to `alignment` rows, by the case's word spread.
@@ -128,14 +147,17 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .in("group_of_row", &A::group_of_row, "m", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_below("groups").or_minus_one())
     .meaning("group of each row, -1: none; each group begins at a multiple of alignment: only the first row of each alignment rows is looked at, and the last ones of a group")
     .in("group_ends", &A::group_ends, "groups", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "m").ascending())
     .meaning("in the place of group_of_row: group g has the rows from group_ends[g - 1], rounded up to alignment, to group_ends[g]")
     .in("m_indptr", &A::m_indptr, "groups+1", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "m").ascending())
     .meaning("in the place of group_of_row: group g has the rows from m_indptr[g] to m_indptr[g + 1], wherever they begin; cut to [0, m]")
     .out("out", &A::out, "m n", {DType::bf16, DType::f16, DType::f32})
     .meaning("rows of no group are not written")
@@ -150,6 +172,8 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .plan(plan_grouped<A>)
     .reference<grouped_contiguous_ref<double>, grouped_contiguous_ref<OrderFree>>()
     .generate<generate>()
+    .contract<contract>()
+    .broken_contents("spread", 3)
     .cost<cost>()
     .budget(budget)
     .cases({{"m", {64, 0, 1, 15, 16, 17, 129, 300}},

@@ -9,6 +9,7 @@
 
 #include "quern/op/variants.h"
 #include "quern/ops/gemm/grouped/plan.h"
+#include "quern/ops/gemm/k_grouped/contract.h"
 #include "quern/ops/gemm/k_grouped/plan.h"
 #include "quern/ops/gemm/k_grouped/ref.h"
 
@@ -324,10 +325,12 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
     .in("k_indptr", &A::k_indptr, "groups+1", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "k").ascending())
     .meaning("group g has the columns from k_indptr[g], a multiple of alignment, with 8 bits also of 128, to k_indptr[g + 1]; cut to [0, k] and rounded down to that")
     .in("k_sizes", &A::k_sizes, "groups", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "k"))
     .meaning("in the place of k_indptr: how many columns each group has")
     .in("c", &A::c, "groups m n", {DType::f32, DType::bf16, DType::f16})
     .optional()
@@ -348,6 +351,8 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
     .plan(plan)
     .reference<k_grouped_ref<double>, k_grouped_ref<OrderFree>>()
     .generate<generate>()
+    .contract<k_grouped_contract>()
+    .broken_contents("spread", 3)
     .cost<cost>()
     .budget(budget)
     .cases({{"m", {64, 0, 1, 7, 16, 17, 127, 129, 263}},

@@ -2,8 +2,10 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/kv_cache/append_paged.h"
 
+#include <string>
 #include <vector>
 
+#include "quern/op/ref.h"
 #include "quern/op/schema.h"
 #include "quern/ops/kv_cache/append_paged/ref.h"
 #include "quern/ops/kv_cache/append_paged/spec.h"
@@ -64,6 +66,24 @@ static Rejection one_page_table(const Problem& p) {
   return {};
 }
 
+/// A token that is not skipped has a place: its request has a page for it, which is one of the cache.
+static Breach contract(const A& a, const Problem& p) {
+  const bool csr = a.page_indptr.present();
+  const Ref<> batch_indices(a.batch_indices), positions(a.positions), indptr(a.page_indptr), pages(csr ? a.page_indices : a.page_table);
+  for (i64 t = 0; t < p[Axis::tokens]; ++t) {
+    const i64 request = batch_indices.index(t), position = positions.index(t), page_size = p[Axis::page_size];
+    if (request < 0) continue;
+    const i64 begin = csr ? indptr.index(request) : 0, room = csr ? indptr.index(request + 1) - begin : p[Axis::max_pages];
+    if (position < 0 || position >= room * page_size)
+      return {"positions", {t}, position, range_text(0, room * page_size - 1) + ": request " + std::to_string(request) + " has " + std::to_string(room) + " pages of " + std::to_string(page_size) + " tokens"};
+    const i64 slot = position / page_size, page = csr ? pages.index(begin + slot) : pages.index(request, slot);
+    if (page >= 0 && page < p[Axis::pages]) continue;
+    const std::vector<i64> at = csr ? std::vector<i64>{begin + slot} : std::vector<i64>{request, slot};
+    return {csr ? "page_indices" : "page_table", at, page, range_text(0, p[Axis::pages] - 1) + ", as token " + std::to_string(t) + " is written there"};
+  }
+  return {};
+}
+
 /// The rows are copied, whatever their bits.
 static Budget budget(const Problem&) { return {.exact = true}; }
 
@@ -114,23 +134,28 @@ QN_OP(append_paged, A, "kv_cache.append_paged")
     .inout("v_cache", &A::v_cache, "pages page_size heads_kv head_dim", like("k"))
     .in("batch_indices", &A::batch_indices, "tokens", {DType::i32})
     .values(generated())
+    .contents(each_below("batch").or_negative())
     .meaning("request of each token; negative: skipped")
     .in("positions", &A::positions, "tokens", {DType::i32})
     .values(generated())
-    .meaning("place of each token in its request")
+    .meaning("place of each token in its request, of one that is not skipped below page_size times the request's pages")
     .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
     .optional()
     .values(permutation_of(Axis::pages))
+    .contents(each_below("pages").if_read())
     .in("page_indptr", &A::page_indptr, "batch+1", {DType::i32})
     .optional()
     .values(generated())
+    .contents(each_within("0", "page_indices").ascending())
     .in("page_indices", &A::page_indices, "page_indices", {DType::i32})
     .optional()
     .values(permutation_of(Axis::pages))
+    .contents(each_below("pages").if_read())
     .require(one_page_table)
     .plan(plan)
     .reference<append_paged_ref<double>, append_paged_ref<OrderFree>>()
     .generate<generate>()
+    .contract<contract>()
     .cost<cost>()
     .budget(budget)
     .cases({{"tokens", {4, 1, 0, 33}},
