@@ -93,6 +93,7 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, const Index3& index
   common.rank = rank;
   common.cluster_blocks = request.cluster.blocks();
   common.smem_bytes = request.smem;
+  common.error_seed = u32(request.options.seed * 0x9e3779b97f4a7c15u >> 32);
   const u64 first_stack = (u64(cluster.slot) * request.cluster.blocks() + rank) * warps * 32;
   for (u32 w = 0; w < warps; ++w) {
     Warp& warp = block.warps[w];

@@ -23,13 +23,11 @@ QN_DEVICE f32 fmax_nan(f32 a, f32 b) { return a != a ? a : b != b ? b : a < b ? 
 QN_DEVICE f32 fabs(f32 x) { return emu::number_abs(x); }
 /// To the nearest integer, ties to even.
 QN_DEVICE f32 round(f32 x) { return emu::number_round(x); }
-/// Sine and cosine of an angle in radians of at most pi; the device's are within 2^-20.5.
 QN_DEVICE f32 sin_approx(f32 radians) { return emu::number_sin(radians); }
 QN_DEVICE f32 cos_approx(f32 radians) { return emu::number_cos(radians); }
 /// Accurate sine and cosine of an angle in radians.
 QN_DEVICE void sincos(f32 radians, f32& sine, f32& cosine) {
-  sine = emu::number_sin(radians);
-  cosine = emu::number_cos(radians);
+  emu::number_sincos(radians, sine, cosine);
 }
 
 }  // namespace quern::ptx

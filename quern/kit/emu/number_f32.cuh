@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// f32 is float. The GPU's approximations are computed accurately; what is modelled is their flush of subnormals (.ftz).
+// f32 is float.
 #pragma once
 #include "quern/kit/emu/entry.cuh"
 #include "quern/kit/round.cuh"
@@ -16,24 +16,18 @@ QN_DEVICE u32 bits_of(f32 x) { return __builtin_bit_cast(u32, x); }
 QN_DEVICE f32 f32_of_bits(u32 bits) { return __builtin_bit_cast(f32, bits); }
 
 }  // namespace ptx
+}  // namespace quern
 
+#include "quern/kit/emu/approximate.cuh"
+
+namespace quern {
 namespace emu {
 
 /// Eight numbers, computed element by element.
 using Row8 = f32 __attribute__((vector_size(32), aligned(32)));
 
-QN_DEVICE f32 number_flush(f32 x) {
-  const u32 bits = ptx::bits_of(x);
-  return (bits & 0x7f800000) == 0 ? ptx::f32_of_bits(bits & 0x80000000) : x;
-}
 QN_DEVICE f32 number_sqrt(f32 x) { return __builtin_sqrtf(x); }
-QN_DEVICE f32 number_rsqrt(f32 x) { return 1.0f / __builtin_sqrtf(number_flush(x)); }
-QN_DEVICE f32 number_rcp(f32 x) { return number_flush(1.0f / number_flush(x)); }
-QN_DEVICE f32 number_exp2(f32 x) { return number_flush(__builtin_exp2f(number_flush(x))); }
-QN_DEVICE f32 number_log2(f32 x) { return __builtin_log2f(number_flush(x)); }
-QN_DEVICE f32 number_tanh(f32 x) { return __builtin_tanhf(x); }
-QN_DEVICE f32 number_sin(f32 x) { return __builtin_sinf(x); }
-QN_DEVICE f32 number_cos(f32 x) { return __builtin_cosf(x); }
+QN_DEVICE void number_sincos(f32 x, f32& sine, f32& cosine) { sine = __builtin_sinf(x), cosine = __builtin_cosf(x); }
 QN_DEVICE f32 number_round(f32 x) { return __builtin_rintf(x); }
 QN_DEVICE f32 number_abs(f32 x) { return ptx::f32_of_bits(ptx::bits_of(x) & 0x7fffffff); }
 QN_DEVICE f32 number_power_of_two_above(f32 x) { return ptx::f32_of_bits(power_of_two_bits_above(ptx::bits_of(x))); }

@@ -25,6 +25,7 @@ QN_DEVICE f32 number_log2(f32 x) { return log2(x); }
 QN_DEVICE f32 number_tanh(f32 x) { return tanh(x); }
 QN_DEVICE f32 number_sin(f32 x) { return sin(x); }
 QN_DEVICE f32 number_cos(f32 x) { return cos(x); }
+QN_DEVICE void number_sincos(f32 x, f32& sine, f32& cosine) { sine = number_sin(x), cosine = number_cos(x); }
 QN_DEVICE f32 number_round(f32 x) { return round(x); }
 QN_DEVICE f32 number_abs(f32 x) { return fabs(x); }
 QN_DEVICE f32 number_power_of_two_above(f32 x) { return power_of_two_above(x); }

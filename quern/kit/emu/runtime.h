@@ -226,6 +226,7 @@ struct ThreadContext {
   u32 lane, warp;
   u32 rank, cluster_blocks;
   u32 smem_bytes;
+  u32 error_seed;  ///< of the errors of approximate instructions
   RegisterWatch* watch;  ///< null until a checked thread's first wgmma_fence or wgmma
 };
 

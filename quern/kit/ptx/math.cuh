@@ -34,7 +34,7 @@ QN_DEVICE f32 round(f32 x) {
   asm("cvt.rni.f32.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-/// PTX ISA, sin, cos: absolute error 2^-20.5 for |x| <= pi.
+/// PTX ISA, sin, cos: absolute error 2^-20.5 for |x| <= 2 pi, 2^-14.7 up to 100 pi.
 QN_DEVICE f32 sin_approx(f32 x) {
   f32 y;
   asm("sin.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

@@ -244,9 +244,11 @@ Cost cost(const Problem& p, const A& a) {
           .flops = 4 * tokens * double(p[Axis::heads_q]) * dim};
 }
 
-/// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; beyond logits of 32 the reference
-/// adds to the magnitude what the logits' errors move. out_lse has its own budget: what merges splits needs f32's precision, log2 and exp2
-/// have 2^-21 each; its magnitude is the size of the largest logit, to which the logits' errors are relative.
+/// One rounding of each probability before it multiplies v (of_magnitude: of sum p |v|), one of the result; logits in f32 are
+/// within 2^-15 of log2 for |logit| <= 64, and beyond logits of 32 the reference adds to the magnitude what the logits' errors move. out_lse has
+/// its own budget: what merges splits needs f32's precision; exp2 has 2^-22 and log2 2^-22 of up to 32, the sum's log2. Its magnitude is the
+/// largest sum |q k| of a logit, to which the logits' errors are relative: 16 steps of the MMA with 2^-23 each, the soft cap's tanh 2^-20.9,
+/// three products 2^-24 each: below 2^-18.
 Budget budget(const Problem& p) {
   const double rounding = unit_roundoff(p.dtype(&A::q));
   return {.of_value = rounding, .of_magnitude = probability_error(p.dtype(&A::q)), .absolute = 0x1p-18};

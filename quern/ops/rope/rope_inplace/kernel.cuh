@@ -16,7 +16,8 @@ namespace quern::rope {
 QN_DEVICE void rotation(f32 position, f32 turns_high, f32 turns_low, f32& sine, f32& cosine) {
   const f32 product = position * turns_high;
   const f32 error = ptx::fma(position, turns_low, ptx::fma(position, turns_high, f32(0.f) - product));
-  const f32 fraction = (product - ptx::round(product)) + error;
+  const f32 rest = (product - ptx::round(product)) + error;  // a product above 2^22 is off by more than a quarter of a turn
+  const f32 fraction = rest - ptx::round(rest);
   const f32 angle = fraction * f32(6.283185307179586f);
   sine = ptx::sin_approx(angle);
   cosine = ptx::cos_approx(angle);
