@@ -204,7 +204,7 @@ inline const std::vector<FaultyCase>& dense_faults() {
         {"barriers used before they are made", "  ptx::sync_block();\n  ptx::grid_launch", "  ptx::grid_launch", {"MBARRIER", "RACE", "UNINIT"}},
         {"every block multiplies by the first part of a", "(part.first_step + step) * kColumns + chunk", "step * kColumns + chunk", {kWrongResult}},
         {"a split left out", "for (u32 i = 1; i < kDenseSwapMaxSplits; ++i)", "for (u32 i = 2; i < kDenseSwapMaxSplits; ++i)", {kWrongResult}},
-        {"rows behind the last stored", "min_of(part.rows, p.m - part.row)", "C.tile_m", {"GLOBAL-OOB"}},
+        {"rows behind the last stored", "min_of(part.rows, p.m - part.row)", "C.tiles.tile_m", {"GLOBAL-OOB"}},
         {"columns behind the last stored", "    if (part.column + column >= p.n) continue;\n", "", {"GLOBAL-OOB"}}}},
       // Stages of two chunks of K, the last one of one
       {"bricks/gemm/sm90/swap_ab.cuh",

@@ -268,7 +268,9 @@ class Op:
             raise TypeError(f"{self.id}: `workspace_bytes` is asked with arrays of JAX, expected another framework's: JAX's calls take no workspace")
         check_dtypes(self, tensors, dtypes)
         handed, stream = self.hand_over(arrays, tensors, attributes, given["stream"], options)
-        return int(library().op_workspace(self.id)(*handed, *attributes, stream, device_handle(self, options.device), options.variant, flags))
+        hooks = [given.get(name) for name in ("hooks", "hook_params", "hook_tensors")]
+        asked = () if all(h is None for h in hooks) else (None, *_hand_over_hooks(self, *hooks))
+        return int(library().op_workspace(self.id)(*handed, *attributes, stream, device_handle(self, options.device), options.variant, flags, *asked))
 
     def hand_over(self, arrays, tensors, attributes, stream, options):
         """Tensors, outputs among them, and the stream as TVM-FFI takes them. Outputs that are wanted and not given are filled in."""

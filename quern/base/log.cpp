@@ -69,8 +69,18 @@ std::string with_process_id(std::string path) {
   return path;
 }
 
+/// What env_path says of a path that cannot be one goes to stderr with the log: a line of the log is no reason for a call to fail.
+std::string wanted_destination() {
+  try {
+    return env_path(Env::log_dest);
+  } catch (const Error& e) {
+    write_line(STDERR_FILENO, std::string("warning: ") + e.what() + "; the log goes to stderr");
+    return "";
+  }
+}
+
 int open_destination() {
-  const std::string wanted = env_path(Env::log_dest);
+  const std::string wanted = wanted_destination();
   if (wanted.empty() || wanted == "stderr") return STDERR_FILENO;
   if (wanted == "stdout") return STDOUT_FILENO;
   const std::string path = with_process_id(wanted);

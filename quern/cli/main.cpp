@@ -311,7 +311,7 @@ void say_commands(const CLI::App& app, const std::vector<std::string>& words) {
     list += "  " + command->get_name() + std::string(command->get_name().size() < 12 ? 12 - command->get_name().size() : 1, ' ') + command->get_description() + "\n";
   }
   size_t at = 0;
-  while (at < words.size() && words[at] == "--load") at += 2;
+  while (at < words.size() && (words[at] == "--load" || words[at].starts_with("--load="))) at += words[at] == "--load" ? 2 : 1;
   std::string what = "a command is missing";
   if (at < words.size() && words[at].starts_with("-")) {
     what = "'" + words[at] + "' stands where a command should, and is no option of quern itself";

@@ -292,7 +292,7 @@ void check_hooks(const Hooks& hooks, const HookPoints& points, const std::vector
     if (!is_kit(source) && check(source.text)) return;
 }
 
-HookUse use_of(const Hooks& hooks) {
+static HookUse shared_use_of(const Hooks& hooks) {
   static std::mutex& mutex = *new std::mutex;
   static std::map<std::string, HookUse, std::less<>>& known = *new std::map<std::string, HookUse, std::less<>>;
   const std::lock_guard lock(mutex);
@@ -304,6 +304,18 @@ HookUse use_of(const Hooks& hooks) {
     if (!is_quern(source)) add_use(source.text, use, asked);
   use.tensors &= ~asked;
   return known.emplace(hooks.text, use).first->second;
+}
+
+HookUse use_of(const Hooks& hooks) {
+  // A thread mostly asks for the same hooks again: then without the lock that all threads share
+  struct Last {
+    const Hooks* hooks = nullptr;
+    const char* text = nullptr;
+    HookUse use;
+  };
+  thread_local Last last;
+  if (last.hooks != &hooks || last.text != hooks.text) last = {&hooks, hooks.text, shared_use_of(hooks)};
+  return last.use;
 }
 
 const Hooks* lasting_hooks(const std::string& type, const std::string& name, const std::string& text) {
@@ -319,13 +331,15 @@ const Hooks* lasting_hooks(const std::string& type, const std::string& name, con
 
 const Hooks* hooks_of_text(const HookPoints& points, const std::string& text) {
   std::vector<HookType> all = hook_types_of(text), fit;
+  const size_t of_text = all.size();  // those behind are of included files
   for (const Source& source : included_sources(text, true))
     if (!is_quern(source))
       for (HookType& type : hook_types_of(source.text)) all.push_back(std::move(type));
-  for (const HookType& type : all)
-    if (std::any_of(type.members.begin(), type.members.end(),
+  bool included = false;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (std::any_of(all[i].members.begin(), all[i].members.end(),
                     [&](const std::string& m) { return is_point(points, m) || meant_point(points, m); }))
-      fit.push_back(type);
+      fit.push_back(all[i]), included = i >= of_text;
   const std::string expected = "the text of one struct with a member that kernels call: " + points_text(points);
   if (all.empty()) fail("has no struct or class", expected);
   if (fit.empty()) fail("has " + type_names(all) + ", without a member that kernels call", expected);
@@ -335,6 +349,7 @@ const Hooks* hooks_of_text(const HookPoints& points, const std::string& text) {
   const std::string& type = fit[0].name;
   const size_t last = type.rfind("::");
   if (last != std::string::npos) return lasting_hooks(type, type.substr(last + 2), text);
+  if (included) return lasting_hooks("::" + type, type, text);  // an #include stays outside of the family's namespace
   return lasting_hooks(std::string(points.scope) + "::own::" + type, type, in_scope(points, text));
 }
 

@@ -381,7 +381,7 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed, spans);
   for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
   if (op.late_extents) check_late_extents(op, args, p, set);
-  if (p.hooks) [[unlikely]] check_hook_tensors(op, args, *p.hooks);
+  if (p.hooks && op.hook_tensors_offset >= 0) [[unlikely]] check_hook_tensors(op, args, *p.hooks);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p)) fail_requirement(op, args, r);

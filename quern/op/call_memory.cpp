@@ -65,13 +65,22 @@ CallMemory::CallMemory(const Op& op, const void* args, const Plan& plan, const R
     tell_ranges(op, args, plan);
 }
 
+/// Where nothing may be thrown, as a sink of the caller's may.
+static void warn_at_end(const Error& e) noexcept {
+  try {
+    log(LogLevel::warning, e.what());
+  } catch (...) {
+    std::fprintf(stderr, "quern: warning: %s\n", e.what());
+  }
+}
+
 CallMemory::~CallMemory() {
   if (told_) device_.end_call();
   if (!pooled_) return;
   try {
     device_.release_async(pooled_, stream_);
   } catch (const Error& e) {
-    log(LogLevel::warning, e.what());
+    warn_at_end(e);
   }
 }
 

@@ -32,6 +32,12 @@ Region Plan::add_region(const char* name, RegionKind kind, i64 bytes) {
   return {region_count++};
 }
 
+void Plan::fill(Region region, u8 byte) {
+  // A Fill without a region is one of an output
+  if (!region) throw Error(ErrorKind::internal, "plan fills a region that is none, expected one that it added");
+  add_fill({region, 0, count, byte});
+}
+
 void Plan::add_fill(const Fill& f) {
   if (count + fill_count >= kMaxSteps) fail_count("step", kMaxSteps);
   fills[fill_count++] = f;

@@ -131,8 +131,8 @@ struct Plan {
   /// of a stream that is destroyed must have ended. While a stream captures none is made: Error{frozen}.
   Region kept(const char* name, i64 bytes) { return add_region(name, RegionKind::kept, bytes); }
 
-  /// Adds a step that fills a region of this plan.
-  void fill(Region region, u8 byte) { add_fill({region, 0, count, byte}); }
+  /// Adds a step that fills a region of this plan. Throws Error{internal} for none.
+  QN_API void fill(Region region, u8 byte);
   /// Adds a step that fills the elements of an output that is present.
   template <class Args> void fill(TensorView Args::*output, u8 byte) { add_fill({{}, member_offset(output), count, byte}); }
 

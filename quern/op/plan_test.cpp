@@ -300,6 +300,11 @@ TEST(op_plan, a_fill_of_an_input_is_a_bug_of_the_op) {
   EXPECT_THAT(x, Each(3));
 }
 
+TEST(op_plan, a_fill_of_no_region_is_a_bug_of_the_op) {
+  Plan plan;
+  EXPECT_THROW(plan.fill(Region{}, 0), Error) << "it would be one of the first output";
+}
+
 TEST(op_plan, what_is_one_too_many_is_an_error_that_names_the_op) {
   const auto text = [](Mode mode) {
     const Error e = Steps(mode).error();

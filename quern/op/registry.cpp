@@ -23,7 +23,10 @@ static RegistrationError& registration_error() {
   static RegistrationError error;
   return error;
 }
-void refuse_registration(std::string got, std::string expected) { registration_error() = {std::move(got), std::move(expected)}; }
+void refuse_registration(std::string got, std::string expected) {
+  // The first tells what is wrong; later ones may follow from it
+  if (RegistrationError& e = registration_error(); e.got.empty()) e = {std::move(got), std::move(expected)};
+}
 
 const Registry& registry() {
   const RegistrationError& e = registration_error();
@@ -36,21 +39,22 @@ static std::string text(const Headers& h) { return fmt::format("version {}, layo
 
 bool register_op(const char* id, const Op* op, const Headers& built_with) {
   if (!built_with.agree_with(kHeaders)) {
-    registration_error() = {fmt::format("is {}, built against quern's headers of {}", id, text(built_with)), text(kHeaders) + ", those of this libquern: build it again"};
+    refuse_registration(fmt::format("is {}, built against quern's headers of {}", id, text(built_with)), text(kHeaders) + ", those of this libquern: build it again");
     return false;
   }
-  if (!ops().emplace(id, op).second) registration_error() = {std::string("is registered twice: ") + id, "ops that can be told apart"};
+  if (!ops().emplace(id, op).second) refuse_registration(std::string("is registered twice: ") + id, "ops that can be told apart");
   return true;
 }
 
 void register_glossary(const char* id, const GlossaryWord* words, size_t count) {
   if (const std::string fault = join_glossary(words, count); !fault.empty())
-    registration_error() = {fmt::format("is {}, built with {}", id, fault), "words of a glossary that grows at its end: build it again"};
+    refuse_registration(fmt::format("is {}, built with {}", id, fault), "words of a glossary that grows at its end: build it again");
 }
 
 void refuse_op(Op& op, const Error& e) {
+  if (!op.fault.empty()) return;
   op.fault = e.what();
-  registration_error() = {"is " + op.id + ": " + op.fault, "a schema that says what can be"};
+  refuse_registration("is " + op.id + ": " + op.fault, "a schema that says what can be");
 }
 
 const Op& find_op(std::string_view wanted) {
@@ -73,8 +77,7 @@ const Op& find_op(std::string_view wanted) {
 void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
   const auto found = ops().find(base);
   if (found == ops().end() || std::strcmp(found->second->args_type, op.args_type) != 0 || found->second->hooks_offset < 0) {
-    registration_error() = {"is " + op.id + ", based on " + base + ", which is not there, has other Args or takes no hooks", "an op whose base is registered before it"};
-    return;
+    return refuse_op(op, Error(ErrorKind::internal, op.id + " is based on " + base + ", which is not there, has other Args or takes no hooks, expected an op that is registered before it"));
   }
   const Op& from = *found->second;
   const std::string id = op.id;
@@ -91,7 +94,7 @@ void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
 void add_hook_tensors(Op& op, ptrdiff_t offset, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string name = "hook_tensors[" + std::to_string(i) + "]";
-    add_tensor(op, name.c_str(), offset + i * ptrdiff_t(sizeof(TensorView)), "", Role::in, {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}, "");
+    state_tensor(op, name.c_str(), offset + i * ptrdiff_t(sizeof(TensorView)), "", Role::in, {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}, "");
     TensorDef& t = op.tensors.back();
     t.optional = t.strided = true;
     t.extents_text = "1 to " + std::to_string(kMaxHookRank) + " dims";
@@ -102,18 +105,18 @@ void name_hook_tensor(Op& op, int index, const char* name, const char* axes, std
   const ptrdiff_t offset = op.hook_tensors_offset + index * ptrdiff_t(sizeof(TensorView));
   const auto at = std::find_if(op.tensors.begin(), op.tensors.end(), [&](const TensorDef& t) { return t.any_shape() && t.offset == offset; });
   if (at == op.tensors.end()) {
-    registration_error() = {"is " + op.id + ", whose hook tensor " + std::to_string(index) + " is not there or named twice", "an index of the base's hook_tensors, once"};
+    refuse_op(op, Error(ErrorKind::internal, op.id + ": hook tensor " + std::to_string(index) + " is not there or named twice, expected an index of the base's hook_tensors, once"));
     return op.tensors.push_back({});  // what the schema says next is of this one
   }
   op.tensors.erase(at);
-  for (size_t i = 0; i < op.tensors.size(); ++i) op.tensor_offsets[i] = i32(op.tensors[i].offset);
-  add_tensor(op, name, offset, axes, Role::in, std::move(dtypes), "");
+  for (size_t i = 0; i < op.tensors.size() && i < size_t(kMaxTensors); ++i) op.tensor_offsets[i] = i32(op.tensors[i].offset);
+  state_tensor(op, name, offset, axes, Role::in, std::move(dtypes), "");
   op.tensors.back().strided = true;
 }
 
 void set_hook_params(Op& op, i32 bytes) {
   if (bytes > op.hook_params_bytes)
-    registration_error() = {"is " + op.id + ", whose hooks read " + std::to_string(bytes) + " bytes of params", "at most " + std::to_string(op.hook_params_bytes)};
+    return refuse_op(op, Error(ErrorKind::internal, op.id + ": hooks read " + std::to_string(bytes) + " bytes of params, expected at most " + std::to_string(op.hook_params_bytes)));
   op.hook_params_used = bytes;
 }
 

@@ -14,7 +14,7 @@ static std::string set_by(const Op& op, const void* args, const std::string& axi
     const TensorDef& t = op.tensors[i];
     const TensorView& view = op.tensor(args, i);
     for (int d = 0; d < t.rank && view.present(); ++d)
-      if (t.extents[d].factor != 0 && axis == name(t.extents[d].axis)) return " (" + axis + " was set by `" + t.name + "` " + shape_string(view) + ")";
+      if (t.extents[d].tells_axis() && axis == name(t.extents[d].axis)) return " (" + axis + " was set by `" + t.name + "` " + shape_string(view) + ")";
   }
   return "";
 }

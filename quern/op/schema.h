@@ -393,8 +393,9 @@ template <class Args> class Schema {
   }
   /// Of an op that is based on another: its hooks read a T from `at.params`; void: nothing.
   template <class T> Schema& hook_params() {
-    if constexpr (std::is_void_v<T>) set_hook_params(op_, 0);
-    else set_hook_params(op_, i32(sizeof(T)));
+    i32 bytes = 0;
+    if constexpr (!std::is_void_v<T>) bytes = i32(sizeof(T));
+    if (registered_) set_hook_params(op_, bytes);
     return *this;
   }
   /// An op that computes gradients of this one, and which of its tensors is the gradient of which of this op's. Said

@@ -4,6 +4,7 @@
 // What a schema states: tensors with their dims, and attributes.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <sstream>
 
@@ -204,20 +205,31 @@ static i64 integer_of(const AttrDef& attr, const Scalar& value) {
   return value.integer();
 }
 
+static float real_of(const AttrDef& attr, const Scalar& value) {
+  const float real = float(value);
+  if (std::isinf(real) && std::isfinite(double(value))) throw Error(ErrorKind::value, "", attr.name, "is " + to_string(value), "a number that an f32 holds");
+  return real;
+}
+
+static bool boolean_of(const AttrDef& attr, const Scalar& value) {
+  if (value != 0 && value != 1) throw Error(ErrorKind::value, "", attr.name, "is " + to_string(value), "0 or 1");
+  return value != 0;
+}
+
 void set_attr(const AttrDef& attr, void* args, const Scalar& value) {
   char* at = static_cast<char*>(args) + attr.offset;
   switch (attr.kind) {
-    case AttrDef::Kind::f32: *reinterpret_cast<float*>(at) = float(value); break;
+    case AttrDef::Kind::f32: *reinterpret_cast<float*>(at) = real_of(attr, value); break;
     case AttrDef::Kind::i32: *reinterpret_cast<i32*>(at) = i32(integer_of(attr, value)); break;
     case AttrDef::Kind::i64: *reinterpret_cast<i64*>(at) = integer_of(attr, value); break;
-    case AttrDef::Kind::boolean: *reinterpret_cast<bool*>(at) = value != 0; break;
+    case AttrDef::Kind::boolean: *reinterpret_cast<bool*>(at) = boolean_of(attr, value); break;
   }
 }
 
 AttrWord attr_word(const AttrDef& attr, const Scalar& value) {
   AttrWord word{0};
-  if (attr.kind == AttrDef::Kind::f32) word.real = double(float(value));
-  else word.integer = attr.kind == AttrDef::Kind::boolean ? value != 0 : integer_of(attr, value);
+  if (attr.kind == AttrDef::Kind::f32) word.real = double(real_of(attr, value));
+  else word.integer = attr.kind == AttrDef::Kind::boolean ? i64(boolean_of(attr, value)) : integer_of(attr, value);
   return word;
 }
 

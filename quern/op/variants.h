@@ -15,7 +15,7 @@ namespace quern {
 ///     static const JoinVariant join("gemm.dense", 20, {"swap_ab_sm90", rejects, plan, slower});
 ///
 /// Joined variants are asked in ascending rank, those of one rank by name, and all before those that the op's schema states. The op may be
-/// registered earlier or later, in this library or another. An op of that name that is never registered, and a second variant of one name,
+/// registered earlier or later, in this library or one that is loaded before. An op of that name that is never registered, and a second variant of one name,
 /// are errors of registry().
 class JoinVariant {
  public:

@@ -64,6 +64,16 @@ def test_a_text_and_its_parameters(tmp_path):
     is_near(attention(hooks=path, hook_params=np.float32(0.2)), 0.2 * DISTANCES)
 
 
+def test_workspace_bytes():
+    """Hooks are checked as the call would, and do not change what is needed."""
+    ask = lambda **options: quern.attention.decode_paged.workspace_bytes(*arguments(), device="emu", **options)
+    assert ask(hooks=SLOPE, hook_params=np.float32(1)) == ask() > 0
+    with pytest.raises(ValueError, match="`hook_params` is missing"):
+        ask(hooks=SLOPE)
+    with pytest.raises(ValueError, match="hooks"):
+        ask(hooks="nonsense {")
+
+
 @pytest.mark.parametrize("framework", ["numpy", "torch"])
 def test_tensors(framework):
     convert = (lambda a: a) if framework == "numpy" else pytest.importorskip("torch", reason="needs torch").from_numpy
