@@ -216,7 +216,7 @@ int check(const CheckCommandOptions& options) {
   Failures failures;
   const auto start = std::chrono::steady_clock::now();
   {
-    if (!options.json) fmt::print(stderr, "{} cases of {} {}\n", jobs.size(), counted(wanted.ops.size(), "op"), devices_text(devices));
+    if (!options.json) fmt::print(stderr, "{} of {} {}\n", counted(jobs.size(), "case"), counted(wanted.ops.size(), "op"), devices_text(devices));
     Progress progress(i64(jobs.size()));
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {

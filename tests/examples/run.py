@@ -189,6 +189,14 @@ def headers_compile():
         run("c++", "-std=c++20", "-fsyntax-only", "-I", include, source)
 
 
+def example_subdirectory():
+    """The checkout as a part of another project: configured without GoogleTest, as it has no tests there."""
+    folder = os.path.join(work, "subdirectory")
+    run("cmake", "-S", os.path.join(ROOT, "examples", "cpp_minimal"), "-B", folder, "-G", "Ninja", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON")
+    targets = run("ninja", "-C", folder, "-t", "targets", "all")
+    assert "cpp_minimal: " in targets and "libquern.so" in targets and "engine_test" not in targets, targets[:3000]
+
+
 def example_nvcc(nvcc):
     folder = os.path.join(work, "nvcc")
     shutil.copytree(os.path.join(ROOT, "examples", "nvcc"), folder)
@@ -203,6 +211,7 @@ try:
     example_calls()
     gemm_steps()
     new_project()
+    example_subdirectory()
     if len(sys.argv) > 2:
         example_nvcc(sys.argv[2])
     print("examples: ok")
