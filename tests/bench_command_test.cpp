@@ -51,7 +51,8 @@ TEST(command_bench, shows_the_host_time_and_what_was_judged) {
   EXPECT_EQ(ran.status, 0);
   EXPECT_THAT(ran.output, HasSubstr("host us"));
   EXPECT_THAT(ran.output, HasSubstr("of its bound, all)"));
-  EXPECT_THAT(ran.output, HasSubstr("emulated on this CPU"));
+  EXPECT_THAT(ran.output, HasSubstr("emulated on this CPU), which has no L2, "));
+  EXPECT_THAT(ran.output, HasSubstr("\nof its bound: the largest error of an element over the error that its op allows, 1 and less is right;")) << "a legend";
 }
 
 TEST(command_bench, says_how_to_make_other_shapes_in_the_words_of_the_op) {

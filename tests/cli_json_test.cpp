@@ -58,9 +58,17 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
   remove_folder(folder);
 }
 
+/// A kernel of quern's own, whatever ops a user has loaded: a broken op of theirs is no broken machine.
+TEST(cli_json, doctor_compiles_the_same_kernel_everywhere) {
+  const Json compiles = Json::parse(output_of("doctor --json"))["test_compiles"];
+  ASSERT_FALSE(compiles.empty());
+  for (const Json& c : compiles) EXPECT_EQ(c["kernel"].get<std::string>().find("norm_row<"), 0u) << c;
+}
+
 TEST(cli_json, info_is_the_whole_definition_of_every_op) {
   for (const auto& [id, op] : registry()) {
     const Json j = Json::parse(output_of("info " + id + " --json"));
+    EXPECT_EQ(j.dump().find("generated"), std::string::npos) << id << ": a word of tests, which says nothing to users";
     Json shown = j["tensors"];  // those that only hooks read stand with the hooks
     for (const Json& t : j.contains("hooks") ? j["hooks"]["tensors"] : Json::array()) shown.push_back(t);
     ASSERT_EQ(shown.size(), op->tensors.size()) << id;

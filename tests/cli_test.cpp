@@ -223,6 +223,8 @@ TEST(cli, check_says_at_once_how_much_there_is_to_do) {
   const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "--device", "emu", "--quiet"});
   EXPECT_EQ(r.status, 0) << r.output;
   EXPECT_EQ(r.output.find("2 cases of 1 op on 1 device\n"), 0u) << r.output;
+  const ProcessResult ways = command({"check", "norm.rms_norm", "hidden=7", "tokens=1", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "--device", "emu", "--async", "eager,lazy", "--quiet"});
+  EXPECT_EQ(ways.output.find("1 case of 1 op in 2 ways: --device emu --async eager, --device emu --async lazy\n"), 0u) << ways.output;
 }
 
 /// Nothing was compared: that is no wrong result, and no right one.

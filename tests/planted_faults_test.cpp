@@ -85,7 +85,7 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
     for (const char* word : {QN_CLI, "check", run.which.op}) words.push_back(word);
     std::istringstream in(run.which.words);
     for (std::string word; in >> word;) words.push_back(word);
-    for (const char* word : {"--sample", "1", "--threads", "1", "--device", "emu", "--json"}) words.push_back(word);
+    for (const char* word : {"--sample", "1", "--threads", "1", "--device", "emu", "--no-nvrtc", "--json"}) words.push_back(word);
     for (const char* word : {"--async", "eager,lazy,random", "--host-compiler"}) words.push_back(word);
     words.push_back(compiler());
     words.push_back(mode());

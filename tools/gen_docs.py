@@ -19,7 +19,7 @@ import sys
 import conformance
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/calls.md", "docs/conformance.md", "docs/environment.md", "docs/ops.md", "docs/own_ops.md", "docs/planted_faults.md", "docs/warm.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/calls.md", "docs/environment.md", "docs/ops.md", "docs/own_ops.md", "docs/proof/conformance.md", "docs/proof/planted_faults.md", "docs/warm.md"]
 SECTION = re.compile(r"(<!-- generated: ([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
 LANGUAGES = {".cpp": "cpp", ".h": "cpp", ".cuh": "cpp", ".py": "python", ".txt": "cmake", ".json": "json"}
 

@@ -13,7 +13,7 @@ failed=0
 step() { echo "== $1"; shift; "$@" || { echo "FAILED ($?): $*"; failed=1; }; }
 quiet() { "$@" >"$out/last" 2>&1; local status=$?; grep -vE '^\[ +(RUN|OK)|Skipped|^needs' "$out/last" | tail -"${LINES_SHOWN:-14}"; return $status; }
 
-# Each conformance test in a process of its own, as a fault ends the context: what the H200 column of docs/conformance.md says.
+# Each conformance test in a process of its own, as a fault ends the context: what the H200 column of docs/proof/conformance.md says.
 conform() {
   local failed=0 name result
   local names="$("$bin/kit_test" --gtest_list_tests --gtest_filter="${CONFORM_FILTER:-*/cuda*}" | awk '/^[^ ]/ {suite = $1} /^ / {print suite $1}')"

@@ -92,7 +92,7 @@ void refuse_word(const Op& op, const std::vector<CaseAxis>& fixed, const std::ve
   }
 }
 
-std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices) {
+std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices, testing::GpuCompiles& compiles) {
   std::vector<CheckJob> jobs;
   const DeviceInfo& judge = devices.list()[0].device->info();
   for (const Op* op : wanted.ops) {
@@ -110,7 +110,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
     }
     if (options.each_kernel) cases = each_kernel(*op, cases, judge);
     for (const Case& c : sampled(std::move(cases), options.sample))
-      for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, c, options.seed + u64(s), devices.list()});
+      for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, c, options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});
   }
   return jobs;
 }
@@ -126,19 +126,19 @@ std::string devices_text(const Devices& devices) {
 }
 
 struct Tally {
-  i64 of[5] = {};  ///< by verdict
+  i64 of[CheckResult::kVerdicts] = {};  ///< by verdict
   double error = 0;
 
   i64 operator[](CheckResult::Verdict v) const { return of[int(v)]; }
 };
 
-/// A wrong result outweighs a refused call, that one what was frozen or ran nowhere.
+/// A wrong result and a kernel that does not compile outweigh a refused call, that one what was frozen or ran nowhere.
 int exit_code_of(const std::map<std::string, Tally>& tallies) {
   using Verdict = CheckResult::Verdict;
   Tally all;
   for (const auto& [op, t] : tallies)
-    for (int v = 0; v < 5; ++v) all.of[v] += t.of[v];
-  if (all[Verdict::wrong]) return kWrong;
+    for (int v = 0; v < CheckResult::kVerdicts; ++v) all.of[v] += t.of[v];
+  if (all[Verdict::wrong] || all[Verdict::compile]) return kWrong;
   if (all[Verdict::refused]) return kBadInput;
   return all[Verdict::frozen] || !all[Verdict::right] ? kEnvironment : kRight;
 }
@@ -149,7 +149,7 @@ nlohmann::ordered_json to_json(const CheckResult& r) {
           {"kernels", r.kernels}, {"verdict", name(r.verdict)},
           {"ok", r.ok()},         {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
           {"us", r.us},           {"message", r.message},
-          {"repro", r.repro}};
+          {"repro", r.repro},     {"gpu_arch", r.gpu_arch}};
 }
 
 /// What a call was refused with, without the kernel and the place: of a compiler the lines that say "error:", from there on. Empty: it was not
@@ -184,8 +184,8 @@ class Failures {
   std::map<std::pair<std::string, std::string>, int> times_;  ///< by op and refusal
 };
 
-void print_summary(const std::map<std::string, Tally>& tallies, double seconds) {
-  Table table({"op", "right", "wrong", "unsupported", "refused", "frozen", "worst error/tolerance"});
+void print_summary(const std::map<std::string, Tally>& tallies, const testing::GpuCompiles& compiles, double seconds) {
+  Table table({"op", "right", "wrong", "unsupported", "refused", "frozen", "compile", "worst error/tolerance"});
   for (const auto& [op, t] : tallies) {
     std::vector<std::string> row = {op};
     for (const i64 count : t.of) row.push_back(std::to_string(count));
@@ -193,7 +193,9 @@ void print_summary(const std::map<std::string, Tally>& tallies, double seconds) 
     table.add(row);
   }
   const jit::Counters c = jit::counters();
-  fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache\n", table.text(), seconds, c.compiled, c.from_disk);
+  const std::string for_gpu = compiles.count() ? fmt::format("; {} also compiled for a GPU", counted(size_t(compiles.count()), "kernel")) : "";
+  fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache{}\n", table.text(), seconds, c.compiled, c.from_disk, for_gpu);
+  if (!compiles.left_out().empty()) fmt::print(stderr, "{}\n", compiles.left_out());
   for (const auto& [op, t] : tallies)
     if (t[CheckResult::Verdict::unsupported]) return fmt::print("unsupported: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
 }
@@ -207,13 +209,14 @@ int check(const CheckCommandOptions& options) {
   if (on.device.empty()) on.device = "all";
   const bool one_at_a_time = options.threads == 1;
   const Devices devices(on, one_at_a_time ? 0 : 1);
-  const std::vector<CheckJob> jobs = jobs_of(options, wanted, devices);
+  testing::GpuCompiles compiles;
+  const std::vector<CheckJob> jobs = jobs_of(options, wanted, devices, compiles);
   std::map<std::string, Tally> tallies;
   auto results_json = nlohmann::ordered_json::array();
   Failures failures;
   const auto start = std::chrono::steady_clock::now();
   {
-    if (!options.json) fmt::print(stderr, "{} cases of {} {}\n", jobs.size(), counted(wanted.ops.size(), "op"), devices_text(devices));
+    if (!options.json) fmt::print(stderr, "{} of {} {}\n", counted(jobs.size(), "case"), counted(wanted.ops.size(), "op"), devices_text(devices));
     Progress progress(i64(jobs.size()));
     testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       for (const CheckResult& r : results) {
@@ -235,7 +238,7 @@ int check(const CheckCommandOptions& options) {
   if (options.json)
     std::puts(results_json.dump(2).c_str());
   else
-    failures.print_counts(), print_summary(tallies, seconds);
+    failures.print_counts(), print_summary(tallies, compiles, seconds);
   return exit_code_of(tallies);
 }
 

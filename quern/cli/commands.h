@@ -83,6 +83,7 @@ struct CheckCommandOptions {
   int seeds = 1;
   int sample = 0;  ///< 0: every pairwise case
   bool each_kernel = false;
+  bool no_nvrtc = false;  ///< compile for no GPU what runs on the emulated device
   int threads = 0;
   bool full = false, json = false, quiet = false;
 };

@@ -116,6 +116,7 @@ void add_running(CLI::App& app, Action& action) {
       check_command->add_option("--sample", check_options->sample, "only so many cases of each op; 0: all")->check(whole(0, kMostCount)),
       check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
       check_command->add_option("--threads", check_options->threads, "cases at a time (0, the default: one per CPU)")->check(whole(0, kMostThreads)),
+      check_command->add_flag("--no-nvrtc", check_options->no_nvrtc, "do not also compile for a GPU what runs on the emulated device"),
       check_command->add_flag("--full", check_options->full, "every combination instead of every pair"),
       check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary")};
   check_command->add_flag("--json", check_options->json);
@@ -138,7 +139,7 @@ void add_running(CLI::App& app, Action& action) {
     action = [=] { return check_model(*model_options); };
   });
 
-  check_command->footer("Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED, else 3 when a kernel was FROZEN or nothing ran, else 0. Cases that a device has no variant for are UNSUPPORTED.");
+  check_command->footer("Exit codes: 1 when a result is WRONG or a GPU's compiler refuses a kernel (COMPILE), else 2 when a call was REFUSED, else 3 when a kernel was FROZEN or nothing ran, else 0. Cases that a device has no variant for are UNSUPPORTED.");
 
   auto* prove_command = app.add_subcommand("prove", "show that plans agree exactly and what the order of sums depends on");
   auto prove_options = std::make_shared<ProveOptions>();

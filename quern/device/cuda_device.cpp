@@ -115,7 +115,7 @@ void* CudaDevice::allocate_async(size_t bytes, Stream stream) {
   const ContextGuard guard(*this);
   if (capturing(stream))
     throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) +
-                                       " bytes would be allocated while the stream is capturing: pass a workspace");
+                                       " bytes would be allocated while the stream is capturing");
   std::call_once(pool_once_, [this] { keep_pool_memory(); });
   cuda::DevicePointer pointer = 0;
   const cuda::Result result = driver_.mem_alloc_async(&pointer, bytes ? bytes : 1, stream.handle);

@@ -167,7 +167,7 @@ void EmulatedDevice::release(void* pointer) {
 void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {
   if (capturing(stream))
     throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) +
-                                       " bytes would be allocated while the stream is capturing: pass a workspace");
+                                       " bytes would be allocated while the stream is capturing");
   return allocate(bytes, "scratch");
 }
 

@@ -18,6 +18,11 @@ namespace {
   throw Error(ErrorKind::value, op.id, "workspace", "starts at " + std::string(address), "an address that is a multiple of 256");
 }
 
+/// Instead of what the device says, which knows no op: nothing is allocated while the stream is capturing.
+[[noreturn, gnu::cold, gnu::noinline]] void fail_capture(const Op& op, i64 needed) {
+  throw Error(ErrorKind::frozen, op.id, "workspace", "is absent while the stream is capturing", std::to_string(needed) + " bytes (256-byte aligned) that were allocated before");
+}
+
 /// Calls visit(address, bytes of a row, rows, bytes from row to row) until all elements of the view were visited: as few calls as can be.
 template <class Visit> void each_rows(const TensorView& v, const Visit& visit) {
   const i64 element = size_of(v.dtype);
@@ -57,7 +62,7 @@ CallMemory::CallMemory(const Op& op, const void* args, const Plan& plan, const R
     : CallMemory(device, options.stream) {
   if (plan.region_count > 0) {
     const i64 gap = device.wants_memory_ranges() && !options.workspace.data ? kCheckedGap : 0;
-    place_regions(plan, take_workspace(op, plan.workspace ? plan.workspace + gap * plan.region_count : 0, options), gap, regions_);
+    place_regions(plan, take_workspace(op, plan.workspace, plan.workspace + gap * plan.region_count, options), gap, regions_);
     for (i32 i = 0; i < plan.region_count; ++i)
       if (plan.regions[i].kind == RegionKind::kept) regions_[i] = kept_memory(op, plan.regions[i], device, stream_);
   }
@@ -84,11 +89,18 @@ CallMemory::~CallMemory() {
   }
 }
 
-char* CallMemory::take_workspace(const Op& op, i64 bytes, const RunOptions& options) {
-  if (bytes == 0) return nullptr;
+char* CallMemory::take_workspace(const Op& op, i64 needed, i64 bytes, const RunOptions& options) {
+  if (needed == 0) return nullptr;
   const Workspace& given = options.workspace;
-  if (!given.data) return static_cast<char*>(pooled_ = device_.allocate_async(size_t(bytes), stream_));
-  if (given.bytes < bytes || u64(reinterpret_cast<uintptr_t>(given.data)) % 256) fail_workspace(op, given, bytes);
+  if (!given.data) {
+    try {
+      return static_cast<char*>(pooled_ = device_.allocate_async(size_t(bytes), stream_));
+    } catch (const Error& e) {
+      if (e.kind() == ErrorKind::frozen) fail_capture(op, needed);
+      throw;
+    }
+  }
+  if (given.bytes < needed || u64(reinterpret_cast<uintptr_t>(given.data)) % 256) fail_workspace(op, given, needed);
   return static_cast<char*>(given.data);
 }
 

@@ -70,14 +70,10 @@ std::string compile_ahead(const ObservedCall& call) {
          " --trust-hooks, where QN_TRACE=FOLDER QN_TRACE_MAX_MB=0 had the call recorded";
 }
 
-/// Says of a refused compile, load or allocation which call needed it, and what would have made it unnecessary.
+/// Says of a refused compile or load which call needed it, and what would have made it unnecessary.
 [[noreturn, gnu::cold, gnu::noinline]] void fail_frozen(const ObservedCall& call, const Error& e) {
-  const bool capturing = call.device.capturing(call.options.stream);
-  std::string expected = "the op to be called once";
-  if (capturing && call.plan.workspace > 0 && !call.options.workspace.data)
-    expected += " and RunOptions::workspace of " + std::to_string(call.plan.workspace) + " bytes";
-  expected += capturing ? " before the capture" : " before freeze()";
-  throw Error(ErrorKind::frozen, call.op.id, "", e.what(), expected + "; " + compile_ahead(call));
+  const char* const when = call.device.capturing(call.options.stream) ? "the capture" : "freeze()";
+  throw Error(ErrorKind::frozen, call.op.id, "", e.what(), "the op to be called once before " + std::string(when) + "; " + compile_ahead(call));
 }
 
 void launch_kernels(const ObservedCall& call) {
@@ -102,13 +98,13 @@ void launch_kernels(const ObservedCall& call) {
   fill(plan.count);
 }
 
-/// Devices and compilers know no ops: their errors are named here.
+/// Devices and compilers know no ops: their errors are named here. Memory that is missing in a capture has a name already.
 void launch_all(const ObservedCall& call) {
   try {
     launch_kernels(call);
   } catch (const Error& e) {
-    if (e.kind() == ErrorKind::frozen) fail_frozen(call, e);
     if (!e.op().empty()) throw;
+    if (e.kind() == ErrorKind::frozen) fail_frozen(call, e);
     throw e.in_call(call.op.id);
   }
 }

@@ -53,6 +53,7 @@ class VariantCheck {
     r.which = case_text(op_, job_.given);
     r.made = made_of(op_, job_.given);
     r.variant = variant ? variant : "";
+    ran_.clear();
     r.repro = "quern check " + op_.id + (r.which.empty() ? "" : " ") + r.which + " --seed " +
               std::to_string(job_.seed) + " " + on_.words;
     RunOptions options = options_of(op_, args_.which());
@@ -61,6 +62,7 @@ class VariantCheck {
     try {
       judge_run(options, r);
       if (r.ok()) judge_rows(options, r);
+      compile_for_gpu(r);
     } catch (const Error& e) {
       r.verdict = verdict_of(e.kind());
       r.message = (r.ok() ? "" : std::string(name(e.kind())) + " error: ") + e.what();
@@ -70,6 +72,8 @@ class VariantCheck {
     }
     return r;
   }
+  /// Kernels that the GPU's compiler refuses.
+  const std::vector<CheckResult>& refused_kernels() const { return refused_kernels_; }
 
  private:
   void call(const void* args, const RunOptions& options) {
@@ -78,6 +82,16 @@ class VariantCheck {
     device_args_.upload();
     run(op_, args, options);
     device_args_.download();
+    remember_kernels(args, options);
+  }
+
+  void remember_kernels(const void* args, const RunOptions& options) {
+    const DeviceInfo& device = on_.device->info();
+    if (!job_.compiles || !device.emulated) return;
+    const Problem problem = bind(op_, args, options);
+    if (problem.empty) return;
+    const Plan plan = make_plan(op_, problem, device);
+    for (i32 i = 0; i < plan.count; ++i) ran_.push_back(plan.launches[i].spec);
   }
 
   void judge_run(const RunOptions& options, CheckResult& r) {
@@ -89,6 +103,23 @@ class VariantCheck {
     const Comparison c = judge(args_, truths_, problem);
     r.error = c.error;
     if (!c.ok) r.verdict = CheckResult::Verdict::wrong, r.message = c.message;
+  }
+
+  /// What ran on an emulated device must compile for the GPU that it stands for.
+  void compile_for_gpu(CheckResult& r) {
+    const Arch arch = on_.device->info().arch;
+    if (ran_.empty() || !job_.compiles->available(arch)) return;
+    r.gpu_arch = arch.name();
+    for (const jit::KernelSpec& spec : ran_) {
+      const std::string refusal = job_.compiles->refusal(spec, arch);
+      if (refusal.empty()) continue;
+      CheckResult kernel = r;
+      kernel.verdict = CheckResult::Verdict::compile;
+      kernel.error = kernel.us = 0;
+      kernel.kernels = jit::print(spec);
+      kernel.message = refusal;
+      refused_kernels_.push_back(kernel);
+    }
   }
 
   /// Batch invariance: a row alone has the bits that it has in the batch.
@@ -118,6 +149,8 @@ class VariantCheck {
   const CheckJob& job_;
   const CheckDevice& on_;
   DeviceArgs& device_args_;
+  std::vector<jit::KernelSpec> ran_;  ///< on an emulated device, by the variant
+  std::vector<CheckResult> refused_kernels_;
 };
 
 /// Variants that accept the problem on the device; the one asked for when the case states it.
@@ -146,7 +179,7 @@ CheckResult failure(const CheckJob& job, CheckResult::Verdict verdict, const std
 }  // namespace
 
 const char* name(CheckResult::Verdict verdict) {
-  static const char* const names[] = {"right", "wrong", "unsupported", "refused", "frozen"};
+  static const char* const names[] = {"right", "wrong", "unsupported", "refused", "frozen", "compile"};
   return names[int(verdict)];
 }
 
@@ -171,6 +204,7 @@ std::vector<CheckResult> check_case(const CheckJob& job) {
       VariantCheck check(args, truths, job, on, device_args);
       for (const char* variant : variants_of(*job.op, args, on.device->info()))
         results.push_back(check.run_variant(variant));
+      results.insert(results.end(), check.refused_kernels().begin(), check.refused_kernels().end());
     }
   } catch (const Error& e) {
     results.push_back(failure(job, verdict_of(e.kind()), std::string(name(e.kind())) + " error: " + e.what()));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "quern/testing/compare.h"
+#include "quern/testing/gpu_compiles.h"
 #include "quern/testing/truth.h"
 
 namespace quern::testing {
@@ -21,8 +22,10 @@ struct CheckDevice {
 
 struct CheckResult {
   /// unsupported: no variant takes the case on that device. refused: the call is bad input. frozen: a kernel would have had to be
-  /// compiled. Of these three nothing was compared.
-  enum class Verdict { right, wrong, unsupported, refused, frozen };
+  /// compiled. Of these three nothing was compared. compile: no result of a case but of a kernel that ran there and that the compiler of
+  /// the GPU refuses.
+  enum class Verdict { right, wrong, unsupported, refused, frozen, compile };
+  static constexpr int kVerdicts = 6;
   Verdict verdict = Verdict::right;
   std::string op, which, variant, kernels, device;
   std::string made;     ///< what the op makes of `which` (made_of)
@@ -30,6 +33,7 @@ struct CheckResult {
   double us = 0;        ///< of the call, compiling included
   std::string message;  ///< why it is not right
   std::string repro;    ///< command line
+  std::string gpu_arch; ///< for which the kernels are also compiled in this run; empty: for none
   bool ok() const { return verdict == Verdict::right || verdict == Verdict::unsupported; }
 };
 const char* name(CheckResult::Verdict verdict);
@@ -42,8 +46,9 @@ struct CheckJob {
   Case given;
   u64 seed = 1;
   std::vector<CheckDevice> devices;
+  GpuCompiles* compiles = nullptr;  ///< also compiles what runs on an emulated device for its GPU; null: nothing is
 };
-/// A result for each device and variant.
+/// A result for each device and variant, and one for each kernel that GpuCompiles refuses for the first time.
 std::vector<CheckResult> check_case(const CheckJob& job);
 
 /// Jobs on `threads` threads (0: one per CPU); `report` is called by one thread at a time, in no order.

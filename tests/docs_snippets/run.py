@@ -35,7 +35,7 @@ def fail(where, what):
 
 
 def documents():
-    patterns = ["*.md", "docs/*.md", "quern/ops/*/README.md"]
+    patterns = ["*.md", "docs/*.md", "docs/proof/*.md", "quern/ops/*/README.md"]
     return sorted(os.path.relpath(p, ROOT) for pattern in patterns for p in glob.glob(os.path.join(ROOT, pattern)))
 
 

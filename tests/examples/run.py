@@ -59,6 +59,7 @@ def example_cpp():
               prints=r"mine\.decode_alibi: 4 more failures with the same text: error: .*hed_q")
     assert out.count("did not compile") == 1, out
     open(hooks, "w").write(text)
+    nvrtc_refuses(mine, os.path.join(folder, "mine", "scale_rows.cuh"), folder)
     # A reference that forgets the slope must not agree with the kernel.
     source = os.path.join(folder, "mine", "decode_alibi.cpp")
     text = open(source).read()
@@ -67,6 +68,20 @@ def example_cpp():
     open(source, "w").write(wrong)
     run("cmake", "--build", "build", folder=folder)
     run(quern, *mine, "check", "mine.decode_alibi", "--device", "emu", "--sample", "4", status=1, prints=r"WRONG mine\.decode_alibi")
+
+
+def nvrtc_refuses(mine, kernel, folder):
+    """A kernel of the user's that g++ takes and NVRTC does not is found without a GPU."""
+    if subprocess.run([quern, "doctor", "--has-nvrtc"], env=environment, capture_output=True).returncode != 0:
+        return  # test.sh installs one
+    text = open(kernel).read()
+    changed = text.replace("template <", "constexpr i64 first_of(i64 x) { return x; }\n\ntemplate <", 1).replace("row = blockIdx.x", "row = first_of(blockIdx.x)")
+    assert changed.count("first_of") == 2
+    open(kernel, "w").write(changed)
+    words = ["env", f"QN_SOURCE_DIR={folder}", quern, *mine, "check", "mine.scale_rows", "--device", "emu", "--sample", "2"]
+    run(*words, status=1, prints=r"COMPILE mine\.scale_rows [\s\S]*first_of")
+    run(*words, "--no-nvrtc", prints=r"mine\.scale_rows +2 +0 +0")
+    open(kernel, "w").write(text)
 
 
 def hooks_from_python(library):
@@ -113,7 +128,7 @@ def gemm_steps():
     build_project(folder)
     steps = ["--load", os.path.join(folder, "build", "libgemm_steps.so")]
     for variant in ("thread", "shared", "mma", "wgmma", "ring", "persistent"):
-        words = ["check", "steps.gemm", f"variant={variant}", "--device", "emu"]
+        words = ["check", "steps.gemm", f"variant={variant}", "--device", "emu", "--no-nvrtc"]
         run(quern, *steps, *words, "--sample", "12", prints=r"steps\.gemm +12 +0 +0")
         run(quern, *steps, *words, "m=129", "n=264", "k=136", "--sample", "1", "--checked", prints=r"steps\.gemm +1 +0 +0")
     run(quern, *steps, "plan", "steps.gemm", "m=200", "--arch", "sm_90a", prints=r"gemm_persistent<dtype=bf16, tile_m=128, tile_n=256, tile_k=64, stages=4, threads=384>")
@@ -174,6 +189,14 @@ def headers_compile():
         run("c++", "-std=c++20", "-fsyntax-only", "-I", include, source)
 
 
+def example_subdirectory():
+    """The checkout as a part of another project: configured without GoogleTest, as it has no tests there."""
+    folder = os.path.join(work, "subdirectory")
+    run("cmake", "-S", os.path.join(ROOT, "examples", "cpp_minimal"), "-B", folder, "-G", "Ninja", "-DCMAKE_DISABLE_FIND_PACKAGE_GTest=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON")
+    targets = run("ninja", "-C", folder, "-t", "targets", "all")
+    assert "cpp_minimal: " in targets and "libquern.so" in targets and "engine_test" not in targets, targets[:3000]
+
+
 def example_nvcc(nvcc):
     folder = os.path.join(work, "nvcc")
     shutil.copytree(os.path.join(ROOT, "examples", "nvcc"), folder)
@@ -188,6 +211,7 @@ try:
     example_calls()
     gemm_steps()
     new_project()
+    example_subdirectory()
     if len(sys.argv) > 2:
         example_nvcc(sys.argv[2])
     print("examples: ok")

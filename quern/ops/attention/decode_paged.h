@@ -32,8 +32,9 @@ struct DecodePagedArgs {
 ///   out[b, h] = sum_j p[j] v[j, h / g],  p = softmax_j(sm_scale * q[b, h] . k[j, h / g]),  g = heads_q / heads_kv.
 /// Exactly one form of page table: dense (page_table, seq_lens) or CSR (page_indptr, page_indices, last_page_len); a request
 /// of CSR has (pages - 1) * page_size + last_page_len tokens, or none without pages. A request of no tokens gets out 0 and
-/// lse -inf. Entries of the table beyond a request's tokens are never read;
-/// contents that break these rules have no defined result, and checked emulated devices report them. Contents of the index tensors are read on the
+/// lse -inf. A length beyond what the table can name (dense: max_pages * page_size, CSR: max_seq_kv, where that is given) is cut to that. Entries of the
+/// table beyond a request's tokens are never read. Contents that break these rules have no defined result, and checked emulated devices report
+/// them: a length that is cut, too. Contents of the index tensors are read on the
 /// device only: a captured graph may be replayed with other lengths and pages, with the bits that an eager call would give.
 /// Flash-decoding with split KV (Dao et al., 2023) and online softmax (Milakov and Gimelshein, arXiv 1805.02867).
 /// Throws Error.

@@ -69,6 +69,22 @@ TEST(attention_decode_paged, says_what_is_wrong) {
             "attention.decode_paged: `k_cache` is f16, expected bf16 like `q`");
 }
 
+/// As decode_paged.h says: no page is read that the table does not name.
+TEST(attention_decode_paged, a_length_beyond_the_table_is_cut_to_it) {
+  CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 48}, {"length", 48}}, 1);
+  const DecodePagedArgs& a = args_of(c);
+  ASSERT_EQ(a.page_table.shape[1], 3);
+  const auto result = [&](i32 length) {
+    for (i64 b = 0; b < 2; ++b) static_cast<i32*>(a.seq_lens.data)[b * a.seq_lens.strides[0]] = length;
+    decode_paged(a);
+    return std::string(static_cast<const char*>(a.out.data), size_t(a.out.extent()) * 2);
+  };
+  const std::string whole = result(48);
+  EXPECT_EQ(result(49), whole);
+  EXPECT_EQ(result(1 << 30), whole);
+  EXPECT_NE(result(47), whole);
+}
+
 TEST(attention_decode_paged, a_workspace_is_large_enough_and_aligned) {
   CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 600}}, 1);
   std::vector<char> room(8 << 20);
