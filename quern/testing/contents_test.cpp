@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "quern/device/emulated.h"
+#include "quern/op/ref.h"
 #include "quern/testing/check.h"
 #include "quern/testing/host_case.h"
 
@@ -231,6 +232,13 @@ TEST(contents, cases_keep_the_contracts) {
     }
     EXPECT_TRUE(any_broken) << id;
   }
+}
+
+/// A stated bound of lengths is one for the cases too.
+TEST(contents, lengths_of_cases_keep_to_max_seq_kv) {
+  CaseArgs c(find_op("attention.decode_paged"), with(kDecode, {{"csr", true}, {"max_seq_kv", 17}}), 1);
+  EXPECT_THAT(breaches_of(c), IsEmpty());
+  EXPECT_EQ(Ref<>(c.tensor(size_t(c.op().tensor_index("page_indptr")))).index(1), 2);
 }
 
 TEST(contents, every_index_tensor_has_a_contract) {
