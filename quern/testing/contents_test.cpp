@@ -222,7 +222,7 @@ TEST(contents, of_a_window_only_pages_in_it_matter) {
 TEST(contents, cases_keep_the_contracts) {
   for (const auto& [id, op] : registry()) {
     bool any_broken = op->broken.name.empty();
-    for (const std::string& words : small_cases(*op, 60, 1e6)) {
+    for (const std::string& words : small_cases(*op, 30, 1e6)) {
       std::istringstream stream(words);
       const std::vector<std::string> list{std::istream_iterator<std::string>(stream), {}};
       CaseArgs c(*op, parse_case(*op, list), 1);
@@ -245,7 +245,7 @@ TEST(contents, every_index_tensor_has_a_contract) {
   for (const auto& [id, op] : registry())
     for (const TensorDef& t : op->tensors)
       if (const bool integers = t.role == Role::in && !t.any_shape() && !t.dtypes.empty() && std::all_of(t.dtypes.begin(), t.dtypes.end(), is_integer); integers) {
-        EXPECT_NE(contents_text(*op, t), "") << id << " " << t.name;
+        EXPECT_TRUE(!contents_text(*op, t).empty() || (op->contract && !t.doc.empty())) << id << " " << t.name;
       }
 }
 
