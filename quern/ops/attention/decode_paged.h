@@ -22,7 +22,7 @@ struct DecodePagedArgs {
   float sm_scale = 0;        ///< factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)
   i32 window_left = -1;      ///< token j is visible iff seq_len - 1 - j <= window_left; -1: all
   float soft_cap = 0;        ///< logit = soft_cap * tanh(logit / soft_cap), before the hooks, from 1e-6 to 1e6; 0: none
-  i64 max_seq_kv = 0;        ///< CSR form: the longest request; 0: page_indices * page_size. Longer ones are cut off. 0 in the dense form
+  i64 max_seq_kv = 0;        ///< CSR form: the longest request; 0: page_indices * page_size. Longer ones break the contract and are cut off. 0 in the dense form
   const jit::Hooks* hooks = nullptr;                ///< hooks_of(text), or an object that lives as long as the process
   alignas(8) u8 hook_params[kHookParamBytes] = {};  ///< handed to the hooks
   TensorView hook_tensors[kHookTensors];            ///< handed to the hooks: f32, f16, bf16, i32, i64 or u8, 1 to 4 dims, any strides

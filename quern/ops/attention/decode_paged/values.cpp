@@ -72,7 +72,8 @@ void generate_decode_paged(DecodePagedArgs& a, const Case& which, Random& random
   const bool dense = a.page_table.present();
   if (page_size == 0) return;
   const i64 columns = dense ? a.page_table.shape[1] : batch ? a.page_indices.shape[0] / batch : 0;
-  const std::vector<i64> lengths = lengths_of(which, batch, std::min(columns, batch ? pages / batch : 0) * page_size, page_size, random);
+  const i64 room = std::min(columns, batch ? pages / batch : 0) * page_size, capacity = a.max_seq_kv > 0 ? std::min(room, a.max_seq_kv) : room;
+  const std::vector<i64> lengths = lengths_of(which, batch, capacity, page_size, random);
   const std::vector<i32> order = shuffled_pages(pages, random);
   std::vector<char> seen(static_cast<size_t>(pages * page_size));
   if (!dense) {
