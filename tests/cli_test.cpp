@@ -310,5 +310,23 @@ TEST(cli, new_writes_five_files_and_never_overwrites) {
   remove_folder(folder);
 }
 
+/// The examples' test builds and checks what is written.
+TEST(cli, new_based_on_an_op_whose_kernels_take_hooks) {
+  const std::string folder = make_private_folder((std::filesystem::temp_directory_path() / "quern-test.").string());
+  const auto made = [&](const char* base) { return command({"new", "mine.my_mask", "--based-on", base, "--project", folder}); };
+  const ProcessResult r = made("attention.decode_paged");
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_TRUE(has(r.output, "kernels.cpp mine/my_mask/hooks.cuh)")) << r.output;
+  const std::string hooks = read_file(folder + "/mine/my_mask/hooks.cuh").value_or(""), schema = read_file(folder + "/mine/my_mask/my_mask.cpp").value_or("");
+  EXPECT_TRUE(has(hooks, "struct MyMaskHooks {\n  QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x; }\n  QN_DEVICE bool visible(const HookContext& at) { return true; }\n};")) << hooks;
+  EXPECT_TRUE(has(schema, "[]([[maybe_unused]] double x, [[maybe_unused]] const HookContext& at) { return x; }")) << schema;
+  for (const std::string& text : {hooks, schema, read_file(folder + "/mine/my_mask.h").value_or("@")}) EXPECT_FALSE(has(text, "@") || has(text, "SPDX")) << text;
+  EXPECT_EQ(made("attention.decode_paged").status, 2) << "never overwritten";
+  EXPECT_TRUE(has(made("norm.rms_norm").output, "`--based-on` is 'norm.rms_norm', whose kernels take no hooks, expected one of attention.decode_paged"));
+  EXPECT_EQ(made("attention.decode").status, 2);
+  EXPECT_EQ(command({"new", "mine.my_mask", "--based-on", "attention.decode_paged"}).status, 2) << "a project of the user's own";
+  remove_folder(folder);
+}
+
 }  // namespace
 }  // namespace quern

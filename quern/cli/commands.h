@@ -199,6 +199,7 @@ struct NewOptions {
   std::string op;
   std::string checkout = ".";
   std::string project;  ///< root of a project of the user's; empty: a checkout of quern
+  std::string based_on;  ///< an op whose kernels take hooks; empty: an op with kernels of its own
 };
 int new_op(const NewOptions& options);
 

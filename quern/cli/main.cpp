@@ -287,11 +287,12 @@ void add_building(CLI::App& app, Action& action) {
   completion_command->callback([&action, shell] { action = [=] { return completion(*shell); }; });
   add_cache(app, action);
 
-  auto* new_command = app.add_subcommand("new", "start an op: writes its five files into a checkout");
+  auto* new_command = app.add_subcommand("new", "start an op: writes its files into a checkout or a project");
   auto new_options = std::make_shared<NewOptions>();
   new_command->add_option("op", new_options->op, "family.name")->required();
-  new_command->add_option("--project", new_options->project, "root of a project of your own, in place of a checkout");
+  auto* project = new_command->add_option("--project", new_options->project, "root of a project of your own, in place of a checkout");
   new_command->add_option("--checkout", new_options->checkout, "root of the checkout (default: here)");
+  new_command->add_option("--based-on", new_options->based_on, "an op whose kernels take hooks: the new one is that with hooks, in three files")->needs(project);
   new_command->callback([&action, new_options] { action = [=] { return new_op(*new_options); }; });
 }
 

@@ -153,6 +153,64 @@ inline void @name@_ref(const @Name@Args& a, const @Name@Args&) {
 }  // namespace quern::@family@
 )";
 
+static const char kHookedHeader[] = R"(#pragma once
+#include "quern/ops/@scope@/@based@.h"
+
+namespace quern::@family@ {
+
+/// @base@ with the hooks of @name@/hooks.cuh. Throws Error.
+QN_API void @name@(const @scope@::@Args@& args, const RunOptions& options = {});
+
+}  // namespace quern::@family@
+)";
+
+static const char kHookedSchema[] = R"(#include "@folder@/@name@.h"
+
+#include "quern/op/schema.h"
+#include "quern/ops/@scope@/@based@/ref.h"
+
+namespace quern::@family@ {
+
+using @scope@::@Args@;
+using @scope@::HookContext;
+
+// The text of hooks is part of a kernel's source; this one includes a file that the library carries.
+static const jit::Hooks kHooks = {"quern::@family@::@Name@Hooks", "@name@", "#include \"@folder@/@name@/hooks.cuh\""};
+
+/// What hooks.cuh does, in double.
+static void reference(const @Args@& args, const @Args@& magnitudes) {
+  @based@_ref_with(args, magnitudes@meanings@);
+}
+
+QN_OP(@name@, @Args@, "@family@.@name@")
+    .based_on("@base@", &kHooks)
+    .doc("@base@ with hooks of our own")
+    .hook_params<void>()
+    .reference<reference>();
+
+}  // namespace quern::@family@
+)";
+
+static const char kHooks[] = R"(// What the kernels of @base@ call. A member that is taken out costs nothing.
+#pragma once
+#include "quern/kit/kit.cuh"
+#include "quern/ops/@scope@/hooks.cuh"
+
+namespace quern::@family@ {
+
+using @scope@::HookContext;
+
+struct @Name@Hooks {
+@members@};
+
+}  // namespace quern::@family@
+)";
+
+std::span<const TemplateFile> hooks_template() {
+  static const TemplateFile kFiles[] = {{"@name@.h", kHookedHeader}, {"@name@/@name@.cpp", kHookedSchema}, {"@name@/hooks.cuh", kHooks}};
+  return kFiles;
+}
+
 std::span<const TemplateFile> op_template() {
   static const TemplateFile kFiles[] = {{"@name@.h", kHeader}, {"@name@/@name@.cpp", kSchema}, {"@name@/spec.h", kSpec}, {"@name@/kernel.cuh", kKernel}, {"@name@/ref.h", kReference}};
   return kFiles;

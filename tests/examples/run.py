@@ -157,6 +157,24 @@ def new_project():
         from_python(library, os.path.join(work, "stubs"))
 
 
+def new_variant():
+    """What `quern new --based-on` writes is the op that it is based on; its reference sees a mask that the hooks alone have."""
+    folder = os.path.join(work, "variant")
+    os.mkdir(folder)
+    said = run(quern, "new", "mine.my_mask", "--based-on", "attention.decode_paged", "--project", folder)
+    lines = [line.strip() for line in said.splitlines() if line.startswith("  ")]
+    with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
+        f.write("cmake_minimum_required(VERSION 3.25)\nproject(mine LANGUAGES CXX)\nadd_compile_options(-Wall -Wextra -Werror)\n" + "\n".join(lines) + "\n")
+    build_project(folder)
+    words = [quern, "--load", os.path.join(folder, "build", "libops.so"), "check", "mine.my_mask", "--device", "emu", "--sample", "2"]
+    run(*words, prints=r"mine\.my_mask +2 +0 +0")
+    hooks = os.path.join(folder, "mine", "my_mask", "hooks.cuh")
+    text = open(hooks).read()
+    assert "return true;" in text
+    open(hooks, "w").write(text.replace("return true;", "return at.key_position % 2 == 0;"))
+    run("env", f"QN_SOURCE_DIR={folder}", *words, status=1, prints=r"WRONG mine\.my_mask")
+
+
 def from_python(library, stubs):
     """The op is in the Python package and in its stubs, and nobody wrote Python for it."""
     code = f"""
@@ -211,6 +229,7 @@ try:
     example_calls()
     gemm_steps()
     new_project()
+    new_variant()
     example_subdirectory()
     if len(sys.argv) > 2:
         example_nvcc(sys.argv[2])
