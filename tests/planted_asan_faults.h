@@ -45,7 +45,7 @@ inline const std::vector<FaultyCase>& asan_faults() {
          "= position / p.page_size;",
          "= position / (p.page_size / 0x10000);",
          {"UNDEFINED"}},
-        {"rows stored into k", "(p.k_cache + page", "((char*)p.k + 0 * page", {"WRITE-TO-INPUT", "GLOBAL-OOB"}}}},
+        {"rows stored into k", "(p.k_cache + to.page", "((char*)p.k + 0 * to.page", {"WRITE-TO-INPUT", "GLOBAL-OOB"}}}},
       {"bricks/gemm/mma/ring.cuh",
        "gemm.dense",
        "variant=portable m=17 n=128 k=1000",

@@ -72,6 +72,7 @@ const Case kRope = {{"tokens", 4}, {"heads_q", 1}, {"heads_kv", 1}, {"head_dim",
 /// Two requests of two pages of 16 tokens; the cache has 7.
 const Case kAppend = {{"tokens", 4}, {"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}};
 const Given kDenseAppend = {{{"batch_indices", {0, 1, -5, 1}}, {"positions", {31, 0, -9, 1}}, {"page_table", {6, 0, 1, -1}}}};
+const Given kSlotsAppend = {{{"slot_mapping", {0, 111, -1, -1000}}}};
 const Given kCsrAppend = {{{"batch_indices", {0, 1, -1, 1}}, {"positions", {31, 0, 77, 1}}, {"page_indptr", {0, 2, 3}}, {"page_indices", {6, 0, 1, 99}}}};
 /// Two requests of up to 40 tokens, pages of 16; the cache has 8.
 const Case kDecode = {{"batch", 2}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"capacity", 40}, {"page_size", 16}, {"window_left", -1}};
@@ -111,6 +112,8 @@ const std::vector<Fault>& faults() {
        "`page_indices`[2] is -1, expected 0 to 6, as token 1 is written there"},
       {"append_csr_pointer_past_the_end", "kv_cache.append_paged", with(kAppend, kCsr), kCsrAppend, {{{"page_indptr", {0, 2, 5}}}},
        "`page_indptr`[2] is 5, expected 0 to 4 (in [0, page_indices])"},
+      {"append_slot_past_the_cache", "kv_cache.append_paged", with(kAppend, {{"slots", true}}), kSlotsAppend, {{{"slot_mapping", {111, 112}}}},
+       "`slot_mapping`[1] is 112, expected 0 to 111 or negative (in [0, pages*page_size))"},
       {"append_csr_descending", "kv_cache.append_paged", with(kAppend, kCsr), kCsrAppend, {{{"page_indptr", {0, 3, 2}}}},
        "`page_indptr`[2] is 2, expected at least 3, the element before it"},
 

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// cache[page(b, p / page_size), p % page_size] = row of token (b, p), for k and v
+// cache[page, offset] = row of a token, for k and v; its place is told by a page table or by a slot
 // A block takes a token at a time; its threads walk over the accesses of the token's heads, k and v side by side.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/kv_cache/append_paged/spec.h"
+#include "quern/ops/kv_cache/index.cuh"
 
 namespace quern::kv_cache {
 
-/// The page of a token's position, or -1 when the table has none.
-template <AppendPagedConfig C> QN_DEVICE i64 page_of(const AppendPagedParams& p, i32 request, i32 slot) {
+template <DType kDType> struct RowElement { using type = dtype_t<kDType>; };
+template <> struct RowElement<DType::u8> { using type = u8; };
+
+/// Where a token goes; page -1: nowhere.
+struct Place {
+  i64 page, offset;
+};
+
+/// Entry `slot` of a request's row of the page table, or -1 where the table has none.
+template <AppendPagedConfig C> QN_DEVICE i64 page_of(const AppendPagedParams& p, i64 request, i64 slot) {
   i64 page;
-  if constexpr (C.csr != 0) {
+  if constexpr (C.places == Places::page_indices) {
     const i64 at = i64(ptx::ld_global<i32>(p.page_indptr + request)) + slot;
     if (at < 0 || at >= p.max_pages || at >= ptx::ld_global<i32>(p.page_indptr + request + 1)) return -1;
     page = ptx::ld_global<i32>(p.page_table + at);
@@ -23,53 +32,83 @@ template <AppendPagedConfig C> QN_DEVICE i64 page_of(const AppendPagedParams& p,
   return page >= 0 && page < p.pages ? page : -1;
 }
 
-/// Copies access `at` of a token's row of k or v: from its load to its store.
+template <AppendPagedConfig C> QN_DEVICE Place place_of(const AppendPagedParams& p, i64 token) {
+  using Index = typename Integer<C.index_dtype>::type;  // a division of i64 costs some forty instructions
+  if constexpr (C.places == Places::slot_mapping) {
+    const Index slot = Index(load_index<C.index_dtype>(p.batch_indices, token));
+    if (slot < 0 || i64(slot) >= p.pages * p.page_size) return {-1, 0};
+    const Index page = slot / p.page_size;
+    return {page, slot - page * p.page_size};
+  } else {
+    const i64 request = load_index<C.index_dtype>(p.batch_indices, token);
+    const Index position = Index(load_index<C.index_dtype>(p.positions, token));
+    if (request < 0 || request >= p.batch || position < 0) return {-1, 0};
+    const Index slot = position / p.page_size;
+    return {page_of<C>(p, request, slot), position - slot * p.page_size};
+  }
+}
+
+/// Access `at` of a token's rows of k and v: from its load to its store.
 template <AppendPagedConfig C> struct RowAccess {
-  using Raw = typename RawBytes<C.access_bytes>::type;
-  Raw k, v;
+  Packed<typename RowElement<C.dtype>::type, C.vector> k, v;
 };
 
 template <AppendPagedConfig C>
 QN_DEVICE RowAccess<C> load_access(const AppendPagedParams& p, i64 token, int at) {
-  using Raw = typename RawBytes<C.access_bytes>::type;
+  using T = typename RowElement<C.dtype>::type;
   const i64 head = at / p.head_accesses;
-  const i64 byte = (at - head * p.head_accesses) * C.access_bytes;
-  return {ptx::ld_global<Raw>(p.k + token * p.k_token_stride + head * p.k_head_stride + byte),
-          ptx::ld_global<Raw>(p.v + token * p.v_token_stride + head * p.v_head_stride + byte)};
+  const i64 byte = (at - head * p.head_accesses) * C.vector * i64(sizeof(T));
+  return {load_packed<T, C.vector>(reinterpret_cast<const T*>(p.k + token * p.k_token_stride + head * p.k_head_stride + byte)),
+          load_packed<T, C.vector>(reinterpret_cast<const T*>(p.v + token * p.v_token_stride + head * p.v_head_stride + byte))};
+}
+
+/// Stores an access as the cache has it: the same bytes, or x / scale in FP8.
+template <AppendPagedConfig C>
+QN_DEVICE void store_converted(char* to, const Packed<typename RowElement<C.dtype>::type, C.vector>& row, const float* scale) {
+  using Stored = typename RowElement<C.cache_dtype>::type;
+  if constexpr (C.dtype == C.cache_dtype) {
+    store_packed<Stored, C.vector>(reinterpret_cast<Stored*>(to), row);
+  } else {
+    f32 x[C.vector];
+    unpack(row, x);
+    if (scale != nullptr) {
+      const f32 by = ptx::ld_global<f32>(scale);
+      QN_UNROLL
+      for (int i = 0; i < C.vector; ++i) x[i] = ptx::div(x[i], by);
+    }
+    store_f32<Stored, C.vector>(reinterpret_cast<Stored*>(to), x);
+  }
 }
 
 template <AppendPagedConfig C>
-QN_DEVICE void store_access(const AppendPagedParams& p, i64 page, i64 offset, int at, const RowAccess<C>& row) {
-  using Raw = typename RawBytes<C.access_bytes>::type;
+QN_DEVICE void store_access(const AppendPagedParams& p, const Place& to, int at, const RowAccess<C>& row) {
   const i64 head = at / p.head_accesses;
-  const i64 byte = (at - head * p.head_accesses) * C.access_bytes;
-  ptx::st_global<Raw>(p.k_cache + page * p.k_page_stride + offset * p.k_slot_stride + head * p.k_cache_head_stride + byte, row.k);
-  ptx::st_global<Raw>(p.v_cache + page * p.v_page_stride + offset * p.v_slot_stride + head * p.v_cache_head_stride + byte, row.v);
+  const i64 byte = (at - head * p.head_accesses) * C.vector * i64(sizeof(typename RowElement<C.cache_dtype>::type));
+  store_converted<C>(p.k_cache + to.page * p.k_page_stride + to.offset * p.k_slot_stride + head * p.k_cache_head_stride + byte, row.k,
+                     p.k_scale ? p.k_scale + head * p.k_scale_stride : nullptr);
+  store_converted<C>(p.v_cache + to.page * p.v_page_stride + to.offset * p.v_slot_stride + head * p.v_cache_head_stride + byte, row.v,
+                     p.v_scale ? p.v_scale + head * p.v_scale_stride : nullptr);
 }
 
 template <AppendPagedConfig C> QN_DEVICE void append_paged_token(const AppendPagedParams& p) {
+  using Index = typename Integer<C.index_dtype>::type;
   const int work = p.heads_kv * p.head_accesses;
   ptx::grid_launch_dependents();
   // Indices may be what a kernel before writes, so before the wait they are only fetched into the L2
   if (threadIdx.x == 0 && i64(blockIdx.x) < p.tokens) {
-    ptx::prefetch_l2(p.batch_indices + blockIdx.x);
-    ptx::prefetch_l2(p.positions + blockIdx.x);
+    ptx::prefetch_l2(static_cast<const Index*>(p.batch_indices) + blockIdx.x);
+    if constexpr (C.places != Places::slot_mapping) ptx::prefetch_l2(static_cast<const Index*>(p.positions) + blockIdx.x);
   }
   ptx::grid_dependency_wait();
   for (i64 token = blockIdx.x; token < p.tokens; token += gridDim.x) {
     // The rows are asked for before the place is known: one memory latency instead of three in a row
     RowAccess<C> first;
     if (int(threadIdx.x) < work) first = load_access<C>(p, token, threadIdx.x);
-    const i32 request = ptx::ld_global<i32>(p.batch_indices + token);
-    const i32 position = ptx::ld_global<i32>(p.positions + token);
-    if (request < 0 || request >= p.batch || position < 0) continue;
-    const i32 slot = position / p.page_size;
-    const i64 page = page_of<C>(p, request, slot);
-    if (page < 0) continue;
-    const i64 offset = position - i64(slot) * p.page_size;
-    if (int(threadIdx.x) < work) store_access<C>(p, page, offset, threadIdx.x, first);
+    const Place place = place_of<C>(p, token);
+    if (place.page < 0) continue;
+    if (int(threadIdx.x) < work) store_access<C>(p, place, threadIdx.x, first);
     for (int at = threadIdx.x + C.threads; at < work; at += C.threads)
-      store_access<C>(p, page, offset, at, load_access<C>(p, token, at));
+      store_access<C>(p, place, at, load_access<C>(p, token, at));
   }
 }
 

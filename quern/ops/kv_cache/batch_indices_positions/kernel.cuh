@@ -6,19 +6,9 @@
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/kv_cache/batch_indices_positions/spec.h"
+#include "quern/ops/kv_cache/index.cuh"
 
 namespace quern::kv_cache {
-
-template <DType kDType> struct Integer { using type = i32; };
-template <> struct Integer<DType::i64> { using type = i64; };
-
-template <DType kDType> QN_DEVICE i64 load_index(const void* from, i64 at) {
-  return i64(ptx::ld_global<typename Integer<kDType>::type>(static_cast<const typename Integer<kDType>::type*>(from) + at));
-}
-template <DType kDType> QN_DEVICE void store_index(void* to, i64 at, i64 value) {
-  using T = typename Integer<kDType>::type;
-  ptx::st_global<T>(static_cast<T*>(to) + at, T(value));
-}
 
 template <BatchIndicesPositionsConfig C> QN_DEVICE i64 begin_of(const BatchIndicesPositionsParams& p, i64 request) {
   return load_index<C.indptr_dtype>(p.indptr, request * p.indptr_stride);

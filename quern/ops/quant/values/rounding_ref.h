@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What the references of the family share. They state every rounding, so that kernels must have the same bits: a quotient or
-// product of two f32, computed in double, is rounded to f32 as if it had been exact.
+// What the references of the family share. They state every rounding.
 #pragma once
 #include <cmath>
 
-#include "quern/op/ref.h"
+#include "quern/op/rounding_ref.h"
 
 namespace quern::quant {
-
-/// To f32 where Real is double; order-free numbers do not round.
-inline double rounded(double x) { return double(float(x)); }
-inline OrderFree rounded(OrderFree x) { return x; }
-/// To a dtype, as it is stored.
-inline double rounded_to(double x, DType dtype) {
-  u64 bits = 0;
-  store_value(&bits, dtype, x);
-  return load_value(&bits, dtype);
-}
-inline OrderFree rounded_to(OrderFree x, DType) { return x; }
 
 /// The power of two that is not below a positive number.
 inline double power_of_two_above(double x) {
