@@ -133,7 +133,7 @@ inline const std::vector<FaultyCase>& elementwise_faults() {
         {"bytes of the cache counted as those of the rows", "RowElement<C.cache_dtype>::type));", "RowElement<C.dtype>::type));", {"GLOBAL-OOB", "RACE", kWrongResult}}}},
       {"ops/kv_cache/batch_indices_positions/kernel.cuh",
        "kv_cache.batch_indices_positions",
-       "tokens=33 padded=1",
+       "nnz=33 padded=1",
        {{"the bisection goes one request too far", "high = p.batch;", "high = p.batch + 2;", {"GLOBAL-OOB", kWrongResult}},
         {"tokens behind the last request belong to it", "if (token < end) position", "if (request >= 0) position", {kWrongResult}},
         {"positions without the tokens that the cache holds", "- (end - token)", "- (end - token) + 1", {kWrongResult}},

@@ -182,6 +182,10 @@ WRONG_OPTIONS = {
     "stream": NOT_A_STREAM, "device": NOT_A_DEVICE + valued("cpu", "nowhere"), "backend": typed(3, True, ["portable"], b"portable", Thing()) + valued("swift", ""),
     "batch_invariant": NOT_A_BOOLEAN, "pdl": NOT_A_BOOLEAN, "skip_check": NOT_A_BOOLEAN, "workspace": typed(3, "bytes", [1], Thing()) + valued(np.ones(4, f32), np.ones((2, 2), np.uint8)),
 }
+WRONG_HOOKS = {
+    "hooks": typed(3, True, ["struct A {};"], Thing()) + valued("no/such/file.cuh", "struct A {};"), "hook_params": typed(0.2, "1234", Thing()) + valued(b"1234"),
+    "hook_tensors": typed(3, "bias", Thing(), [3]),
+}
 
 
 @pytest.mark.parametrize("op", quern.ops(), ids=lambda op: op.id)
@@ -190,7 +194,8 @@ def test_wrong_arguments_of_ops(op):
     where = re.escape(op.id)
     with arrays_of(op) as opened:
         right = {**opened.tensors, **opened.attributes, "device": "emu"}
-        known = {*right, *WRONG_OPTIONS, *(p for p in parameters_of(op) if p.endswith("_dtype"))}
+        options = {**WRONG_OPTIONS, **{name: WRONG_HOOKS[name] for name, *_ in op.schema.hook_options}}
+        known = {*right, *options, *(p for p in parameters_of(op) if p.endswith("_dtype"))}
         assert set(parameters_of(op)) <= known, "parameters without rows of wrong arguments here"
         outputs = {op.schema.tensors[i]["name"] for i in op.schema.outputs}
         for given in (right, {k: v for k, v in right.items() if k not in outputs}):
@@ -203,7 +208,7 @@ def test_wrong_arguments_of_ops(op):
                 wrong = typed(np.array(0), [0], Thing(), 1.5, None) + valued("nonsense", 1 << 20) if a["words"] else WRONG_ATTRIBUTES[a["type"]]
                 for kind, value in wrong:
                     refused(kind, where, a["name"], lambda: op(**{**given, a["name"]: value}))
-            for name, wrong in WRONG_OPTIONS.items():
+            for name, wrong in options.items():
                 for kind, value in wrong:
                     refused(kind, where, name, lambda: op(**{**given, name: value}))
             for i in op.schema.choosable:

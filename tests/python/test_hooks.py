@@ -67,7 +67,7 @@ def test_a_text_and_its_parameters(tmp_path):
 def test_workspace_bytes():
     """Hooks are checked as the call would, and do not change what is needed."""
     ask = lambda **options: quern.attention.decode_paged.workspace_bytes(*arguments(), device="emu", **options)
-    assert ask(hooks=SLOPE, hook_params=np.float32(1)) == ask() > 0
+    assert ask(hooks=SLOPE, hook_params=np.float32(1)) == ask()
     with pytest.raises(ValueError, match="`hook_params` is missing"):
         ask(hooks=SLOPE)
     with pytest.raises(ValueError, match="hooks"):

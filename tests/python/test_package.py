@@ -337,7 +337,7 @@ def test_output_shape_by_a_formula():
 def test_integers_are_exact():
     """All 64 bits of an attribute reach the library, and more are an error."""
     for value in (2**53 + 1, 2**63 - 1):
-        with testing.Case("attention.decode_paged", f"max_seq_kv={value}") as case:
+        with testing.Case("attention.decode_paged", f"csr=1 max_seq_kv={value}") as case:
             assert case.attributes["max_seq_kv"] == value
             case.run()
             assert not case.wrong()

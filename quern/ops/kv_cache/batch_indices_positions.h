@@ -6,10 +6,11 @@
 namespace quern::kv_cache {
 
 struct BatchIndicesPositionsArgs {
-  TensorView batch_indices;  ///< [tokens] i32 or i64
-  TensorView positions;      ///< [tokens] of the same dtype
+  TensorView batch_indices;  ///< [nnz] i32 or i64
+  TensorView positions;      ///< [nnz] of the same dtype
   TensorView indptr;         ///< [batch + 1] i32 or i64, ascending: request b has the tokens from indptr[b] to indptr[b + 1]
   TensorView seq_lens;       ///< [batch] i32 or i64: tokens of each request in the cache, those of this step included
+  i64 nnz = 0;               ///< tokens: the elements of batch_indices and positions, as FlashInfer names their number
 };
 
 /// For token t of request b: batch_indices[t] = b, positions[t] = seq_lens[b] - (indptr[b + 1] - t). Tokens of no request, as a captured graph pads
