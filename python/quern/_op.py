@@ -289,7 +289,7 @@ class Op:
         """ValueError for an integer that could not be handed over."""
         for i in self.schema.integers:
             if isinstance(attributes[i], int) and not -(1 << 63) <= attributes[i] < 1 << 63:
-                raise ValueError(f"{self.id}: `{self.schema.attributes[i]['name']}` is {attributes[i]}, expected an integer of 64 bits")
+                raise ValueError(f"{self.id}: `{self.schema.attributes[i]['name']}` is {attributes[i]}, expected a 64-bit integer")
 
     def check_one_framework(self, tensors):
         """RuntimeError where a gradient is wanted and a tensor is not of torch."""

@@ -342,7 +342,7 @@ def test_integers_are_exact():
             case.run()
             assert not case.wrong()
             case.attributes["max_seq_kv"] = 2**63
-            with pytest.raises(ValueError, match=r"attention\.decode_paged: `max_seq_kv` is 9223372036854775808, expected an integer of 64 bits"):
+            with pytest.raises(ValueError, match=r"attention\.decode_paged: `max_seq_kv` is 9223372036854775808, expected a 64-bit integer"):
                 case.run()
 
 
