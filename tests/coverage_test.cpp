@@ -76,7 +76,7 @@ TEST_P(ModelCoverage, other_gpus_of_the_arch_reach_no_other_kernels) {
 
 /// A size that entered a Config would be seen here first: lists have about a hundred kernels, not thousands. The width of a weight does enter narrow tiles, up to two kernels each, and which four of nine
 /// tiles for many rows it meets: Qwen3-30B-A3B's at four sizes of a group of GPUs meet eight of them, and its list is the longest.
-TEST_P(ModelCoverage, the_list_is_short) { EXPECT_LT(reached.kernels.size(), 125u); }
+TEST_P(ModelCoverage, the_list_is_short) { EXPECT_LT(reached.kernels.size(), 140u); }
 
 TEST_P(ModelCoverage, every_size_along_each_range_stays_in_the_list) {
   testing::ModelCalls calls(model, 7);

@@ -123,6 +123,7 @@ const char* small_case(const std::string& op) {
   if (op == "quant.transform_scales") return "m=5 groups=3";
   if (op.starts_with("quant.")) return "m=5 k=136";
   if (op == "attention.decode_paged") return "batch=2 capacity=300 head_dim=64 gqa=1";
+  if (op == "kv_cache.batch_indices_positions") return "nnz=5";
   if (op.starts_with("norm.")) return "tokens=5 hidden=2056";
   return "tokens=5";
 }
