@@ -125,7 +125,7 @@ for path, text in sources():
             check_kernel(path, text, includes)
     else:
         check_host(path, room, includes)
-        if room == "ops" and not path.endswith("_test.cpp"):
+        if room in ("ops", "bricks") and not path.endswith("_test.cpp"):
             check_state(path, text)
     if re.search(r"\basm\s*(volatile)?\s*\(", text) and not (path.startswith(("quern/kit/ptx/", "quern/emu/")) or path.endswith("_test.cpp")):
         breach(path, 1, "asm outside kit/ptx")

@@ -33,8 +33,8 @@ struct DecodePagedArgs {
 /// Exactly one form of page table: dense (page_table, seq_lens) or CSR (page_indptr, page_indices, last_page_len); a request
 /// of CSR has (pages - 1) * page_size + last_page_len tokens, or none without pages. A request of no tokens gets out 0 and
 /// lse -inf. A length beyond what the table can name (dense: max_pages * page_size, CSR: max_seq_kv, where that is given) is cut to that. Entries of the
-/// table beyond a request's tokens are never read. Contents that break these rules have no defined result, and checked emulated devices report
-/// them: a length that is cut, too. Contents of the index tensors are read on the
+/// table beyond a request's tokens are never read. Other contents that break these rules have no defined result. Checked emulated devices report
+/// both, a length that is cut and contents without a result. Contents of the index tensors are read on the
 /// device only: a captured graph may be replayed with other lengths and pages, with the bits that an eager call would give.
 /// Flash-decoding with split KV (Dao et al., 2023) and online softmax (Milakov and Gimelshein, arXiv 1805.02867).
 /// Throws Error.
