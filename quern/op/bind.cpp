@@ -27,22 +27,12 @@ std::string dim_text(const TensorDef& t, int dim) {
   return word;
 }
 
-/// The tensor that told the axis: the first one stated that does and is present; null: none.
-const TensorDef* teller_of(const Op& op, const void* args, Axis axis) {
-  for (size_t i = 0; i < op.tensors.size(); ++i)
-    for (int d = 0; d < op.tensors[i].rank && op.tensor(args, i).present(); ++d)
-      if (op.tensors[i].extents[d].tells_axis() && op.tensors[i].extents[d].axis == axis) return &op.tensors[i];
-  return nullptr;
-}
-
 /// Where the values in an extent are from: " (tokens was set by `x` [3, 8]; topk is 4)".
 std::string origins(const Op& op, const void* args, const TensorDef& t, const Extent& e) {
   std::string text;
   for (const Axis axis : op.axes) {
     const TensorDef* teller = op.uses(e, axis) ? teller_of(op, args, axis) : nullptr;
-    if (!teller || teller == &t) continue;
-    const TensorView& view = op.tensor(args, size_t(teller - op.tensors.data()));
-    text += (text.empty() ? "" : "; ") + std::string(name(axis)) + " was set by " + quoted(teller->name) + " " + shape_string(view);
+    if (teller && teller != &t) text += (text.empty() ? "" : "; ") + teller_text(op, args, axis, *teller);
   }
   for (size_t i = 0; e.formula >= 0 && i < op.attrs.size(); ++i)
     if (op.formulas[size_t(e.formula)].uses(size_t(kMaxAxes) + i)) text += (text.empty() ? "" : "; ") + op.attrs[i].name + " is " + to_string(attr_value(op.attrs[i], args));

@@ -8,15 +8,16 @@
 
 namespace quern {
 
-/// " (hidden was set by `x` [3, 8])" for an axis that a present tensor has: the first one stated. Empty for any other word.
-static std::string set_by(const Op& op, const void* args, const std::string& axis) {
-  for (size_t i = 0; i < op.tensors.size(); ++i) {
-    const TensorDef& t = op.tensors[i];
-    const TensorView& view = op.tensor(args, i);
-    for (int d = 0; d < t.rank && view.present(); ++d)
-      if (t.extents[d].tells_axis() && axis == name(t.extents[d].axis)) return " (" + axis + " was set by `" + t.name + "` " + shape_string(view) + ")";
-  }
-  return "";
+const TensorDef* teller_of(const Op& op, const void* args, Axis axis) {
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    for (int d = 0; d < op.tensors[i].rank && op.tensor(args, i).present(); ++d)
+      if (op.tensors[i].extents[d].tells_axis() && op.tensors[i].extents[d].axis == axis) return &op.tensors[i];
+  return nullptr;
+}
+
+std::string teller_text(const Op& op, const void* args, Axis axis, const TensorDef& teller) {
+  const TensorView& view = op.tensor(args, size_t(&teller - op.tensors.data()));
+  return std::string(name(axis)) + " was set by `" + teller.name + "` " + shape_string(view);
 }
 
 /// The names before the equals signs of a text, as in "at most head_dim=64".
@@ -32,7 +33,9 @@ static std::set<std::string> named_in(const std::string& text) {
 
 void fail_requirement(const Op& op, const void* args, const Rejection& rejection) {
   std::string expected = expectation(rejection);
-  for (const std::string& axis : named_in(expectation(rejection))) expected += set_by(op, args, axis);
+  const std::set<std::string> named = named_in(expected);
+  for (const Axis axis : op.axes)
+    if (const TensorDef* teller = named.contains(name(axis)) ? teller_of(op, args, axis) : nullptr) expected += " (" + teller_text(op, args, axis, *teller) + ")";
   throw Error(ErrorKind::value, op.id, rejection.subject ? rejection.subject : "", "is " + to_string(rejection.got), expected);
 }
 

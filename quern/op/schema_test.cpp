@@ -20,6 +20,11 @@ struct RouteArgs {
 static Plan plan(const Problem&, const DeviceInfo&) { return {}; }
 static void reference(const RouteArgs&, const RouteArgs&) {}
 
+static Rejection few_tokens(const Problem& p) {
+  if (p.attr(&RouteArgs::seed) == 77) return {"seed", p.attr(&RouteArgs::seed), "another with tokens={}", p[Axis::tokens]};
+  return {};
+}
+
 /// Attributes come before the dims that they are in, outputs before the inputs that tell their axes.
 QN_OP(route, RouteArgs, "expert.route")
     .doc("nothing")
@@ -36,6 +41,7 @@ QN_OP(route, RouteArgs, "expert.route")
     .in("x", &RouteArgs::x, "tokens lanes", {DType::f32})
     .in("indices", &RouteArgs::indices, "heads_q heads_kv head_dim", {DType::i32, DType::i64})
     .optional()
+    .require(few_tokens)
     .plan(plan)
     .reference<reference>();
 
@@ -70,6 +76,13 @@ class op_schema : public ::testing::Test {
     return "";
   }
 };
+
+/// `out` [6, 8] has tokens*topk and comes first, but does not tell tokens.
+TEST_F(op_schema, a_requirement_names_the_tensor_that_told_the_axis) {
+  RouteArgs a = args();
+  a.seed = 77;
+  EXPECT_EQ(refusal(a), "expert.route: `seed` is 77, expected another with tokens=3 (tokens was set by `x` [3, 8])");
+}
 
 TEST_F(op_schema, an_op_has_axes_of_its_own_words) {
   const Problem p = bound(args());
