@@ -44,7 +44,7 @@ static AppendPagedConfig config_of(const Problem& p) {
 static AppendPagedParams params(const Call<A>& c) {
   const A& a = c.args;
   const Problem& problem = c.problem;
-  const AppendPagedConfig config = config_of(problem);
+  const AppendPagedConfig& config = c.config<AppendPagedConfig>();
   const i64 element = size_of(a.k.dtype), stored = size_of(a.k_cache.dtype);
   const bool csr = config.places == Places::page_indices, slots = config.places == Places::slot_mapping;
   AppendPagedParams p{};
@@ -71,8 +71,9 @@ static AppendPagedParams params(const Call<A>& c) {
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
+  const AppendPagedConfig config = config_of(p);
   Plan plan;
-  plan.launch<params>(token_kernel, config_of(p), {.x = max_of<i64>(1, min_of<i64>(p[Axis::tokens], i64(device.sms) << 16)), .pdl = p.pdl});
+  plan.launch<params>(token_kernel, config, {.x = max_of<i64>(1, min_of<i64>(p[Axis::tokens], i64(device.sms) << 16)), .pdl = p.pdl});
   return plan;
 }
 

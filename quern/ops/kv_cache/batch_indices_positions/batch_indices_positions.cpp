@@ -17,7 +17,7 @@ static const jit::Kernel<BatchIndicesPositionsConfig, BatchIndicesPositionsParam
 static BatchIndicesPositionsParams params(const Call<A>& c) {
   const A& a = c.args;
   return {a.batch_indices.data, a.positions.data, a.indptr.data, a.seq_lens.data, a.batch_indices.strides[0], a.positions.strides[0],
-          a.indptr.strides[0], a.seq_lens.strides[0], c.problem.attr(&A::nnz), c.problem[Axis::batch]};
+          a.indptr.strides[0], a.seq_lens.strides[0], a.nnz, c.problem[Axis::batch]};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
