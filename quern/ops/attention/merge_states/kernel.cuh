@@ -16,16 +16,24 @@ struct MergedRow {
   i64 token, head;
 };
 
-/// A part's lse in units of log2; empty ones, which may be told by inf too, are -inf.
-template <MergeStatesConfig C>
-QN_DEVICE f32 in_log2(f32 lse) {
-  if (ptx::fabs(lse) == ptx::f32_of_bits(0x7f800000u)) return negative_infinity();
-  return C.base_e != 0 ? lse * f32(1.44269504088896341f) : lse;
-}
+/// A part's lse; -inf where the part is empty, which inf tells too.
+QN_DEVICE f32 lse_or_empty(f32 lse) { return ptx::fabs(lse) == ptx::f32_of_bits(0x7f800000u) ? negative_infinity() : lse; }
 template <MergeStatesConfig C>
 QN_DEVICE f32 lse_of_part(const MergeStatesParams& p, const MergedRow& row, i32 part) {
-  if (part < p.parts) return in_log2<C>(ptx::ld_global<f32>(p.lse + part * p.lse_strides[0] + row.token * p.lse_strides[1] + row.head * p.lse_strides[2]));
-  return in_log2<C>(ptx::ld_global<f32>(p.lse_other + row.token * p.lse_other_strides[0] + row.head * p.lse_other_strides[1]));
+  if (part < p.parts) return lse_or_empty(ptx::ld_global<f32>(p.lse + part * p.lse_strides[0] + row.token * p.lse_strides[1] + row.head * p.lse_strides[2]));
+  return lse_or_empty(ptx::ld_global<f32>(p.lse_other + row.token * p.lse_other_strides[0] + row.head * p.lse_other_strides[1]));
+}
+/// base^(lse - max). The difference is taken before it becomes one of log2: a product lse * log2(e) of 1000 is off by 4e-5 of the exponent.
+template <MergeStatesConfig C>
+QN_DEVICE f32 weight_of(f32 lse, f32 max) {
+  if constexpr (C.base_e == 0) return softmax_weight(lse, max);
+  else return softmax_weight((lse - (max == negative_infinity() ? f32(0.f) : max)) * f32(1.44269504088896341f), f32(0.f));
+}
+/// max + log_base(sum).
+template <MergeStatesConfig C>
+QN_DEVICE f32 lse_of_state(const SoftmaxState& state) {
+  if constexpr (C.base_e == 0) return softmax_lse(state);
+  else return state.sum != f32(0.f) ? ptx::fma(ptx::log2_approx(state.sum), f32(0.693147180559945309f), state.max) : negative_infinity();
 }
 template <MergeStatesConfig C>
 QN_DEVICE const dtype_t<C.dtype>* v_of_part(const MergeStatesParams& p, const MergedRow& row, i32 part) {
@@ -41,7 +49,7 @@ QN_DEVICE SoftmaxState state_of_row(const MergeStatesParams& p, const MergedRow&
   QN_NO_UNROLL
   for (i32 part = 0; part < parts; ++part) state.max = ptx::fmax(state.max, lse_of_part<C>(p, row, part));
   QN_NO_UNROLL
-  for (i32 part = 0; part < parts; ++part) state.sum = state.sum + softmax_weight(lse_of_part<C>(p, row, part), state.max);
+  for (i32 part = 0; part < parts; ++part) state.sum = state.sum + weight_of<C>(lse_of_part<C>(p, row, part), state.max);
   return state;
 }
 
@@ -60,7 +68,7 @@ QN_DEVICE void merge_row(const MergeStatesParams& p, const MergedRow& row, i32 p
     for (i32 part = 0; part < parts; ++part) {
       const f32 lse = lse_of_part<C>(p, row, part);
       if (lse == negative_infinity()) continue;
-      const f32 weight = softmax_weight(lse, state.max);
+      const f32 weight = weight_of<C>(lse, state.max);
       f32 value[C.vector];
       load_f32<dtype_t<C.dtype>, C.vector>(v_of_part<C>(p, row, part) + column, value);
       QN_UNROLL
@@ -72,8 +80,7 @@ QN_DEVICE void merge_row(const MergeStatesParams& p, const MergedRow& row, i32 p
   }
   if (p.out_lse == nullptr) return;
   ptx::sync_warp();  // out_lse may be lse_other, which the other lanes have read
-  const f32 lse = softmax_lse(state);
-  if (ptx::lane_id() == 0) ptx::st_global<f32>(p.out_lse + row.token * p.out_lse_strides[0] + row.head * p.out_lse_strides[1], C.base_e != 0 ? lse * f32(0.693147180559945309f) : lse);
+  if (ptx::lane_id() == 0) ptx::st_global<f32>(p.out_lse + row.token * p.out_lse_strides[0] + row.head * p.out_lse_strides[1], lse_of_state<C>(state));
 }
 
 template <MergeStatesConfig C>

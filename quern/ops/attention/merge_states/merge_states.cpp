@@ -57,12 +57,13 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan;
 }
 
-/// One rounding of the result. Of the terms' magnitude: two exp2.approx (2^-22.5 each) and a rcp.approx (2^-23), in units of log2 a rounding of each
-/// of two lse and of their difference, which a weight w = 2^-x makes at most x 2^-x <= .53 of, and a rounding a part. Weights of 20 parts and more
-/// sum with as many roundings.
+/// One rounding of the result. Of the terms' magnitude: ex2 in a weight and in their sum (2^-22 each), rcp (2^-23), and in a weight 2^-x the
+/// roundings of x, of its product with log2(e) and of log2(e) itself: 3 * 2^-24 * x 2^-x ln 2, at most 2^-23 for a weight and its sum together.
+/// A rounding of 2^-24 for each part in the sum of weights and in that of values, and two of products.
 static Budget budget(const Problem& p) {
   static const Axis parts = axis_of("parts");
-  return {.of_value = unit_roundoff(p.dtype(&A::out)), .of_magnitude = 0x1p-20 + double(p[parts] + 1) * 0x1p-23};
+  const double added = double(p[parts] + 1);  // v_other too
+  return {.of_value = unit_roundoff(p.dtype(&A::out)), .of_magnitude = 0x1p-21 + 0x1p-23 + 0x1p-23 + (added + 1) * 0x1p-23};
 }
 
 /// v of the parts, lse of all, and out.
@@ -71,9 +72,11 @@ static Cost cost(const Problem& p, const A& a) {
   return {.bytes = rows * (parts * (dim * size_of(p.dtype(&A::v)) + 4) + dim * size_of(p.dtype(&A::out)) + 4 * a.out_lse.present()), .flops = 2 * rows * dim * parts};
 }
 
-/// Words: empty 1: parts of some rows are empty, told by -inf or inf, and their v is NaN; 2: all parts are. Lse lie within 20 of each other.
+/// Words: empty 1: parts of some rows are empty, told by -inf or inf, and their v is NaN; 2: all parts are. Lse lie within 20 of each other, around the word shift.
 static void generate(A& a, const Case& which, Random& random) {
   const auto at = which.find("empty");
+  const auto shift = which.find("shift");
+  const double middle = shift == which.end() ? 0 : double(shift->second);
   const i64 empty = at == which.end() ? 0 : i64(at->second), proof = which.contains("proof") ? i64(which.at("proof")) : 0;
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   for (i64 t = 0; a.mask.present() && t < a.mask.shape[0]; ++t) static_cast<u8*>(a.mask.data)[t * a.mask.strides[0]] = u8(random.below(2) ? 0 : 1 + random.below(255));
@@ -84,7 +87,7 @@ static void generate(A& a, const Case& which, Random& random) {
     for (i64 t = 0; t < a.out.shape[0]; ++t)
       for (i64 h = 0; h < a.out.shape[1]; ++h) {
         const bool none = empty == 2 || (empty == 1 && random.below(3) == 0);
-        const double lse = none ? (random.below(2) ? infinity : -infinity) : 10 * random.uniform();
+        const double lse = none ? (random.below(2) ? infinity : -infinity) : middle + 10 * random.uniform();
         const i64 here[] = {i, t, h}, there[] = {t, h};
         store_element(other ? a.lse_other : a.lse, other ? there : here, lse);
         for (i64 d = 0; none && d < a.out.shape[2]; ++d) {
@@ -147,6 +150,7 @@ QN_OP(merge_states, A, "attention.merge_states")
             {"v.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"lse_base", {0, 1}},
             {"empty", {0, 1, 2}, "some parts are empty (1) or all (2), and their v is NaN"},
+            {"shift", {0, 1000}, "added to every lse"},
             {"other", {false, true}, "v_other and lse_other are given"},
             {"mask.present", {false, true}},
             {"out_lse.present", {true, false}},
