@@ -50,6 +50,15 @@ QN_DEVICE bool hooked_visible(const HookContext& at) {
   return visible;
 }
 
+template <class H>
+QN_DEVICE TileVisibility hooked_tile(const HookTile& at) {
+  static_assert(hooks_are_sound<H>());
+  static_assert(!has_tile<H> || has_visible<H>, "hooks: `tile` without `visible`, expected both: tile says of many keys what visible says of one");
+  TileVisibility visibility = TileVisibility::partial;
+  if constexpr (has_tile<H>) visibility = H::tile(at);
+  return visibility;
+}
+
 /// Whether the caller gave the tensor. Hooks that ask may be called without it; of others a missing tensor is an error
 /// of the call.
 QN_DEVICE bool is_given(const HookTensor& tensor) { return tensor.data != nullptr; }

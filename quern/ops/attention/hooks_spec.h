@@ -33,14 +33,36 @@ struct HookContext {
   i32 seq_len;                // tokens of the request, that is of its keys
   const u8* params;           // kHookParamBytes of the caller's, 8-byte aligned
   const HookTensor* tensors;  // kHookTensors of the caller's
+  i32 query_index = 0;        // of the query token among those of its request in this call
+  i32 query_len = 1;          // query tokens of the request in this call
+};
+
+/// A rectangle of queries and keys of one request: positions, both ends included, of all query heads of a KV head.
+struct HookTile {
+  i32 request;
+  i32 head_kv;
+  i32 query_first, query_last;
+  i32 key_first, key_last;
+  i32 query_len;
+  i32 seq_len;
+  const u8* params;
+  const HookTensor* tensors;
+};
+/// What the rows of a tile see of its keys, as far as a hook's `visible` decides it.
+enum class TileVisibility : i32 {
+  partial,  ///< `visible` is asked for each key
+  skip,     ///< nothing: neither K nor V is read
+  full,     ///< everything: `visible` is not asked
 };
 
 /// The points: name, what the member is, and as C++ its arguments and a call of it in a class H.
 ///   logit    the logit in natural units, after sm_scale and soft cap, becomes another
 ///   visible  false: the query does not see this key
+///   tile     beside visible: what it says of a whole tile. Kernels may ask it, to read less and to test less; it never changes a result
 #define QN_ATTENTION_HOOK_POINTS(point)                                                                        \
   point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at)) \
-      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at))
+      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at))      \
+          point(tile, "TileVisibility tile(const HookTile& at)", (TileVisibility t, const HookTile& at), t = H::tile(at))
 
 /// Plain attention.
 struct NoHooks {};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Rows of 16-bit elements in shared memory, as the family's kernels keep q, K and V.
+//
+// Shared memory holds rows of head_dim elements without padding. The 16-byte chunk c of row r lies at c ^ x(r): ldmatrix
+// reads one chunk of 8 rows, and they hit 8 different banks of 16 bytes. With n = head_dim / 8 chunks a row and g the largest
+// power of two <= 8 that divides n, row r starts at bank n * r mod 8, which takes 8 / g values; x(r) = (r / (8 / g)) % g
+// supplies the other g. Bits below g are exchanged only, so that a row stays in place for every n.
+#pragma once
+#include "quern/kit/kit.cuh"
+
+namespace quern::attention {
+
+constexpr float kLog2E = 1.44269504088896341f;
+constexpr float kLn2 = 0.69314718055994531f;
+
+/// Byte offset of a 16-byte chunk in a tile.
+template <int kHeadDim> QN_DEVICE u32 chunk_offset(u32 row, u32 chunk) {
+  constexpr u32 kChunks = kHeadDim / 8;
+  constexpr u32 kGroup = kChunks % 8 == 0 ? 8 : kChunks % 4 == 0 ? 4 : kChunks % 2 == 0 ? 2 : 1;
+  return row * (kHeadDim * 2) + ((chunk ^ ((row / (8 / kGroup)) & (kGroup - 1))) * 16);
+}
+
+/// One copy of kBytes, zeros where the token is not read.
+template <int kBytes> QN_DEVICE void copy_bytes(u8* to, const u8* from, bool read) {
+  if constexpr (kBytes == 16) {
+    ptx::cp_async_cg(ptx::smem_address(to), from, read ? 16 : 0);
+  } else if constexpr (kBytes >= 4) {
+    ptx::cp_async<kBytes>(ptx::smem_address(to), from, read ? kBytes : 0);
+  } else {  // cp.async moves at least 4 bytes
+    ptx::st_shared<u16>(to, read ? ptx::ld_global_nc<u16>(from) : u16(0));
+  }
+}
+
+/// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.
+template <DType kDType> QN_DEVICE f32 sum_shift_of() { return kDType == DType::f16 ? 12.f : 0.f; }
+
+/// What turns a sum of weighted rows into an output: the factor and the row's lse, in units of log2.
+struct Finish {
+  f32 factor;
+  f32 lse;
+};
+/// `state`: maximum and sum of exp2(logit - max + shift).
+QN_DEVICE Finish finish_state(const SoftmaxState& state, f32 factor, f32 shift) {
+  const bool some = state.sum != f32(0.f);  // NaN is something
+  return {some ? factor * ptx::rcp_approx(state.sum) : f32(0.f), softmax_lse(state) - shift};
+}
+/// The sink, a logit in natural units, joins the sum. Returns the factor for what was accumulated under the old maximum.
+QN_DEVICE f32 add_sink(SoftmaxState& state, f32 sink, f32 shift) {
+  const f32 logit = sink * f32(kLog2E), factor = raise_max(state, logit);
+  state.sum = state.sum + softmax_weight(logit + shift, state.max);
+  return factor;
+}
+
+/// Two neighbours of an output row.
+template <class T> QN_DEVICE void store_pair(T* to, f32 low, f32 high, bool aligned) {
+  const u32 pair = pack_word(low, high, T{});
+  if (aligned) {
+    ptx::st_global<u32>(to, pair);
+  } else {
+    ptx::st_global<u16>(to, u16(pair));
+    ptx::st_global<u16>(to + 1, u16(pair >> 16));
+  }
+}
+
+}  // namespace quern::attention
