@@ -150,6 +150,8 @@ struct Op {
   bool has_rows = false;
   Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
   Axis rows_or_one = Axis::tokens;               ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
+  ptrdiff_t row_offsets = -1;                    ///< see Schema::rows, in Args; -1: none
+  Axis row_tokens = Axis::tokens;
   bool has_columns = false;
   Axis columns = Axis::n;                        ///< see Schema::columns
   ptrdiff_t columns_unless = -1;                 ///< in Args, of the bool with which columns cannot be cut; -1: none
@@ -184,7 +186,7 @@ constexpr Headers kHeaders = {
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
                  sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
-                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, columns)})};
+                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
 /// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
@@ -405,6 +407,9 @@ template <class Args> class Schema {
   Schema& rows(Axis axis) { return rows(axis, axis); }
   /// The same; tensors have `or_one` instead of the axis where one index may stand for all of them.
   Schema& rows(Axis axis, Axis or_one) { return op_.has_rows = true, op_.rows = axis, op_.rows_or_one = or_one, *this; }
+  /// The same where a row has several indices of `tokens`: those from offsets[row] to offsets[row + 1], an index tensor of one element more than rows. Where
+  /// `offsets` is absent, a row has the one of its own number.
+  Schema& rows(Axis axis, Axis tokens, TensorView Args::*offsets) { return op_.row_offsets = member_offset(offsets), op_.row_tokens = tokens, rows(axis); }
   /// Outputs of one index along this axis depend on that index of the inputs alone, or on that of its block: what `bench` judges large
   /// results of an op by that has no `rows`.
   Schema& columns(Axis axis) { return op_.has_columns = true, op_.columns = axis, *this; }

@@ -14,6 +14,15 @@ bool has_row_offsets(const Op& op, const TensorDef& t) {
   return t.rank == 1 && e.tells_axis() && e.factor == 1 && e.axis == op.rows && e.offset == 1;
 }
 
+/// Whether the tensor's first dimension counts tokens, of which a row may have several.
+bool by_tokens(const Op& op, const TensorDef& t) { return op.row_offsets >= 0 && t.rank > 0 && t.extents[0].is(op.row_tokens); }
+
+/// The tensor that says which tokens a row has; not present: token r of row r.
+const TensorView& row_offsets(const Op& op, const void* args) {
+  static const TensorView none;
+  return op.row_offsets < 0 ? none : *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + op.row_offsets);
+}
+
 }  // namespace
 
 int rows_dim(const Op& op, const TensorDef& t) {
@@ -27,11 +36,13 @@ int rows_dim(const Op& op, const TensorDef& t) {
 }
 
 void keep_rows(const Op& op, void* args, i64 begin, i64 end) {
+  const bool offsets = row_offsets(op, args).present();
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     TensorView& v = op.tensor(args, i);
     if (!v.present()) continue;
     const bool shared = op.rows_or_one != op.rows && op.tensors[i].extents[0].is(op.rows_or_one) && v.shape[0] == 1;
-    if (rows_dim(op, op.tensors[i]) == 0 && !shared) v = v.slice(0, begin, end);
+    const bool tokens = by_tokens(op, op.tensors[i]) && !offsets;
+    if ((rows_dim(op, op.tensors[i]) == 0 && !shared) || tokens) v = v.slice(0, begin, end);
     if (has_row_offsets(op, op.tensors[i])) v = v.slice(0, begin, end + 1);
   }
 }
@@ -57,21 +68,23 @@ bool rows_can_be_sliced(const Op& op, const void* args) {
     const int dim = rows_dim(op, t);
     const bool generated = t.values.kind == Values::Kind::generated;
     const bool indexes_rows = (t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows;
-    if (dim == -2 || indexes_rows || (generated && dim != 0 && !offsets)) return false;
+    if (dim == -2 || indexes_rows || (generated && dim != 0 && !offsets && !by_tokens(op, t))) return false;
   }
   return true;
 }
 
 bool outputs_can_be_sliced(const Op& op, const void* args) {
+  const bool offsets = row_offsets(op, args).present();
   for (size_t i = 0; i < op.tensors.size(); ++i)
-    if (op.tensors[i].role != Role::in && op.tensor(args, i).present() && rows_dim(op, op.tensors[i]) != 0) return false;
+    if (op.tensors[i].role != Role::in && op.tensor(args, i).present() && rows_dim(op, op.tensors[i]) != 0 && (offsets || !by_tokens(op, op.tensors[i]))) return false;
   return rows_can_be_sliced(op, args);
 }
 
 i64 row_count(const Op& op, const void* args) {
   for (size_t i = 0; i < op.tensors.size(); ++i)
     if (rows_dim(op, op.tensors[i]) == 0 && op.tensor(args, i).present()) return op.tensor(args, i).shape[0];
-  return 0;
+  const TensorView& offsets = row_offsets(op, args);
+  return offsets.present() ? offsets.shape[0] - 1 : 0;
 }
 
 TensorView column_of(const Op& op, size_t tensor, const TensorView& view, i64 at) {
@@ -94,11 +107,16 @@ i64 column_count(const Op& op, const void* args) {
 
 std::string output_bytes(const CaseArgs& args, i64 r) {
   std::string bytes;
+  const TensorView& offsets = row_offsets(args.op(), args.args());
+  const auto offset = [&](i64 at) { return load_integer(offsets.at(&at), offsets.dtype); };
   for (size_t i = 0; i < args.op().tensors.size(); ++i) {
     TensorView v = args.tensor(i);
     if (args.op().tensors[i].role == Role::in || !v.present()) continue;
-    if (r >= 0 && rows_dim(args.op(), args.op().tensors[i]) != 0) continue;
-    if (r >= 0) v = v.slice(0, r, r + 1);
+    if (r >= 0) {
+      const bool tokens = by_tokens(args.op(), args.op().tensors[i]);
+      if (!tokens && rows_dim(args.op(), args.op().tensors[i]) != 0) continue;
+      v = tokens && offsets.present() ? v.slice(0, offset(r), offset(r + 1)) : v.slice(0, r, r + 1);
+    }
     const i64 size = size_of(v.dtype);
     each_row(v, [&](char* row, const i64*) {
       for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) bytes.append(row + j * v.strides[v.rank - 1] * size, size_t(size));
