@@ -66,7 +66,7 @@ TEST_F(command_bench_layer, times_eager_calls_and_states_the_bytes_of_the_floor)
   EXPECT_THAT(results[14]["case"].get<std::string>(), StartsWith("model=small batch=3 "));
   // By hand, batch 1, 2 bytes an element. Weights of the four products and of two norms; K and V of 20 tokens, and of the
   // one appended; x once and residual, read and written by both norms; indices: a position for RoPE, three words for the append,
-  // the cost of decode_paged's table (3 words).
+  // the cost of the page table (3 words).
   const double weights = 2.0 * (512 * 256 + 256 * 256 + 1024 * 256 + 256 * 512 + 2 * 256), cache = 2.0 * 2 * (20 + 1) * 2 * 64;
   const double stream = 2.0 * (256 + 4 * 256), indices = 4 + 12 + 4 * 3;
   EXPECT_NEAR(results[0]["bytes"].get<double>(), weights + cache + stream + indices, 5);  // printed with six digits
@@ -116,7 +116,7 @@ TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
 
 /// A result that changes from run to run within the error budget.
 TEST_F(command_bench_layer, other_bits_are_wrong) {
-  const std::string source = changed_source("quern/ops/attention/decode_paged/kernel.cuh", "low = low * finish.factor, high = high * finish.factor;",
+  const std::string source = changed_source("quern/ops/attention/paged/split_kv/kernel.cuh", "low = low * finish.factor, high = high * finish.factor;",
                                             "low = low * finish.factor * f32(ptx::clock64() & 64 ? 1.00048828125f : 1.f), high = high * finish.factor;");
   const auto ran = bench({"batch=8", "length=20"}, {source});
   EXPECT_EQ(ran.status, 1);

@@ -242,24 +242,24 @@ TEST(cli, check_counts_apart_what_did_not_run) {
   const ProcessResult timed = ran({"bench", "norm.rms_norm"}, {cache, "QN_JIT_FROZEN=1"});
   EXPECT_EQ(timed.status, 3) << timed.output;
   EXPECT_TRUE(has(timed.output, "FROZEN: norm.rms_norm")) << timed.output;
-  const ProcessResult refused = command({"check", "attention.decode_paged", "batch=1", "pages=1", "length=40", "--sample", "1", "--device", "emu"});
+  const ProcessResult refused = command({"check", "attention.paged", "batch=1", "pages=1", "length=40", "--sample", "1", "--device", "emu"});
   EXPECT_EQ(refused.status, 2) << refused.output;
-  EXPECT_TRUE(has(refused.output, "REFUSED attention.decode_paged")) << refused.output;
+  EXPECT_TRUE(has(refused.output, "REFUSED attention.paged")) << refused.output;
   const ProcessResult unsupported = command({"check", "gemm.dense", "variant=swap_ab_sm90", "m=3", "n=16", "k=64", "--sample", "1", "--device", "emu:sm_80"});
   EXPECT_EQ(unsupported.status, 2) << unsupported.output;
   EXPECT_TRUE(has(unsupported.output, "unsupported error: gemm.dense: no variant runs this")) << unsupported.output;
 }
 
 TEST(cli, what_is_printed_is_what_ran) {
-  const ProcessResult cut = command({"run", "attention.decode_paged", "length=8192", "--device", "emu"});
+  const ProcessResult cut = command({"run", "attention.paged", "length=8192", "--device", "emu"});
   EXPECT_EQ(cut.status, 2) << cut.output;
-  EXPECT_TRUE(has(cut.output, "attention.decode_paged: `length` is 8192, expected 0 to capacity=600")) << cut.output;
+  EXPECT_TRUE(has(cut.output, "attention.paged: `length` is 8192, expected 0 to capacity=600")) << cut.output;
   for (const char* verb : {"check", "bench"}) {
-    const ProcessResult r = command({verb, "attention.decode_paged", "length=8192", "--device", "emu"});
+    const ProcessResult r = command({verb, "attention.paged", "length=8192", "--device", "emu"});
     EXPECT_EQ(r.status, 2) << r.output;
     EXPECT_TRUE(has(r.output, "`length` is 8192, expected 0 to capacity=600")) << r.output;
   }
-  EXPECT_TRUE(has(command({"info", "attention.decode_paged"}).output, "tokens of each request, at most capacity")) << "length";
+  EXPECT_TRUE(has(command({"info", "attention.paged"}).output, "tokens of each request, at most capacity")) << "length";
   const std::vector<std::string> words = {"gemm.dense", "hopper=1", "m=3", "n=13", "k=40", "a.pad=0", "--device", "emu"};
   for (const char* verb : {"plan", "run", "check"}) {
     std::vector<std::string> all = {verb};
@@ -314,17 +314,17 @@ TEST(cli, new_writes_five_files_and_never_overwrites) {
 TEST(cli, new_based_on_an_op_whose_kernels_take_hooks) {
   const std::string folder = make_private_folder((std::filesystem::temp_directory_path() / "quern-test.").string());
   const auto made = [&](const char* base) { return command({"new", "mine.my_mask", "--based-on", base, "--project", folder}); };
-  const ProcessResult r = made("attention.decode_paged");
+  const ProcessResult r = made("attention.paged");
   EXPECT_EQ(r.status, 0) << r.output;
   EXPECT_TRUE(has(r.output, "kernels.cpp mine/my_mask/hooks.cuh)")) << r.output;
   const std::string hooks = read_file(folder + "/mine/my_mask/hooks.cuh").value_or(""), schema = read_file(folder + "/mine/my_mask/my_mask.cpp").value_or("");
   EXPECT_TRUE(has(hooks, "struct MyMaskHooks {\n  QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x; }\n  QN_DEVICE bool visible(const HookContext& at) { return true; }\n};")) << hooks;
   EXPECT_TRUE(has(schema, "[]([[maybe_unused]] double x, [[maybe_unused]] const HookContext& at) { return x; }")) << schema;
   for (const std::string& text : {hooks, schema, read_file(folder + "/mine/my_mask.h").value_or("@")}) EXPECT_FALSE(has(text, "@") || has(text, "SPDX")) << text;
-  EXPECT_EQ(made("attention.decode_paged").status, 2) << "never overwritten";
-  EXPECT_TRUE(has(made("norm.rms_norm").output, "`--based-on` is 'norm.rms_norm', whose kernels take no hooks, expected one of attention.decode_paged"));
+  EXPECT_EQ(made("attention.paged").status, 2) << "never overwritten";
+  EXPECT_TRUE(has(made("norm.rms_norm").output, "`--based-on` is 'norm.rms_norm', whose kernels take no hooks, expected one of attention.paged"));
   EXPECT_EQ(made("attention.decode").status, 2);
-  EXPECT_EQ(command({"new", "mine.my_mask", "--based-on", "attention.decode_paged"}).status, 2) << "a project of the user's own";
+  EXPECT_EQ(command({"new", "mine.my_mask", "--based-on", "attention.paged"}).status, 2) << "a project of the user's own";
   remove_folder(folder);
 }
 

@@ -17,7 +17,7 @@
 #include "quern/jit/kernel_table.h"
 #include "quern/op/call_words.h"
 #include "quern/op/observe.h"
-#include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/paged.h"
 #include "quern/testing/case_args.h"
 #include "quern/testing/pairwise.h"
 
@@ -93,9 +93,9 @@ struct Half {
 
 /// No command line states hooks, so the error names the way that has them; taken, it makes the call possible.
 TEST_F(jit_freeze, a_call_with_hooks_is_sent_to_a_trace) {
-  const Op& op = find_op("attention.decode_paged");
+  const Op& op = find_op("attention.paged");
   CaseArgs args(op, {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 40}}, 1);
-  static_cast<attention::DecodePagedArgs*>(args.args())->hooks = &kHalf;
+  static_cast<attention::PagedArgs*>(args.args())->hooks = &kHalf;
   const std::string trace = folder_ + "/trace", cold = folder_ + "/cold";
   set_trace({.folder = trace, .max_bytes = 0});
   const auto first = emulated(), second = emulated();

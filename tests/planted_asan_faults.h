@@ -59,8 +59,8 @@ inline const std::vector<FaultyCase>& asan_faults() {
        "gemm.dense",
        "variant=portable m=17 n=128 k=1000",
        {{"columns past the end copied", "min_of(kUnit, cols - self.col)", "min_of(kUnit, cols)", {"GLOBAL-OOB"}}}},
-      {"ops/attention/decode_paged/kernel.cuh",
-       "attention.decode_paged",
+      {"ops/attention/paged/split_kv/kernel.cuh",
+       "attention.paged",
        "head_dim=64",
        {{"a logit past the thread's", "x[n][2 * r + 1] - base", "x[n][2 * r + 4] - base", {"INDEX-OOB", "LOCAL-OOB"}}}},
   };

@@ -42,12 +42,12 @@ const SmallFault kSmallFaults[] = {
      "norm.rms_norm", "tokens=3 hidden=1000", "not exact"},
     {"log2(e) to 5 digits", "kit/activation.cuh", "-1.4426950408889634f", "-1.4427f",
      "activation.silu_and_mul", "tokens=3 intermediate=1000", "not exact"},
-    {"a chunk that begins one token late", "ops/attention/decode_paged/kernel.cuh", "s.begin = first + unit * chunk,",
-     "s.begin = first + unit * chunk + (unit == 1),", "attention.decode_paged",
+    {"a chunk that begins one token late", "ops/attention/paged/split_kv/kernel.cuh", "s.begin = first + unit * chunk,",
+     "s.begin = first + unit * chunk + (unit == 1),", "attention.paged",
      "batch=1 capacity=6000 head_dim=64 gqa=1 batch_invariant=1 out_lse.present=0", "not exact"},
-    {"partial outputs weighed by 1 + 2^-12", "ops/attention/decode_paged/combine.cuh",
+    {"partial outputs weighed by 1 + 2^-12", "ops/attention/paged/split_kv/combine.cuh",
      "out[c] = ptx::fma(part[c], weights[k], out[c])", "out[c] = ptx::fma(part[c] * f32(1.000244140625f), weights[k], out[c])",
-     "attention.decode_paged", "batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
+     "attention.paged", "batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
     {"splits added in an order that depends on the batch", "ops/gemm/dense/portable/sum_splits.cuh",
      "from + s * p.m * p.partial_stride", "from + (p.m == 1 ? p.splits - s : s) * p.m * p.partial_stride", "gemm.dense",
      "variant=portable m=2 n=8 k=8192 batch_invariant=1", "m index 0 is summed in another order alone than among 2"},
@@ -122,7 +122,7 @@ const char* small_case(const std::string& op) {
   if (op == "quant.per_block") return "n=5 k=136";
   if (op == "quant.transform_scales") return "m=5 groups=3";
   if (op.starts_with("quant.")) return "m=5 k=136";
-  if (op == "attention.decode_paged") return "batch=2 capacity=300 head_dim=64 gqa=1";
+  if (op == "attention.paged") return "batch=2 capacity=300 head_dim=64 gqa=1";
   if (op == "kv_cache.batch_indices_positions") return "nnz=5";
   if (op.starts_with("norm.")) return "tokens=5 hidden=2056";
   return "tokens=5";
@@ -152,7 +152,7 @@ TEST_F(ProveCommand, accepts_every_op_as_it_is) {
 
 TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
   // With this seed a request begins in the middle of a block's share, so that it is cut elsewhere than alone
-  const ProcessResult r = command("", {"prove", "attention.decode_paged", "--json", "--ways", "1", "--seed", "2"},
+  const ProcessResult r = command("", {"prove", "attention.paged", "--json", "--ways", "1", "--seed", "2"},
                                   "batch=7 capacity=600 head_dim=64 gqa=1 heads_kv=1");
   ASSERT_EQ(r.status, 0) << r.output;
   const Json rows = Json::parse(r.output.substr(r.output.find('[')))[0]["rows"];
@@ -165,8 +165,8 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
 
 /// Other data is drawn for each trial, but not other lengths: a fault of some lengths is no coincidence.
 TEST_F(ProveCommand, finds_what_goes_wrong_for_some_lengths_only) {
-  const SmallFault fault = {"the last token of some requests", "ops/attention/decode_paged/kernel.cuh", "s.end = min_of(length, s.begin + taken * kTile)",
-                            "s.end = min_of(length - i32(length % 3 == 2), s.begin + taken * kTile)", "attention.decode_paged",
+  const SmallFault fault = {"the last token of some requests", "ops/attention/paged/split_kv/kernel.cuh", "s.end = min_of(length, s.begin + taken * kTile)",
+                            "s.end = min_of(length - i32(length % 3 == 2), s.begin + taken * kTile)", "attention.paged",
                             "batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
   const std::string folder = planted(fault);
   for (const char* seed : {"10", "11", "14"}) {
@@ -184,7 +184,7 @@ TEST_F(ProveCommand, proves_each_value_that_is_named) {
 
 /// Rows are cut out of the offsets as well.
 TEST_F(ProveCommand, cuts_rows_out_of_a_csr_form) {
-  const ProcessResult r = command("", {"prove", "attention.decode_paged", "--json", "--ways", "1"},
+  const ProcessResult r = command("", {"prove", "attention.paged", "--json", "--ways", "1"},
                                   "batch=5 capacity=300 head_dim=64 gqa=1 csr=1 batch_invariant=1");
   ASSERT_EQ(r.status, 0) << r.output;
   const Json rows = Json::parse(r.output.substr(r.output.find('[')))[0]["rows"];

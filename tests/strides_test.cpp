@@ -10,7 +10,7 @@
 
 #include "quern/base/error.h"
 #include "quern/base/host_dtype.h"
-#include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/paged.h"
 
 namespace quern {
 namespace {
@@ -27,13 +27,13 @@ struct Call {
     for (size_t i = 0; i < q.size(); ++i) store_value(&q[i], DType::bf16, double(i % 13) / 13 - 0.5);
   }
   const std::vector<u16>& run(const TensorView& k, const TensorView& v) {
-    attention::DecodePagedArgs args;
+    attention::PagedArgs args;
     args.out = {out.data(), DType::bf16, {batch, heads_q, head_dim}};
     args.q = {q.data(), DType::bf16, {batch, heads_q, head_dim}};
     args.k_cache = k, args.v_cache = v;
     args.page_table = {table.data(), DType::i32, {batch, 2}};
     args.seq_lens = {lens.data(), DType::i32, {batch}};
-    attention::decode_paged(args);
+    attention::paged(args);
     return out;
   }
 };
@@ -67,7 +67,7 @@ TEST_F(op_strides, of_a_cache_that_is_handed_as_it_lies) {
     Call().run(as_it_lies, as_it_lies);
     FAIL() << "an HND cache was taken for NHD";
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "attention.decode_paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [4, 2, 16, 64])");
+    EXPECT_STREQ(e.what(), "attention.paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [4, 2, 16, 64])");
   }
 }
 

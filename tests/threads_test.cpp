@@ -27,7 +27,7 @@ const Work kWork[] = {
     {"norm.fused_add_rms_norm", {"tokens=3", "hidden=96"}},
     {"activation.silu_and_mul", {"tokens=4", "intermediate=72"}},
     {"gemm.dense", {"m=9", "n=24", "k=72"}},
-    {"attention.decode_paged", {"batch=2", "capacity=700"}},  // parts in a workspace, merged by a second kernel
+    {"attention.paged", {"batch=2", "capacity=700"}},  // parts in a workspace, merged by a second kernel
     {"kv_cache.append_paged", {"tokens=5"}},
     {"quant.per_token_group", {"m=3"}},
 };
@@ -63,7 +63,7 @@ TEST(threads, call_ops_at_once) {
       }
     });
   std::thread beside([&] {
-    const Op& op = find_op("attention.decode_paged");
+    const Op& op = find_op("attention.paged");
     testing::CaseArgs args(op, testing::parse_case(op, {"batch=2", "capacity=700"}), 1);
     const RunOptions options = testing::options_of(op, args.which());
     const i64 bytes = workspace_bytes(op, args.args(), options);

@@ -12,7 +12,7 @@
 #include "traces.h"
 #include "quern/device/cuda_driver.h"
 #include "quern/op/observe.h"
-#include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/paged.h"
 
 namespace quern::trace_test {
 namespace {
@@ -23,8 +23,8 @@ using ::testing::Not;
 
 /// A decode call whose page table names a page that the cache has not.
 struct WrongPage {
-  testing::CaseArgs c{find_op("attention.decode_paged"), {{"batch", 2}, {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 40}, {"page_size", 16}, {"length", 40}}, 1};
-  attention::DecodePagedArgs& args = *static_cast<attention::DecodePagedArgs*>(c.args());
+  testing::CaseArgs c{find_op("attention.paged"), {{"batch", 2}, {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 40}, {"page_size", 16}, {"length", 40}}, 1};
+  attention::PagedArgs& args = *static_cast<attention::PagedArgs*>(c.args());
   explicit WrongPage(i32 page) { static_cast<i32*>(args.page_table.data)[1] = page; }
 };
 
@@ -35,13 +35,13 @@ TEST(tracing, the_error_of_a_failing_call_names_op_record_and_how_to_replay_it) 
   WrongPage wrong(1 << 20);
   std::string text = "nothing thrown";
   try {
-    attention::decode_paged(wrong.args, {.device = &checked()});
+    attention::paged(wrong.args, {.device = &checked()});
   } catch (const Error& e) {
     text = e.what();
     EXPECT_EQ(e.kind(), ErrorKind::device);
-    EXPECT_EQ(e.op(), "attention.decode_paged");
+    EXPECT_EQ(e.op(), "attention.paged");
   }
-  EXPECT_THAT(text, ::testing::StartsWith("attention.decode_paged: "));
+  EXPECT_THAT(text, ::testing::StartsWith("attention.paged: "));
   EXPECT_THAT(text, HasSubstr("quern run --replay " + recording.only()));
   EXPECT_EQ(json_of(recording.only() + "/result.json")["status"], "failed");
   EXPECT_TRUE(std::filesystem::exists(recording.only() + "/k_cache.before"));

@@ -12,7 +12,7 @@
 #include "traces.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/observe.h"
-#include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/paged.h"
 
 namespace quern::trace_test {
 namespace {
@@ -50,9 +50,9 @@ TEST(tracing, another_process_replays_and_sees_a_changed_input) {
 
 /// K and V in one buffer, as one layer of a cache of several has them.
 TEST(tracing, tensors_that_share_memory_share_it_in_the_replay) {
-  const Op& op = find_op("attention.decode_paged");
+  const Op& op = find_op("attention.paged");
   testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 40}}, 1);
-  auto a = *static_cast<attention::DecodePagedArgs*>(c.args());
+  auto a = *static_cast<attention::PagedArgs*>(c.args());
   const i64 page = a.k_cache.numel() / a.k_cache.shape[0];
   std::vector<u16> cache(size_t(a.k_cache.shape[0] * page * 6), 0xFFFF);  // [pages, layer 0..2, k or v, ...]
   int half = 0;
@@ -65,7 +65,7 @@ TEST(tracing, tensors_that_share_memory_share_it_in_the_replay) {
     *v = to;
   }
   Recording recording;
-  attention::decode_paged(a);
+  attention::paged(a);
   recording.stop();
   const Json j = json_of(recording.only() + "/call.json");
   ASSERT_EQ(j["tensors"][1]["name"], "k_cache");
@@ -90,7 +90,7 @@ TEST(tracing, an_output_in_place_of_an_input_stays_there) {
 /// Of an arch are devices with more and fewer multiprocessors, and grids depend on them.
 TEST(tracing, a_device_that_plans_differently_is_judged_by_the_reference_alone) {
   Recording recording;
-  run_case(find_op("attention.decode_paged"), {{"batch", 1}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 700}, {"length", 700}});
+  run_case(find_op("attention.paged"), {{"batch", 1}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 700}, {"length", 700}});
   recording.stop();
   DeviceInfo few = emulated().info();
   few.sms = 1;
@@ -165,24 +165,24 @@ struct Slope {
 )"};
 
 TEST(tracing, hooks_and_their_parameters_are_recorded) {
-  const Op& op = find_op("attention.decode_paged");
+  const Op& op = find_op("attention.paged");
   testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 40}}, 1);
-  auto& a = *static_cast<attention::DecodePagedArgs*>(c.args());
+  auto& a = *static_cast<attention::PagedArgs*>(c.args());
   a.hooks = &kSlope;
   const float slope = 0.5f;
   std::memcpy(a.hook_params, &slope, sizeof slope);
   Recording recording;
-  attention::decode_paged(a);
+  attention::paged(a);
   recording.stop();
   const testing::TracedCall call = testing::read_traced_call(recording.only(), true);
   const testing::ReplayResult result = testing::replay(call, emulated());
   for (const testing::ReplayedOutput& o : result.outputs) EXPECT_EQ(o.different, 0) << o.name;
-  const auto& read = *static_cast<const attention::DecodePagedArgs*>(call.args.get());
+  const auto& read = *static_cast<const attention::PagedArgs*>(call.args.get());
   EXPECT_STREQ(read.hooks->text, kSlope.text);
   EXPECT_EQ(std::memcmp(read.hook_params, a.hook_params, sizeof a.hook_params), 0);
   // Another record with these hooks is of the same kernel, which a list holds once
   const testing::TracedCall again = testing::read_traced_call(recording.only(), true);
-  EXPECT_EQ(static_cast<const attention::DecodePagedArgs*>(again.args.get())->hooks, read.hooks);
+  EXPECT_EQ(static_cast<const attention::PagedArgs*>(again.args.get())->hooks, read.hooks);
   EXPECT_TRUE(make_plan(op, bind(op, again.args.get(), {}), emulated().info()).launches[0].spec == make_plan(op, bind(op, call.args.get(), {}), emulated().info()).launches[0].spec);
   // The reference knows no hooks, so it disagrees: the hooks were run.
   EXPECT_FALSE(result.outputs[0].replayed.ok);
@@ -190,19 +190,19 @@ TEST(tracing, hooks_and_their_parameters_are_recorded) {
 
 /// What hooks read is recorded as other tensors are.
 TEST(tracing, tensors_of_hooks_are_recorded) {
-  const Op& op = find_op("attention.decode_paged");
+  const Op& op = find_op("attention.paged");
   testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 40}}, 1);
-  auto& a = *static_cast<attention::DecodePagedArgs*>(c.args());
+  auto& a = *static_cast<attention::PagedArgs*>(c.args());
   a.hooks = attention::hooks_of("struct Slopes { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x - real_at(at.tensors[2], at.head_q) * f32(float(at.key_position)); } };");
   float slopes[4][3] = {{0.1f}, {0.2f}, {0.3f}, {0.4f}};
   a.hook_tensors[2] = TensorView(slopes, DType::f32, {4, 3}).slice(1, 0, 1);
   a.hook_tensors[2].rank = 1;
   Recording recording;
-  attention::decode_paged(a);
+  attention::paged(a);
   recording.stop();
   std::memset(slopes, 0, sizeof slopes);
   const testing::TracedCall call = testing::read_traced_call(recording.only(), true);
-  const TensorView& read = static_cast<const attention::DecodePagedArgs*>(call.args.get())->hook_tensors[2];
+  const TensorView& read = static_cast<const attention::PagedArgs*>(call.args.get())->hook_tensors[2];
   EXPECT_EQ(shape_string(read), "[4]");
   EXPECT_EQ(read.strides[0], 3);
   const testing::ReplayResult result = testing::replay(call, emulated());
@@ -211,14 +211,14 @@ TEST(tracing, tensors_of_hooks_are_recorded) {
 
 /// The text of hooks is compiled and loaded: a folder of a stranger must not bring its own.
 TEST(tracing, hooks_of_no_registered_op_are_run_only_when_trusted) {
-  Op& op = const_cast<Op&>(find_op("attention.decode_paged"));
+  Op& op = const_cast<Op&>(find_op("attention.paged"));
   testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 40}}, 1);
-  auto& a = *static_cast<attention::DecodePagedArgs*>(c.args());
+  auto& a = *static_cast<attention::PagedArgs*>(c.args());
   a.hooks = &kSlope;
   const float slope = 0.5f;
   std::memcpy(a.hook_params, &slope, sizeof slope);
   Recording recording;
-  attention::decode_paged(a);
+  attention::paged(a);
   recording.stop();
   const std::string folder = recording.only();
   ProcessResult r = command({"run", "--replay", folder});
@@ -234,7 +234,7 @@ TEST(tracing, hooks_of_no_registered_op_are_run_only_when_trusted) {
   write_file(folder + "/call.json", j.dump());
   op.hooks = &kSlope;
   const testing::TracedCall own = testing::read_traced_call(folder);
-  EXPECT_EQ(static_cast<const attention::DecodePagedArgs*>(own.args.get())->hooks, &kSlope);
+  EXPECT_EQ(static_cast<const attention::PagedArgs*>(own.args.get())->hooks, &kSlope);
   for (const char* part : {"type", "text"}) {
     Json changed = j;
     changed["hooks"][part] = j["hooks"][part].get<std::string>() + " ";

@@ -213,12 +213,12 @@ TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
 TEST_F(jit_warm, values_that_the_op_refuses_are_named) {
   const std::string file = path("refused.json");
   std::ofstream(file) << R"({"name": "m", "geometry": {"d": 64}, "limits": {"batch": "1..4", "page_size": [16, 32], "empty": [0, 1], "alignment": [16]}, "calls": [
-    {"does": "decode", "op": "attention.decode_paged", "case": {"batch": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
+    {"does": "decode", "op": "attention.paged", "case": {"batch": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
     {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "batch * empty", "hidden": "d", "x.dtype": "bf16"}}]})";
   const ProcessResult r = command({"warm", "--model", file, "--arch", "sm_90a", "--list"});
   EXPECT_EQ(r.status, 2) << r.output;
   for (const char* with : {"head_dim=1000 page_size=16", "head_dim=1000 page_size=32"})
-    EXPECT_THAT(r.output, ::testing::ContainsRegex(std::string("skipped decode with ") + with + " \\(attention.decode_paged, sm_90a\\): .*head_dim"));
+    EXPECT_THAT(r.output, ::testing::ContainsRegex(std::string("skipped decode with ") + with + " \\(attention.paged, sm_90a\\): .*head_dim"));
   EXPECT_THAT(r.output, ::testing::Not(HasSubstr("head_dim=d")));
   EXPECT_THAT(r.output, HasSubstr("skipped norm with empty=0 (norm.rms_norm, sm_90a): its outputs are empty"));
   const Json j = Json::parse(command({"warm", "--model", file, "--arch", "sm_90a", "--list", "--json"}).output);

@@ -9,7 +9,7 @@
 
 #include "quern/op/schema.h"
 #include "quern/op/workspace.h"
-#include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/paged.h"
 #include "quern/ops/norm/rms_norm.h"
 #include "quern/testing/case_args.h"
 #include "quern/testing/check.h"
@@ -26,7 +26,7 @@ struct Memory {
 const char* const kLong[] = {"batch=3", "capacity=3000", "heads_kv=2", "out.pad=0"};
 
 testing::CaseArgs long_decode() {
-  return testing::CaseArgs(find_op("attention.decode_paged"), testing::parse_case(find_op("attention.decode_paged"), {std::begin(kLong), std::end(kLong)}), 1);
+  return testing::CaseArgs(find_op("attention.paged"), testing::parse_case(find_op("attention.paged"), {std::begin(kLong), std::end(kLong)}), 1);
 }
 
 TEST(op_workspace, is_what_the_call_takes) {
@@ -63,8 +63,8 @@ TEST(op_workspace, follows_the_options) {
 
 TEST(op_workspace, by_name_and_args) {
   testing::CaseArgs args = long_decode();
-  const auto& decode = *static_cast<const attention::DecodePagedArgs*>(args.args());
-  EXPECT_EQ(workspace_bytes("attention.decode_paged", decode), workspace_bytes(args.op(), args.args()));
+  const auto& decode = *static_cast<const attention::PagedArgs*>(args.args());
+  EXPECT_EQ(workspace_bytes("attention.paged", decode), workspace_bytes(args.op(), args.args()));
   float x[8] = {}, weight[4] = {}, out[8];
   norm::RmsNormArgs small{.out = {out, DType::f32, {2, 4}}, .x = {x, DType::f32, {2, 4}}, .weight = {weight, DType::f32, {4}}};
   EXPECT_EQ(workspace_bytes("norm.rms_norm", small), 0);
@@ -84,8 +84,8 @@ TEST(op_workspace, refuses_what_the_call_would_refuse) {
   norm::RmsNormArgs none;
   EXPECT_EQ(text([&] { workspace_bytes("norm.rms_norm", none); }), "value: norm.rms_norm: `x` is missing, expected a tensor [tokens hidden]");
   EXPECT_NE(text([&] { workspace_bytes("norm.rms_nrom", none); }).find("the nearest is norm.rms_norm"), std::string::npos);
-  const std::string other = text([&] { workspace_bytes("attention.decode_paged", none); });
-  EXPECT_EQ(other.find("type: attention.decode_paged: `args` is a "), 0u) << other;
+  const std::string other = text([&] { workspace_bytes("attention.paged", none); });
+  EXPECT_EQ(other.find("type: attention.paged: `args` is a "), 0u) << other;
 }
 
 }  // namespace

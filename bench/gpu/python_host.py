@@ -31,7 +31,7 @@ from quern._library import library  # noqa: E402
 SHAPES = {
     "norm.rms_norm": "tokens=1 hidden=4096", "norm.fused_add_rms_norm": "tokens=1 hidden=4096", "norm.rms_norm_backward": "tokens=1 hidden=4096",
     "activation.silu_and_mul": "tokens=1 intermediate=1024", "rope.rope_inplace": "tokens=1 heads_q=8 heads_kv=2 head_dim=64",
-    "kv_cache.append_paged": "tokens=1 batch=1 heads_kv=2 head_dim=64", "attention.decode_paged": "batch=1 capacity=64 length=64 heads_kv=2 gqa=4 head_dim=64 out_lse.present=0",
+    "kv_cache.append_paged": "tokens=1 batch=1 heads_kv=2 head_dim=64", "attention.paged": "batch=1 capacity=64 length=64 heads_kv=2 gqa=4 head_dim=64 out_lse.present=0",
     "gemm.dense": "m=1 n=512 k=512", "gemm.scaled": "m=1 n=512 k=512",
     "gemm.grouped_contiguous": "m=16 groups=2 n=512 k=512", "gemm.grouped_masked": "max_m=16 groups=2 n=512 k=512",
     "gemm.k_grouped": "m=512 n=512 k=256 groups=2", "quant.per_token_group": "m=1 k=4096", "quant.per_tensor": "m=1 k=4096",

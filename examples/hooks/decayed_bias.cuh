@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Hooks for quern.attention.decode_paged, handed over as a file: a bias by head that decays with the distance of query and key,
+// Hooks for quern.attention.paged, handed over as a file: a bias by head that decays with the distance of query and key,
 // and a window whose length is a parameter. docs/own_ops.md calls it from Python.
 
 struct DecayedBias {

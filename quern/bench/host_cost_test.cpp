@@ -53,7 +53,7 @@ double call_ns(NullCall& call) {
 /// The bound of an op by its id, in ns; 0: none is set.
 double bound_ns(const std::string& id) {
   if (id == "norm.rms_norm") return 1000;
-  if (id == "attention.decode_paged") return 2000;
+  if (id == "attention.paged") return 2000;
   if (id == "gemm.dense") return 1500;
   return 0;
 }

@@ -20,7 +20,7 @@ QN_API i64 workspace_bytes(const Op& op, const void* args, const RunOptions& opt
 /// Args of another op.
 QN_API i64 workspace_bytes(const char* op, const char* args_type, const void* args, const RunOptions& options);
 
-/// As in `workspace_bytes("attention.decode_paged", attention::DecodePagedArgs{...})`.
+/// As in `workspace_bytes("attention.paged", attention::PagedArgs{...})`.
 template <class Args> i64 workspace_bytes(const char* op, const Args& args, const RunOptions& options = {}) {
   return workspace_bytes(op, typeid(Args).name(), &args, options);
 }

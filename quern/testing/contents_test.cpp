@@ -117,23 +117,23 @@ const std::vector<Fault>& faults() {
       {"append_csr_descending", "kv_cache.append_paged", with(kAppend, kCsr), kCsrAppend, {{{"page_indptr", {0, 3, 2}}}},
        "`page_indptr`[2] is 2, expected at least 3, the element before it"},
 
-      {"decode_length_past_the_table", "attention.decode_paged", kDecode, kDenseDecode, {{{"seq_lens", {49}}}},
+      {"decode_length_past_the_table", "attention.paged", kDecode, kDenseDecode, {{{"seq_lens", {49}}}},
        "`seq_lens`[0] is 49, expected 0 to 48 (in [0, min(max_pages*page_size,1073741824)])"},
-      {"decode_negative_length", "attention.decode_paged", kDecode, kDenseDecode, {{{"seq_lens", {48, -1}}}},
+      {"decode_negative_length", "attention.paged", kDecode, kDenseDecode, {{{"seq_lens", {48, -1}}}},
        "`seq_lens`[1] is -1, expected 0 to 48 (in [0, min(max_pages*page_size,1073741824)])"},
-      {"decode_page_past_the_cache", "attention.decode_paged", kDecode, kDenseDecode, {{{"page_table", {7, 8}}}},
+      {"decode_page_past_the_cache", "attention.paged", kDecode, kDenseDecode, {{{"page_table", {7, 8}}}},
        "`page_table`[0, 1] is 8, expected 0 to 7 (in [0, pages)): request 0 has 48 tokens"},
-      {"decode_csr_descending", "attention.decode_paged", with(kDecode, kCsr), kCsrDecode, {{{"page_indptr", {0, 3, 2}}}},
+      {"decode_csr_descending", "attention.paged", with(kDecode, kCsr), kCsrDecode, {{{"page_indptr", {0, 3, 2}}}},
        "`page_indptr`[2] is 2, expected at least 3, the element before it"},
-      {"decode_csr_pointer_past_the_end", "attention.decode_paged", with(kDecode, kCsr), kCsrDecode, {{{"page_indptr", {0, 3, 7}}}},
+      {"decode_csr_pointer_past_the_end", "attention.paged", with(kDecode, kCsr), kCsrDecode, {{{"page_indptr", {0, 3, 7}}}},
        "`page_indptr`[2] is 7, expected 0 to 6 (in [0, page_indices])"},
-      {"decode_csr_page_past_the_cache", "attention.decode_paged", with(kDecode, kCsr), kCsrDecode, {{{"page_indices", {7, 0, 8}}}},
+      {"decode_csr_page_past_the_cache", "attention.paged", with(kDecode, kCsr), kCsrDecode, {{{"page_indices", {7, 0, 8}}}},
        "`page_indices`[2] is 8, expected 0 to 7 (in [0, pages)): request 0 has 48 tokens"},
-      {"decode_last_page_empty", "attention.decode_paged", with(kDecode, kCsr), kCsrDecode, {{{"last_page_len", {0}}}},
+      {"decode_last_page_empty", "attention.paged", with(kDecode, kCsr), kCsrDecode, {{{"last_page_len", {0}}}},
        "`last_page_len`[0] is 0, expected 1 to 16 (in [1, page_size])"},
-      {"decode_last_page_overfull", "attention.decode_paged", with(kDecode, kCsr), kCsrDecode, {{{"last_page_len", {17}}}},
+      {"decode_last_page_overfull", "attention.paged", with(kDecode, kCsr), kCsrDecode, {{{"last_page_len", {17}}}},
        "`last_page_len`[0] is 17, expected 1 to 16 (in [1, page_size])"},
-      {"decode_longer_than_stated", "attention.decode_paged", with(kDecode, kCsr), {kCsrDecode.tensors, {{"max_seq_kv", 48}}}, {{}, {{"max_seq_kv", 47}}},
+      {"decode_longer_than_stated", "attention.paged", with(kDecode, kCsr), {kCsrDecode.tensors, {{"max_seq_kv", 48}}}, {{}, {{"max_seq_kv", 47}}},
        "`page_indptr`[1] is 3, expected fewer pages: request 0 has 48 tokens, and max_seq_kv allows 47"},
 
       {"rows_group_off_the_alignment", "gemm.grouped_contiguous", layout(0), kGroupOfRow, {{{"group_of_row", rows({{2, 20}, {0, 28}})}}},
@@ -214,7 +214,7 @@ TEST(contents, distinct_values_are_told_apart) {
 }
 
 TEST(contents, of_a_window_only_pages_in_it_matter) {
-  CaseArgs c(find_op("attention.decode_paged"), kDecode, 1);
+  CaseArgs c(find_op("attention.paged"), kDecode, 1);
   set(c, {{{"seq_lens", {48, 0}}, {"page_table", {-1, 8, 1}}}, {{"window_left", 15}}});
   EXPECT_THAT(breaches_of(c), IsEmpty());
   set(c, {{}, {{"window_left", 16}}});
@@ -239,7 +239,7 @@ TEST(contents, cases_keep_the_contracts) {
 
 /// A stated bound of lengths is one for the cases too.
 TEST(contents, lengths_of_cases_keep_to_max_seq_kv) {
-  CaseArgs c(find_op("attention.decode_paged"), with(kDecode, {{"csr", true}, {"max_seq_kv", 17}}), 1);
+  CaseArgs c(find_op("attention.paged"), with(kDecode, {{"csr", true}, {"max_seq_kv", 17}}), 1);
   EXPECT_THAT(breaches_of(c), IsEmpty());
   EXPECT_EQ(Ref<>(c.tensor(size_t(c.op().tensor_index("page_indptr")))).index(1), 2);
 }

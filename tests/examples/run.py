@@ -161,7 +161,7 @@ def new_variant():
     """What `quern new --based-on` writes is the op that it is based on; its reference sees a mask that the hooks alone have."""
     folder = os.path.join(work, "variant")
     os.mkdir(folder)
-    said = run(quern, "new", "mine.my_mask", "--based-on", "attention.decode_paged", "--project", folder)
+    said = run(quern, "new", "mine.my_mask", "--based-on", "attention.paged", "--project", folder)
     lines = [line.strip() for line in said.splitlines() if line.startswith("  ")]
     with open(os.path.join(folder, "CMakeLists.txt"), "w") as f:
         f.write("cmake_minimum_required(VERSION 3.25)\nproject(mine LANGUAGES CXX)\nadd_compile_options(-Wall -Wextra -Werror)\n" + "\n".join(lines) + "\n")

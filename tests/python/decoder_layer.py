@@ -78,7 +78,7 @@ class Layer:
         q, k, v = (t.view(b, -1, self.DIM) for t in r["rotated"].split([width, kv, kv], 1))
         quern.rope.rope_inplace(q, k, self.positions)
         quern.kv_cache.append_paged(k, v, self.k_cache, self.v_cache, self.requests, self.positions, page_table=self.page_table)
-        quern.attention.decode_paged(q, self.k_cache, self.v_cache, page_table=self.page_table, seq_lens=self.seq_lens,
+        quern.attention.paged(q, self.k_cache, self.v_cache, page_table=self.page_table, seq_lens=self.seq_lens,
                                      out=r["attention"].view(b, -1, self.DIM), workspace=self.workspace)
         quern.gemm.dense(r["attention"], self.w_out, out=r["projected"], workspace=self.workspace)
         quern.norm.fused_add_rms_norm(r["projected"], self.residual, self.norms[1], out=r["normed_mlp"])

@@ -252,8 +252,8 @@ def test_bare_function_counts_its_arguments():
 def test_attributes_have_their_type():
     shapes = {"q": (1, 2, 64), "k_cache": (1, 16, 2, 64), "v_cache": (1, 16, 2, 64)}
     tensors = {n: np.ones(s, np.float16) for n, s in shapes.items()}
-    fails(TypeError, r"attention\.decode_paged: `window_left` is a value of type float, expected an integer", quern.attention.decode_paged, **tensors, window_left=1.5)
-    fails(ValueError, r"attention\.decode_paged: `window_left` is 4294967296, expected a 32-bit integer", quern.attention.decode_paged, **tensors, window_left=1 << 32)
+    fails(TypeError, r"attention\.paged: `window_left` is a value of type float, expected an integer", quern.attention.paged, **tensors, window_left=1.5)
+    fails(ValueError, r"attention\.paged: `window_left` is 4294967296, expected a 32-bit integer", quern.attention.paged, **tensors, window_left=1 << 32)
 
 
 def test_unsupported():

@@ -37,7 +37,7 @@ def expected(bias):
 
 
 def attention(*, convert=lambda a: a, **options):
-    return quern.attention.decode_paged(*(convert(a) for a in arguments()), device="emu", **options)
+    return quern.attention.paged(*(convert(a) for a in arguments()), device="emu", **options)
 
 
 def is_near(out, bias):
@@ -66,7 +66,7 @@ def test_a_text_and_its_parameters(tmp_path):
 
 def test_workspace_bytes():
     """Hooks are checked as the call would, and do not change what is needed."""
-    ask = lambda **options: quern.attention.decode_paged.workspace_bytes(*arguments(), device="emu", **options)
+    ask = lambda **options: quern.attention.paged.workspace_bytes(*arguments(), device="emu", **options)
     assert ask(hooks=SLOPE, hook_params=np.float32(1)) == ask()
     with pytest.raises(ValueError, match="`hook_params` is missing"):
         ask(hooks=SLOPE)
@@ -91,7 +91,7 @@ def test_tensors(framework):
 
 
 def test_what_is_refused():
-    op = r"attention\.decode_paged: "
+    op = r"attention\.paged: "
     fails(ValueError, op + r"`hook_params` is missing, expected at most 64 bytes, which the hooks Slope read", hooks=SLOPE)
     fails(ValueError, op + r"`hook_params` has 68 bytes, expected at most 64 bytes", hooks=SLOPE, hook_params=bytes(68))
     fails(ValueError, op + r"`hook_params` is given, expected none, as the call has no hooks", hook_params=b"1234")
@@ -123,8 +123,8 @@ def test_what_torch_cannot_record():
     q, *rest = (torch.from_numpy(a) for a in arguments())
     fails_with = pytest.raises(RuntimeError, match=r"`hooks`, `hook_params` or `hook_tensors` is given, expected torch\.no_grad\(\): nobody knows the gradient of hooks")
     with fails_with:
-        quern.attention.decode_paged(q.clone().requires_grad_(), *rest, hooks=SLOPE, hook_params=np.float32(1), device="emu")
-    compiled = torch.compile(lambda q: quern.attention.decode_paged(q, *rest, hooks=SLOPE, hook_params=b"1234", device="emu"), fullgraph=True, backend="aot_eager")
+        quern.attention.paged(q.clone().requires_grad_(), *rest, hooks=SLOPE, hook_params=np.float32(1), device="emu")
+    compiled = torch.compile(lambda q: quern.attention.paged(q, *rest, hooks=SLOPE, hook_params=b"1234", device="emu"), fullgraph=True, backend="aot_eager")
     with pytest.raises(Exception, match="is given under torch.compile, expected None: a graph of torch carries no code for kernels"):
         compiled(q)
 
@@ -136,7 +136,7 @@ def test_jax_takes_none():
 
 
 def test_they_are_documented():
-    op = quern.attention.decode_paged
+    op = quern.attention.paged
     for words in ("hooks: text of a struct", "hook_params: what", "hook_tensors: what", "QN_DEVICE bool visible(const HookContext& at)"):
         assert words in op.__doc__
     assert "hook" not in quern.norm.rms_norm.__doc__

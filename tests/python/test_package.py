@@ -166,11 +166,11 @@ def test_skip_check():
 
 
 def test_workspace():
-    words = next(w for w in testing.cases("attention.decode_paged", 60, 1 << 20) if quern.plan("attention.decode_paged", *w.split())["workspace"])
-    need = quern.plan("attention.decode_paged", *words.split())["workspace"]
+    words = next(w for w in testing.cases("attention.paged", 60, 1 << 20) if quern.plan("attention.paged", *w.split())["workspace"])
+    need = quern.plan("attention.paged", *words.split())["workspace"]
     memory = np.empty(need + 256, np.uint8)
     start = -memory.ctypes.data % 256
-    with testing.Case("attention.decode_paged", words) as case:
+    with testing.Case("attention.paged", words) as case:
         case.run(workspace=memory[start:start + need])
         assert case.wrong() == ""
         with pytest.raises(ValueError, match=f"`workspace` has 16 bytes, expected {need}"):
@@ -180,7 +180,7 @@ def test_workspace():
 def test_workspace_bytes():
     """Before the call, by its arguments, outputs given or not; what it says is enough, and a byte less is not."""
     words = "batch=3 capacity=3000 heads_kv=2 out.pad=0"
-    decode = quern.attention.decode_paged
+    decode = quern.attention.paged
     with testing.Case(decode, words) as case:
         arguments = {**case.tensors, **case.attributes, "device": "emu"}
         need = decode.workspace_bytes(**arguments)
@@ -203,7 +203,7 @@ def test_workspace_bytes():
 
 def test_workspace_bytes_of_other_frameworks():
     torch = pytest.importorskip("torch", reason="needs torch")
-    with testing.Case("attention.decode_paged", "batch=3 capacity=3000 q.dtype=f16") as case:
+    with testing.Case("attention.paged", "batch=3 capacity=3000 q.dtype=f16") as case:
         need = case.op.workspace_bytes(**case.tensors, **case.attributes, device="emu")
         tensors = {name: None if t is None else torch.from_numpy(t) for name, t in case.tensors.items()}
         assert case.op.workspace_bytes(**tensors, **case.attributes, device="emu") == need > 0
@@ -337,12 +337,12 @@ def test_output_shape_by_a_formula():
 def test_integers_are_exact():
     """All 64 bits of an attribute reach the library, and more are an error."""
     for value in (2**53 + 1, 2**63 - 1):
-        with testing.Case("attention.decode_paged", f"csr=1 max_seq_kv={value}") as case:
+        with testing.Case("attention.paged", f"csr=1 max_seq_kv={value}") as case:
             assert case.attributes["max_seq_kv"] == value
             case.run()
             assert not case.wrong()
             case.attributes["max_seq_kv"] = 2**63
-            with pytest.raises(ValueError, match=r"attention\.decode_paged: `max_seq_kv` is 9223372036854775808, expected a 64-bit integer"):
+            with pytest.raises(ValueError, match=r"attention\.paged: `max_seq_kv` is 9223372036854775808, expected a 64-bit integer"):
                 case.run()
 
 

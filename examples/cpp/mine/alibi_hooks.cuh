@@ -8,7 +8,7 @@
 
 namespace quern::mine {
 
-/// What a caller writes into DecodePagedArgs::hook_params.
+/// What a caller writes into PagedArgs::hook_params.
 struct AlibiParams {
   i32 block;     // positions in a block of the mask
   i32 first;     // blocks at the start that every query sees

@@ -7,11 +7,11 @@
 #include <cstring>
 
 #include "quern/op/schema.h"
-#include "quern/ops/attention/decode_paged/ref.h"
+#include "quern/ops/attention/paged/ref.h"
 
 namespace quern::mine {
 
-using attention::DecodePagedArgs;
+using attention::PagedArgs;
 using attention::HookContext;
 
 // The text of hooks is part of a kernel's source; this one includes a file that the library carries.
@@ -23,10 +23,10 @@ static Alibi alibi_of(const u8* params) {
   return a;
 }
 
-static void reference(const DecodePagedArgs& args, const DecodePagedArgs& magnitudes) {
+static void reference(const PagedArgs& args, const PagedArgs& magnitudes) {
   const Alibi a = alibi_of(args.hook_params);
   const Ref slopes(args.hook_tensors[0]);
-  decode_paged_ref_with(
+  paged_ref_with(
       args, magnitudes,
       [&](double x, const HookContext& at) { return x - slopes(at.head_q) * (at.query_position - at.key_position); },
       [&](const HookContext& at) {
@@ -35,16 +35,16 @@ static void reference(const DecodePagedArgs& args, const DecodePagedArgs& magnit
       });
 }
 
-static void generate(DecodePagedArgs& args, const Case&, Random&) {
+static void generate(PagedArgs& args, const Case&, Random&) {
   const Alibi a{.block = 48, .first = 1, .last = 2};
   std::memcpy(args.hook_params, &a, sizeof a);
   const TensorView& slopes = args.hook_tensors[0];
   for (i64 h = 0; h < slopes.shape[0]; ++h) static_cast<float*>(slopes.data)[h * slopes.strides[0]] = 0.01f * float(h + 1);
 }
 
-QN_OP(decode_alibi, DecodePagedArgs, "mine.decode_alibi")
-    .based_on("attention.decode_paged", &kHooks)
-    .doc("attention.decode_paged with ALiBi, over the first and last blocks of positions")
+QN_OP(decode_alibi, PagedArgs, "mine.decode_alibi")
+    .based_on("attention.paged", &kHooks)
+    .doc("attention.paged with ALiBi, over the first and last blocks of positions")
     .hook_tensor(0, "slopes", "heads_q", {DType::f32})
     .meaning("what a logit loses for each position between query and key")
     .hook_params<Alibi>()

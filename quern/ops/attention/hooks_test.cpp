@@ -15,8 +15,8 @@
 #include "quern/jit/kernel_table.h"
 #include "quern/op/ref.h"
 #include "quern/op/schema.h"
-#include "quern/ops/attention/decode_paged.h"
-#include "quern/ops/attention/decode_paged/ref.h"
+#include "quern/ops/attention/paged.h"
+#include "quern/ops/attention/paged/ref.h"
 #include "quern/testing/check.h"
 
 namespace quern::attention {
@@ -31,9 +31,9 @@ constexpr i64 kBatch = 3, kHeadsKv = 2, kGroup = 4, kHeads = kHeadsKv * kGroup, 
 /// Arguments with requests of different lengths, the first as long as the table has room for.
 struct Call {
   CaseArgs storage;
-  DecodePagedArgs& args;
+  PagedArgs& args;
   explicit Call(i64 capacity = kCapacity)
-      : storage(find_op("attention.decode_paged"),
+      : storage(find_op("attention.paged"),
                 {{"batch", kBatch},
                  {"heads_kv", kHeadsKv},
                  {"gqa", kGroup},
@@ -42,17 +42,17 @@ struct Call {
                  {"length", double(capacity)},
                  {"q.dtype", int(DType::f16)}},
                 7),
-        args(*static_cast<DecodePagedArgs*>(storage.args())) {
+        args(*static_cast<PagedArgs*>(storage.args())) {
     const i32 lengths[kBatch] = {i32(capacity), 17, 1};
     std::memcpy(args.seq_lens.data, lengths, sizeof lengths);
   }
-  void run(const RunOptions& options = {}) { decode_paged(args, options); }
+  void run(const RunOptions& options = {}) { paged(args, options); }
 };
 
 /// log2 of the sum of exp of the logits, and element 5 of the output, in double; `logit(b, h, key, x)` of the product
 /// x, -inf where it is not seen.
 template <class Logit>
-void expect_attention(const DecodePagedArgs& a, const Logit& logit) {
+void expect_attention(const PagedArgs& a, const Logit& logit) {
   const Ref q(a.q), k(a.k_cache), v(a.v_cache), out(a.out), lse(a.out_lse), table(a.page_table), lengths(a.seq_lens);
   const i64 page_size = a.k_cache.shape[1];
   for (i64 b = 0; b < kBatch; ++b) {
@@ -112,11 +112,11 @@ struct Places {
 /// The text of docs/own_ops.md.
 TEST(attention_hooks, a_text_is_enough) {
   Call call;
-  DecodePagedArgs& args = call.args;
+  PagedArgs& args = call.args;
   args.hooks = attention::hooks_of(R"(struct Alibi {
     QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x - f32(0.1f) * f32(float(at.query_position - at.key_position)); }
   };)");
-  attention::decode_paged(args);
+  attention::paged(args);
   const Ref lengths(args.seq_lens);
   expect_attention(args, [&](i64 b, i64, i64 key, double x) { return x - 0.1 * double(lengths.index(b) - 1 - key); });
 }
@@ -193,7 +193,7 @@ TEST(attention_hooks, a_read_outside_of_a_tensor_is_reported_with_its_name) {
 
 TEST(attention_hooks, wrong_tensors_are_refused) {
   const Tables tables(DType::f32, DType::i32);
-  const auto error_with = [&](void (*broken)(DecodePagedArgs&), ErrorKind kind = ErrorKind::value) {
+  const auto error_with = [&](void (*broken)(PagedArgs&), ErrorKind kind = ErrorKind::value) {
     Call call;
     call.args.hooks = hooks_of(kDecayedBias);
     call.args.hook_tensors[0] = tables.bias_view, call.args.hook_tensors[1] = tables.bucket_view;
@@ -202,23 +202,23 @@ TEST(attention_hooks, wrong_tensors_are_refused) {
   };
   EXPECT_EQ(
       error_with([](auto& a) { a.hook_tensors[1] = {}; }),
-      "attention.decode_paged: `hook_tensors[1]` is missing, expected a tensor, which the hooks DecayedBias read");
+      "attention.paged: `hook_tensors[1]` is missing, expected a tensor, which the hooks DecayedBias read");
   EXPECT_EQ(error_with([](auto& a) { a.hooks = nullptr, a.hook_tensors[1] = {}; }),
-            "attention.decode_paged: `hook_tensors[0]` is given, expected none, as the call has no hooks");
+            "attention.paged: `hook_tensors[0]` is given, expected none, as the call has no hooks");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].dtype = DType::f64; }, ErrorKind::type),
-            "attention.decode_paged: `hook_tensors[0]` is f64, expected f32, f16, bf16, i32, i64 or u8");
+            "attention.paged: `hook_tensors[0]` is f64, expected f32, f16, bf16, i32, i64 or u8");
   EXPECT_EQ(error_with([](auto& a) {
               a.hook_tensors[0].device = {DeviceType::cuda, 1};
             }),
-            "attention.decode_paged: `hook_tensors[0]` is on cuda:1, expected the host like the tensors before it");
+            "attention.paged: `hook_tensors[0]` is on cuda:1, expected the host like the tensors before it");
   EXPECT_EQ(error_with([](auto& a) {
               a.hook_tensors[2] = TensorView(a.hook_tensors[1].data, DType::i32, {1, 1, 2, 2, 2});
             }),
-            "attention.decode_paged: `hook_tensors[2]` has shape [1, 1, 2, 2, 2], expected 1 to 4 dims");
+            "attention.paged: `hook_tensors[2]` has shape [1, 1, 2, 2, 2], expected 1 to 4 dims");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[3] = TensorView(a.out.data, DType::f16, {4}); }),
-            "attention.decode_paged: `out` overlaps `hook_tensors[3]` in memory, expected memory of its own");
+            "attention.paged: `out` overlaps `hook_tensors[3]` in memory, expected memory of its own");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].data = nullptr; }),
-            "attention.decode_paged: `hook_tensors[0]` has no data, expected a pointer, its shape is [8, 5]");
+            "attention.paged: `hook_tensors[0]` has no data, expected a pointer, its shape is [8, 5]");
 }
 
 TEST(attention_hooks, may_ask_for_a_tensor) {
@@ -269,12 +269,12 @@ TEST(attention_hooks, that_would_not_be_called_are_refused) {
   const std::string right = "QN_DEVICE f32 logit(f32 x, const attention::HookContext&) { return x; } ";
   EXPECT_EQ(error_with(member(right + "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"),
                        ErrorKind::value),
-            "attention.decode_paged: `hooks` has the member `visble` in mine::Bad, which no kernel calls, expected "
+            "attention.paged: `hooks` has the member `visble` in mine::Bad, which no kernel calls, expected "
             "`visible`, or a name that is not nearly that of a point: " +
                 points);
   EXPECT_EQ(
       error_with(member("QN_DEVICE bool mask(const attention::HookContext&) { return false; }"), ErrorKind::value),
-      "attention.decode_paged: `hooks` is the type mine::Bad, which has none of the points that kernels call, "
+      "attention.paged: `hooks` is the type mine::Bad, which has none of the points that kernels call, "
       "expected " +
           points);
   EXPECT_THAT(error_with(member("QN_DEVICE bool visible(int) { return false; }"), ErrorKind::compile),
@@ -289,18 +289,18 @@ TEST(attention_hooks, that_would_not_be_called_are_refused) {
 struct Factor {
   float value = 0.25f;
 };
-void reference(const DecodePagedArgs& args, const DecodePagedArgs& magnitudes) {
+void reference(const PagedArgs& args, const PagedArgs& magnitudes) {
   const Ref slopes(args.hook_tensors[1]);
   Factor factor;
   std::memcpy(&factor, args.hook_params, sizeof factor);
-  decode_paged_ref_with(
+  paged_ref_with(
       args, magnitudes,
       [&](double x, const HookContext& at) {
         return x - double(factor.value) * slopes(at.head_q, at.key_position % 2);
       },
       [](const HookContext&) { return true; });
 }
-void generate(DecodePagedArgs& args, const Case&, Random&) {
+void generate(PagedArgs& args, const Case&, Random&) {
   const Factor factor;
   std::memcpy(args.hook_params, &factor, sizeof factor);
 }
@@ -314,8 +314,8 @@ TEST(attention_hooks, an_op_of_ones_own_names_their_tensors) {
     }
   };)");
   static Op op;
-  Schema<DecodePagedArgs> schema(op, "test.decode_slopes");
-  schema.based_on("attention.decode_paged", hooks)
+  Schema<PagedArgs> schema(op, "test.decode_slopes");
+  schema.based_on("attention.paged", hooks)
       .hook_tensor(1, "slopes", "heads_q 2", {DType::f32, DType::bf16})
       .meaning("by head and parity")
       .hook_params<Factor>();
@@ -335,7 +335,7 @@ TEST(attention_hooks, an_op_of_ones_own_names_their_tensors) {
       EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.message;
   }
   CaseArgs args(op, {}, 1);
-  static_cast<DecodePagedArgs*>(args.args())->hook_tensors[1].shape[1] = 3;
+  static_cast<PagedArgs*>(args.args())->hook_tensors[1].shape[1] = 3;
   EXPECT_THAT(error_of([&] { run(op, args.args(), {}); }),
               HasSubstr("test.decode_slopes: `slopes` has shape [8, 3], expected 2 at dim 1"));
 }

@@ -6,13 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
+#include "quern/op/contents.h"
 #include "quern/op/ref.h"
 #include "quern/ops/attention/hooks_spec.h"
 #include "quern/ops/attention/lse_base.h"
 
 namespace quern::attention {
+
+/// Most keys of a request: positions and their differences stay far from the ends of i32.
+constexpr i64 kMostKeys = i64(1) << 30;
 
 /// A request: its query tokens are q_begin .. q_begin + q_len - 1 of q; positions follow from `length`, and keys from `end` on are not read.
 struct RefRequest {
@@ -30,6 +35,24 @@ template <class A> RefSpan ref_span(const A& a, const RefRequest& r, i64 i) {
   if (a.window_right >= 0) span.last = std::min(span.last, position + a.window_right);
   if (a.causal) span.last = std::min(span.last, position);
   return span;
+}
+
+/// Request b's bits lie in the mask.
+template <class A> Breach mask_breach(const A& a, i64 b, const RefRequest& r) {
+  if (!a.mask.present()) return {};
+  const i64 begin = Ref<>(a.mask_indptr).index(b), bytes = ceil_div<i64>(r.q_len * r.length, 8), room = a.mask.shape[0] - bytes;
+  if (begin <= room) return {};
+  return {"mask_indptr", {b}, begin, range_text(0, room) + ": request " + std::to_string(b) + " has " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits"};
+}
+
+/// Visible pairs of a query token and a key of a request, as lengths and windows say.
+template <class A> double visible_pairs(const A& a, const RefRequest& r) {
+  double pairs = 0;
+  for (i64 i = 0; i < r.q_len; ++i) {
+    const RefSpan span = ref_span(a, r, i);
+    pairs += double(std::max<i64>(0, span.last - span.first + 1));
+  }
+  return pairs;
 }
 
 /// Whether the packed mask lets query token i of request b see key j.

@@ -33,6 +33,37 @@ template <int kBytes> QN_DEVICE void copy_bytes(u8* to, const u8* from, bool rea
   }
 }
 
+/// kBytes of a row of T, from byte `byte` on, into row `row` of a tile of kWidth 16-bit elements; zeros where `read` is false.
+/// FP8 becomes `To`, exactly: both have every value of e4m3 and e5m2.
+template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_unit(u8* tile, u32 row, u32 byte, const u8* from, bool read) {
+  if constexpr (sizeof(T) == 2) {
+    copy_bytes<kBytes>(tile + chunk_offset<kWidth>(row, byte / 16) + byte % 16, from + byte, read);
+  } else {
+    u8* to = tile + chunk_offset<kWidth>(row, byte / 8) + byte % 8 * 2;
+    f32 x[kBytes];
+    QN_UNROLL
+    for (int i = 0; i < kBytes; ++i) x[i] = 0.f;
+    if (read) load_f32<T, kBytes>(reinterpret_cast<const T*>(from + byte), x);
+    ptx::st_shared<typename Packed<To, kBytes>::Raw>(to, pack<To, kBytes>(x).raw);
+  }
+}
+
+/// Bytes of one unit: FP8 becomes twice as wide.
+QN_HOST_DEVICE constexpr i32 unit_bytes(DType dtype, i32 access) { return size_of(dtype) == 1 ? min_of(access, 8) : access; }
+
+/// A row of a tile by 8 lanes.
+template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_row(u8* tile, u32 row, const u8* from, bool read) {
+  constexpr u32 kUnits = kWidth * u32(sizeof(T)) / kBytes;
+  const u32 lane = ptx::lane_id() % 8;
+  if constexpr (kBytes >= 8) {
+    QN_UNROLL
+    for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass)
+      if (kUnits % 8 == 0 || lane + 8 * pass < kUnits) copy_unit<T, To, kBytes, kWidth>(tile, row, (lane + 8 * pass) * kBytes, from, read);
+  } else {  // unrolled, these would be hundreds of copies in a row
+    for (u32 unit = lane; unit < kUnits; unit += 8) copy_unit<T, To, kBytes, kWidth>(tile, row, unit * kBytes, from, read);
+  }
+}
+
 /// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.
 template <DType kDType> QN_DEVICE f32 sum_shift_of() { return kDType == DType::f16 ? 12.f : 0.f; }
 

@@ -25,15 +25,7 @@ template <PrefillConfig C> QN_DEVICE void store_rows(const PrefillParams& p, con
       const i32 in_tile = i32(warp_row<C>() + 16 * m + lane / 4 + 8 * half);
       if (in_tile >= at.rows) continue;
       const i32 row = at.first_row + in_tile, query = i32(quotient(u32(row), p.group)), head_q = at.head_kv * i32(p.group.value) + row - query * i32(p.group.value);
-      f32 factor = 1.f;
-      if (p.sink) {
-        f32 sink;
-        if (p.sink_dtype == DType::f32) sink = ptx::ld_global<f32>(static_cast<const f32*>(p.sink) + head_q);
-        else if (p.sink_dtype == DType::f16) sink = to_f32(f16{ptx::ld_global<u16>(static_cast<const u16*>(p.sink) + head_q)});
-        else sink = to_f32(bf16{ptx::ld_global<u16>(static_cast<const u16*>(p.sink) + head_q)});
-        factor = add_sink(state, sink, sum_shift_of<C.dtype>());
-      }
-      const Finish finish = finish_state(state, factor, sum_shift_of<C.dtype>());
+      const Finish finish = finish_row(p, state, head_q, sum_shift_of<C.dtype>());
       const f32 by = finish.factor * (f32(p.out_scale) * scale_at(p.v_scale, at.request, at.head_kv));
       T* to = reinterpret_cast<T*>(static_cast<u8*>(p.out) + (at.queries.begin + query) * p.out_token + i64(head_q) * p.out_head) + part + 2 * (lane % 4);
       QN_UNROLL

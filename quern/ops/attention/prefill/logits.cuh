@@ -16,12 +16,6 @@ template <PrefillConfig C> QN_DEVICE bool all_visible(const PrefillParams& p, co
   return bottom.first <= first && first + C.tile_tokens - 1 <= top.last;
 }
 
-/// Bit of the packed mask: query token and key of a request, little-endian in a byte.
-template <PrefillConfig C> QN_DEVICE bool bit_visible(const PrefillParams& p, const RowTile& at, i32 query, i32 key) {
-  const i64 bit = i64(query) * at.keys.length + key, byte = ptx::ld_global<i32>(p.mask_indptr + at.request) + bit / 8;
-  return byte >= 0 && byte < p.mask_bytes && (ptx::ld_global<u8>(p.mask + byte) >> (bit % 8) & 1) != 0;
-}
-
 template <class H> QN_DEVICE TileVisibility tile_of(const PrefillParams& p, const RowTile& at, i32 first, i32 end) {
   const i32 query = i32(quotient(u32(at.first_row), p.group)), last = i32(quotient(u32(at.first_row + at.rows - 1), p.group));
   const i32 before = at.keys.length - at.queries.count;
@@ -70,7 +64,7 @@ QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first,
           bool visible = true;
           if (masked) {
             visible = key >= span.first && key <= span.last;
-            if constexpr (C.bits != 0) visible = visible && bit_visible<C>(p, at, query, key);
+            if constexpr (C.bits != 0) visible = visible && bit_visible(p, at.request, at.keys.length, query, key);
             if constexpr (has_visible<H>) visible = visible && hooked_visible<H>(context);
           }
           if constexpr (kPlain) {

@@ -15,9 +15,6 @@ namespace quern::attention {
 
 inline const jit::Kernel<PrefillConfig, PrefillParams> prefill_kernel{"quern/ops/attention/prefill/kernel.cuh", "prefill_mma", &kHookPoints};
 
-/// Most keys of a request: positions and their differences stay far from the ends of i32.
-constexpr i64 kMostKeys = i64(1) << 30;
-
 inline bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 /// What products are computed in: FP8 queries have every value in f16.
 inline DType product_dtype(DType q) { return is_fp8(q) ? DType::f16 : q; }
@@ -92,7 +89,7 @@ inline ScaleTensor scale_tensor(const TensorView& view) {
 }
 
 /// What does not depend on where keys lie.
-template <class A> void set_prefill_params(const A& a, const Problem& p, const PrefillWork& work, PrefillParams& to) {
+template <class A> void set_attend_params(const A& a, const Problem& p, AttendParams& to) {
   to.out = a.out.data, to.out_lse = static_cast<float*>(a.out_lse.data);
   to.q = static_cast<const u8*>(a.q.data);
   to.q_indptr = static_cast<const i32*>(a.q_indptr.data);
@@ -103,7 +100,7 @@ template <class A> void set_prefill_params(const A& a, const Problem& p, const P
   to.q_token = a.q.strides[0] * q_size, to.q_head = a.q.strides[1] * q_size;
   to.out_token = a.out.strides[0] * out_size, to.out_head = a.out.strides[1] * out_size;
   to.lse_token = a.out_lse.strides[0], to.lse_head = a.out_lse.strides[1];
-  to.batch = p[Axis::batch], to.tokens = p[Axis::tokens], to.row_tiles = work.row_tiles;
+  to.batch = p[Axis::batch], to.tokens = p[Axis::tokens];
   to.heads_kv = i32(p[Axis::heads_kv]);
   to.window_left = a.window_left < 0 ? kNoWindow : min_of(a.window_left, kNoWindow);
   to.window_right = a.causal ? 0 : a.window_right < 0 ? kNoWindow : min_of(a.window_right, kNoWindow);

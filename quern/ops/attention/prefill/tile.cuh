@@ -8,37 +8,6 @@
 
 namespace quern::attention {
 
-/// kBytes of a row of T, from byte `byte` on, into row `row` of a tile of kWidth 16-bit elements; zeros where `read` is false.
-/// FP8 becomes `To`, exactly: both have every value of e4m3 and e5m2.
-template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_unit(u8* tile, u32 row, u32 byte, const u8* from, bool read) {
-  if constexpr (sizeof(T) == 2) {
-    copy_bytes<kBytes>(tile + chunk_offset<kWidth>(row, byte / 16) + byte % 16, from + byte, read);
-  } else {
-    u8* to = tile + chunk_offset<kWidth>(row, byte / 8) + byte % 8 * 2;
-    f32 x[kBytes];
-    QN_UNROLL
-    for (int i = 0; i < kBytes; ++i) x[i] = 0.f;
-    if (read) load_f32<T, kBytes>(reinterpret_cast<const T*>(from + byte), x);
-    ptx::st_shared<typename Packed<To, kBytes>::Raw>(to, pack<To, kBytes>(x).raw);
-  }
-}
-
-/// Bytes of one unit: FP8 becomes twice as wide.
-QN_HOST_DEVICE constexpr i32 unit_bytes(DType dtype, i32 access) { return size_of(dtype) == 1 ? min_of(access, 8) : access; }
-
-/// A row of a tile by 8 lanes.
-template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_row(u8* tile, u32 row, const u8* from, bool read) {
-  constexpr u32 kUnits = kWidth * u32(sizeof(T)) / kBytes;
-  const u32 lane = ptx::lane_id() % 8;
-  if constexpr (kBytes >= 8) {
-    QN_UNROLL
-    for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass)
-      if (kUnits % 8 == 0 || lane + 8 * pass < kUnits) copy_unit<T, To, kBytes, kWidth>(tile, row, (lane + 8 * pass) * kBytes, from, read);
-  } else {  // unrolled, these would be hundreds of copies in a row
-    for (u32 unit = lane; unit < kUnits; unit += 8) copy_unit<T, To, kBytes, kWidth>(tile, row, unit * kBytes, from, read);
-  }
-}
-
 /// The block's rows of q. Rows beyond the request's are zeros.
 template <PrefillConfig C> QN_DEVICE void copy_queries(const PrefillParams& p, const RowTile& at, u8* to) {
   QN_NO_UNROLL
@@ -56,8 +25,7 @@ template <PrefillConfig C> QN_DEVICE i32 find_page(const PrefillParams& p, const
   if constexpr (C.places == KeyPlaces::contiguous) return 0;
   const i32 key = first + i32(threadIdx.x);
   if (i32(threadIdx.x) >= C.tile_tokens || key < at.begin || key >= at.end) return 0;
-  const i32 page = ptx::ld_global<i32>(at.keys.pages + quotient(u32(key), p.page_size));
-  return page >= 0 && page < p.rows_of_keys ? page : 0;
+  return page_at(p, at.keys.pages, key);
 }
 template <PrefillConfig C> QN_DEVICE void store_page(i32* pages, i32 page) {
   if constexpr (C.places != KeyPlaces::contiguous)

@@ -39,7 +39,8 @@ PrefillShape shape_of(const Problem& p) {
 PrefillParams params(const Call<A, PrefillWork>& c) {
   const A& a = c.args;
   PrefillParams to{};
-  set_prefill_params(a, c.problem, c.choice, to);
+  set_attend_params(a, c.problem, to);
+  to.row_tiles = c.choice.row_tiles;
   to.k = static_cast<const u8*>(a.k.data), to.v = static_cast<const u8*>(a.v.data);
   to.kv_indptr = static_cast<const i32*>(a.kv_indptr.data);
   const i64 size = size_of(a.k.dtype);
@@ -71,26 +72,15 @@ Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 
   return {};
 }
 
-/// Each request's bits lie in the mask.
 Breach contract(const A& a, const Problem& p) {
-  for (i64 b = 0; a.mask.present() && b < p[Axis::batch]; ++b) {
-    const RefRequest r = ragged_request(a, b);
-    const i64 begin = Ref<>(a.mask_indptr).index(b), bytes = ceil_div<i64>(r.q_len * r.length, 8), room = a.mask.shape[0] - bytes;
-    if (begin > room) return {"mask_indptr", {b}, begin, range_text(0, room) + ": request " + std::to_string(b) + " has " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits"};
-  }
+  for (i64 b = 0; b < p[Axis::batch]; ++b)
+    if (Breach breach = mask_breach(a, b, ragged_request(a, b))) return breach;
   return {};
 }
 
-/// Visible pairs of a query token and a key.
 double pairs_of(const A& a, i64 batch) {
   double pairs = 0;
-  for (i64 b = 0; b < batch; ++b) {
-    const RefRequest r = ragged_request(a, b);
-    for (i64 i = 0; i < r.q_len; ++i) {
-      const RefSpan span = ref_span(a, r, i);
-      pairs += double(std::max<i64>(0, span.last - span.first + 1));
-    }
-  }
+  for (i64 b = 0; b < batch; ++b) pairs += visible_pairs(a, ragged_request(a, b));
   return pairs;
 }
 

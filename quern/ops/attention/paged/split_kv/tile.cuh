@@ -2,22 +2,10 @@
 // Copyright 2026 The quern authors
 //
 // A warp's tile of 16 tokens: copied from its pages into the warp's ring, multiplied with the queries of a group.
-//
-// Shared memory holds rows of head_dim elements without padding. The 16-byte chunk c of row r lies at c ^ x(r): ldmatrix
-// reads one chunk of 8 rows, and they hit 8 different banks of 16 bytes. With n = head_dim / 8 chunks a row and g the largest
-// power of two <= 8 that divides n, row r starts at bank n * r mod 8, which takes 8 / g values; x(r) = (r / (8 / g)) % g
-// supplies the other g. Bits below g are exchanged only, so that a row stays in place for every n.
 #pragma once
-#include "quern/ops/attention/decode_paged/parts.cuh"
+#include "quern/ops/attention/paged/split_kv/parts.cuh"
 
 namespace quern::attention {
-
-/// Byte offset of a 16-byte chunk in a tile.
-template <int kHeadDim> QN_DEVICE u32 chunk_offset(u32 row, u32 chunk) {
-  constexpr u32 kChunks = kHeadDim / 8;
-  constexpr u32 kGroup = kChunks % 8 == 0 ? 8 : kChunks % 4 == 0 ? 4 : kChunks % 2 == 0 ? 2 : 1;
-  return row * (kHeadDim * 2) + ((chunk ^ ((row / (8 / kGroup)) & (kGroup - 1))) * 16);
-}
 
 /// Where a warp reads an item's keys and values.
 struct TokenSource {
@@ -32,33 +20,24 @@ struct TilePages {
   i32 page[4];
 };
 
-QN_DEVICE TilePages find_pages(const DecodePagedParams& p, const TokenSource& from, i32 first) {
+QN_DEVICE TilePages find_pages(const SplitKvParams& p, const TokenSource& from, i32 first) {
   TilePages found;
   QN_UNROLL
   for (int i = 0; i < 4; ++i) {
     const i32 token = first + i32(ptx::lane_id() / 8) + 4 * i;
-    found.page[i] = token < from.end ? ptx::ld_global_nc<i32>(from.pages + quotient(u32(token), p.page_size)) : 0;
+    const i32 page = token < from.end ? ptx::ld_global_nc<i32>(from.pages + quotient(u32(token), p.page_size)) : 0;
+    found.page[i] = page >= 0 && page < p.rows_of_keys ? page : 0;  // no page of the cache: page 0
   }
   return found;
 }
 
-
-/// One copy of kBytes, zeros where the token is not read.
-template <int kBytes> QN_DEVICE void copy_bytes(u8* to, const u8* from, bool read) {
-  if constexpr (kBytes == 16) {
-    ptx::cp_async_cg(ptx::smem_address(to), from, read ? 16 : 0);
-  } else if constexpr (kBytes >= 4) {
-    ptx::cp_async<kBytes>(ptx::smem_address(to), from, read ? kBytes : 0);
-  } else {  // cp.async moves at least 4 bytes
-    ptx::st_shared<u16>(to, read ? ptx::ld_global_nc<u16>(from) : u16(0));
-  }
-}
-
 /// Starts the copies of K and V of a tile into a stage of the ring. Tokens past the end become zeros: a probability of 0
 /// times what memory happens to hold could be NaN.
-template <DecodePagedConfig C>
-QN_DEVICE void copy_tile(const DecodePagedParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage) {
-  constexpr u32 kUnits = C.head_dim * 2 / C.copy_bytes;
+template <SplitKvConfig C>
+QN_DEVICE void copy_tile(const SplitKvParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage) {
+  using Stored = dtype_t<C.kv_dtype>;
+  constexpr i32 kBytes = unit_bytes(C.kv_dtype, C.copy_bytes);
+  constexpr u32 kUnits = C.head_dim * u32(sizeof(Stored)) / kBytes;
   constexpr u32 kTileBytes = kWarpTokens * C.head_dim * 2;
   const u32 lane = ptx::lane_id() % 8;
   QN_UNROLL
@@ -70,12 +49,10 @@ QN_DEVICE void copy_tile(const DecodePagedParams& p, const TokenSource& from, co
     const u8* k = from.k + at.page[i] * p.k_page + slot * p.k_token;
     const u8* v = from.v + at.page[i] * p.v_page + slot * p.v_token;
     const auto copy = [&](u32 unit) {
-      const u32 byte = unit * C.copy_bytes;
-      u8* to = stage + chunk_offset<C.head_dim>(row, byte / 16) + byte % 16;
-      copy_bytes<C.copy_bytes>(to, k + byte, read);
-      copy_bytes<C.copy_bytes>(to + kTileBytes, v + byte, read);
+      copy_unit<Stored, dtype_t<C.dtype>, kBytes, C.head_dim>(stage, row, unit * kBytes, k, read);
+      copy_unit<Stored, dtype_t<C.dtype>, kBytes, C.head_dim>(stage + kTileBytes, row, unit * kBytes, v, read);
     };
-    if constexpr (C.copy_bytes >= 8) {
+    if constexpr (kBytes >= 8) {
       QN_UNROLL
       for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass)
         if (kUnits % 8 == 0 || lane + 8 * pass < kUnits) copy(lane + 8 * pass);
@@ -85,27 +62,48 @@ QN_DEVICE void copy_tile(const DecodePagedParams& p, const TokenSource& from, co
   }
 }
 
-template <DecodePagedConfig C> QN_DEVICE void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+template <SplitKvConfig C> QN_DEVICE void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   const u32 b[2] = {b0, b1};
   if constexpr (C.dtype == DType::bf16) ptx::mma_m16n8k16_bf16(d, a, b);
   else ptx::mma_m16n8k16_f16(d, a, b);
 }
 
-/// The queries of an item as rows of a tile in shared memory; rows without a head are zero. By the whole block.
-template <DecodePagedConfig C>
-QN_DEVICE void store_queries(const DecodePagedParams& p, const u16* q, i32 heads, u8* tile) {
+/// A run of keys of one item that this block sums.
+struct Segment {
+  i64 request;
+  i64 slot;                // where the part goes; -1: the item is complete, its output is written
+  i32 head_kv, head_tile;
+  i32 begin, end;          // keys
+  i32 rows;
+  QueryTokens queries;
+  Keys keys;
+};
+
+/// Two neighbours of a row of q, as the products read them.
+template <SplitKvConfig C> QN_DEVICE u32 load_query_pair(const SplitKvParams& p, const u8* from) {
+  if constexpr (C.q_dtype == C.dtype) {
+    if (p.q_pairs) return ptx::ld_global_nc<u32>(from);
+    return ptx::ld_global_nc<u16>(from) | u32(ptx::ld_global_nc<u16>(from + 2)) << 16;
+  } else {
+    using T = dtype_t<C.q_dtype>;
+    return pack_word(to_f32(T{ptx::ld_global_nc<u8>(from)}), to_f32(T{ptx::ld_global_nc<u8>(from + 1)}), dtype_t<C.dtype>{});
+  }
+}
+
+/// The queries of an item as rows of a tile in shared memory; rows beyond its own are zero. By the whole block.
+template <SplitKvConfig C>
+QN_DEVICE void store_queries(const SplitKvParams& p, const Segment& s, u8* tile) {
   constexpr u32 kPairs = C.head_dim / 2, kAll = C.group_rows * kPairs;
   QN_NO_UNROLL
   for (u32 first = threadIdx.x; first < kAll; first += 4 * C.threads) {
     u32 pairs[4];  // 4 loads in flight; all at once would be 24 for head_dim 192 and 64 threads
     QN_UNROLL
     for (u32 j = 0; j < 4; ++j) {
-      const u32 i = first + j * C.threads, head = i / kPairs;
-      const u16* from = q + head * p.q_head + i % kPairs * 2;
+      const u32 i = first + j * C.threads, row = i / kPairs;
       pairs[j] = 0;
-      if (i >= kAll || i32(head) >= heads) continue;
-      if (p.q_pairs) pairs[j] = ptx::ld_global_nc<u32>(from);
-      else pairs[j] = ptx::ld_global_nc<u16>(from) | u32(ptx::ld_global_nc<u16>(from + 1)) << 16;
+      if (i >= kAll || i32(row) >= s.rows) continue;
+      const RowPlace place = row_place<C>(p, s.head_kv, s.head_tile, i32(row));
+      pairs[j] = load_query_pair<C>(p, p.q + (s.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head + i % kPairs * 2 * u32(size_of(C.q_dtype)));
     }
     QN_UNROLL
     for (u32 j = 0; j < 4; ++j) {
@@ -116,7 +114,7 @@ QN_DEVICE void store_queries(const DecodePagedParams& p, const u16* q, i32 heads
 }
 
 /// The A operand of k-step `step`: heads lane / 4 and + 8.
-template <DecodePagedConfig C> QN_DEVICE void load_queries(u32 tile, int step, u32 (&fragment)[4]) {
+template <SplitKvConfig C> QN_DEVICE void load_queries(u32 tile, int step, u32 (&fragment)[4]) {
   const u32 lane = ptx::lane_id();
   if constexpr (C.group_rows == 16) {
     ptx::ldmatrix_x4(fragment, tile + chunk_offset<C.head_dim>(lane % 16, u32(2 * step) + lane / 16));
@@ -128,14 +126,14 @@ template <DecodePagedConfig C> QN_DEVICE void load_queries(u32 tile, int step, u
 }
 
 /// Query fragments: kept in registers while they leave room for head_dim / 2 sums, else read for each tile.
-template <DecodePagedConfig C> struct Queries {
+template <SplitKvConfig C> struct Queries {
   static constexpr bool kKept = C.head_dim <= 128;
   u32 tile;
   u32 kept[kKept ? C.head_dim / 16 : 1][4];
 };
 
 /// s[n][e] = q . k of token 8 * n + 2 * (lane % 4) + e % 2 and head lane / 4 + 8 * (e / 2).
-template <DecodePagedConfig C>
+template <SplitKvConfig C>
 QN_DEVICE void multiply_keys(const Queries<C>& queries, u32 tile, f32 (&s)[2][4]) {
   const u32 lane = ptx::lane_id();
   const u32 row = lane / 16 * 8 + lane % 8;
@@ -152,7 +150,7 @@ QN_DEVICE void multiply_keys(const Queries<C>& queries, u32 tile, f32 (&s)[2][4]
 }
 
 /// o[j][e] += sum of p times v for dim 8 * j + 2 * (lane % 4) + e % 2 and head lane / 4 + 8 * (e / 2).
-template <DecodePagedConfig C>
+template <SplitKvConfig C>
 QN_DEVICE void multiply_values(const u32 (&p)[4], u32 tile, f32 (&o)[C.head_dim / 8][4]) {
   const u32 lane = ptx::lane_id();
   const u32 row = lane / 8 % 2 * 8 + lane % 8;

@@ -10,7 +10,7 @@
 #include "quern/base/host_dtype.h"
 #include "quern/jit/spec.h"
 #include "quern/op/ref.h"
-#include "quern/ops/attention/decode_paged.h"
+#include "quern/ops/attention/paged.h"
 #include "quern/testing/check.h"
 
 namespace quern::attention {
@@ -19,16 +19,16 @@ namespace {
 using testing::ArgsStorage;
 using testing::CaseArgs;
 
-const Op& op() { return find_op("attention.decode_paged"); }
-DecodePagedArgs& args_of(CaseArgs& c) { return *static_cast<DecodePagedArgs*>(c.args()); }
+const Op& op() { return find_op("attention.paged"); }
+PagedArgs& args_of(CaseArgs& c) { return *static_cast<PagedArgs*>(c.args()); }
 Device& device() { return device_from_name("emu"); }
 
 /// What a call with a broken argument throws.
-std::string error_of(const Case& which, void (*broken)(DecodePagedArgs&), ErrorKind kind = ErrorKind::value) {
+std::string error_of(const Case& which, void (*broken)(PagedArgs&), ErrorKind kind = ErrorKind::value) {
   CaseArgs c(op(), which, 1);
   broken(args_of(c));
   try {
-    decode_paged(args_of(c));
+    paged(args_of(c));
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), kind) << e.what();
     return e.what();
@@ -38,45 +38,45 @@ std::string error_of(const Case& which, void (*broken)(DecodePagedArgs&), ErrorK
 
 const Case kSmall = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 40}, {"window_left", -1}};
 
-TEST(attention_decode_paged, says_what_is_wrong) {
+TEST(attention_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[1] = a.out.shape[1] = a.out_lse.shape[1] = 7; }),
-            "attention.decode_paged: `heads_q` is 7, expected a multiple of heads_kv=2 (heads_kv was set by `k_cache` [8, 16, 2, 64])");
+            "attention.paged: `heads_q` is 7, expected a multiple of heads_kv=2 (heads_kv was set by `k_cache` [8, 16, 2, 64])");
   // HND handed as NHD: the heads of the cache are its page's tokens.
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.k_cache, &a.v_cache}) std::swap(v->shape[1], v->shape[2]); }),
-            "attention.decode_paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [8, 2, 16, 64])");
+            "attention.paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [8, 2, 16, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
-            "attention.decode_paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), "attention.decode_paged: `seq_lens` is absent, expected a tensor, as page_table is given");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }), "attention.decode_paged: `page_table` is absent, expected a tensor, as seq_lens is given");
+            "attention.paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), "attention.paged: `seq_lens` is absent, expected a tensor, as page_table is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }), "attention.paged: `page_table` is absent, expected a tensor, as seq_lens is given");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }),
-            "attention.decode_paged: `page_table` is absent, expected page_table and seq_lens, or page_indptr, page_indices and last_page_len");
+            "attention.paged: `page_table` is absent, expected page_table and seq_lens, or page_indptr, page_indices and last_page_len");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens, a.seq_lens = a.page_table = {}; }),
-            "attention.decode_paged: `page_indptr` is absent, expected page_indptr, page_indices and last_page_len together");
+            "attention.paged: `page_indptr` is absent, expected page_indptr, page_indices and last_page_len together");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }),
-            "attention.decode_paged: `last_page_len` is given, expected none beside page_table, which takes seq_lens");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.window_left = -2; }), "attention.decode_paged: `window_left` is -2, expected -1 or more");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.decode_paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.decode_paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.decode_paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
+            "attention.paged: `last_page_len` is given, expected none beside page_table, which takes seq_lens");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.window_left = -2; }), "attention.paged: `window_left` is -2, expected -1 or more");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = 5; }),
-            "attention.decode_paged: `max_seq_kv` is 5, expected 0 beside page_table, whose columns are the capacity");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.decode_paged: `max_seq_kv` is -5, expected 0 or more");
+            "attention.paged: `max_seq_kv` is 5, expected 0 beside page_table, whose columns are the capacity");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.paged: `max_seq_kv` is -5, expected 0 or more");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
-            "attention.decode_paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
+            "attention.paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens.shape[0] = 3; }),
-            "attention.decode_paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `q` [2, 8, 64])");
+            "attention.paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `q` [2, 8, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
-            "attention.decode_paged: `k_cache` is f16, expected bf16 like `q`");
+            "attention.paged: `k_cache` is f16, expected bf16 like `q`");
 }
 
-/// As decode_paged.h says: no page is read that the table does not name.
-TEST(attention_decode_paged, a_length_beyond_the_table_is_cut_to_it) {
+/// As paged.h says: no page is read that the table does not name.
+TEST(attention_paged, a_length_beyond_the_table_is_cut_to_it) {
   CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 48}, {"length", 48}}, 1);
-  const DecodePagedArgs& a = args_of(c);
+  const PagedArgs& a = args_of(c);
   ASSERT_EQ(a.page_table.shape[1], 3);
   const auto result = [&](i32 length) {
     for (i64 b = 0; b < 2; ++b) static_cast<i32*>(a.seq_lens.data)[b * a.seq_lens.strides[0]] = length;
-    decode_paged(a);
+    paged(a);
     return std::string(static_cast<const char*>(a.out.data), size_t(a.out.extent()) * 2);
   };
   const std::string whole = result(48);
@@ -85,7 +85,7 @@ TEST(attention_decode_paged, a_length_beyond_the_table_is_cut_to_it) {
   EXPECT_NE(result(47), whole);
 }
 
-TEST(attention_decode_paged, a_workspace_is_large_enough_and_aligned) {
+TEST(attention_paged, a_workspace_is_large_enough_and_aligned) {
   CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 600}}, 1);
   std::vector<char> room(8 << 20);
   char* const aligned = reinterpret_cast<char*>(round_up<u64>(reinterpret_cast<u64>(room.data()), 256));
@@ -93,7 +93,7 @@ TEST(attention_decode_paged, a_workspace_is_large_enough_and_aligned) {
     RunOptions options;
     options.workspace = {at, bytes};
     try {
-      decode_paged(args_of(c), options);
+      paged(args_of(c), options);
     } catch (const Error& e) {
       return e.what();
     }
@@ -101,7 +101,7 @@ TEST(attention_decode_paged, a_workspace_is_large_enough_and_aligned) {
   };
   char address[32];
   std::snprintf(address, sizeof address, "%p", static_cast<void*>(aligned + 16));
-  EXPECT_EQ(refused(aligned + 16, 4 << 20), std::string("attention.decode_paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
+  EXPECT_EQ(refused(aligned + 16, 4 << 20), std::string("attention.paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
   EXPECT_THAT(refused(aligned, 1), ::testing::HasSubstr("`workspace` has 1 bytes, expected "));
 }
 
@@ -115,16 +115,16 @@ std::string plan_text(Case which, Arch arch = Arch{}) {
   return text + "workspace=" + std::to_string(plan.workspace);
 }
 
-TEST(attention_decode_paged, plans_by_capacity_and_device) {
+TEST(attention_paged, plans_by_capacity_and_device) {
   const Case llama = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
   EXPECT_EQ(plan_text(llama),
-            "decode_paged<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
-            "decode_paged_combine<dtype=bf16, head_dim=128, group_rows=8, fixed_chunks=0, threads=128> grid=1056\n"
+            "paged_split_kv<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
+            "paged_combine<dtype=bf16, head_dim=128, group_rows=8, fixed_chunks=0, threads=128> grid=1056\n"
             "workspace=2183808");
   Case alone = llama;  // one chunk holds a row: one launch, no workspace
   alone["capacity"] = 256;
   EXPECT_EQ(plan_text(alone),
-            "decode_paged<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
+            "paged_split_kv<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
             "workspace=0");
   Case window = llama;
   window["window_left"] = 127;
@@ -136,42 +136,42 @@ TEST(attention_decode_paged, plans_by_capacity_and_device) {
 
 /// Lengths and pages are read on the device only: the plan does not depend on them, and a row has the same bits whatever
 /// the other rows are when batch_invariant is asked for.
-TEST(attention_decode_paged, rows_keep_their_bits_alone) {
+TEST(attention_paged, rows_keep_their_bits_alone) {
   Case which = {{"batch", 5}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 900}, {"sink.present", 1}, {"batch_invariant", 1}};
   for (const bool csr : {false, true}) {
     which["csr"] = csr;
     CaseArgs c(op(), which, 3);
-    DecodePagedArgs together = args_of(c);
+    PagedArgs together = args_of(c);
     RunOptions options;
     options.batch_invariant = true;
-    decode_paged(together, options);
+    paged(together, options);
     const i64 row_bytes = together.out.shape[1] * together.out.strides[1] * 2;
     const std::vector<char> before(static_cast<char*>(together.out.data), static_cast<char*>(together.out.data) + 5 * together.out.strides[0] * 2);
     for (i64 b = 0; b < 5; ++b) {
-      DecodePagedArgs one = together;
-      for (TensorView DecodePagedArgs::*m : {&DecodePagedArgs::out, &DecodePagedArgs::out_lse, &DecodePagedArgs::q, &DecodePagedArgs::page_table,
-                                             &DecodePagedArgs::seq_lens, &DecodePagedArgs::last_page_len})
+      PagedArgs one = together;
+      for (TensorView PagedArgs::*m : {&PagedArgs::out, &PagedArgs::out_lse, &PagedArgs::q, &PagedArgs::page_table,
+                                             &PagedArgs::seq_lens, &PagedArgs::last_page_len})
         if ((one.*m).present()) one.*m = (one.*m).slice(0, b, b + 1);
       if (csr) one.page_indptr = one.page_indptr.slice(0, b, b + 2);  // indices stay absolute
-      decode_paged(one, options);
+      paged(one, options);
       EXPECT_EQ(std::memcmp(one.out.data, before.data() + b * together.out.strides[0] * 2, size_t(row_bytes)), 0) << "row " << b << " csr " << csr;
     }
   }
 }
 
 /// A captured call replayed with other lengths gives the bits of an eager call with them.
-TEST(attention_decode_paged, replays_with_other_lengths) {
+TEST(attention_paged, replays_with_other_lengths) {
   const Case which = {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 900}, {"length", 900}};
   CaseArgs c(op(), which, 5);
-  DecodePagedArgs& a = args_of(c);
+  PagedArgs& a = args_of(c);
   std::vector<char> workspace_room(8 << 20);
   void* aligned = reinterpret_cast<void*>(round_up<u64>(reinterpret_cast<u64>(workspace_room.data()), 256));
   Device& on = device();
   const Stream stream = on.create_stream();
   const RunOptions options{.device = &on, .stream = stream, .workspace = {aligned, 7 << 20}};
-  decode_paged(a, options);  // compiles
+  paged(a, options);  // compiles
   on.begin_capture(stream);
-  decode_paged(a, options);
+  paged(a, options);
   void* graph = on.end_capture(stream);
   const i32 lengths[2][3] = {{37, 0, 900}, {512, 899, 1}};
   for (const auto& set : lengths) {
@@ -180,7 +180,7 @@ TEST(attention_decode_paged, replays_with_other_lengths) {
     on.synchronize(stream);
     const std::vector<char> replayed(static_cast<char*>(a.out.data), static_cast<char*>(a.out.data) + a.out.numel() * 2);
     std::memset(a.out.data, 0xff, replayed.size());
-    decode_paged(a, options);
+    paged(a, options);
     on.synchronize(stream);
     EXPECT_EQ(std::memcmp(a.out.data, replayed.data(), replayed.size()), 0);
   }
@@ -190,16 +190,16 @@ TEST(attention_decode_paged, replays_with_other_lengths) {
 
 /// A NaN among a row's keys is in its output and in its lse, in one part and in cut items alike: fmax skips NaN, so that a
 /// row of NaNs has the maximum of an empty one.
-TEST(attention_decode_paged, nan_keys_reach_output_and_lse) {
+TEST(attention_paged, nan_keys_reach_output_and_lse) {
   for (const i64 capacity : {16, 900}) {
     for (const bool all : {true, false}) {
       CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", double(capacity)}, {"length", double(capacity)}}, 5);
-      DecodePagedArgs& a = args_of(c);
+      PagedArgs& a = args_of(c);
       const u16 nan = 0x7fc0;
       u16* key = static_cast<u16*>(a.k_cache.data);
       const i64 page = Ref(a.page_table).index(0, 0);
       for (i64 i = 0; i < (all ? a.k_cache.numel() : 1); ++i) key[all ? i : page * a.k_cache.strides[0]] = nan;
-      decode_paged(a);
+      paged(a);
       for (i64 h = 0; h < 4; ++h) {
         EXPECT_TRUE(std::isnan(Ref(a.out)(0, h, 7))) << capacity << " " << all;
         EXPECT_TRUE(std::isnan(Ref(a.out_lse)(0, h))) << capacity << " " << all;
@@ -223,14 +223,14 @@ struct Slope {
 )"};
 
 /// ALiBi by a hook with the caller's parameter, and a mask that a window cannot say.
-TEST(attention_decode_paged, calls_hooks) {
+TEST(attention_paged, calls_hooks) {
   const Case which = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 300}, {"length", 300}, {"q.dtype", int(DType::f16)}};
   CaseArgs c(op(), which, 7);
-  DecodePagedArgs& a = args_of(c);
+  PagedArgs& a = args_of(c);
   const float slope = 0.02f;
   std::memcpy(a.hook_params, &slope, sizeof slope);
   a.hooks = &kSlope;
-  decode_paged(a);
+  paged(a);
   const Ref q(a.q), k(a.k_cache), v(a.v_cache), out(a.out), table(a.page_table);
   for (i64 b = 0; b < 2; ++b) {
     for (i64 h = 0; h < 8; ++h) {

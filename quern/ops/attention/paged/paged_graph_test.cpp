@@ -19,7 +19,7 @@ namespace {
 using testing::CaseArgs;
 using testing::DeviceArgs;
 
-class attention_decode_paged_graph : public ::testing::TestWithParam<const char*> {
+class attention_paged_graph : public ::testing::TestWithParam<const char*> {
  protected:
   static constexpr i64 kBatch = 4, kPageSize = 16, kCapacity = 528;
 };
@@ -40,11 +40,11 @@ void shuffle_pages(i32* table, i64 entries, i64 pages, Random& random) {
   std::copy_n(order.begin(), entries, table);
 }
 
-TEST_P(attention_decode_paged_graph, replays_are_bitwise_the_eager_result) {
+TEST_P(attention_paged_graph, replays_are_bitwise_the_eager_result) {
   std::string why;
   if (std::string(GetParam()) == "cuda" && cuda_device_count(&why) == 0) GTEST_SKIP() << "needs a GPU: " << why;
   Device& device = device_from_name(GetParam());
-  const Op& op = find_op("attention.decode_paged");
+  const Op& op = find_op("attention.paged");
   const Case given{{"batch", kBatch}, {"capacity", kCapacity}, {"page_size", kPageSize}, {"heads_kv", 2}, {"gqa", 4},
                    {"head_dim", 128}, {"csr", 0}, {"out_lse.present", 1}};
   CaseArgs host(op, given, 7);
@@ -104,12 +104,12 @@ TEST_P(attention_decode_paged_graph, replays_are_bitwise_the_eager_result) {
   device.destroy(options.stream);
 }
 
-INSTANTIATE_TEST_SUITE_P(devices, attention_decode_paged_graph, ::testing::Values("emu", "cuda"));
+INSTANTIATE_TEST_SUITE_P(devices, attention_paged_graph, ::testing::Values("emu", "cuda"));
 
 /// A kernel that is not loaded yet cannot be loaded while the stream is capturing.
-TEST(attention_decode_paged, a_first_call_during_capture_is_frozen) {
+TEST(attention_paged, a_first_call_during_capture_is_frozen) {
   const auto device = make_emulated_device(device_info_of(Arch::parse("sm_90a")), {});
-  const Op& op = find_op("attention.decode_paged");
+  const Op& op = find_op("attention.paged");
   CaseArgs host(op, {{"batch", 1}, {"capacity", 16}}, 1);
   RunOptions options;
   options.device = device.get();

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/attention/paged.h"
+
+#include "quern/ops/attention/paged/contract.h"
+#include "quern/ops/attention/paged/ref.h"
+#include "quern/ops/attention/paged/split_kv/spec.h"
+#include "quern/ops/attention/paged/values.h"
+#include "quern/ops/attention/prefill/plan.h"
+
+namespace quern::attention {
+
+namespace {
+
+using A = PagedArgs;
+
+const jit::Kernel<SplitKvConfig, SplitKvParams> split_kv{"quern/ops/attention/paged/split_kv/kernel.cuh", "paged_split_kv", &kHookPoints};
+const jit::Kernel<CombineConfig, SplitKvParams> combine{"quern/ops/attention/paged/split_kv/combine.cuh", "paged_combine"};
+
+i64 product(i64 a, i64 b) {
+  i64 c;
+  return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
+}
+
+bool dense(const Problem& p) { return p.tensor(&A::page_table).present != 0; }
+/// Requests have q_indptr's query tokens; else one each.
+bool several(const Problem& p) { return p.tensor(&A::q_indptr).present != 0; }
+
+/// Tokens that the whole page table can name.
+i64 table_tokens(const Problem& p) {
+  return product(dense(p) ? product(p[Axis::batch], p[Axis::max_pages]) : p[Axis::page_indices], p[Axis::page_size]);
+}
+
+/// Most keys of a request that are read.
+i64 capacity(const Problem& p) {
+  if (p[Axis::pages] == 0) return 0;
+  i64 tokens = product(dense(p) ? p[Axis::max_pages] : p[Axis::page_indices], p[Axis::page_size]);
+  if (p.attr(&A::max_seq_kv) > 0) tokens = min_of(tokens, p.attr(&A::max_seq_kv));
+  return min_of(tokens, kMostKeys);
+}
+
+Rejection heads(const Problem& p) { return heads_divide(p[Axis::heads_q], p[Axis::heads_kv]); }
+Rejection head_dims(const Problem& p) { return head_dims_fit(p[Axis::head_dim], p[Axis::head_dim], 512); }
+Rejection dtypes(const Problem& p) { return dtypes_fit<A>(p, p.dtype(&A::k_cache), "k_cache"); }
+/// Names the tensor that is missing from its form, or that is given beside the other form.
+Rejection one_table(const Problem& p) {
+  const bool table = p.tensor(&A::page_table).present, lens = p.tensor(&A::seq_lens).present;
+  const bool indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present, last = p.tensor(&A::last_page_len).present;
+  if (!table && !lens && !indptr && !indices && !last)
+    return {"page_table", "absent", "page_table and seq_lens, or page_indptr, page_indices and last_page_len"};
+  if ((table || lens) && (indptr || indices || last))
+    return {indptr ? "page_indptr" : indices ? "page_indices" : "last_page_len", "given", table ? "none beside page_table, which takes seq_lens" : "none beside seq_lens, which takes page_table"};
+  if (table && !lens) return {"seq_lens", "absent", "a tensor, as page_table is given"};
+  if (lens && !table) return {"page_table", "absent", "a tensor, as seq_lens is given"};
+  if (!table && !(indptr && indices && last))
+    return {!indptr ? "page_indptr" : !indices ? "page_indices" : "last_page_len", "absent", "page_indptr, page_indices and last_page_len together"};
+  return {};
+}
+Rejection one_token_each(const Problem& p) {
+  if (several(p) || p[Axis::tokens] == p[Axis::batch]) return {};
+  return {"tokens", p[Axis::tokens], "batch={}, one query token a request, or q_indptr", p[Axis::batch]};
+}
+Rejection longest_valid(const Problem& p) {
+  if (p.attr(&A::max_seq_kv) < 0) return {"max_seq_kv", p.attr(&A::max_seq_kv), "0 or more"};
+  return {};
+}
+Rejection page_size_valid(const Problem& p) {
+  const i64 size = p[Axis::page_size];
+  if (size >= 1 && size <= kMostKeys) return {};
+  return {"page_size", size, "1 or more, at most {}", kMostKeys};
+}
+Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over the batch are 32-bit
+  const i64 rows = product(max_of(p[Axis::batch], p[Axis::tokens]), p[Axis::heads_q]);
+  if (rows >= i64(1) << 31) return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
+  if (table_tokens(p) > i64(1) << 36) return {"page_size", p[Axis::page_size], "a page table of at most 2^36 tokens"};
+  return {};
+}
+
+/// How a head_dim lies in a multiprocessor's shared memory.
+struct Residency {
+  i32 warps, blocks, stages;
+};
+/// Two blocks a multiprocessor, so that one streams while the other changes its item, of 4 warps; else one; else 2 warps.
+/// At least 3 stages: 2 tiles a warp in flight are 128 KB a multiprocessor for head_dim 128. An H200 needs about 33 KB
+/// (4.35 TB/s / 132 * 1 us) to stream.
+Residency residency_of(const DeviceInfo& device, i64 head_dim, i32 group_rows) {
+  constexpr i32 kReserved = 1024;  // of each block, by the system
+  for (const i32 warps : {4, 2}) {
+    for (const i32 blocks : {2, 1}) {
+      const i32 room = min_of(device.smem_block, device.smem_sm / blocks - kReserved) - 1024 - i32(group_rows * head_dim * 2);
+      const i32 stages = min_of(6, room / i32(warps * 2 * kWarpTokens * head_dim * 2));
+      if (stages >= 3) return {warps, blocks, stages};
+    }
+  }
+  return {2, 1, 2};
+}
+
+i64 group_of(const Problem& p) { return p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]); }
+
+/// Most keys that the queries of a request of few rows can see, at least 1.
+i64 visible_tokens(const Problem& p) {
+  const i64 window = p.attr(&A::window_left), queries = several(p) ? kFewRows : 1;
+  return max_of<i64>(1, window < 0 ? capacity(p) : min_of(capacity(p), window + queries));
+}
+
+KeyPlaces places_of(const Problem& p) { return dense(p) ? KeyPlaces::page_table : KeyPlaces::page_indices; }
+DType lens_dtype(const Problem& p) { return dense(p) ? p.dtype(&A::seq_lens) : DType::i32; }
+i32 cache_alignment(const Problem& p) { return min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment); }
+
+/// Whether split KV has a kernel: its sums of one row tile of head_dim 512 would be 256 registers.
+bool splits(const Problem& p) { return p[Axis::head_dim] <= 256; }
+
+SplitKvConfig config_of(const Problem& p, const DeviceInfo& device) {
+  const i32 group_rows = group_of(p) <= 8 && !several(p) ? 8 : 16;
+  const Residency fit = residency_of(device, p[Axis::head_dim], group_rows);
+  // A row that one chunk holds needs no parts and no second launch.
+  const bool fixed = p.batch_invariant || visible_tokens(p) <= kChunkTokens;
+  return {.dtype = product_dtype(p.dtype(&A::q)),
+          .q_dtype = p.dtype(&A::q),
+          .kv_dtype = p.dtype(&A::k_cache),
+          .out_dtype = p.dtype(&A::out),
+          .lens_dtype = lens_dtype(p),
+          .head_dim = i32(p[Axis::head_dim]),
+          .group_rows = group_rows,
+          .copy_bytes = cache_alignment(p),
+          .stages = fit.stages,
+          .soft_cap = p.attr(&A::soft_cap) > 0,
+          .bits = p.tensor(&A::mask).present,
+          .scales = p.tensor(&A::q_scale).present || p.tensor(&A::k_scale).present,
+          .places = places_of(p),
+          .several = several(p),
+          .fixed_chunks = fixed,
+          .threads = fit.warps * 32,
+          .min_blocks = fit.blocks};
+}
+
+/// Requests of more rows than split KV takes, or all of a head_dim that it has not.
+PrefillShape prefill_shape(const Problem& p) {
+  return {.q = p.dtype(&A::q),
+          .kv = p.dtype(&A::k_cache),
+          .out = p.dtype(&A::out),
+          .lens = lens_dtype(p),
+          .q_alignment = p.tensor(&A::q).alignment,
+          .kv_alignment = cache_alignment(p),
+          .batch = p[Axis::batch],
+          .tokens = p[Axis::tokens],
+          .heads_q = p[Axis::heads_q],
+          .heads_kv = p[Axis::heads_kv],
+          .head_dim = p[Axis::head_dim],
+          .head_dim_v = p[Axis::head_dim],
+          .max_seq_q = several(p) ? p.attr(&A::max_seq_q) : 1,
+          .places = places_of(p),
+          .soft_cap = p.attr(&A::soft_cap) > 0,
+          .bits = p.tensor(&A::mask).present != 0,
+          .leave_few_rows = splits(p)};
+}
+
+/// How work is laid out, for both launches: from the problem and the Config.
+struct Work {
+  i64 items;       ///< of a row
+  i64 max_splits;  ///< parts of an item, fixed_chunks
+  i64 min_share;   ///< least units of a block
+  Region part_out, part_lse, leaders;  ///< of parts; none where each row is one
+};
+
+Work work_of(const Problem& p, const SplitKvConfig& c) {
+  return {.items = p[Axis::heads_kv] * ceil_div<i64>(group_of(p), 16),
+          .max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p), kChunkTokens)),
+          .min_share = c.fixed_chunks ? 1 : 2,  // two block tiles: one is shorter than the start of a block
+          .part_out = {}, .part_lse = {}, .leaders = {}};
+}
+
+/// All resident blocks, unless there is less work than that at full capacity.
+i64 blocks_of(const Problem& p, const SplitKvConfig& c, const Work& w, const DeviceInfo& device) {
+  const i64 units = c.fixed_chunks ? w.max_splits : ceil_div<i64>(visible_tokens(p), c.threads / 32 * kWarpTokens);
+  const i64 most = ceil_div(min_of(product(product(p[Axis::batch], w.items), units), i64(1) << 40), w.min_share);
+  return min_of(most, min_of<i64>(kMostBlocks, i64(device.sms) * c.min_blocks));
+}
+
+/// The parts that `blocks` blocks leave to the second launch.
+void add_parts(Plan& plan, const Problem& p, const SplitKvConfig& c, i64 blocks, Work& w) {
+  const i64 rows = (c.fixed_chunks ? p[Axis::batch] * w.items * w.max_splits : 2 * blocks) * c.group_rows;
+  w.part_out = plan.scratch("part_out", rows * c.head_dim * 4);
+  w.part_lse = plan.scratch("part_lse", rows * 4);
+  w.leaders = plan.scratch("leaders", c.fixed_chunks ? 0 : blocks * 16);
+}
+
+/// What all kernels of the op are told.
+void set_params(const A& a, const Problem& p, AttendParams& to) {
+  set_attend_params(a, p, to);
+  const bool csr = !dense(p);
+  to.k = static_cast<const u8*>(a.k_cache.data), to.v = static_cast<const u8*>(a.v_cache.data);
+  const i64 size = size_of(a.k_cache.dtype);
+  to.k_page = size * a.k_cache.strides[0], to.k_token = size * a.k_cache.strides[1], to.k_head = size * a.k_cache.strides[2];
+  to.v_page = size * a.v_cache.strides[0], to.v_token = size * a.v_cache.strides[1], to.v_head = size * a.v_cache.strides[2];
+  to.kv_indptr = static_cast<const i32*>(a.page_indptr.data);
+  to.seq_lens = a.seq_lens.data;
+  to.pages = static_cast<const i32*>(csr ? a.page_indices.data : a.page_table.data);
+  to.last_page_len = static_cast<const i32*>(a.last_page_len.data);
+  to.table_row = csr ? p[Axis::page_indices] : a.page_table.strides[0];
+  to.rows_of_keys = p[Axis::pages], to.capacity = i32(capacity(p));
+  to.page_size = divisor(u32(p[Axis::page_size]));
+}
+
+SplitKvParams split_params(const Call<A, Work>& c) {
+  const A& a = c.args;
+  const Problem& p = c.problem;
+  SplitKvParams to{};
+  set_params(a, p, to);
+  to.part_out = reinterpret_cast<float*>(c.region(c.choice.part_out));
+  to.part_lse = reinterpret_cast<float*>(c.region(c.choice.part_lse));
+  to.leaders = reinterpret_cast<i32*>(c.region(c.choice.leaders));
+  to.heads_q = i32(p[Axis::heads_q]), to.head_tiles = i32(ceil_div<i64>(group_of(p), 16));
+  to.max_splits = i32(c.choice.max_splits), to.min_share = i32(c.choice.min_share);
+  to.q_pairs = p.tensor(&A::q).alignment >= 4;
+  return to;
+}
+
+PrefillParams prefill_params(const Call<A, PrefillWork>& c) {
+  PrefillParams to{};
+  set_params(c.args, c.problem, to);
+  to.row_tiles = c.choice.row_tiles;
+  return to;
+}
+
+void plan_split_kv(Plan& plan, const Problem& p, const DeviceInfo& device) {
+  const SplitKvConfig config = config_of(p, device);
+  Work work = work_of(p, config);
+  const i64 blocks = blocks_of(p, config, work, device);
+  const bool parts = !config.fixed_chunks || work.max_splits > 1;
+  if (parts) add_parts(plan, p, config, blocks, work);
+  plan.launch<split_params>(split_kv, config, {.x = blocks, .smem = split_kv_smem(config).bytes, .pdl = p.pdl}, work, p.hooks);
+  if (!parts) return;
+  const CombineConfig merge{config.dtype, config.out_dtype, config.lens_dtype, config.head_dim, config.group_rows, config.places, config.several, config.fixed_chunks, 128};
+  const i64 rows = (config.fixed_chunks ? p[Axis::batch] * work.items : blocks) * (config.several ? 16 : min_of<i64>(group_of(p), 16));
+  plan.launch<split_params>(combine, merge, {.x = rows, .smem = combine_smem(merge).bytes, .pdl = 1}, work);
+}
+
+Rejection rejects(const Problem& p, const DeviceInfo& device) { return prefill_rejects(prefill_shape(p), device); }
+
+/// Both kernels where requests may have many rows or few: each takes its own, as lengths on the device say.
+Plan plan(const Problem& p, const DeviceInfo& device) {
+  Plan plan;
+  if (splits(p)) plan_split_kv(plan, p, device);
+  if (!several(p) && splits(p)) return plan;
+  const PrefillShape shape = prefill_shape(p);
+  const PrefillConfig config = prefill_config(shape, device);
+  const PrefillWork work = prefill_work(shape, config);
+  plan.launch<prefill_params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = splits(p) ? 1 : p.pdl}, work, p.hooks);
+  return plan;
+}
+
+/// The table entries, K and V of keys that some query sees, q and out; a multiply-add for each in q . k and in p v.
+Cost cost(const Problem& p, const A& a) {
+  const double dim = double(p[Axis::head_dim]), heads = double(p[Axis::heads_q]);
+  double keys = 0, pairs = 0, entries = 0, queries = 0;
+  for (i64 b = 0; b < p[Axis::batch]; ++b) {
+    const RefRequest r = paged_request(a, b);
+    if (r.q_len == 0) continue;
+    const i64 seen = std::max<i64>(0, ref_span(a, r, r.q_len - 1).last - ref_span(a, r, 0).first + 1);
+    keys += double(seen), pairs += visible_pairs(a, r), queries += double(r.q_len);
+    entries += double(ceil_div(seen, p[Axis::page_size])) + 1;
+  }
+  return {.bytes = 2 * keys * double(p[Axis::heads_kv]) * dim * size_of(p.dtype(&A::k_cache)) + queries * heads * (dim * (size_of(p.dtype(&A::q)) + size_of(p.dtype(&A::out))) + (a.out_lse.present() ? 4 : 0)) + entries * 4,
+          .flops = 4 * pairs * heads * dim};
+}
+
+/// One rounding of each probability before it multiplies v and logits in f32 (of_magnitude: of sum p |v|, see ref.h), one of the result, and one of each of
+/// out_scale and v_scale. out_lse has a budget of its own: what merges splits needs f32's precision; ex2 has 2^-22 and lg2 2^-22 of up to 32, the sum's
+/// log2. Its magnitude is the largest sum |q k| of a logit, to which the logits' errors are relative.
+Budget budget(const Problem& p) {
+  const double wide = p[Axis::head_dim] > 256 ? 0x1p-13 : 0;  // twice the steps, twice the logits' error
+  return {.of_value = unit_roundoff(p.dtype(&A::out)) + 0x1p-22, .of_magnitude = ref_probability_error(p.dtype(&A::q)) + wide, .absolute = 0x1p-18};
+}
+
+/// Shapes of the measured peers: length tokens in each request.
+Case shape(i64 batch, i64 length, i64 heads_kv = 8, i64 gqa = 4, i64 page_size = 16) {
+  return {{"batch", double(batch)},       {"capacity", double(length)},   {"length", double(length)}, {"heads_kv", double(heads_kv)}, {"queries", -2},
+          {"gqa", double(gqa)},           {"page_size", double(page_size)}, {"head_dim", 128},        {"spare_pages", 0}};
+}
+/// A step in which each request brings as many query tokens.
+Case step(i64 batch, i64 queries, i64 length) {
+  Case which = shape(batch, length);
+  which["queries"] = double(queries), which["causal"] = 1, which["spare"] = 0;
+  return which;
+}
+
+}  // namespace
+
+QN_OP(paged, PagedArgs, "attention.paged")
+    .doc("out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over a paged KV cache: prefill, decode, and batches that mix them")
+    .source("Dao et al., Flash-Decoding, 2023; Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
+    .in("q", &A::q, "tokens heads_q head_dim", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
+    .in("k_cache", &A::k_cache, "pages page_size heads_kv head_dim", like("q", {DType::e4m3, DType::e5m2}))
+    .meaning("like q, or FP8 beside a q of 16 bits; HND, or K and V in one tensor, are strides; head_dim is dense")
+    .in("v_cache", &A::v_cache, "pages page_size heads_kv head_dim", like("k_cache"))
+    .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_below("pages").if_read())
+    .meaning("dense form, with seq_lens; entries that no query needs are not read")
+    .in("seq_lens", &A::seq_lens, "batch", {DType::i32, DType::i64})
+    .optional()
+    .values(generated())
+    .contents(each_within("0", "min(max_pages*page_size,1073741824)"))
+    .meaning("keys of each request, this step's included; at most max_pages * page_size")
+    .in("page_indptr", &A::page_indptr, "batch+1", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_within("0", "page_indices").ascending())
+    .meaning("CSR form, with page_indices and last_page_len")
+    .in("page_indices", &A::page_indices, "page_indices", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_below("pages").if_read())
+    .in("last_page_len", &A::last_page_len, "batch", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_within("1", "page_size").if_read())
+    .meaning("not read of a request without pages")
+    .in("q_indptr", &A::q_indptr, "batch+1", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_within("0", "tokens").ascending())
+    .meaning("request b has the query tokens from q_indptr[b] to q_indptr[b + 1]; absent: one each")
+    .in("mask", &A::mask, "mask_bytes", {DType::u8})
+    .optional()
+    .values(generated())
+    .contents(each_within("0", "255"))
+    .meaning("bits, little-endian in a byte, 1 is visible; bit i * len + j of a request is query token i and key j")
+    .in("mask_indptr", &A::mask_indptr, "batch+1", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_within("0", "mask_bytes").ascending())
+    .meaning("the first byte of each request in mask")
+    .in("sink", &A::sink, "heads_q", {DType::f32, DType::bf16, DType::f16})
+    .optional()
+    .meaning("a logit in natural units that joins the denominator")
+    .in("q_scale", &A::q_scale, "tokens heads_q", {DType::f32})
+    .optional()
+    .strided()
+    .values(generated())
+    .meaning("a logit's factor; strides of 0 make one of many")
+    .in("k_scale", &A::k_scale, "batch heads_kv", {DType::f32})
+    .optional()
+    .strided()
+    .values(generated())
+    .meaning("a logit's factor")
+    .in("v_scale", &A::v_scale, "batch heads_kv", {DType::f32})
+    .optional()
+    .strided()
+    .values(generated())
+    .meaning("the result's factor")
+    .out("out", &A::out, "tokens heads_q head_dim", like("q", {DType::bf16, DType::f16}))
+    .meaning("bf16 or f16 where q is FP8")
+    .out("out_lse", &A::out_lse, "tokens heads_q", {DType::f32})
+    .optional()
+    .strided()
+    .within({.of_value = 0x1p-23, .of_magnitude = kWideLogitError, .absolute = 0x1p-13})
+    .meaning("log of the sum of exp of the logits, sink included; -inf where a query sees nothing")
+    .attr("sm_scale", &A::sm_scale)
+    .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
+    .attr("causal", &A::causal)
+    .meaning("a query sees keys up to its own position; the last query token stands at the last key")
+    .attr("window_left", &A::window_left)
+    .meaning("keys before a query's own position that it sees; -1: all")
+    .attr("window_right", &A::window_right)
+    .meaning("keys behind it that it sees; -1: all")
+    .attr("soft_cap", &A::soft_cap)
+    .meaning("logit = soft_cap * tanh(logit / soft_cap), from 1e-6 to 1e6; 0: none")
+    .attr("out_scale", &A::out_scale)
+    .meaning("factor of the result, from -1e6 to 1e6")
+    .attr("lse_base", &A::lse_base)
+    .words({"two", "e"})
+    .meaning("what out_lse is a logarithm to")
+    .attr("max_seq_q", &A::max_seq_q)
+    .meaning("most query tokens of a request; 0: unknown")
+    .hint()
+    .attr("max_seq_kv", &A::max_seq_kv)
+    .meaning("most keys of a request; 0: what the table has room for")
+    .hooks(&A::hooks, &A::hook_params, &A::hook_tensors, kHookPoints)
+    .require(head_dims)
+    .require(heads)
+    .require(dtypes)
+    .require(page_size_valid)
+    .require(one_table)
+    .require(one_token_each)
+    .require(numbers_valid<A>)
+    .require(mask_whole<A>)
+    .require(longest_valid)
+    .require(sizes_fit)
+    .rows(Axis::batch, Axis::tokens, &A::q_indptr)
+    .variants({{"portable", rejects, plan, nullptr}})
+    .reference<paged_ref<double>, paged_ref<OrderFree>>()
+    .generate<generate_paged>()
+    .contract<paged_contract>()
+    .cost<cost>()
+    .budget(budget)
+    .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
+            {"batch", {}},
+            {"heads_kv", {}},
+            {"gqa", {}, "query heads of a head of the cache"},
+            {"queries", {}, "query tokens of each request; -1: they differ; -2: one each, without q_indptr"},
+            {"capacity", {}, "tokens that a request has room for"},
+            {"length", {}, "tokens of each request, at most capacity; without it they differ"},
+            {"spare_pages", {}, "pages that no request has; 2 without it"},
+            {"head_dim", {128, 64, 80, 96, 112, 160, 192, 256, 512}},
+            {"page_size", {16, 1, 3, 7, 64, 128}},
+            {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
+            {"q.dtype", {DType::bf16, DType::f16}},
+            {"fp8", {0, 1, 2, 3, 4}, "the caches are e4m3 (1) or e5m2 (2), q too (3, 4)"},
+            {"scales", {0, 1, 2, 3}, "q_scale (1), k_scale and v_scale (2), all (3)"},
+            {"seq_lens.dtype", {DType::i32, DType::i64}},
+            {"spare", {1, 0}, "tokens of q that no request has (1)"},
+            {"causal", {true, false}},
+            {"bits", {0, 1}, "a packed mask"},
+            {"k_cache.swap", {false, true}},
+            {"v_cache.pad", {0, 8, 4, 2, 1}},
+            {"q.shift", {0, 1}},
+            {"out.pad", {0, 3}},
+            {"out_lse.present", {true, false}},
+            {"out_lse.transposed", {false, true}},
+            {"lse_base", {0, 1}},
+            {"sink.present", {false, true}},
+            {"sink.dtype", {DType::f32, DType::bf16, DType::f16}},
+            {"window_left", {-1, 0, 100, 700}},
+            {"window_right", {-1, 0, 9}},
+            {"sm_scale", {0, 1, -0.25, 3000, 1e6}},
+            {"soft_cap", {0, 30, 1e-6, 1e4, 1e6}},
+            {"out_scale", {1, -0.5}},
+            {"max_seq_q", {0, 3}},
+            {"batch_invariant", {false, true}}},
+           derive_paged)
+    .bench({shape(1, 8192), shape(16, 1024), shape(64, 1024), shape(64, 8192), shape(64, 8192, 8, 4, 64), shape(128, 8192),
+            shape(16, 32768), shape(64, 8192, 8, 8), shape(64, 2048, 32, 1), shape(256, 1024), shape(1, 131072), step(64, 4, 8192), step(1, 2048, 4096), step(8, 512, 4096)});
+
+}  // namespace quern::attention
