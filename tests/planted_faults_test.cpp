@@ -35,7 +35,7 @@ std::vector<FaultyCase> cases_of(const std::string& mode) {
   if (mode == "--asan") return planted::asan_faults();
   std::vector<FaultyCase> all;
   for (const auto& some :
-       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults()})
+       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::prefill_faults()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -42,8 +42,8 @@ const SmallFault kSmallFaults[] = {
      "norm.rms_norm", "tokens=3 hidden=1000", "not exact"},
     {"log2(e) to 5 digits", "kit/activation.cuh", "-1.4426950408889634f", "-1.4427f",
      "activation.silu_and_mul", "tokens=3 intermediate=1000", "not exact"},
-    {"a chunk that begins one token late", "ops/attention/paged/split_kv/kernel.cuh", "s.begin = first + unit * chunk,",
-     "s.begin = first + unit * chunk + (unit == 1),", "attention.paged",
+    {"a chunk that begins one token late", "ops/attention/paged/split_kv/kernel.cuh", "s.begin = r.first + unit * chunk,",
+     "s.begin = r.first + unit * chunk + (unit == 1),", "attention.paged",
      "batch=1 capacity=6000 head_dim=64 gqa=1 batch_invariant=1 out_lse.present=0", "not exact"},
     {"partial outputs weighed by 1 + 2^-12", "ops/attention/paged/split_kv/combine.cuh",
      "out[c] = ptx::fma(part[c], weights[k], out[c])", "out[c] = ptx::fma(part[c] * f32(1.000244140625f), weights[k], out[c])",
@@ -122,6 +122,7 @@ const char* small_case(const std::string& op) {
   if (op == "quant.per_block") return "n=5 k=136";
   if (op == "quant.transform_scales") return "m=5 groups=3";
   if (op.starts_with("quant.")) return "m=5 k=136";
+  if (op == "attention.ragged") return "batch=2 queries=5 keys=40 head_dim=64 gqa=1";
   if (op == "attention.paged") return "batch=2 capacity=300 head_dim=64 gqa=1";
   if (op == "kv_cache.batch_indices_positions") return "nnz=5";
   if (op.starts_with("norm.")) return "tokens=5 hidden=2056";
@@ -165,8 +166,8 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
 
 /// Other data is drawn for each trial, but not other lengths: a fault of some lengths is no coincidence.
 TEST_F(ProveCommand, finds_what_goes_wrong_for_some_lengths_only) {
-  const SmallFault fault = {"the last token of some requests", "ops/attention/paged/split_kv/kernel.cuh", "s.end = min_of(length, s.begin + taken * kTile)",
-                            "s.end = min_of(length - i32(length % 3 == 2), s.begin + taken * kTile)", "attention.paged",
+  const SmallFault fault = {"the last token of some requests", "ops/attention/paged/split_kv/kernel.cuh", "s.end = min_of(r.keys.end, s.begin + taken * kTile)",
+                            "s.end = min_of(r.keys.end - i32(r.keys.end % 3 == 2), s.begin + taken * kTile)", "attention.paged",
                             "batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
   const std::string folder = planted(fault);
   for (const char* seed : {"10", "11", "14"}) {

@@ -338,8 +338,8 @@ def _hooks_handle(id_, text):
 
 
 def _hooks_text(op, hooks):
-    if isinstance(hooks, str) and ("{" in hooks or "\n" in hooks):
-        return hooks
+    if isinstance(hooks, str) and ("{" in hooks or "\n" in hooks or hooks.isidentifier()):
+        return hooks  # a text, or the name of hooks that ship with quern
     if not isinstance(hooks, (str, os.PathLike)):
         raise TypeError(f"{op.id}: `hooks` is a {type(hooks).__name__}, expected the text of a struct, or the path of a file with it")
     try:

@@ -62,16 +62,29 @@ struct Part {
   const char* name;  ///< "row"
   i64 count;
   bool alike;  ///< all leave the same elements alone
-  void (*keep)(const Op& op, void* args, i64 at);
+  void (*keep)(const Op& op, void* args, i64 at, std::vector<i32>& indices);
   TensorView (*of_output)(const Op& op, size_t tensor, const TensorView& view, i64 at);
 };
 
-/// Rows, else columns; none: count is 0.
+TensorView row_of(const Op&, size_t, const TensorView& view, i64 at) { return view.slice(0, at, at + 1); }
+
+/// The number of tokens that can be computed alone, 0 for none.
+i64 token_count(const Op& op, const void* args) {
+  testing::ArgsStorage one(op);
+  std::memcpy(one.get(), args, op.args_bytes);
+  std::vector<i32> indices;
+  const size_t out = size_t(std::find_if(op.tensors.begin(), op.tensors.end(), [&](const TensorDef& t) { return t.role == Role::out && t.extents[0].is(op.row_tokens); }) - op.tensors.begin());
+  const i64 tokens = op.keep_token && out < op.tensors.size() ? op.tensor(args, out).shape[0] : 0;
+  return tokens > 0 && op.keep_token(one.get(), 0, indices) ? tokens : 0;
+}
+
+/// Rows, else tokens, else columns; none: count is 0.
 Part part_of(const Op& op, const void* args) {
   if (testing::outputs_can_be_sliced(op, args))
-    return {"row", testing::row_count(op, args), false, [](const Op& o, void* a, i64 at) { testing::keep_rows(o, a, at, at + 1); },
-            [](const Op&, size_t, const TensorView& view, i64 at) { return view.slice(0, at, at + 1); }};
-  const auto keep = [](const Op& o, void* a, i64 at) {
+    return {"row", testing::row_count(op, args), false, [](const Op& o, void* a, i64 at, std::vector<i32>&) { testing::keep_rows(o, a, at, at + 1); }, row_of};
+  if (const i64 tokens = token_count(op, args))
+    return {"token", tokens, false, [](const Op& o, void* a, i64 at, std::vector<i32>& indices) { o.keep_token(a, at, indices); }, row_of};
+  const auto keep = [](const Op& o, void* a, i64 at, std::vector<i32>&) {
     for (size_t i = 0; i < o.tensors.size(); ++i)
       if (TensorView& v = o.tensor(a, i); v.present()) v = testing::column_of(o, i, v, at);
   };
@@ -88,7 +101,8 @@ Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, 
       const i64 at = some[size_t(k)];
       testing::ArgsStorage one(op);
       std::memcpy(one.get(), host.args(), op.args_bytes);
-      part.keep(op, one.get(), at);
+      std::vector<i32> indices;
+      part.keep(op, one.get(), at, indices);
       const std::vector<Truth> truths = testing::truth_of(op, one.get());
       const auto output = [&](size_t t) { return part.of_output(op, t, outputs.at(t).view, at); };
       const Comparison c = compare_all(op, truths, problem, output, part.name + (" " + std::to_string(at)) + ": ");

@@ -138,6 +138,8 @@ struct DemoOptions {
   std::string model = "llama-3.1-8b";
   std::string device;              ///< empty: the best one found
   std::vector<long long> lengths;  ///< tokens of each request; empty: four of up to 300
+  std::vector<long long> queries;  ///< tokens of each request in this step; empty: one each
+  bool prefill = false;            ///< instead: a step of prompts, and one that mixes a prompt with decode
   unsigned long long seed = 1;
   bool json = false;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// quern demo: one decode step of a decoder layer from a model file, each op checked on its actual inputs and the layer
-// against one reference in double.
+// quern demo: a step of a decoder layer from a model file, one token a request, prompts, or both, each op checked on its actual inputs and
+// the layer against one reference in double.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,18 +37,31 @@ static Json to_json(const testing::LayerStep& s) {
           {"error", std::isfinite(s.comparison.error) ? Json(s.comparison.error) : Json("infinite")}, {"message", s.comparison.message}};
 }
 
-int demo(const DemoOptions& options) {
-  Device& device = device_from_name(options.device);
-  const bool gpu = !device.info().emulated;
-  const Model model = load_model(options.model);
-  testing::LayerSizes sizes;
-  if (!options.lengths.empty()) sizes.lengths.assign(options.lengths.begin(), options.lengths.end());
+/// What a step's requests do: "decode", "prefill", "mixed".
+static const char* kind_of(const testing::LayerSizes& sizes) {
+  const bool decodes = sizes.queries.empty() || std::find(sizes.queries.begin(), sizes.queries.end(), 1) != sizes.queries.end();
+  const bool several = std::any_of(sizes.queries.begin(), sizes.queries.end(), [](i64 n) { return n > 1; });
+  return decodes && several ? "mixed" : several ? "prefill" : "decode";
+}
+
+static void check_sizes(const testing::LayerSizes& sizes) {
+  const auto fail = [](const char* what, const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "demo", what, got, expected); };
   for (const i64 length : sizes.lengths)
-    if (length < 1 || length > 1 << 20) throw Error(ErrorKind::value, "demo", "lengths", "has " + std::to_string(length), "each in [1, 2^20]");
-  sizes.seed = options.seed;
-  if (!options.json) fmt::print("one decode step of one {} layer, {} requests with {} cached tokens, on {} ({}{})\n", model.name,
-             sizes.lengths.size(), fmt::join(sizes.lengths, ", "), device.info().name, device.info().arch.name(),
-             gpu ? "" : ", emulated on this CPU");
+    if (length < 1 || length > 1 << 20) fail("lengths", "has " + std::to_string(length), "each in [1, 2^20]");
+  if (sizes.queries.empty()) return;
+  if (sizes.queries.size() != sizes.lengths.size()) fail("queries", "has " + std::to_string(sizes.queries.size()) + " numbers", std::to_string(sizes.lengths.size()) + ", as lengths has");
+  for (size_t b = 0; b < sizes.queries.size(); ++b)
+    if (sizes.queries[b] < 1 || sizes.queries[b] > sizes.lengths[b]) fail("queries", "has " + std::to_string(sizes.queries[b]), "1 to " + std::to_string(sizes.lengths[b]) + ", the request's length");
+}
+
+/// One step; adds to `steps` and `outputs`. Whether all was right.
+static bool run_step(const DemoOptions& options, const Model& model, const testing::LayerSizes& sizes, Device& device, Json& steps, Json& outputs) {
+  const bool gpu = !device.info().emulated;
+  if (!options.json) {
+    fmt::print("one {} step of one {} layer, {} requests with {} cached tokens", kind_of(sizes), model.name, sizes.lengths.size(), fmt::join(sizes.lengths, ", "));
+    if (!sizes.queries.empty()) fmt::print(", of which {} are of this step", fmt::join(sizes.queries, ", "));
+    fmt::print(", on {} ({}{})\n", device.info().name, device.info().arch.name(), gpu ? "" : ", emulated on this CPU");
+  }
   Progress progress(i64(model.layer.calls.size()) + 1);
   progress.step("weights");
   testing::LayerRun layer(model, sizes, device);
@@ -58,7 +71,6 @@ int demo(const DemoOptions& options) {
   std::vector<std::string> header = {"step", "op", "kernel", "device", "from", "time", "error"};
   if (gpu) header.push_back("of the ceiling");
   Table table(header);
-  Json steps = Json::array(), outputs = Json::array();
   bool right = true;
   for (size_t i = 0; i < layer.steps(); ++i) {
     progress.step(model.layer.calls[i].does);
@@ -80,10 +92,38 @@ int demo(const DemoOptions& options) {
     if (!options.json) fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
                output.relative_error, output.bound, output.ok() ? "right" : "WRONG");
   }
-  if (options.json)
-    std::puts(Json{{"model", model.name}, {"device", device.info().name}, {"emulated", !gpu}, {"lengths", sizes.lengths}, {"ok", right}, {"steps", steps}, {"outputs", outputs}}.dump(2).c_str());
-  else if (gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(device),
+  if (!options.json && gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(device),
                       ceilings.bytes_per_us / 1e6, ceilings.read_bytes_per_us / 1e6, ceilings.flops_per_us / 1e6, ceilings.flops_source);
+  return right;
+}
+
+int demo(const DemoOptions& options) {
+  Device& device = device_from_name(options.device);
+  const Model model = load_model(options.model);
+  testing::LayerSizes sizes;
+  sizes.seed = options.seed;
+  if (!options.lengths.empty()) sizes.lengths.assign(options.lengths.begin(), options.lengths.end());
+  sizes.queries.assign(options.queries.begin(), options.queries.end());
+  std::vector<testing::LayerSizes> all = {sizes};
+  if (options.prefill) {  // two prompts; their next tokens beside a third prompt
+    all.push_back(sizes);
+    all[0].lengths = all[0].queries = {21, 9};
+    all[1].lengths = {22, 10, 17}, all[1].queries = {1, 1, 17};
+  }
+  for (const testing::LayerSizes& one : all) check_sizes(one);
+  bool right = true;
+  Json runs = Json::array();
+  for (size_t i = 0; i < all.size(); ++i) {
+    Json steps = Json::array(), outputs = Json::array();
+    if (i > 0 && !options.json) fmt::print("\n");
+    const bool ok = run_step(options, model, all[i], device, steps, outputs);
+    right &= ok;
+    Json run{{"model", model.name}, {"device", device.info().name}, {"emulated", device.info().emulated}, {"lengths", all[i].lengths}};
+    if (!all[i].queries.empty()) run["queries"] = all[i].queries;
+    run["ok"] = ok, run["steps"] = steps, run["outputs"] = outputs;
+    runs.push_back(run);
+  }
+  if (options.json) std::puts((options.prefill ? runs : runs[0]).dump(2).c_str());
   return right ? kRight : kWrong;
 }
 

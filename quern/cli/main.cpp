@@ -150,11 +150,13 @@ void add_running(CLI::App& app, Action& action) {
   prove_command->add_flag("--json", prove_options->json);
   prove_command->callback([&action, prove_options] { action = [=] { return prove(*prove_options); }; });
 
-  auto* demo_command = app.add_subcommand("demo", "one decode step of a decoder layer, every op checked");
+  auto* demo_command = app.add_subcommand("demo", "one step of a decoder layer, every op checked");
   auto demo_options = std::make_shared<DemoOptions>();
   demo_command->add_option("--model", demo_options->model, "model inside the library, or a model file");
   demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
-  list_option(demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request: 37,129"));
+  list_option(demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request, those of this step included: 37,129"));
+  list_option(demo_command->add_option("--queries", demo_options->queries, "tokens of each request in this step (default: one each, decode): 20,1"));
+  demo_command->add_flag("--prefill", demo_options->prefill, "instead: a step of two prompts, and one that mixes a prompt with decode")->excludes("--lengths")->excludes("--queries");
   demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations")->check(seed());
   demo_command->add_flag("--json", demo_options->json);
   demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });

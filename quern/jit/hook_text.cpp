@@ -330,6 +330,8 @@ const Hooks* lasting_hooks(const std::string& type, const std::string& name, con
 }
 
 const Hooks* hooks_of_text(const HookPoints& points, const std::string& text) {
+  for (const ShippedHooks& shipped : points.shipped)
+    if (text == shipped.name) return hooks_of_text(points, shipped.text);
   std::vector<HookType> all = hook_types_of(text), fit;
   const size_t of_text = all.size();  // those behind are of included files
   for (const Source& source : included_sources(text, true))
@@ -340,7 +342,8 @@ const Hooks* hooks_of_text(const HookPoints& points, const std::string& text) {
     if (std::any_of(all[i].members.begin(), all[i].members.end(),
                     [&](const std::string& m) { return is_point(points, m) || meant_point(points, m); }))
       fit.push_back(all[i]), included = i >= of_text;
-  const std::string expected = "the text of one struct with a member that kernels call: " + points_text(points);
+  std::string expected = "the text of one struct with a member that kernels call: " + points_text(points);
+  for (const ShippedHooks& shipped : points.shipped) expected += std::string(&shipped == points.shipped.data() ? "; or the name of hooks that ship with quern: " : ", ") + shipped.name;
   if (all.empty()) fail("has no struct or class", expected);
   if (fit.empty()) fail("has " + type_names(all) + ", without a member that kernels call", expected);
   if (fit.size() > 1)

@@ -27,11 +27,17 @@ struct HookPoint {
   const char* name;       ///< "logit"
   const char* signature;  ///< "f32 logit(f32 x, const HookContext& at)"
 };
+/// Hooks that ship with a family, whose name stands for their text.
+struct ShippedHooks {
+  const char* name;
+  const char* text;
+};
 /// What a family's kernels take as hooks. Static data.
 struct HookPoints {
   const char* scope;  ///< the family's namespace, whose names a hook's text may use: "quern::attention"
   const char* none;   ///< the type of a kernel without hooks
   std::span<const HookPoint> list;
+  std::span<const ShippedHooks> shipped = {};
 };
 
 /// One kernel: a function template over its Config (and optionally Hooks). Static data, made once by Kernel<...>.

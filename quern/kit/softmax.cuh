@@ -22,6 +22,11 @@ QN_DEVICE f32 softmax_weight(f32 logit, f32 max) {
   return ptx::exp2_approx(logit - (max == negative_infinity() ? f32(0.f) : max));
 }
 
+/// exp2(logit - max + shift). The difference is taken first: beside a maximum of 1e8 a shift of 12 is lost, or becomes 16.
+QN_DEVICE f32 shifted_weight(f32 logit, f32 max, f32 shift) {
+  return ptx::exp2_approx(logit - (max == negative_infinity() ? f32(0.f) : max) + shift);
+}
+
 /// Raises the state's maximum to at least `max` and returns the factor for what was accumulated under the old one.
 QN_DEVICE f32 raise_max(SoftmaxState& state, f32 max) {
   const f32 raised = ptx::fmax(state.max, max);

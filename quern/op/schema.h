@@ -132,6 +132,7 @@ struct Op {
   void (*order_free)(const void* args, const void* magnitudes, const void* given) = nullptr;  ///< the reference in OrderFree numbers
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
   Breach (*contract)(const void* args, const Problem& problem) = nullptr;  ///< see Schema::contract
+  bool (*keep_token)(void* args, i64 token, std::vector<i32>& indices) = nullptr;  ///< see Schema::token
   CaseAxis broken;                               ///< see Schema::broken_contents; no name: none
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
@@ -186,7 +187,7 @@ constexpr Headers kHeaders = {
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
                  sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
-                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
+                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, keep_token), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
 /// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
@@ -364,6 +365,12 @@ template <class Args> class Schema {
   /// with tensors in host memory.
   template <Breach (*f)(const Args& args, const Problem& problem)> Schema& contract() {
     op_.contract = [](const void* a, const Problem& p) { return f(*static_cast<const Args*>(a), p); };
+    return *this;
+  }
+  /// Restricts Args in host memory to index `token` of the axis that `rows` calls tokens: f slices tensors, and writes those index tensors anew whose contents
+  /// change, into `indices`. False where one token's outputs cannot be had so. `bench` judges large results by it.
+  template <bool (*f)(Args& args, i64 token, std::vector<i32>& indices)> Schema& token() {
+    op_.keep_token = [](void* a, i64 token, std::vector<i32>& indices) { return f(*static_cast<Args*>(a), token, indices); };
     return *this;
   }
   /// Cases with this value of a word have contents that break the contract, where the op says what becomes of these: checked mode then lets

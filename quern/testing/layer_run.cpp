@@ -41,10 +41,13 @@ LayerRun::LayerRun(const Model& model, const LayerSizes& sizes, Device& device) 
   if (model.layer.calls.empty()) throw Error(ErrorKind::value, "", "model", "has no decode_layer", "a model file with one, as llama-3.1-8b");
   const i64 longest = *std::max_element(sizes.lengths.begin(), sizes.lengths.end());
   extents_ = model.geometry;
-  extents_["tokens"] = i64(sizes.lengths.size());
+  const i64 batch = i64(sizes.lengths.size());
+  extents_["batch"] = batch;
+  extents_["tokens"] = 0;
+  for (size_t b = 0; b < sizes.lengths.size(); ++b) extents_["tokens"] += queries(b);
   extents_["page_size"] = sizes.page_size;
   extents_["max_pages"] = ceil_div(longest, sizes.page_size);
-  extents_["pages"] = extents_["max_pages"] * extents_["tokens"] + 2;
+  extents_["pages"] = extents_["max_pages"] * batch + 2;
   for (const LayerTensor& t : model_.layer.tensors)
     if (t.of.empty()) make(t);
 }
@@ -85,17 +88,21 @@ void LayerRun::fill(Memory& m) {
   if (holds == "weights") fill_uniform(m.host, seed, 0, std::sqrt(3.0 / double(m.host.shape[m.host.rank - 1])));
   else if (holds == "norm_weights") fill_uniform(m.host, seed, 1, 0.25);
   else if (holds == "activations") fill_uniform(m.host, seed, 0, 1.7);
-  else if (holds == "iota") std::iota(words, words + count, 0);
   else if (holds == "lengths") std::copy(sizes_.lengths.begin(), sizes_.lengths.end(), words);
-  else if (holds == "last_positions") std::transform(sizes_.lengths.begin(), sizes_.lengths.end(), words, [](i64 l) { return i32(l - 1); });
-  else if (holds == "shuffled_pages") {
+  else if (holds == "requests" || holds == "positions") {
+    for (size_t b = 0; b < sizes_.lengths.size(); ++b)
+      for (i64 i = 0; i < queries(b); ++i) *words++ = i32(holds == "requests" ? i64(b) : sizes_.lengths[b] - queries(b) + i);
+  } else if (holds == "q_indptr") {
+    i64 token = 0;
+    for (i64 b = 0; b < count; token += b + 1 < count ? queries(size_t(b)) : 0, ++b) words[b] = i32(token);
+  } else if (holds == "shuffled_pages") {
     std::vector<i32> pages(static_cast<size_t>(extents_["pages"]));
     std::iota(pages.begin(), pages.end(), 0);
     Random random(seed);
     for (size_t i = pages.size(); i > 1; --i) std::swap(pages[i - 1], pages[size_t(random.below(i64(i)))]);
     std::copy(pages.begin(), pages.begin() + count, words);
   } else if (!holds.empty()) {
-    throw Error(ErrorKind::value, model_.name, m.tensor->name, "holds '" + holds + "'", "weights, norm_weights, activations, iota, lengths, last_positions or shuffled_pages");
+    throw Error(ErrorKind::value, model_.name, m.tensor->name, "holds '" + holds + "'", "weights, norm_weights, activations, requests, positions, lengths, q_indptr or shuffled_pages");
   }
 }
 
@@ -127,6 +134,7 @@ ArgsStorage LayerRun::args_of(size_t i, TensorView Memory::*which) {
   for (const auto& [argument, tensor] : call.args) {
     const int i = op.tensor_index(argument);
     if (i < 0) throw Error(ErrorKind::value, call.op, argument, "is no argument", "one that `quern info " + call.op + "` shows");
+    if (sizes_.queries.empty() && base_of(tensor).holds == "q_indptr") continue;  // one query token a request
     op.tensor(args.get(), size_t(i)) = view(tensor, which);
   }
   for (const auto& [attr, value] : call.attrs) {

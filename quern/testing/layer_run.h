@@ -17,7 +17,8 @@
 namespace quern::testing {
 
 struct LayerSizes {
-  std::vector<i64> lengths = {37, 129, 256, 300};  ///< tokens of each request, the one of this step included
+  std::vector<i64> lengths = {37, 129, 256, 300};  ///< tokens of each request, those of this step included
+  std::vector<i64> queries = {};                   ///< tokens of each request in this step; empty: one each
   i64 page_size = 16;
   u64 seed = 1;
 };
@@ -53,6 +54,8 @@ class LayerRun {
   /// After the last step: the layer's outputs.
   std::vector<LayerOutput> outputs();
 
+  /// Query tokens of request b in this step.
+  i64 queries(size_t b) const { return sizes_.queries.empty() ? 1 : sizes_.queries[b]; }
   const Layer& layer() const { return model_.layer; }
   /// The arguments of call i, with pointers to this object's memory: for runs that are timed, and for costs.
   ArgsStorage device_args(size_t i) { return args_of(i, &Memory::device); }

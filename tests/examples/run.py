@@ -121,6 +121,22 @@ def example_calls():
     run("build/calls", folder=folder, status=1, prints=r"largest relative error 0\.[2-9]")
 
 
+def example_attention_step():
+    """The program of docs/attention.md, which compares every step's result with attention in double."""
+    folder = os.path.join(work, "attention_step")
+    shutil.copytree(os.path.join(ROOT, "examples", "attention_step"), folder)
+    build_project(folder)
+    run("build/attention_step", folder=folder, prints=r"4 steps by one graph, [1-9][0-9]+ bytes of workspace, largest error 0\.00")
+    # Queries that do not see this step's own keys must not be right.
+    source = os.path.join(folder, "main.cpp")
+    text = open(source).read()
+    wrong = text.replace(".causal = true}", ".causal = true, .window_left = 9}")
+    assert wrong != text
+    open(source, "w").write(wrong)
+    run("cmake", "--build", "build", folder=folder)
+    run("build/attention_step", folder=folder, status=1, prints=r"largest error 0\.[0-9]")
+
+
 def gemm_steps():
     """The kernels of docs/gemm_tutorial.md, each alone."""
     folder = os.path.join(work, "gemm_steps")
@@ -227,6 +243,7 @@ try:
     headers_compile()
     example_cpp()
     example_calls()
+    example_attention_step()
     gemm_steps()
     new_project()
     new_variant()

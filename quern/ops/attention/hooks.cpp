@@ -15,7 +15,17 @@ static_assert(kHookTensorRank == kMaxHookRank);
 static constexpr jit::HookPoint kPoints[] = {QN_ATTENTION_HOOK_POINTS(QN_POINT)};
 #undef QN_POINT
 
-constinit const jit::HookPoints kHookPoints = {"quern::attention", "quern::attention::NoHooks", kPoints};
+/// Press et al., Train Short, Test Long: Attention with Linear Biases, arXiv 2108.12409.
+static constexpr char kAlibi[] = R"(struct Alibi {
+  QN_DEVICE f32 logit(f32 x, const HookContext& at) {
+    const i32 distance = at.query_position > at.key_position ? at.query_position - at.key_position : at.key_position - at.query_position;
+    const f32 slope = at.tensors[0].rank == 2 ? real_at(at.tensors[0], at.request, at.head_q) : real_at(at.tensors[0], at.head_q);
+    return x - slope * f32(float(distance));
+  }
+};)";
+static constexpr jit::ShippedHooks kShipped[] = {{"alibi", kAlibi}};
+
+constinit const jit::HookPoints kHookPoints = {"quern::attention", "quern::attention::NoHooks", kPoints, kShipped};
 
 const jit::Hooks* hooks_of(const std::string& text) { return jit::hooks_of_text(kHookPoints, text); }
 

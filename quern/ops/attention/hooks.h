@@ -18,7 +18,8 @@ QN_API extern const jit::HookPoints kHookPoints;
 ///   args.hooks = hooks_of("struct Near { QN_DEVICE bool visible(const HookContext& at) { return at.key_position > 7; }
 ///   };");
 /// The text defines one struct with a point (hooks_spec.h), sees the names of quern and of quern::attention, and may
-/// include. Throws Error{value}.
+/// include. hooks_of("alibi") ships with quern: logit - slope * |p - j|, slopes from hook_tensors[0], [heads_q] or [batch, heads_q].
+/// Throws Error{value}.
 QN_API const jit::Hooks* hooks_of(const std::string& text);
 
 /// The tensors of a call as its hooks read them.

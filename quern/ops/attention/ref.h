@@ -55,6 +55,32 @@ template <class A> double visible_pairs(const A& a, const RefRequest& r) {
   return pairs;
 }
 
+/// For Schema::token. Restricts q, out and scales to token t of request b, whose keys become the first `length`; `length` -1: its outputs cannot be had
+/// alone. What says where the request's keys are is left to the op.
+template <class A> i64 keep_query(A& a, i64 t, i64 b, const RefRequest& r, std::vector<i32>& indices) {
+  if (a.mask.present() || a.hooks || (!a.causal && (a.window_left >= 0 || a.window_right >= 0))) return -1;
+  for (TensorView A::*m : {&A::q, &A::out, &A::out_lse, &A::q_scale})
+    if ((a.*m).present()) a.*m = (a.*m).slice(0, t, t + 1);
+  for (TensorView A::*m : {&A::k_scale, &A::v_scale})
+    if ((a.*m).present()) a.*m = (a.*m).slice(0, b, b + 1);
+  const bool ours = t >= r.q_begin && t < r.q_begin + r.q_len;
+  indices = {0, ours};
+  const i64 position = r.length - r.q_len + t - r.q_begin;
+  return a.causal ? std::max<i64>(0, position + 1) : r.length;
+}
+/// A view of `count` of these indices.
+inline TensorView view_of(std::vector<i32>& indices, i64 first, i64 count, const TensorView& like) {
+  TensorView view = like;
+  view.data = indices.data() + first, view.dtype = DType::i32, view.rank = 1, view.shape[0] = count, view.strides[0] = 1;
+  return view;
+}
+/// The last request that begins at token t or before.
+inline i64 request_of_token(const TensorView& q_indptr, i64 t) {
+  i64 b = 0;
+  while (b + 2 < q_indptr.shape[0] && Ref<>(q_indptr).index(b + 1) <= t) ++b;
+  return b;
+}
+
 /// Whether the packed mask lets query token i of request b see key j.
 template <class A> bool ref_bit(const A& a, i64 b, const RefRequest& r, i64 i, i64 j) {
   if (!a.mask.present()) return true;

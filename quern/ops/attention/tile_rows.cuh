@@ -66,6 +66,11 @@ template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_row(u8*
 
 /// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.
 template <DType kDType> QN_DEVICE f32 sum_shift_of() { return kDType == DType::f16 ? 12.f : 0.f; }
+/// exp2(logit - max + shift) of a row's maximum, or of 0 where it has seen nothing. See shifted_weight.
+template <DType kDType> QN_DEVICE f32 probability_of(f32 logit, f32 max) {
+  if constexpr (kDType == DType::f16) return ptx::exp2_approx(logit - max + sum_shift_of<kDType>());
+  else return ptx::exp2_approx(logit - max);
+}
 
 /// What turns a sum of weighted rows into an output: the factor and the row's lse, in units of log2.
 struct Finish {
@@ -80,7 +85,7 @@ QN_DEVICE Finish finish_state(const SoftmaxState& state, f32 factor, f32 shift) 
 /// The sink, a logit in natural units, joins the sum. Returns the factor for what was accumulated under the old maximum.
 QN_DEVICE f32 add_sink(SoftmaxState& state, f32 sink, f32 shift) {
   const f32 logit = sink * f32(kLog2E), factor = raise_max(state, logit);
-  state.sum = state.sum + softmax_weight(logit + shift, state.max);
+  state.sum = state.sum + shifted_weight(logit, state.max, shift);
   return factor;
 }
 

@@ -152,6 +152,7 @@ PrefillShape prefill_shape(const Problem& p) {
           .places = places_of(p),
           .soft_cap = p.attr(&A::soft_cap) > 0,
           .bits = p.tensor(&A::mask).present != 0,
+          .hooks = p.hooks != nullptr,
           .leave_few_rows = splits(p)};
 }
 
@@ -236,7 +237,10 @@ void plan_split_kv(Plan& plan, const Problem& p, const DeviceInfo& device) {
   plan.launch<split_params>(combine, merge, {.x = rows, .smem = combine_smem(merge).bytes, .pdl = 1}, work);
 }
 
-Rejection rejects(const Problem& p, const DeviceInfo& device) { return prefill_rejects(prefill_shape(p), device); }
+Rejection rejects(const Problem& p, const DeviceInfo& device) {
+  if (splits(p) && !several(p)) return {};  // fits everywhere
+  return prefill_rejects(prefill_shape(p), device);
+}
 
 /// Both kernels where requests may have many rows or few: each takes its own, as lengths on the device say.
 Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -390,6 +394,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .require(longest_valid)
     .require(sizes_fit)
     .rows(Axis::batch, Axis::tokens, &A::q_indptr)
+    .token<keep_paged_token>()
     .variants({{"portable", rejects, plan, nullptr}})
     .reference<paged_ref<double>, paged_ref<OrderFree>>()
     .generate<generate_paged>()

@@ -45,7 +45,7 @@ TEST(attention_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.k_cache, &a.v_cache}) std::swap(v->shape[1], v->shape[2]); }),
             "attention.paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [8, 2, 16, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
-            "attention.paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256");
+            "attention.paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256, or 512");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), "attention.paged: `seq_lens` is absent, expected a tensor, as page_table is given");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }), "attention.paged: `page_table` is absent, expected a tensor, as seq_lens is given");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }),
@@ -58,13 +58,12 @@ TEST(attention_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = 5; }),
-            "attention.paged: `max_seq_kv` is 5, expected 0 beside page_table, whose columns are the capacity");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[0] = a.out.shape[0] = a.out_lse.shape[0] = 1; }), "attention.paged: `tokens` is 1, expected batch=2 (batch was set by `page_table` [2, 3]), one query token a request, or q_indptr (tokens was set by `q` [1, 8, 64])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.paged: `max_seq_kv` is -5, expected 0 or more");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
             "attention.paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens.shape[0] = 3; }),
-            "attention.paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `q` [2, 8, 64])");
+            "attention.paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `page_table` [2, 3])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
             "attention.paged: `k_cache` is f16, expected bf16 like `q`");
 }
@@ -118,20 +117,20 @@ std::string plan_text(Case which, Arch arch = Arch{}) {
 TEST(attention_paged, plans_by_capacity_and_device) {
   const Case llama = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
   EXPECT_EQ(plan_text(llama),
-            "paged_split_kv<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
-            "paged_combine<dtype=bf16, head_dim=128, group_rows=8, fixed_chunks=0, threads=128> grid=1056\n"
+            "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
+            "paged_combine<dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, places=1, several=0, fixed_chunks=0, threads=128> grid=1056\n"
             "workspace=2183808");
   Case alone = llama;  // one chunk holds a row: one launch, no workspace
   alone["capacity"] = 256;
   EXPECT_EQ(plan_text(alone),
-            "paged_split_kv<dtype=bf16, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
+            "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
             "workspace=0");
   Case window = llama;
   window["window_left"] = 127;
   EXPECT_EQ(plan_text(window), plan_text(alone));
   Case large = llama;
   large["head_dim"] = 256, large["gqa"] = 16;
-  EXPECT_THAT(plan_text(large, Arch::parse("sm_86")), ::testing::HasSubstr("group_rows=16, copy_bytes=16, stages=2, soft_cap=0, fixed_chunks=0, threads=64, min_blocks=1"));
+  EXPECT_THAT(plan_text(large, Arch::parse("sm_86")), ::testing::HasSubstr("group_rows=16, copy_bytes=16, stages=2, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=64, min_blocks=1"));
 }
 
 /// Lengths and pages are read on the device only: the plan does not depend on them, and a row has the same bits whatever

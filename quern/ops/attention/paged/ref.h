@@ -33,6 +33,24 @@ inline i64 paged_page(const PagedArgs& a, i64 b, i64 j) {
   return a.page_table.present() ? Ref<>(a.page_table).index(b, entry) : Ref<>(a.page_indices).index(Ref<>(a.page_indptr).index(b) + entry);
 }
 
+/// For Schema::token; rows serve calls without q_indptr.
+inline bool keep_paged_token(PagedArgs& a, i64 t, std::vector<i32>& indices) {
+  if (!a.q_indptr.present() || a.q_indptr.shape[0] < 2) return false;
+  const i64 b = request_of_token(a.q_indptr, t), page_size = a.k_cache.shape[1];
+  const i64 length = keep_query(a, t, b, paged_request(a, b), indices);
+  if (length < 0) return false;
+  if (a.page_table.present()) {
+    indices.push_back(i32(length));
+    a.page_table = a.page_table.slice(0, b, b + 1), a.seq_lens = view_of(indices, 2, 1, a.seq_lens);
+  } else {
+    const i64 first = Ref<>(a.page_indptr).index(b), pages = (length + page_size - 1) / page_size;
+    indices.insert(indices.end(), {i32(first), i32(first + pages), i32(pages ? length - (pages - 1) * page_size : 1)});
+    a.page_indptr = view_of(indices, 2, 2, a.page_indptr), a.last_page_len = view_of(indices, 4, 1, a.last_page_len);
+  }
+  a.q_indptr = view_of(indices, 0, 2, a.q_indptr);
+  return true;
+}
+
 /// With the caller's own transform and mask of logits: what a variant's reference is made of.
 /// `logit(x, at)` takes and returns a logit in natural units, `visible(at)` says whether a key is seen. They read hook tensors of the
 /// Args, by Ref; `at` has none.

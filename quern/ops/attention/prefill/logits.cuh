@@ -92,13 +92,13 @@ template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, WarpR
       for (int n = 1; n < C.tile_tokens / 8; ++n) most = ptx::fmax(most, ptx::fmax(x[m][n][2 * half], x[m][n][2 * half + 1]));
       SoftmaxState& state = rows.states[m][half];
       const f32 factor = raise_max(state, warp_max<4>(most));
-      const f32 base = (state.max == negative_infinity() ? f32(0.f) : state.max) - sum_shift_of<C.dtype>();
+      const f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
       QN_UNROLL
       for (int n = 0; n < C.tile_tokens / 8; ++n) {
         QN_UNROLL
         for (int e = 0; e < 2; ++e) {
           f32& value = x[m][n][2 * half + e];
-          value = ptx::exp2_approx(value - base);
+          value = probability_of<C.dtype>(value, base);
           state.sum = state.sum + value;
         }
       }

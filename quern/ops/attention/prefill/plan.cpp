@@ -13,10 +13,11 @@ i32 room_of(const DeviceInfo& device, i32 blocks) {
 }
 
 /// Two row tiles a warp halve the reads of K and V from shared memory, which bound the kernel with one: mma.sync of a row tile takes as long
-/// as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128, so wider heads have one.
+/// as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128. So wider heads have one, and calls that do more
+/// with a logit or an element than scale it: these spilled.
 bool has_two_row_tiles(const PrefillShape& s) {
   const i64 group = s.heads_q / max_of<i64>(1, s.heads_kv), queries = s.max_seq_q > 0 ? min_of(s.max_seq_q, s.tokens) : s.tokens;
-  return s.head_dim_v <= 128 && s.head_dim <= 192 && queries * group > 64;
+  return s.head_dim_v <= 128 && s.head_dim <= 192 && queries * group > 64 && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
 }
 
 }  // namespace

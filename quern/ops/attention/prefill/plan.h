@@ -26,7 +26,7 @@ struct PrefillShape {
   i64 batch, tokens, heads_q, heads_kv, head_dim, head_dim_v;
   i64 max_seq_q;  // 0: unknown
   KeyPlaces places;
-  bool soft_cap, bits, leave_few_rows;
+  bool soft_cap, bits, hooks, leave_few_rows;
 };
 
 /// Handed to the params functions.

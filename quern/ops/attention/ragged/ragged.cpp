@@ -33,6 +33,7 @@ PrefillShape shape_of(const Problem& p) {
           .places = KeyPlaces::contiguous,
           .soft_cap = p.attr(&A::soft_cap) > 0,
           .bits = p.tensor(&A::mask).present != 0,
+          .hooks = p.hooks != nullptr,
           .leave_few_rows = false};
 }
 
@@ -182,6 +183,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .require(mask_whole<A>)
     .require(sizes_fit)
     .rows(Axis::batch, Axis::tokens, &A::q_indptr)
+    .token<keep_ragged_token>()
     .variants({{"portable", rejects, plan, nullptr}})
     .reference<ragged_ref<double>, ragged_ref<OrderFree>>()
     .generate<generate_ragged>()

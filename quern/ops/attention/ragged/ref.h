@@ -13,6 +13,17 @@ inline RefRequest ragged_request(const RaggedArgs& a, i64 b) {
   return {begin, q.index(b + 1) - begin, length, length};
 }
 
+/// For Schema::token.
+inline bool keep_ragged_token(RaggedArgs& a, i64 t, std::vector<i32>& indices) {
+  if (a.q_indptr.shape[0] < 2) return false;
+  const i64 b = request_of_token(a.q_indptr, t), first = Ref<>(a.kv_indptr).index(b);
+  const i64 length = keep_query(a, t, b, ragged_request(a, b), indices);
+  if (length < 0) return false;
+  indices.push_back(i32(first)), indices.push_back(i32(first + length));
+  a.q_indptr = view_of(indices, 0, 2, a.q_indptr), a.kv_indptr = view_of(indices, 2, 2, a.kv_indptr);
+  return true;
+}
+
 /// With the caller's own transform and mask of logits: what a variant's reference is made of.
 template <class Real = double, class Logit, class Visible>
 void ragged_ref_with(const RaggedArgs& a, const RaggedArgs& magnitudes, const Logit& logit, const Visible& visible) {

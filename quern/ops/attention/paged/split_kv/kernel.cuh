@@ -83,10 +83,10 @@ QN_DEVICE void add_probabilities(const f32 (&x)[2][4], WarpSums<C>& sums, u32 (&
     const f32 tile_max = warp_max<4>(ptx::fmax(ptx::fmax(x[0][2 * r], x[0][2 * r + 1]), ptx::fmax(x[1][2 * r], x[1][2 * r + 1])));
     SoftmaxState& state = sums.rows[r];
     const f32 factor = raise_max(state, tile_max);
-    const f32 base = (state.max == negative_infinity() ? f32(0.f) : state.max) - sum_shift_of<C.dtype>();
+    const f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
     QN_UNROLL
     for (int n = 0; n < 2; ++n) {
-      const f32 low = ptx::exp2_approx(x[n][2 * r] - base), high = ptx::exp2_approx(x[n][2 * r + 1] - base);
+      const f32 low = probability_of<C.dtype>(x[n][2 * r], base), high = probability_of<C.dtype>(x[n][2 * r + 1], base);
       state.sum = state.sum + low + high;
       packed[2 * n + r] = pack_word(low, high, T{});
     }
