@@ -18,9 +18,9 @@ namespace quern::testing {
 
 struct LayerSizes {
   std::vector<i64> lengths = {37, 129, 256, 300};  ///< tokens of each request, those of this step included
-  std::vector<i64> queries = {};                   ///< tokens of each request in this step; empty: one each
   i64 page_size = 16;
   u64 seed = 1;
+  std::vector<i64> queries = {};                   ///< tokens of each request in this step; empty: one each
 };
 
 /// What one call of the layer did.
