@@ -51,6 +51,7 @@ struct AttendParams {
   i64 table_row;             // of page_table; of page_indices: how many there are
   i64 batch, tokens, mask_bytes;
   i64 rows_of_keys;          // of k and v: contiguous keys, or pages
+  u32 last_page;             // entries of the table beyond it, and negative ones, become it
   i32 heads_kv;
   i32 capacity;              // most keys of a request that are read
   i32 window_left, window_right;  // kNoWindow: no bound. Causal attention is a window_right of 0

@@ -71,11 +71,8 @@ QN_DEVICE bool bit_visible(const AttendParams& p, i64 request, i32 length, i32 q
   return byte >= 0 && byte < p.mask_bytes && (ptx::ld_global<u8>(p.mask + byte) >> (bit % 8) & 1) != 0;
 }
 
-/// The page that an entry of the table names; one that the cache does not have becomes page 0.
-QN_DEVICE i32 page_at(const AttendParams& p, const i32* pages, i32 key) {
-  const i32 page = ptx::ld_global<i32>(pages + quotient(u32(key), p.page_size));
-  return page >= 0 && page < p.rows_of_keys ? page : 0;
-}
+/// The page of a key; where the table names none of the cache's, the last one.
+QN_DEVICE i32 page_at(const AttendParams& p, const i32* pages, i32 key) { return i32(min_of(u32(ptx::ld_global_nc<i32>(pages + quotient(u32(key), p.page_size))), p.last_page)); }
 
 QN_DEVICE f32 sink_of(const AttendParams& p, i32 head_q) {
   if (p.sink_dtype == DType::f32) return ptx::ld_global<f32>(static_cast<const f32*>(p.sink) + head_q);

@@ -199,7 +199,7 @@ void set_params(const A& a, const Problem& p, AttendParams& to) {
   to.pages = static_cast<const i32*>(csr ? a.page_indices.data : a.page_table.data);
   to.last_page_len = static_cast<const i32*>(a.last_page_len.data);
   to.table_row = csr ? p[Axis::page_indices] : a.page_table.strides[0];
-  to.rows_of_keys = p[Axis::pages], to.capacity = i32(capacity(p));
+  to.rows_of_keys = p[Axis::pages], to.last_page = u32(max_of<i64>(1, min_of<i64>(p[Axis::pages], i64(1) << 31)) - 1), to.capacity = i32(capacity(p));
   to.page_size = divisor(u32(p[Axis::page_size]));
 }
 
@@ -401,7 +401,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .contract<paged_contract>()
     .cost<cost>()
     .budget(budget)
-    .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
+    .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
             {"batch", {}},
             {"heads_kv", {}},
             {"gqa", {}, "query heads of a head of the cache"},
@@ -409,7 +409,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
             {"capacity", {}, "tokens that a request has room for"},
             {"length", {}, "tokens of each request, at most capacity; without it they differ"},
             {"spare_pages", {}, "pages that no request has; 2 without it"},
-            {"head_dim", {128, 64, 80, 96, 112, 160, 192, 256, 512}},
+            {"head_dim", {128, 64, 80, 96, 112, 192, 256, 512}},
             {"page_size", {16, 1, 3, 7, 64, 128}},
             {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
             {"q.dtype", {DType::bf16, DType::f16}},

@@ -70,6 +70,7 @@ template <PrefillConfig C, class H> QN_DEVICE void prefill_mma(const PrefillPara
     ptx::cp_async_commit();
   }
   i32 buffer = 0;  // of page entries
+  const bool late = scales_late<C, H>(p);
   while (first < at.end) {
     ptx::cp_async_wait<0>();
     ptx::sync_block();  // keys have come; the values before were multiplied
@@ -86,8 +87,8 @@ template <PrefillConfig C, class H> QN_DEVICE void prefill_mma(const PrefillPara
       masked = true;
       if constexpr (has_tile<H> && C.bits == 0) masked = !all_visible<C>(p, at, first) || tile_of<H>(p, at, first, first + C.tile_tokens) != TileVisibility::full;
     }
-    make_logits<C, H>(p, at, first, masked, x);
-    make_probabilities<C>(x, rows);
+    make_logits<C, H>(p, at, first, masked, late, x);
+    make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), rows);
     ptx::cp_async_wait<0>();
     ptx::sync_block();  // values have come; the keys were multiplied
     if (next < at.end) copy_tile<C, C.head_dim>(p, at, pages + buffer * C.tile_tokens, next, k_head, p.k_page, p.k_token, smem + S.keys);

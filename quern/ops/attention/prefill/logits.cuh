@@ -31,10 +31,16 @@ template <class H> QN_DEVICE TileVisibility tile_of(const PrefillParams& p, cons
                          .tensors = p.hook_tensors});
 }
 
-/// Products become logits in units of log2. `masked`: what is not visible becomes -inf; else all is.
+/// Whether logits are products times one positive number of the call: then the multiplication is one with the exponent's subtraction.
+template <PrefillConfig C, class H> QN_DEVICE bool scales_late(const PrefillParams& p) {
+  return !C.soft_cap && !has_logit<H> && p.scale > 0 && p.q_scale.data == nullptr && p.k_scale.data == nullptr;
+}
+
+/// Products become logits in units of log2, but for the scale where it comes late. `masked`: what is not visible becomes -inf; else all is.
 template <PrefillConfig C, class H>
-QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first, bool masked, Logits<C>& x) {
+QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first, bool masked, bool late, Logits<C>& x) {
   constexpr bool kPlain = !C.soft_cap && !has_logit<H>;
+  if (late && !masked) return;
   const u32 lane = ptx::lane_id();
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
@@ -68,7 +74,7 @@ QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first,
             if constexpr (has_visible<H>) visible = visible && hooked_visible<H>(context);
           }
           if constexpr (kPlain) {
-            logit = logit * (scale * f32(kLog2E));
+            if (!late) logit = logit * (scale * f32(kLog2E));
           } else if (visible) {
             logit = logit * scale;
             if constexpr (C.soft_cap != 0) logit = f32(p.soft_cap) * accurate_tanh(logit);
@@ -81,8 +87,8 @@ QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first,
   }
 }
 
-/// Online softmax over a tile: logits become probabilities, and sums move to the new maximum.
-template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, WarpRows<C>& rows) {
+/// Online softmax over a tile: logits times `scale` become probabilities, and sums move to the new maximum.
+template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 scale, WarpRows<C>& rows) {
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
@@ -91,14 +97,14 @@ template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, WarpR
       QN_UNROLL
       for (int n = 1; n < C.tile_tokens / 8; ++n) most = ptx::fmax(most, ptx::fmax(x[m][n][2 * half], x[m][n][2 * half + 1]));
       SoftmaxState& state = rows.states[m][half];
-      const f32 factor = raise_max(state, warp_max<4>(most));
+      const f32 factor = raise_max(state, warp_max<4>(most) * scale);
       const f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
       QN_UNROLL
       for (int n = 0; n < C.tile_tokens / 8; ++n) {
         QN_UNROLL
         for (int e = 0; e < 2; ++e) {
           f32& value = x[m][n][2 * half + e];
-          value = probability_of<C.dtype>(value, base);
+          value = probability_of<C.dtype>(value, scale, base);
           state.sum = state.sum + value;
         }
       }

@@ -19,8 +19,7 @@ template <PrefillConfig C> QN_DEVICE void copy_queries(const PrefillParams& p, c
   }
 }
 
-/// The page of key `first + thread` for threads of a tile's keys. Entries of pages that no row sees are not read, and a page that the
-/// cache does not have becomes page 0.
+/// The page of key `first + thread` for threads of a tile's keys. Entries of pages that no row sees are not read.
 template <PrefillConfig C> QN_DEVICE i32 find_page(const PrefillParams& p, const RowTile& at, i32 first) {
   if constexpr (C.places == KeyPlaces::contiguous) return 0;
   const i32 key = first + i32(threadIdx.x);

@@ -25,8 +25,7 @@ QN_DEVICE TilePages find_pages(const SplitKvParams& p, const TokenSource& from, 
   QN_UNROLL
   for (int i = 0; i < 4; ++i) {
     const i32 token = first + i32(ptx::lane_id() / 8) + 4 * i;
-    const i32 page = token < from.end ? ptx::ld_global_nc<i32>(from.pages + quotient(u32(token), p.page_size)) : 0;
-    found.page[i] = page >= 0 && page < p.rows_of_keys ? page : 0;  // no page of the cache: page 0
+    found.page[i] = token < from.end ? page_at(p, from.pages, token) : 0;
   }
   return found;
 }
