@@ -161,7 +161,7 @@ TEST(attention, logits_far_below_zero_are_no_mask) {
     a.sm_scale = float(-logit / 64);
     ragged(a);
     EXPECT_NEAR(Ref(a.out)(7, 0, 5), 0.5, 1e-2);
-    EXPECT_NEAR(Ref(a.out_lse)(7, 0) / (logit / std::log(2.0)), 1, 1e-5);
+    EXPECT_NEAR((Ref(a.out_lse)(7, 0) - std::log2(70.0)) / (logit / std::log(2.0)), 1, 1e-6);
   }
 }
 
@@ -189,7 +189,7 @@ TEST(attention, queries_that_see_nothing) {
 TEST(attention, large_logits_of_f16_stay_finite) {
   for (const char* op : {"attention.ragged", "attention.paged"}) {
     const bool pages = std::string(op) == "attention.paged";
-    CaseArgs c(find_op(op), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", pages ? -2 : 20}, {"keys", 40}, {"capacity", 40}, {"length", 40}, {"q.dtype", i64(DType::f16)}, {"sm_scale", 1e6}, {"spare", 0}}, 3);
+    CaseArgs c(find_op(op), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", pages ? -2.0 : 20.0}, {"keys", 40}, {"capacity", 40}, {"length", 40}, {"q.dtype", i64(DType::f16)}, {"sm_scale", 1e6}, {"spare", 0}}, 3);
     const TensorView q = pages ? paged_args(c).q : ragged_args(c).q, k = pages ? paged_args(c).k_cache : ragged_args(c).k, out = pages ? paged_args(c).out : ragged_args(c).out;
     for (const double size : {1.0, 1.3, 2.7, 7.1, 19.0}) {
       fill(q, [&](const i64*) { return size; });
@@ -249,7 +249,7 @@ TEST(attention, says_what_is_wrong) {
   EXPECT_EQ(error({}, [](auto& a) { a.max_seq_q = -1; }), "attention.ragged: `max_seq_q` is -1, expected 0 or more");
   EXPECT_EQ(error({{"fp8", 3}}, [](auto& a) { a.k.dtype = a.v.dtype = DType::e5m2; }), "attention.ragged: `k` is e5m2, expected e4m3, as q has");
   EXPECT_EQ(error({}, [](auto& a) { a.out.dtype = DType::f16; }), "attention.ragged: `out` is f16, expected bf16, as q has");
-  EXPECT_EQ(error({}, [](auto& a) { for (TensorView* v : {&a.v, &a.out}) v->shape[2] = 40; }), "attention.ragged: `head_dim_v` is 40, expected a multiple of 16 from 16 to 256 (head_dim_v was set by `v` [10, 2, 40])");
+  EXPECT_EQ(error({}, [](auto& a) { for (TensorView* v : {&a.v, &a.out}) v->shape[2] = 40; }), "attention.ragged: `head_dim_v` is 40, expected a multiple of 16 from 16 to 256");
 }
 
 /// What an engine allocates once for its limits serves every smaller step.

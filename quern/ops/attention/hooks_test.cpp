@@ -265,7 +265,7 @@ TEST(attention_hooks, that_would_not_be_called_are_refused) {
   const auto member = [](const std::string& text) {
     return "namespace mine { using namespace quern; struct Bad { " + text + " }; }";
   };
-  const std::string points = "`f32 logit(f32 x, const HookContext& at)` or `bool visible(const HookContext& at)`";
+  const std::string points = "`f32 logit(f32 x, const HookContext& at)`, `bool visible(const HookContext& at)` or `TileVisibility tile(const HookTile& at)`";
   const std::string right = "QN_DEVICE f32 logit(f32 x, const attention::HookContext&) { return x; } ";
   EXPECT_EQ(error_with(member(right + "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"),
                        ErrorKind::value),

@@ -71,11 +71,6 @@ template <DType kDType> QN_DEVICE f32 probability_of(f32 logit, f32 max) {
   if constexpr (kDType == DType::f16) return ptx::exp2_approx(logit - max + sum_shift_of<kDType>());
   else return ptx::exp2_approx(logit - max);
 }
-/// The same of a logit times `scale`.
-template <DType kDType> QN_DEVICE f32 probability_of(f32 logit, f32 scale, f32 max) {
-  const f32 distance = ptx::fma(logit, scale, f32(0.f) - max);
-  return ptx::exp2_approx(kDType == DType::f16 ? distance + sum_shift_of<kDType>() : distance);
-}
 
 /// What turns a sum of weighted rows into an output: the factor and the row's lse, in units of log2.
 struct Finish {

@@ -58,14 +58,14 @@ TEST(attention_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[0] = a.out.shape[0] = a.out_lse.shape[0] = 1; }), "attention.paged: `tokens` is 1, expected batch=2 (batch was set by `page_table` [2, 3]), one query token a request, or q_indptr (tokens was set by `q` [1, 8, 64])");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[0] = a.out.shape[0] = a.out_lse.shape[0] = 1; }), "attention.paged: `tokens` is 1, expected batch=2, one query token a request, or q_indptr (batch was set by `page_table` [2, 3])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.paged: `max_seq_kv` is -5, expected 0 or more");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
             "attention.paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens.shape[0] = 3; }),
             "attention.paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `page_table` [2, 3])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
-            "attention.paged: `k_cache` is f16, expected bf16 like `q`");
+            "attention.paged: `k_cache` is f16, expected bf16 like `q`, e4m3 or e5m2");
 }
 
 /// As paged.h says: no page is read that the table does not name.

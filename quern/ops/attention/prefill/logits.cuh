@@ -31,9 +31,11 @@ template <class H> QN_DEVICE TileVisibility tile_of(const PrefillParams& p, cons
                          .tensors = p.hook_tensors});
 }
 
-/// Whether logits are products times one positive number of the call: then the multiplication is one with the exponent's subtraction.
+/// Whether logits are products times one positive number of the call: then the multiplication is one with the exponent's subtraction. The maximum is
+/// rounded and the product in the subtraction is not, so a probability may be 2^d, d half of the maximum's last place. It cancels in a row's result, but
+/// beside f16's shift it could pass 2^16.
 template <PrefillConfig C, class H> QN_DEVICE bool scales_late(const PrefillParams& p) {
-  return !C.soft_cap && !has_logit<H> && p.scale > 0 && p.q_scale.data == nullptr && p.k_scale.data == nullptr;
+  return C.dtype == DType::bf16 && !C.soft_cap && !has_logit<H> && p.scale > 0 && p.q_scale.data == nullptr && p.k_scale.data == nullptr;
 }
 
 /// Products become logits in units of log2, but for the scale where it comes late. `masked`: what is not visible becomes -inf; else all is.
@@ -104,7 +106,8 @@ template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 s
         QN_UNROLL
         for (int e = 0; e < 2; ++e) {
           f32& value = x[m][n][2 * half + e];
-          value = probability_of<C.dtype>(value, scale, base);
+          if constexpr (C.dtype == DType::bf16) value = ptx::exp2_approx(ptx::fma(value, scale, f32(0.f) - base));
+          else value = probability_of<C.dtype>(value, base);  // there scale is 1
           state.sum = state.sum + value;
         }
       }
