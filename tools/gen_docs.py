@@ -97,7 +97,7 @@ def jit_mutations():
 def names_of_cuda():
     """What kernels write instead of CUDA's functions; several names that have one answer share a row."""
     instead = {}
-    for name, text in re.findall(r'^QN_NOT_IN_KERNELS\((\w+), "([^"]*)"\)', open(os.path.join(ROOT, "quern/kit/cuda_names.cuh"), encoding="utf-8").read(), re.MULTILINE):
+    for name, text in re.findall(r'^QN_(?:NOT|HIDDEN)_IN_KERNELS\((\w+), "([^"]*)"\)', open(os.path.join(ROOT, "quern/kit/cuda_names.cuh"), encoding="utf-8").read(), re.MULTILINE):
         instead.setdefault(text, []).append(f"`{name}`")
 
     def answer(text):
