@@ -22,6 +22,14 @@ struct HookTensor {
   i32 rank;
 };
 
+/// The tensors of a call, as hooks read them: at.tensors[i]. (hooks.cuh; the emulated device reports an i beyond the last.)
+struct HookTensors {
+  const HookTensor* first;  // kHookTensors of them
+  QN_HOST_DEVICE constexpr HookTensors(const HookTensor* tensors) : first(tensors) {}
+  template <class I>
+  QN_HOST_DEVICE const HookTensor& operator[](I i) const;
+};
+
 /// Where in the problem a logit lies.
 struct HookContext {
   i32 request;      // index in the batch
@@ -31,8 +39,8 @@ struct HookContext {
   i32 query_position;  // of the query token in its request, whose first token is 0; in decode seq_len - 1
   i32 key_position;
   i32 seq_len;                // tokens of the request, that is of its keys
-  const u8* params;           // kHookParamBytes of the caller's, 8-byte aligned
-  const HookTensor* tensors;  // kHookTensors of the caller's
+  const u8* params;     // kHookParamBytes of the caller's, 8-byte aligned
+  HookTensors tensors;  // kHookTensors of the caller's
 };
 
 /// The points: name, what the member is, and as C++ its arguments and a call of it in a class H.
