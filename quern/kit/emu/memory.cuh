@@ -34,17 +34,6 @@ QN_DEVICE void store(void* address, T value) {
 
 namespace quern::ptx {
 
-/// Whether what hooks read of tensors is judged, by the functions below: they end the launch with a report.
-constexpr bool kJudgesHooks = true;
-QN_DEVICE void bad_dims(const void* tensor, int indices, int dims) {
-  emu::current()->runtime->bad_read(emu::BadRead::dims, tensor, indices, dims, 0);
-}
-QN_DEVICE void bad_index(const void* tensor, int dim, i64 index, i64 extent) {
-  emu::current()->runtime->bad_read(emu::BadRead::index, tensor, index, extent, u32(dim));
-}
-QN_DEVICE void bad_dtype(const void* tensor) { emu::current()->runtime->bad_read(emu::BadRead::dtype, tensor, 0, 0, 0); }
-QN_DEVICE void bad_tensor(i64 index, i64 count) { emu::current()->runtime->bad_read(emu::BadRead::tensor, nullptr, index, count, 0); }
-
 /// Global memory, T of 1, 2, 4, 8 or 16 bytes, aligned to its size.
 template <class T>
 QN_DEVICE T ld_global(const void* address) {

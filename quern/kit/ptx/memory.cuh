@@ -8,13 +8,6 @@
 
 namespace quern::ptx {
 
-/// What hooks read of tensors is judged on the emulated device alone: nothing slows a kernel down for it.
-constexpr bool kJudgesHooks = false;
-QN_DEVICE void bad_dims(const void*, int, int) {}
-QN_DEVICE void bad_index(const void*, int, i64, i64) {}
-QN_DEVICE void bad_dtype(const void*) {}
-QN_DEVICE void bad_tensor(i64, i64) {}
-
 /// One access moves as many bytes as one of these.
 template <int bytes>
 struct RawOf;

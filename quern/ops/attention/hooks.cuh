@@ -56,8 +56,8 @@ QN_DEVICE bool is_given(const HookTensor& tensor) { return tensor.data != nullpt
 
 template <class I>
 QN_HOST_DEVICE const HookTensor& HookTensors::operator[](I i) const {
-  if constexpr (ptx::kJudgesHooks) {
-    if (i < I(0) || i64(i) >= kHookTensors) ptx::bad_tensor(i64(i), kHookTensors);
+  if constexpr (QN_JUDGES_READS) {
+    if (i < I(0) || i64(i) >= kHookTensors) QN_BAD_READ(tensor, nullptr, i64(i), kHookTensors, 0);
   }
   return first[i];
 }
@@ -68,14 +68,14 @@ template <class... I>
 QN_DEVICE const u8* hook_element(const HookTensor& tensor, I... index) {
   static_assert(sizeof...(I) <= kHookTensorRank);
   if (tensor.rank != i32(sizeof...(I))) {
-    ptx::bad_dims(tensor.data, int(sizeof...(I)), tensor.rank);
+    QN_BAD_READ(dims, tensor.data, int(sizeof...(I)), tensor.rank, 0);
     return nullptr;
   }
   int d = 0;
-  if constexpr (ptx::kJudgesHooks) {
+  if constexpr (QN_JUDGES_READS) {
     const i64 indices[] = {i64(index)...};
     for (; d < tensor.rank; ++d)
-      if (indices[d] < 0 || indices[d] >= tensor.sizes[d]) ptx::bad_index(tensor.data, d, indices[d], tensor.sizes[d]);
+      if (indices[d] < 0 || indices[d] >= tensor.sizes[d]) QN_BAD_READ(index, tensor.data, indices[d], tensor.sizes[d], u32(d));
     d = 0;
   }
   i64 offset = 0;
@@ -109,7 +109,7 @@ QN_DEVICE i64 integer_at(const HookTensor& tensor, I... index) {
   if (element && tensor.dtype == DType::i32) return ptx::ld_global<i32>(element);
   if (element && tensor.dtype == DType::i64) return ptx::ld_global<i64>(element);
   if (element && tensor.dtype == DType::u8) return ptx::ld_global<u8>(element);
-  if (element) ptx::bad_dtype(tensor.data);
+  if (element) QN_BAD_READ(dtype, tensor.data, 0, 0, 0);
   return i64(u64(1) << 63);
 }
 
