@@ -3,6 +3,7 @@
 #include "quern/ops/attention/decode_paged.h"
 
 #include <cmath>
+#include <cstdint>
 
 #include "quern/ops/attention/decode_paged/contract.h"
 #include "quern/ops/attention/decode_paged/ref.h"
