@@ -282,6 +282,16 @@ TEST(cli, check_json_has_a_result_for_each_case_and_device) {
   }
 }
 
+/// The line that makes a case again says what the environment said.
+TEST(cli, a_repro_command_has_the_environment_in_front) {
+  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=0", "--device", "emu", "--json"}, {"-u", "QN_JIT_NVRTC", "QN_EMU_SMS=1", "QN_EMU_ASYNC=lazy", "QN_SOURCE_DIR=" QN_ROOT});
+  ASSERT_EQ(r.status, 0) << r.output;
+  for (const Json& x : Json::parse(r.output)) {
+    const std::string repro = x["repro"];
+    EXPECT_TRUE(repro.starts_with("QN_SOURCE_DIR=" QN_ROOT " QN_EMU_ASYNC=lazy QN_EMU_SMS=1 quern check norm.rms_norm ")) << repro;
+  }
+}
+
 TEST(cli, fuzz_repeats_a_call_by_its_seed) {
   const ProcessResult a = command({"fuzz", "20", "--seed", "5", "--op", "norm", "--device", "emu", "--json"});
   EXPECT_EQ(a.status, 0) << a.output;

@@ -24,6 +24,7 @@
 #include "quern/jit/build_many.h"
 #include "quern/jit/freeze.h"
 #include "quern/jit/kernel_table.h"
+#include "quern/jit/sources.h"
 #include "quern/testing/case_args.h"
 #include "quern/testing/model_calls.h"
 #include "quern/testing/null_device.h"
@@ -174,6 +175,7 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
       {{"--model", small_model(), "tokns=1..8"}, "`tokns` is no limit of small, expected `tokens`; known are alignment, batch_invariant, tokens\n"},
       {{"--model", small_model(), "q=1..8"}, "`q` is no limit of small, expected one of alignment, batch_invariant, tokens\n"},
       {{"--model", "llama-3.1-8b", "batch_invariante=1"}, "expected `batch_invariant`; known are alignment, batch_invariant, batch, tokens, length, pages, page_size, tp\n"},
+      {{"--model", small_model(), "tokens"}, "`limit` is 'tokens', expected name=1,2,4 or name=1..512; known are alignment, batch_invariant, tokens\n"},
       {{"--model", small_model(), "tokens=8..1"}, "a range that ends where it starts or behind"},
       {{"--model", small_model(), "tokens=many"}, "a range as in 1..512"},
       {{"--model", small_model(R"(, {"does": "x", "op": "norm.rms_nrm", "case": {}})")}, "small, x: `op` is 'norm.rms_nrm'"},
@@ -285,11 +287,29 @@ TEST_F(jit_warm, check_model_refuses_what_warm_refuses) {
     }
 }
 
+/// A result that is wrong outweighs everything; the line makes the call again in the environment of the failure.
+TEST_F(jit_warm, check_model_tells_a_wrong_result) {
+  const std::string name = "quern/ops/norm/norm_row/kernel.cuh", product = "y[j] = v[j] * scale * weight[j];";
+  std::string text = jit::source_text(name);
+  const size_t at = text.find(product);
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at + product.size() - 1, " * f32(1.1f)");
+  const std::string source = path("source");
+  make_folders(source + "/" + name.substr(0, name.rfind('/')));
+  write_file(source + "/" + name, text);
+  const ProcessResult r = command({"check", "--model", small_model(), "--calls", "2", "--device", "emu"}, {"-u", "QN_JIT_NVRTC", "QN_EMU_SMS=2", "QN_SOURCE_DIR=" + source});
+  EXPECT_EQ(r.status, 1) << r.output;
+  EXPECT_THAT(r.output, AllOf(HasSubstr("WRONG norm: QN_SOURCE_DIR=" + source + " QN_EMU_SMS=2 quern run norm.rms_norm "), HasSubstr("2 wrong; 2 calls compared")));
+}
+
 TEST_F(jit_warm, check_model_runs_frozen_calls) {
   const std::string model = small_model();
   const ProcessResult cold = command({"check", "--model", model, "--frozen", "--calls", "3", "--device", "emu"});
-  EXPECT_EQ(cold.status, 1) << cold.output;
-  EXPECT_THAT(cold.output, HasSubstr("frozen"));
+  EXPECT_EQ(cold.status, 3) << "a kernel that is not there is no wrong result: " << cold.output;
+  EXPECT_THAT(cold.output, AllOf(HasSubstr("FROZEN norm: "), HasSubstr("quern run norm.rms_norm "), HasSubstr(" frozen: 0 kernels compiled, 0 from the cache, 3 frozen; 0 calls compared")));
+  const ProcessResult by_variable = command({"check", "--model", model, "--calls", "2", "--device", "emu", "--json"}, {"QN_JIT_FROZEN=1"});
+  EXPECT_EQ(by_variable.status, 3) << by_variable.output;
+  EXPECT_EQ(Json::parse(by_variable.output)[0]["failures"][1]["verdict"], "frozen");
   EXPECT_EQ(command({"warm", "--model", model, "--device", "emu"}).status, 0);
   const ProcessResult warmed = command({"check", "--model", model, "--frozen", "--calls", "20", "--device", "emu"});
   EXPECT_EQ(warmed.status, 0) << warmed.output;

@@ -38,7 +38,7 @@ def environment():
     """Rows of the table in env.cpp: {Env::id, "NAME", "values", "meaning"}."""
     text = open(os.path.join(ROOT, "quern/base/env.cpp"), encoding="utf-8").read()
     string = r'"((?:[^"\\]|\\.)*)"'
-    rows = re.findall(r"\{Env::\w+,\s*" + ",\\s*".join([string] * 3) + r"\s*\}", text)
+    rows = re.findall(r"\{Env::\w+,\s*" + ",\\s*".join([string] * 3) + r"(?:,\s*true)?\s*\}", text)
     if len(rows) != text.count("{Env::"):
         sys.exit("gen_docs: quern/base/env.cpp has a row that is not {Env::id, \"NAME\", \"values\", \"meaning\"}")
     return table(["variable", "values", "meaning"], [(f"`{name}`", values, meaning) for name, values, meaning in rows])
@@ -97,7 +97,7 @@ def jit_mutations():
 def names_of_cuda():
     """What kernels write instead of CUDA's functions; several names that have one answer share a row."""
     instead = {}
-    for name, text in re.findall(r'^QN_NOT_IN_KERNELS\((\w+), "([^"]*)"\)', open(os.path.join(ROOT, "quern/kit/cuda_names.cuh"), encoding="utf-8").read(), re.MULTILINE):
+    for name, text in re.findall(r'^QN_(?:NOT|HIDDEN)_IN_KERNELS\((\w+), "([^"]*)"\)', open(os.path.join(ROOT, "quern/kit/cuda_names.cuh"), encoding="utf-8").read(), re.MULTILINE):
         instead.setdefault(text, []).append(f"`{name}`")
 
     def answer(text):

@@ -13,26 +13,26 @@ namespace quern {
 
 static const EnvInfo kTable[] = {
     {Env::device, "QN_DEVICE", "cuda, cuda:N, emu, emu:sm_80", "device used where none is named (default: the first GPU, else the emulated H200)"},
-    {Env::source_dir, "QN_SOURCE_DIR", "path", "read kernel sources that lie below this folder (a checkout, or changed files alone: DIR/quern/ops/...) instead of the ones inside the library: edit and run"},
+    {Env::source_dir, "QN_SOURCE_DIR", "path", "read kernel sources that lie below this folder (a checkout, or changed files alone: DIR/quern/ops/...) instead of the ones inside the library: edit and run", true},
     {Env::cache_dir, "QN_CACHE_DIR", "path", "where compiled kernels are kept (default: $XDG_CACHE_HOME/quern, else ~/.cache/quern)"},
     {Env::cache_roots, "QN_CACHE_ROOTS", "path[:path]", "folders and packs of compiled kernels that are only read, looked at before QN_CACHE_DIR"},
     {Env::cache_limit_mb, "QN_CACHE_LIMIT_MB", "0 to 1099511627776", "how much QN_CACHE_DIR may hold; what was not used for longest goes (default: 4096)"},
-    {Env::jit_compiler, "QN_JIT_COMPILER", "nvrtc, nvcc", "what compiles for GPUs: NVRTC in the process (default), or nvcc as a child process"},
-    {Env::jit_nvrtc, "QN_JIT_NVRTC", "path", "this libnvrtc.so and no other"},
-    {Env::jit_nvcc, "QN_JIT_NVCC", "path", "this nvcc and no other, for QN_JIT_COMPILER=nvcc"},
-    {Env::jit_host_compiler, "QN_JIT_HOST_COMPILER", "command", "compiler for the emulated device (default: g++, else clang++)"},
+    {Env::jit_compiler, "QN_JIT_COMPILER", "nvrtc, nvcc", "what compiles for GPUs: NVRTC in the process (default), or nvcc as a child process", true},
+    {Env::jit_nvrtc, "QN_JIT_NVRTC", "path", "this libnvrtc.so and no other", true},
+    {Env::jit_nvcc, "QN_JIT_NVCC", "path", "this nvcc and no other, for QN_JIT_COMPILER=nvcc", true},
+    {Env::jit_host_compiler, "QN_JIT_HOST_COMPILER", "command", "compiler for the emulated device (default: g++, else clang++)", true},
     {Env::jit_verbose, "QN_JIT_VERBOSE", "0, 1", "print each compile: kernel, options, time, registers, compiler log"},
-    {Env::jit_debug, "QN_JIT_DEBUG", "0 to 2", "1: line information; 2: also no optimisation"},
+    {Env::jit_debug, "QN_JIT_DEBUG", "0 to 2", "1: line information; 2: also no optimisation", true},
     {Env::jit_dump, "QN_JIT_DUMP", "path", "write source, PTX, cubin and, where a disassembler is found, SASS of each compile here"},
-    {Env::jit_frozen, "QN_JIT_FROZEN", "0, 1", "compile nothing: a kernel that is not in the cache is an error at once"},
-    {Env::emu_async, "QN_EMU_ASYNC", "eager, lazy, random", "when asynchronous operations of the emulated device complete"},
-    {Env::emu_schedule, "QN_EMU_SCHEDULE", "warp, fifo, shuffled", "order in which its ready threads go on"},
-    {Env::emu_seed, "QN_EMU_SEED", "integer", "seed of its random choices"},
-    {Env::emu_checked, "QN_EMU_CHECKED", "0, 1", "report races, uninitialised and out-of-bounds accesses"},
-    {Env::emu_asan, "QN_EMU_ASAN", "0, 1", "report out-of-bounds accesses, also of local arrays, and undefined behaviour of C++"},
-    {Env::emu_threads, "QN_EMU_THREADS", "0 to 1024", "OS threads of a launch (0, the default: one per CPU)"},
-    {Env::emu_sms, "QN_EMU_SMS", "1 to 1024", "multiprocessors of the emulated device (default: those of the GPU it stands for)"},
-    {Env::load, "QN_LOAD", "paths, : between", "libraries with ops of your own that the quern command loads, as its option --load does"},
+    {Env::jit_frozen, "QN_JIT_FROZEN", "0, 1", "compile nothing: a kernel that is not in the cache is an error at once", true},
+    {Env::emu_async, "QN_EMU_ASYNC", "eager, lazy, random", "when asynchronous operations of the emulated device complete", true},
+    {Env::emu_schedule, "QN_EMU_SCHEDULE", "warp, fifo, shuffled", "order in which its ready threads go on", true},
+    {Env::emu_seed, "QN_EMU_SEED", "integer", "seed of its random choices", true},
+    {Env::emu_checked, "QN_EMU_CHECKED", "0, 1", "report races, uninitialised and out-of-bounds accesses", true},
+    {Env::emu_asan, "QN_EMU_ASAN", "0, 1", "report out-of-bounds accesses, also of local arrays, and undefined behaviour of C++", true},
+    {Env::emu_threads, "QN_EMU_THREADS", "0 to 1024", "OS threads of a launch (0, the default: one per CPU)", true},
+    {Env::emu_sms, "QN_EMU_SMS", "1 to 1024", "multiprocessors of the emulated device (default: those of the GPU it stands for)", true},
+    {Env::load, "QN_LOAD", "paths, : between", "libraries with ops of your own that the quern command loads, as its option --load does", true},
     {Env::log_level, "QN_LOG_LEVEL", "0 to 5", "0 warnings, 1 also calls and compiles, 3 also their tensors and attributes before the launch, 5 also what the tensors hold"},
     {Env::log_dest, "QN_LOG_DEST", "stderr, stdout, path", "where the log goes; %i in a path stands for the process id"},
     {Env::trace, "QN_TRACE", "path", "record each call with its data in a folder of its own here, for `quern run --replay`"},
@@ -57,6 +57,24 @@ std::string env(Env variable) { return system_variable(info_of(variable).name); 
 std::string system_variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
+}
+
+/// As a POSIX shell reads it back.
+static std::string quoted(const std::string& value) {
+  if (!value.empty() && value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,+@%=-") == std::string::npos) return value;
+  std::string text = "'";
+  for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+std::string with_environment(const std::string& command) {
+  std::string text;
+  for (const EnvInfo& e : kTable) {
+    const std::string value = e.decides ? system_variable(e.name) : "";
+    if (value.empty() || (e.id == Env::jit_host_compiler && command.find(" --host-compiler ") != std::string::npos)) continue;
+    text += std::string(e.name) + "=" + quoted(value) + " ";
+  }
+  return text + command;
 }
 
 bool env_flag(Env variable) {

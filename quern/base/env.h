@@ -44,6 +44,7 @@ struct EnvInfo {
   const char* name;
   const char* values;
   const char* meaning;
+  bool decides = false;  ///< what a call computes, or whether it can: a command that makes a failure again needs it
 };
 std::span<const EnvInfo> env_table();
 
@@ -62,6 +63,10 @@ int env_choice(Env variable, std::initializer_list<const char*> names);
 std::string env_path(Env variable);
 /// Paths with ':' between them, the empty ones left out.
 std::vector<std::string> env_paths(Env variable);
+
+/// The command as a shell takes it, behind those variables that are set and decide what it does:
+/// "QN_EMU_SMS=1 QN_SOURCE_DIR=. quern check ...". One that an option in `command` states is left out.
+std::string with_environment(const std::string& command);
 
 /// A variable that is not quern's own (PATH, CUDA_HOME), or empty.
 std::string system_variable(const char* name);

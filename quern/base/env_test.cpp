@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 
@@ -51,6 +52,18 @@ TEST(env, a_flag_is_a_word_for_yes_or_no) {
     v.set(bad);
     EXPECT_EQ(error_of([] { env_flag(Env::jit_frozen); }), std::string("`QN_JIT_FROZEN` is '") + bad + "', expected 0 or 1");
   }
+}
+
+/// A line that a shell takes: what was set for the failure stands in front, what has no part in it does not.
+TEST(env, a_command_stands_behind_what_decides_what_it_does) {
+  for (const EnvInfo& e : env_table()) unsetenv(e.name);
+  EXPECT_EQ(with_environment("quern check all"), "quern check all");
+  Variable sms("QN_EMU_SMS", "1"), seed("QN_EMU_SEED", "-3"), checked("QN_EMU_CHECKED", ""), cache("QN_CACHE_DIR", "/tmp/cache"), trace("QN_TRACE", "/tmp/trace");
+  EXPECT_EQ(with_environment("quern check all"), "QN_EMU_SEED=-3 QN_EMU_SMS=1 quern check all");
+  Variable source("QN_SOURCE_DIR", "/my work/it's"), compiler("QN_JIT_HOST_COMPILER", "clang++");
+  EXPECT_EQ(with_environment("quern fuzz 1"), "QN_SOURCE_DIR='/my work/it'\\''s' QN_JIT_HOST_COMPILER=clang++ QN_EMU_SEED=-3 QN_EMU_SMS=1 quern fuzz 1");
+  source.set("."), seed.set(nullptr), sms.set(nullptr);
+  EXPECT_EQ(with_environment("quern check all --host-compiler clang++ --asan"), "QN_SOURCE_DIR=. quern check all --host-compiler clang++ --asan");
 }
 
 TEST(env, a_number_lies_in_the_range_of_the_table) {

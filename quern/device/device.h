@@ -174,6 +174,10 @@ class QN_API Device {
   Number number_ = Number::real;
 };
 
+/// Entries of Device's table of virtual functions, two of them the destructor's. A library that calls them was compiled for that table
+/// (kHeaders); a test counts them.
+constexpr int kDeviceSlots = 29;
+
 /// The device that a tensor lies on: cpu is the process's emulated device, cuda:N the N-th GPU. Made on first use; never destroyed.
 QN_API Device& device_of(DeviceId id);
 /// From "cuda:1", "cuda", "emu", "emu:sm_80"; empty: QN_DEVICE if set, else the first GPU if one is usable, else emulated.

@@ -30,6 +30,7 @@ const char* name(ReportKind kind) {
     case ReportKind::local_oob: return "LOCAL-OOB";
     case ReportKind::index_oob: return "INDEX-OOB";
     case ReportKind::undefined: return "UNDEFINED";
+    case ReportKind::hook: return "HOOK";
   }
   return "?";
 }

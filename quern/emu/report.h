@@ -30,6 +30,7 @@ enum class ReportKind {
   local_oob,
   index_oob,
   undefined,
+  hook,
 };
 const char* name(ReportKind kind);
 

@@ -8,6 +8,7 @@
 
 #include "quern/base/error.h"
 #include "quern/emu/graph.h"
+#include "quern/emu/memory_map.h"
 #include "quern/emu/shadow.h"
 #include "quern/emu/worker.h"
 
@@ -54,6 +55,22 @@ void run_bad_shared_address(u32 address, u32 bytes, const char* what) {
                    offset);
 }
 
+void run_bad_read(BadRead what, const void* tensor, i64 got, i64 expected, u32 dim) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  const MemoryMap* memory = me.worker->launch().request.memory;
+  std::string text = memory && tensor ? memory->describe(reinterpret_cast<u64>(tensor)) : "a tensor of the hooks";
+  if (text.ends_with(" + 0x0")) text.resize(text.size() - 6);
+  const long long is = got, limit = expected;
+  switch (what) {
+    case BadRead::dims: text += text_of(" is read with %lld %s, expected %lld, one for each dim", is, is == 1 ? "index" : "indices", limit); break;
+    case BadRead::index: text += text_of(" is read at index %lld of dim %u, expected one in [0, %lld)", is, dim, limit); break;
+    case BadRead::dtype: text += " is read by integer_at, expected a tensor of i32, i64 or u8"; break;
+    case BadRead::tensor: text = text_of("hooks read at.tensors[%lld], expected an index in [0, %lld)", is, limit); break;
+  }
+  me.worker->fatal(ReportKind::hook, me, std::move(text), reinterpret_cast<u64>(tensor));
+}
+
 u64 run_clock() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -92,6 +109,8 @@ const Runtime kRuntime = {
     run_set_registers,
 
     run_undefined,
+
+    run_bad_read,
 };
 
 }  // namespace quern::emu

@@ -131,6 +131,8 @@ void set_hook_params(const Op& op, const jit::Hooks* hooks, const AnyView& value
   if (!given) fail_type(op, "hook_params", value, "bytes");
   if (!hooks) fail_params(op, "is given", "none, as the call has no hooks");
   if (own ? given->size() != size_t(used) : given->size() > size_t(used)) fail_params(op, "has " + std::to_string(given->size()) + " bytes", bytes);
+  if (const jit::HookUse use = jit::use_of(*hooks); !own && size_t(use.params_bytes) > given->size())
+    fail_params(op, "has " + std::to_string(given->size()) + " bytes", "at least " + std::to_string(use.params_bytes) + ", which the hooks " + hooks->name + " read");
   std::memcpy(static_cast<char*>(args) + op.hook_params_offset, given->data(), given->size());
 }
 

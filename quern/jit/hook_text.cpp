@@ -227,20 +227,115 @@ void check_type(const HookType& type, const HookPoints& points) {
 bool is_kit(const Source& source) { return source.name.starts_with("quern/kit/"); }
 bool is_quern(const Source& source) { return source.name.starts_with("quern/"); }
 
-void add_use(const std::string& text, HookUse& use, u32& asked) {
-  const Tokens tokens(text);
-  const std::vector<std::string>& t = tokens.list();
-  for (size_t i = 1; i < t.size(); ++i) {
-    if (t[i - 1] != "." && t[i - 1] != "->") continue;
-    use.params |= t[i] == "params";
-    if (t[i] != "tensors" || i + 3 >= t.size() || t[i + 1] != "[" || t[i + 3] != "]") continue;
-    char* end = nullptr;
-    const unsigned long index = std::strtoul(t[i + 2].c_str(), &end, 10);
-    if (*end || index >= 32) continue;
-    const bool is_asked = i >= 4 && t[i - 3] == "(" && t[i - 4] == "is_given";
-    (is_asked ? asked : use.tensors) |= 1u << index;
+/// Finds what a text reads of at.params and at.tensors.
+class UseReader {
+ public:
+  explicit UseReader(const std::string& text) : tokens_(text), t_(tokens_.list()) {}
+  void add_to(HookUse& use) {
+    for (size_t i = 1; i < t_.size(); ++i) {
+      if (t_[i - 1] != "." && t_[i - 1] != "->") continue;
+      if (t_[i] == "params") use.params = true, use.params_bytes = std::max(use.params_bytes, params_bytes(i));
+      if (t_[i] == "tensors") add_tensor(i, use);
+    }
   }
-}
+  u32 asked = 0;    ///< bit i: by is_given(at.tensors[i])
+  u32 other = 0;    ///< of these something else is read: nobody knows what the text makes of them
+  u32 real = 0;     ///< by real_at()
+  u32 integer = 0;  ///< by integer_at()
+
+ private:
+  const std::string& token(size_t i) const {
+    static const std::string none = " ";
+    return i < t_.size() ? t_[i] : none;
+  }
+  /// -1: no number of up to 9 digits. None is larger than 2^20: none is that is right.
+  static i32 number(const std::string& token) {
+    const bool digits = token.size() <= 9 && token.find_first_not_of("0123456789") == std::string::npos;
+    return digits && !token.empty() ? std::min(std::atoi(token.c_str()), 1 << 20) : -1;
+  }
+
+  void add_tensor(size_t i, HookUse& use) {
+    const i32 index = token(i + 1) == "[" && token(i + 3) == "]" ? number(token(i + 2)) : -1;
+    if (index < 0) return;
+    use.last_tensor = std::max(use.last_tensor, index);
+    if (index >= 32) return;
+    const u32 bit = 1u << index;
+    const std::string reader = i >= 4 && t_[i - 3] == "(" ? t_[i - 4] : "";
+    (reader == "is_given" ? asked : use.tensors) |= bit;
+    const bool reads = (reader == "real_at" || reader == "integer_at") && token(i + 4) == ",";
+    if (reads) (reader == "real_at" ? real : integer) |= bit;
+    if (!reads && reader != "is_given" && !(token(i + 4) == "." && (token(i + 5) == "sizes" || token(i + 5) == "strides"))) other |= bit;
+    if (!reads || index >= HookUse::kTensors) return;
+    const int count = indices_from(i + 5);
+    if (count < 0) other |= bit;
+    else use.dims[index] |= u8(1u << std::min(count, 7));
+  }
+  /// How many arguments there are up to the bracket that closes; -1: not known, as "<" may be a template's.
+  int indices_from(size_t i) const {
+    int depth = 0;
+    for (int count = 1; i < t_.size(); ++i) {
+      const char c = t_[i][0];
+      if (c == '<' || c == ';' || c == '"') return -1;
+      if (c == '(' || c == '[' || c == '{') ++depth;
+      if ((c == ')' || c == ']' || c == '}') && depth-- == 0) return count;
+      if (c == ',' && depth == 0) ++count;
+      if (c == '.' && token(i + 1) == ".") return -1;  // a pack
+    }
+    return -1;
+  }
+
+  /// Bytes of a type of C++ or quern that a text may name; 0: not known, or the text may have given the name to another.
+  i32 size_of_scalar(const std::string& type) const {
+    static const std::map<std::string, i32, std::less<>> known = {
+        {"char", 1},    {"bool", 1},     {"u8", 1},       {"int8_t", 1}, {"uint8_t", 1}, {"short", 2}, {"u16", 2},     {"bf16", 2},
+        {"f16", 2},     {"int16_t", 2},  {"uint16_t", 2}, {"int", 4},    {"unsigned", 4}, {"float", 4}, {"i32", 4},     {"u32", 4},
+        {"f32", 4},     {"int32_t", 4},  {"uint32_t", 4}, {"double", 8}, {"i64", 8},     {"u64", 8},   {"int64_t", 8}, {"uint64_t", 8}};
+    for (size_t i = 0; i < t_.size(); ++i)
+      if (t_[i] == "typedef" || (t_[i] == "using" && token(i + 2) == "=")) return 0;
+    const auto at = known.find(type);
+    return at == known.end() ? 0 : at->second;
+  }
+  /// Up to the end of the last member of a struct that has nothing but scalars and arrays of them, "f32 slope, floor; i32 first[2];"; 0: not known.
+  i32 size_of_struct(const std::string& type) const {
+    size_t i = 0;
+    while (i < t_.size() && !((t_[i] == "struct" || t_[i] == "class") && token(i + 1) == type && token(i + 2) == "{")) ++i;
+    i32 bytes = 0;
+    for (i += 3; i < t_.size() && token(i) != "}";) {
+      const i32 size = size_of_scalar(token(i));
+      if (size == 0) return 0;
+      do {
+        if (!is_name(token(++i))) return 0;
+        i32 count = 1;
+        if (token(++i) == "[") {
+          count = number(token(i + 1));
+          if (count < 1 || count > 64 || token(i + 2) != "]") return 0;
+          i += 3;
+        }
+        if (token(i) == "=") i += token(i + 1) == "-" ? 3 : 2;  // an initialiser of one word
+        bytes = (bytes + size - 1) / size * size + size * count;
+      } while (token(i) == ",");
+      if (token(i++) != ";") return 0;
+    }
+    return bytes;
+  }
+
+  /// Of `at.params`, whose last word is token i: how many bytes are surely read there.
+  i32 params_bytes(size_t i) const {
+    if (token(i + 1) == "[") return token(i + 3) == "]" ? number(token(i + 2)) + 1 : 0;
+    size_t at = i >= 3 && t_[i - 3] == "(" ? i - 3 : 0;  // reinterpret_cast < const P * > ( at . params )
+    if (at < 5 || token(i + 1) != ")" || t_[at - 1] != ">" || t_[at - 2] != "*" || !is_name(t_[at - 3])) return 0;
+    const std::string& type = t_[at - 3];
+    const size_t first = t_[at - 4] == "const" ? at - 5 : at - 4;
+    if (t_[first] != "<" || first < 1 || t_[first - 1] != "reinterpret_cast") return 0;
+    const i32 size = size_of_scalar(type);
+    if (size && token(i + 2) == "[" && token(i + 4) == "]") return size * (number(token(i + 3)) + 1);
+    const bool read = token(i + 2) == "[" || token(i + 2) == "->" || (first >= 2 && t_[first - 2] == "*");
+    return !read ? 0 : size ? size : size_of_struct(type);
+  }
+
+  const Tokens tokens_;
+  const std::vector<std::string>& t_;
+};
 
 /// A text without a namespace of its own, inside the family's. Lines that include stay in front.
 std::string in_scope(const HookPoints& points, const std::string& text) {
@@ -298,11 +393,19 @@ static HookUse shared_use_of(const Hooks& hooks) {
   const std::lock_guard lock(mutex);
   if (const auto at = known.find(std::string_view(hooks.text)); at != known.end()) return at->second;
   HookUse use;
-  u32 asked = 0;
-  add_use(hooks.text, use, asked);
+  u32 asked = 0, other = 0, real = 0;
+  const auto add = [&](const std::string& text) {
+    UseReader reader(text);
+    reader.add_to(use);
+    asked |= reader.asked, other |= reader.other, real |= reader.real, use.integer |= reader.integer;
+  };
+  add(hooks.text);
   for (const Source& source : included_sources(hooks.text, true))
-    if (!is_quern(source)) add_use(source.text, use, asked);
+    if (!is_quern(source)) add(source.text);
   use.tensors &= ~asked;
+  use.integer &= ~(real | other);
+  for (int i = 0; i < HookUse::kTensors; ++i)
+    if (other >> i & 1) use.dims[i] = 0;
   return known.emplace(hooks.text, use).first->second;
 }
 

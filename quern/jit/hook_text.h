@@ -29,10 +29,16 @@ void check_hooks(const Hooks& hooks, const HookPoints& points, const std::vector
 /// "`f32 logit(f32 x, const HookContext& at)` or `bool visible(const HookContext& at)`".
 QN_API std::string points_text(const HookPoints& points);
 
-/// What hooks read of what a call hands them.
+/// What hooks read of what a call hands them. Where the text does not show it, nothing is said: a pointer to the parameters that
+/// is kept, a reference to a tensor, indices with templates.
 struct HookUse {
-  bool params = false;  ///< `at.params`
-  u32 tensors = 0;      ///< bit i: `at.tensors[i]`, but for those that the text asks for by is_given(at.tensors[i])
+  static constexpr int kTensors = 8;  ///< of which is said how they are read
+  bool params = false;                ///< `at.params`
+  i32 params_bytes = 0;               ///< of which at least so many: *reinterpret_cast<const P*>(at.params) of P's size
+  i32 last_tensor = -1;               ///< the largest i of `at.tensors[i]`
+  u32 tensors = 0;                    ///< bit i: `at.tensors[i]`, but for those that the text asks for by is_given(at.tensors[i])
+  u32 integer = 0;                    ///< bit i: of tensor i, only integer_at() reads it
+  u8 dims[kTensors] = {};             ///< bit n of dims[i]: real_at() or integer_at() reads tensor i with n indices; 0: not known
 };
 /// Of the text and what it includes but quern's own files. One that was asked for before is found by the text.
 QN_API HookUse use_of(const Hooks& hooks);

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "quern/base/error.h"
 
 namespace quern::jit {
@@ -126,6 +128,38 @@ TEST(jit_hook_text, what_hooks_read_is_seen) {
   EXPECT_EQ(use("is_given(at.tensors[1]) ? real_at(at.tensors[1], 1) : real_at(at.tensors[3], 0)").tensors, 8u)
       << "one that is asked for may be missing";
   EXPECT_EQ(use("at.tensors[i]; tensors[2];").tensors, 0u);
+  EXPECT_EQ(use("at.tensors[i]").last_tensor, -1);
+  EXPECT_EQ(use("is_given(at.tensors[5])").last_tensor, 5);
+}
+
+TEST(jit_hook_text, how_tensors_are_read_is_seen) {
+  const auto use = [](const char* text) { return use_of({"Mine", "mine", text}); };
+  EXPECT_EQ(use("real_at(at.tensors[0], at.head_q, f(at, 1))").dims[0], 1 << 2);
+  EXPECT_EQ(use("real_at(at.tensors[0], 1) + attention::integer_at(at.tensors[0], a[1, 2], (b, c), 3)").dims[0], 1 << 1 | 1 << 3);
+  EXPECT_EQ(use("real_at(at.tensors[1], 1) * f32(at.tensors[1].sizes[0])").dims[1], 1 << 1);
+  for (const char* unclear : {"real_at(at.tensors[0], min_of<i32, i32>(1, 2))", "real_at(at.tensors[0], 1) + f(at.tensors[0])", "const auto& t = at.tensors[0]; real_at(at.tensors[0], 1)",
+                              "at.tensors[0].rank == 1 ? real_at(at.tensors[0], 1) : real_at(at.tensors[0], 1, 2)", "real_at(at.tensors[0], i...)", "real_at(at.tensors[0]"})
+    EXPECT_EQ(use(unclear).dims[0], 0) << unclear;
+  EXPECT_EQ(use("integer_at(at.tensors[1], 0) + real_at(at.tensors[0], 0)").integer, 2u);
+  EXPECT_EQ(use("integer_at(at.tensors[0], 0) + real_at(at.tensors[0], 0)").integer, 0u);
+  EXPECT_EQ(use("at.tensors[0].dtype == DType::f32 ? 0 : integer_at(at.tensors[0], 0)").integer, 0u);
+}
+
+TEST(jit_hook_text, how_many_bytes_of_params_are_read_is_seen) {
+  std::list<std::string> texts;  // hooks are known by their addresses, so their texts live on
+  const auto bytes = [&](const std::string& text) { return use_of({"Mine", "mine", texts.emplace_back(text).c_str()}).params_bytes; };
+  EXPECT_EQ(bytes("f32(*reinterpret_cast<const float*>(at.params))"), 4);
+  EXPECT_EQ(bytes("reinterpret_cast<const i64*>(at.params)[2]"), 24);
+  EXPECT_EQ(bytes("reinterpret_cast<const i64*>(at.params)[at.head_q]"), 8);
+  EXPECT_EQ(bytes("at.params[5] + at.params[3]"), 6);
+  const std::string read = " const P& p = *reinterpret_cast<const P*>(at.params);";
+  EXPECT_EQ(bytes("struct P { f32 slope, floor = -1; i32 near = 3; };" + read), 12);
+  EXPECT_EQ(bytes("struct P { u8 first; double second; f32 last[2]; };" + read), 24);
+  EXPECT_EQ(bytes("struct P { double first; float last; };" + read), 12) << "without what is padded behind it";
+  EXPECT_EQ(bytes("struct P { f32 x; }; struct Q { P p; };  f32 x = reinterpret_cast<const P*>(at.params)->x;"), 4);
+  for (const char* unclear : {"f(at.params)", "struct P { f32 x; f32 f() { return x; } };", "struct P { Other x; };", "using f32 = double; struct P { f32 x; };", "struct P : Q { f32 x; };", ""})
+    EXPECT_EQ(bytes(unclear + read), 0) << unclear;
+  EXPECT_EQ(bytes("keep(reinterpret_cast<const float*>(at.params))"), 0) << "a pointer that is kept";
 }
 
 }  // namespace

@@ -78,6 +78,35 @@ QN_NOT_IN_KERNELS(atomicCAS, "ptx::atomic_cas(address, compare, value)")
 
 #undef QN_NOT_IN_KERNELS
 
+// The overloaded names, some of which quern::ptx has too, so they are no macros. Kernels and hooks lie in quern, where these hide CUDA's.
+#define QN_HIDDEN_IN_KERNELS(name, instead)                                                                     \
+  namespace quern {                                                                                             \
+  template <class... T> QN_DEVICE f32 name(T...) {                                                              \
+    static_assert(sizeof...(T) == 99, #name " is CUDA's, which kernels and hooks do not call: write " instead); \
+    return {};                                                                                                  \
+  }                                                                                                             \
+  }
+QN_HIDDEN_IN_KERNELS(exp, "ptx::exp2_approx(x * 1.44269504f)")
+QN_HIDDEN_IN_KERNELS(exp2, "ptx::exp2_approx(x)")
+QN_HIDDEN_IN_KERNELS(log, "ptx::log2_approx(x) * 0.69314718f")
+QN_HIDDEN_IN_KERNELS(log2, "ptx::log2_approx(x)")
+QN_HIDDEN_IN_KERNELS(pow, "ptx::exp2_approx(y * ptx::log2_approx(x))")
+QN_HIDDEN_IN_KERNELS(sin, "ptx::sincos(x, sine, cosine)")
+QN_HIDDEN_IN_KERNELS(cos, "ptx::sincos(x, sine, cosine)")
+QN_HIDDEN_IN_KERNELS(tanh, "ptx::tanh_approx(x)")
+QN_HIDDEN_IN_KERNELS(sqrt, "ptx::sqrt(x)")
+QN_HIDDEN_IN_KERNELS(rsqrt, "ptx::rsqrt_approx(x)")
+QN_HIDDEN_IN_KERNELS(fma, "ptx::fma(a, b, c)")
+QN_HIDDEN_IN_KERNELS(fmax, "ptx::fmax(a, b), or ptx::fmax_nan(a, b)")
+QN_HIDDEN_IN_KERNELS(fmin, "ptx::fmin(a, b)")
+QN_HIDDEN_IN_KERNELS(max, "max_of(a, b), or ptx::fmax(a, b)")
+QN_HIDDEN_IN_KERNELS(min, "min_of(a, b), or ptx::fmin(a, b)")
+QN_HIDDEN_IN_KERNELS(fabs, "ptx::fabs(x)")
+QN_HIDDEN_IN_KERNELS(abs, "ptx::fabs(x), or max_of(x, -x)")
+QN_HIDDEN_IN_KERNELS(rint, "ptx::round(x)")
+QN_HIDDEN_IN_KERNELS(round, "ptx::round(x) (ties to even)")
+#undef QN_HIDDEN_IN_KERNELS
+
 // Behind the functions: these names would be replaced in their own.
 #define expf(...) qn_not_in_kernels_expf(__VA_ARGS__)
 #define __expf(...) qn_not_in_kernels___expf(__VA_ARGS__)

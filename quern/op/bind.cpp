@@ -189,15 +189,37 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
     if (view.shape[d] < 0 || view.shape[d] > kMaxExtent) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents in [0, 2^56]");
 }
 
-/// The tensors that the hooks read are there.
+/// How a tensor is read by hooks, where their text shows it: by so many indices, as integers.
+void check_hook_reads(const Op& op, const TensorDef& t, const TensorView& view, const jit::Hooks& hooks, const jit::HookUse& use, ptrdiff_t at) {
+  const u32 dims = at < jit::HookUse::kTensors ? use.dims[at] : 0;
+  if (dims && !(dims >> view.rank & 1)) {
+    std::string expected;
+    for (int n = 1; n < 8; ++n)
+      if (dims >> n & 1) expected += (expected.empty() ? "" : " or ") + std::to_string(n);
+    fail(op, t, ErrorKind::value, "has shape " + shape_string(view), expected + (expected == "1" ? " dim" : " dims") + ", by which the hooks " + hooks.name + " read it");
+  }
+  const bool has_integers = view.dtype == DType::i32 || view.dtype == DType::i64 || view.dtype == DType::u8;
+  if (use.integer >> at & 1 && !has_integers)
+    fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype), std::string("i32, i64 or u8, which the hooks ") + hooks.name + " read by integer_at");
+}
+
+/// The tensors that the hooks read are there, and are what they read.
 [[gnu::cold, gnu::noinline]] void check_hook_tensors(const Op& op, const void* args, const jit::Hooks& hooks) {
-  const u32 used = jit::use_of(hooks).tensors;
-  for (size_t i = 0; used && i < op.tensors.size(); ++i) {
+  const jit::HookUse use = jit::use_of(hooks);
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
     const TensorDef& t = op.tensors[i];
     const ptrdiff_t at = (t.offset - op.hook_tensors_offset) / ptrdiff_t(sizeof(TensorView));
-    if (t.any_shape() && used >> at & 1 && !op.tensor(args, i).present())
+    if (at < 0 || at >= op.hook_tensors) continue;
+    const TensorView& view = op.tensor(args, i);
+    if (view.present()) check_hook_reads(op, t, view, hooks, use, at);
+    else if (t.any_shape() && use.tensors >> at & 1)
       fail(op, t, ErrorKind::value, "is missing", std::string("a tensor, which the hooks ") + hooks.name + " read");
   }
+  if (use.params_bytes > op.hook_params_bytes)
+    throw Error(ErrorKind::value, op.id, "hooks", std::string("is ") + hooks.name + ", which reads " + std::to_string(use.params_bytes) + " bytes of at.params", "at most " + std::to_string(op.hook_params_bytes));
+  if (use.last_tensor >= op.hook_tensors)
+    throw Error(ErrorKind::value, op.id, "hooks", std::string("is ") + hooks.name + ", which reads at.tensors[" + std::to_string(use.last_tensor) + "]",
+                "at.tensors[0] to at.tensors[" + std::to_string(op.hook_tensors - 1) + "]");
 }
 
 void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set, bool& placed, Spans& spans) {

@@ -4,6 +4,7 @@
 // Contracts of index tensors: what their elements may be, as an op's schema states it. The elements lie on the device, so bind cannot
 // look at them; a checked emulated device judges them before the first launch.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 

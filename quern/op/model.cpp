@@ -197,9 +197,20 @@ Model load_model(const std::string& name) {
   }
 }
 
+/// What set_limit() takes: the model's own, and two that all models have.
+static std::vector<std::string> known_limits(const Model& model) {
+  std::vector<std::string> known = {"alignment", "batch_invariant"};
+  for (const Limit& l : model.limits)
+    if (l.name != known[0] && l.name != known[1]) known.push_back(l.name);
+  return known;
+}
+
 void set_limit(Model& model, const std::string& word) {
+  const std::vector<std::string> known = known_limits(model);
+  std::string all;
+  for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
   const size_t equals = word.find('=');
-  if (equals == std::string::npos) throw Error(ErrorKind::value, "", "limit", "is '" + word + "'", "name=1,2,4 or name=1..512");
+  if (equals == std::string::npos) throw Error(ErrorKind::value, "", "limit", "is '" + word + "'", "name=1,2,4 or name=1..512; known are " + all);
   const Limit limit = parse_limit(word.substr(0, equals), word.substr(equals + 1));
   for (Limit& l : model.limits) {
     if (l.name == limit.name) {
@@ -207,13 +218,8 @@ void set_limit(Model& model, const std::string& word) {
       return;
     }
   }
-  std::vector<std::string> known = {"alignment", "batch_invariant"};
   if (std::find(known.begin(), known.end(), limit.name) == known.end()) {
-    for (const Limit& l : model.limits)
-      if (l.name != known[0] && l.name != known[1]) known.push_back(l.name);
     const std::string near = nearest(limit.name, known);
-    std::string all;
-    for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
     throw Error(ErrorKind::value, "", limit.name, "is no limit of " + model.name, near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
   }
   model.limits.push_back(limit);

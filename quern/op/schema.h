@@ -146,6 +146,7 @@ struct Op {
   i32 hook_params_bytes = 0;
   i32 hook_params_used = -1;                     ///< how many of them the op's own hooks read; -1: not stated
   ptrdiff_t hook_tensors_offset = -1;            ///< in Args, of the TensorViews that its kernels hand to the hooks
+  i32 hook_tensors = 0;                          ///< how many they are
   const jit::HookPoints* hook_points = nullptr;  ///< what hooks of its kernels may be
   std::vector<Backward> backward;                ///< each computes some of the gradients, no two the same
   bool has_rows = false;
@@ -179,10 +180,10 @@ constexpr Headers kHeaders = {
                  sizeof(RunOptions), offsetof(RunOptions, stream), offsetof(RunOptions, variant), offsetof(RunOptions, workspace), offsetof(RunOptions, batch_invariant), offsetof(RunOptions, skip_check),
                  sizeof(Problem), offsetof(Problem, axis_slots), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, hooks),
                  sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), sizeof(AttrWord), size_t(kDTypeCount),
-                 sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device),
+                 sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device), u64(kDeviceSlots),
                  sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), offsetof(Plan, fills), offsetof(Plan, regions), sizeof(Fill), sizeof(RegionFacts),
                  sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), offsetof(Launch, choice), sizeof(LaunchConfig), offsetof(LaunchConfig, threads),
-                 sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks),
+                 sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks), sizeof(jit::HookPoints), offsetof(jit::HookPoints, none), offsetof(jit::HookPoints, list), sizeof(jit::HookPoint), offsetof(jit::HookPoint, signature),
                  sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan), offsetof(Variant, slower),
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
@@ -388,7 +389,7 @@ template <class Args> class Schema {
   Schema& hooks(const jit::Hooks* Args::*h, u8 (Args::*params)[n], TensorView (Args::*tensors)[m], const jit::HookPoints& points) {
     op_.hooks_offset = member_offset(h);
     op_.hook_params_offset = member_offset(params), op_.hook_params_bytes = i32(n);
-    op_.hook_tensors_offset = member_offset(tensors), op_.hook_points = &points;
+    op_.hook_tensors_offset = member_offset(tensors), op_.hook_tensors = i32(m), op_.hook_points = &points;
     if (registered_) add_hook_tensors(op_, op_.hook_tensors_offset, int(m));
     return *this;
   }

@@ -77,6 +77,17 @@ TEST(op_variants, mistakes_are_told) {
   EXPECT_EXIT(say_fault_after("joining.op", "second"), ::testing::ExitedWithCode(0), "joining.op, which has two variants second");
 }
 
+/// The layout word has the size of Device's table of virtual functions: one that comes behind them has this place.
+struct Behind : Device {
+  virtual void behind() {}
+};
+TEST(op_variants, headers_know_the_virtual_functions_of_a_device) {
+  void (Behind::*const last)() = &Behind::behind;
+  i64 place;  // of the Itanium ABI: an offset in the table; where code has odd addresses, as on x86, 1 more
+  std::memcpy(&place, &last, sizeof place);
+  EXPECT_EQ(place / i64(sizeof(void*)), kDeviceSlots) << "kDeviceSlots of device.h";
+}
+
 TEST(op_variants, one_built_with_other_headers_is_refused) {
   const auto join = [] {
     Headers other = kHeaders;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "quern/base/error.h"
 #include "quern/device/device.h"
 #include "quern/op/problem.h"
 

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "quern/base/env.h"
 #include "quern/testing/rows.h"
 
 namespace quern::testing {
@@ -39,6 +40,11 @@ Comparison judge(const CaseArgs& args, const std::vector<Truth>& truths, const P
 
 namespace {
 
+/// The command that makes the case again, behind what the environment said.
+std::string repro_of(const CheckJob& job, const std::string& which, const std::string& words) {
+  return with_environment("quern check " + job.op->id + (which.empty() ? "" : " ") + which + " --seed " + std::to_string(job.seed) + words);
+}
+
 /// One variant of one case on one device.
 class VariantCheck {
  public:
@@ -54,8 +60,7 @@ class VariantCheck {
     r.made = made_of(op_, job_.given);
     r.variant = variant ? variant : "";
     ran_.clear();
-    r.repro = "quern check " + op_.id + (r.which.empty() ? "" : " ") + r.which + " --seed " +
-              std::to_string(job_.seed) + " " + on_.words;
+    r.repro = repro_of(job_, r.which, " " + on_.words);
     RunOptions options = options_of(op_, args_.which());
     options.device = on_.device;
     options.variant = variant;
@@ -172,7 +177,7 @@ CheckResult failure(const CheckJob& job, CheckResult::Verdict verdict, const std
   r.which = case_text(*job.op, job.given);
   r.verdict = verdict;
   r.message = message;
-  r.repro = "quern check " + r.op + " " + r.which + " --seed " + std::to_string(job.seed);
+  r.repro = repro_of(job, r.which, "");
   return r;
 }
 

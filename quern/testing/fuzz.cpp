@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "quern/base/env.h"
 #include "quern/testing/break_args.h"
 #include "quern/testing/check.h"
 #include "quern/testing/pairwise.h"
@@ -12,7 +13,7 @@
 namespace quern::testing {
 
 std::string fuzz_repro(const FuzzOptions& options, u64 seed) {
-  return "quern fuzz 1 --seed " + std::to_string(seed) + (options.words.empty() ? "" : " " + options.words);
+  return with_environment("quern fuzz 1 --seed " + std::to_string(seed) + (options.words.empty() ? "" : " " + options.words));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "quern/base/env.h"
 #include "quern/jit/kernel_table.h"
 
 namespace quern::testing {
@@ -47,25 +48,27 @@ bool draw_that_fits(ModelCalls& calls, size_t call, const Size& most, ModelDraw&
   return false;
 }
 
-/// Runs it; compares it where the reference is cheap. The text of what is wrong, or empty.
-std::string run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& device, bool& compared) {
+/// Runs it; compares it where the reference is cheap. The text is empty where nothing is wrong.
+ModelFailure run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& device, bool& compared) {
+  using Verdict = CheckResult::Verdict;
   try {
     CaseArgs args = CaseArgs::of_derived(*draw.op, draw.which, seed);
     RunOptions options = options_of(*draw.op, draw.which);
     options.device = &device;
     DeviceArgs device_args(args, device);
-    compared = size.flops <= kMostReferenceFlops && size.bytes <= kMostReferenceFlops / 8;
+    const bool compare = size.flops <= kMostReferenceFlops && size.bytes <= kMostReferenceFlops / 8;
     std::vector<Truth> truths;
-    if (compared) truths = truth_of(args);
+    if (compare) truths = truth_of(args);
     run(*draw.op, device_args.args(), options);
     device_args.download();
-    if (!compared) return "";
+    if (!compare) return {Verdict::right, ""};
+    compared = true;
     const Comparison c = judge(args, truths, bind(*draw.op, args.args(), options));
-    return c.ok ? "" : "wrong: " + c.message;
+    return c.ok ? ModelFailure{Verdict::right, ""} : ModelFailure{Verdict::wrong, "wrong: " + c.message};
   } catch (const Error& e) {
-    return std::string(name(e.kind())) + " error: " + e.what();
+    return {verdict_of(e.kind()), std::string(name(e.kind())) + " error: " + e.what()};
   } catch (const std::bad_alloc&) {
-    return "out of host memory";
+    return {Verdict::wrong, "out of host memory"};
   }
 }
 
@@ -91,9 +94,9 @@ ModelRunReport run_model(const Model& model, const ModelRunOptions& options, con
     }
     bool compared = false;
     const u64 seed = options.seed + u64(i);
-    const std::string wrong = run_one(draw, size, seed, device, compared);
-    if (!wrong.empty())
-      report.failures.push_back(draw.call->does + ": quern run " + draw.op->id + " " + case_text(*draw.op, draw.which) + " --seed " + std::to_string(seed) + " " + options.on.words + "\n  " + wrong);
+    const ModelFailure failure = run_one(draw, size, seed, device, compared);
+    const std::string again = "quern run " + draw.op->id + " " + case_text(*draw.op, draw.which) + " --seed " + std::to_string(seed) + " " + options.on.words;
+    if (!failure.text.empty()) report.failures.push_back({failure.verdict, draw.call->does + ": " + with_environment(again) + "\n  " + failure.text});
     report.compared += compared;
     report.calls = ++i;
     if (progress) progress(draw);

@@ -94,6 +94,7 @@ def test_what_is_refused():
     op = r"attention\.paged: "
     fails(ValueError, op + r"`hook_params` is missing, expected at most 64 bytes, which the hooks Slope read", hooks=SLOPE)
     fails(ValueError, op + r"`hook_params` has 68 bytes, expected at most 64 bytes", hooks=SLOPE, hook_params=bytes(68))
+    fails(ValueError, op + r"`hook_params` has 2 bytes, expected at least 4, which the hooks Slope read", hooks=SLOPE, hook_params=b"\0\0")
     fails(ValueError, op + r"`hook_params` is given, expected none, as the call has no hooks", hook_params=b"1234")
     fails(TypeError, op + r"`hook_params` is a float, expected bytes, an array of NumPy, or anything that shows its bytes", hooks=SLOPE, hook_params=0.2)
     fails(TypeError, op + r"`hook_params` is a list, expected bytes", hooks=SLOPE, hook_params=[0.2])

@@ -32,6 +32,9 @@
 
 #define QN_SMEM(name) ::quern::u8* const name = ::quern::emu::current()->smem
 #define QN_PRINT(...) ::quern::emu::current()->runtime->print(__VA_ARGS__)
+/// A read that has no meaning ends the launch with a report; `what` is one of emu::BadRead.
+#define QN_JUDGES_READS true
+#define QN_BAD_READ(what, tensor, got, expected, dim) ::quern::emu::current()->runtime->bad_read(::quern::emu::BadRead::what, tensor, got, expected, dim)
 
 /// The one kernel of the file, called with parameters `p`. The symbol NAME is the device's; here all have fixed names.
 #define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                     \

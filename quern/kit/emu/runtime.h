@@ -153,6 +153,10 @@ enum class Undefined : u32 {
   invalid_value, invalid_builtin, null_argument, null_return, pointer_overflow, alignment_assumption
 };
 
+/// A read of a tensor by hooks that has no meaning: another number of indices than dims, an index outside of its extent, an
+/// integer of a tensor that has none, a tensor beyond the last.
+enum class BadRead : u32 { dims, index, dtype, tensor };
+
 /// Parameters of quern_asan_canary, the entry of an asan module that makes one fault; canary.cpp tells what must be reported.
 struct AsanCanary {
   enum class Fault : u32 { none, local, global, fill, shared, shift, float_cast } fault;
@@ -204,6 +208,9 @@ struct Runtime {
 
   /// Undefined behaviour, of asan builds; `data` is the compiler's.
   void (*undefined)(Undefined what, const void* data, u64 a, u64 b, void* pc);
+
+  /// Hooks read what they may not; `got` and `expected` are numbers, `dim` is the index's. Does not return.
+  void (*bad_read)(BadRead what, const void* tensor, i64 got, i64 expected, u32 dim);
 };
 
 constexpr u64 kStackBytes = 64 << 10;

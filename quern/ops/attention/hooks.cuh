@@ -63,20 +63,37 @@ QN_DEVICE TileVisibility hooked_tile(const HookTile& at) {
 /// of the call.
 QN_DEVICE bool is_given(const HookTensor& tensor) { return tensor.data != nullptr; }
 
-/// Address of the element; null for an index of another rank than the tensor's. Extents are not looked at: checked mode
-/// reports what lies outside of the tensor.
+template <class I>
+QN_HOST_DEVICE const HookTensor& HookTensors::operator[](I i) const {
+  if constexpr (QN_JUDGES_READS) {
+    if (i < I(0) || i64(i) >= kHookTensors) QN_BAD_READ(tensor, nullptr, i64(i), kHookTensors, 0);
+  }
+  return first[i];
+}
+
+/// Address of the element. An index of another rank than the tensor's, or outside of an extent, is reported by the emulated
+/// device; on a GPU the address is null for the one, and nobody looks at the other.
 template <class... I>
 QN_DEVICE const u8* hook_element(const HookTensor& tensor, I... index) {
   static_assert(sizeof...(I) <= kHookTensorRank);
-  if (tensor.rank != i32(sizeof...(I))) return nullptr;
+  if (tensor.rank != i32(sizeof...(I))) {
+    QN_BAD_READ(dims, tensor.data, int(sizeof...(I)), tensor.rank, 0);
+    return nullptr;
+  }
   int d = 0;
+  if constexpr (QN_JUDGES_READS) {
+    const i64 indices[] = {i64(index)...};
+    for (; d < tensor.rank; ++d)
+      if (indices[d] < 0 || indices[d] >= tensor.sizes[d]) QN_BAD_READ(index, tensor.data, indices[d], tensor.sizes[d], u32(d));
+    d = 0;
+  }
   i64 offset = 0;
   ((offset += i64(index) * tensor.strides[d++]), ...);
   return static_cast<const u8*>(tensor.data) + offset * size_of(tensor.dtype);
 }
 
-/// The value of an element, real_at(at.tensors[0], i, j), of whatever dtype. NaN for an index of another rank than the
-/// tensor's.
+/// The value of an element, real_at(at.tensors[0], i, j), of whatever dtype. An index of another rank than the tensor's
+/// is NaN on a GPU.
 template <class... I>
 QN_DEVICE f32 real_at(const HookTensor& tensor, I... index) {
   const u8* element = hook_element(tensor, index...);
@@ -93,14 +110,15 @@ QN_DEVICE f32 real_at(const HookTensor& tensor, I... index) {
   return value[0];
 }
 
-/// The value of an element of i32, i64 or u8; -2^63 of any other dtype, and for an index of another rank than the
-/// tensor's.
+/// The value of an element of i32, i64 or u8. Any other dtype is reported by the emulated device; on a GPU it, and an
+/// index of another rank than the tensor's, is -2^63.
 template <class... I>
 QN_DEVICE i64 integer_at(const HookTensor& tensor, I... index) {
   const u8* element = hook_element(tensor, index...);
   if (element && tensor.dtype == DType::i32) return ptx::ld_global<i32>(element);
   if (element && tensor.dtype == DType::i64) return ptx::ld_global<i64>(element);
   if (element && tensor.dtype == DType::u8) return ptx::ld_global<u8>(element);
+  if (element) QN_BAD_READ(dtype, tensor.data, 0, 0, 0);
   return i64(u64(1) << 63);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 #include <string>
 
+#include "quern/base/error.h"
 #include "quern/base/tensor_view.h"
 #include "quern/jit/spec.h"
 #include "quern/ops/attention/hooks_spec.h"

@@ -22,6 +22,14 @@ struct HookTensor {
   i32 rank;
 };
 
+/// The tensors of a call, as hooks read them: at.tensors[i]. (hooks.cuh; the emulated device reports an i beyond the last.)
+struct HookTensors {
+  const HookTensor* first;  // kHookTensors of them
+  QN_HOST_DEVICE constexpr HookTensors(const HookTensor* tensors) : first(tensors) {}
+  template <class I>
+  QN_HOST_DEVICE const HookTensor& operator[](I i) const;
+};
+
 /// Where in the problem a logit lies.
 struct HookContext {
   i32 request;      // index in the batch
@@ -32,7 +40,7 @@ struct HookContext {
   i32 key_position;
   i32 seq_len;                // tokens of the request, that is of its keys
   const u8* params;           // kHookParamBytes of the caller's, 8-byte aligned
-  const HookTensor* tensors;  // kHookTensors of the caller's
+  HookTensors tensors;        // kHookTensors of the caller's
   i32 query_index = 0;        // of the query token among those of its request in this call
   i32 query_len = 1;          // query tokens of the request in this call
 };
@@ -46,7 +54,7 @@ struct HookTile {
   i32 query_len;
   i32 seq_len;
   const u8* params;
-  const HookTensor* tensors;
+  HookTensors tensors;
 };
 /// What the rows of a tile see of its keys, as far as a hook's `visible` decides it.
 enum class TileVisibility : i32 {

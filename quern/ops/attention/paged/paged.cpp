@@ -2,6 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/attention/paged.h"
 
+#include <cstdint>
+
 #include "quern/ops/attention/paged/contract.h"
 #include "quern/ops/attention/paged/ref.h"
 #include "quern/ops/attention/paged/split_kv/spec.h"
