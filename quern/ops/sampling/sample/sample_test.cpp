@@ -10,10 +10,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <set>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "quern/base/host_dtype.h"
@@ -357,6 +360,37 @@ TEST(sample, a_million_draws_are_distributed_as_they_should_be) {
   expect_distribution(normal, {.min_p = 0.1f}, 4);
   expect_distribution(peaked, {}, 5);
   expect_distribution(steep, {}, 6);
+}
+
+/// Tokens that docs/sampling.md shows behind a word.
+std::vector<i32> documented(const std::string& word) {
+  const std::string path = __FILE__;
+  std::ifstream in(path.substr(0, path.rfind("/quern/")) + "/docs/sampling.md");
+  std::vector<i32> tokens;
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string first;
+    if (!(words >> first) || first != word) continue;
+    for (i32 token; words >> token;) tokens.push_back(token);
+    break;
+  }
+  return tokens;
+}
+
+/// What examples/sampling/recipe.py prints, which docs_snippets compares with the same lines.
+TEST(sample, draws_what_the_recipe_draws) {
+  Draws d(12, 300);
+  for (i64 row = 0; row < 12; ++row)
+    for (i64 i = 0; i < 300; ++i) d.values[size_t(row * 300 + i)] = float(double(i * 7919 % 1000 - 500) / 128);
+  d.args.seed = 42;
+  d.run();
+  EXPECT_EQ(d.out, documented("plain"));
+  EXPECT_EQ(d.out.size(), 12u);
+  d.args.seed = 0, d.args.temperature = 0.8f, d.args.top_k = 40, d.args.top_p = 0.875f, d.args.min_p = 0.0625f;
+  d.seeds.assign(12, i64(1) << 40 | 7), d.offsets = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  Draws::give(d.args.seeds, d.seeds, DType::i64), Draws::give(d.args.offsets, d.offsets, DType::i64);
+  d.run();
+  EXPECT_EQ(d.out, documented("filters"));
 }
 
 // ---- what is refused ------------------------------------------------------------------------------------------------
