@@ -12,6 +12,7 @@ struct FusedAddRmsNormArgs {
   TensorView x;         ///< [tokens, hidden] f32, f16 or bf16
   TensorView weight;    ///< [hidden]
   float eps = 1e-6f;
+  float amax_floor = 1e-4f;  ///< least largest magnitude of what shares an FP8 scale, from 1e-30 to 1e30
 };
 
 /// residual += x, then out = rms_norm(residual) * weight, of the sum in f32 before it is rounded into residual.

@@ -16,7 +16,7 @@ static NormRowParams params(const Call<FusedAddRmsNormArgs>& c) {
 
 static NormRowGroupsParams groups_params(const Call<FusedAddRmsNormArgs>& c) {
   const TensorView& scales = c.args.scales;
-  return {params(c), scales.data, {scales.strides[0], scales.strides[1]}};
+  return {params(c), scales.data, {scales.strides[0], scales.strides[1]}, c.args.amax_floor, 0};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -51,8 +51,11 @@ QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
     .within({.of_value = 0x1p-18, .of_magnitude = 0x1p-23})
     .attr("eps", &FusedAddRmsNormArgs::eps)
     .meaning("added to the mean square, from 0 to 1e30")
+    .attr("amax_floor", &FusedAddRmsNormArgs::amax_floor)
+    .meaning("least largest magnitude of what shares an FP8 scale, from 1e-30 to 1e30; engines take 1e-10")
     .require(eps_fits<FusedAddRmsNormArgs>)
     .require(scales_belong_to_fp8<FusedAddRmsNormArgs>)
+    .require(amax_floor_fits<FusedAddRmsNormArgs>)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<fused_add_rms_norm_ref<double>, fused_add_rms_norm_ref<OrderFree>>()
