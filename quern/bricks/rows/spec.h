@@ -14,4 +14,14 @@ struct RowChunks {
 /// Columns of one chunk, which a block of `threads` takes at a time.
 QN_HOST_DEVICE constexpr i64 chunk_columns(const RowChunks& c, i32 threads) { return i64(threads) * c.accesses * c.vector; }
 
+/// How a whole row lies over threads, whose sums or maxima are of all its columns: the part of a Config that WholeRow is a template on.
+struct RowUnits {
+  i32 vector;       // elements of one access; divides the number of columns
+  i32 held;         // units of 16 bytes of a thread, kept in registers; 0: the row is read again for each pass
+  i32 row_threads;  // threads of a row: 32, or all of the block
+};
+
+/// Shared memory of a RowReducer: two slots of a value a warp, used in turn.
+QN_HOST_DEVICE constexpr int row_reducer_bytes(const RowUnits& r, i32 threads) { return r.row_threads == 32 ? 0 : 2 * 4 * (threads / 32); }
+
 }  // namespace quern::rows
