@@ -34,7 +34,7 @@ def weight(logit, temperature):
     high = f32(LOG2E[0] / temperature)
     low = f32(fma(fma(-high, temperature, LOG2E[0]), 1, LOG2E[1]) / temperature)
     x = fma(logit, high, 0)
-    if abs(x) >= 1 << 29:
+    if abs(x) >= 1 << 28:
         return 1 << 23, (1 << 29) * (1 if x > 0 else -1)
     whole = round(x)  # of a fraction: to nearest, ties to even
     fraction = fma(logit, low, fma(logit, high, -whole))

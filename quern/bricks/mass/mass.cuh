@@ -37,13 +37,14 @@ QN_DEVICE f32 exp2_of_fraction(f32 f) {
   return y;
 }
 
-/// Of a logit that is not NaN. |x| = |logit * log2(e) / temperature| is cut to 2^29; -inf weighs nothing, +inf more than all that is finite.
+/// Of a logit that is not NaN. |x| = |logit * log2(e) / temperature| is cut at 2^28, and what is cut has the exponent
+/// 2^29: the correction of an exponent below the cut is far smaller, so weights ascend with logits. -inf weighs nothing, +inf more than all that is finite.
 QN_DEVICE Weight weight_of_logit(f32 logit, LogitScale scale) {
   const u32 bits = ptx::bits_of(logit);
   if (bits == 0xff800000u) return {0, -kInfiniteWeight};
   if (bits == 0x7f800000u) return {1u << 23, kInfiniteWeight};
   const f32 x = ptx::fma(logit, scale.high, f32(-0.f));
-  if (ptx::fabs(x) >= f32(0x1p29f)) return {1u << 23, x < f32(0.f) ? -kWeightReach : kWeightReach};
+  if (ptx::fabs(x) >= f32(kLogitReach)) return {1u << 23, x < f32(0.f) ? -kWeightReach : kWeightReach};
   const f32 whole = ptx::round(x);
   i32 exponent = i32(whole);
   f32 fraction = ptx::fma(logit, scale.high, ptx::f32_of_bits(ptx::bits_of(whole) ^ 0x80000000u));

@@ -20,7 +20,9 @@ QN_HOST_DEVICE constexpr float exp2_coefficient(int power) {
   return of[power];
 }
 
-/// Largest exponent of a weight, beyond which logits are cut; that of +inf is above it by more than kMassWindow.
+/// Where |logit * log2(e) / temperature| is cut.
+constexpr float kLogitReach = 0x1p28f;
+/// Exponent of what is cut, above that of all other logits; that of +inf is above it by more than kMassWindow.
 constexpr i32 kWeightReach = 1 << 29;
 constexpr i32 kInfiniteWeight = kWeightReach + 1024;
 /// A weight whose exponent is more than this below the largest has mass 0. 60 is the most for which p * total, of 24 and of 24 + 60 + 20 bits,

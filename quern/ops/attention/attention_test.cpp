@@ -186,6 +186,37 @@ TEST(attention, queries_that_see_nothing) {
 }
 
 /// Beside a maximum of 1e8 and more a shift of 12 in f32 is lost, or becomes 16: exp2(16) is no f16.
+/// The same of bf16, whose scale comes late: beyond 2^31 half of a maximum's last place is more than an exponent has room for.
+TEST(attention, large_logits_of_bf16_are_right) {
+  CaseArgs c(find_op("attention.ragged"), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 20}, {"keys", 40}, {"sm_scale", 1e6}, {"spare", 0}}, 3);
+  RaggedArgs& a = ragged_args(c);
+  for (const double size : {1.0, 20.0, 40.0, 50.0, 2e4}) {
+    fill(a.q, [&](const i64*) { return size; });
+    fill(a.k, [&](const i64*) { return size; });
+    fill(a.v, [](const i64*) { return 0.75; });
+    ragged(a);
+    EXPECT_NEAR(Ref(a.out)(3, 0, 5), 0.75, 1e-2) << size;
+    EXPECT_NEAR(Ref(a.out_lse)(3, 0) / (Ref(a.q)(0, 0, 0) * Ref(a.k)(0, 0, 0) * 64e6 / std::log(2.0)), 1, 1e-5) << size;
+  }
+}
+
+/// A NaN that other queries of the tile see does not reach one that sees nothing.
+TEST(attention, queries_that_see_nothing_are_zero_beside_nan) {
+  for (const char* op : {"attention.ragged", "attention.paged"})
+    for (const bool sink : {false, true}) {
+      const bool pages = std::string(op) == "attention.paged";
+      CaseArgs c(find_op(op), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 5}, {"keys", 3}, {"capacity", 3}, {"length", 3}, {"causal", 1}, {"sink.present", sink}, {"spare", 0}}, 3);
+      fill(pages ? paged_args(c).v_cache : ragged_args(c).v, [](const i64*) { return NAN; });
+      if (pages) paged(paged_args(c));
+      else ragged(ragged_args(c));
+      const Ref out(pages ? paged_args(c).out : ragged_args(c).out);
+      for (i64 t = 0; t < 5; ++t) {
+        if (t < 2) EXPECT_EQ(out(t, 0, 9), 0) << op << " " << t;
+        else EXPECT_TRUE(std::isnan(out(t, 0, 9))) << op << " " << t;
+      }
+    }
+}
+
 TEST(attention, large_logits_of_f16_stay_finite) {
   for (const char* op : {"attention.ragged", "attention.paged"}) {
     const bool pages = std::string(op) == "attention.paged";
@@ -318,7 +349,6 @@ TEST(attention_hooks, skip_whole_tiles) {
   std::memcpy(a.hook_params, &prefix, sizeof prefix);
   a.hooks = hooks_of(kPrefix);
   ragged(a);
-  const testing::ArgsStorage truth(find_op("attention.ragged"));
   const std::string whole = bytes_of(a.out.slice(0, 0, 64));
   fill(a.v.slice(0, 128, 200), [](const i64*) { return NAN; });
   ragged(a);

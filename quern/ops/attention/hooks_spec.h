@@ -66,7 +66,8 @@ enum class TileVisibility : i32 {
 /// The points: name, what the member is, and as C++ its arguments and a call of it in a class H.
 ///   logit    the logit in natural units, after sm_scale and soft cap, becomes another
 ///   visible  false: the query does not see this key
-///   tile     beside visible: what it says of a whole tile. Kernels may ask it, to read less and to test less; it never changes a result
+///   tile     beside visible: what it says of a whole tile. The kernel for many rows asks it, to read less and to test less. It
+///            changes no result, but for a NaN in values that it leaves unread
 #define QN_ATTENTION_HOOK_POINTS(point)                                                                        \
   point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at)) \
       point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at))      \

@@ -47,8 +47,8 @@ struct PagedArgs {
 /// a hook's `visible` all allow it. A query that sees nothing gets out 0 and lse -inf, with a sink the sink's. Tokens of q outside
 /// of [q_indptr[0], q_indptr[batch]) are neither read nor written. A NaN that a query sees is in its out and out_lse. FP8 is exact: scale * stored value.
 /// Exactly one form of page table: dense (page_table, seq_lens) or CSR (page_indptr, page_indices, last_page_len); a request
-/// of CSR has (pages - 1) * page_size + last_page_len keys, or none without pages. Entries of pages without a key that a query sees are never read. A
-/// length beyond what the table can name, or beyond max_seq_kv, is cut in what is read; positions follow from the length as given.
+/// of CSR has (pages - 1) * page_size + last_page_len keys, or none without pages. Entries of pages without a key that length, causality and windows let a query see are never read. A
+/// length beyond what the table can name, or beyond max_seq_kv, is cut in what is read; positions follow from the length as given, up to 2^30.
 /// Contents of the index tensors are read on the device only: a captured graph may be replayed with other lengths, pages and query tokens, with the bits
 /// that an eager call would give. Checked emulated devices report contents that break these rules.
 /// Requests of one query token, or of up to 16 rows (query tokens times g), are summed by split KV (Dao et al., Flash-Decoding, 2023), others by tiles of rows

@@ -40,9 +40,9 @@ template <class A> RefSpan ref_span(const A& a, const RefRequest& r, i64 i) {
 /// Request b's bits lie in the mask.
 template <class A> Breach mask_breach(const A& a, i64 b, const RefRequest& r) {
   if (!a.mask.present()) return {};
-  const i64 begin = Ref<>(a.mask_indptr).index(b), bytes = ceil_div<i64>(r.q_len * r.length, 8), room = a.mask.shape[0] - bytes;
-  if (begin <= room) return {};
-  return {"mask_indptr", {b}, begin, range_text(0, room) + ": request " + std::to_string(b) + " has " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits"};
+  const i64 begin = Ref<>(a.mask_indptr).index(b), bytes = ceil_div<i64>(r.q_len * r.length, 8), room = a.mask.shape[0];
+  if (begin + bytes <= room) return {};
+  return {"mask_indptr", {b}, begin, "at most " + std::to_string(room) + " - " + std::to_string(bytes) + ", the bytes of mask less those of request " + std::to_string(b) + ", which has " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits"};
 }
 
 /// Visible pairs of a query token and a key of a request, as lengths and windows say.
@@ -161,7 +161,9 @@ void attend_ref(const A& a, const A& magnitudes, i64 batch, i64 heads_kv, i64 va
           logits.push_back(x), seen.push_back(j);
           most = std::max(most, x);
         }
-        const Real sink = a.sink.present() ? exp(Ref<Real>(a.sink)(h) - most) : Real(0);
+        bool sinks = a.sink.present();
+        if constexpr (std::is_same_v<Real, double>) sinks = sinks && most != minus_infinity;  // a sink of -inf alone is none
+        const Real sink = sinks ? exp(Ref<Real>(a.sink)(h) - most) : Real(0);
         Real sum = sink;
         std::fill(sums.begin(), sums.end(), Real(0));
         std::fill(absolute.begin(), absolute.end(), Real(0));
@@ -184,7 +186,7 @@ void attend_ref(const A& a, const A& magnitudes, i64 batch, i64 heads_kv, i64 va
           out.set(none ? Real(0) : sums[size_t(d)] / sum * by, t, h, d);
           out_magnitude.set(none ? Real(0) : absolute[size_t(d)] / sum * fabs(by), t, h, d);
         }
-        const bool nothing = none && !a.sink.present(), natural = a.lse_base == LseBase::e;
+        const bool nothing = none && !sinks, natural = a.lse_base == LseBase::e;
         if constexpr (std::is_same_v<Real, double>) {
           lse.set(nothing ? minus_infinity : natural ? most + log(sum) : in_log2_units(most) + log2(sum), t, h);
           lse_magnitude.set(natural ? largest : in_log2_units(largest), t, h);

@@ -83,8 +83,11 @@ QN_DEVICE f32 sink_of(const AttendParams& p, i32 head_q) {
 /// A row's state becomes its factor and lse; the sink joins.
 QN_DEVICE Finish finish_row(const AttendParams& p, SoftmaxState state, i32 head_q, f32 shift) {
   f32 factor = 1.f;
+  const bool seen = state.sum != f32(0.f);
   if (p.sink) factor = add_sink(state, sink_of(p, head_q), shift);
-  return finish_state(state, factor, shift);
+  Finish finish = finish_state(state, factor, shift);
+  finish.seen = seen;
+  return finish;
 }
 
 }  // namespace quern::attention

@@ -13,7 +13,6 @@
 namespace quern::attention {
 
 constexpr float kLog2E = 1.44269504088896341f;
-constexpr float kLn2 = 0.69314718055994531f;
 
 /// Byte offset of a 16-byte chunk in a tile.
 template <int kHeadDim> QN_DEVICE u32 chunk_offset(u32 row, u32 chunk) {
@@ -76,12 +75,15 @@ template <DType kDType> QN_DEVICE f32 probability_of(f32 logit, f32 max) {
 struct Finish {
   f32 factor;
   f32 lse;
+  bool seen;  // false: the row saw no key, and its result is 0 whatever was summed: 0 times a NaN of v that other rows see is NaN
 };
 /// `state`: maximum and sum of exp2(logit - max + shift).
 QN_DEVICE Finish finish_state(const SoftmaxState& state, f32 factor, f32 shift) {
   const bool some = state.sum != f32(0.f);  // NaN is something
-  return {some ? factor * ptx::rcp_approx(state.sum) : f32(0.f), softmax_lse(state) - shift};
+  return {some ? factor * ptx::rcp_approx(state.sum) : f32(0.f), softmax_lse(state) - shift, some};
 }
+/// An element of a result.
+QN_DEVICE f32 finished(const Finish& finish, f32 sum, f32 factor) { return finish.seen ? sum * factor : f32(0.f); }
 /// The sink, a logit in natural units, joins the sum. Returns the factor for what was accumulated under the old maximum.
 QN_DEVICE f32 add_sink(SoftmaxState& state, f32 sink, f32 shift) {
   const f32 logit = sink * f32(kLog2E), factor = raise_max(state, logit);

@@ -28,7 +28,8 @@ struct SampleArgs {
   bool min_p_first = false; ///< min_p acts before top_k and top_p, not after them
 };
 
-/// Draws a token of each row in proportion to exp(logit / temperature), or to probs, among those that survive top_k, top_p and min_p.
+/// Draws a token of each row in proportion to exp(logit / temperature), or to probs, among those that survive top_k, top_p and min_p. Logits of which
+/// |logit * log2(e) / temperature| >= 2^28 are cut to that, so beyond it they weigh the same: at a temperature of 1e-5 from |logit| = 1860 on.
 /// Values are ordered from the largest, equal ones (-0 is 0) by ascending id; top_k keeps exactly k. Masses of tokens are integers and their sums
 /// exact (docs/sampling.md), so the token depends on the row, its parameters, seed and offset alone: not on device, plan, batch or block.
 /// The token is the first, by id, at which the sum of the survivors' masses passes floor(u * total / 2^64); u are words 0 and 1 of Philox4x32-10 with

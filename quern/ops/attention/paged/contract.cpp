@@ -13,9 +13,10 @@ using A = PagedArgs;
 /// What is wrong with the request's length.
 Breach length_breach(const A& a, const Problem& p, i64 b) {
   const RefRequest r = paged_request(a, b);
+  if (r.q_len == 0) return {};  // its length is not read
   if (a.page_table.present()) {
-    const i64 most = min_of(paged_capacity(a), kMostKeys);
-    if (r.length > most) return {"seq_lens", {b}, r.length, range_text(0, most) + (a.max_seq_kv > 0 ? " (max_seq_kv is " + std::to_string(a.max_seq_kv) + ")" : "")};
+    const i64 most = min_of(paged_capacity(a), kMostKeys), length = Ref<>(a.seq_lens).index(b);
+    if (length < 0 || length > most) return {"seq_lens", {b}, length, range_text(0, most) + (a.max_seq_kv > 0 ? " (max_seq_kv is " + std::to_string(a.max_seq_kv) + ")" : "")};
     return {};
   }
   const Ref<> indptr(a.page_indptr);

@@ -74,6 +74,8 @@ Rejection page_size_valid(const Problem& p) {
 Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over the batch are 32-bit
   const i64 rows = product(max_of(p[Axis::batch], p[Axis::tokens]), p[Axis::heads_q]);
   if (rows >= i64(1) << 31) return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
+  const i64 group = p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]);
+  if (product(p[Axis::tokens], max_of<i64>(1, group)) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
   if (table_tokens(p) > i64(1) << 36) return {"page_size", p[Axis::page_size], "a page table of at most 2^36 tokens"};
   return {};
 }
@@ -308,8 +310,8 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .in("seq_lens", &A::seq_lens, "batch", {DType::i32, DType::i64})
     .optional()
     .values(generated())
-    .contents(each_within("0", "min(max_pages*page_size,1073741824)"))
-    .meaning("keys of each request, this step's included; at most max_pages * page_size")
+    .contents(each_within("0", "min(max_pages*page_size,1073741824)").if_read())
+    .meaning("keys of each request, this step's included; at most max_pages * page_size; not read of a request without query tokens")
     .in("page_indptr", &A::page_indptr, "batch+1", {DType::i32})
     .optional()
     .values(generated())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Page tables and lengths of random decode calls, and what must never be read.
+// Page tables, lengths and query tokens of random calls, and what must never be read.
 #pragma once
 #include "quern/op/schema.h"
 #include "quern/ops/attention/paged.h"

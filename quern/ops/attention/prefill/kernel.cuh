@@ -29,7 +29,7 @@ template <PrefillConfig C> QN_DEVICE void store_rows(const PrefillParams& p, con
       const f32 by = finish.factor * (f32(p.out_scale) * scale_at(p.v_scale, at.request, at.head_kv));
       T* to = reinterpret_cast<T*>(static_cast<u8*>(p.out) + (at.queries.begin + query) * p.out_token + i64(head_q) * p.out_head) + part + 2 * (lane % 4);
       QN_UNROLL
-      for (int j = 0; j < WarpRows<C>::kColumns / 8; ++j) store_pair(to + 8 * j, rows.out[m][j][2 * half] * by, rows.out[m][j][2 * half + 1] * by, p.out_pairs != 0);
+      for (int j = 0; j < WarpRows<C>::kColumns / 8; ++j) store_pair(to + 8 * j, finished(finish, rows.out[m][j][2 * half], by), finished(finish, rows.out[m][j][2 * half + 1], by), p.out_pairs != 0);
       if (part == 0 && lane % 4 == 0 && p.out_lse) ptx::st_global<f32>(p.out_lse + (at.queries.begin + query) * p.lse_token + i64(head_q) * p.lse_head, finish.lse * f32(p.lse_factor));
     }
   }

@@ -32,8 +32,9 @@ template <class H> QN_DEVICE TileVisibility tile_of(const PrefillParams& p, cons
 }
 
 /// Whether logits are products times one positive number of the call: then the multiplication is one with the exponent's subtraction. The maximum is
-/// rounded and the product in the subtraction is not, so a probability may be 2^d, d half of the maximum's last place. It cancels in a row's result, but
-/// beside f16's shift it could pass 2^16.
+/// rounded and the product in the subtraction is not, so a row's probabilities have a factor of 2^d, d at most half of the maximum's last place. It cancels
+/// in the row's result while it is small: up to kLateMost it is at most 2. Beside f16's shift it could pass 2^16.
+constexpr float kLateMost = 16777216.f;
 template <PrefillConfig C, class H> QN_DEVICE bool scales_late(const PrefillParams& p) {
   return C.dtype == DType::bf16 && !C.soft_cap && !has_logit<H> && p.scale > 0 && p.q_scale.data == nullptr && p.k_scale.data == nullptr;
 }
@@ -101,13 +102,15 @@ template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 s
       SoftmaxState& state = rows.states[m][half];
       const f32 factor = raise_max(state, warp_max<4>(most) * scale);
       const f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
+      bool rounded = C.dtype != DType::bf16;  // there scale is 1
+      if constexpr (kIsFloat<f32> && C.dtype == DType::bf16) rounded = ptx::fabs(base) > kLateMost;
       QN_UNROLL
       for (int n = 0; n < C.tile_tokens / 8; ++n) {
         QN_UNROLL
         for (int e = 0; e < 2; ++e) {
           f32& value = x[m][n][2 * half + e];
-          if constexpr (C.dtype == DType::bf16) value = ptx::exp2_approx(ptx::fma(value, scale, f32(0.f) - base));
-          else value = probability_of<C.dtype>(value, base);  // there scale is 1
+          if (rounded) value = probability_of<C.dtype>(value * scale, base);
+          else value = ptx::exp2_approx(ptx::fma(value, scale, f32(0.f) - base));
           state.sum = state.sum + value;
         }
       }

@@ -66,7 +66,9 @@ Rejection prefill_rejects(const PrefillShape& shape, const DeviceInfo& device) {
 
 PrefillWork prefill_work(const PrefillShape& s, const PrefillConfig& c) {
   const i64 group = s.heads_q / max_of<i64>(1, s.heads_kv), rows = block_rows(c);
-  return {s.tokens * group / rows + min_of(s.batch, s.tokens)};  // the last tile of each request may be all but empty
+  i64 requests = min_of(s.batch, s.tokens);
+  if (s.leave_few_rows) requests = min_of(requests, min_of(s.tokens / 2, s.tokens * group / (kFewRows + 1)));
+  return {s.tokens * group / rows + requests};  // the last tile of each request may be all but empty
 }
 
 Rejection head_dims_fit(i64 head_dim, i64 head_dim_v, i64 most) {

@@ -45,6 +45,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 
 static bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 static Rejection scale_fits(const Problem& p) {
+  const float scale = p.attr(&A::scale);
+  if (!(scale - scale == 0)) return {"scale", scale, "a finite number"};
   if (copies(p) || !is_fp8(p.dtype(&A::table))) return {};
   return {"scale", p.attr(&A::scale), "1: rows in FP8 are only copied"};
 }

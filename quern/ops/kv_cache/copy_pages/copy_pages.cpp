@@ -71,12 +71,14 @@ static Rejection page_fits(const Problem& p) {
 /// No page is read by one copy and written by another.
 static Breach contract(const A& a, const Problem& p) {
   const Ref src(a.src_pages), dst(a.dst_pages);
-  std::map<i64, i64> read;
+  std::map<i64, i64> read, written;
   for (i64 i = 0; i < p[copies_axis()]; ++i)
     if (dst.index(i) >= 0 && src.index(i) >= 0) read.emplace(src.index(i), i);
   for (i64 i = 0; i < p[copies_axis()]; ++i) {
+    if (src.index(i) < 0 || dst.index(i) < 0) continue;
+    if (const auto [first, is_new] = written.emplace(dst.index(i), i); !is_new) return {"dst_pages", {i}, dst.index(i), "a page that no other copy writes: it is `dst_pages`[" + std::to_string(first->second) + "]"};
     const auto at = read.find(dst.index(i));
-    if (src.index(i) < 0 || at == read.end()) continue;
+    if (at == read.end()) continue;
     return {"dst_pages", {i}, dst.index(i), "a page that no copy reads: it is `src_pages`[" + std::to_string(at->second) + "]"};
   }
   return {};
@@ -128,7 +130,7 @@ QN_OP(copy_pages, A, "kv_cache.copy_pages")
     .meaning("pages that are read; negative: the copy is skipped")
     .in("dst_pages", &A::dst_pages, "copies", like("src_pages"))
     .values(generated())
-    .contents(each_below("pages").or_negative().distinct())
+    .contents(each_below("pages").or_negative())
     .meaning("pages that are written, and read by no copy; negative: the copy is skipped")
     .require(page_fits)
     .plan(plan)

@@ -31,7 +31,7 @@ class LogitWeightsRef {
   WeightRef operator()(float logit) const {
     if (std::isinf(logit)) return logit < 0 ? WeightRef{} : WeightRef{u64(1) << 23, (i64(1) << 29) + 1024};
     const float x = std::fmaf(logit, high_, -0.0f);
-    if (std::fabs(x) >= 536870912.0f) return {u64(1) << 23, x < 0 ? -(i64(1) << 29) : i64(1) << 29};
+    if (std::fabs(x) >= 268435456.0f) return {u64(1) << 23, x < 0 ? -(i64(1) << 29) : i64(1) << 29};
     const float n = std::nearbyintf(x);
     float f = std::fmaf(logit, low_, std::fmaf(logit, high_, -n));
     i64 e = i64(n);

@@ -84,7 +84,7 @@ TEST_P(Conform, weights_are_what_is_stated) {
 }
 
 /// The weight is 2^(logit * log2(e) / temperature): the polynomial to 1.6 * 2^-24 (below), two roundings of the fraction to 2^-26 each, times ln 2,
-/// and 2^-46 of |x| for the 48 bits of log2(e) / temperature, where it is at most 2^29.
+/// and 2^-46 of |x| for the 48 bits of log2(e) / temperature, where it is at most 2^28.
 TEST(mass, is_the_power_that_it_stands_for) {
   const std::vector<u32> in = logits_and_temperatures();
   long double worst = 0;

@@ -99,8 +99,8 @@ template <CombineConfig C> QN_DEVICE void paged_combine(const SplitKvParams& p) 
   const Finish finish = finish_row(p, all, parts.head_q, 0.f);
   const f32 factor = finish.factor * result_factor(p, parts.request, parts.head_q / i32(p.group.value));
   auto* to = out_row<C>(p, parts.token, parts.head_q) + quad * 4;
-  store_pair(to, out[0] * factor, out[1] * factor, p.out_pairs != 0);
-  store_pair(to + 2, out[2] * factor, out[3] * factor, p.out_pairs != 0);
+  store_pair(to, finished(finish, out[0], factor), finished(finish, out[1], factor), p.out_pairs != 0);
+  store_pair(to + 2, finished(finish, out[2], factor), finished(finish, out[3], factor), p.out_pairs != 0);
   if (quad == 0 && p.out_lse) store_lse(p, parts.token, parts.head_q, finish.lse);
 }
 

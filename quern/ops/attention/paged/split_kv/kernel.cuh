@@ -189,12 +189,12 @@ QN_DEVICE void merge_warps(const SplitKvParams& p, const Segment& s, u8* smem, W
       const i64 token = s.queries.begin + place.query;
       const Finish finish = finish_row(p, all, place.head_q, sum_shift_of<C.dtype>());
       const f32 factor = finish.factor * result_factor(p, s.request, s.head_kv);
-      store_pair(out_row<C>(p, token, place.head_q) + column, low * factor, high * factor, p.out_pairs != 0);
+      store_pair(out_row<C>(p, token, place.head_q) + column, finished(finish, low, factor), finished(finish, high, factor), p.out_pairs != 0);
       if (column == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
     } else {
       const Finish finish = finish_state(all, 1.f, sum_shift_of<C.dtype>());
       const i64 at = s.slot * C.group_rows + row;
-      ptx::st_global<u32x2>(p.part_out + at * C.head_dim + column, {ptx::bits_of(low * finish.factor), ptx::bits_of(high * finish.factor)});
+      ptx::st_global<u32x2>(p.part_out + at * C.head_dim + column, {ptx::bits_of(finished(finish, low, finish.factor)), ptx::bits_of(finished(finish, high, finish.factor))});
       if (column == 0) ptx::st_global<f32>(p.part_lse + at, finish.lse);
     }
   }
