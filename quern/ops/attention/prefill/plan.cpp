@@ -16,8 +16,9 @@ i32 room_of(const DeviceInfo& device, i32 blocks) {
 /// as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128. So wider heads have one, and calls that do more
 /// with a logit or an element than scale it: these spilled.
 bool has_two_row_tiles(const PrefillShape& s) {
-  const i64 group = s.heads_q / max_of<i64>(1, s.heads_kv), queries = s.max_seq_q > 0 ? min_of(s.max_seq_q, s.tokens) : s.tokens;
-  return s.head_dim_v <= 128 && s.head_dim <= 192 && queries * group > 64 && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
+  const i64 group = s.heads_q / max_of<i64>(1, s.heads_kv);
+  const bool few = s.max_seq_q > 0 && s.max_seq_q * group <= 64;  // not from tokens: each size of a step would have kernels of its own
+  return s.head_dim_v <= 128 && s.head_dim <= 192 && !few && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
 }
 
 }  // namespace
@@ -33,8 +34,7 @@ PrefillConfig prefill_config(const PrefillShape& s, const DeviceInfo& device) {
                   .row_tiles = has_two_row_tiles(s) ? 2 : 1,
                   .column_parts = s.head_dim_v > 256 ? 2 : 1,
                   .tile_tokens = 64,
-                  .q_bytes = s.q_alignment,
-                  .kv_bytes = s.kv_alignment,
+                  .copy_bytes = s.alignment,
                   .soft_cap = s.soft_cap,
                   .bits = s.bits,
                   .places = s.places,

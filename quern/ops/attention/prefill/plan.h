@@ -22,7 +22,7 @@ inline DType product_dtype(DType q) { return is_fp8(q) ? DType::f16 : q; }
 /// What of a problem chooses the kernel.
 struct PrefillShape {
   DType q, kv, out, lens;
-  i32 q_alignment, kv_alignment;
+  i32 alignment;  // of k and v
   i64 batch, tokens, heads_q, heads_kv, head_dim, head_dim_v;
   i64 max_seq_q;  // 0: unknown
   KeyPlaces places;
@@ -104,7 +104,7 @@ template <class A> void set_attend_params(const A& a, const Problem& p, AttendPa
   to.heads_kv = i32(p[Axis::heads_kv]);
   to.window_left = a.window_left < 0 ? kNoWindow : min_of(a.window_left, kNoWindow);
   to.window_right = a.causal ? 0 : a.window_right < 0 ? kNoWindow : min_of(a.window_right, kNoWindow);
-  to.out_pairs = p.tensor(&A::out).alignment >= 4;
+  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4;
   to.scale = logit_scale(a, p[Axis::head_dim]), to.soft_cap = a.soft_cap, to.out_scale = a.out_scale;
   to.lse_factor = a.lse_base == LseBase::e ? 0.69314718055994531f : 1.0f;
   to.group = divisor(u32(max_of<i64>(1, p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]))));

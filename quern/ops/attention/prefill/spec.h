@@ -18,8 +18,7 @@ struct PrefillConfig {
   i32 row_tiles;        // MMA tiles of 16 rows of a warp: 1 or 2
   i32 column_parts;     // warps that share rows; each sums a part of v's columns
   i32 tile_tokens;      // keys of a tile: 16, 32 or 64
-  i32 q_bytes;          // bytes of one access to q: 16, 8, 4, 2 or 1
-  i32 kv_bytes;         // the same of k and v
+  i32 copy_bytes;       // bytes of one access to k and v: 16, 8, 4, 2 or 1
   i32 soft_cap;         // 1: logit = cap * tanh(logit / cap)
   i32 bits;             // 1: a packed mask
   KeyPlaces places;

@@ -15,7 +15,9 @@ template <PrefillConfig C> QN_DEVICE void copy_queries(const PrefillParams& p, c
     const bool read = i32(row) < at.rows;
     const u32 of_request = u32(at.first_row) + (read ? row : 0), query = quotient(of_request, p.group), head = of_request - query * p.group.value;
     const u8* from = p.q + (at.queries.begin + query) * p.q_token + (i64(at.head_kv) * p.group.value + head) * p.q_head;
-    copy_row<dtype_t<C.q_dtype>, dtype_t<C.dtype>, unit_bytes(C.q_dtype, C.q_bytes), C.head_dim>(to, row, from, read);
+    // Once a block: the alignment of q is no reason for a kernel of its own
+    if (p.q_wide) copy_row<dtype_t<C.q_dtype>, dtype_t<C.dtype>, unit_bytes(C.q_dtype, 16), C.head_dim>(to, row, from, read);
+    else copy_row<dtype_t<C.q_dtype>, dtype_t<C.dtype>, size_of(C.q_dtype), C.head_dim>(to, row, from, read);
   }
 }
 
@@ -48,7 +50,7 @@ QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* p
         from += i64(i32(ptx::ld_shared<u32>(pages + row))) * page_stride + slot * token_stride;
       }
     }
-    copy_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.kv_bytes), kWidth>(to, row, from, read);
+    copy_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.copy_bytes), kWidth>(to, row, from, read);
   }
 }
 
