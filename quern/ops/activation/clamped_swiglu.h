@@ -12,7 +12,7 @@ struct ClampedSwigluArgs {
   bool interleaved = false;  ///< pairs (2i, 2i + 1) of gate and up, as gpt-oss has them, instead of halves
   float alpha = 1.702f;      ///< finite
   float beta = 1.f;          ///< finite
-  float limit = 7.f;         ///< positive; infinity: nothing is cut
+  float limit = 7.f;         ///< positive and finite
   float amax_floor = 1e-4f;  ///< least largest magnitude of an FP8 group, from 1e-30 to 1e30
 };
 

@@ -123,7 +123,7 @@ TEST_F(activation_clamped_swiglu, refuses_attributes_that_make_no_sense) {
   x = {1, 1};
   ClampedSwigluArgs a = args(1);
   a.limit = 0;
-  EXPECT_EQ(error_of([&] { clamped_swiglu(a); }), Pair(ErrorKind::value, "activation.clamped_swiglu: `limit` is 0, expected a positive number"));
+  EXPECT_EQ(error_of([&] { clamped_swiglu(a); }), Pair(ErrorKind::value, "activation.clamped_swiglu: `limit` is 0, expected a positive, finite number"));
   a = args(1), a.limit = NAN;
   EXPECT_EQ(error_of([&] { clamped_swiglu(a); }).first, ErrorKind::value);
   a = args(1), a.alpha = INFINITY;

@@ -18,7 +18,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 static Rejection attributes_fit(const Problem& p) {
   if (!std::isfinite(p.attr(&A::alpha))) return {"alpha", p.attr(&A::alpha), "a finite number"};
   if (!std::isfinite(p.attr(&A::beta))) return {"beta", p.attr(&A::beta), "a finite number"};
-  if (!(p.attr(&A::limit) > 0)) return {"limit", p.attr(&A::limit), "a positive number"};
+  const float limit = p.attr(&A::limit);
+  if (!(limit > 0) || limit - limit != 0) return {"limit", limit, "a positive, finite number"};
   return {};
 }
 
@@ -40,7 +41,7 @@ QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
     .attr("beta", &A::beta)
     .meaning("what is added to up")
     .attr("limit", &A::limit)
-    .meaning("bound of gate, and of up on both sides; positive, infinity: none")
+    .meaning("bound of gate, and of up on both sides; positive and finite")
     .attr("amax_floor", &A::amax_floor)
     .meaning("least largest magnitude of a group, from 1e-30 to 1e30; engines take 1e-10")
     .require(scales_belong_to_fp8<A>)

@@ -103,7 +103,7 @@ void derive_paged(Case& which) {
   which["tokens"] = double(batch * most_queries + (queries != -2 && case_word(which, "spare", 1) ? kSpareTokens : 0));
   for (const char* tensor : {"page_table.present", "seq_lens.present"}) which[tensor] = !csr;
   for (const char* tensor : {"page_indptr.present", "page_indices.present", "last_page_len.present"}) which[tensor] = csr;
-  derive_options(which, "k_cache", "v_cache", batch * most_queries * capacity);
+  derive_options(which, "k_cache", "v_cache", batch * most_queries * columns * page_size);
 }
 
 void generate_paged(PagedArgs& a, const Case& which, Random& random) {

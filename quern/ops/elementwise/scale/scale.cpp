@@ -15,6 +15,12 @@ static Budget budget(const Problem& p) {
   return {.of_value = unit_roundoff(dtype) + (dtype == DType::f32 ? 0 : 0x1p-24)};
 }
 
+static Rejection factor_fits(const Problem& p) {
+  const float factor = p.attr(&A::factor);
+  if (factor - factor != 0) return {"factor", factor, "a finite number"};
+  return {};
+}
+
 QN_OP(scale, A, "elementwise.scale")
     .doc("out = x * factor")
     .in("x", &A::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
@@ -22,6 +28,7 @@ QN_OP(scale, A, "elementwise.scale")
     .may_be("x")
     .attr("factor", &A::factor)
     .meaning("what each element is multiplied by")
+    .require(factor_fits)
     .rows(Axis::tokens)
     .plan(plan_map<A, Map::scale>)
     .reference<scale_ref<double>, scale_ref<OrderFree>>()
