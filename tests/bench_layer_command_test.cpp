@@ -116,8 +116,8 @@ TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
 
 /// A result that changes from run to run within the error budget.
 TEST_F(command_bench_layer, other_bits_are_wrong) {
-  const std::string source = changed_source("quern/ops/attention/paged/split_kv/kernel.cuh", "low = low * finish.factor, high = high * finish.factor;",
-                                            "low = low * finish.factor * f32(ptx::clock64() & 64 ? 1.00048828125f : 1.f), high = high * finish.factor;");
+  const std::string source = changed_source("quern/ops/attention/paged/split_kv/kernel.cuh", "column, finished(finish, low, factor),",
+                                            "column, finished(finish, low, factor) * f32(ptx::clock64() & 64 ? 1.00048828125f : 1.f),");
   const auto ran = bench({"batch=8", "length=20"}, {source});
   EXPECT_EQ(ran.status, 1);
   EXPECT_THAT(ran.output, HasSubstr("WRONG: eager: `attention` has other bits than the calls that were judged"));
