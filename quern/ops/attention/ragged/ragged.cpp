@@ -193,7 +193,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
             {"heads_kv", {2, 1, 3}},
             {"gqa", {4, 1, 3, 7, 8, 12, 16}, "query heads of a head of k"},
             {"head_dim", {64, 80, 96, 112, 128, 192, 256}},
-            {"head_dim_v", {0, 128, 48}, "0: as head_dim"},
+            {"head_dim_v", {0, 128, 48}},
             {"queries", {-1, 0, 1, 2, 7, 16, 17, 64, 65}, "query tokens of each request; -1: they differ"},
             {"keys", {-1, 0, 1, 15, 16, 17, 63, 64, 65, 130}, "keys of each request; -1: they differ"},
             {"q.dtype", {DType::bf16, DType::f16}},
