@@ -238,7 +238,7 @@ def test_bad_rows(tmp_path):
 
 
 def test_bad_arguments(tmp_path, capsys):
-    for arguments, said in (([path_of("bench"), "--op", "gemm.dens"], "`op` is 'gemm.dens', expected one of activation.silu_and_mul, attention.paged, gemm.k_grouped, gemm.scaled,"),
+    for arguments, said in (([path_of("bench"), "--op", "gemm.dens"], "`op` is 'gemm.dens', expected one of activation.silu_and_mul, attention.decode_paged, gemm.k_grouped, gemm.scaled,"),
                             ([path_of("bench"), "-o", "a.txt"], "`out` is 'a.txt', expected a name that ends in .svg, .png, .pdf"),
                             ([str(tmp_path / "none.csv")], "none.csv"), ([path_of("gemm_peer"), "-o", str(tmp_path / "no" / "a.svg")], "a.svg")):
         assert plot.main(arguments) == 2

@@ -30,7 +30,9 @@ void derive_options(Case& which, const char* k, const char* v, i64 most_bits) {
   const i64 fp8 = case_word(which, "fp8", 0);
   const DType dtype = DType(case_word(which, "q.dtype", i64(DType::bf16)));
   const DType stored = fp8 == 0 ? dtype : fp8 % 2 == 1 ? DType::e4m3 : DType::e5m2;
-  which[std::string(k) + ".dtype"] = which[std::string(v) + ".dtype"] = i64(stored);
+  const auto given = which.find(std::string(k) + ".dtype");  // by who types it
+  which[std::string(v) + ".dtype"] = given == which.end() ? Scalar(i64(stored)) : given->second;
+  which.emplace(std::string(k) + ".dtype", i64(stored));
   which["q.dtype"] = i64(fp8 > 2 ? stored : dtype), which["out.dtype"] = i64(dtype);
   const i64 scales = case_word(which, "scales", 0);
   which["q_scale.present"] = scales == 1 || scales == 3, which["k_scale.present"] = which["v_scale.present"] = scales >= 2;
