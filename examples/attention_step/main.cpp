@@ -18,7 +18,7 @@
 using quern::DType, quern::i32, quern::i64, quern::TensorView;
 
 /// The engine's limits. Steps are smaller; a graph is captured for these.
-constexpr i64 kTokens = 32, kBatch = 4, kPages = 24, kPageSize = 16, kMaxPages = 6, kHeadsQ = 4, kHeadsKv = 2, kDim = 64;
+constexpr i64 kTokens = 32, kBatch = 4, kPages = 24, kPageSize = 16, kMaxPages = 20, kHeadsQ = 4, kHeadsKv = 2, kDim = 64;
 
 /// What a step brings of a request: the tokens that are new. Its cached ones are known from before.
 struct Request {
