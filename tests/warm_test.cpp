@@ -215,7 +215,7 @@ TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
 TEST_F(jit_warm, values_that_the_op_refuses_are_named) {
   const std::string file = path("refused.json");
   std::ofstream(file) << R"({"name": "m", "geometry": {"d": 64}, "limits": {"batch": "1..4", "page_size": [16, 32], "empty": [0, 1], "alignment": [16]}, "calls": [
-    {"does": "decode", "op": "attention.paged", "case": {"batch": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
+    {"does": "decode", "op": "attention.paged", "case": {"batch": "batch", "tokens": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
     {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "batch * empty", "hidden": "d", "x.dtype": "bf16"}}]})";
   const ProcessResult r = command({"warm", "--model", file, "--arch", "sm_90a", "--list"});
   EXPECT_EQ(r.status, 2) << r.output;
