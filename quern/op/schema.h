@@ -136,7 +136,6 @@ struct Op {
   CaseAxis broken;                               ///< see Schema::broken_contents; no name: none
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
-  const char* not_proved = nullptr;              ///< see Schema::exact; null: `quern prove` has something to show
   std::vector<CaseAxis> cases;
   void (*derive)(Case& which) = nullptr;
   std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
@@ -189,7 +188,7 @@ constexpr Headers kHeaders = {
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
                  sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
-                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, keep_token), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, not_proved), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
+                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, keep_token), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
 /// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
@@ -384,9 +383,6 @@ template <class Args> class Schema {
     return *this;
   }
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
-  /// Results are integers, or made of integers by stated roundings: outputs are compared with the reference bit for bit. Other number types
-  /// have no such bits, so `quern prove` skips the op and says `why`.
-  Schema& exact(const char* why) { return op_.not_proved = why, budget([](const Problem&) { return Budget{.exact = true}; }); }
   /// Members of Args by which callers plug code into the op's kernels, bytes and tensors that the code is handed, and the points where
   /// it may plug in; plan finds the first in Problem::hooks. Stated behind all tensors.
   template <size_t n, size_t m>
@@ -435,6 +431,8 @@ template <class Args> class Schema {
       if (t.may_be >= 0) op_.cases.push_back({t.name + ".in_place", {false, true}});
     return *this;
   }
+  /// What several ops state alike, at its place in the chain: `f` states it and returns its argument.
+  Schema& with(Schema& (*f)(Schema& schema)) { return f(*this); }
   /// Shapes that `bench` times.
   Schema& bench(std::vector<Case> shapes) { return op_.bench = std::move(shapes), *this; }
 

@@ -70,7 +70,7 @@ enum class TileVisibility : i32 {
 ///            changes no result, but for a NaN in values that it leaves unread
 #define QN_ATTENTION_HOOK_POINTS(point)                                                                        \
   point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at)) \
-      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at))      \
+      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at)) \
           point(tile, "TileVisibility tile(const HookTile& at)", (TileVisibility t, const HookTile& at), t = H::tile(at))
 
 /// Plain attention.

@@ -8,6 +8,7 @@
 #include "quern/ops/attention/paged/ref.h"
 #include "quern/ops/attention/paged/split_kv/spec.h"
 #include "quern/ops/attention/paged/values.h"
+#include "quern/ops/attention/options.h"
 #include "quern/ops/attention/prefill/plan.h"
 
 namespace quern::attention {
@@ -24,6 +25,7 @@ i64 product(i64 a, i64 b) {
   return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
 }
 
+i64 group_of(const Problem& p) { return attention::group_of(p[Axis::heads_q], p[Axis::heads_kv]); }
 bool dense(const Problem& p) { return p.tensor(&A::page_table).present != 0; }
 /// Requests have q_indptr's query tokens; else one each.
 bool several(const Problem& p) { return p.tensor(&A::q_indptr).present != 0; }
@@ -74,8 +76,7 @@ Rejection page_size_valid(const Problem& p) {
 Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over the batch are 32-bit
   const i64 rows = product(max_of(p[Axis::batch], p[Axis::tokens]), p[Axis::heads_q]);
   if (rows >= i64(1) << 31) return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
-  const i64 group = p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]);
-  if (product(p[Axis::tokens], max_of<i64>(1, group)) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
+  if (product(p[Axis::tokens], max_of<i64>(1, group_of(p))) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
   if (table_tokens(p) > i64(1) << 36) return {"page_size", p[Axis::page_size], "a page table of at most 2^36 tokens"};
   return {};
 }
@@ -88,18 +89,15 @@ struct Residency {
 /// At least 3 stages: 2 tiles a warp in flight are 128 KB a multiprocessor for head_dim 128. An H200 needs about 33 KB
 /// (4.35 TB/s / 132 * 1 us) to stream.
 Residency residency_of(const DeviceInfo& device, i64 head_dim, i32 group_rows) {
-  constexpr i32 kReserved = 1024;  // of each block, by the system
   for (const i32 warps : {4, 2}) {
     for (const i32 blocks : {2, 1}) {
-      const i32 room = min_of(device.smem_block, device.smem_sm / blocks - kReserved) - 1024 - i32(group_rows * head_dim * 2);
+      const i32 room = smem_room(device, blocks) - 1024 - i32(group_rows * head_dim * 2);
       const i32 stages = min_of(6, room / i32(warps * 2 * kWarpTokens * head_dim * 2));
       if (stages >= 3) return {warps, blocks, stages};
     }
   }
   return {2, 1, 2};
 }
-
-i64 group_of(const Problem& p) { return p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]); }
 
 /// Most keys that the queries of a request of few rows can see, at least 1.
 i64 visible_tokens(const Problem& p) {
@@ -330,59 +328,15 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .values(generated())
     .contents(each_within("0", "tokens").ascending())
     .meaning("request b has the query tokens from q_indptr[b] to q_indptr[b + 1]; absent: one each")
-    .in("mask", &A::mask, "mask_bytes", {DType::u8})
-    .optional()
-    .values(generated())
-    .contents(each_within("0", "255"))
-    .meaning("bits, little-endian in a byte, 1 is visible; bit i * len + j of a request is query token i and key j")
-    .in("mask_indptr", &A::mask_indptr, "batch+1", {DType::i32})
-    .optional()
-    .values(generated())
-    .contents(each_within("0", "mask_bytes").ascending())
-    .meaning("the first byte of each request in mask")
-    .in("sink", &A::sink, "heads_q", {DType::f32, DType::bf16, DType::f16})
-    .optional()
-    .meaning("a logit in natural units that joins the denominator")
-    .in("q_scale", &A::q_scale, "tokens heads_q", {DType::f32})
-    .optional()
-    .strided()
-    .values(generated())
-    .meaning("a logit's factor; strides of 0 make one of many")
-    .in("k_scale", &A::k_scale, "batch heads_kv", {DType::f32})
-    .optional()
-    .strided()
-    .values(generated())
-    .meaning("a logit's factor")
-    .in("v_scale", &A::v_scale, "batch heads_kv", {DType::f32})
-    .optional()
-    .strided()
-    .values(generated())
-    .meaning("the result's factor")
+    .with(state_masks_and_scales<A>)
     .out("out", &A::out, "tokens heads_q head_dim", like("q", {DType::bf16, DType::f16}))
     .meaning("bf16 or f16 where q is FP8")
     .out("out_lse", &A::out_lse, "tokens heads_q", {DType::f32})
     .optional()
     .strided()
-    .within({.of_value = 0x1p-23, .of_magnitude = kWideLogitError, .absolute = 0x1p-13})
+    .within({.of_value = 0x1p-23, .of_magnitude = kLogitError, .absolute = 0x1p-13})
     .meaning("log of the sum of exp of the logits, sink included; -inf where a query sees nothing")
-    .attr("sm_scale", &A::sm_scale)
-    .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
-    .attr("causal", &A::causal)
-    .meaning("a query sees keys up to its own position; the last query token stands at the last key")
-    .attr("window_left", &A::window_left)
-    .meaning("keys before a query's own position that it sees; -1: all")
-    .attr("window_right", &A::window_right)
-    .meaning("keys behind it that it sees; -1: all")
-    .attr("soft_cap", &A::soft_cap)
-    .meaning("logit = soft_cap * tanh(logit / soft_cap), from 1e-6 to 1e6; 0: none")
-    .attr("out_scale", &A::out_scale)
-    .meaning("factor of the result, from -1e6 to 1e6")
-    .attr("lse_base", &A::lse_base)
-    .words({"two", "e"})
-    .meaning("what out_lse is a logarithm to")
-    .attr("max_seq_q", &A::max_seq_q)
-    .meaning("most query tokens of a request; 0: unknown")
-    .hint()
+    .with(state_numbers<A>)
     .attr("max_seq_kv", &A::max_seq_kv)
     .meaning("most keys of a request; 0: what the table has room for")
     .hooks(&A::hooks, &A::hook_params, &A::hook_tensors, kHookPoints)

@@ -24,13 +24,14 @@ template <PrefillConfig C> QN_DEVICE void store_rows(const PrefillParams& p, con
       state.sum = warp_sum<4>(state.sum);
       const i32 in_tile = i32(warp_row<C>() + 16 * m + lane / 4 + 8 * half);
       if (in_tile >= at.rows) continue;
-      const i32 row = at.first_row + in_tile, query = i32(quotient(u32(row), p.group)), head_q = at.head_kv * i32(p.group.value) + row - query * i32(p.group.value);
-      const Finish finish = finish_row(p, state, head_q, sum_shift_of<C.dtype>());
-      const f32 by = finish.factor * (f32(p.out_scale) * scale_at(p.v_scale, at.request, at.head_kv));
-      T* to = reinterpret_cast<T*>(static_cast<u8*>(p.out) + (at.queries.begin + query) * p.out_token + i64(head_q) * p.out_head) + part + 2 * (lane % 4);
+      const RowPlace place = place_of_row(p, at.head_kv, at.first_row + in_tile);
+      const i64 token = at.queries.begin + place.query;
+      const Finish finish = finish_row(p, state, place.head_q, sum_shift_of<C.dtype>());
+      const f32 by = finish.factor * result_factor(p, at.request, at.head_kv);
+      T* to = reinterpret_cast<T*>(out_of(p, token, place.head_q)) + part + 2 * (lane % 4);
       QN_UNROLL
       for (int j = 0; j < WarpRows<C>::kColumns / 8; ++j) store_pair(to + 8 * j, finished(finish, rows.out[m][j][2 * half], by), finished(finish, rows.out[m][j][2 * half + 1], by), p.out_pairs != 0);
-      if (part == 0 && lane % 4 == 0 && p.out_lse) ptx::st_global<f32>(p.out_lse + (at.queries.begin + query) * p.lse_token + i64(head_q) * p.lse_head, finish.lse * f32(p.lse_factor));
+      if (part == 0 && lane % 4 == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
     }
   }
 }

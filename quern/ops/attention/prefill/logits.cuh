@@ -50,7 +50,7 @@ QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first,
     QN_UNROLL
     for (int half = 0; half < 2; ++half) {
       const i32 row = at.first_row + min_of(i32(warp_row<C>() + 16 * m + lane / 4 + 8 * half), at.rows - 1);  // rows beyond the last: the last one's
-      const i32 query = i32(quotient(u32(row), p.group)), head_q = at.head_kv * i32(p.group.value) + row - query * i32(p.group.value);
+      const auto [query, head_q] = place_of_row(p, at.head_kv, row);
       const Span span = visible_span(p, at.queries, at.keys, query);
       const f32 scale = p.q_scale.data == nullptr ? at.scale : at.scale * scale_at(p.q_scale, at.queries.begin + query, head_q);
       QN_UNROLL

@@ -4,19 +4,18 @@
 
 namespace quern::attention {
 
-namespace {
-
-/// Most bytes of shared memory that leave room for `blocks` blocks on a multiprocessor.
-i32 room_of(const DeviceInfo& device, i32 blocks) {
+i32 smem_room(const DeviceInfo& device, i32 blocks) {
   constexpr i32 kReserved = 1024;  // of each block, by the system
   return min_of(device.smem_block, device.smem_sm / blocks - kReserved);
 }
+
+namespace {
 
 /// Two row tiles a warp halve the reads of K and V from shared memory, which bound the kernel with one: mma.sync of a row tile takes as long
 /// as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128. So wider heads have one, and calls that do more
 /// with a logit or an element than scale it: these spilled.
 bool has_two_row_tiles(const PrefillShape& s) {
-  const i64 group = s.heads_q / max_of<i64>(1, s.heads_kv);
+  const i64 group = group_of(s.heads_q, s.heads_kv);
   const bool few = s.max_seq_q > 0 && s.max_seq_q * group <= 64;  // not from tokens: each size of a step would have kernels of its own
   return s.head_dim_v <= 128 && s.head_dim <= 192 && !few && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
 }
@@ -47,9 +46,9 @@ PrefillConfig prefill_config(const PrefillShape& s, const DeviceInfo& device) {
     one.row_tiles = 1;
     c.tile_tokens = one.tile_tokens = tokens;
     if (s.head_dim > 256 && tokens > 32) continue;  // 64 keys of head_dim 512 are 128 KB
-    if (prefill_smem(one).bytes > room_of(device, 1)) continue;
-    if (prefill_smem(c).bytes > room_of(device, 1)) c.row_tiles = 1;
-    c.min_blocks = prefill_smem(c).bytes <= room_of(device, 2) ? 2 : 1;
+    if (prefill_smem(one).bytes > smem_room(device, 1)) continue;
+    if (prefill_smem(c).bytes > smem_room(device, 1)) c.row_tiles = 1;
+    c.min_blocks = prefill_smem(c).bytes <= smem_room(device, 2) ? 2 : 1;
     return c;
   }
   c.threads = 0;
@@ -61,11 +60,11 @@ Rejection prefill_rejects(const PrefillShape& shape, const DeviceInfo& device) {
   if (c.threads != 0) return {};
   PrefillConfig least = c;
   least.threads = 128;
-  return {"shared memory of a block", room_of(device, 1), "{} bytes", prefill_smem(least).bytes};
+  return {"shared memory of a block", smem_room(device, 1), "{} bytes", prefill_smem(least).bytes};
 }
 
 PrefillWork prefill_work(const PrefillShape& s, const PrefillConfig& c) {
-  const i64 group = s.heads_q / max_of<i64>(1, s.heads_kv), rows = block_rows(c);
+  const i64 group = group_of(s.heads_q, s.heads_kv), rows = block_rows(c);
   i64 requests = min_of(s.batch, s.tokens);
   if (s.leave_few_rows) requests = min_of(requests, min_of(s.tokens / 2, s.tokens * group / (kFewRows + 1)));
   return {s.tokens * group / rows + requests};  // the last tile of each request may be all but empty

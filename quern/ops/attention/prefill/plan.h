@@ -19,6 +19,11 @@ inline bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType:
 /// What products are computed in: FP8 queries have every value in f16.
 inline DType product_dtype(DType q) { return is_fp8(q) ? DType::f16 : q; }
 
+/// Query heads of a KV head.
+inline i64 group_of(i64 heads_q, i64 heads_kv) { return heads_q / max_of<i64>(1, heads_kv); }
+/// Most bytes of shared memory that leave room for `blocks` blocks on a multiprocessor.
+i32 smem_room(const DeviceInfo& device, i32 blocks);
+
 /// What of a problem chooses the kernel.
 struct PrefillShape {
   DType q, kv, out, lens;
@@ -107,7 +112,7 @@ template <class A> void set_attend_params(const A& a, const Problem& p, AttendPa
   to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4;
   to.scale = logit_scale(a, p[Axis::head_dim]), to.soft_cap = a.soft_cap, to.out_scale = a.out_scale;
   to.lse_factor = a.lse_base == LseBase::e ? 0.69314718055994531f : 1.0f;
-  to.group = divisor(u32(max_of<i64>(1, p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]))));
+  to.group = divisor(u32(max_of<i64>(1, group_of(p[Axis::heads_q], p[Axis::heads_kv]))));
   std::memcpy(to.hook_params, a.hook_params, sizeof to.hook_params);
   set_hook_tensors(a.hook_tensors, to.hook_tensors);
 }

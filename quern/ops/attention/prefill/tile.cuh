@@ -13,8 +13,8 @@ template <PrefillConfig C> QN_DEVICE void copy_queries(const PrefillParams& p, c
   QN_NO_UNROLL
   for (u32 row = threadIdx.x / 8; row < u32(block_rows(C)); row += C.threads / 8) {
     const bool read = i32(row) < at.rows;
-    const u32 of_request = u32(at.first_row) + (read ? row : 0), query = quotient(of_request, p.group), head = of_request - query * p.group.value;
-    const u8* from = p.q + (at.queries.begin + query) * p.q_token + (i64(at.head_kv) * p.group.value + head) * p.q_head;
+    const RowPlace place = place_of_row(p, at.head_kv, at.first_row + (read ? i32(row) : 0));
+    const u8* from = p.q + (at.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head;
     // Once a block: the alignment of q is no reason for a kernel of its own
     if (p.q_wide) copy_row<dtype_t<C.q_dtype>, dtype_t<C.dtype>, unit_bytes(C.q_dtype, 16), C.head_dim>(to, row, from, read);
     else copy_row<dtype_t<C.q_dtype>, dtype_t<C.dtype>, size_of(C.q_dtype), C.head_dim>(to, row, from, read);

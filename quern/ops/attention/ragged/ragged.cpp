@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "quern/ops/attention/options.h"
 #include "quern/ops/attention/prefill/plan.h"
 #include "quern/ops/attention/ragged/ref.h"
 #include "quern/ops/attention/ragged/values.h"
@@ -66,7 +67,7 @@ Rejection head_dims(const Problem& p) { return head_dims_fit(p[Axis::head_dim], 
 Rejection heads(const Problem& p) { return heads_divide(p[Axis::heads_q], p[Axis::heads_kv]); }
 Rejection dtypes(const Problem& p) { return dtypes_fit<A>(p, p.dtype(&A::k), "k"); }
 Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 32-bit
-  const i64 group = p[Axis::heads_q] / max_of<i64>(1, p[Axis::heads_kv]);
+  const i64 group = group_of(p[Axis::heads_q], p[Axis::heads_kv]);
   if (p[Axis::tokens] * max_of<i64>(1, group) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
   if (p[kTokensKv] > kMostKeys) return {"tokens_kv", p[kTokensKv], "at most 2^30"};
   return {};
@@ -121,34 +122,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .values(generated())
     .contents(each_within("0", "tokens_kv").ascending())
     .meaning("request b has the keys from kv_indptr[b] to kv_indptr[b + 1]")
-    .in("mask", &A::mask, "mask_bytes", {DType::u8})
-    .optional()
-    .values(generated())
-    .contents(each_within("0", "255"))
-    .meaning("bits, little-endian in a byte, 1 is visible; bit i * len + j of a request is query token i and key j")
-    .in("mask_indptr", &A::mask_indptr, "batch+1", {DType::i32})
-    .optional()
-    .values(generated())
-    .contents(each_within("0", "mask_bytes").ascending())
-    .meaning("the first byte of each request in mask")
-    .in("sink", &A::sink, "heads_q", {DType::f32, DType::bf16, DType::f16})
-    .optional()
-    .meaning("a logit in natural units that joins the denominator")
-    .in("q_scale", &A::q_scale, "tokens heads_q", {DType::f32})
-    .optional()
-    .strided()
-    .values(generated())
-    .meaning("a logit's factor; strides of 0 make one of many")
-    .in("k_scale", &A::k_scale, "batch heads_kv", {DType::f32})
-    .optional()
-    .strided()
-    .values(generated())
-    .meaning("a logit's factor")
-    .in("v_scale", &A::v_scale, "batch heads_kv", {DType::f32})
-    .optional()
-    .strided()
-    .values(generated())
-    .meaning("the result's factor")
+    .with(state_masks_and_scales<A>)
     .out("out", &A::out, "tokens heads_q head_dim_v", like("q", {DType::bf16, DType::f16}))
     .meaning("bf16 or f16 where q is FP8")
     .out("out_lse", &A::out_lse, "tokens heads_q", {DType::f32})
@@ -156,24 +130,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .strided()
     .within({.of_value = 0x1p-23, .of_magnitude = kLogitError, .absolute = 0x1p-13})
     .meaning("log of the sum of exp of the logits, sink included; -inf where a query sees nothing")
-    .attr("sm_scale", &A::sm_scale)
-    .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
-    .attr("causal", &A::causal)
-    .meaning("a query sees keys up to its own position; the last query token stands at the last key")
-    .attr("window_left", &A::window_left)
-    .meaning("keys before a query's own position that it sees; -1: all")
-    .attr("window_right", &A::window_right)
-    .meaning("keys behind it that it sees; -1: all")
-    .attr("soft_cap", &A::soft_cap)
-    .meaning("logit = soft_cap * tanh(logit / soft_cap), from 1e-6 to 1e6; 0: none")
-    .attr("out_scale", &A::out_scale)
-    .meaning("factor of the result, from -1e6 to 1e6")
-    .attr("lse_base", &A::lse_base)
-    .words({"two", "e"})
-    .meaning("what out_lse is a logarithm to")
-    .attr("max_seq_q", &A::max_seq_q)
-    .meaning("most query tokens of a request; 0: unknown")
-    .hint()
+    .with(state_numbers<A>)
     .hooks(&A::hooks, &A::hook_params, &A::hook_tensors, kHookPoints)
     .require(head_dims)
     .require(heads)

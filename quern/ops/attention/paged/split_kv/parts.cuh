@@ -47,24 +47,11 @@ template <auto C> QN_DEVICE i32 item_rows(const SplitKvParams& p, i32 queries, i
 }
 
 /// Where a row of an item stands in q and out.
-struct RowPlace {
-  i32 query;   // of the request's
-  i32 head_q;
-};
 template <auto C> QN_DEVICE RowPlace row_place(const SplitKvParams& p, i32 head_kv, i32 head_tile, i32 row) {
-  const i32 of_request = head_tile * 16 + row;
-  i32 query = 0;
-  if constexpr (C.several != 0) query = i32(quotient(u32(of_request), p.group));
-  return {query, head_kv * i32(p.group.value) + of_request - query * i32(p.group.value)};
+  if constexpr (C.several != 0) return place_of_row(p, head_kv, head_tile * 16 + row);
+  else return {0, head_kv * i32(p.group.value) + head_tile * 16 + row};
 }
 
-template <auto C> QN_DEVICE dtype_t<C.out_dtype>* out_row(const SplitKvParams& p, i64 token, i32 head_q) {
-  return reinterpret_cast<dtype_t<C.out_dtype>*>(static_cast<u8*>(p.out) + token * p.out_token + i64(head_q) * p.out_head);
-}
-QN_DEVICE void store_lse(const SplitKvParams& p, i64 token, i32 head_q, f32 lse) {
-  ptx::st_global<f32>(p.out_lse + token * p.lse_token + i64(head_q) * p.lse_head, lse * f32(p.lse_factor));
-}
-/// What a complete row is multiplied with.
-QN_DEVICE f32 result_factor(const SplitKvParams& p, i64 request, i32 head_kv) { return f32(p.out_scale) * scale_at(p.v_scale, request, head_kv); }
+template <auto C> QN_DEVICE dtype_t<C.out_dtype>* out_row(const SplitKvParams& p, i64 token, i32 head_q) { return reinterpret_cast<dtype_t<C.out_dtype>*>(out_of(p, token, head_q)); }
 
 }  // namespace quern::attention

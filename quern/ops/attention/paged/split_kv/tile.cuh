@@ -3,6 +3,7 @@
 //
 // A warp's tile of 16 tokens: copied from its pages into the warp's ring, multiplied with the queries of a group.
 #pragma once
+#include "quern/kit/mma_tile.cuh"
 #include "quern/ops/attention/paged/split_kv/parts.cuh"
 
 namespace quern::attention {
@@ -59,12 +60,6 @@ QN_DEVICE void copy_tile(const SplitKvParams& p, const TokenSource& from, const 
       for (u32 unit = lane; unit < kUnits; unit += 8) copy(unit);
     }
   }
-}
-
-template <SplitKvConfig C> QN_DEVICE void multiply(f32 (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
-  const u32 b[2] = {b0, b1};
-  if constexpr (C.dtype == DType::bf16) ptx::mma_m16n8k16_bf16(d, a, b);
-  else ptx::mma_m16n8k16_f16(d, a, b);
 }
 
 /// A run of keys of one item that this block sums.
@@ -143,8 +138,8 @@ QN_DEVICE void multiply_keys(const Queries<C>& queries, u32 tile, f32 (&s)[2][4]
     u32 q[4];
     if constexpr (Queries<C>::kKept) for (int i = 0; i < 4; ++i) q[i] = queries.kept[step][i];
     else load_queries<C>(queries.tile, step, q);
-    multiply<C>(s[0], q, k[0], k[1]);
-    multiply<C>(s[1], q, k[2], k[3]);
+    mma_k16<dtype_t<C.dtype>>(s[0], q, {k[0], k[1]});
+    mma_k16<dtype_t<C.dtype>>(s[1], q, {k[2], k[3]});
   }
 }
 
@@ -157,8 +152,8 @@ QN_DEVICE void multiply_values(const u32 (&p)[4], u32 tile, f32 (&o)[C.head_dim 
   for (int j = 0; j < C.head_dim / 16; ++j) {
     u32 v[4];
     ptx::ldmatrix_x4_trans(v, tile + chunk_offset<C.head_dim>(row, u32(2 * j) + lane / 16));
-    multiply<C>(o[2 * j], p, v[0], v[1]);
-    multiply<C>(o[2 * j + 1], p, v[2], v[3]);
+    mma_k16<dtype_t<C.dtype>>(o[2 * j], p, {v[0], v[1]});
+    mma_k16<dtype_t<C.dtype>>(o[2 * j + 1], p, {v[2], v[3]});
   }
 }
 
