@@ -96,11 +96,14 @@ TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
     const auto ran = bench({"batch=2", length}, {"QN_EMU_CHECKED=1"});
     EXPECT_EQ(ran.status, 0) << ran.output;
   }
-  const std::string source = changed_source("quern/ops/activation/silu_and_mul/kernel.cuh", "  ptx::grid_dependency_wait();\n", "");
-  const auto faulty = bench({"batch=2", "length=20"}, {"QN_EMU_CHECKED=1", source});
-  EXPECT_EQ(faulty.status, 1);
-  EXPECT_THAT(faulty.output, HasSubstr("RACE"));
-  EXPECT_THAT(faulty.output, HasSubstr("by a kernel launched before"));
+  for (const auto& [kernel, length] : {std::pair{"activation/silu_and_mul/kernel.cuh", "length=20"}, {"attention/paged/split_kv/kernel.cuh", "length=20"}, {"attention/paged/split_kv/combine.cuh", "length=300"}}) {
+    const std::string source = changed_source(std::string("quern/ops/") + kernel, "  ptx::grid_dependency_wait();\n", "");
+    const auto faulty = bench({"batch=2", length}, {"QN_EMU_CHECKED=1", source});
+    EXPECT_EQ(faulty.status, 1) << kernel;
+    EXPECT_THAT(faulty.output, HasSubstr("RACE")) << kernel;
+    EXPECT_THAT(faulty.output, HasSubstr("by a kernel launched before")) << kernel;
+    std::filesystem::remove_all(folder_ + "/source");
+  }
 }
 
 TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {

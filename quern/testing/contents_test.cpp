@@ -78,6 +78,8 @@ const Given kCsrAppend = {{{"batch_indices", {0, 1, -1, 1}}, {"positions", {31, 
 const Case kDecode = {{"batch", 2}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"capacity", 40}, {"page_size", 16}, {"window_left", -1}};
 const Given kDenseDecode = {{{"seq_lens", {48, 1}}, {"page_table", {7, 0, 1, 2, -1, 999}}}};
 const Given kCsrDecode = {{{"page_indptr", {0, 3, 3}}, {"page_indices", {7, 0, 1, -1}}, {"last_page_len", {16, 999}}}};
+const Case kSteps = {{"batch", 2}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 5}, {"keys", 9}, {"bits", 1}, {"spare", 0}};
+const Given kRaggedStep = {{{"q_indptr", {0, 5, 10}}, {"kv_indptr", {0, 9, 18}}, {"mask_indptr", {0, 6, 12}}}};
 const Case kRows = {{"m", 48}, {"n", 8}, {"k", 128}, {"groups", 3}, {"alignment", 16}};
 const Given kGroupOfRow = {{{"group_of_row", rows({{2, 20}, {-1, 12}, {0, 7}, {-1, 9}})}}};
 const Case kMasked = {{"max_m", 16}, {"n", 8}, {"k", 128}, {"groups", 3}};
@@ -135,6 +137,17 @@ const std::vector<Fault>& faults() {
        "`last_page_len`[0] is 17, expected 1 to 16 (in [1, page_size])"},
       {"decode_longer_than_stated", "attention.paged", with(kDecode, kCsr), {kCsrDecode.tensors, {{"max_seq_kv", 48}}}, {{}, {{"max_seq_kv", 47}}},
        "`page_indptr`[1] is 3, expected fewer pages: request 0 has 48 tokens, and max_seq_kv allows 47"},
+
+      {"ragged_queries_descending", "attention.ragged", kSteps, kRaggedStep, {{{"q_indptr", {0, 5, 4}}}},
+       "`q_indptr`[2] is 4, expected at least 5, the element before it"},
+      {"ragged_queries_past_the_end", "attention.ragged", kSteps, kRaggedStep, {{{"q_indptr", {0, 5, 11}}}},
+       "`q_indptr`[2] is 11, expected 0 to 10 (in [0, tokens])"},
+      {"ragged_keys_past_the_end", "attention.ragged", kSteps, kRaggedStep, {{{"kv_indptr", {0, 9, 19}}}},
+       "`kv_indptr`[2] is 19, expected 0 to 18 (in [0, tokens_kv])"},
+      {"ragged_mask_too_short", "attention.ragged", kSteps, kRaggedStep, {{{"mask_indptr", {0, 12, 12}}}},
+       "`mask_indptr`[1] is 12, expected at most 16 - 6, the bytes of mask less those of request 1, which has 5 x 9 bits"},
+      {"paged_queries_past_the_end", "attention.paged", with(kDecode, {{"queries", 3}, {"spare", 0}}), {{{"q_indptr", {0, 3, 6}}, {"seq_lens", {48, 1}}, {"page_table", {7, 0, 1, 2, -1, 999}}}}, {{{"q_indptr", {0, 3, 7}}}},
+       "`q_indptr`[2] is 7, expected 0 to 6 (in [0, tokens])"},
 
       {"rows_group_off_the_alignment", "gemm.grouped_contiguous", layout(0), kGroupOfRow, {{{"group_of_row", rows({{2, 20}, {0, 28}})}}},
        "`group_of_row`[20] is 0, expected 2 or -1: groups begin at multiples of alignment=16"},
@@ -219,6 +232,13 @@ TEST(contents, of_a_window_only_pages_in_it_matter) {
   EXPECT_THAT(breaches_of(c), IsEmpty());
   set(c, {{}, {{"window_left", 16}}});
   EXPECT_THAT(breaches_of(c), ::testing::ElementsAre(HasSubstr("`page_table`[0, 1] is 8")));
+}
+
+/// A padded request of a step has no query tokens: its length is not read.
+TEST(contents, a_request_without_queries_may_have_any_length) {
+  CaseArgs c(find_op("attention.paged"), with(kDecode, {{"queries", 3}, {"spare", 0}}), 1);
+  set(c, {{{"q_indptr", {0, 6, 6}}, {"seq_lens", {48, 1 << 20}}, {"page_table", {7, 0, 1, -1, -1, -1}}}});
+  EXPECT_THAT(breaches_of(c), IsEmpty());
 }
 
 /// What the texts of the contracts say can be evaluated for each op, cases keep to it, and those that say that they do not are some that do not.

@@ -54,17 +54,11 @@ void fill_scales(const Case& which, std::initializer_list<const TensorView*> sca
 }
 
 void poison_rows(const TensorView& view, std::initializer_list<i64> at) {
-  TensorView rest = view;
-  for (const i64 index : at) {
-    rest = rest.slice(0, index, index + 1);
-    rest.data = static_cast<char*>(rest.data), rest.rank -= 1;
-    std::copy(rest.shape + 1, rest.shape + 1 + rest.rank, rest.shape), std::copy(rest.strides + 1, rest.strides + 1 + rest.rank, rest.strides);
-  }
-  for (i64 h = 0; h < rest.shape[0]; ++h)
-    for (i64 d = 0; d < rest.shape[1]; ++d) {
-      const i64 index[] = {h, d};
-      store_element(rest, index, std::numeric_limits<double>::quiet_NaN());
-    }
+  i64 index[kMaxRank];
+  i64* const inner = std::copy(at.begin(), at.end(), index);
+  const int d = int(inner - index);
+  for (inner[0] = 0; inner[0] < view.shape[d]; ++inner[0])
+    for (inner[1] = 0; inner[1] < view.shape[d + 1]; ++inner[1]) store_element(view, index, std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace quern::attention

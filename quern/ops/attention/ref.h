@@ -99,7 +99,7 @@ template <class Real, class A> Real ref_logit_factor(const A& a) {
 /// Of a logit whose terms |scale q k| (natural units) sum to `size`, a bound of the kernels' error: head_dim / 16 <= 16 steps of the MMA with 2^-23
 /// each, the soft cap's tanh 2^-20.9, at most eight products 2^-24 each (scale, q's, k's and v's scales, log2(e), the cap, a hook's).
 constexpr double kLogitError = 0x1p-18;
-/// The same of head_dim 512, of 32 steps.
+/// The same of head_dim 512, of 32 steps. The reference's magnitudes of out_lse are in units of kLogitError.
 constexpr double kWideLogitError = 0x1p-17;
 /// Budget::of_magnitude of out: a probability is rounded before it multiplies v; 2^-13 for logits whose terms sum to at most 32.
 inline double ref_probability_error(DType q) { return unit_roundoff(q == DType::bf16 ? q : DType::f16) + 0x1p-13; }
@@ -189,7 +189,7 @@ void attend_ref(const A& a, const A& magnitudes, i64 batch, i64 heads_kv, i64 va
         const bool nothing = none && !sinks, natural = a.lse_base == LseBase::e;
         if constexpr (std::is_same_v<Real, double>) {
           lse.set(nothing ? minus_infinity : natural ? most + log(sum) : in_log2_units(most) + log2(sum), t, h);
-          lse_magnitude.set(natural ? largest : in_log2_units(largest), t, h);
+          lse_magnitude.set((natural ? largest : in_log2_units(largest)) * (logit_error / kLogitError), t, h);
         } else {
           const Real in_log2 = in_log2_units(most) + log2(sum);
           lse.set(nothing ? minus_infinity : natural ? in_log2 * Real(0.69314718055994531f) : in_log2, t, h);
