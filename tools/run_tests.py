@@ -115,10 +115,10 @@ for binary in gtest_binaries():
 run_pytest()
 
 # The sweep below by bench --compile has NVRTC.
-run_command("cases on the emulated device", "check", "all", "--no-nvrtc", *([] if full else ["--sample", "24"]))
+run_command("cases on the emulated device", "check", "all", "--no-nvrtc", *([] if full else ["--sample", "40"]))
 for async_policy in ("eager", "lazy", "random"):
     run_command("checked mode", "check", "all", "--no-nvrtc", "--checked", "--async", async_policy,
-                *(["--seeds", "25"] if full else ["--sample", "5", "--seeds", "2"]))
+                *(["--seeds", "25"] if full else ["--sample", "8", "--seeds", "2"]))
 for compiler in ("g++", "clang++"):
     run_command("asan", "check", "all", "--no-nvrtc", "--asan", "--host-compiler", compiler,
                 *(["--async", "eager,lazy,random"] if full else ["--sample", "2"]))

@@ -105,36 +105,29 @@ print("hooks" in decode.__doc__, "slopes" in decode.__doc__)
     run(os.environ["QN_TEST_PYTHON"], "-c", code, prints=r"`hook_params` is missing, expected 12 bytes, which the hooks alibi read\n.*`hook_params` has 8 bytes, expected 12 bytes\n.*has 24 bytes, expected 12 bytes\nTrue True")
 
 
-def example_calls():
-    """The program of docs/calls.md, which compares what it is given."""
-    folder = os.path.join(work, "calls")
-    shutil.copytree(os.path.join(ROOT, "examples", "calls"), folder)
+def example_that_judges(name, right, change, wrong):
+    """A program of examples/ that compares what it is given: its own is right, and with one text changed it must not be."""
+    folder = os.path.join(work, name)
+    shutil.copytree(os.path.join(ROOT, "examples", name), folder)
     build_project(folder)
-    run("build/calls", folder=folder, prints=r"out\[0\]\[0\] = 14\.75, largest relative error 0\.0")
-    # The scales of the first 128 rows of b for all of them must not be right.
+    run(f"build/{name}", folder=folder, prints=right)
     source = os.path.join(folder, "main.cpp")
     text = open(source).read()
-    wrong = text.replace("{n / 128, groups}", "{1, groups}")
-    assert wrong != text
-    open(source, "w").write(wrong)
+    changed = text.replace(*change)
+    assert changed != text
+    open(source, "w").write(changed)
     run("cmake", "--build", "build", folder=folder)
-    run("build/calls", folder=folder, status=1, prints=r"largest relative error 0\.[2-9]")
+    run(f"build/{name}", folder=folder, status=1, prints=wrong)
+
+
+def example_calls():
+    """The program of docs/calls.md; the scales of the first 128 rows of b for all of them are wrong."""
+    example_that_judges("calls", r"out\[0\]\[0\] = 14\.75, largest relative error 0\.0", ("{n / 128, groups}", "{1, groups}"), r"largest relative error 0\.[2-9]")
 
 
 def example_attention_step():
-    """The program of docs/attention.md, which compares every step's result with attention in double."""
-    folder = os.path.join(work, "attention_step")
-    shutil.copytree(os.path.join(ROOT, "examples", "attention_step"), folder)
-    build_project(folder)
-    run("build/attention_step", folder=folder, prints=r"4 steps by one graph, [1-9][0-9]+ bytes of workspace, largest error 0\.00")
-    # Queries that do not see this step's own keys must not be right.
-    source = os.path.join(folder, "main.cpp")
-    text = open(source).read()
-    wrong = text.replace(".causal = true}", ".causal = true, .window_left = 9}")
-    assert wrong != text
-    open(source, "w").write(wrong)
-    run("cmake", "--build", "build", folder=folder)
-    run("build/attention_step", folder=folder, status=1, prints=r"largest error 0\.[0-9]")
+    """The program of docs/attention.md; queries that see ten keys alone are wrong."""
+    example_that_judges("attention_step", r"4 steps by one graph, [1-9][0-9]+ bytes of workspace, largest error 0\.00", (".causal = true}", ".causal = true, .window_left = 9}"), r"largest error 0\.[0-9]")
 
 
 def gemm_steps():
