@@ -74,9 +74,12 @@ TEST_P(ModelCoverage, other_gpus_of_the_arch_reach_no_other_kernels) {
   }
 }
 
-/// A size that entered a Config would be seen here first: lists have about a hundred kernels, not thousands. The width of a weight does enter narrow tiles, up to two kernels each, and which four of nine
-/// tiles for many rows it meets: Qwen3-30B-A3B's at four sizes of a group of GPUs meet eight of them, and its list is the longest.
-TEST_P(ModelCoverage, the_list_is_short) { EXPECT_LT(reached.kernels.size(), 140u); }
+/// A size that entered a Config would be seen here first, as hundreds of kernels. Most has the LM head, 48 in Qwen3-30B-A3B: the
+/// width of a weight enters narrow tiles, up to two kernels each, and a vocabulary split over four sizes of a group of GPUs meets
+/// eight of nine tiles for many rows; operands that are not aligned have kernels of their own.
+TEST_P(ModelCoverage, a_call_has_few_kernels) {
+  for (const ReachedCall& call : reached.calls) EXPECT_LE(call.kernels.size(), 50u) << call.does;
+}
 
 TEST_P(ModelCoverage, every_size_along_each_range_stays_in_the_list) {
   testing::ModelCalls calls(model, 7);

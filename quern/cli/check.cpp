@@ -41,11 +41,13 @@ Wanted parse(const std::vector<std::string>& words) {
   return w;
 }
 
-/// Every `step`-th, so that a sample spreads over the list.
-std::vector<Case> sampled(std::vector<Case> cases, int wanted) {
-  if (wanted <= 0 || size_t(wanted) >= cases.size()) return cases;
+/// Every `step`-th, so that a sample spreads over the list; of `step` such samples the one that `rotate` chooses.
+std::vector<Case> sampled(std::vector<Case> cases, int wanted, u64 rotate) {
+  const size_t count = cases.size(), take = size_t(wanted);
+  if (wanted <= 0 || take >= count) return cases;
+  const size_t first = rotate % (count / take);
   std::vector<Case> some;
-  for (int i = 0; i < wanted; ++i) some.push_back(cases[size_t(i) * cases.size() / size_t(wanted)]);
+  for (size_t i = 0; i < take; ++i) some.push_back(cases[i * count / take + first]);
   return some;
 }
 
@@ -109,7 +111,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
       make_plan(*op, bind(*op, args.args(), testing::options_of(*op, args.which())), judge);
     }
     if (options.each_kernel) cases = each_kernel(*op, cases, judge);
-    for (const Case& c : sampled(std::move(cases), options.sample))
+    for (const Case& c : sampled(std::move(cases), options.sample, options.rotate))
       for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, c, options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});
   }
   return jobs;

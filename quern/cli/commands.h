@@ -82,6 +82,7 @@ struct CheckCommandOptions {
   unsigned long long seed = 1;
   int seeds = 1;
   int sample = 0;  ///< 0: every pairwise case
+  u64 rotate = 0;  ///< chooses among the samples of that size
   bool each_kernel = false;
   bool no_nvrtc = false;  ///< compile for no GPU what runs on the emulated device
   int threads = 0;

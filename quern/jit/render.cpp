@@ -2,9 +2,12 @@
 // Copyright 2026 The quern authors
 #include <algorithm>
 #include <cctype>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <vector>
 
+#include "quern/base/env.h"
 #include "quern/base/tensor_view.h"
 #include "quern/jit/hook_text.h"
 #include "quern/jit/kernel_source.h"
@@ -71,17 +74,6 @@ static void add_field_names(const std::string& type, const std::vector<Source>& 
   }
 }
 
-/// Names of a Config's fields, read from the source that declares it: the language has no reflection yet, and a second list of the
-/// names would be a second place for one fact. f0, f1 .. where they cannot be read.
-static std::vector<std::string> field_names(const KernelInfo& kernel, size_t count, const std::vector<Source>& headers) {
-  std::vector<std::string> names;
-  add_field_names(kernel.config_type.substr(kernel.config_type.rfind("::") + 2), headers, names);
-  if (names.size() == count) return names;
-  names.clear();
-  for (size_t i = 0; i < count; ++i) names.push_back("f" + std::to_string(i));
-  return names;
-}
-
 static std::vector<std::string> words(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> out;
@@ -89,18 +81,29 @@ static std::vector<std::string> words(const std::string& text) {
   return out;
 }
 
-static std::string print(const KernelSpec& spec, const std::vector<Source>& headers) {
+/// Names of a Config's fields, read from the source that declares it: the language has no reflection yet, and a second list of the
+/// names would be a second place for one fact. f0, f1 .. where they cannot be read.
+static std::vector<std::string> field_names(const KernelSpec& spec, const std::vector<Source>& headers) {
+  const std::string& type = spec.kernel->config_type;
+  const size_t count = words(spec.kernel->values(spec.config)).size();
+  std::vector<std::string> names;
+  add_field_names(type.substr(type.rfind("::") + 2), headers, names);
+  if (names.size() == count) return names;
+  names.clear();
+  for (size_t i = 0; i < count; ++i) names.push_back("f" + std::to_string(i));
+  return names;
+}
+
+static std::string print(const KernelSpec& spec, const std::vector<std::string>& names) {
   const auto values = words(spec.kernel->values(spec.config));
-  const auto names = field_names(*spec.kernel, values.size(), headers);
   std::string s = spec.kernel->name + "<";
   for (size_t i = 0; i < values.size(); ++i) s += (i ? ", " : "") + names[i] + "=" + values[i];
   if (spec.hooks) s += std::string(", hooks=") + spec.hooks->name;
   return s + ">";
 }
 
-static std::string entry_name(const KernelSpec& spec, const std::vector<Source>& headers) {
+static std::string entry_name(const KernelSpec& spec, const std::vector<std::string>& names) {
   const auto values = words(spec.kernel->values(spec.config));
-  const auto names = field_names(*spec.kernel, values.size(), headers);
   std::string s = spec.kernel->name + "_";
   // In front: profilers' tables cut long names off.
   if (spec.kernel->purpose) s += std::string("_") + spec.kernel->purpose(spec.config);
@@ -137,15 +140,28 @@ KernelSource read_source(const KernelSpec& spec, bool emulated) {
   KernelSource source;
   source.headers = included_sources(prologue(spec), emulated);
   if (spec.hooks && spec.kernel->hook_points) check_hooks(*spec.hooks, *spec.kernel->hook_points, source.headers);
-  source.name = print(spec, source.headers);
-  source.entry = entry_name(spec, source.headers);
+  const std::vector<std::string> names = field_names(spec, source.headers);
+  source.name = print(spec, names);
+  source.entry = entry_name(spec, names);
   source.text = render(spec, source.entry);
   return source;
 }
 
-std::string print(const KernelSpec& spec) { return print(spec, included_sources(prologue(spec), true)); }
+/// Reading them takes 4 ms. Kept for sources that cannot change; those below QN_SOURCE_DIR can.
+static std::vector<std::string> field_names(const KernelSpec& spec) {
+  const auto read = [&] { return field_names(spec, included_sources(prologue(spec), true)); };
+  if (!env_path(Env::source_dir).empty()) return read();
+  static std::mutex mutex;
+  static std::map<std::string, std::vector<std::string>> known;
+  std::lock_guard lock(mutex);
+  std::vector<std::string>& names = known[spec.kernel->header + " " + spec.kernel->config_type];
+  if (names.empty()) names = read();
+  return names;
+}
+
+std::string print(const KernelSpec& spec) { return print(spec, field_names(spec)); }
 std::string function_of(const std::string& printed) { return printed.substr(0, printed.find('<')); }
-std::string entry_name(const KernelSpec& spec) { return entry_name(spec, included_sources(prologue(spec), true)); }
+std::string entry_name(const KernelSpec& spec) { return entry_name(spec, field_names(spec)); }
 std::string render(const KernelSpec& spec) { return render(spec, entry_name(spec)); }
 
 }  // namespace quern::jit
