@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <optional>
+
 #include "quern/emu/clock.h"
 
 namespace quern::emu {
@@ -25,11 +27,17 @@ enum ByteState : u8 {
   kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
   kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that was not waited for and has not arrived
   kGuarded = 32,   ///< part of an mbarrier
+  kOneCell = 64,   ///< in the state of a group's first byte: the group's cell stands for the cells of its bytes
 };
+
+/// 16 aligned bytes are a group. Most accesses cover whole groups, whose bytes then have one history: it is kept once, in an
+/// array of its own, since a cell is 48 bytes and what a checked matrix product reads of cells must fit into a cache.
+constexpr u64 kGroup = 16;
 
 /// Cells and states of consecutive bytes.
 struct CellSpan {
-  Cell* cells;
+  Cell* cells;   ///< of each byte
+  Cell* groups;  ///< of each group, from that of the first byte on
   u8* states;
   u64 bytes;
 };
@@ -61,5 +69,15 @@ struct Conflict {
 /// async: the thread only issues the access.
 Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
                const AsyncAccess* async = nullptr);
+
+/// Records a write at that moment, which may be to come: of a copy's destination. Without a code the earlier write's stays.
+void set_writer(const CellSpan& span, Epoch epoch, std::optional<u32> code = {});
+
+/// Index of the first state that has one of the bits; `count` where none has.
+u64 first_with(const u8* states, u64 count, u8 bits);
+/// Index of the first state that has none of the bits.
+u64 first_without(const u8* states, u64 count, u8 bits);
+/// states |= set, then states &= ~cleared.
+void change(u8* states, u64 count, u8 set, u8 cleared = 0);
 
 }  // namespace quern::emu

@@ -27,6 +27,14 @@ void for_each_run(const TensorView& view, int dim, u64 address, const Visit& vis
     for_each_run(view, dim + 1, address + u64(i * view.strides[dim] * element), visit);
 }
 
+/// Address space for so many cells: only the pages that are touched become memory. `bytes` is for munmap.
+Cell* reserve_cells(u64 count, u64& bytes) {
+  bytes = count * sizeof(Cell);
+  void* cells = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (cells == MAP_FAILED) throw Error(ErrorKind::device, "emulated device: no address space for checked mode");
+  return static_cast<Cell*>(cells);
+}
+
 }  // namespace
 
 MemoryMap::MemoryMap(std::span<const MemoryRange> ranges, const char* op, bool with_history) : op_(op ? op : "") {
@@ -49,18 +57,17 @@ MemoryMap::MemoryMap(std::span<const MemoryRange> ranges, const char* op, bool w
     if (!with_history) break;
     const bool writable = std::any_of(region.states.begin(), region.states.end(), [](u8 s) { return s & kWritable; });
     if (!writable) continue;
-    region.cell_bytes = region.states.size() * sizeof(Cell);
-    // Only the pages of bytes that are touched become memory.
-    void* cells =
-        mmap(nullptr, region.cell_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (cells == MAP_FAILED) throw Error(ErrorKind::device, "emulated device: no address space for checked mode");
-    region.cells = static_cast<Cell*>(cells);
+    region.cells = reserve_cells(region.states.size(), region.cell_bytes);
+    region.groups = reserve_cells(region.states.size() / kGroup + 1, region.group_bytes);
   }
 }
 
 MemoryMap::~MemoryMap() {
   for (Region& region : regions_)
-    if (region.cells) munmap(region.cells, region.cell_bytes);
+    if (region.cells) {
+      munmap(region.cells, region.cell_bytes);
+      munmap(region.groups, region.group_bytes);
+    }
 }
 
 /// Called in order of `low`.
@@ -99,7 +106,7 @@ MemoryMap::Region* MemoryMap::find(u64 address) {
 void MemoryMap::begin_launch() {
   for (Region& region : regions_)
     if (region.cells)
-      for (u8& state : region.states) state &= u8(~kTouched);
+      change(region.states.data(), region.states.size(), 0, kTouched | kOneCell);
 }
 
 void MemoryMap::mark_initialised(const void* address, u64 bytes) {

@@ -24,9 +24,11 @@ class MemoryMap {
     u64 low = 0, high = 0;
     std::vector<u8> states;
     Cell* cells = nullptr;  ///< null where nothing may be written: then nothing can race; and without history
-    u64 cell_bytes = 0;
+    Cell* groups = nullptr;
+    u64 cell_bytes = 0, group_bytes = 0;
     CellSpan span(u64 address, u64 bytes) {
-      return {cells ? cells + (address - low) : nullptr, states.data() + (address - low), bytes};
+      const u64 at = address - low;
+      return {cells ? cells + at : nullptr, cells ? groups + at / kGroup : nullptr, states.data() + at, bytes};
     }
   };
   /// Region that holds the byte, or null. Several threads may ask at once.

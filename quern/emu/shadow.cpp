@@ -24,7 +24,10 @@ Shadow::Shadow(Worker& worker)
 
 void Shadow::block_started(Block& block) {
   if (!block.shadow) block.shadow = std::make_unique<BlockShadow>();
-  if (block.shadow->cells.size() < request_.smem) block.shadow->cells.resize(request_.smem);
+  if (block.shadow->cells.size() < request_.smem) {
+    block.shadow->cells.resize(request_.smem);
+    block.shadow->groups.resize(request_.smem / kGroup + 1);
+  }
   block.shadow->states.assign(request_.smem, kInside | kWritable);
   block.shadow->agents.clear();
   block.shadow->visits.clear();
@@ -158,7 +161,8 @@ u32 Shadow::code_of(const Fiber& fiber) const {
 }
 
 CellSpan Shadow::shared_span(Block& block, u32 offset, u64 bytes) {
-  return {block.shadow->cells.data() + offset, block.shadow->states.data() + offset, bytes};
+  BlockShadow& shadow = *block.shadow;
+  return {shadow.cells.data() + offset, shadow.groups.data() + offset / kGroup, shadow.states.data() + offset, bytes};
 }
 
 std::string Shadow::name_of(const Fiber& fiber, Epoch other) const {
@@ -200,26 +204,22 @@ void Shadow::judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, Acce
   if (at.block != fiber.block) visit(*at.block, async ? async->epoch : fiber.clock.epoch());
   const CellSpan span = shared_span(*at.block, at.offset, bytes);
   const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(at.offset) + byte); };
-  for (u64 i = 0; i < bytes; ++i)
-    if (span.states[i] & kGuarded) {
-      worker_.report(ReportKind::mbarrier, fiber,
-                     std::string(what) + " " + verb(writes(kind)) + " " + place(i) + ", which holds an mbarrier",
-                     reinterpret_cast<u64>(at.block->smem) + at.offset);
-      return;
-    }
+  if (const u64 guarded = first_with(span.states, bytes, kGuarded); guarded < bytes) {
+    worker_.report(ReportKind::mbarrier, fiber,
+                   std::string(what) + " " + verb(writes(kind)) + " " + place(guarded) + ", which holds an mbarrier",
+                   reinterpret_cast<u64>(at.block->smem) + at.offset);
+    return;
+  }
   if (reads) {
-    for (u64 i = 0; i < bytes; ++i)
-      if (!(span.states[i] & (kInitialised | kInFlight))) {
-        report_uninitialised(fiber, what, place(i));
-        for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
-        break;
-      }
+    if (const u64 unknown = first_without(span.states, bytes, kInitialised | kInFlight); unknown < bytes) {
+      report_uninitialised(fiber, what, place(unknown));
+      change(span.states, bytes, kInitialised);
+    }
   }
   const u32 code = code_of(fiber);
   if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random(), async))
     report_race(fiber, what, writes(kind), place(conflict.byte), conflict);
-  if (writes(kind))
-    for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
+  if (writes(kind)) change(span.states, bytes, kInitialised);
 }
 
 void Shadow::judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads,
@@ -227,16 +227,16 @@ void Shadow::judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, 
   judge_overlap(fiber, address, bytes, kind, what);
   const MemoryMap& memory = *request_.memory;
   const CellSpan span = region.span(address, bytes);
-  for (u64 i = 0; i < bytes; ++i) {
-    if (!reads || span.states[i] & kInitialised) continue;
-    report_uninitialised(fiber, what, memory.describe(address + i));
-    for (u64 j = 0; j < bytes; ++j) span.states[j] |= kInitialised;
+  if (reads) {
+    if (const u64 unknown = first_without(span.states, bytes, kInitialised); unknown < bytes) {
+      report_uninitialised(fiber, what, memory.describe(address + unknown));
+      change(span.states, bytes, kInitialised);
+    }
   }
   if (!span.cells) return;
   if (const Conflict conflict = touch(span, fiber.clock, kind, code_of(fiber), worker_.random(), async))
     report_race(fiber, what, writes(kind), memory.describe(address + conflict.byte), conflict);
-  if (writes(kind))
-    for (u64 i = 0; i < bytes; ++i) span.states[i] |= kInitialised;
+  if (writes(kind)) change(span.states, bytes, kInitialised);
 }
 
 void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
@@ -264,16 +264,13 @@ void Shadow::copy_issued(Fiber& fiber, const AsyncCopy& copy) {
   const u32 code = code_of(fiber);
   if (const Conflict conflict = touch(span, fiber.clock, AccessKind::write, code, worker_.random()))
     report_race(fiber, "cp.async", true, text_of("smem+0x%llx", copy.destination + conflict.byte), conflict);
-  for (u64 i = 0; i < span.bytes; ++i) {
-    span.cells[i].write = epoch;
-    span.cells[i].write_at = code;
-    span.states[i] |= kInFlight | kTouched;
-  }
+  set_writer(span, epoch, code);
+  change(span.states, span.bytes, kInFlight);
 }
 
 void Shadow::copy_landed(Fiber& fiber, const AsyncCopy& copy) {
   const CellSpan span = shared_span(*fiber.block, copy.destination, copy.bytes);
-  for (u64 i = 0; i < span.bytes; ++i) span.states[i] = u8((span.states[i] | kInitialised) & ~kInFlight);
+  change(span.states, span.bytes, kInitialised, kInFlight);
 }
 
 void Shadow::copies_waited(Fiber& fiber, u32 until) { fiber.clock.known.learn(first_copier_ + fiber.index, until); }

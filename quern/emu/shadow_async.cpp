@@ -87,20 +87,15 @@ void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, con
                by_engine ? Through::engine : Through::threads);
   visit(*bulk.block, epoch);
   const CellSpan span = shared_span(*bulk.block, bulk.offset(), bulk.bytes);
-  for (u64 i = 0; i < span.bytes; ++i) {
-    span.cells[i].write = epoch;
-    span.cells[i].write_at = code_of(issuer);
-    span.states[i] |= kInFlight | kTouched;
-  }
+  set_writer(span, epoch, code_of(issuer));
+  change(span.states, span.bytes, kInFlight);
 }
 
 void Shadow::load_landed(const Bulk& bulk, Mbarrier& barrier) {
   const Epoch epoch(barrier.block->linear, barrier.agent, barrier.phase + 1);
   const CellSpan span = shared_span(*bulk.block, bulk.offset(), bulk.bytes);
-  for (u64 i = 0; i < span.bytes; ++i) {
-    span.cells[i].write = epoch;
-    span.states[i] = u8((span.states[i] | kInitialised) & ~kInFlight);
-  }
+  set_writer(span, epoch);
+  change(span.states, span.bytes, kInitialised, kInFlight);
   visit(*bulk.block, epoch);
 }
 
