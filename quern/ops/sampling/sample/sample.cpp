@@ -148,6 +148,7 @@ QN_OP(sample, A, "sampling.sample")
     .meaning("what top-p sees: the tokens that top-k keeps, or all")
     .attr("min_p_first", &A::min_p_first)
     .meaning("min_p acts before top_k and top_p, not after them")
+    .otherwise("rows", "logits_rows")
     .require(logits_or_probs<A>)
     .require(vocab_fits<A>)
     .require(rows_fit)
@@ -163,13 +164,13 @@ QN_OP(sample, A, "sampling.sample")
             {"vocab", {1000, 1, 2, 7, 33, 128, 513, 4099}},
             {"logits.dtype", {DType::f32, DType::bf16, DType::f16}},
             {"use_probs", {false, true}, "probs in the place of logits"},
-            {"tensors", {true, false}, "temperature and filters are tensors"},
+            {"tensors", {false, true}, "temperature and filters are tensors"},
             {"row_seeds", {true, false}, "seeds and offsets are tensors"},
             {"indirect", {false, true}, "rows of logits are chosen by indices"},
             {"temperature", {0.8, 1.0, 0.0}},
-            {"top_k", {0, 5, 100}},
-            {"top_p", {1.0, 0.9, 0.3}},
-            {"min_p", {0.0, 0.05}},
+            {"top_k", {100, 0, 5}},
+            {"top_p", {0.9, 1.0, 0.3}},
+            {"min_p", {0.3, 0.0, 0.05}},
             {"seed", {77, -5}},
             {"offset", {0, 1099511627776}},
             {"order", {0, 1}},
