@@ -84,13 +84,12 @@ template <HeadConfig C, class Out> QN_DEVICE void store_pairs(Out* head, int hal
   }
 }
 
-/// Copies what lies behind rotary_dim, bit by bit.
-template <HeadConfig C> QN_DEVICE void copy_rest(const dtype_t<C.dtype>* from, dtype_t<C.dtype>* to, int half, int head_dim, int lane, const HeldHead<C>& held) {
-  using T = dtype_t<C.dtype>;
+/// Calls f(first element, access) for each access of the lane to what lies behind rotary_dim: the unit that it holds, then those that it reads now.
+template <HeadConfig C, class F> QN_DEVICE void each_rest(const dtype_t<C.dtype>* from, int half, int head_dim, int lane, const HeldHead<C>& held, const F& f) {
   if constexpr (C.rest != 0) {
-    each_rest_access<C>(half, head_dim, lane, [&](int element, int a) { store_packed<T, C.vector>(to + element, held.rest[a]); });
+    each_rest_access<C>(half, head_dim, lane, [&](int element, int a) { f(element, held.rest[a]); });
     for (int unit = lane + C.lanes; 2 * half + unit * kLanePairs<C> < head_dim; unit += C.lanes)
-      each_rest_access<C>(half, head_dim, unit, [&](int element, int) { store_packed<T, C.vector>(to + element, load_packed<T, C.vector>(from + element)); });
+      each_rest_access<C>(half, head_dim, unit, [&](int element, int) { f(element, load_packed<dtype_t<C.dtype>, C.vector>(from + element)); });
   }
 }
 

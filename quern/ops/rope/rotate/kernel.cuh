@@ -54,7 +54,8 @@ template <RotateConfig C> QN_DEVICE void rotate_heads(const RotateParams& p) {
       rotate<C.head>(rotations, v);
       T* const to = to_of(head);
       store_pairs<C.head>(to, half, lane, v);
-      if (from_of(head) != to) copy_rest<C.head>(from_of(head), to, half, p.head_dim, lane, held[h]);
+      if (from_of(head) != to)
+        each_rest<C.head>(from_of(head), half, p.head_dim, lane, held[h], [&](int element, const Packed<T, C.head.vector>& access) { store_packed(to + element, access); });
     }
     token += step_tokens, part += step_parts;
     if (part >= p.parts) part -= p.parts, ++token;

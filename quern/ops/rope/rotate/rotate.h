@@ -207,7 +207,7 @@ inline void derive_angles(Case& c) {
     for (const char* word : {"theta", "scale", "llama31_factor"}) c.erase(word);
   if (angles >= 2) c["cos_sin_scale"] = 1.0;
   c["pairs"] = rotary_dim / 2;
-  c["rows"] = min_of<i64>(300, i64(c["positions"]) + 1);
+  c["rows"] = c.contains("positions") ? min_of<i64>(300, i64(c["positions"]) + 1) : i64(300);
   c["mrope_positions.present"] = places == 1 || places == 2, c["indptr.present"] = c["offsets.present"] = places == 3;
   c["positions.present"] = places == 0;
   c["mrope_positions.dtype"] = c["indptr.dtype"] = c["offsets.dtype"] = c["positions.dtype"];
