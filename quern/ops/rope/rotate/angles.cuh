@@ -100,9 +100,9 @@ template <AngleConfig C> QN_DEVICE i64 position_of_pair(const AngleParams& p, co
 }
 
 /// kPairs numbers of a row of cos or sin, by whole accesses where the row is dense.
-template <AngleConfig C, int kPairs> QN_DEVICE void load_table_row(const void* table, i64 row, int first, i64 pair_stride, const AngleParams& p, f32 (&out)[kPairs]) {
+template <AngleConfig C, int kPairs> QN_DEVICE void load_table_row(const void* table, i64 row_start, int first, i64 pair_stride, const AngleParams& p, f32 (&out)[kPairs]) {
   using W = dtype_t<C.table_dtype>;
-  const W* from = static_cast<const W*>(table) + row + first * pair_stride;
+  const W* from = static_cast<const W*>(table) + row_start + first * pair_stride;
   constexpr int kStep = min_of(kPairs, 16 / int(sizeof(W)));
   if (p.dense_table != 0 && first + kPairs <= p.half) {
     QN_UNROLL
@@ -124,9 +124,11 @@ QN_DEVICE void rotations_of(const AngleParams& p, const Position<C>& position, i
   const f32 nan = ptx::f32_of_bits(0x7fffffffu);
   const auto is_one = [&](i64 at) { return at >= 0 && at < p.limit; };
   if constexpr (C.angles == Angles::table && C.positions_of != PositionsOf::sections) {
-    const i64 at = is_one(position.of[0]) ? position.of[0] : 0;
-    load_table_row<C, kPairs>(p.cos, at * p.cos_row_stride, first, p.cos_pair_stride, p, r.cosine);
-    load_table_row<C, kPairs>(p.sin, at * p.sin_row_stride, first, p.sin_pair_stride, p, r.sine);
+    const i64 row = position.of[0];
+    if (is_one(row)) {
+      load_table_row<C, kPairs>(p.cos, row * p.cos_row_stride, first, p.cos_pair_stride, p, r.cosine);
+      load_table_row<C, kPairs>(p.sin, row * p.sin_row_stride, first, p.sin_pair_stride, p, r.sine);
+    }
   }
   QN_UNROLL
   for (int j = 0; j < kPairs; ++j) {
