@@ -13,8 +13,8 @@ inline void rope_ref(const RopeArgs& a, const RopeArgs& magnitudes) {
     const RefOut out(to[which]), size(sizes[which]);
     for (i64 t = 0; t < x.dim(0); ++t) {
       for (i64 h = 0; h < x.dim(1); ++h)
-        for (i64 d = rotary_dim_ref(a); d < x.dim(2); ++d) out.set(x(t, h, d), t, h, d);
-      each_pair_ref(a, t, [&](i64 first, i64 second, const RotationRef& r) {
+        for (i64 d = rotary_dim_ref(a, x.dim(2)); d < x.dim(2); ++d) out.set(x(t, h, d), t, h, d);
+      each_pair_ref(a, t, x.dim(2), [&](i64 first, i64 second, const RotationRef& r) {
         for (i64 h = 0; h < x.dim(1); ++h) {
           const double u = x(t, h, first), v = x(t, h, second);
           out.set(u * r.cosine - v * r.sine, t, h, first);

@@ -54,7 +54,7 @@ inline HeadRef head_ref(const RopeAppendPagedArgs& a, const TensorView& from, co
   }
   for (const double x : head.value) head.size.push_back(norm_units * std::abs(x));
   const double units = norm_units + (a.cos.present() ? 0x1p-4 : 1);
-  each_pair_ref(a, t, [&](i64 first, i64 second, const RotationRef& r) {
+  each_pair_ref(a, t, i64(head_dim), [&](i64 first, i64 second, const RotationRef& r) {
     const double u = head.value[size_t(first)], v = head.value[size_t(second)];
     head.value[size_t(first)] = u * r.cosine - v * r.sine;
     head.value[size_t(second)] = v * r.cosine + u * r.sine;

@@ -11,7 +11,7 @@ inline void rope_inplace_ref(const RopeInplaceArgs& a, const RopeInplaceArgs& ma
   for (int which = 0; which < 2; ++which) {
     RefOut x(views[which]), size(sizes[which]);
     for (i64 t = 0; t < x.dim(0); ++t)
-      each_pair_ref(a, t, [&](i64 first, i64 second, const RotationRef& r) {
+      each_pair_ref(a, t, x.dim(2), [&](i64 first, i64 second, const RotationRef& r) {
         for (i64 h = 0; h < x.dim(1); ++h) {
           const double u = x.get(t, h, first), v = x.get(t, h, second);
           x.set(u * r.cosine - v * r.sine, t, h, first);

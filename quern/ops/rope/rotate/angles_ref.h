@@ -67,18 +67,19 @@ template <class A> RotationRef rotation_ref(const A& a, i64 t, i64 i, i64 rotary
   return {scale * std::cos(angle), scale * std::sin(angle), scale, scale};
 }
 
-template <class A> i64 rotary_dim_ref(const A& a) {
+/// Rotated elements of a head of head_dim elements.
+template <class A> i64 rotary_dim_ref(const A& a, i64 head_dim) {
   if (a.rotary_dim) return a.rotary_dim;
   if constexpr (requires { a.cos; }) {
     if (a.cos.present()) return 2 * a.cos.shape[1];
     if (a.frequencies.present()) return 2 * a.frequencies.shape[0];
   }
-  return a.q.shape[2];
+  return head_dim;
 }
 
 /// Calls f(first, second, rotation) for each pair of the token's heads.
-template <class A, class F> void each_pair_ref(const A& a, i64 t, const F& f) {
-  const i64 rotary_dim = rotary_dim_ref(a);
+template <class A, class F> void each_pair_ref(const A& a, i64 t, i64 head_dim, const F& f) {
+  const i64 rotary_dim = rotary_dim_ref(a, head_dim);
   for (i64 i = 0; i < rotary_dim / 2; ++i)
     f(a.interleaved ? 2 * i : i, a.interleaved ? 2 * i + 1 : i + rotary_dim / 2, rotation_ref(a, t, i, rotary_dim));
 }
