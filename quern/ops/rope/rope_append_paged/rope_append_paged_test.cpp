@@ -127,7 +127,7 @@ TEST(rope_append_paged, says_what_it_refuses) {
   EXPECT_EQ(refusal({{"angles", 2}}, attribute("rotary_dim", 32)), op + "`rotary_dim` is 32, expected twice the pairs of the table: 64");
   EXPECT_EQ(refusal({}, attribute("weight_bias", 1.0)), op + "`weight_bias` is 1, expected 0 without q_weight and k_weight");
   EXPECT_EQ(refusal({}, attribute("mrope_section_h", 4)), op + "`mrope_section_h` is 4, expected 0 without mrope_positions");
-  EXPECT_EQ(refusal({{"places", 1}}, attribute("mrope_section_t", 1)), op + "`mrope_section_t + mrope_section_h + mrope_section_w` is 21, expected rotary_dim / 2 = 32");
+  EXPECT_EQ(refusal({{"places", 1}}, attribute("mrope_section_t", 1)), op + "`mrope_section_t` is 1, expected what the other sections leave of rotary_dim / 2: 12");
 }
 
 /// Of a head of equal numbers the norm is the weight.

@@ -55,10 +55,9 @@ HeadConfig head_config(DType dtype, bool interleaved, i32 widest, i64 rotary_dim
 }
 
 i32 heads_in_flight(i64 tokens, i64 heads, i32 lanes, const DeviceInfo& device) {
-  i32 heads_of_lane = 1;
-  // Twice the threads that a multiprocessor holds: fewer would leave some of them without work
-  while (heads_of_lane < 4 && 2 * heads_of_lane <= heads && tokens * heads * lanes >= i64(device.sms) * 4096 * 2 * heads_of_lane) heads_of_lane *= 2;
-  return heads_of_lane;
+  // Below, twice the threads that multiprocessors hold would not have work of four heads
+  if (tokens * heads * lanes < i64(device.sms) * 4096) return 1;
+  return heads < 2 ? 1 : heads < 4 ? 2 : 4;
 }
 
 i64 part_blocks(i64 parts, i32 lanes, i32 threads, const DeviceInfo& device) {

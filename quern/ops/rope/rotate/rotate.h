@@ -139,8 +139,8 @@ template <class A> Rejection sections_fit(const Problem& p) {
     if (pairs < 0) return {word, pairs, "a number of pairs"};
   }
   if (!given && p.attr(&A::mrope_interleaved)) return {"mrope_interleaved", "given", "none without mrope_positions"};
-  const i64 sum = i64(t) + h + w, half = rotary_dim_of<A>(p) / 2;
-  if (given && sum != half) return {"mrope_section_t + mrope_section_h + mrope_section_w", sum, "rotary_dim / 2 = {}", half};
+  const i64 left = rotary_dim_of<A>(p) / 2 - h - w;
+  if (given && t != left) return {"mrope_section_t", t, "what the other sections leave of rotary_dim / 2: {}", left};
   return {};
 }
 
