@@ -352,10 +352,11 @@ template <class Args> class Schema {
     return *this;
   }
   /// The same where the result depends on an output's dtype: `given` are the call's own tensors.
-  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given), void (*order_free)(const Args&, const Args&, const Args&)>
+  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given), void (*order_free)(const Args&, const Args&, const Args&) = nullptr>
   Schema& reference() {
     op_.reference = [](const void* a, const void* m, const void* g) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
-    op_.order_free = [](const void* a, const void* m, const void* g) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
+    op_.order_free = nullptr;
+    if constexpr (order_free != nullptr) op_.order_free = [](const void* a, const void* m, const void* g) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
     return *this;
   }
   /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors. The case has

@@ -7,7 +7,7 @@
 #pragma once
 #include "quern/bricks/rows/chunks.cuh"
 #include "quern/ops/kv_cache/copy_pages/spec.h"
-#include "quern/ops/kv_cache/index.cuh"
+#include "quern/bricks/index.cuh"
 
 namespace quern::kv_cache {
 

@@ -5,7 +5,7 @@
 #pragma once
 #include "quern/kit/kit.cuh"
 
-namespace quern::kv_cache {
+namespace quern {
 
 template <DType kDType> struct Integer { using type = i32; };
 template <> struct Integer<DType::i64> { using type = i64; };
@@ -19,4 +19,4 @@ template <DType kDType> QN_DEVICE void store_index(void* to, i64 at, i64 value) 
   ptx::st_global<T>(static_cast<T*>(to) + at, T(value));
 }
 
-}  // namespace quern::kv_cache
+}  // namespace quern
