@@ -74,9 +74,10 @@ inline void process_ref(const ProcessArgs& a, const ProcessArgs& magnitudes) {
         }
       }
       if (!(r > 0 && std::isfinite(r) && std::isfinite(f) && std::isfinite(b))) x = std::numeric_limits<float>::quiet_NaN();
+      // Without a soft cap results are compared bit for bit; with it the result's rounding is in the budget
       float rounded = 0;
       store_value(&rounded, a.logits.dtype, double(x));
-      out.set(load_value(&rounded, a.logits.dtype), row, v);
+      out.set(a.soft_cap == 0 ? load_value(&rounded, a.logits.dtype) : double(x), row, v);
       magnitude.set(m, row, v);
     }
   }
