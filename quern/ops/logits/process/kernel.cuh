@@ -168,7 +168,7 @@ template <ProcessConfig C> QN_DEVICE void process_chunk(const ProcessParams& p) 
       p.rows, p.vocab,
       [&](i64 row, i64 first) {
         rule = rule_of<C>(p, row);
-        if constexpr (S.bytes > 0) gather<C>(gathered, p, row, first);
+        if constexpr (C.state == TokenState::lists || C.bias == BiasForm::list) gather<C>(gathered, p, row, first);
       },
       [&](i64 row, i64 column, ProcessAccess<C>& access) { load_access<C>(p, rule, gathered, row, column, access); },
       [&](i64 row, i64 column, const ProcessAccess<C>& access) {
