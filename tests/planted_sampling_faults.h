@@ -68,7 +68,7 @@ inline const std::vector<FaultyCase>& sampling_faults() {
         {"no barrier before what was gathered is read", "u32(i) + 1); });\n  ptx::sync_block();", "u32(i) + 1); });", {"RACE"}},
         {"tokens of a list are counted without atomics", "ptx::atomic_add(g.counts + at, 1u);", "++g.counts[at];", {"RACE", kWrongResult}},
         {"any of several biases of a token counts", "ptx::atomic_max(g.bias + at, u32(i) + 1);", "g.bias[at] = u32(i) + 1;", {"RACE", kWrongResult}},
-        {"tokens of other chunks are gathered", "token >= first && token < first + columns", "token >= 0 && token < first + columns", {"SHARED-OOB", "GLOBAL-OOB", kWrongResult}}}},
+        {"tokens of other chunks are gathered", "token >= first && token < first + columns", "token >= 0 && token < first + columns", {"SMEM-OOB", "GLOBAL-OOB", kWrongResult}}}},
       {"ops/logits/process/kernel.cuh",
        "logits.process",
        "rows=34 vocab=1000 state=1 mask=2 beyond=1 logits.dtype=f32",
