@@ -125,7 +125,7 @@ const char* small_case(const std::string& op) {
   if (op == "attention.ragged") return "batch=2 queries=5 keys=40 head_dim=64 gqa=1";
   if (op == "attention.paged") return "batch=2 capacity=300 head_dim=64 gqa=1";
   if (op == "kv_cache.batch_indices_positions") return "nnz=5";
-  if (op.starts_with("sampling.") || op.starts_with("topk.")) return "";
+  if (op.starts_with("sampling.") || op.starts_with("topk.") || op.starts_with("logits.")) return "";
   if (op.starts_with("activation.")) return "tokens=5 intermediate=264";
   if (op == "kv_cache.copy_pages") return "copies=5 heads_kv=3";
   if (op == "elementwise.gather_rows") return "tokens=5 rows=9 hidden=264";

@@ -57,6 +57,13 @@ template <class Args> Rejection logits_or_probs(const Problem& p) {
   return {};
 }
 
+/// No number beside its tensor.
+template <class Args> Rejection seeds_fit(const Problem& p) {
+  if (p.tensor(&Args::seeds).present && p.attr(&Args::seed) != 0) return {"seed", p.attr(&Args::seed), "0 beside seeds, which hold those of the rows"};
+  if (p.tensor(&Args::offsets).present && p.attr(&Args::offset) != 0) return {"offset", p.attr(&Args::offset), "0 beside offsets, which hold those of the rows"};
+  return {};
+}
+
 template <class Args> FilterParams filter_params(const Args& a) {
   FilterParams f{};
   f.temperature = 1;

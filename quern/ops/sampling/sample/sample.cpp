@@ -44,12 +44,6 @@ static Rejection rows_fit(const Problem& p) {
   if (!p.tensor(&A::indices).present && p[rows] != p[logits_rows]) return {"rows", p[rows], "{}, as many as rows of logits without indices", p[logits_rows]};
   return {};
 }
-static Rejection seeds_fit(const Problem& p) {
-  if (p.tensor(&A::seeds).present && p.attr(&A::seed) != 0) return {"seed", p.attr(&A::seed), "0 beside seeds, which hold those of the rows"};
-  if (p.tensor(&A::offsets).present && p.attr(&A::offset) != 0) return {"offset", p.attr(&A::offset), "0 beside offsets, which hold those of the rows"};
-  return {};
-}
-
 /// One read of what is drawn from.
 static Cost cost(const Problem&, const A& a) {
   const TensorView& values = a.probs.present() ? a.probs : a.logits;
@@ -154,7 +148,7 @@ QN_OP(sample, A, "sampling.sample")
     .require(rows_fit)
     .require(temperature_fits<A>)
     .require(filters_fit<A>)
-    .require(seeds_fit)
+    .require(seeds_fit<A>)
     .plan(plan)
     .reference<sample_ref>()
     .generate<generate>()
