@@ -41,13 +41,14 @@ Wanted parse(const std::vector<std::string>& words) {
   return w;
 }
 
-/// Every `step`-th, so that a sample spreads over the list; of `step` such samples the one that `rotate` chooses.
+/// Every `step`-th, so that a sample spreads over the list; of `step` such samples the one that `rotate` chooses, which also chooses the
+/// case that it begins with: --seconds may leave out the last ones.
 std::vector<Case> sampled(std::vector<Case> cases, int wanted, u64 rotate) {
   const size_t count = cases.size(), take = size_t(wanted);
   if (wanted <= 0 || take >= count) return cases;
   const size_t first = rotate % (count / take);
   std::vector<Case> some;
-  for (size_t i = 0; i < take; ++i) some.push_back(cases[i * count / take + first]);
+  for (size_t i = 0; i < take; ++i) some.push_back(cases[(i + rotate) % take * count / take + first]);
   return some;
 }
 
@@ -202,6 +203,12 @@ void print_summary(const std::map<std::string, Tally>& tallies, const testing::G
     if (t[CheckResult::Verdict::unsupported]) return fmt::print("unsupported: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
 }
 
+void print_left_out(const std::map<std::string, size_t>& cases, double seconds) {
+  std::string text;
+  for (const auto& [op, count] : cases) text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, op);
+  if (!text.empty()) fmt::print("cases left out after {} s of an op: {}\n", seconds, text);
+}
+
 }  // namespace
 
 int check(const CheckCommandOptions& options) {
@@ -216,11 +223,13 @@ int check(const CheckCommandOptions& options) {
   std::map<std::string, Tally> tallies;
   auto results_json = nlohmann::ordered_json::array();
   Failures failures;
+  std::map<std::string, size_t> left_out;  // cases by op
   const auto start = std::chrono::steady_clock::now();
   {
     if (!options.json) fmt::print(stderr, "{} of {} {}\n", counted(jobs.size(), "case"), counted(wanted.ops.size(), "op"), devices_text(devices));
     Progress progress(i64(jobs.size()));
-    testing::check_cases(jobs, options.threads, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
+    testing::check_cases(jobs, options.threads, options.seconds, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
+      if (results.empty()) ++left_out[job.op->id];
       for (const CheckResult& r : results) {
         Tally& t = tallies[r.op];
         ++t.of[int(r.verdict)];
@@ -240,7 +249,7 @@ int check(const CheckCommandOptions& options) {
   if (options.json)
     std::puts(results_json.dump(2).c_str());
   else
-    failures.print_counts(), print_summary(tallies, compiles, seconds);
+    failures.print_counts(), print_summary(tallies, compiles, seconds), print_left_out(left_out, options.seconds);
   return exit_code_of(tallies);
 }
 

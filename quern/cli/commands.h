@@ -82,7 +82,8 @@ struct CheckCommandOptions {
   unsigned long long seed = 1;
   int seeds = 1;
   int sample = 0;  ///< 0: every pairwise case
-  u64 rotate = 0;  ///< chooses among the samples of that size
+  u64 rotate = 0;      ///< chooses among the samples of that size
+  double seconds = 0;  ///< for the cases of an op; 0: no limit
   bool each_kernel = false;
   bool no_nvrtc = false;  ///< compile for no GPU what runs on the emulated device
   int threads = 0;

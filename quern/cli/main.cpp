@@ -115,6 +115,7 @@ void add_running(CLI::App& app, Action& action) {
       check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(whole(1, kMostCount)),
       check_command->add_option("--sample", check_options->sample, "only so many cases of each op; 0: all")->check(whole(0, kMostCount)),
       check_command->add_option("--rotate", check_options->rotate, "--sample: which of the samples of that size"),
+      check_command->add_option("--seconds", check_options->seconds, "leave out the other cases of an op when its cases have taken so long together; 0: none")->check(CLI::Range(0.0, 1e6)),
       check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
       check_command->add_option("--threads", check_options->threads, "cases at a time (0, the default: one per CPU)")->check(whole(0, kMostThreads)),
       check_command->add_flag("--no-nvrtc", check_options->no_nvrtc, "do not also compile for a GPU what runs on the emulated device"),

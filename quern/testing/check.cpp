@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -217,15 +218,26 @@ std::vector<CheckResult> check_case(const CheckJob& job) {
   return results;
 }
 
-void check_cases(const std::vector<CheckJob>& jobs, int threads,
+void check_cases(const std::vector<CheckJob>& jobs, int threads, double seconds_an_op,
                  const std::function<void(const CheckJob&, const std::vector<CheckResult>&)>& report) {
   std::atomic<size_t> next = 0;
   std::mutex mutex;
+  std::map<const Op*, double> seconds;
   const auto work = [&] {
     for (size_t i; (i = next++) < jobs.size();) {
-      const std::vector<CheckResult> results = check_case(jobs[i]);
+      const CheckJob& job = jobs[i];
+      {
+        std::lock_guard lock(mutex);
+        if (seconds_an_op > 0 && seconds[job.op] >= seconds_an_op) {
+          report(job, {});
+          continue;
+        }
+      }
+      const auto begin = std::chrono::steady_clock::now();
+      const std::vector<CheckResult> results = check_case(job);
       std::lock_guard lock(mutex);
-      report(jobs[i], results);
+      seconds[job.op] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      report(job, results);
     }
   };
   if (threads <= 0) threads = int(std::max(1u, std::thread::hardware_concurrency()));

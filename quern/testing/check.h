@@ -51,8 +51,9 @@ struct CheckJob {
 /// A result for each device and variant, and one for each kernel that GpuCompiles refuses for the first time.
 std::vector<CheckResult> check_case(const CheckJob& job);
 
-/// Jobs on `threads` threads (0: one per CPU); `report` is called by one thread at a time, in no order.
-void check_cases(const std::vector<CheckJob>& jobs, int threads,
+/// Jobs on `threads` threads (0: one per CPU); `report` is called by one thread at a time, in no order. When the jobs of an op have
+/// taken `seconds_an_op` together (0: no limit), the others of the op are left out: their report has no results.
+void check_cases(const std::vector<CheckJob>& jobs, int threads, double seconds_an_op,
                  const std::function<void(const CheckJob&, const std::vector<CheckResult>&)>& report);
 
 /// Compares every output of `args` (as after a run) with the truth, and looks for damage. The message names the output.
