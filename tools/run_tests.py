@@ -89,18 +89,19 @@ def script_job(script, *arguments):
     return Job(script, [sys.executable, os.path.join(root, script), *arguments])
 
 
-def check_job(*arguments, sample):
+def check_job(*arguments, sample, seconds):
+    """So many cases of each op, in so many seconds of one CPU; --full: all."""
     if not full:
-        arguments += ("--sample", str(sample), "--rotate", os.environ["QN_TEST_ROTATION"])
+        arguments += ("--sample", str(sample), "--seconds", str(seconds), "--rotate", os.environ["QN_TEST_ROTATION"])
     return command_job("check", "all", "--no-nvrtc", "--threads", "1", *arguments)  # NVRTC has bench --compile
 
 
 def sweep_jobs():
-    yield check_job(sample=40)
-    yield check_job("--checked", "--async", "eager,lazy,random", "--seeds", "25" if full else "2", sample=8)
+    yield check_job(sample=40, seconds=20)
+    yield check_job("--checked", "--async", "eager,lazy,random", "--seeds", "25" if full else "2", sample=8, seconds=30)
     for compiler in ("g++", "clang++"):
-        yield check_job("--asan", "--host-compiler", compiler, *(["--async", "eager,lazy,random"] if full else []), sample=2)
-    yield check_job("--host-compiler", "clang++", sample=6)
+        yield check_job("--asan", "--host-compiler", compiler, *(["--async", "eager,lazy,random"] if full else []), sample=2, seconds=10)
+    yield check_job("--host-compiler", "clang++", sample=6, seconds=10)
     archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"] if full else ["sm_80", "sm_90a"]
     yield command_job("bench", "--compile", *([] if full else ["--sample", "24"]), *[w for a in archs for w in ("--arch", a)])
     yield command_job("fuzz", "10000" if full else "1500")
