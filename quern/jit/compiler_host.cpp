@@ -84,6 +84,8 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   if (mode.number != Number::real) o.push_back("-DQN_EMU_NUMBER=" + std::to_string(int(mode.number)));
   if (mode.checked) {
     for (const char* option : {"-g1", "-DQN_EMU_CHECKED", "-fsanitize=thread"}) o.push_back(option);
+    // What a function that is not inlined stores into memory for its result g++ does not instrument: -Og leaves out this kind of inlining.
+    if (!clang) o.push_back("-finline-functions-called-once");
     // clang instruments what its vectorisers leave, and passes over accesses of more than 16 bytes, and over those of a local
     // array at a constant index, as registers of a wgmma are: the second kind of hooks is for these. A load in front of a store
     // to the same place races where the store does, so clang leaves it out; but it may be of what nobody has written.
