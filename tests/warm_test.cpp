@@ -263,7 +263,7 @@ TEST_F(jit_warm, check_model_runs_on_the_devices_that_were_asked_for) {
   EXPECT_EQ(j[0]["compared"], 2);
   EXPECT_EQ(with({"--async", "soon"}).status, 2);
   // What means nothing there is refused, not ignored
-  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--seeds", "2"}, {"--sample", "1"}, {"--rotate", "1"}, {"--seconds", "1"}, {"--full"}, {"--each-kernel"}, {"--threads", "1"}, {"--quiet"}}) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--seeds", "2"}, {"--sample", "1"}, {"--seconds", "1"}, {"--full"}, {"--each-kernel"}, {"--threads", "1"}, {"--quiet"}}) {
     const ProcessResult r = with(more);
     EXPECT_EQ(r.status, 2) << r.output;
     EXPECT_THAT(r.output, AllOf(HasSubstr(more[0]), HasSubstr("--model")));

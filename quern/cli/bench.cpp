@@ -61,11 +61,12 @@ bool try_plan(const Op& op, Case which, size_t variant, const DeviceInfo& device
   }
 }
 
-/// Keeps `sample` items from `begin` on, evenly spread.
-void thin(std::vector<Item>& items, size_t begin, size_t sample) {
+/// Keeps `sample` items from `begin` on, evenly spread; of such samples the one that `rotate` chooses.
+void thin(std::vector<Item>& items, size_t begin, size_t sample, u64 rotate) {
   const size_t count = items.size() - begin;
   if (sample == 0 || count <= sample) return;
-  for (size_t i = 0; i < sample; ++i) std::swap(items[begin + i], items[begin + i * count / sample]);
+  const size_t first = rotate % (count / sample);
+  for (size_t i = 0; i < sample; ++i) std::swap(items[begin + i], items[begin + i * count / sample + first]);
   items.resize(begin + sample);
 }
 
@@ -177,7 +178,7 @@ int bench_compile(const BenchCompileOptions& options) {
     for (const Arch arch : archs) {
       const size_t begin = items.size();
       add_reached(*op, arch, items);
-      thin(items, begin, size_t(options.sample));
+      thin(items, begin, size_t(options.sample), options.rotate);
     }
   compile_all(items, options.threads);
   if (options.json)

@@ -124,6 +124,7 @@ struct BenchCompileOptions {
   std::vector<std::string> archs;  ///< empty: every known one
   int threads = 0;
   int sample = 0;                  ///< so many kernels of each op and arch; 0: all
+  u64 rotate = 0;                  ///< chooses among the samples of that size
   bool json = false;
 };
 int bench_compile(const BenchCompileOptions& options);

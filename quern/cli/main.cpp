@@ -114,7 +114,7 @@ void add_running(CLI::App& app, Action& action) {
   const std::vector<CLI::Option*> of_cases = {
       check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(whole(1, kMostCount)),
       check_command->add_option("--sample", check_options->sample, "only so many cases of each op; 0: all")->check(whole(0, kMostCount)),
-      check_command->add_option("--rotate", check_options->rotate, "--sample: which of the samples of that size"),
+      check_command->add_option("--rotate", check_options->rotate, "--sample: which of the samples of that size")->needs("--sample"),
       check_command->add_option("--seconds", check_options->seconds, "leave out the other cases of an op when its cases have taken so long together; 0: none")->check(CLI::Range(0.0, 1e6)),
       check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
       check_command->add_option("--threads", check_options->threads, "cases at a time (0, the default: one per CPU)")->check(whole(0, kMostThreads)),
@@ -221,6 +221,7 @@ void add_bench(CLI::App& app, Action& action) {
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
   list_option(bench_command->add_option("--arch", compile_options->archs, "--compile only for these: sm_80,sm_90a (default: all known)"));
   bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch; 0: all")->check(whole(0, kMostCount));
+  bench_command->add_option("--rotate", compile_options->rotate, "--compile: which of the samples of that size")->needs("--compile")->needs("--sample");
   bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)")->check(whole(1, kMostThreads));
   auto load = std::make_shared<bool>(false);
   bench_command->add_flag("--load", *load, "instead: time of loading each kernel that the cases reach from the cache")->excludes("--compile");

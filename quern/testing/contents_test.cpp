@@ -161,7 +161,7 @@ const std::vector<Fault>& faults() {
       {"ragged_keys_past_the_end", "attention.ragged", kSteps, kRaggedStep, {{{"kv_indptr", {0, 9, 19}}}},
        "`kv_indptr`[2] is 19, expected 0 to 18 (in [0, tokens_kv])"},
       {"ragged_mask_too_short", "attention.ragged", kSteps, kRaggedStep, {{{"mask_indptr", {0, 12, 12}}}},
-       "`mask_indptr`[1] is 12, expected at most 16 - 6, the bytes of mask less those of request 1, which has 5 x 9 bits"},
+       "`mask_indptr`[1] is 12, expected at most 10: request 1 needs 6 bytes, for 5 x 9 bits, and mask has 16"},
       {"paged_queries_past_the_end", "attention.paged", with(kDecode, {{"queries", 3}, {"spare", 0}}), {{{"q_indptr", {0, 3, 6}}, {"seq_lens", {48, 1}}, {"page_table", {7, 0, 1, 2, -1, 999}}}}, {{{"q_indptr", {0, 3, 7}}}},
        "`q_indptr`[2] is 7, expected 0 to 6 (in [0, tokens])"},
 

@@ -50,7 +50,7 @@ template <class A> Schema<A>& state_numbers(Schema<A>& schema) {
       .attr("window_left", &A::window_left)
       .meaning("keys before a query's own position that it sees; -1: all")
       .attr("window_right", &A::window_right)
-      .meaning("keys behind it that it sees; -1: all")
+      .meaning("keys behind it that it sees; -1: all. Beside causal, which hides them: -1 or 0")
       .attr("soft_cap", &A::soft_cap)
       .meaning("logit = soft_cap * tanh(logit / soft_cap), from 1e-6 to 1e6; 0: none")
       .attr("out_scale", &A::out_scale)

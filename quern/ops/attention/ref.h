@@ -42,7 +42,7 @@ template <class A> Breach mask_breach(const A& a, i64 b, const RefRequest& r) {
   if (!a.mask.present()) return {};
   const i64 begin = Ref<>(a.mask_indptr).index(b), bytes = ceil_div<i64>(r.q_len * r.length, 8), room = a.mask.shape[0];
   if (begin + bytes <= room) return {};
-  return {"mask_indptr", {b}, begin, "at most " + std::to_string(room) + " - " + std::to_string(bytes) + ", the bytes of mask less those of request " + std::to_string(b) + ", which has " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits"};
+  return {"mask_indptr", {b}, begin, "at most " + std::to_string(room - bytes) + ": request " + std::to_string(b) + " needs " + std::to_string(bytes) + " bytes, for " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits, and mask has " + std::to_string(room)};
 }
 
 /// Visible pairs of a query token and a key of a request, as lengths and windows say.
