@@ -12,7 +12,7 @@ inline bool full_sweep() {
   return value && std::string_view(value) == "1";
 }
 
-/// Which of the samples a test takes that takes a sample: tools/run_tests.py counts it up with the commits.
+/// Which of the samples a test takes that takes a sample: ROTATION in tools/run_tests.py.
 inline unsigned long long test_rotation() {
   const char* value = std::getenv("QN_TEST_ROTATION");
   return value ? std::strtoull(value, nullptr, 10) : 0;
