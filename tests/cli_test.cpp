@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli_process.h"
 #include "quern/base/fs.h"
+#include "quern/cli/sample.h"
 #include "quern/op/schema.h"
 
 namespace quern {
@@ -248,6 +250,43 @@ TEST(cli, check_counts_apart_what_did_not_run) {
   const ProcessResult unsupported = command({"check", "gemm.dense", "variant=swap_ab_sm90", "m=3", "n=16", "k=64", "--sample", "1", "--device", "emu:sm_80"});
   EXPECT_EQ(unsupported.status, 2) << unsupported.output;
   EXPECT_TRUE(has(unsupported.output, "unsupported error: gemm.dense: no variant runs this")) << unsupported.output;
+}
+
+TEST(cli, samples_that_rotate_reach_every_case) {
+  for (size_t count = 0; count < 50; ++count)
+    for (size_t wanted = 0; wanted < 60; ++wanted) {
+      std::set<size_t> all;
+      const size_t size = wanted == 0 ? count : std::min(count, wanted);
+      for (u64 rotate = 1000; rotate < 1000 + (size ? (count + size - 1) / size : 1); ++rotate) {
+        const std::vector<size_t> some = cli::sample_of(count, wanted, rotate);
+        EXPECT_EQ(std::set<size_t>(some.begin(), some.end()).size(), size);
+        EXPECT_EQ(some.size(), size);
+        all.insert(some.begin(), some.end());
+      }
+      EXPECT_EQ(all.size(), count) << wanted;
+      EXPECT_TRUE(all.empty() || *all.rbegin() == count - 1);
+    }
+}
+
+TEST(cli, check_takes_the_sample_and_the_time_that_are_asked_for) {
+  const std::vector<std::string> words = {"check", "quant.transform_scales", "--sample", "3", "--threads", "1", "--device", "emu", "--no-nvrtc", "--json"};
+  const auto cases = [&](const std::string& rotate) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--rotate", rotate});
+    const ProcessResult r = command(all);
+    EXPECT_EQ(r.status, 0) << r.output;
+    std::set<std::string> which;
+    for (const Json& result : Json::parse(r.output.substr(r.output.find('[')))) which.insert(result["case"]);
+    return which;
+  };
+  const std::set<std::string> first = cases("0"), second = cases("1");
+  EXPECT_EQ(first.size(), 3u);
+  EXPECT_EQ(second.size(), 3u);
+  for (const std::string& which : second) EXPECT_FALSE(first.contains(which)) << which;
+  const ProcessResult cut = command({"check", "quant.transform_scales", "--sample", "3", "--threads", "1", "--device", "emu", "--no-nvrtc", "--seconds", "0.000001"});
+  EXPECT_EQ(cut.status, 0) << cut.output;
+  EXPECT_TRUE(has(cut.output, "quant.transform_scales      1      0")) << cut.output;
+  EXPECT_TRUE(has(cut.output, "cases left out after 1e-06 s of an op: 2 of quant.transform_scales")) << cut.output;
 }
 
 TEST(cli, what_is_printed_is_what_ran) {

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
+#include "quern/cli/sample.h"
 #include "quern/cli/table.h"
 #include "quern/jit/build.h"
 #include "quern/testing/pairwise.h"
@@ -61,13 +63,12 @@ bool try_plan(const Op& op, Case which, size_t variant, const DeviceInfo& device
   }
 }
 
-/// Keeps `sample` items from `begin` on, evenly spread; of such samples the one that `rotate` chooses.
-void thin(std::vector<Item>& items, size_t begin, size_t sample, u64 rotate) {
-  const size_t count = items.size() - begin;
-  if (sample == 0 || count <= sample) return;
-  const size_t first = rotate % (count / sample);
-  for (size_t i = 0; i < sample; ++i) std::swap(items[begin + i], items[begin + i * count / sample + first]);
-  items.resize(begin + sample);
+/// Of the items from `begin` on keeps these.
+void thin(std::vector<Item>& items, size_t begin, const std::vector<size_t>& kept) {
+  std::vector<Item> some;
+  for (const size_t i : kept) some.push_back(std::move(items[begin + i]));
+  items.resize(begin);
+  std::move(some.begin(), some.end(), std::back_inserter(items));
 }
 
 void add_reached(const Op& op, Arch arch, std::vector<Item>& items) {
@@ -178,7 +179,7 @@ int bench_compile(const BenchCompileOptions& options) {
     for (const Arch arch : archs) {
       const size_t begin = items.size();
       add_reached(*op, arch, items);
-      thin(items, begin, size_t(options.sample), options.rotate);
+      thin(items, begin, sample_of(items.size() - begin, size_t(options.sample), options.rotate));
     }
   compile_all(items, options.threads);
   if (options.json)

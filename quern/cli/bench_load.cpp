@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "quern/cli/commands.h"
+#include "quern/cli/sample.h"
 #include "quern/cli/table.h"
 #include "quern/jit/build.h"
 #include "quern/testing/pairwise.h"
@@ -49,8 +50,7 @@ std::vector<jit::KernelSpec> reached(const BenchLoadOptions& options, const Devi
       for (i32 i = 0; i < plan.count; ++i)
         if (std::find(some.begin(), some.end(), plan.launches[i].spec) == some.end()) some.push_back(plan.launches[i].spec);
     }
-    const size_t take = options.sample > 0 ? std::min(some.size(), size_t(options.sample)) : some.size();
-    for (size_t i = 0; i < take; ++i) all.push_back(some[i * some.size() / take]);
+    for (const size_t i : sample_of(some.size(), size_t(options.sample))) all.push_back(some[i]);
   }
   return all;
 }

@@ -13,6 +13,7 @@
 
 #include "quern/cli/commands.h"
 #include "quern/cli/progress.h"
+#include "quern/cli/sample.h"
 #include "quern/cli/source_note.h"
 #include "quern/cli/table.h"
 #include "quern/jit/kernel_table.h"
@@ -39,17 +40,6 @@ Wanted parse(const std::vector<std::string>& words) {
   w.words.assign(words.begin() + ptrdiff_t(at), words.end());
   if (w.ops.empty()) w.ops = ops_named("all");
   return w;
-}
-
-/// Every `step`-th, so that a sample spreads over the list; of `step` such samples the one that `rotate` chooses, which also chooses the
-/// case that it begins with: --seconds may leave out the last ones.
-std::vector<Case> sampled(std::vector<Case> cases, int wanted, u64 rotate) {
-  const size_t count = cases.size(), take = size_t(wanted);
-  if (wanted <= 0 || take >= count) return cases;
-  const size_t first = rotate % (count / take);
-  std::vector<Case> some;
-  for (size_t i = 0; i < take; ++i) some.push_back(cases[(i + rotate) % take * count / take + first]);
-  return some;
 }
 
 /// The first case that reaches each kernel.
@@ -112,8 +102,8 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
       make_plan(*op, bind(*op, args.args(), testing::options_of(*op, args.which())), judge);
     }
     if (options.each_kernel) cases = each_kernel(*op, cases, judge);
-    for (const Case& c : sampled(std::move(cases), options.sample, options.rotate))
-      for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, c, options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});
+    for (const size_t i : sample_of(cases.size(), size_t(options.sample), options.rotate))
+      for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, cases[i], options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});
   }
   return jobs;
 }
@@ -203,10 +193,10 @@ void print_summary(const std::map<std::string, Tally>& tallies, const testing::G
     if (t[CheckResult::Verdict::unsupported]) return fmt::print("unsupported: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
 }
 
-void print_left_out(const std::map<std::string, size_t>& cases, double seconds) {
+void print_left_out(FILE* to, const std::map<std::string, size_t>& cases, double seconds) {
   std::string text;
   for (const auto& [op, count] : cases) text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count, op);
-  if (!text.empty()) fmt::print("cases left out after {} s of an op: {}\n", seconds, text);
+  if (!text.empty()) fmt::print(to, "cases left out after {} s of an op: {}\n", seconds, text);
 }
 
 }  // namespace
@@ -249,7 +239,8 @@ int check(const CheckCommandOptions& options) {
   if (options.json)
     std::puts(results_json.dump(2).c_str());
   else
-    failures.print_counts(), print_summary(tallies, compiles, seconds), print_left_out(left_out, options.seconds);
+    failures.print_counts(), print_summary(tallies, compiles, seconds);
+  print_left_out(options.json ? stderr : stdout, left_out, options.seconds);
   return exit_code_of(tallies);
 }
 

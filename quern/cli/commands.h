@@ -81,8 +81,8 @@ struct CheckCommandOptions {
   DeviceOptions on;
   unsigned long long seed = 1;
   int seeds = 1;
-  int sample = 0;  ///< 0: every pairwise case
-  u64 rotate = 0;      ///< chooses among the samples of that size
+  int sample = 0;      ///< 0: every pairwise case
+  u64 rotate = 0;      ///< which sample, see sample.h
   double seconds = 0;  ///< for the cases of an op; 0: no limit
   bool each_kernel = false;
   bool no_nvrtc = false;  ///< compile for no GPU what runs on the emulated device
@@ -124,7 +124,7 @@ struct BenchCompileOptions {
   std::vector<std::string> archs;  ///< empty: every known one
   int threads = 0;
   int sample = 0;                  ///< so many kernels of each op and arch; 0: all
-  u64 rotate = 0;                  ///< chooses among the samples of that size
+  u64 rotate = 0;                  ///< which sample, see sample.h
   bool json = false;
 };
 int bench_compile(const BenchCompileOptions& options);
