@@ -62,7 +62,7 @@ static Words words_of_base(const std::string& id) {
   const size_t dot = id.find('.');
   std::string members, meanings;
   for (const jit::HookPoint& point : base.hook_points->list) {
-    if (point.optional) continue;
+    if (point.hint) continue;
     const auto [member, meaning] = neutral(point.signature);
     members += member, meanings += meaning;
   }

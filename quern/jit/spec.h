@@ -26,7 +26,7 @@ struct Hooks {
 struct HookPoint {
   const char* name;       ///< "logit"
   const char* signature;  ///< "f32 logit(f32 x, const HookContext& at)"
-  bool optional = false;  ///< says no more than another point does: `quern new` leaves it out
+  bool hint = false;      ///< changes no result, only what is read for it; `quern new` leaves it out
 };
 /// Hooks that ship with a family, whose name stands for their text.
 struct ShippedHooks {

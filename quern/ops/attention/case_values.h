@@ -24,7 +24,7 @@ void derive_options(Case& which, const char* k, const char* v, i64 most_bits);
 void fill_mask(const TensorView& mask, Random& random);
 /// Scales near 1, none where the case is a proof's.
 void fill_scales(const Case& which, std::initializer_list<const TensorView*> scales, Random& random);
-/// Every element at index `at` of the first dimensions becomes NaN; two more follow.
+/// Every element at index `at` of the first dimensions becomes NaN; two more dimensions follow.
 void poison_rows(const TensorView& view, std::initializer_list<i64> at);
 
 }  // namespace quern::attention

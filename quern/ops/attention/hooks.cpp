@@ -3,7 +3,6 @@
 #include "quern/ops/attention/hooks.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "quern/jit/hook_text.h"
 #include "quern/op/schema.h"
@@ -12,7 +11,7 @@ namespace quern::attention {
 
 static_assert(kHookTensorRank == kMaxHookRank);
 
-#define QN_POINT(name, signature, arguments, call) {#name, signature, std::string_view(#name) == "tile"},
+#define QN_POINT(name, signature, arguments, call, hint) {#name, signature, hint},
 static constexpr jit::HookPoint kPoints[] = {QN_ATTENTION_HOOK_POINTS(QN_POINT)};
 #undef QN_POINT
 

@@ -10,10 +10,10 @@
 namespace quern::attention {
 
 /// has_logit<H>, ..: whether the class has the point, with its signature.
-#define QN_HAS_POINT(name, signature, arguments, call) \
-  template <class H>                                   \
-  constexpr bool has_##name = requires arguments {     \
-    call;                                              \
+#define QN_HAS_POINT(name, signature, arguments, call, hint) \
+  template <class H>                                         \
+  constexpr bool has_##name = requires arguments {           \
+    call;                                                    \
   };
 QN_ATTENTION_HOOK_POINTS(QN_HAS_POINT)
 #undef QN_HAS_POINT
@@ -21,13 +21,13 @@ QN_ATTENTION_HOOK_POINTS(QN_HAS_POINT)
 /// A member of a wrong signature, or without QN_DEVICE, would be a hook that is silently not called.
 template <class H>
 QN_DEVICE constexpr bool hooks_are_sound() {
-#define QN_POINT_IS_SOUND(name, signature, arguments, call) \
-  static_assert(                                            \
+#define QN_POINT_IS_SOUND(name, signature, arguments, call, hint) \
+  static_assert(                                                  \
       has_##name<H> || !requires { &H::name; }, "hooks: `" #name "` is another, expected QN_DEVICE " signature);
   QN_ATTENTION_HOOK_POINTS(QN_POINT_IS_SOUND)
 #undef QN_POINT_IS_SOUND
-#define QN_OR_HAS_POINT(name, signature, arguments, call) || has_##name<H>
-#define QN_POINT_NAME(name, signature, arguments, call) " `" signature "`"
+#define QN_OR_HAS_POINT(name, signature, arguments, call, hint) || has_##name<H>
+#define QN_POINT_NAME(name, signature, arguments, call, hint) " `" signature "`"
   static_assert(
       requires(H * h, NoHooks * none) { none = h; } QN_ATTENTION_HOOK_POINTS(QN_OR_HAS_POINT),
       "hooks: none of these is a member, expected one or more:" QN_ATTENTION_HOOK_POINTS(QN_POINT_NAME));

@@ -63,15 +63,15 @@ enum class TileVisibility : i32 {
   full,     ///< everything: `visible` is not asked
 };
 
-/// The points: name, what the member is, and as C++ its arguments and a call of it in a class H.
+/// The points: name, what the member is, as C++ its arguments and a call of it in a class H, and whether it is a hint.
 ///   logit    the logit in natural units, after sm_scale and soft cap, becomes another
 ///   visible  false: the query does not see this key
 ///   tile     beside visible: what it says of a whole tile. The kernel for many rows asks it, to read less and to test less. It
 ///            changes no result, but for a NaN in values that it leaves unread
-#define QN_ATTENTION_HOOK_POINTS(point)                                                                        \
-  point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at)) \
-      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at)) \
-          point(tile, "TileVisibility tile(const HookTile& at)", (TileVisibility t, const HookTile& at), t = H::tile(at))
+#define QN_ATTENTION_HOOK_POINTS(point)                                                                               \
+  point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at), false) \
+      point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at), false) \
+          point(tile, "TileVisibility tile(const HookTile& at)", (TileVisibility t, const HookTile& at), t = H::tile(at), true)
 
 /// Plain attention.
 struct NoHooks {};

@@ -41,7 +41,7 @@ template <class A> Schema<A>& state_masks_and_scales(Schema<A>& schema) {
 }
 
 /// Attributes that say what is seen and how it is scaled, and the hint of query tokens.
-template <class A> Schema<A>& state_numbers(Schema<A>& schema) {
+template <class A> Schema<A>& state_attributes(Schema<A>& schema) {
   return schema
       .attr("sm_scale", &A::sm_scale)
       .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
