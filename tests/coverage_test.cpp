@@ -74,9 +74,9 @@ TEST_P(ModelCoverage, other_gpus_of_the_arch_reach_no_other_kernels) {
   }
 }
 
-/// A size that entered a Config would be seen here first, as hundreds of kernels. Most has the LM head, 48 in Qwen3-30B-A3B: the
-/// width of a weight enters narrow tiles, up to two kernels each, and a vocabulary split over four sizes of a group of GPUs meets
-/// eight of nine tiles for many rows; operands that are not aligned have kernels of their own.
+/// A size that entered a Config would be seen here first, as hundreds of kernels. The LM head of Qwen3-30B-A3B has the most, 48. Its
+/// vocabulary is split over 1, 2, 4 or 8 GPUs: these four widths meet eight of the nine tiles for many rows, and up to two narrow
+/// tiles each. Operands that are not aligned have kernels of their own.
 TEST_P(ModelCoverage, a_call_has_few_kernels) {
   for (const ReachedCall& call : reached.calls) EXPECT_LE(call.kernels.size(), 50u) << call.does;
 }

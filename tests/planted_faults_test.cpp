@@ -81,8 +81,8 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
 
   static std::string compiler() { return std::get<0>(GetParam()); }
   static std::string mode() { return std::get<1>(GetParam()); }
-  /// Whether this test is to run the case with that number. Without --full half of the cases run, with one of the compilers
-  /// each: of four rotations a case takes two, one with each compiler.
+  /// Whether this test is to run the case with that number. Without --full half of the cases run, each with one compiler; four
+  /// successive rotations run every case with both.
   static bool takes(size_t number) {
     if (int(number % kParts) != std::get<2>(GetParam())) return false;
     return full_sweep() || (number / kParts + test_rotation()) % 4 == (compiler() == "g++" ? 0u : 1u);

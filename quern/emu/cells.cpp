@@ -73,13 +73,13 @@ void each_group(const CellSpan& span, F&& f) {
   }
 }
 
-/// One access, byte after byte or group after group.
+/// One access by one thread: `step` for each cell of its bytes.
 class Touch {
  public:
   Touch(const ThreadClock& clock, AccessKind kind, u32 code, u64 random, const AsyncAccess* async)
       : clock_(clock), kind_(kind), code_(code), random_(random), async_(async), now_(async ? async->epoch : clock.epoch(is_atomic(kind))) {}
 
-  /// Judges the access of the bytes that the cell is of and records it.
+  /// Judges the access of the bytes from `i` on whose cell this is, and records it unless it conflicts.
   Conflict step(u64 i, Cell& cell) {
     // Neighbours mostly have the same history: then what became of one becomes of the next.
     if (known_ && cell == before_) {
@@ -132,7 +132,7 @@ class Touch {
   bool known_ = false;
 };
 
-/// Whether all bytes of a group that is covered whole have one cell now.
+/// Whether a group's cell stands for its bytes'. A group that nobody has touched gets such a cell.
 bool has_one_cell(const CellSpan& span, u64 group) {
   u8& state = span.states[group];
   if (state & kOneCell) return true;

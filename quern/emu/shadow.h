@@ -16,7 +16,7 @@ namespace quern::emu {
 
 /// Cells of a block's shared memory.
 struct BlockShadow {
-  std::vector<Cell> cells, groups;
+  std::vector<Cell> cells, groups;  ///< see CellSpan
   std::vector<u8> states;
   std::vector<std::string> agents;  ///< names, in the order of their numbers
   std::vector<Epoch> visits;        ///< accesses that must have happened before the block exits, the last of each party
