@@ -24,10 +24,10 @@ import xml.etree.ElementTree as xml
 ALLOWED_SKIPS = ("needs a GPU", "needs CUDA's headers")
 if os.environ.get("QN_TEST_TORCH") != "1":  # ./test.sh --with-torch
     ALLOWED_SKIPS += ("needs torch",)
-LONGEST_S = 3000  # a job that takes longer hangs
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 build = os.path.abspath(sys.argv[1])
 full = os.environ.get("QN_TEST_FULL") == "1"
+LONGEST_S = None if full else 3000  # a job of samples that takes longer hangs
 quern = os.path.join(build, "quern")
 python = os.environ.get("QN_TEST_PYTHON") or os.path.join(root, ".venv-python", "bin", "python")
 
@@ -111,17 +111,33 @@ def sweep_jobs():
     yield script_job("tests/docs_snippets/run.py", build)
 
 
+running = set()  # each is the leader of a process group
+
+
+def end_all(number, frame):
+    """Ctrl-C and kill end the jobs too."""
+    for process in list(running):
+        os.killpg(process.pid, signal.SIGKILL)
+    os._exit(128 + number)
+
+
+signal.signal(signal.SIGINT, end_all)
+signal.signal(signal.SIGTERM, end_all)
+
+
 def run(job):
     if job.report and os.path.exists(job.report):
         os.remove(job.report)
     begin = time.time()
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         process = subprocess.Popen(job.command, cwd=build, env={**os.environ, **job.env}, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        running.add(process)
         try:
             status = process.wait(LONGEST_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             status = f"killed after {LONGEST_S} s"
+        running.discard(process)
         output.seek(0)
         result = Result(job, time.time() - begin, status, output.read())
     judge(result)
@@ -167,6 +183,10 @@ def show(result):
             print(result.output[-20000:])
             for what in result.failed:
                 print("FAILED " + what, flush=True)
+        else:
+            for line in result.output.splitlines():
+                if line.startswith("cases left out"):
+                    print("  " + line, flush=True)
     return result
 
 
