@@ -24,14 +24,12 @@
 #include "quern/jit/cache_hooks.h"
 #include "quern/jit/freeze.h"
 #include "quern/op/schema.h"
+#include "quern/ops/norm/rms_norm.h"
 
 namespace quern::cache_test {
 
 inline jit::KernelSpec rms_norm_spec(i64 hidden) {
-  struct Args {
-    TensorView out, x, weight;
-    float eps = 1e-6f;
-  } a;
+  norm::RmsNormArgs a;
   a.x = a.out = TensorView(reinterpret_cast<void*>(4096), DType::bf16, {4, hidden});
   a.weight = TensorView(reinterpret_cast<void*>(i64(1) << 44), DType::bf16, {hidden});
   const Op& op = find_op("norm.rms_norm");

@@ -92,7 +92,7 @@ TEST(tracing, the_error_of_an_earlier_kernel_names_the_last_calls_or_how_to_know
   run_case(find_op("norm.rms_norm"), {{"tokens", 2}, {"hidden", 64}});
   run_case(find_op("activation.silu_and_mul"), {{"tokens", 2}, {"intermediate", 64}});
   const std::string text = text_of(cuda::kErrorIllegalAddress);
-  EXPECT_THAT(text, HasSubstr("newest first: activation.silu_and_mul: silu_and_mul"));
+  EXPECT_THAT(text, HasSubstr("newest first: activation.silu_and_mul: activate_row_chunk"));
   EXPECT_LT(text.find("activation.silu_and_mul"), text.find("norm.rms_norm: norm_row<"));
   EXPECT_THAT(text, HasSubstr(recording.calls()[0]));
   EXPECT_THAT(text_of(cuda::kErrorInvalidValue), Not(HasSubstr("earlier launch")));

@@ -406,7 +406,7 @@ def allocate(op, arrays, tensors, attributes, dtypes):
 def _check_told(op, output, tensors):
     """ValueError where an extent of an output that is not given is told by optional tensors alone, of which none is given either."""
     for axis in (name for extent in op.schema.tensors[output]["axes"] for name in names_of(extent)):
-        told = [op.schema.tensors[i] for i, *_ in op.schema.sources.get(axis, ()) if i != output]
+        told = [op.schema.tensors[i] for name in (axis, op.schema.otherwise.get(axis)) for i, *_ in op.schema.sources.get(name, ()) if i != output]
         if told and all(t["optional"] and tensors[op.schema.index[t["name"]]] is None for t in told):
             names = ", ".join(f"`{t['name']}`" for t in told)
             raise ValueError(f"{op.id}: `{op.schema.tensors[output]['name']}` is missing, expected a tensor, or {'one of ' if len(told) > 1 else ''}{names}, which tell{'' if len(told) > 1 else 's'} its `{axis}`")
@@ -458,7 +458,8 @@ def _axis(schema, axis, tensors):
         shape = getattr(tensors[i], "shape", ())
         if len(shape) == rank and (shape[d] - offset) % factor == 0:
             return (shape[d] - offset) // factor
-    return None
+    other = schema.otherwise.get(axis)
+    return None if other is None else _axis(schema, other, tensors)
 
 
 def check_dtypes(op, tensors, dtypes):

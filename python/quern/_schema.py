@@ -116,6 +116,8 @@ class Schema:
             for d, e in enumerate(t["axes"] if t["role"] != "out" else ()):
                 if e["axis"] is not None and e["divisor"] == 1:
                     self.sources.setdefault(e["axis"], []).append((i, len(t["axes"]), d, e["factor"], e["offset"]))
+        # An axis that no tensor but outputs tells is as long as another one.
+        self.otherwise = facts.get("axis_otherwise") or {}
         self.attribute_index = {a["name"]: i for i, a in enumerate(self.attributes)}
         # Attributes that are integers: those of Python have no bounds.
         self.integers = [i for i, a in enumerate(self.attributes) if a["type"] in ("i32", "i64")]
@@ -129,11 +131,14 @@ class Schema:
         tensors = self.tensors
         inputs = [t for t in tensors if t["role"] != "out"]
         list_ = [Parameter(t["name"], "T") for t in inputs if not t["optional"]]
-        list_ += [Parameter(t["name"], "Optional[T]", "None") for t in inputs if t["optional"]]
+        # Those that the schema declares behind its outputs came later than the others and stand last: positions of the others stay.
+        late = [t["name"] for t in tensors[self.outputs[0]:] if t["role"] != "out" and t["optional"]] if self.outputs else []
+        list_ += [Parameter(t["name"], "Optional[T]", "None") for t in inputs if t["optional"] and t["name"] not in late]
         list_ += [Parameter(a["name"], python_type(a), default_of(a)) for a in self.attributes]
         for i in self.outputs:
             list_.append(Parameter(tensors[i]["name"], "Union[T, bool, None]" if tensors[i]["optional"] else "Optional[T]", "None"))
         list_.append(Parameter(*OPTIONS[0][:3]))
+        list_ += [Parameter(name, "Optional[T]", "None") for name in late]
         list_ += [Parameter(tensors[i]["name"] + "_dtype", "Any", "None", keyword_only=True) for i in self.choosable]
         return list_ + [Parameter(name, type_, default, keyword_only=True) for name, type_, default, _ in OPTIONS[1:] + self.hook_options]
 

@@ -149,6 +149,7 @@ static Json to_json(const Op& op) {
   for (const Case& shape : op.bench) j["bench"].push_back(testing::case_text(op, shape));
   j["budget"] = budgets_json(op);
   if (op.has_rows) j["rows"] = name(op.rows);
+  j["axis_otherwise"] = op.axis_otherwise;
   for (const Backward& b : op.backward) j["backward"].push_back({{"op", b.op}, {"gradients", b.gradients}});
   j["parameters"] = testing::parameter_names(op);
   return j;

@@ -39,6 +39,7 @@ std::vector<std::pair<std::string, std::string>> sums_of(const Op& op, const Cas
 }
 
 Json to_json(const Proof& p) {
+  if (!p.skipped.empty()) return {{"op", p.op}, {"case", p.which}, {"skipped", p.skipped}, {"ok", true}};
   Json rows = Json::array();
   for (const Proof::Rows& r : p.rows)
     rows.push_back({{"batch_invariant", r.batch_invariant},
@@ -63,6 +64,7 @@ Json to_json(const Proof& p) {
 struct Total {
   int cases = 0, ways = 0, plans = 0, wrong = 0, coincidences = 0;
   bool by_meaning = false;
+  std::string skipped;
   /// By mode: cases that hold, cases, promised.
   struct Mode {
     int holds = 0, cases = 0;
@@ -71,6 +73,7 @@ struct Total {
   std::map<bool, Mode> modes;
 
   void add(const Proof& p) {
+    skipped = p.skipped;
     ++cases, ways += p.ways, plans += p.plans, wrong += !p.ok(), coincidences += p.coincidences;
     by_meaning = p.by_meaning;
     for (const Proof::Rows& r : p.rows) {
@@ -79,10 +82,12 @@ struct Total {
     }
   }
   std::string exact_text() const {
+    if (!skipped.empty()) return "skipped: " + skipped;
     if (wrong) return fmt::format("{} wrong", wrong);
     return fmt::format("yes, {}{}", by_meaning ? "the op's meaning" : "each other", coincidences ? fmt::format(" ({} coincidences)", coincidences) : "");
   }
   std::string rows_text() const {
+    if (!skipped.empty()) return "";
     std::string text;
     for (const auto& [mode, m] : modes) {
       if (!text.empty()) text += "; ";
@@ -116,6 +121,7 @@ std::vector<Case> cases_of(const Op& op, const std::vector<CaseAxis>& fixed, int
 }
 
 void print(const Proof& p) {
+  if (!p.skipped.empty()) return fmt::print("{} skipped: {}\n", p.op, p.skipped);
   fmt::print("{} {}\n", p.op, p.which);
   if (p.exact)
     fmt::print("  exact        {} ways with {} plans agree {}\n", p.ways, p.plans,
@@ -145,7 +151,7 @@ int prove(const ProveOptions& options) {
   for (const Op* op : ops)
     for (const Case& which : cases_of(*op, testing::parse_words(*op, words), options.sample)) {
       const Proof proof = prover.prove(*op, which, options.seed);
-      const auto sums = ops.size() == 1 ? sums_of(*op, which, options.seed) : std::vector<std::pair<std::string, std::string>>();
+      const auto sums = ops.size() == 1 && proof.skipped.empty() ? sums_of(*op, which, options.seed) : std::vector<std::pair<std::string, std::string>>();
       right &= proof.ok();
       totals[op->id].add(proof);
       if (options.json) {
@@ -155,6 +161,7 @@ int prove(const ProveOptions& options) {
         print(proof);
         for (const auto& [mode, text] : sums) fmt::print("  sums{}  {}\n", mode.empty() ? "" : ", " + mode, text);
       }
+      if (!proof.skipped.empty()) break;
     }
   if (options.json) {
     std::puts(all.dump(2).c_str());

@@ -136,6 +136,7 @@ struct Op {
   CaseAxis broken;                               ///< see Schema::broken_contents; no name: none
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
+  const char* not_proved = nullptr;              ///< see Schema::exact; null: `quern prove` has something to show
   std::vector<CaseAxis> cases;
   void (*derive)(Case& which) = nullptr;
   std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
@@ -157,6 +158,7 @@ struct Op {
   bool has_columns = false;
   Axis columns = Axis::n;                        ///< see Schema::columns
   ptrdiff_t columns_unless = -1;                 ///< in Args, of the bool with which columns cannot be cut; -1: none
+  std::map<std::string, std::string> axis_otherwise;  ///< see Schema::otherwise
 
   const TensorView& tensor(const void* args, size_t i) const {
     return *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + tensors[i].offset);
@@ -188,7 +190,7 @@ constexpr Headers kHeaders = {
                  sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
                  sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
                  sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
-                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, keep_token), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
+                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, keep_token), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, not_proved), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
 /// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
@@ -350,10 +352,11 @@ template <class Args> class Schema {
     return *this;
   }
   /// The same where the result depends on an output's dtype: `given` are the call's own tensors.
-  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given), void (*order_free)(const Args&, const Args&, const Args&)>
+  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given), void (*order_free)(const Args&, const Args&, const Args&) = nullptr>
   Schema& reference() {
     op_.reference = [](const void* a, const void* m, const void* g) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
-    op_.order_free = [](const void* a, const void* m, const void* g) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
+    op_.order_free = nullptr;
+    if constexpr (order_free != nullptr) op_.order_free = [](const void* a, const void* m, const void* g) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
     return *this;
   }
   /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors. The case has
@@ -383,6 +386,9 @@ template <class Args> class Schema {
     return *this;
   }
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
+  /// Results are integers, or made of integers by stated roundings: outputs are compared with the reference bit for bit. Other number types
+  /// have no such bits, so `quern prove` skips the op and says `why`.
+  Schema& exact(const char* why) { return op_.not_proved = why, budget([](const Problem&) { return Budget{.exact = true}; }); }
   /// Members of Args by which callers plug code into the op's kernels, bytes and tensors that the code is handed, and the points where
   /// it may plug in; plan finds the first in Problem::hooks. Stated behind all tensors.
   template <size_t n, size_t m>
@@ -418,6 +424,8 @@ template <class Args> class Schema {
   /// The same where a row has several indices of `tokens`: those from offsets[row] to offsets[row + 1], an index tensor of one element more than rows. Where
   /// `offsets` is absent, a row has the one of its own number.
   Schema& rows(Axis axis, Axis tokens, TensorView Args::*offsets) { return op_.row_offsets = member_offset(offsets), op_.row_tokens = tokens, rows(axis); }
+  /// An axis that no tensor of a call tells but outputs is as long as another one: what allocates outputs, as Python does, goes by it.
+  Schema& otherwise(const char* axis, const char* other) { return op_.axis_otherwise[axis] = other, *this; }
   /// Outputs of one index along this axis depend on that index of the inputs alone, or on that of its block: what `bench` judges large
   /// results of an op by that has no `rows`.
   Schema& columns(Axis axis) { return op_.has_columns = true, op_.columns = axis, *this; }

@@ -72,6 +72,7 @@ const Case kRope = {{"tokens", 4}, {"heads_q", 1}, {"heads_kv", 1}, {"head_dim",
 /// Two requests of two pages of 16 tokens; the cache has 7.
 const Case kAppend = {{"tokens", 4}, {"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}};
 const Given kDenseAppend = {{{"batch_indices", {0, 1, -5, 1}}, {"positions", {31, 0, -9, 1}}, {"page_table", {6, 0, 1, -1}}}};
+const Given kDenseRopeAppend = {{{"batch_indices", {0, 1, -5, 1}}, {"positions", {31, 0, 9, 1}}, {"page_table", {6, 0, 1, -1}}}};
 const Given kSlotsAppend = {{{"slot_mapping", {0, 111, -1, -1000}}}};
 const Given kCsrAppend = {{{"batch_indices", {0, 1, -1, 1}}, {"positions", {31, 0, 77, 1}}, {"page_indptr", {0, 2, 3}}, {"page_indices", {6, 0, 1, 99}}}};
 /// Two requests of up to 40 tokens, pages of 16; the cache has 8.
@@ -99,6 +100,21 @@ const std::vector<Fault>& faults() {
       {"rope_position_past_the_last", "rope.rope_inplace", kRope, {{{"positions", {0, 5, 5, 16777215}}}}, {{{"positions", {0, 5, 5, 16777216}}}},
        "`positions`[3] is 16777216, expected 0 to 16777215"},
       {"rope_negative_position", "rope.rope_inplace", kRope, {}, {{{"positions", {-1}}}}, "`positions`[0] is -1, expected 0 to 16777215"},
+
+      {"rope_position_past_the_table", "rope.rope", with(kRope, {{"angles", 2}}), {{{"positions", {0, 5, 5, 299}}}}, {{{"positions", {0, 5, 300, 299}}}},
+       "`positions`[2] is 300, expected 0 to 299, the rows of `cos`"},
+      {"rope_position_of_a_section", "rope.rope", with(kRope, {{"places", 1}}), {}, {{{"mrope_positions", {0, 1, 2, 3, 4, 5, -6, 7, 8, 9, 10, 11}}}},
+       "`mrope_positions`[1, 2] is -6, expected 0 to 16777215"},
+      {"rope_offset_of_a_request", "rope.rope", with(kRope, {{"places", 3}, {"batch", 2}}), {{{"indptr", {0, 2, 4}}, {"offsets", {0, 16777214}}}}, {{{"offsets", {0, 16777215}}}},
+       "`offsets`[1] is 16777215, expected 0 to 16777214: the request has 2 tokens, and positions are 0 to 16777215"},
+      {"rope_requests_in_order", "rope.rope", with(kRope, {{"places", 3}, {"batch", 2}}), {{{"indptr", {0, 2, 4}}, {"offsets", {0, 0}}}}, {{{"indptr", {3, 2, 4}}}},
+       "`indptr`[1] is 2, expected at least 3, the element before it"},
+      {"rope_append_position_past_the_pages", "rope.rope_append_paged", with(kAppend, {{"heads_q", 1}}), kDenseRopeAppend, {{{"positions", {32}}}},
+       "`positions`[0] is 32, expected 0 to 31: request 0 has 2 pages of 16 tokens"},
+      {"rope_append_position_of_a_skipped_token", "rope.rope_append_paged", with(kAppend, {{"heads_q", 1}}), kDenseRopeAppend, {{{"positions", {31, 0, -9}}}},
+       "`positions`[2] is -9, expected 0 to 16777215"},
+      {"rope_append_slot_past_the_cache", "rope.rope_append_paged", with(kAppend, {{"heads_q", 1}, {"slots", 1}}), kSlotsAppend, {{{"slot_mapping", {0, 112}}}},
+       "`slot_mapping`[1] is 112, expected 0 to 111 or negative (in [0, pages*page_size))"},
 
       {"append_request_past_the_batch", "kv_cache.append_paged", kAppend, kDenseAppend, {{{"batch_indices", {0, 2}}}},
        "`batch_indices`[1] is 2, expected 0 to 1 or negative (in [0, batch))"},

@@ -186,6 +186,7 @@ Proof Prover::prove(const Op& op, const Case& asked, u64 seed) {
   Proof proof;
   proof.op = op.id;
   proof.which = case_text(op, given);
+  if (op.not_proved) return proof.skipped = op.not_proved, proof;
   const auto guarded = [&](auto step) {
     if (!proof.ok()) return;
     try {

@@ -23,6 +23,7 @@ struct ProofDevice {
 /// What was shown of one case.
 struct Proof {
   std::string op, which;
+  std::string skipped;  ///< why nothing is to be shown (Schema::exact); empty: it is
   // All plans agree, in order-free numbers
   int ways = 0;         ///< layouts, modes, variants and devices that were run
   int plans = 0;        ///< different plans among them

@@ -124,20 +124,20 @@ def check_words(document, known):
 def check_new_op(tree):
     """The op that CONTRIBUTING.md has made by now."""
     global done
-    kernel = ('printf \'#include "quern/ops/elementwise/scale/kernel.cuh"\\n'
-              "constexpr quern::elementwise::ScaleConfig config{quern::DType(2), 8, 128};\\n"
-              "QN_ENTRY(scale, quern::elementwise::ScaleParams, 128, 1, quern::elementwise::scale_row<config>(p))\\n'")
+    kernel = ('printf \'#include "quern/ops/tutorial/scale/kernel.cuh"\\n'
+              "constexpr quern::tutorial::ScaleConfig config{quern::DType(2), 8, 128};\\n"
+              "QN_ENTRY(scale, quern::tutorial::ScaleParams, 128, 1, quern::tutorial::scale_row<config>(p))\\n'")
     script = f"""
-g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-field-initializers -I. quern/ops/elementwise/scale/scale.cpp
+g++ -std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-field-initializers -I. quern/ops/tutorial/scale/scale.cpp
 {kernel} | g++ -std=c++20 -fsyntax-only -w -DQN_EMU -march=x86-64-v3 -I. -x c++ -
-if python3 tools/check_layers.py | grep quern/ops/elementwise; then exit 1; fi
+if python3 tools/check_layers.py | grep quern/ops/tutorial; then exit 1; fi
 """
     if os.environ.get("QN_TEST_FULL") == "1":
         script += """
 cmake -S . -B with_scale -G Ninja -DQN_BUILD_TESTS=OFF
 cmake --build with_scale
-with_scale/quern check elementwise.scale --device emu
-with_scale/quern check elementwise.scale --device emu --checked
+with_scale/quern check tutorial.scale --device emu
+with_scale/quern check tutorial.scale --device emu --checked
 """
     result = shell(tree, script)
     done += 1

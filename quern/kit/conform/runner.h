@@ -90,14 +90,14 @@ inline std::string build_emulated(const Folder& folder, const std::string& text,
 
 inline jit::CompileResult compile_gpu(const std::string& text, Arch arch) {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const auto& entry : fs::recursive_directory_iterator(source_root() / "quern" / "kit")) {
-    if (entry.path().extension() != ".cuh" && entry.path().filename() != "abi.h" &&
-        entry.path().filename() != "params.h")
-      continue;
-    std::ostringstream content;
-    content << std::ifstream(entry.path()).rdbuf();
-    files.emplace_back(fs::relative(entry.path(), source_root()).string(), content.str());
-  }
+  for (const char* room : {"kit", "bricks"})
+    for (const auto& entry : fs::recursive_directory_iterator(source_root() / "quern" / room)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.path().extension() != ".cuh" && name != "abi.h" && name != "params.h" && !name.ends_with("spec.h")) continue;
+      std::ostringstream content;
+      content << std::ifstream(entry.path()).rdbuf();
+      files.emplace_back(fs::relative(entry.path(), source_root()).string(), content.str());
+    }
   std::vector<jit::Header> headers;
   for (const auto& [name, content] : files) headers.push_back({name.c_str(), content.c_str()});
   jit::NvrtcCompiler* compiler = jit::NvrtcCompiler::get(arch);
@@ -205,10 +205,10 @@ class Kernel {
   std::string path_;
 };
 
-/// Text of a kernel file of this folder with one of its functions as the entry.
+/// Text of a kernel file of this folder, or of a brick's, with one of its functions as the entry.
 inline std::string kernel_text(const std::string& file, const std::string& function, u32 threads,
                                const std::string& params = "Params") {
-  return "#include \"quern/kit/conform/" + file + "\"\nQN_ENTRY(conform, quern::conform::" + params + ", " +
+  return "#include \"" + (file.starts_with("quern/") ? file : "quern/kit/conform/" + file) + "\"\nQN_ENTRY(conform, quern::conform::" + params + ", " +
          std::to_string(threads) + ", 1, quern::conform::" + function + "(p))\n";
 }
 

@@ -12,9 +12,10 @@ struct RmsNormBackwardArgs {
   TensorView x;       ///< [tokens, hidden]
   TensorView weight;  ///< [hidden]
   float eps = 1e-6f;
+  float weight_bias = 0.f;  ///< as rms_norm adds it to the weight
 };
 
-/// Gradients of rms_norm: with r[t] = 1 / sqrt(mean_h(x[t, h]^2) + eps) and g = dy * weight,
+/// Gradients of rms_norm: with r[t] = 1 / sqrt(mean_h(x[t, h]^2) + eps) and g = dy * (weight + weight_bias),
 ///   dx[t, h] = r[t] * (g[t, h] - x[t, h] * r[t]^2 * mean_h(g[t] * x[t]))
 ///   dw[h] = sum_t dy[t, h] * x[t, h] * r[t]
 /// in f32, each rounded once. dw is summed in a fixed order: the same bits on every call; sums of parts pass through the workspace.

@@ -8,7 +8,7 @@ namespace quern::rope {
 struct RopeInplaceArgs {
   TensorView q;          ///< [tokens, heads_q, head_dim], rotated in place
   TensorView k;          ///< [tokens, heads_kv, head_dim], rotated in place
-  TensorView positions;  ///< [tokens] i32, each in [0, 2^24): others are not defined, and reported by checked emulated devices
+  TensorView positions;  ///< [tokens] i32 or i64, each in [0, 2^24): of others results are NaN, and checked emulated devices report them
   i32 rotary_dim = 0;    ///< rotated elements of a head, even, at most 256; the rest stays as it is. 0: head_dim
   bool interleaved = false;  ///< pairs (2i, 2i+1) instead of (i, i + rotary_dim/2)
   float theta = 10000.f;     ///< from 1 to 1e30
@@ -23,7 +23,8 @@ struct RopeInplaceArgs {
 
 /// Rotates each pair (a, b) of q and k at position p by the angle p * f_i, f_i = theta^(-2i / rotary_dim):
 /// a' = a cos - b sin, b' = b cos + a sin. Angles are exact to about 1e-6 rad at any position (f_i in two floats, reduced to a
-/// fraction of a turn). Su et al., RoFormer (arXiv 2104.09864); scaling: Llama 3.1 model card. Throws Error.
+/// fraction of a turn). Su et al., RoFormer (arXiv 2104.09864); scaling: Llama 3.1 model card.
+/// rope.rope, whose outputs may be its inputs, has more forms. Throws Error.
 QN_API void rope_inplace(const RopeInplaceArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::rope

@@ -2,11 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/kv_cache/append_paged.h"
 
-#include <numeric>
-#include <string>
-#include <vector>
-
 #include "quern/base/host_dtype.h"
+#include "quern/bricks/paged/places.h"
 #include "quern/op/ref.h"
 #include "quern/op/schema.h"
 #include "quern/ops/kv_cache/append_paged/ref.h"
@@ -21,14 +18,15 @@ static const jit::Kernel<AppendPagedConfig, AppendPagedParams> token_kernel{"que
 
 static bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
-static Places places_of(const Problem& p) {
-  if (p.tensor(&A::slot_mapping).present) return Places::slot_mapping;
-  return p.tensor(&A::page_indptr).present ? Places::page_indices : Places::page_table;
+static paged::PlaceFacts place_facts(const Problem& p) {
+  return {p.tensor(&A::slot_mapping).present, p.tensor(&A::batch_indices).present, p.tensor(&A::positions).present, p.tensor(&A::page_table).present, p.tensor(&A::page_indptr).present,
+          p.tensor(&A::page_indices).present};
 }
+static paged::PlaceTensors place_tensors(const A& a) { return {a.k_cache, a.slot_mapping, a.batch_indices, a.positions, a.page_table, a.page_indptr, a.page_indices}; }
 
 static AppendPagedConfig config_of(const Problem& p) {
-  AppendPagedConfig c{DType::u8, DType::u8, 1, places_of(p), DType::i32, 128};
-  c.index_dtype = c.places == Places::slot_mapping ? p.dtype(&A::slot_mapping) : p.dtype(&A::batch_indices);
+  AppendPagedConfig c{DType::u8, DType::u8, 1, paged::places_of(place_facts(p)), DType::i32, 128};
+  c.index_dtype = c.places == paged::Places::slot_mapping ? p.dtype(&A::slot_mapping) : p.dtype(&A::batch_indices);
   const i32 rows = min_of(p.tensor(&A::k).alignment, p.tensor(&A::v).alignment), caches = min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment);
   i64 row = p[Axis::head_dim];
   if (p.dtype(&A::k) == p.dtype(&A::k_cache)) {
@@ -46,14 +44,10 @@ static AppendPagedParams params(const Call<A>& c) {
   const Problem& problem = c.problem;
   const AppendPagedConfig& config = c.config<AppendPagedConfig>();
   const i64 element = size_of(a.k.dtype), stored = size_of(a.k_cache.dtype);
-  const bool csr = config.places == Places::page_indices, slots = config.places == Places::slot_mapping;
   AppendPagedParams p{};
   p.k = static_cast<const char*>(a.k.data), p.v = static_cast<const char*>(a.v.data);
   p.k_cache = static_cast<char*>(a.k_cache.data), p.v_cache = static_cast<char*>(a.v_cache.data);
-  p.batch_indices = slots ? a.slot_mapping.data : a.batch_indices.data;
-  p.positions = a.positions.data;
-  p.page_table = static_cast<const i32*>(csr ? a.page_indices.data : a.page_table.data);
-  p.page_indptr = static_cast<const i32*>(a.page_indptr.data);
+  p.place = paged::place_params(place_tensors(a));
   p.k_scale = static_cast<const float*>(a.k_scale.data), p.v_scale = static_cast<const float*>(a.v_scale.data);
   p.k_scale_stride = a.k_scale.shape[0] == 1 ? 0 : a.k_scale.strides[0], p.v_scale_stride = a.v_scale.shape[0] == 1 ? 0 : a.v_scale.strides[0];
   p.k_token_stride = a.k.strides[0] * element, p.k_head_stride = a.k.strides[1] * element;
@@ -62,10 +56,7 @@ static AppendPagedParams params(const Call<A>& c) {
   p.k_cache_head_stride = a.k_cache.strides[2] * stored;
   p.v_page_stride = a.v_cache.strides[0] * stored, p.v_slot_stride = a.v_cache.strides[1] * stored;
   p.v_cache_head_stride = a.v_cache.strides[2] * stored;
-  p.page_table_stride = csr || slots ? 0 : a.page_table.strides[0];
-  p.tokens = problem[Axis::tokens], p.pages = problem[Axis::pages];
-  if (!slots) p.batch = problem[Axis::batch], p.max_pages = csr ? problem[Axis::page_indices] : problem[Axis::max_pages];
-  p.page_size = i32(problem[Axis::page_size]), p.heads_kv = i32(problem[Axis::heads_kv]);
+  p.tokens = problem[Axis::tokens], p.heads_kv = i32(problem[Axis::heads_kv]);
   p.head_accesses = i32(problem[Axis::head_dim] * (config.dtype == DType::u8 ? element : 1) / config.vector);
   return p;
 }
@@ -82,9 +73,6 @@ static Rejection one_way_to_places(const Problem& p) {
   const bool indices = p.tensor(&A::batch_indices).present, positions = p.tensor(&A::positions).present;
   if (p.tensor(&A::slot_mapping).present) {
     if (indices || positions) return {indices ? "batch_indices" : "positions", "given", "none beside slot_mapping"};
-    if (p.tensor(&A::page_table).present) return {"page_table", "given", "none beside slot_mapping"};
-    if (p.tensor(&A::page_indptr).present) return {"page_indptr", "given", "none beside slot_mapping"};
-    if (p.tensor(&A::page_indices).present) return {"page_indices", "given", "none beside slot_mapping"};
     return {};
   }
   if (!indices && !positions) return {"slot_mapping", "absent", "slot_mapping, or batch_indices with positions and a page table"};
@@ -109,79 +97,21 @@ static Rejection convertible(const Problem& p) {
   return {};
 }
 
-static Rejection one_page_table(const Problem& p) {
-  if (p.tensor(&A::slot_mapping).present) return {};
-  const bool dense = p.tensor(&A::page_table).present, indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present;
-  if (!dense && !indptr && !indices) return {"page_table", "absent", "page_table, or page_indptr with page_indices"};
-  if (dense && (indptr || indices)) return {indptr ? "page_indptr" : "page_indices", "given", "none beside page_table"};
-  if (!dense && !indptr) return {"page_indptr", "absent", "a tensor, as page_indices is given"};
-  if (!dense && !indices) return {"page_indices", "absent", "a tensor, as page_indptr is given"};
-  return {};
-}
-
-/// A token that is not skipped has a place: its request has a page for it, which is one of the cache.
-static Breach contract(const A& a, const Problem& p) {
-  if (a.slot_mapping.present()) return {};
-  const bool csr = a.page_indptr.present();
-  const Ref<> batch_indices(a.batch_indices), positions(a.positions), indptr(a.page_indptr), pages(csr ? a.page_indices : a.page_table);
-  for (i64 t = 0; t < p[Axis::tokens]; ++t) {
-    const i64 request = batch_indices.index(t), position = positions.index(t), page_size = p[Axis::page_size];
-    if (request < 0) continue;
-    const i64 begin = csr ? indptr.index(request) : 0, room = csr ? indptr.index(request + 1) - begin : p[Axis::max_pages];
-    if (position < 0 || position >= room * page_size)
-      return {"positions", {t}, position, range_text(0, room * page_size - 1) + ": request " + std::to_string(request) + " has " + std::to_string(room) + " pages of " + std::to_string(page_size) + " tokens"};
-    const i64 slot = position / page_size, page = csr ? pages.index(begin + slot) : pages.index(request, slot);
-    if (page >= 0 && page < p[Axis::pages]) continue;
-    const std::vector<i64> at = csr ? std::vector<i64>{begin + slot} : std::vector<i64>{request, slot};
-    return {csr ? "page_indices" : "page_table", at, page, range_text(0, p[Axis::pages] - 1) + ", as token " + std::to_string(t) + " is written there"};
-  }
-  return {};
-}
+static Rejection one_page_table(const Problem& p) { return paged::one_page_table(place_facts(p)); }
+static Breach contract(const A& a, const Problem& p) { return paged::places_contract(place_tensors(a), p[Axis::tokens]); }
 
 /// The rows are copied, whatever their bits; the reference states the roundings of FP8.
 static Budget budget(const Problem&) { return {.exact = true}; }
 
 static Cost cost(const Problem& p, const A&) {
   const double rows = 2.0 * double(p[Axis::tokens]) * double(p[Axis::heads_kv]) * double(p[Axis::head_dim]);
-  const double indices = places_of(p) == Places::slot_mapping ? size_of(p.dtype(&A::slot_mapping)) : 2 * size_of(p.dtype(&A::batch_indices)) + 4;
+  const double indices = paged::places_of(place_facts(p)) == paged::Places::slot_mapping ? size_of(p.dtype(&A::slot_mapping)) : 2 * size_of(p.dtype(&A::batch_indices)) + 4;
   return {.bytes = rows * (size_of(p.dtype(&A::k)) + size_of(p.dtype(&A::k_cache))) + indices * double(p[Axis::tokens]), .flops = 0};
-}
-
-/// Slots in steps of a number without a divisor in common with their count, so that none comes twice; one of eight is negative, often -1.
-static void generate_slots(A& a, Random& random) {
-  const i64 slots = a.k_cache.shape[0] * a.k_cache.shape[1];
-  if (slots == 0) return;
-  i64 step = 1 + random.below(slots), slot = random.below(slots);
-  while (std::gcd(step, slots) != 1) ++step;
-  for (i64 t = 0; t < a.k.shape[0]; ++t, slot = (slot + step) % slots) {
-    const i64 at[] = {t};
-    store_integer(a.slot_mapping.at(at), a.slot_mapping.dtype, random.below(8) == 0 ? -1 - random.below(random.below(2) ? 2 : 1000) : slot);
-  }
-}
-
-/// Distinct places: the tokens are dealt out over the requests in turn, each taking its request's next position.
-static void generate_positions(A& a, Random& random) {
-  const bool csr = a.page_indptr.present();
-  const i64 batch = csr ? a.page_indptr.shape[0] - 1 : a.page_table.shape[0];
-  const i64 page_size = a.k_cache.shape[1];
-  const i64 max_pages = csr ? (batch ? a.page_indices.shape[0] / batch : 0) : a.page_table.shape[1];
-  if (csr) {
-    for (i64 b = 0; b <= batch; ++b) static_cast<i32*>(a.page_indptr.data)[b * a.page_indptr.strides[0]] = i32(b * max_pages);
-  }
-  std::vector<i64> next(static_cast<size_t>(batch));
-  for (i64& position : next) position = random.below(page_size + 2);
-  for (i64 t = 0; t < a.k.shape[0]; ++t) {
-    const i64 request = batch ? random.below(batch) : -1, at[] = {t};
-    const bool fits = request >= 0 && next[size_t(request)] < max_pages * page_size;
-    store_integer(a.batch_indices.at(at), a.batch_indices.dtype, fits ? request : -1);
-    store_integer(a.positions.at(at), a.positions.dtype, fits ? next[size_t(request)]++ : 0);
-  }
 }
 
 /// Scales are positive numbers with which some elements are cut to the largest of the dtype.
 static void generate(A& a, const Case& which, Random& random) {
-  if (a.slot_mapping.present()) generate_slots(a, random);
-  else generate_positions(a, random);
+  paged::generate_places(place_tensors(a), a.k.shape[0], random);
   if (which.at("proof") != 0) return;
   for (const TensorView* scale : {&a.k_scale, &a.v_scale})
     for (i64 h = 0; scale->present() && h < scale->shape[0]; ++h) {

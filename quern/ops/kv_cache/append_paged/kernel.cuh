@@ -4,49 +4,14 @@
 // cache[page, offset] = row of a token, for k and v; its place is told by a page table or by a slot
 // A block takes a token at a time; its threads walk over the accesses of the token's heads, k and v side by side.
 #pragma once
+#include "quern/bricks/paged/place.cuh"
 #include "quern/kit/kit.cuh"
 #include "quern/ops/kv_cache/append_paged/spec.h"
-#include "quern/ops/kv_cache/index.cuh"
 
 namespace quern::kv_cache {
 
 template <DType kDType> struct RowElement { using type = dtype_t<kDType>; };
 template <> struct RowElement<DType::u8> { using type = u8; };
-
-/// Where a token goes; page -1: nowhere.
-struct Place {
-  i64 page, offset;
-};
-
-/// Entry `slot` of a request's row of the page table, or -1 where the table has none.
-template <AppendPagedConfig C> QN_DEVICE i64 page_of(const AppendPagedParams& p, i64 request, i64 slot) {
-  i64 page;
-  if constexpr (C.places == Places::page_indices) {
-    const i64 at = i64(ptx::ld_global<i32>(p.page_indptr + request)) + slot;
-    if (at < 0 || at >= p.max_pages || at >= ptx::ld_global<i32>(p.page_indptr + request + 1)) return -1;
-    page = ptx::ld_global<i32>(p.page_table + at);
-  } else {
-    if (slot >= p.max_pages) return -1;
-    page = ptx::ld_global<i32>(p.page_table + request * p.page_table_stride + slot);
-  }
-  return page >= 0 && page < p.pages ? page : -1;
-}
-
-template <AppendPagedConfig C> QN_DEVICE Place place_of(const AppendPagedParams& p, i64 token) {
-  using Index = typename Integer<C.index_dtype>::type;  // a division of i64 costs some forty instructions
-  if constexpr (C.places == Places::slot_mapping) {
-    const Index slot = Index(load_index<C.index_dtype>(p.batch_indices, token));
-    if (slot < 0 || i64(slot) >= p.pages * p.page_size) return {-1, 0};
-    const Index page = slot / p.page_size;
-    return {page, slot - page * p.page_size};
-  } else {
-    const i64 request = load_index<C.index_dtype>(p.batch_indices, token);
-    const Index position = Index(load_index<C.index_dtype>(p.positions, token));
-    if (request < 0 || request >= p.batch || position < 0) return {-1, 0};
-    const Index slot = position / p.page_size;
-    return {page_of<C>(p, request, slot), position - slot * p.page_size};
-  }
-}
 
 /// Access `at` of a token's rows of k and v: from its load to its store.
 template <AppendPagedConfig C> struct RowAccess {
@@ -81,7 +46,7 @@ QN_DEVICE void store_converted(char* to, const Packed<typename RowElement<C.dtyp
 }
 
 template <AppendPagedConfig C>
-QN_DEVICE void store_access(const AppendPagedParams& p, const Place& to, int at, const RowAccess<C>& row) {
+QN_DEVICE void store_access(const AppendPagedParams& p, const paged::Place& to, int at, const RowAccess<C>& row) {
   const i64 head = at / p.head_accesses;
   const i64 byte = (at - head * p.head_accesses) * C.vector * i64(sizeof(typename RowElement<C.cache_dtype>::type));
   store_converted<C>(p.k_cache + to.page * p.k_page_stride + to.offset * p.k_slot_stride + head * p.k_cache_head_stride + byte, row.k,
@@ -96,15 +61,15 @@ template <AppendPagedConfig C> QN_DEVICE void append_paged_token(const AppendPag
   ptx::grid_launch_dependents();
   // Indices may be what a kernel before writes, so before the wait they are only fetched into the L2
   if (threadIdx.x == 0 && i64(blockIdx.x) < p.tokens) {
-    ptx::prefetch_l2(static_cast<const Index*>(p.batch_indices) + blockIdx.x);
-    if constexpr (C.places != Places::slot_mapping) ptx::prefetch_l2(static_cast<const Index*>(p.positions) + blockIdx.x);
+    ptx::prefetch_l2(static_cast<const Index*>(p.place.batch_indices) + blockIdx.x);
+    if constexpr (C.places != paged::Places::slot_mapping) ptx::prefetch_l2(static_cast<const Index*>(p.place.positions) + blockIdx.x);
   }
   ptx::grid_dependency_wait();
   for (i64 token = blockIdx.x; token < p.tokens; token += gridDim.x) {
     // The rows are asked for before the place is known: one memory latency instead of three in a row
     RowAccess<C> first;
     if (int(threadIdx.x) < work) first = load_access<C>(p, token, threadIdx.x);
-    const Place place = place_of<C>(p, token);
+    const paged::Place place = paged::place_of<C.places, C.index_dtype>(p.place, token);
     if (place.page < 0) continue;
     if (int(threadIdx.x) < work) store_access<C>(p, place, threadIdx.x, first);
     for (int at = threadIdx.x + C.threads; at < work; at += C.threads)

@@ -6,7 +6,7 @@
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/kv_cache/batch_indices_positions/spec.h"
-#include "quern/ops/kv_cache/index.cuh"
+#include "quern/bricks/index.cuh"
 
 namespace quern::kv_cache {
 

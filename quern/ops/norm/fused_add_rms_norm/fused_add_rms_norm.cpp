@@ -2,11 +2,12 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/norm/fused_add_rms_norm.h"
 
-#include "quern/op/fp8_output.h"
 #include "quern/ops/norm/fused_add_rms_norm/ref.h"
-#include "quern/ops/norm/norm_row/norm_row.h"
+#include "quern/ops/norm/norm_form/norm_form.h"
 
 namespace quern::norm {
+
+using A = FusedAddRmsNormArgs;
 
 static NormRowParams params(const Call<FusedAddRmsNormArgs>& c) {
   const FusedAddRmsNormArgs& a = c.args;
@@ -16,13 +17,16 @@ static NormRowParams params(const Call<FusedAddRmsNormArgs>& c) {
 
 static NormRowGroupsParams groups_params(const Call<FusedAddRmsNormArgs>& c) {
   const TensorView& scales = c.args.scales;
-  return {params(c), scales.data, {scales.strides[0], scales.strides[1]}};
+  return {params(c), scales.data, {scales.strides[0], scales.strides[1]}, c.args.amax_floor, 0};
 }
 
+/// norm_row has the plain forms and is the fastest; norm_row_form has all others.
 static Plan plan(const Problem& p, const DeviceInfo& device) {
-  using A = FusedAddRmsNormArgs;
+  const Fp8Scales scales = fp8_scales_of<A>(p);
+  if (p.dtype(&A::weight) != p.dtype(&A::x) || p.attr(&A::weight_bias) != 0 || scales == Fp8Scales::tensor || scales == Fp8Scales::token)
+    return plan_norm_form<A>(p, device, false, p[Axis::tokens], p[Axis::hidden]);
   const i32 vector = min_of(min_of(p.vector(&A::x), p.vector(&A::residual)), min_of(p.vector(&A::out), p.vector(&A::weight)));
-  const bool groups = p.tensor(&A::scales).present;
+  const bool groups = scales == Fp8Scales::group;
   NormRowConfig config = norm_row_config(p.dtype(&A::x), vector, p[Axis::hidden], true);
   // At 64 registers groups would spill 16 bytes
   while (groups && config.min_blocks > 1 && 65536 / (config.threads * config.min_blocks) < 72) --config.min_blocks;
@@ -34,37 +38,54 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
-    .doc("residual = residual + x; out = residual / sqrt(mean(residual^2) + eps) * weight")
+    .doc("residual = residual + x; out = residual / sqrt(mean(residual^2) + eps) * (weight + weight_bias)")
     .source("Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv 1910.07467")
-    .in("x", &FusedAddRmsNormArgs::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
-    .inout("residual", &FusedAddRmsNormArgs::residual, "tokens hidden", like("x"))
+    .in("x", &A::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
+    .inout("residual", &A::residual, "tokens hidden", like("x"))
     .meaning("the residual stream, updated in place")
-    .in("weight", &FusedAddRmsNormArgs::weight, "hidden", like("x"))
+    .in("weight", &A::weight, "hidden", like("x", {DType::f32}))
     .meaning("with pdl, read before the kernels before have ended")
-    .out("out", &FusedAddRmsNormArgs::out, "tokens hidden", like("x", {DType::e4m3}))
+    .out("out", &A::out, "tokens hidden", like("x", {DType::e4m3}))
     .may_be("x")
-    .meaning("e4m3 with scales; it must not overlap x then")
-    .out("scales", &FusedAddRmsNormArgs::scales, "tokens ceil_div(hidden,128)", {DType::f32})
+    .meaning("e4m3 with one kind of scale; it must not overlap x then")
+    .out("scales", &A::scales, "tokens ceil_div(hidden,128)", {DType::f32})
     .optional()
     .meaning("of an out that is e4m3, as quant.per_token_group makes them; else absent")
     .column_major(16)
-    .within({.of_value = 0x1p-18, .of_magnitude = 0x1p-23})
-    .attr("eps", &FusedAddRmsNormArgs::eps)
+    .within(kRmsScales)
+    .out("token_scales", &A::token_scales, "tokens", {DType::f32})
+    .optional()
+    .meaning("of an out that is e4m3, one for each row, in the place of scales")
+    .strided()
+    .within(kRmsScales)
+    .in("static_scale", &A::static_scale, "1", {DType::f32})
+    .optional()
+    .meaning("positive; of an out that is e4m3, the scale of all, in the place of computed ones")
+    .attr("eps", &A::eps)
     .meaning("added to the mean square, from 0 to 1e30")
-    .require(eps_fits<FusedAddRmsNormArgs>)
-    .require(scales_belong_to_fp8<FusedAddRmsNormArgs>)
+    .attr("weight_bias", &A::weight_bias)
+    .meaning("added to the weight: Gemma's is 1")
+    .attr("amax_floor", &A::amax_floor)
+    .meaning("least largest magnitude of what shares a computed FP8 scale, from 1e-30 to 1e30; engines take 1e-10")
+    .require(eps_fits<A>)
+    .require(weight_bias_fits<A>)
+    .require(amax_floor_fits<A>)
+    .require(one_kind_of_scales<A>)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<fused_add_rms_norm_ref<double>, fused_add_rms_norm_ref<OrderFree>>()
-    .budget(norm_row_budget)
+    .generate<generate_norm<A>>()
+    .budget(norm_form_budget)
     .cases({{"tokens", {1, 0, 3, 64, 101}},
             {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 40000}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
+            {"wide_weight", {0, 1}, "the weight is f32"},
+            {"weight_bias", {0.0, 1.0}},
             {"x.pad", {0, 8, 3}},
             {"residual.pad", {0, 16, 1}},
             {"out.pad", {0, 8}},
-            {"fp8", {0, 1, 2}, "out is e4m3, with scales as the FP8 GEMM reads them (1) or row-major (2)"}},
-           derive_fp8_output)
+            {"fp8", {0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
+           derive_norm)
     .bench({{{"tokens", 1}, {"hidden", 4096}},
             {{"tokens", 64}, {"hidden", 4096}},
             {{"tokens", 256}, {"hidden", 8192}},

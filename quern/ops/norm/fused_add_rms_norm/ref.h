@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "quern/op/fp8_output.h"
 #include "quern/op/ref.h"
 #include "quern/ops/norm/fused_add_rms_norm.h"
+#include "quern/ops/norm/norm_form/output_ref.h"
 
 namespace quern::norm {
 
@@ -14,7 +14,7 @@ template <class Real = double>
 void fused_add_rms_norm_ref(const FusedAddRmsNormArgs& a, const FusedAddRmsNormArgs& magnitudes) {
   using std::abs, std::sqrt;
   const Ref<Real> x(a.x), weight(a.weight);
-  RefOut<Real> out(a.out), residual(a.residual), residual_magnitude(magnitudes.residual), out_magnitude(magnitudes.out);
+  const RefOut<Real> residual(a.residual), residual_magnitude(magnitudes.residual);
   const i64 hidden = x.dim(1);
   std::vector<Real> sum(static_cast<size_t>(hidden)), terms = sum, y = sum;
   for (i64 t = 0; t < x.dim(0); ++t) {
@@ -28,15 +28,11 @@ void fused_add_rms_norm_ref(const FusedAddRmsNormArgs& a, const FusedAddRmsNormA
     }
     const Real scale = Real(1) / sqrt(squares / Real(double(hidden)) + Real(a.eps));
     for (i64 h = 0; h < hidden; ++h) {
-      const Real before = sum[size_t(h)] - x(t, h);
-      y[size_t(h)] = sum[size_t(h)] * scale * weight(h);
-      terms[size_t(h)] = (abs(before) + abs(x(t, h))) * scale * abs(weight(h));
+      const Real before = sum[size_t(h)] - x(t, h), factor = a.weight_bias == 0 ? weight(h) : weight(h) + Real(a.weight_bias);
+      y[size_t(h)] = sum[size_t(h)] * scale * factor;
+      terms[size_t(h)] = (abs(before) + abs(x(t, h))) * scale * abs(factor);
     }
-    if (a.scales.present()) fp8_output_ref(y, terms, t, a, magnitudes);
-    for (i64 h = 0; h < hidden && !a.scales.present(); ++h) {
-      out.set(y[size_t(h)], t, h);
-      out_magnitude.set(terms[size_t(h)], t, h);
-    }
+    norm_output_ref(y, terms, t, a, magnitudes);
   }
 }
 

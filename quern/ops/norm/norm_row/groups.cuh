@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// norm_row with an out that is e4m3: scales[t, g] = max(max_h |y[t, h]|, 1e-4) / 448 over the 128 elements of group g,
+// norm_row with an out that is e4m3: scales[t, g] = max(max_h |y[t, h]|, amax_floor) / 448 over the 128 elements of group g,
 // out = y * (1 / scale)
 // Threads own units as in norm_row, so a group is 16 neighbouring lanes (32 of f32), which reduce its maximum by shuffles.
 #pragma once
@@ -23,7 +23,7 @@ QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 
   f32 amax = 0.f;
   QN_UNROLL
   for (int j = 0; j < kUnit<C>; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(y[j]));  // 0 past the row's end
-  const f32 group_scale = fp8_scale<DType::e4m3>(warp_max_nan<kLanes>(amax), false), inverse = fp8_inverse(group_scale);
+  const f32 group_scale = fp8_scale<DType::e4m3>(warp_max_nan<kLanes>(amax), false, f32(params.amax_floor)), inverse = fp8_inverse(group_scale);
   // Before the elements: behind them 8 bytes spill at 72 registers (hidden 7168), 16 at 64
   if (h < p.hidden && threadIdx.x % kLanes == 0)
     static_cast<f32*>(params.scales)[row * params.scale_strides[0] + i64(u64(h) / kFp8Group) * params.scale_strides[1]] = group_scale;

@@ -33,6 +33,8 @@ struct NormRowGroupsParams {
   NormRowParams row;
   void* scales;  // [tokens, ceil(hidden / 128)] f32
   i64 scale_strides[2];
+  float amax_floor;
+  i32 unused;
 };
 
 /// The weight is copied into shared memory: of rows that a whole block holds, which are read by 16 bytes.

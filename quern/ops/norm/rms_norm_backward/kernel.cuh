@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// r = 1 / sqrt(mean_h(x[t]^2) + eps), g = dy[t] * weight
+// r = 1 / sqrt(mean_h(x[t]^2) + eps), g = dy[t] * (weight + weight_bias)
 // dx[t, h] = r * (g[h] - x[t, h] * r * mean_h(g * x[t] * r)), parts[b, h] = sum of dy[t, h] * x[t, h] * r over the rows t of block b
 // A row belongs to row_threads threads, each of which owns units of 16 bytes, as in norm_row. A block walks over rows with the
 // stride of the grid and asks for its next row before it reduces the current one. A thread meets the same columns in each of its
@@ -65,6 +65,8 @@ QN_DEVICE void unit_operands(const NormRowBackwardParams& p, const HeldRows<C>& 
   unit_values<C>(held.dy[i], h, p.hidden, dy);
   unit_values<C>(held.x[i], h, p.hidden, x);
   unit_values<C>(weights, h, p.hidden, weight);
+  QN_UNROLL
+  for (int j = 0; j < kUnit<C>; ++j) weight[j] = weight[j] + f32(p.weight_bias);
 }
 
 /// dx of a row whose units are held, and its terms of dw.
@@ -190,6 +192,8 @@ template <NormRowBackwardConfig C> QN_DEVICE void backward_reread(const NormRowB
       load_f32<T, C.vector>(x_row + h, x);
       load_f32<T, C.vector>(weights + h, weight);
       QN_UNROLL
+      for (int j = 0; j < C.vector; ++j) weight[j] = weight[j] + f32(p.weight_bias);
+      QN_UNROLL
       for (int j = 0; j < C.vector; ++j) {
         squares = ptx::fma(x[j], x[j], squares);
         dot = ptx::fma(dy[j] * weight[j], x[j], dot);
@@ -201,6 +205,8 @@ template <NormRowBackwardConfig C> QN_DEVICE void backward_reread(const NormRowB
       load_f32<T, C.vector>(dy_row + h, dy);
       load_f32<T, C.vector>(x_row + h, x);
       load_f32<T, C.vector>(weights + h, weight);
+      QN_UNROLL
+      for (int j = 0; j < C.vector; ++j) weight[j] = weight[j] + f32(p.weight_bias);
       if constexpr (C.with_dw != 0) load_part<C>(part + h, row == i64(blockIdx.x), dw);
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) dx[j] = element(dy[j], x[j], weight[j], factors, dw[j]);

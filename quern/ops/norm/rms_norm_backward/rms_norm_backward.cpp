@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "quern/ops/norm/norm_row/norm_row.h"
+#include "quern/ops/norm/norm_form/norm_form.h"
 #include "quern/ops/norm/rms_norm_backward/ref.h"
 #include "quern/ops/norm/rms_norm_backward/spec.h"
 
@@ -58,7 +58,7 @@ struct Parts {
 static NormRowBackwardParams row_params(const Call<A, Parts>& c) {
   const A& a = c.args;
   return {a.dy.data, a.x.data, a.weight.data, a.dx.data, c.region(c.choice.sums), a.dy.strides[0], a.x.strides[0], a.dx.strides[0], part_stride(c.problem),
-          c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps};
+          c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps, a.weight_bias};
 }
 
 static NormSumPartsParams sum_params(const Call<A, Parts>& c) {
@@ -92,7 +92,7 @@ static void derive(Case& which) {
 }
 
 QN_OP(rms_norm_backward, RmsNormBackwardArgs, "norm.rms_norm_backward")
-    .doc("dx = r (g - x r^2 mean(g x)); dw = sum_t dy x r; r = 1 / sqrt(mean(x^2) + eps), g = dy weight")
+    .doc("dx = r (g - x r^2 mean(g x)); dw = sum_t dy x r; r = 1 / sqrt(mean(x^2) + eps), g = dy (weight + weight_bias)")
     .source("Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv 1910.07467")
     .in("dy", &A::dy, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
     .meaning("the gradient of rms_norm's out")
@@ -104,7 +104,10 @@ QN_OP(rms_norm_backward, RmsNormBackwardArgs, "norm.rms_norm_backward")
     .optional()
     .attr("eps", &A::eps)
     .meaning("added to the mean square, from 0 to 1e30")
+    .attr("weight_bias", &A::weight_bias)
+    .meaning("as rms_norm adds it to the weight")
     .require(eps_fits<A>)
+    .require(weight_bias_fits<A>)
     .rows(Axis::tokens)
     .plan(plan)
     .reference<rms_norm_backward_ref<double>, rms_norm_backward_ref<OrderFree>>()
@@ -114,6 +117,7 @@ QN_OP(rms_norm_backward, RmsNormBackwardArgs, "norm.rms_norm_backward")
             {"dy.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"dw.present", {true, false}},
             {"dw_f32", {false, true}, "dw is f32"},
+            {"weight_bias", {0.0, 1.0}},
             {"dy.pad", {0, 8, 3}},
             {"x.pad", {0, 8, 1}},
             {"dx.pad", {0, 16, 1}}},

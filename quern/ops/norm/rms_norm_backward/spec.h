@@ -26,7 +26,7 @@ struct NormRowBackwardParams {
   i64 dy_stride, x_stride, dx_stride, part_stride;  // elements from row to row
   i64 tokens;
   i64 hidden;
-  float eps;
+  float eps, weight_bias;
 };
 
 struct NormRowBackwardSmem {

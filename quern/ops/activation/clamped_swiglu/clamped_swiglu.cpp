@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/activation/clamped_swiglu.h"
+
+#include <cmath>
+
+#include "quern/ops/activation/activate_row/activate_row.h"
+#include "quern/ops/activation/clamped_swiglu/ref.h"
+
+namespace quern::activation {
+
+using A = ClampedSwigluArgs;
+
+static Plan plan(const Problem& p, const DeviceInfo& device) {
+  return plan_rows<A>(p, device, Function::clamped_swiglu, p.attr(&A::interleaved) ? Operands::pairs : Operands::halves);
+}
+
+static Rejection attributes_fit(const Problem& p) {
+  if (!std::isfinite(p.attr(&A::alpha))) return {"alpha", p.attr(&A::alpha), "a finite number"};
+  if (!std::isfinite(p.attr(&A::beta))) return {"beta", p.attr(&A::beta), "a finite number"};
+  const float limit = p.attr(&A::limit);
+  if (!(limit > 0) || limit - limit != 0) return {"limit", limit, "a positive, finite number"};
+  return {};
+}
+
+QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
+    .doc("out = (u + beta) * g / (1 + exp(-alpha g)), g = min(gate, limit), u = up cut to [-limit, limit]; gate and up are the halves of x, or its pairs")
+    .source("OpenAI, gpt-oss-120b and gpt-oss-20b Model Card, arXiv 2508.10925")
+    .in("x", &A::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
+    .meaning("gate and up: halves, or pairs where interleaved")
+    .out("out", &A::out, "tokens intermediate", like("x", {DType::e4m3}))
+    .out("scales", &A::scales, "tokens ceil_div(intermediate,128)", {DType::f32})
+    .optional()
+    .meaning("of an out that is e4m3, as quant.per_token_group makes them; else absent")
+    .column_major(16)
+    .within(kGeluScales)
+    .attr("interleaved", &A::interleaved)
+    .meaning("gate and up are the pairs (2i, 2i + 1) of x, as gpt-oss has them, instead of its halves")
+    .attr("alpha", &A::alpha)
+    .meaning("factor within the sigmoid")
+    .attr("beta", &A::beta)
+    .meaning("what is added to up")
+    .attr("limit", &A::limit)
+    .meaning("bound of gate, and of up on both sides; positive and finite")
+    .attr("amax_floor", &A::amax_floor)
+    .meaning("least largest magnitude of a group, from 1e-30 to 1e30; engines take 1e-10")
+    .require(scales_belong_to_fp8<A>)
+    .require(amax_floor_fits<A>)
+    .require(attributes_fit)
+    .rows(Axis::tokens)
+    .plan(plan)
+    .reference<clamped_swiglu_ref<double>, clamped_swiglu_ref<OrderFree>>()
+    .generate<widen<A>>()
+    .budget(clamped_swiglu_budget)
+    .cases(activation_cases({{"interleaved", {true, false}}, {"limit", {7.0, 1.0}}, {"alpha", {1.702, -1.0}}, {"beta", {1.0, 0.0}}}), derive_fp8_output)
+    .bench({{{"tokens", 1}, {"intermediate", 14336}},
+            {{"tokens", 4096}, {"intermediate", 14336}},
+            {{"tokens", 16384}, {"intermediate", 14336}, {"fp8", 1}}});
+
+}  // namespace quern::activation

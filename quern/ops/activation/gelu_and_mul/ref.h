@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/ops/activation/gelu_and_mul.h"
+#include "quern/ops/activation/activate_row/functions_ref.h"
+
+namespace quern::activation {
+
+template <class Real = double>
+void gelu_and_mul_ref(const GeluAndMulArgs& a, const GeluAndMulArgs& magnitudes) {
+  using std::abs;
+  const Ref<Real> x(a.x);
+  const i64 n = a.out.shape[1];
+  activate_row_ref<Real>(a, magnitudes, [&](i64 t, i64 i) -> Term<Real> {
+    const Real gate = x(t, i), up = x(t, n + i);
+    return {gelu_ref(gate) * up, abs(gate * up)};
+  });
+}
+
+}  // namespace quern::activation

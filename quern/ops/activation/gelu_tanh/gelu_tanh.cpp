@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/activation/gelu_tanh.h"
+
+#include "quern/ops/activation/activate_row/activate_row.h"
+#include "quern/ops/activation/gelu_tanh/ref.h"
+
+namespace quern::activation {
+
+using A = GeluTanhArgs;
+
+QN_OP(gelu_tanh, A, "activation.gelu_tanh")
+    .doc("out = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))")
+    .source("Hendrycks and Gimpel, Gaussian Error Linear Units, arXiv 1606.08415")
+    .in("x", &A::x, "tokens intermediate", {DType::f32, DType::f16, DType::bf16})
+    .out("out", &A::out, "tokens intermediate", like("x", {DType::e4m3}))
+    .may_be("x")
+    .meaning("e4m3 with scales; it must not overlap x then")
+    .out("scales", &A::scales, "tokens ceil_div(intermediate,128)", {DType::f32})
+    .optional()
+    .meaning("of an out that is e4m3, as quant.per_token_group makes them; else absent")
+    .column_major(16)
+    .within(kGeluScales)
+    .attr("amax_floor", &A::amax_floor)
+    .meaning("least largest magnitude of a group, from 1e-30 to 1e30; engines take 1e-10")
+    .require(scales_belong_to_fp8<A>)
+    .require(amax_floor_fits<A>)
+    .rows(Axis::tokens)
+    .plan(plan_of<A, Function::gelu_tanh, Operands::alone>)
+    .reference<gelu_tanh_ref<double>, gelu_tanh_ref<OrderFree>>()
+    .generate<widen<A>>()
+    .budget(gelu_tanh_budget)
+    .cases(activation_cases(), derive_fp8_output)
+    .bench({{{"tokens", 1}, {"intermediate", 14336}},
+            {{"tokens", 4096}, {"intermediate", 14336}},
+            {{"tokens", 16384}, {"intermediate", 14336}, {"fp8", 1}}});
+
+}  // namespace quern::activation

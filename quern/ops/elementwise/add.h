@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/op/run.h"
+
+namespace quern::elementwise {
+
+struct AddArgs {
+  TensorView out;  ///< [tokens, hidden] like x, which it may be itself
+  TensorView x;    ///< [tokens, hidden] f32, f16 or bf16
+  TensorView y;    ///< [tokens, hidden] like x
+};
+
+/// out[t, h] = x[t, h] + y[t, h], in f32, rounded once. Rows may be strided. Throws Error.
+QN_API void add(const AddArgs& args, const RunOptions& options = {});
+
+}  // namespace quern::elementwise

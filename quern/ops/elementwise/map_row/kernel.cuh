@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[t, h] = f(x[t, h], y[t, h])
+// A block takes a chunk of one row, then the next chunk a grid further: each_chunk.
+#pragma once
+#include "quern/bricks/rows/chunks.cuh"
+#include "quern/kit/tanh.cuh"
+#include "quern/ops/elementwise/map_row/spec.h"
+
+namespace quern::elementwise {
+
+/// An access of each input, as it lies in memory.
+template <MapRowConfig C> struct MapOperands {
+  Packed<dtype_t<C.dtype>, C.chunks.vector> x, y;
+};
+
+template <MapRowConfig C> QN_DEVICE f32 mapped(const MapRowParams& p, f32 x, f32 y) {
+  if constexpr (C.map == Map::scale) return x * f32(p.value);
+  else if constexpr (C.map == Map::soft_cap) return f32(p.value) * accurate_tanh(ptx::div(x, f32(p.value)));
+  else return x + y;
+}
+
+template <MapRowConfig C> QN_DEVICE void map_row_chunk(const MapRowParams& p) {
+  using T = dtype_t<C.dtype>;
+  constexpr int kVector = C.chunks.vector;
+  ptx::grid_launch_dependents();
+  ptx::grid_dependency_wait();
+  rows::each_chunk<MapOperands<C>, C.chunks, C.threads>(
+      p.rows, p.columns,
+      [&](i64 row, i64 column, MapOperands<C>& held) {
+        held.x = load_packed<T, kVector>(static_cast<const T*>(p.x) + row * p.x_stride + column);
+        if constexpr (C.map == Map::add) held.y = load_packed<T, kVector>(static_cast<const T*>(p.y) + row * p.y_stride + column);
+      },
+      [&](i64 row, i64 column, const MapOperands<C>& held) {
+        f32 x[kVector], y[kVector] = {};
+        unpack(held.x, x);
+        if constexpr (C.map == Map::add) unpack(held.y, y);
+        QN_UNROLL
+        for (int j = 0; j < kVector; ++j) x[j] = mapped<C>(p, x[j], y[j]);
+        store_f32<T, kVector>(static_cast<T*>(p.out) + row * p.out_stride + column, x);
+      });
+}
+
+}  // namespace quern::elementwise

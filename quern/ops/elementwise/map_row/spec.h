@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The kernel of ops whose elements depend on the same element of one or two inputs.
+#pragma once
+#include "quern/bricks/rows/spec.h"
+
+namespace quern::elementwise {
+
+/// The values enter compile keys: append, never renumber.
+enum class Map : i32 {
+  scale,     ///< x * value
+  soft_cap,  ///< value * tanh(x / value)
+  add,       ///< x + y
+};
+
+struct MapRowConfig {
+  DType dtype;
+  Map map;
+  rows::RowChunks chunks;
+  i32 threads;
+};
+
+struct MapRowParams {
+  const void* x;  // [tokens, hidden]
+  const void* y;  // [tokens, hidden] or null
+  void* out;      // [tokens, hidden]
+  i64 x_stride, y_stride, out_stride;  // elements from row to row
+  i64 rows, columns;                   // one row where no tensor has gaps
+  float value;
+  i32 unused;
+};
+
+}  // namespace quern::elementwise

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/bricks/select/spec.h"
+#include "quern/ops/sampling/filters_spec.h"
+
+namespace quern::sampling {
+
+/// What the rows hold.
+enum class RowKind : i32 { logits, probs };
+
+/// How a block filters a row: part of a Config.
+struct FilterLayout {
+  RowLayout row;
+  RowKind kind;
+};
+
+/// Temperature and filters: of each row, or a number for all.
+struct FilterParams {
+  const float* temperatures;  // [rows] or null
+  const i32* top_ks;          // [rows] or null
+  const float* top_ps;        // [rows] or null
+  const float* min_ps;        // [rows] or null
+  float temperature, top_p, min_p;
+  i32 top_k;
+  FilterOrder order;
+  i32 min_p_first;
+};
+
+}  // namespace quern::sampling

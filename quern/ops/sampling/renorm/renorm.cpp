@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/sampling/renorm.h"
+
+#include "quern/ops/sampling/filters/cases.h"
+#include "quern/ops/sampling/filters/filters.h"
+#include "quern/ops/sampling/renorm/ref.h"
+#include "quern/ops/sampling/renorm/spec.h"
+
+namespace quern::sampling {
+
+using A = RenormArgs;
+
+static const jit::Kernel<RenormConfig, RenormParams> row_kernel{"quern/ops/sampling/renorm/kernel.cuh", "renorm_row"};
+
+static RenormParams params(const Call<A>& c) {
+  const A& a = c.args;
+  return {a.probs.data, static_cast<float*>(a.out.data), filter_params(a), a.probs.strides[0], a.out.strides[0], a.probs.shape[0], a.probs.shape[1]};
+}
+
+static Plan plan(const Problem& p, const DeviceInfo& device) {
+  static const Axis rows = axis_of("rows"), vocab = axis_of("vocab");
+  const RowLayout layout = row_layout(p.dtype(&A::probs), p.vector(&A::probs), p[vocab]);
+  const RenormConfig config{{layout, RowKind::probs}, store_width(layout, p.vector(&A::out), 4), layout.threads};
+  Plan plan;
+  plan.launch<params>(row_kernel, config, {.x = row_blocks(p[rows], device), .smem = select_smem().bytes, .pdl = p.pdl});
+  return plan;
+}
+
+static void generate(A& a, const Case&, Random& random) {
+  for (i64 row = 0, kind = random.below(kRowKinds); row < a.probs.shape[0]; ++row, ++kind) fill_sampling_row(a.probs, row, int(kind % kRowKinds), true, random);
+  fill_filters(a, a.probs.shape[0], a.probs.shape[1], random);
+}
+
+static void derive(Case& which) {
+  derive_filters(which);
+  if (which["probs.dtype"] != int(DType::f32)) which["out.in_place"] = 0;
+}
+
+QN_OP(renorm, A, "sampling.renorm")
+    .doc("out = probs / the exact sum of those that survive top_k, top_p and min_p, 0 of those that do not")
+    .in("probs", &A::probs, "rows vocab", {DType::f32, DType::f16, DType::bf16})
+    .values(generated())
+    .in("top_ks", &A::top_ks, "rows", {DType::i32})
+    .optional()
+    .values(generated())
+    .contents(each_within("-2147483648", "2147483647"))
+    .meaning("in the place of top_k")
+    .in("top_ps", &A::top_ps, "rows", {DType::f32})
+    .optional()
+    .values(generated())
+    .meaning("in the place of top_p; NaN: the row becomes NaN")
+    .in("min_ps", &A::min_ps, "rows", {DType::f32})
+    .optional()
+    .values(generated())
+    .meaning("in the place of min_p; NaN: the row becomes NaN")
+    .out("out", &A::out, "rows vocab", {DType::f32})
+    .may_be("probs")
+    .attr("top_k", &A::top_k)
+    .meaning("so many of the largest survive, equal ones by ascending id; below 1 and from vocab on: all")
+    .attr("top_p", &A::top_p)
+    .meaning("the fewest of the largest survive that hold this part of the mass; from 1 on: all; up to 0: the first")
+    .attr("min_p", &A::min_p)
+    .meaning("tokens survive whose mass is at least this part of the largest one; up to 0: all")
+    .attr("order", &A::order)
+    .words({"top_k_first", "joint"})
+    .meaning("what top-p sees: the tokens that top-k keeps, or all")
+    .attr("min_p_first", &A::min_p_first)
+    .meaning("min_p acts before top_k and top_p, not after them")
+    .rows(axis_of("rows"))
+    .require(vocab_fits<A>)
+    .require(filters_fit<A>)
+    .plan(plan)
+    .reference<renorm_ref>()
+    .generate<generate>()
+    .exact("results are quotients of integer masses: other number types have none")
+    .cases({{"rows", {23, 1, 0, 5}},
+            {"vocab", {1000, 1, 2, 7, 33, 128, 513, 4099}},
+            {"probs.dtype", {DType::f32, DType::bf16, DType::f16}},
+            {"tensors", {true, false}, "filters are tensors"},
+            {"top_k", {0, 5, 100}},
+            {"top_p", {1.0, 0.9, 0.3}},
+            {"min_p", {0.0, 0.05}},
+            {"order", {0, 1}},
+            {"min_p_first", {false, true}},
+            {"probs.pad", {0, 8, 1}},
+            {"out.pad", {0, 4, 1}}},
+           derive)
+    .bench({{{"rows", 1}, {"vocab", 128256}, {"tensors", 0}, {"top_p", 0.9}},
+            {{"rows", 64}, {"vocab", 128256}, {"tensors", 0}, {"top_p", 0.9}},
+            {{"rows", 256}, {"vocab", 128256}, {"tensors", 0}, {"top_p", 0.9}},
+            {{"rows", 256}, {"vocab", 128256}, {"tensors", 0}, {"top_k", 50}}});
+
+}  // namespace quern::sampling

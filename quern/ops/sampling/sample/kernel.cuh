@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// out[row] = first token whose prefix sum of survivors' masses is above floor(u * total / 2^64)
+// A block takes a row at a time and keeps nothing of it: it reads it for the largest value, three times (and once more among equal values) for
+// top-k, as often for top-p, and at last for the masses of its steps, of which one is read again. What it reads again comes from the L2.
+#pragma once
+#include "quern/bricks/random/philox.cuh"
+#include "quern/ops/sampling/filters/survivors.cuh"
+#include "quern/ops/sampling/sample/spec.h"
+
+namespace quern::sampling {
+
+/// The token of a row, -1 for none.
+template <SampleConfig C> QN_DEVICE i64 draw(const SelectMemory& m, const SampleParams& p, i64 row, i64 from) {
+  constexpr FilterLayout L = C.layout;
+  const Filter filter = filter_of(p.filter, from);
+  if (!is_valid(filter)) return -1;
+  const Row<L.row> values{static_cast<const dtype_t<L.row.dtype>*>(p.values) + from * p.stride, p.vocab};
+  const RowFacts facts = facts_of<L>(m, values);
+  if (!facts.valid) return -1;
+  if (L.kind == RowKind::logits && filter.temperature < f32(kGreedyTemperature)) return facts.first;
+  const Survivors<L> survivors = survivors_of<L>(m, values, filter, facts);
+  const u64 seed = u64(p.seeds ? ptx::ld_global<i64>(p.seeds + row) : p.seed), offset = u64(p.offsets ? ptx::ld_global<i64>(p.offsets + row) : p.offset);
+  const u64 bits = random_bits(seed, offset, p.seeds ? 0 : u32(row), RandomStream::sample);
+  const Found found = find_in_row(m, values, [&](i64 index, f32 x) { return surviving_mass(survivors, index, x); }, [&](U128 total) { return scaled_by_bits(bits, total); });
+  return found.index;
+}
+
+template <SampleConfig C> QN_DEVICE void sample_row(const SampleParams& p) {
+  QN_SMEM(smem);
+  const SelectMemory m = select_memory(smem);
+  ptx::grid_launch_dependents();
+  ptx::grid_dependency_wait();
+  for (i64 row = blockIdx.x; row < p.rows; row += gridDim.x) {
+    const i64 from = p.indices ? i64(ptx::ld_global<i32>(p.indices + row)) : row;
+    const i64 token = from >= 0 && from < p.logits_rows ? draw<C>(m, p, row, from) : -1;
+    if (threadIdx.x == 0) {
+      p.out[row] = token < 0 ? 0 : i32(token);
+      if (p.valid) p.valid[row] = token >= 0;
+    }
+  }
+}
+
+}  // namespace quern::sampling

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#pragma once
+#include "quern/ops/sampling/filters/spec.h"
+
+namespace quern::sampling {
+
+struct SoftmaxConfig {
+  FilterLayout layout;
+  i32 store;    // elements of an access of out
+  i32 threads;
+};
+
+struct SoftmaxParams {
+  const void* logits;         // [rows, vocab]
+  float* out;                 // [rows, vocab]
+  const float* temperatures;  // [rows] or null
+  float temperature;
+  i32 unused;
+  i64 stride, out_stride;     // elements from row to row
+  i64 rows, vocab;
+};
+
+}  // namespace quern::sampling
