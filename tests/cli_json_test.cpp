@@ -102,9 +102,9 @@ std::string offered(const std::string& line) {
 
 TEST(cli_completion, bash_is_offered_commands_ops_parameters_values_and_options) {
   EXPECT_EQ(offered("quern de"), "demo\n");
-  EXPECT_EQ(offered("quern plan norm.rms"), "norm.rms_norm\nnorm.rms_norm_backward\n");
-  EXPECT_EQ(offered("quern check nor"), "norm\nnorm.fused_add_rms_norm\nnorm.rms_norm\nnorm.rms_norm_backward\n");
-  EXPECT_EQ(offered("quern run norm.rms_norm tok"), "tokens=\n");
+  EXPECT_EQ(offered("quern plan gemm.gr"), "gemm.grouped_contiguous\ngemm.grouped_masked\n");
+  EXPECT_EQ(offered("quern check att"), "attention\nattention.merge_states\nattention.paged\nattention.ragged\n");
+  EXPECT_EQ(offered("quern run norm.rms_norm hid"), "hidden=\n");
   EXPECT_EQ(offered("quern run norm.rms_norm x.dtype=b"), "bf16\n");
   EXPECT_EQ(offered("quern run norm.rms_norm tokens=2 --che"), "--checked\n");
   EXPECT_EQ(offered("quern plan norm.rms_norm --arch sm_9"), "sm_90a\n");

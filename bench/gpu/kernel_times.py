@@ -8,6 +8,7 @@ import csv
 import math
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -182,6 +183,11 @@ def quern_bench(command, ops, words, budget):
         if row["ok"] != "1" or not row["median_us"]:
             sys.exit(f"{row['op']} {row['case']} is wrong or was not timed: {row['message']}")
     return rows
+
+
+def stop_at_sigterm():
+    """`timeout` then leaves time for the summary."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped by SIGTERM"))
 
 
 def geomean(values):

@@ -18,7 +18,7 @@ import time
 import torch
 import torch.nn.functional as F
 
-from kernel_times import TURNS, compile_without_limit, flashinfer_or_none, geomean, kernel_us, must_be_close, quern_bench, spread, working, write_csv
+from kernel_times import TURNS, compile_without_limit, flashinfer_or_none, geomean, kernel_us, must_be_close, quern_bench, spread, stop_at_sigterm, working, write_csv
 
 BF16, E4M3 = torch.bfloat16, torch.float8_e4m3fn
 EPS, LARGEST = 1e-6, 448.0
@@ -555,21 +555,23 @@ def main():
     sections = options.section.split(",")
     jobs = [job for job in (random_jobs(int(options.seed, 16), options.random) if options.random else named_jobs()) if job.section in sections]
     shapes = {}
-    for section in dict.fromkeys(job.section for job in jobs):
-        start = time.perf_counter()
-        mine = {}
-        for turn in range(options.turns):
-            for job in jobs:
-                if job.section == section:
-                    measure(job, mine, turn)
-                    measure_quern(job, mine, options.quern, options.budget)
-        add_separate_launches(mine)
-        for shape in mine.values():
-            print(shape.line())
-        print(f"{section}: {time.perf_counter() - start:.0f} s", flush=True)
-        shapes.update(mine)
-        write_csv(options.csv, csv_rows(shapes.values()))  # after each section: what was measured stays
-    print_summary(list(shapes.values()))
+    stop_at_sigterm()
+    try:
+        for section in dict.fromkeys(job.section for job in jobs):
+            start, mine = time.perf_counter(), {}
+            for turn in range(options.turns):
+                for job in jobs:
+                    if job.section == section:
+                        measure(job, mine, turn)
+                        measure_quern(job, mine, options.quern, options.budget)
+            add_separate_launches(mine)
+            for shape in mine.values():
+                print(shape.line())
+            print(f"{section}: {time.perf_counter() - start:.0f} s", flush=True)
+            shapes.update(mine)
+            write_csv(options.csv, csv_rows(shapes.values()))
+    finally:  # of the sections that were measured to their end
+        print_summary(list(shapes.values()))
 
 
 if __name__ == "__main__":

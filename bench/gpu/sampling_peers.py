@@ -17,11 +17,12 @@ kinds: sampling.sample of other rows (flat, plateaus, one token that holds nearl
 import argparse
 import math
 import statistics
+import sys
 import time
 
 import torch
 
-from kernel_times import TURNS, compile_without_limit, flashinfer_or_none, geomean, kernel_us, must_be_close, quern_bench, read_bytes_per_us, spread, working, write_csv
+from kernel_times import TURNS, compile_without_limit, flashinfer_or_none, geomean, kernel_us, must_be_close, quern_bench, read_bytes_per_us, spread, stop_at_sigterm, working, write_csv
 
 SHAPES = {128256: [1, 16, 64, 256], 262144: [64, 256]}  # rows of each vocabulary
 MOST_REFERENCED = 64 * 128256
@@ -70,11 +71,7 @@ def check_tokens(d, tokens, what, top_k=0, top_p=1.0, min_p=0.0, joint=False):
     if min_p:
         wrong |= mine[:, 0] < min_p * p.amax(-1) * (1 - 1e-4)
     if wrong.any():
-        sys_exit(f"{what} draws tokens that its filters remove, in {int(wrong.sum())} of {d.rows} rows")
-
-
-def sys_exit(text):
-    raise SystemExit(text)
+        sys.exit(f"{what} draws tokens that its filters remove, in {int(wrong.sum())} of {d.rows} rows")
 
 
 def some(t):
@@ -95,7 +92,7 @@ def check_kept(d, out, what, empty, top_k=0, top_p=1.0, tokens_more=4, values=No
     got = (some(out) != empty).gather(1, order)
     slack = tokens_more + (wanted * 0.002).long()
     if ((got.sum(-1) - wanted).abs() > slack).any() or (got & ~keep).sum(-1).gt(slack).any():
-        sys_exit(f"{what} keeps {got.sum(-1).tolist()} tokens, not {wanted.tolist()}")
+        sys.exit(f"{what} keeps {got.sum(-1).tolist()} tokens, not {wanted.tolist()}")
     here = got & keep
     if values is not None:
         want = values(p, keep, ordered, order)
@@ -177,7 +174,7 @@ def peers_argmax(d):
 
 def check_argmax(d, out, what):
     if not torch.equal(out.long(), torch.argmax(d.logits, -1)):
-        sys_exit(f"{what} is wrong")
+        sys.exit(f"{what} is wrong")
 
 
 def peers_softmax(d):
@@ -230,7 +227,7 @@ def select_mode(k):
         indices, values = result
         want = torch.topk(some(d.logits), k, -1).values
         if not torch.equal(some(values), want) or not torch.equal(some(d.logits).gather(1, some(indices).long()), want):
-            sys_exit(f"{what} is wrong")
+            sys.exit(f"{what} is wrong")
 
     return Mode("topk", f"top-k {k}", "topk.select", {"k": str(k), "sorted": "1", "x.dtype": "f32", "lengths.present": "0", "row_starts.present": "0", "values.present": "1"}, call, peers, check, batch="select", length="length")
 
@@ -380,12 +377,12 @@ def measure(mode, d, table, compare, package):
         if working({name: look}, what):
             calls[name] = call
         elif name.startswith("quern"):
-            sys_exit(f"{what}: quern's package does not run it")
+            sys.exit(f"{what}: quern's package does not run it")
     for name, times in kernel_us(calls).items():
         table.add(mode, d.rows, d.vocab, name, times.median, times.kernels)
 
 
-def measure_kinds(command, package, budget, table):
+def measure_kinds(command, package, budget):
     """sampling.sample of other rows, quern alone."""
     vocab = 128256
     if package:
@@ -471,26 +468,29 @@ def main():
     read_us = lambda rows, vocab: rows * vocab * 4 / rate  # noqa: E731
     sections, table = options.section.split(","), Table()
     modes = [mode for mode in MODES if mode.section in sections]
-    for section in dict.fromkeys(mode.section for mode in modes):
-        start, mine = time.perf_counter(), [mode for mode in modes if mode.section == section]
-        for turn in range(options.turns):
-            for vocab, all_rows in SHAPES.items():
-                for rows in all_rows:
-                    d = Inputs(rows, vocab)
-                    for mode in mine:
-                        measure(mode, d, table, turn == 0, options.package)
-            del d
-            torch.cuda.empty_cache()
-            if not options.package:
-                measure_command(options.quern, mine, referenced(mine, SHAPES, options.large), options.budget, table)
-        for mode in mine:
-            print_lines(mode, SHAPES, table, read_us)
-        print(f"{section}: {time.perf_counter() - start:.0f} s", flush=True)
-        write_csv(options.csv, csv_rows(modes, table, read_us))  # after each section: what was measured stays
-    if "kinds" in sections:
-        measure_kinds(options.quern, options.package, options.budget, table)
-    for mode in modes:
-        print_summary(mode, SHAPES, table)
+    stop_at_sigterm()
+    try:
+        for section in dict.fromkeys(mode.section for mode in modes):
+            start, mine = time.perf_counter(), [mode for mode in modes if mode.section == section]
+            for turn in range(options.turns):
+                for vocab, all_rows in SHAPES.items():
+                    for rows in all_rows:
+                        d = Inputs(rows, vocab)
+                        for mode in mine:
+                            measure(mode, d, table, turn == 0, options.package)
+                del d
+                torch.cuda.empty_cache()
+                if not options.package:
+                    measure_command(options.quern, mine, referenced(mine, SHAPES, options.large), options.budget, table)
+            for mode in mine:
+                print_lines(mode, SHAPES, table, read_us)
+            print(f"{section}: {time.perf_counter() - start:.0f} s", flush=True)
+            write_csv(options.csv, csv_rows(modes, table, read_us))
+        if "kinds" in sections:
+            measure_kinds(options.quern, options.package, options.budget)
+    finally:  # of what was measured
+        for mode in modes:
+            print_summary(mode, SHAPES, table)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ namespace quern::testing {
 ArgsStorage::ArgsStorage(const Op& op) : bytes_(ceil_div(op.args_bytes, sizeof(Block))) { op.construct(get()); }
 ArgsStorage::ArgsStorage(const ArgsStorage& other) = default;
 
-static DType dtype_of(const Op& op, size_t i, const Case& which) {
+DType dtype_of(const Op& op, size_t i, const Case& which) {
   const TensorDef& t = op.tensors[i];
   if (const auto at = which.find(t.name + ".dtype"); at != which.end()) return DType(int(at->second));
   if (t.like >= 0) return dtype_of(op, size_t(t.like), which);

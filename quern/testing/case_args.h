@@ -36,6 +36,9 @@ class ArgsStorage {
 /// case's ".shift") and are never to be dereferenced: for bind and plan at any size. Throws Error{value} when the case
 /// lacks an axis that a present tensor needs.
 ArgsStorage fake_args(const Op& op, const Case& derived_case, DeviceId device = {});
+
+/// Of tensor i in a case: its own word, else the dtype of the tensor that it is like, else the first that the schema allows.
+DType dtype_of(const Op& op, size_t i, const Case& derived_case);
 /// The extent where axes and attributes are as a derived case says. Throws Error{value} when it lacks an axis.
 i64 extent_of(const Op& op, const Extent& extent, const Case& derived_case);
 /// RunOptions of a derived case: batch_invariant and variant.

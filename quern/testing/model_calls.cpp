@@ -74,17 +74,9 @@ ModelDraw ModelCalls::draw(size_t i, const Extents& fixed) {
   draw.which["pdl"] = double(random_.below(2));
   for (size_t t = 0; t < op.tensors.size(); ++t) {
     const TensorDef& def = op.tensors[t];
-    const auto value = [&](const std::string& word, double otherwise) {
-      const auto at = draw.which.find(def.name + word);
-      return at == draw.which.end() ? otherwise : double(at->second);
-    };
-    if (def.optional && value(".present", 0) == 0) continue;
-    DType dtype = def.like >= 0 || def.dtypes.empty() ? DType::f32 : def.dtypes[0];
-    if (def.like >= 0) {
-      const auto like = draw.which.find(op.tensors[size_t(def.like)].name + ".dtype");
-      dtype = like != draw.which.end() ? DType(int(like->second)) : op.tensors[size_t(def.like)].dtypes[0];
-    }
-    draw_layout(op, t, DType(int(value(".dtype", int(dtype)))), draw.which);
+    const auto present = draw.which.find(def.name + ".present");
+    if (def.optional && (present == draw.which.end() || present->second == 0)) continue;
+    draw_layout(op, t, dtype_of(op, t, draw.which), draw.which);
   }
   return draw;
 }

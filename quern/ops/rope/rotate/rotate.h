@@ -202,7 +202,7 @@ inline void derive_angles(Case& c) {
   const i64 angles = i64(c["angles"]), places = i64(c["places"]);
   const i64 wanted = i64(c["rotary_dim"]), rotary_dim = wanted ? wanted : i64(c["head_dim"]);
   c["frequencies.present"] = angles == 1, c["cos.present"] = c["sin.present"] = angles >= 2;
-  c["cos.dtype"] = c["sin.dtype"] = angles == 3 ? c["q.dtype"] : Scalar(i64(DType::f32));
+  c["cos.dtype"] = angles == 3 ? c["q.dtype"] : Scalar(i64(DType::f32));
   if (angles != 0)
     for (const char* word : {"theta", "scale", "llama31_factor"}) c.erase(word);
   if (angles >= 2) c["cos_sin_scale"] = 1.0;
@@ -210,7 +210,7 @@ inline void derive_angles(Case& c) {
   c["rows"] = c.contains("positions") ? min_of<i64>(300, i64(c["positions"]) + 1) : i64(300);
   c["mrope_positions.present"] = places == 1 || places == 2, c["indptr.present"] = c["offsets.present"] = places == 3;
   c["positions.present"] = places == 0;
-  c["mrope_positions.dtype"] = c["indptr.dtype"] = c["offsets.dtype"] = c["positions.dtype"];
+  c["mrope_positions.dtype"] = c["indptr.dtype"] = c["positions.dtype"];
   if (places == 1 || places == 2) {
     const i64 third = rotary_dim / 6;
     c["mrope_section_h"] = third, c["mrope_section_w"] = third, c["mrope_section_t"] = rotary_dim / 2 - 2 * third, c["mrope_interleaved"] = places == 2;
