@@ -15,7 +15,7 @@ quern, calls = sys.argv[1], int(sys.argv[2])
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 ops = [o["op"] for o in json.loads(subprocess.run([quern, "list", "--json"], capture_output=True, text=True, check=True).stdout)]
 infos = {op: json.loads(subprocess.run([quern, "info", op, "--json"], capture_output=True, text=True, check=True).stdout) for op in ops}
-DTYPES = ["f32", "f16", "bf16", "e4m3", "e5m2", "i32", "i64", "u8", "f64", "f8", ""]
+DTYPES = ["f32", "f16", "bf16", "e4m3", "e5m2", "i32", "i64", "u8", "f64", "i8", "f8", ""]
 SMALL = ["0", "1", "2", "3", "7", "8", "16", "33", "64", "100"]
 ODD = ["-1", "1e99", "nan", "99999999999999999999", "4294967296", "2147483648", "x", "", "3.5", "true", "=", "1,2", "0x10"]
 

@@ -9,6 +9,7 @@
 #include "planted_dense_faults.h"
 #include "planted_grouped_faults.h"
 #include "planted_k_grouped_faults.h"
+#include "planted_quant_faults.h"
 #include "planted_rope_faults.h"
 #include "planted_sampling_faults.h"
 #include "planted_scaled_faults.h"
@@ -38,7 +39,7 @@ std::vector<FaultyCase> cases_of(const std::string& mode) {
   if (mode == "--asan") return planted::asan_faults();
   std::vector<FaultyCase> all;
   for (const auto& some :
-       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::prefill_faults(), planted::sampling_faults(), planted::rope_faults()})
+       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::prefill_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -121,6 +121,8 @@ const char* small_case(const std::string& op) {
   if (op == "gemm.k_grouped") return "m=5 n=24 k=300 groups=3";
   if (op == "quant.per_block") return "n=5 k=136";
   if (op == "quant.transform_scales") return "m=5 groups=3";
+  if (op == "quant.dequantise_fp4") return "m=5 pairs=68";
+  if (op == "quant.packbits" || op == "quant.segment_packbits") return "";
   if (op.starts_with("quant.")) return "m=5 k=136";
   if (op == "attention.ragged") return "batch=2 queries=5 keys=40 head_dim=64 gqa=1";
   if (op == "attention.paged") return "batch=2 capacity=300 head_dim=64 gqa=1";

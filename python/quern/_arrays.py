@@ -13,7 +13,7 @@ from ._library import library
 
 # quern's names of dtypes and everybody else's.
 DTYPES = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2",
-          "i32": "int32", "i64": "int64", "u8": "uint8", "f64": "float64"}
+          "i32": "int32", "i64": "int64", "u8": "uint8", "f64": "float64", "i8": "int8"}
 _NAMES = {theirs: ours for ours, theirs in DTYPES.items()}
 _SIZES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2}  # others: 1
 CPU, CUDA = 1, 2  # DLPack's device types

@@ -109,7 +109,8 @@ class Schema:
         # Outputs whose dtype the caller may choose.
         self.choosable = [i for i in self.outputs if len(self.tensors[i]["dtypes"]) > 1]
         # Tensors that may require a gradient: outputs too, which a call would take it from.
-        self.real = [i for i, t in enumerate(self.tensors) if not {"i32", "i64", "u8"} & set(t["dtypes"])]
+        integers = {"i32", "i64", "u8", "i8"}
+        self.real = [i for i, t in enumerate(self.tensors) if not integers & set(t["dtypes"]) or t["role"] == "out" and set(t["dtypes"]) - integers]
         # Where each axis is read from: (tensor, its rank, dim, factor, offset), in the schema's order.
         self.sources = {}
         for i, t in enumerate(self.tensors):

@@ -134,6 +134,7 @@ double load_value(const void* data, DType dtype) {
     case DType::i32: return load_as<i32>(data);
     case DType::i64: return double(load_as<i64>(data));
     case DType::u8: return load_as<u8>(data);
+    case DType::i8: return load_as<i8>(data);
     case DType::f64: return load_as<double>(data);
   }
   return name(dtype), 0;  // throws
@@ -149,6 +150,7 @@ void store_value(void* data, DType dtype, double value) {
     case DType::i32: return store_as(data, to_integer<i32>(value));
     case DType::i64: return store_as(data, to_integer<i64>(value));
     case DType::u8: return store_as(data, to_integer<u8>(value));
+    case DType::i8: return store_as(data, to_integer<i8>(value));
     case DType::f64: return store_as(data, value);
   }
   name(dtype);  // throws
@@ -204,6 +206,7 @@ double largest_finite(DType dtype) {
     case DType::i32: return std::numeric_limits<i32>::max();
     case DType::i64: return double(std::numeric_limits<i64>::max());
     case DType::u8: return 255;
+    case DType::i8: return 127;
     default: return std::numeric_limits<double>::max();
   }
 }
@@ -213,6 +216,6 @@ bool saturates(DType dtype) {
   return f && f->saturates;
 }
 
-bool is_integer(DType dtype) { return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8; }
+bool is_integer(DType dtype) { return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8 || dtype == DType::i8; }
 
 }  // namespace quern

@@ -112,6 +112,12 @@ TEST(host_dtype, integers_round_and_saturate) {
   u8 u = 0;
   store_value(&u, DType::u8, 300);
   EXPECT_EQ(u, 255);
+  i8 s = 0;
+  store_value(&s, DType::i8, -300);
+  EXPECT_EQ(s, -128);
+  EXPECT_EQ(load_value(&s, DType::i8), -128);
+  store_value(&s, DType::i8, 126.5);
+  EXPECT_EQ(s, 126);
   i64 l = 0;
   store_value(&l, DType::i64, 1e30);
   EXPECT_EQ(l, std::numeric_limits<i64>::max());

@@ -62,7 +62,7 @@ std::string shape_string(const TensorView& view) {
   return s + "]";
 }
 
-static const char* const kNames[kDTypeCount] = {"f32", "f16", "bf16", "e4m3", "e5m2", "i32", "i64", "u8", "f64"};
+static const char* const kNames[kDTypeCount] = {"f32", "f16", "bf16", "e4m3", "e5m2", "i32", "i64", "u8", "f64", "i8"};
 
 const char* name(DType dtype) {
   if (int(dtype) >= 0 && int(dtype) < kDTypeCount) return kNames[int(dtype)];

@@ -51,7 +51,7 @@ TEST(tensor_view, a_shape_has_extents_and_not_too_many) {
 TEST(tensor_view, what_is_no_dtype_is_told) {
   double value = 0;
   const DType none = DType(77);
-  const std::string text = "`dtype` is 77, expected 0 to 8";
+  const std::string text = "`dtype` is 77, expected 0 to 9";
   EXPECT_EQ(error_of([&] { name(none); }), text);
   EXPECT_EQ(error_of([&] { load_value(&value, none); }), text);
   EXPECT_EQ(error_of([&] { store_value(&value, none, 1); }), text);

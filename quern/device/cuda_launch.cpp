@@ -116,7 +116,7 @@ static cuda::TensorMapDataType tensor_type(DType dtype) {
     case DType::f64: return cuda::kTensorF64;
     case DType::i32: return cuda::kTensorI32;
     case DType::i64: return cuda::kTensorI64;
-    default: return cuda::kTensorU8;  // e4m3, e5m2, u8: TMA moves bytes
+    default: return cuda::kTensorU8;  // e4m3, e5m2, u8, i8: TMA moves bytes
   }
 }
 

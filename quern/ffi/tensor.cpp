@@ -18,6 +18,7 @@ constexpr DTypePair kDTypes[] = {
     {DType::f32, {kDLFloat, 32, 1}},        {DType::f16, {kDLFloat, 16, 1}},       {DType::bf16, {kDLBfloat, 16, 1}},
     {DType::e4m3, {kDLFloat8_e4m3fn, 8, 1}}, {DType::e5m2, {kDLFloat8_e5m2, 8, 1}}, {DType::i32, {kDLInt, 32, 1}},
     {DType::i64, {kDLInt, 64, 1}},          {DType::u8, {kDLUInt, 8, 1}},          {DType::f64, {kDLFloat, 64, 1}},
+    {DType::i8, {kDLInt, 8, 1}},
 };
 static_assert(std::size(kDTypes) == kDTypeCount);
 

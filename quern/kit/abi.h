@@ -23,8 +23,8 @@ using i64 = long long;
 using u64 = unsigned long long;
 
 /// Element type of a tensor. The values enter compile keys and recorded traces: append, never renumber.
-enum class DType : i32 { f32, f16, bf16, e4m3, e5m2, i32, i64, u8, f64 };
-constexpr int kDTypeCount = 9;
+enum class DType : i32 { f32, f16, bf16, e4m3, e5m2, i32, i64, u8, f64, i8 };
+constexpr int kDTypeCount = 10;
 
 /// Bytes of one element.
 QN_HOST_DEVICE constexpr int size_of(DType t) {

@@ -166,6 +166,29 @@ TEST_P(Conform, widen_pairs_is_exact) {
   }
 }
 
+TEST_P(Conform, integers_of_a_byte_and_exponents) {
+  std::vector<u32> in = sample_f32();
+  for (int i = -1030; i <= 1030; ++i) in.push_back(bits_of(float(i) / 8));  // integers, ties, and what is beyond 127
+  std::vector<u32> out(4 * in.size());
+  Kernel kernel(GetParam(), kernel_text("convert.cuh", "narrow_to_s8_and_e8m0", 128), 128, 0);
+  kernel.config.grid[0] = 8;
+  kernel.run(in, out, i32(in.size()));
+  int wrong = 0;
+  for (size_t i = 0; i < in.size() && wrong < 10; ++i) {
+    const float x = float_of(in[i]);
+    const double integer = std::isnan(x) ? 0 : std::clamp(std::nearbyint(double(x)), -127.0, 127.0);
+    int exponent = 0;
+    const double mantissa = std::frexp(std::max(std::fabs(double(x)), 0x1p-126), &exponent);  // subnormals count as 2^-126
+    const u32 power = !std::isfinite(x) ? 255 : x == 0 ? 0 : u32(std::min(exponent - (mantissa == 0.5) + 127, 255));
+    const u32 byte = u32(i & 255);
+    const u32 wide = byte == 255 ? 0x7fffffff : bits_of(float(std::ldexp(1.0, int(byte) - 127)));
+    const bool right = out[4 * i] == u32(u8(int(integer))) && out[4 * i + 1] == power && out[4 * i + 2] == wide;
+    if (!right) ++wrong;
+    EXPECT_TRUE(right) << std::hexfloat << x << " gives " << std::hex << out[4 * i] << " and " << out[4 * i + 1] << ", byte " << byte << " gives " << out[4 * i + 2] << "; expected "
+                       << u32(u8(int(integer))) << ", " << power << ", " << wide;
+  }
+}
+
 TEST_P(Conform, f16_of_bytes_is_exact) {
   std::vector<u32> out(2 * 65536), in(1);
   Kernel kernel(GetParam(), kernel_text("convert.cuh", "f16_of_bytes", 128), 128, 0);

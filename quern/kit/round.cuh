@@ -56,6 +56,22 @@ QN_HOST_DEVICE constexpr u32 power_of_two_bits_above(u32 f) {
   if (f > 0x7f800000) return 0x7fffffff;
   return (f + 0x7fffff) & 0x7f800000;
 }
+/// The nearest integer, even where two are, cut to -127 .. 127; 0 for NaN.
+QN_HOST_DEVICE constexpr u8 s8_bits_of(u32 f) {
+  const u32 magnitude = f & 0x7fffffff;
+  if (magnitude > 0x7f800000) return 0;
+  if (magnitude >= 0x42fe0000) return f >> 31 ? 0x81 : 0x7f;
+  // A significand of 24 bits whose last `shift` are behind the point
+  const int shift = 150 - int(magnitude >> 23);
+  if (shift > 25) return 0;
+  const u32 significand = (magnitude & 0x7fffff) | 0x800000;
+  const u32 rounded = (significand + (u32(1) << (shift - 1)) - 1 + ((significand >> shift) & 1)) >> shift;
+  return u8(f >> 31 ? 0 - rounded : rounded);
+}
+/// The exponent of a power of two of the format UE8M0; infinity and NaN are 255.
+QN_HOST_DEVICE constexpr u8 e8m0_bits_of(u32 f) { return u8(f >> 23); }
+/// 2^(byte - 127), which is a subnormal for 0; 255 is NaN.
+QN_HOST_DEVICE constexpr u32 bits_of_e8m0(u32 byte) { return byte == 255 ? 0x7fffffff : byte == 0 ? 0x00400000 : byte << 23; }
 /// Two e4m3 as f16 of 2^-8 times their value: the bits of each in the upper part of 16, its exponent without the change of bias,
 /// so that subnormals need no case of their own. NaN becomes NaN.
 QN_HOST_DEVICE constexpr u32 f16x2_bits_of_e4m3x2_over_256(u32 pair) {

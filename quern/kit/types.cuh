@@ -19,6 +19,14 @@ struct e4m3 {
 struct e5m2 {
   u8 bits;
 };
+/// An integer from -127 to 127, in two's complement.
+struct s8 {
+  u8 bits;
+};
+/// 2^(bits - 127), the scales of OCP's MX formats; 255 is NaN.
+struct e8m0 {
+  u8 bits;
+};
 
 struct alignas(8) u32x2 {
   u32 x, y;

@@ -46,6 +46,7 @@ QN_DEVICE u32 pack_word(f32 low, f32 high, bf16) { return ptx::pack_bf16(low, hi
 QN_DEVICE u32 pack_word(f32 low, f32 high, f16) { return ptx::pack_f16(low, high); }
 QN_DEVICE u32 pack_word(f32 low, f32 high, e4m3) { return ptx::pack_e4m3(low, high); }
 QN_DEVICE u32 pack_word(f32 low, f32 high, e5m2) { return ptx::pack_e5m2(low, high); }
+QN_DEVICE u32 pack_word(f32 low, f32 high, s8) { return u32(ptx::to_s8(low).bits) | u32(ptx::to_s8(high).bits) << 8; }
 
 /// Values of a packed vector.
 template <class T, int N> QN_DEVICE void unpack(Packed<T, N> v, f32 (&out)[N]) {

@@ -46,9 +46,10 @@ INSTANTIATE_TEST_SUITE_P(testing_arguments, EveryOp, ::testing::ValuesIn(ids()),
 });
 
 struct MixArgs {
-  TensorView out, x, bias;
+  TensorView out, x, bias, sums;
   float scale = 2;
   i64 limit = 0;
+  i32 group = 2;
   bool flag = false;
 };
 
@@ -111,6 +112,19 @@ TEST(testing_arguments, an_ignored_argument_is_found) {
   EXPECT_THAT(ignored({"x", "scale"}), ElementsAre("bias"));
   EXPECT_THAT(ignored({"x", "bias"}), ElementsAre("scale"));
   EXPECT_THAT(ignored({"bias", "scale"}), ElementsAre("x"));
+}
+
+/// Of 4 tokens groups of 2 and of 3 are as many, and nothing reads which; groups of 4 are refused, as `sums` has another size then.
+TEST(testing_arguments, an_attribute_that_tells_a_size_is_heeded_where_sizes_are_refused) {
+  Op op = mix();
+  op.id = "test.grouped";
+  add_attr(op, {"group", offsetof(MixArgs, group), AttrDef::Kind::i32, 2, ""});
+  add_tensor(op, "sums", offsetof(MixArgs, sums), "ceil_div(tokens,group)", Role::in, {DType::f32}, "");
+  Mix device({"x", "bias", "scale"});
+  EXPECT_THAT(ignored_arguments(op, device), ElementsAre("sums"));
+  op.formulas.clear();  // an attribute of no dims
+  op.tensors.pop_back();
+  EXPECT_THAT(ignored_arguments(op, device), ElementsAre("group"));
 }
 
 /// mix() with a reference, and `limit` as a hint.

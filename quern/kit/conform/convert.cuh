@@ -56,4 +56,13 @@ QN_DEVICE void f16_of_bytes(const Params& p) {
     ptx::st_global(static_cast<u32x2*>(p.out) + i, u32x2{ptx::f16x2_of_e4m3x2(u16(i)), ptx::f16x2_of_e5m2x2(u16(i))});
 }
 
+/// in: f32 patterns [n]; out: {s8, e8m0 of the power of two above |x|, the f32 pattern of e8m0 byte i, 0} as u32 [n, 4]
+QN_DEVICE void narrow_to_s8_and_e8m0(const Params& p) {
+  for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < p.n; i += int(gridDim.x * blockDim.x)) {
+    const f32 x = ptx::ld_global<f32>(static_cast<const u32*>(p.in) + i);
+    const u32x4 out{ptx::to_s8(x).bits, ptx::to_e8m0(ptx::power_of_two_above(ptx::fabs(x))).bits, ptx::bits_of(ptx::to_f32(e8m0{u8(i)})), 0};
+    ptx::st_global(static_cast<u32x4*>(p.out) + i, out);
+  }
+}
+
 }  // namespace quern::conform

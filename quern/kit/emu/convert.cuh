@@ -2,9 +2,10 @@
 // Copyright 2026 The quern authors
 //
 // Conversions between f32 and the small formats, rounded as the hardware rounds: to nearest even; f16 and bf16 overflow
-// to infinity, fp8 saturates to its largest finite value, NaN becomes the canonical NaN.
+// to infinity, fp8 and s8 saturate to their largest finite value, NaN becomes the canonical NaN, or 0 in s8.
 #pragma once
 #include "quern/kit/emu/number.cuh"
+#include "quern/kit/round.cuh"
 
 namespace quern::ptx {
 
@@ -12,11 +13,14 @@ QN_DEVICE f32 to_f32(bf16 x) { return emu::widen_bf16(x.bits); }
 QN_DEVICE f32 to_f32(f16 x) { return emu::widen_f16(x.bits); }
 QN_DEVICE f32 to_f32(e4m3 x) { return emu::widen_e4m3(x.bits); }
 QN_DEVICE f32 to_f32(e5m2 x) { return emu::widen_e5m2(x.bits); }
+QN_DEVICE f32 to_f32(e8m0 x) { return f32(__builtin_bit_cast(float, bits_of_e8m0(x.bits))); }
 
 QN_DEVICE bf16 to_bf16(f32 x) { return {emu::narrow_bf16(x)}; }
 QN_DEVICE f16 to_f16(f32 x) { return {emu::narrow_f16(x)}; }
 QN_DEVICE e4m3 to_e4m3(f32 x) { return {emu::narrow_e4m3(x)}; }
 QN_DEVICE e5m2 to_e5m2(f32 x) { return {emu::narrow_e5m2(x)}; }
+QN_DEVICE s8 to_s8(f32 x) { return {emu::narrow_s8(x)}; }
+QN_DEVICE e8m0 to_e8m0(f32 power) { return {emu::narrow_e8m0(power)}; }
 
 /// Packed pairs: `low` goes to the lower half.
 QN_DEVICE u32 pack_bf16(f32 low, f32 high) { return to_bf16(low).bits | u32(to_bf16(high).bits) << 16; }

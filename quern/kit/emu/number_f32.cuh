@@ -49,6 +49,8 @@ QN_DEVICE u16 narrow_bf16(f32 x) { return bf16_bits_of(ptx::bits_of(x)); }
 QN_DEVICE u16 narrow_f16(f32 x) { return f16_bits_of(ptx::bits_of(x)); }
 QN_DEVICE u8 narrow_e4m3(f32 x) { return e4m3_bits_of(ptx::bits_of(x)); }
 QN_DEVICE u8 narrow_e5m2(f32 x) { return e5m2_bits_of(ptx::bits_of(x)); }
+QN_DEVICE u8 narrow_s8(f32 x) { return s8_bits_of(ptx::bits_of(x)); }
+QN_DEVICE u8 narrow_e8m0(f32 x) { return e8m0_bits_of(ptx::bits_of(x)); }
 
 /// The same for eight at once; each word holds one half in its low bits and zeros above.
 QN_DEVICE Row8 widen8_bf16(Words8 halves) { return __builtin_bit_cast(Row8, halves << 16); }

@@ -39,6 +39,8 @@ QN_DEVICE u16 narrow_bf16(f32 x) { return x.half(); }
 QN_DEVICE u16 narrow_f16(f32 x) { return x.half(); }
 QN_DEVICE u8 narrow_e4m3(f32 x) { return x.byte(); }
 QN_DEVICE u8 narrow_e5m2(f32 x) { return x.byte(); }
+QN_DEVICE u8 narrow_s8(f32 x) { return x.byte(); }
+QN_DEVICE u8 narrow_e8m0(f32 x) { return x.byte(); }
 
 /// Eight numbers as vectors; `plain` while all are finite and no logarithm.
 struct Parts8 {

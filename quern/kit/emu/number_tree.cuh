@@ -173,6 +173,8 @@ QN_DEVICE u16 narrow_bf16(f32 x) { return narrow_half(x); }
 QN_DEVICE u16 narrow_f16(f32 x) { return narrow_half(x); }
 QN_DEVICE u8 narrow_e4m3(f32 x) { return narrow_byte(x); }
 QN_DEVICE u8 narrow_e5m2(f32 x) { return narrow_byte(x); }
+QN_DEVICE u8 narrow_s8(f32 x) { return narrow_byte(x); }
+QN_DEVICE u8 narrow_e8m0(f32 x) { return narrow_byte(x); }
 
 /// d[16][8] += left[16][k] * right[k][8]. An element is one node: mma(its addend, the chain of its products that are not 0).
 template <int k> QN_DEVICE void number_products(const f32 (*left)[k], const f32 (*right)[8], Row8* d) {

@@ -87,6 +87,16 @@ QN_DEVICE u32 f16x2_of_e5m2x2(u16 pair) {
 /// The smallest power of two that is not below x >= 0: what cvt.rp.satfinite.ue8m0x2.f32 holds, an instruction from sm_100 on.
 QN_DEVICE f32 power_of_two_above(f32 x) { return f32_of_bits(power_of_two_bits_above(bits_of(x))); }
 
+/// To the nearest integer, even where two are, cut to -127 .. 127; 0 for NaN.
+QN_DEVICE s8 to_s8(f32 x) {
+  i32 rounded;
+  asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+  return {u8(max_of(rounded, -127))};
+}
+/// The exponent of a power of two; 255 of NaN and infinity.
+QN_DEVICE e8m0 to_e8m0(f32 power) { return {e8m0_bits_of(bits_of(power))}; }
+QN_DEVICE f32 to_f32(e8m0 x) { return f32_of_bits(bits_of_e8m0(x.bits)); }
+
 QN_DEVICE e4m3 to_e4m3(f32 x) { return {u8(pack_e4m3(x, 0.0f))}; }
 QN_DEVICE e5m2 to_e5m2(f32 x) { return {u8(pack_e5m2(x, 0.0f))}; }
 QN_DEVICE f32 to_f32(e4m3 x) { return to_f32(f16{u16(f16x2_of_e4m3x2(x.bits))}); }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// scales[b, c] = max(max |x|, 1e-4) / largest over the 128 x 128 elements of block (b, c), q = x * (1 / its scale)
+// scales[b, c] = max(max |x|, amax_floor) / largest over the 128 x 128 elements of block (b, c), q = x * (1 / its scale)
 // A thread block holds one block of elements in registers: read once, reduced, rounded, written.
 #pragma once
-#include "quern/kit/fp8_scale.cuh"
-#include "quern/kit/kit.cuh"
+#include "quern/ops/quant/access/access.cuh"
 #include "quern/ops/quant/per_block/spec.h"
 
 namespace quern::quant {
@@ -40,22 +39,15 @@ template <PerBlockConfig C> QN_DEVICE void per_block_tile(const PerBlockParams& 
   QN_UNROLL
   for (int a = 0; a < Place::kAccesses; ++a) {
     if (a * Place::kRowsAtOnce >= rows) continue;
-    f32 v[C.vector];
-    unpack(packed[a], v);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(v[j]));
+    amax = amax_with(amax, packed[a]);
   }
   amax = block_max_nan<C.threads>(amax, reinterpret_cast<f32*>(smem));
-  const f32 scale = fp8_scale<C.q_dtype>(amax, p.power_of_two != 0), inverse = fp8_inverse(scale);
+  const f32 scale = fp8_scale<C.q_dtype>(amax, p.power_of_two != 0, f32(p.amax_floor)), inverse = fp8_inverse(scale);
   if (threadIdx.x == 0) static_cast<f32*>(p.scales)[down * p.scale_strides[0] + right * p.scale_strides[1]] = scale;
   QN_UNROLL
   for (int a = 0; a < Place::kAccesses; ++a) {
     if (a * Place::kRowsAtOnce >= rows) continue;
-    f32 v[C.vector];
-    unpack(packed[a], v);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) v[j] = v[j] * inverse;
-    store_f32<Q, C.vector>(q + a * Place::kRowsAtOnce * p.q_stride, v);
+    store_quantised(q + a * Place::kRowsAtOnce * p.q_stride, packed[a], inverse);
   }
 }
 

@@ -21,7 +21,8 @@ static PerBlockParams params(const Call<PerBlockArgs>& c) {
           .scale_strides = {a.scales.strides[0], a.scales.strides[1]},
           .n = c.problem[Axis::n],
           .k = c.problem[Axis::k],
-          .power_of_two = a.power_of_two};
+          .power_of_two = a.power_of_two,
+          .amax_floor = a.amax_floor};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo&) {
@@ -36,10 +37,10 @@ static Plan plan(const Problem& p, const DeviceInfo&) {
   return plan;
 }
 
-static void generate(PerBlockArgs& args, const Case& which, Random&) { put_special_values(args.x, kFp8Group, which); }
+static void generate(PerBlockArgs& args, const Case& which, Random&) { put_special_values(args.x, kFp8Group, kFp8Group, which); }
 
 QN_OP(per_block, PerBlockArgs, "quant.per_block")
-    .doc("scales[b, c] = max(max |x[128b:128b+128, 128c:128c+128]|, 1e-4) / largest(q); q = x * (1 / scales), rounded to nearest even")
+    .doc("scales[b, c] = max(max |x[128b:128b+128, 128c:128c+128]|, amax_floor) / largest(q); q = x * (1 / scales), rounded to nearest even")
     .source("DeepSeek-AI, DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.3.2")
     .in("x", &PerBlockArgs::x, "n k", {DType::bf16, DType::f16, DType::f32})
     .out("q", &PerBlockArgs::q, "n k", {DType::e4m3, DType::e5m2})
@@ -47,6 +48,7 @@ QN_OP(per_block, PerBlockArgs, "quant.per_block")
     .strided()
     .attr("power_of_two", &PerBlockArgs::power_of_two)
     .meaning("scales are rounded up to powers of two (UE8M0)")
+    .with(with_amax_floor<PerBlockArgs>)
     .plan(plan)
     .reference<per_block_ref<double>, per_block_ref<OrderFree>>()
     .generate<generate>()
@@ -56,6 +58,7 @@ QN_OP(per_block, PerBlockArgs, "quant.per_block")
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
             {"q.dtype", {DType::e4m3, DType::e5m2}},
             {"power_of_two", {false, true}},
+            {"amax_floor", {1e-4, 1e-10}},
             {"special", {0, 1}, "x has blocks of zeros, tiny and largest values, infinities and NaN"},
             {"scales.transposed", {false, true}},
             {"scales.pad", {0, 3}},

@@ -20,6 +20,7 @@ struct PerBlockParams {
   i64 scale_strides[2];
   i64 n, k;
   i32 power_of_two;  // 1: scales are rounded up to powers of two
+  float amax_floor;
 };
 
 /// A partial maximum of each warp.

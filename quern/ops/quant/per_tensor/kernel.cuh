@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// scale = max(max |x|, 1e-4) / largest, or the one given; q = x * (1 / scale)
+// scale = max(max |x|, amax_floor) / largest, or the one given; q = x * (1 / scale)
 // per_tensor_amax: each block writes the largest |x| of what it reads. A maximum has no order, so bits are the same on every run.
 // per_tensor_quantise: every block reduces these partial maxima, a few KB in the L2, then walks over x from the end, where the
 // first launch ended and left x in the L2. A block takes a chunk of threads * accesses * vector columns of one row.
 #pragma once
-#include "quern/kit/fp8_scale.cuh"
-#include "quern/kit/kit.cuh"
+#include "quern/ops/quant/access/access.cuh"
 #include "quern/ops/quant/per_tensor/spec.h"
 
 namespace quern::quant {
@@ -45,10 +44,7 @@ template <PerTensorAmaxConfig C> QN_DEVICE void per_tensor_amax(const PerTensorP
     QN_UNROLL
     for (int a = 0; a < C.accesses; ++a) {
       if (part.column + a * Part::kStep >= p.k) continue;
-      f32 v[C.vector];
-      unpack(part.access[a], v);
-      QN_UNROLL
-      for (int j = 0; j < C.vector; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(v[j]));
+      amax = amax_with(amax, part.access[a]);
     }
   }
   amax = block_max_nan<C.threads>(amax, reinterpret_cast<f32*>(smem));
@@ -62,7 +58,7 @@ template <PerTensorConfig C> QN_DEVICE f32 tensor_scale(const PerTensorParams& p
   } else {
     f32 amax = 0.f;
     for (i64 i = threadIdx.x; i < p.partial_count; i += C.threads) amax = ptx::fmax_nan(amax, static_cast<const f32*>(p.partials)[i]);
-    return fp8_scale<C.q_dtype>(block_max_nan<C.threads>(amax, scratch), false);
+    return fp8_scale<C.q_dtype>(block_max_nan<C.threads>(amax, scratch), false, f32(p.amax_floor));
   }
 }
 
@@ -82,11 +78,7 @@ template <PerTensorConfig C> QN_DEVICE void per_tensor_quantise(const PerTensorP
     QN_UNROLL
     for (int a = 0; a < C.accesses; ++a) {
       if (part.column + a * Part::kStep >= p.k) continue;
-      f32 v[C.vector];
-      unpack(part.access[a], v);
-      QN_UNROLL
-      for (int j = 0; j < C.vector; ++j) v[j] = v[j] * inverse;
-      store_f32<Q, C.vector>(to + a * Part::kStep, v);
+      store_quantised(to + a * Part::kStep, part.access[a], inverse);
     }
   }
 }

@@ -39,7 +39,9 @@ static PerTensorParams params(const Call<PerTensorArgs, Partials>& c) {
           .q_stride = a.q.strides[0],
           .m = e.m,
           .k = e.k,
-          .partial_count = c.choice.count};
+          .partial_count = c.choice.count,
+          .amax_floor = a.amax_floor,
+          .unused = 0};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -67,20 +69,22 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 /// Of the cases: special puts values of values.h into x, in columns of 128; a NaN only beside a static_scale, as without it
 /// nothing would be written but NaN, which outputs hold before. static_scale is made a positive number with which x saturates.
 static void generate(PerTensorArgs& args, const Case& which, Random& random) {
-  put_special_values(args.x, max_of<i64>(1, args.x.shape[0]), which, args.static_scale.present());
+  put_special_values(args.x, max_of<i64>(1, args.x.shape[0]), 128, which, args.static_scale.present());
   if (args.static_scale.present() && which.at("proof") == 0)
     store_value(args.static_scale.data, DType::f32, 0.001 + 0.001 * random.uniform());
 }
 
 QN_OP(per_tensor, PerTensorArgs, "quant.per_tensor")
-    .doc("scale = static_scale or max(max |x|, 1e-4) / largest(q); q = x * (1 / scale), rounded to nearest even")
+    .doc("scale = static_scale or max(max |x|, amax_floor) / largest(q); q = x * (1 / scale), rounded to nearest even")
     .in("x", &PerTensorArgs::x, "m k", {DType::bf16, DType::f16, DType::f32})
     .in("static_scale", &PerTensorArgs::static_scale, "1", {DType::f32})
     .optional()
     .meaning("positive; absent: the scale follows from x, which is then read twice")
-    .out("q", &PerTensorArgs::q, "m k", {DType::e4m3, DType::e5m2})
+    .out("q", &PerTensorArgs::q, "m k", {DType::e4m3, DType::e5m2, DType::i8})
+    .meaning("-128 is no value of i8")
     .out("scale", &PerTensorArgs::scale, "1", {DType::f32})
     .meaning("of q: static_scale where that is given")
+    .with(with_amax_floor<PerTensorArgs>)
     .plan(plan)
     .reference<per_tensor_ref<double>, per_tensor_ref<OrderFree>>()
     .generate<generate>()
@@ -89,7 +93,8 @@ QN_OP(per_tensor, PerTensorArgs, "quant.per_tensor")
             {"k", {1024, 0, 1, 7, 64, 127, 129, 1000, 20000}},
             {"static_scale.present", {false, true}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
-            {"q.dtype", {DType::e4m3, DType::e5m2}},
+            {"q.dtype", {DType::e4m3, DType::e5m2, DType::i8}},
+            {"amax_floor", {1e-4, 1e-10}},
             {"special", {0, 1}, "x has blocks of zeros, tiny and largest values, infinities and NaN"},
             {"x.pad", {0, 8, 3}},
             {"q.pad", {0, 16, 1}}})

@@ -30,6 +30,8 @@ struct PerTensorParams {
   i64 x_stride, q_stride;
   i64 m, k;                  // one row where both tensors are contiguous
   i64 partial_count;
+  float amax_floor;
+  i32 unused;
 };
 
 /// A partial maximum of each warp.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// scales[i, g] = max(max_j |x[i, j]|, 1e-4) / largest over the 128 columns j of group g, q[i, j] = x[i, j] * (1 / scales[i, g])
-// Eight lanes hold a group in registers: store_fp8_groups. A warp's scales are 8 neighbours of a column: one sector of an MN-major layout.
+// scales[i, g] = max(max_j |x[i, j]|, amax_floor) / largest over the columns j of group g, q[i, j] = x[i, j] * (1 / scales[i, g])
+// Eight lanes hold a group of 128 columns in registers, four one of 64, two one of 32: store_fp8_groups. Of a group of 128 a warp's scales are 8 neighbours of a
+// column: one sector of an MN-major layout.
 #pragma once
-#include "quern/kit/fp8_scale.cuh"
-#include "quern/kit/kit.cuh"
+#include "quern/ops/quant/access/access.cuh"
 #include "quern/ops/quant/per_token_group/spec.h"
 
 namespace quern::quant {
@@ -13,7 +13,7 @@ namespace quern::quant {
 /// What a lane holds of one group.
 template <PerTokenGroupConfig C> struct GroupPart {
   static constexpr int kAccesses = kFp8Accesses<C.vector>;
-  static constexpr int kStep = kFp8GroupLanes * C.vector;  ///< columns from one access to the next
+  static constexpr int kStep = fp8_group_lanes(C.group) * C.vector;  ///< columns from one access to the next
   Packed<dtype_t<C.x_dtype>, C.vector> access[kAccesses];
 };
 
@@ -34,12 +34,9 @@ QN_DEVICE f32 group_scale(const PerTokenGroupParams& p, i64 row, i64 column, con
   QN_UNROLL
   for (int a = 0; a < part.kAccesses; ++a) {
     if (row >= p.m || column + a * part.kStep >= p.k) continue;
-    f32 v[C.vector];
-    unpack(part.access[a], v);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(v[j]));
+    amax = amax_with(amax, part.access[a]);
   }
-  return fp8_scale<C.q_dtype>(warp_max_nan<kFp8GroupLanes>(amax), p.power_of_two != 0);
+  return fp8_scale<C.q_dtype>(warp_max_nan<fp8_group_lanes(C.group)>(amax), C.e8m0 != 0 || p.power_of_two != 0, f32(p.amax_floor));
 }
 
 template <PerTokenGroupConfig C>
@@ -50,18 +47,18 @@ QN_DEVICE void store_group(const PerTokenGroupParams& p, i64 row, i64 column, co
   QN_UNROLL
   for (int a = 0; a < part.kAccesses; ++a) {
     if (row >= p.m || column + a * part.kStep >= p.k) continue;
-    f32 v[C.vector];
-    unpack(part.access[a], v);
-    QN_UNROLL
-    for (int j = 0; j < C.vector; ++j) v[j] = v[j] * inverse;
-    store_f32<Q, C.vector>(to + a * part.kStep, v);
+    store_quantised(to + a * part.kStep, part.access[a], inverse);
   }
 }
+
+/// As a scale is stored.
+template <bool is_e8m0> struct GroupScale { using type = f32; };
+template <> struct GroupScale<true> { using type = e8m0; };
 
 template <PerTokenGroupConfig C> QN_DEVICE void per_token_group_tile(const PerTokenGroupParams& p) {
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  store_fp8_groups<GroupPart<C>, C.vector, C.steps, C.threads>(
+  store_fp8_groups<GroupPart<C>, C.vector, C.steps, C.threads, C.group, typename GroupScale<C.e8m0 != 0>::type>(
       p.m, p.k, p.scales, p.scale_strides, [&](i64 row, i64 column, GroupPart<C>& part) { load_group<C>(p, row, column, part); },
       [&](i64 row, i64 column, const GroupPart<C>& part) {
         const f32 scale = group_scale<C>(p, row, column, part);

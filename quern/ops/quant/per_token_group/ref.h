@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
-#include <algorithm>
-
 #include "quern/ops/quant/per_token_group.h"
 #include "quern/ops/quant/values/rounding_ref.h"
 
@@ -10,17 +8,15 @@ namespace quern::quant {
 
 template <class Real = double>
 void per_token_group_ref(const PerTokenGroupArgs& a, const PerTokenGroupArgs&, const PerTokenGroupArgs& given) {
-  using std::abs;
   const Ref<Real> x(a.x);
   RefOut<Real> q(a.q), scales(a.scales);
+  const bool e8m0 = given.scales.dtype == DType::u8;
   for (i64 i = 0; i < x.dim(0); ++i)
-    for (i64 begin = 0; begin < x.dim(1); begin += 128) {
-      const i64 end = std::min<i64>(begin + 128, x.dim(1));
-      Real amax = 0;
-      for (i64 j = begin; j < end; ++j) amax = larger(amax, Real(abs(x(i, j))));
-      const Real scale = scale_of(amax, given.q.dtype, a.power_of_two), inverse = rounded(Real(1) / scale);
-      scales.set(scale, i, begin / 128);
-      for (i64 j = begin; j < end; ++j) q.set(rounded_to(rounded(x(i, j) * inverse), given.q.dtype), i, j);
+    for (i64 begin = 0; begin < x.dim(1); begin += a.group_size) {
+      const Span group{i, i + 1, begin, std::min<i64>(begin + a.group_size, x.dim(1))};
+      const Real scale = scale_of(amax_of(x, group), given.q.dtype, a.power_of_two || e8m0, a.amax_floor);
+      scales.set(e8m0 ? exponent_byte(scale) : scale, i, begin / a.group_size);
+      quantise(x, q, group, scale, given.q.dtype);
     }
 }
 

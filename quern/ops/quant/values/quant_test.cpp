@@ -120,10 +120,10 @@ TEST_F(quant_per_token_group, rejects_scales_of_another_count_or_dtype) {
   PerTokenGroupArgs a = args(2, 300, 1.0f, 2);
   a.scales.shape[1] = 2;
   EXPECT_EQ(error_of([&] { per_token_group(a); }),
-            Pair(ErrorKind::value, "quant.per_token_group: `scales` has shape [2, 2], expected ceil_div(k,128)=3 at dim 1 (k was set by `x` [2, 300])"));
+            Pair(ErrorKind::value, "quant.per_token_group: `scales` has shape [2, 2], expected ceil_div(k,group_size)=3 at dim 1 (k was set by `x` [2, 300]; group_size is 128)"));
   a = args(2, 300, 1.0f, 2);
   a.scales.dtype = DType::e4m3;
-  EXPECT_EQ(error_of([&] { per_token_group(a); }), Pair(ErrorKind::type, "quant.per_token_group: `scales` is e4m3, expected f32"));
+  EXPECT_EQ(error_of([&] { per_token_group(a); }), Pair(ErrorKind::type, "quant.per_token_group: `scales` is e4m3, expected f32 or u8"));
   a = args(2, 300, 1.0f, 1);
   EXPECT_EQ(error_of([&] { per_token_group(a); }),
             Pair(ErrorKind::value, "quant.per_token_group: `scales` has stride 1 at dim 1, so that its rows overlap, expected at least 2"));
@@ -138,7 +138,7 @@ TEST_F(quant_per_token_group, plans_one_launch_of_wide_accesses) {
   const Op& op = find_op("quant.per_token_group");
   const Plan plan = make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a")));
   EXPECT_EQ(plan.count, 1);
-  EXPECT_EQ(jit::print(plan.launches[0].spec), "per_token_group_tile<x_dtype=bf16, q_dtype=e4m3, vector=8, steps=2, threads=128>");
+  EXPECT_EQ(jit::print(plan.launches[0].spec), "per_token_group_tile<x_dtype=bf16, q_dtype=e4m3, vector=8, steps=2, threads=128, group=128, e8m0=0>");
   EXPECT_EQ(plan.launches[0].config.grid[0], 2048u * 14);
 }
 
@@ -207,6 +207,33 @@ TEST_F(quant_per_tensor, zeros_nan_and_infinities) {
   EXPECT_EQ(q[3], 0x7E);
   EXPECT_EQ(q[4], 0x48);  // 4
   EXPECT_EQ(q[9] & 0x7F, 0x7F);
+}
+/// 127 is the scale's numerator; -128 is no value, and a NaN is 0.
+TEST_F(quant_per_tensor, integers_are_symmetric) {
+  x[3] = -31.75f, x[4] = 0.375f;
+  PerTensorArgs a = args();
+  a.q.dtype = DType::i8;
+  per_tensor(a);
+  EXPECT_EQ(scale, 0.25f);
+  EXPECT_EQ(i8(q[3]), -127);
+  EXPECT_EQ(i8(q[4]), 2);  // 1.5
+  EXPECT_EQ(i8(q[0]), 4);
+  a.static_scale = TensorView(&given, DType::f32, {1});
+  x[3] = -INFINITY, x[4] = 64.f, x[5] = NAN, x[6] = -63.75f;
+  per_tensor(a);
+  EXPECT_EQ(i8(q[3]), -127);
+  EXPECT_EQ(i8(q[4]), 127);
+  EXPECT_EQ(i8(q[5]), 0);
+  EXPECT_EQ(i8(q[6]), -127);  // -127.5
+}
+TEST_F(quant_per_tensor, the_floor_is_the_callers) {
+  x.assign(15, 1e-9f);
+  PerTensorArgs a = args();
+  a.amax_floor = 1e-10f;
+  per_tensor(a);
+  EXPECT_EQ(scale, 1e-9f / 448.0f);
+  a.amax_floor = 2e30f;
+  EXPECT_EQ(error_of([&] { per_tensor(a); }), Pair(ErrorKind::value, "quant.per_tensor: `amax_floor` is 2e+30, expected a number from 1e-30 to 1e30"));
 }
 /// No element: the scale is still that of zeros.
 TEST_F(quant_per_tensor, an_empty_tensor_has_a_scale) {

@@ -29,7 +29,7 @@ void put(const TensorView& x, const Block& b, double value) {
 
 }  // namespace
 
-void put_special_values(const TensorView& x, i64 rows, const Case& which, bool nan) {
+void put_special_values(const TensorView& x, i64 rows, i64 columns, const Case& which, bool nan) {
   const auto word = [&](const char* name) {
     const auto at = which.find(name);
     return at != which.end() && at->second != 0;
@@ -37,9 +37,9 @@ void put_special_values(const TensorView& x, i64 rows, const Case& which, bool n
   if (!word("special")) return;
   const bool proof = word("proof");
   for (i64 i = 0; i < x.shape[0]; i += rows)
-    for (i64 j = 0; j < x.shape[1]; j += 128) {
-      const Block b{i, std::min(rows, x.shape[0] - i), j, std::min<i64>(128, x.shape[1] - j)};
-      const i64 kind = (i / rows + j / 128) % 6;
+    for (i64 j = 0; j < x.shape[1]; j += columns) {
+      const Block b{i, std::min(rows, x.shape[0] - i), j, std::min(columns, x.shape[1] - j)};
+      const i64 kind = (i / rows + j / columns) % 6;
       if (kind == 0) each_element(x, b, [](i64, i64) { return 0.0; });
       if (proof) continue;
       if (kind == 1 && nan) put(x, b, NAN);
@@ -48,6 +48,14 @@ void put_special_values(const TensorView& x, i64 rows, const Case& which, bool n
       if (kind == 3) put(x, b, (i + j) % 2 ? INFINITY : -INFINITY);
       if (kind == 4) put(x, b, -largest_finite(x.dtype));
     }
+}
+
+void put_bools(const TensorView& x, Random& random) {
+  const u8 others[] = {1, 128, 255, u8(1 + random.below(255))};
+  for (i64 i = 0; i < x.shape[0]; ++i) {
+    const i64 at[] = {i};
+    *static_cast<u8*>(x.at(at)) = random.below(2) ? 0 : others[random.below(4)];
+  }
 }
 
 }  // namespace quern::quant

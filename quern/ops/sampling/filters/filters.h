@@ -39,8 +39,8 @@ template <class Args> Rejection vocab_fits(const Problem& p) {
 /// Numbers that are no NaN, and none beside its tensor.
 template <class Args> Rejection filters_fit(const Problem& p) {
   const float top_p = p.attr(&Args::top_p), min_p = p.attr(&Args::min_p);
-  if (std::isnan(top_p)) return {"top_p", top_p, "a number"};
-  if (std::isnan(min_p)) return {"min_p", min_p, "a number"};
+  if (!std::isfinite(top_p)) return {"top_p", top_p, "a number"};
+  if (!std::isfinite(min_p)) return {"min_p", min_p, "a number"};
   if (p.tensor(&Args::top_ks).present && p.attr(&Args::top_k) != 0) return {"top_k", p.attr(&Args::top_k), "0 beside top_ks, which hold those of the rows"};
   if (p.tensor(&Args::top_ps).present && top_p != 1) return {"top_p", top_p, "1 beside top_ps, which hold those of the rows"};
   if (p.tensor(&Args::min_ps).present && min_p != 0) return {"min_p", min_p, "0 beside min_ps, which hold those of the rows"};
