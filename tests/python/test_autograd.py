@@ -88,7 +88,7 @@ def test_only_what_is_needed():
         quern.norm.rms_norm(x, weight, eps=EPS).sum().backward()
     finally:
         quern.torch._functional["norm.rms_norm_backward"] = backward
-    assert [a[4] for a in calls] == [False, True] and weight.grad is not None
+    assert [a[5] for a in calls] == [False, True] and weight.grad is not None
     truth = torch.autograd.grad(formula(x, weight).sum(), x)[0]
     assert torch.allclose(x.grad, 2 * truth, atol=1e-4)
 
@@ -205,7 +205,7 @@ def test_updated_in_place():
 def test_torch_checks_the_gradients():
     """torch.library.opcheck, also of what autograd is told under torch.compile."""
     x, weight, _ = data(3, 64, torch.float32)
-    torch.library.opcheck(quern.torch._functional["norm.rms_norm"], (x, weight, EPS, None if places.ON_GPU else "emu", None, 0))
+    torch.library.opcheck(quern.torch._functional["norm.rms_norm"], (x, weight, None, EPS, 0.0, 1e-4, False, False, None, None if places.ON_GPU else "emu", None, 0))
 
 
 def test_gradients_of_several_ops(monkeypatch):

@@ -38,9 +38,9 @@ def test_import_is_cheap():
 
 
 def test_signature_and_docstring():
-    assert str(inspect.signature(quern.norm.rms_norm)).startswith("(x, weight, eps=1e-06, out=None, stream=None, *, device=None, backend='auto'")
+    assert str(inspect.signature(quern.norm.rms_norm)).startswith("(x, weight, eps=1e-06, weight_bias=0.0, amax_floor=0.0001, out=None, scales=None, token_scales=None, stream=None, static_scale=None, *, out_dtype=None, device=None, backend='auto'")
     doc = quern.norm.rms_norm.__doc__
-    for words in ("out = x / sqrt(mean(x^2) + eps) * weight", "x: [tokens, hidden] f32 or f16 or bf16", "weight: [hidden] like x", "ValueError", "NotImplementedError"):
+    for words in ("out = x / sqrt(mean(x^2) + eps) * (weight + weight_bias)", "x: [tokens, hidden] f32 or f16 or bf16", "weight: [hidden] like x or f32", "ValueError", "NotImplementedError"):
         assert words in doc, doc
     for op in quern.ops():
         assert op.schema.facts["formula"] in op.__doc__
@@ -127,12 +127,13 @@ def test_host_time():
     op, x = quern.norm.rms_norm.op, np.ones((3, 8), np.float32)
     out = np.full_like(x, np.nan)
     handed = [_arrays.Numpy().hand_over(op, name, array) for name, array in (("x", x), ("weight", np.ones(8, np.float32)), ("out", out))]
-    call, launch = library().op_timed(op.id, 2)(*handed, 1e-6)
+    absent = [None] * 3  # scales, token_scales, static_scale
+    call, launch = library().op_timed(op.id, 2)(*handed, *absent, 1e-6, 0.0, 1e-4)
     assert call > 0 and launch > 0 and np.allclose(out, 1)
     nothing = [_arrays.Numpy().hand_over(op, name, array) for name, array in (("x", x[:0]), ("weight", np.ones(8, np.float32)), ("out", out[:0]))]
-    assert len(library().op_timed(op.id, 2)(*nothing, 1e-6)) == 0
+    assert len(library().op_timed(op.id, 2)(*nothing, *absent, 1e-6, 0.0, 1e-4)) == 0
     with pytest.raises(ValueError, match=r"norm\.rms_norm: `eps` is -1"):
-        library().op_timed(op.id, 2)(*handed, -1.0)
+        library().op_timed(op.id, 2)(*handed, *absent, -1.0, 0.0, 1e-4)
 
 
 def test_bench_gpu_time():
@@ -230,7 +231,7 @@ def test_ops_print_with_their_formulas():
     assert isinstance(ops, list) and quern.norm.rms_norm in ops
     lines = repr(ops).split("\n")
     assert [line.split("  ")[0] for line in lines] == [op.id for op in ops]
-    assert re.search(r"^norm\.rms_norm +out = x / sqrt\(mean\(x\^2\) \+ eps\) \* weight$", repr(ops), re.MULTILINE)
+    assert re.search(r"^norm\.rms_norm +out = x / sqrt\(mean\(x\^2\) \+ eps\) \* \(weight \+ weight_bias\)$", repr(ops), re.MULTILINE)
 
 
 def test_doctor():

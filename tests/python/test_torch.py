@@ -135,6 +135,8 @@ def test_what_the_function_in_c_takes():
             raise AssertionError("nobody asks for an operator")
 
     x, w, out = ones(3, 64), ones(64), ones(3, 64)
+    absent = (None, None, None)  # scales, token_scales, static_scale
+    rest = (*absent, 1e-6, 0.0, 1e-4)
     quern.norm.rms_norm(x, w, out=out)
     direct = quern.norm.rms_norm.__globals__["_direct"]
     other = torch.Tensor._make_subclass(Dispatching, w)
@@ -142,22 +144,24 @@ def test_what_the_function_in_c_takes():
         quern.norm.rms_norm(x, weight, out=out)  # by another way, which looks at the class
     quern._arrays.of_one(other)
     for weight in (torch.nn.Parameter(w, requires_grad=False), Weight(w, requires_grad=False), other):
-        assert direct(x, weight, out.fill_(0), 1e-6) == (weight is not other)
+        assert direct(x, weight, out.fill_(0), *rest) == (weight is not other)
         assert torch.allclose(out, torch.full_like(out, weight is not other), atol=1e-5)
     recorded = ones(64).requires_grad_()
-    assert not direct(x, recorded, out.fill_(0), 1e-6) and (out == 0).all()
+    assert not direct(x, recorded, out.fill_(0), *rest) and (out == 0).all()
     with torch.no_grad():
-        assert direct(x, recorded, out, 1e-6) and torch.allclose(out, ones(3, 64), atol=1e-5)
-    for arguments in ((), (x, w, out), (x, w, out, 1e-6, None), (x, [1.0], out, 1e-6), (x, None, out, 1e-6), (x, True, out, 1e-6), (x, w, out, "1"), (x, w, out, None), (x, w, out, 1 << 64),
-                      (x, w.to("meta"), out, 1e-6), (x.to_sparse(), w, out, 1e-6)):
+        assert direct(x, recorded, out, *rest) and torch.allclose(out, ones(3, 64), atol=1e-5)
+    for arguments in ((), (x, w, out), (x, w, out, *rest, None), (x, [1.0], out, *rest), (x, None, out, *rest), (x, True, out, *rest), (x, w, out, *absent, "1", 0.0, 1e-4),
+                      (x, w, out, *absent, None, 0.0, 1e-4), (x, w, out, *absent, 1 << 64, 0.0, 1e-4), (x, w.to("meta"), out, *rest), (x.to_sparse(), w, out, *rest)):
         assert direct(*arguments) is False
 
 
 def test_both_ways_say_the_same():
     ones = lambda *shape, dtype=torch.float32: torch.ones(*shape, dtype=dtype, device=places.TORCH)  # noqa: E731
     x, w, out, half, square = ones(3, 8), ones(8), ones(3, 8), ones(3, 8, dtype=torch.float16), ones(3, 3, dtype=torch.float16)
-    calls = {"norm.rms_norm": [(x, w[:7], out, 1e-6), (w, w, out, 1e-6), (x[0, 0], w, out, 1e-6), (half.to(torch.complex64), w, out, 1e-6), (half, w, out, 1e-6), (x, w, out, -1), (x, w, out, True),
-                               (x[:, ::2], w[:4], out[:, :4].contiguous(), 1e-6)],
+    absent = (None, None, None)  # scales, token_scales, static_scale
+    rest = (*absent, 1e-6, 0.0, 1e-4)
+    calls = {"norm.rms_norm": [(x, w[:7], out, *rest), (w, w, out, *rest), (x[0, 0], w, out, *rest), (half.to(torch.complex64), w, out, *rest), (half, w, out, *rest),
+                               (x, w, out, *absent, -1, 0.0, 1e-4), (x, w, out, *absent, True, 0.0, 1e-4), (x[:, ::2], w[:4], out[:, :4].contiguous(), *rest)],
              "gemm.dense": [(half, half, None, None, square, activation) for activation in ("tanh", 7, 1.5)]}
     for id_, all_arguments in calls.items():
         op = quern._op.by_id(id_)

@@ -27,7 +27,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     return plan_norm_form<A>(p, device, false, p[Axis::tokens], p[Axis::hidden]);
   const i32 vector = min_of(min_of(p.vector(&A::x), p.vector(&A::residual)), min_of(p.vector(&A::out), p.vector(&A::weight)));
   const bool groups = scales == Fp8Scales::group;
-  NormRowConfig config = norm_row_config(p.dtype(&A::x), vector, p[Axis::hidden], true);
+  NormRowConfig config = norm_row_config(p.dtype(&A::x), vector, p[Axis::hidden], true, groups);
   // At 64 registers groups would spill 16 bytes
   while (groups && config.min_blocks > 1 && 65536 / (config.threads * config.min_blocks) < 72) --config.min_blocks;
   const Grid grid{.x = norm_row_blocks(config, p[Axis::tokens], device), .smem = norm_row_smem(config).bytes, .pdl = p.pdl};

@@ -12,14 +12,14 @@ namespace quern::norm {
 
 /// The unit at element h of a row: y into out, v into the residual. All lanes of a warp meet here.
 template <NormRowConfig C>
-QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged) {
+QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) {
   constexpr int kLanes = kFp8Group / kUnit<C>;
   const NormRowParams& p = params.row;
   using T = dtype_t<C.dtype>;
   // First, as v then takes no registers: behind the rest 28 bytes spill at 64
   if constexpr (C.add_residual != 0) store_unit<C>(static_cast<T*>(p.residual) + row * p.residual_stride, h, p.hidden, v);
   f32 y[kUnit<C>];
-  normalise_unit<C>(p, h, v, scale, staged, y);
+  normalise_unit<C>(p, h, v, scale, weight, y);
   f32 amax = 0.f;
   QN_UNROLL
   for (int j = 0; j < kUnit<C>; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(y[j]));  // 0 past the row's end
@@ -50,7 +50,9 @@ template <NormRowConfig C> QN_DEVICE void write_group_row(const NormRowGroupsPar
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) v[a * C.vector + j] = h + a * C.vector < p.hidden ? part[j] : f32(0.f);
     }
-    write_group_unit<C>(params, row, h, v, scale, nullptr);
+    Unit<C> weight;
+    load_unit<C>(static_cast<const dtype_t<C.dtype>*>(p.weight), h, p.hidden, weight);
+    write_group_unit<C>(params, row, h, v, scale, weight);
   }
 }
 
@@ -60,7 +62,7 @@ template <NormRowConfig C> QN_DEVICE void norm_row_groups(const NormRowGroupsPar
   f32* scratch = reinterpret_cast<f32*>(smem + S.reduce);
   ptx::grid_launch_dependents();
   if constexpr (C.held > 0)
-    norm_row_held<C>(p.row, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale) { write_group_unit<C>(p, row, h, v, scale, smem + S.weight); });
+    norm_row_held<C>(p.row, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) { write_group_unit<C>(p, row, h, v, scale, weight); });
   else
     norm_row_reread<C>(p.row, scratch, [&](i64 row, f32 scale) { write_group_row<C>(p, row, scale); });
 }

@@ -4,8 +4,8 @@
 // out[t, h] = s[t, h] / sqrt(mean_h(s[t]^2) + eps) * weight[h], s = x (+ residual)
 // A row belongs to row_threads threads, each of which owns units of 16 bytes; a block walks over rows with the stride of the
 // grid and asks for its next row before it reduces the current one, so that loads are always in flight. The sum of squares is
-// a fixed tree over units and threads: it depends on dtype and hidden alone, not on alignment or on other rows. Where a block
-// holds a row, each thread copies its units of the weight into shared memory while the kernel before ends.
+// a fixed tree over units and threads: it depends on dtype and hidden alone, not on alignment or on other rows. Each
+// thread asks for its units of the weight while the kernel before ends: into registers, or shared memory where registers are few.
 #pragma once
 #include "quern/ops/norm/norm_row/spec.h"
 #include "quern/ops/norm/norm_row/unit.cuh"
@@ -29,28 +29,48 @@ template <NormRowConfig C> QN_DEVICE void stage_weight(const NormRowParams& p, u
   ptx::cp_async_commit();
 }
 
+/// The weight of a row that is held: in shared memory where a block has a row, else the thread's units in registers.
+template <NormRowConfig C> struct HeldWeight {
+  u8* staged;
+  Unit<C> units[stages_weight(C) ? 1 : C.held];
+};
+
+/// Asks for the thread's units of the weight.
+template <NormRowConfig C> QN_DEVICE void load_weight(const NormRowParams& p, int lane, HeldWeight<C>& weight) {
+  if constexpr (stages_weight(C)) {
+    stage_weight<C>(p, weight.staged);
+  } else {
+    QN_UNROLL
+    for (int i = 0; i < C.held; ++i) load_unit<C>(static_cast<const dtype_t<C.dtype>*>(p.weight), i64(i * C.row_threads + lane) * kUnit<C>, p.hidden, weight.units[i]);
+  }
+}
+
+/// Unit i of the thread, which is at element h of the row.
+template <NormRowConfig C> QN_DEVICE Unit<C> weight_unit(const NormRowParams& p, int i, i64 h, const HeldWeight<C>& weight) {
+  if constexpr (stages_weight(C)) {
+    Unit<C> unit;
+    if (h < p.hidden) unit.access[0] = {ptx::ld_shared<u32x4>(weight.staged + h * size_of(C.dtype))};
+    return unit;
+  } else {
+    return weight.units[i];
+  }
+}
+
 /// y = v * scale * weight of the unit at element h of a row.
 template <NormRowConfig C>
-QN_DEVICE void normalise_unit(const NormRowParams& p, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged, f32 (&y)[kUnit<C>]) {
-  using T = dtype_t<C.dtype>;
-  Unit<C> weight_unit;
+QN_DEVICE void normalise_unit(const NormRowParams& p, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& of_weight, f32 (&y)[kUnit<C>]) {
   f32 weight[kUnit<C>];
-  if constexpr (stages_weight(C)) {
-    if (h < p.hidden) weight_unit.access[0] = {ptx::ld_shared<u32x4>(staged + h * size_of(C.dtype))};
-  } else {
-    load_unit<C>(static_cast<const T*>(p.weight), h, p.hidden, weight_unit);
-  }
-  unit_values<C>(weight_unit, h, p.hidden, weight);
+  unit_values<C>(of_weight, h, p.hidden, weight);
   QN_UNROLL
   for (int j = 0; j < kUnit<C>; ++j) y[j] = v[j] * scale * weight[j];
 }
 
 /// The same into out, and v into the residual.
 template <NormRowConfig C>
-QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const u8* staged) {
+QN_DEVICE void write_unit(const NormRowParams& p, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) {
   using T = dtype_t<C.dtype>;
   f32 y[kUnit<C>];
-  normalise_unit<C>(p, h, v, scale, staged, y);
+  normalise_unit<C>(p, h, v, scale, weight, y);
   store_unit<C>(static_cast<T*>(p.out) + row * p.out_stride, h, p.hidden, y);
   if constexpr (C.add_residual != 0) store_unit<C>(static_cast<T*>(p.residual) + row * p.residual_stride, h, p.hidden, v);
 }
@@ -92,14 +112,15 @@ template <NormRowConfig C> QN_DEVICE void load_row(const NormRowParams& p, i64 r
   }
 }
 
-/// Calls write(row, h, values, scale) for each unit of the thread, also for those past the row's end.
+/// Calls write(row, h, values, scale, unit of the weight) for each unit of the thread, also for those past the row's end.
 template <NormRowConfig C, class Write>
-QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* weight, Write write) {
+QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* staged, Write write) {
   constexpr int kRows = C.threads / C.row_threads;
   const int lane = threadIdx.x % C.row_threads;
   const i64 step = i64(gridDim.x) * kRows;
   i64 row = i64(blockIdx.x) * kRows + threadIdx.x / C.row_threads;
-  if constexpr (stages_weight(C)) stage_weight<C>(p, weight);
+  HeldWeight<C> weight{staged, {}};
+  load_weight<C>(p, lane, weight);
   ptx::grid_dependency_wait();
   HeldRow<C> held;
   if (row < p.tokens) load_row<C>(p, row, lane, held);
@@ -118,7 +139,10 @@ QN_DEVICE void norm_row_held(const NormRowParams& p, f32* scratch, u8* weight, W
     const f32 scale = row_scale<C>(p, squares, scratch + (slot != 0 ? C.threads / 32 : 0));
     if constexpr (stages_weight(C)) ptx::cp_async_wait<0>();  // a thread reads what it has copied itself
     QN_UNROLL
-    for (int i = 0; i < C.held; ++i) write(row, i64(i * C.row_threads + lane) * kUnit<C>, values[i], scale);
+    for (int i = 0; i < C.held; ++i) {
+      const i64 h = i64(i * C.row_threads + lane) * kUnit<C>;
+      write(row, h, values[i], scale, weight_unit<C>(p, i, h, weight));
+    }
   }
 }
 
@@ -171,7 +195,7 @@ template <NormRowConfig C> QN_DEVICE void norm_row(const NormRowParams& p) {
   f32* scratch = reinterpret_cast<f32*>(smem + S.reduce);
   ptx::grid_launch_dependents();
   if constexpr (C.held > 0)
-    norm_row_held<C>(p, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale) { write_unit<C>(p, row, h, v, scale, smem + S.weight); });
+    norm_row_held<C>(p, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) { write_unit<C>(p, row, h, v, scale, weight); });
   else
     norm_row_reread<C>(p, scratch, [&](i64 row, f32 scale) { write_row<C>(p, row, scale); });
 }

@@ -10,7 +10,7 @@ namespace quern::norm {
 
 /// Config of the row kernel: from dtype, alignment class and the bucket of hidden alone, so a row's bits do not depend on how
 /// many rows there are.
-NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual);
+NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_residual, bool groups = false);
 /// Blocks: enough to fill the device once, each of which walks over its rows; of a long list of rows more.
 i64 norm_row_blocks(const NormRowConfig& config, i64 tokens, const DeviceInfo& device);
 /// eps of the norms: others can only give NaN or zeros.

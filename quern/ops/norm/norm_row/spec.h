@@ -37,8 +37,10 @@ struct NormRowGroupsParams {
   i32 unused;
 };
 
-/// The weight is copied into shared memory: of rows that a whole block holds, which are read by 16 bytes.
-QN_HOST_DEVICE constexpr bool stages_weight(const NormRowConfig& c) { return c.held > 0 && c.row_threads == c.threads; }
+/// A block has a row, and holds it in registers.
+QN_HOST_DEVICE constexpr bool block_holds_row(const NormRowConfig& c) { return c.held > 0 && c.row_threads == c.threads; }
+/// The weight is copied into shared memory, and not into registers, where x, the residual and the weight would spill 32 bytes at 64 registers a thread.
+QN_HOST_DEVICE constexpr bool stages_weight(const NormRowConfig& c) { return block_holds_row(c) && c.add_residual != 0; }
 
 struct NormRowSmem {
   int reduce, weight, bytes;
