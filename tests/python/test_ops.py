@@ -70,7 +70,7 @@ def test_jax(id_, words, jit):
     import jax
 
     # Integers of 64 bits are 32 bits wide in JAX unless it is told otherwise
-    with testing.Case(id_, words) as case, jax.experimental.enable_x64(any(t is not None and t.dtype == np.int64 for t in case.tensors.values())):
+    with testing.Case(id_, words) as case, jax.enable_x64(any(t is not None and t.dtype == np.int64 for t in case.tensors.values())):
         inputs = {n: jax.numpy.array(t) for n, t in case.tensors.items() if t is not None}
         before = {n: np.asarray(a).tobytes() for n, a in inputs.items()}
 
