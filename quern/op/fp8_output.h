@@ -29,6 +29,22 @@ Rejection amax_floor_fits(const Problem& p) {
   return least >= 1e-30f && least <= 1e30f ? Rejection{} : Rejection{"amax_floor", least, "a number from 1e-30 to 1e30", 0};
 }
 
+/// The attribute amax_floor, for Schema::with.
+template <class Args>
+Schema<Args>& state_amax_floor(Schema<Args>& schema) {
+  return schema.attr("amax_floor", &Args::amax_floor)
+      .meaning("least largest magnitude of what shares a computed scale, from 1e-30 to 1e30; engines take 1e-10")
+      .require(amax_floor_fits<Args>);
+}
+/// The tensor scales of groups. Its budget is the op's to state, with `within`.
+template <class Args>
+Schema<Args>& state_group_scales(Schema<Args>& schema, const char* dims) {
+  return schema.out("scales", &Args::scales, dims, {DType::f32})
+      .optional()
+      .meaning("of an out that is e4m3, as quant.per_token_group makes them; else absent")
+      .column_major(16);
+}
+
 /// Heeds the word fp8 of the cases.
 inline void derive_fp8_output(Case& which) {
   if (which["fp8"] == 0) return;

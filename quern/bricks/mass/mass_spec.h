@@ -28,8 +28,6 @@ constexpr i32 kInfiniteWeight = kWeightReach + 1024;
 /// A weight whose exponent is more than this below the largest has mass 0. 60 is the most for which p * total, of 24 and of 24 + 60 + 20 bits,
 /// fits into 128 bits with a vocabulary of 2^20.
 constexpr i32 kMassWindow = 60;
-/// Most tokens of a row, for the same reason.
-constexpr i64 kMassRow = i64(1) << 20;
 
 /// Temperatures below this choose the largest logit.
 constexpr float kGreedyTemperature = 1e-5f;

@@ -7,6 +7,7 @@
 #include "quern/op/contents.h"
 #include "quern/op/problem.h"
 #include "quern/op/random.h"
+#include "quern/op/schema.h"
 
 namespace quern::paged {
 
@@ -15,6 +16,22 @@ struct PlaceFacts {
   i32 slot_mapping, batch_indices, positions, page_table, page_indptr, page_indices;
 };
 inline Places places_of(const PlaceFacts& f) { return f.slot_mapping ? Places::slot_mapping : f.page_indptr ? Places::page_indices : Places::page_table; }
+/// The page tables of a schema, dense and CSR, for Schema::with.
+template <class A> Schema<A>& state_page_tables(Schema<A>& schema) {
+  return schema
+      .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
+      .optional()
+      .values(permutation_of(Axis::pages))
+      .contents(each_below("pages").if_read())
+      .in("page_indptr", &A::page_indptr, "batch+1", {DType::i32})
+      .optional()
+      .values(generated())
+      .contents(each_within("0", "page_indices").ascending())
+      .in("page_indices", &A::page_indices, "page_indices", {DType::i32})
+      .optional()
+      .values(permutation_of(Axis::pages))
+      .contents(each_below("pages").if_read());
+}
 /// Beside slots no page table, else one.
 QN_API Rejection one_page_table(const PlaceFacts& f);
 

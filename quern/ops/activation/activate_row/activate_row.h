@@ -54,6 +54,9 @@ template <class A> Plan plan_rows(const Problem& p, const DeviceInfo& device, Fu
 }
 template <class A, Function kFunction, Operands kOperands> Plan plan_of(const Problem& p, const DeviceInfo& device) { return plan_rows<A>(p, device, kFunction, kOperands); }
 
+/// The tensor scales; the op states its budget behind it.
+template <class A> Schema<A>& state_scales(Schema<A>& schema) { return state_group_scales(schema, "tokens ceil_div(intermediate,128)"); }
+
 /// One rounding of the result. The exponent's argument x * log2(e) is at most 126, which is rounded by 2^-18, times ln 2; log2(e) in f32 is off
 /// by 2^-26.2 of itself, times 87; exp2 has 2^-22, the reciprocal 2^-23, a sum and two products 2^-24 each: below 1.14 * 2^-18. A
 /// reciprocal below 2^-126 is flushed to 0, where x < -87: |x| 2^-126 is below 2^-119.

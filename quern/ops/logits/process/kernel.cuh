@@ -7,6 +7,7 @@
 // the bits do not depend on the order in which threads come.
 #pragma once
 #include "quern/bricks/rows/chunks.cuh"
+#include "quern/kit/float_class.cuh"
 #include "quern/kit/tanh.cuh"
 #include "quern/ops/logits/process/spec.h"
 
@@ -23,8 +24,6 @@ struct RowRule {
   const i32* counts;      ///< null: none
   const u32* prompt_bits; ///< null: none
 };
-
-QN_DEVICE bool is_finite(f32 x) { return (ptx::bits_of(x) & 0x7f800000u) != 0x7f800000u; }
 
 QN_DEVICE f32 penalty(const float* of_rows, float of_all, i64 row) { return of_rows ? ptx::ld_global<f32>(of_rows + row) : f32(of_all); }
 

@@ -3,6 +3,8 @@
 //
 // What ops say to the host of the kernel norm_row_form: plan, parameters, conditions, cases. A is an op's Args; members that it lacks are forms that it lacks.
 #pragma once
+#include <vector>
+
 #include "quern/base/host_dtype.h"
 #include "quern/bricks/rows/plan.h"
 #include "quern/op/fp8_output.h"
@@ -42,6 +44,12 @@ template <class A> Rejection one_kind_of_scales(const Problem& p) {
   if (tensor && token) return {"token_scales", "given", "none beside static_scale"};
   if (group && token) return {"token_scales", "given", "none beside scales"};
   return {};
+}
+
+/// One dtype for both, by which the kernel reads them.
+template <class A> Rejection bias_like_weight(const Problem& p) {
+  if (!p.tensor(&A::weight).present || !p.tensor(&A::bias).present || p.dtype(&A::weight) == p.dtype(&A::bias)) return {};
+  return {"bias", name(p.dtype(&A::bias)), "the dtype of weight"};
 }
 
 /// Results are then finite where weights are.
@@ -104,6 +112,25 @@ inline void derive_norm(Case& which) {
   }
   if (which["wide_weight"] != 0) which["weight.dtype"] = int(DType::f32);
 }
+/// The same, and the word affine of layer_norm_cases.
+inline void derive_layer_norm(Case& which) {
+  derive_norm(which);
+  const i64 affine = i64(which["affine"]);
+  which["weight.present"] = affine <= 1, which["bias.present"] = affine == 0 || affine == 2;
+  if (which["wide_weight"] != 0) which["bias.dtype"] = int(DType::f32);
+}
+inline std::vector<CaseAxis> layer_norm_cases(std::vector<CaseAxis> others = {}) {
+  std::vector<CaseAxis> all = {{"tokens", {3, 0, 1, 64}},
+                               {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000}},
+                               {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
+                               {"affine", {0, 1, 2, 3}, "weight and bias (0), the weight alone (1), the bias alone (2) or none (3)"},
+                               {"wide_weight", {0, 1}, "weight and bias are f32"},
+                               {"x.pad", {0, 8, 3}},
+                               {"out.pad", {0, 16, 1}},
+                               {"fp8", {0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
 /// A static scale with which some results saturate.
 template <class A> void generate_norm(A& args, const Case& which, Random& random) {
   const auto proof = which.find("proof");
@@ -118,5 +145,20 @@ inline Budget norm_form_budget(const Problem& p) { return {.of_value = unit_roun
 inline Budget layer_norm_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-17}; }
 constexpr Budget kRmsScales = {.of_value = 0x1p-18, .of_magnitude = 0x1p-23};
 constexpr Budget kLayerNormScales = {.of_value = 0x1p-23, .of_magnitude = 0x1p-16};
+
+/// The three kinds of scales of an out that is e4m3, for Schema::with.
+template <class A> Schema<A>& state_scales(Schema<A>& schema) {
+  constexpr Budget kScales = kHasBias<A> ? kLayerNormScales : kRmsScales;
+  return state_group_scales(schema, "tokens ceil_div(hidden,128)")
+      .within(kScales)
+      .out("token_scales", &A::token_scales, "tokens", {DType::f32})
+      .optional()
+      .meaning("of an out that is e4m3, one for each row, in the place of scales")
+      .strided()
+      .within(kScales)
+      .in("static_scale", &A::static_scale, "1", {DType::f32})
+      .optional()
+      .meaning("positive; of an out that is e4m3, the scale of all, in the place of computed ones");
+}
 
 }  // namespace quern::norm

@@ -25,8 +25,8 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   c.held = 2;
   // A power of two: with 192 threads 471 rows of 3072 took 8.2 us, with 256 5.5 (fused_add_rms_norm, an H100). With groups, whose 72 registers leave room for fewer
   // blocks, 448 threads for rows of 7168 are faster than 512.
-  if (groups) c.threads = i32(min_of<i64>(max_of<i64>(round_up<i64>(ceil_div<i64>(units, c.held), 64), 128), 1024));
-  else for (c.threads = 128; i64(c.threads) * c.held < units && c.threads < 1024;) c.threads *= 2;
+  c.threads = 128;
+  while (i64(c.threads) * c.held < units && c.threads < 1024) c.threads = groups ? c.threads + 64 : 2 * c.threads;
   // Reading twice also serves unaligned rows, whose elements would spill 800 bytes: same threads, same units, same sum.
   if (narrow || i64(c.threads) * c.held < units) c.held = 0;
   c.row_threads = c.threads;

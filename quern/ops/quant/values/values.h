@@ -14,13 +14,6 @@ void put_special_values(const TensorView& x, i64 rows, i64 columns, const Case& 
 /// Half of the bytes become 0; others are 1, 128, 255 or any.
 void put_bools(const TensorView& x, Random& random);
 
-/// The attribute amax_floor, for Schema::with.
-template <class Args> Schema<Args>& with_amax_floor(Schema<Args>& schema) {
-  return schema.attr("amax_floor", &Args::amax_floor)
-      .meaning("least largest magnitude of what shares a scale, from 1e-30 to 1e30; engines take 1e-10")
-      .require(amax_floor_fits<Args>);
-}
-
 /// The formulas state every rounding, so bits must be equal.
 inline Budget exact(const Problem&) { return {.exact = true}; }
 

@@ -100,6 +100,52 @@ template <class A> Rejection rotary_dim_fits(const Problem& p) {
   return {};
 }
 
+/// Parts of the schemas, for Schema::with: the numbers that make angles of theta.
+template <class A> Schema<A>& state_theta(Schema<A>& schema) {
+  return schema
+      .attr("theta", &A::theta)
+      .meaning("from 1 to 1e30")
+      .attr("scale", &A::scale)
+      .meaning("positions are divided by it, from 0.125 to 1e30")
+      .attr("llama31_factor", &A::llama31_factor)
+      .meaning("Llama 3.1 frequency scaling, from 1 to 1e30; 1: off")
+      .attr("low_freq_factor", &A::low_freq_factor)
+      .meaning("from 1e-30 to 1e30")
+      .attr("high_freq_factor", &A::high_freq_factor)
+      .meaning("more than low_freq_factor, up to 1e30")
+      .attr("original_max", &A::original_max)
+      .meaning("context length that Llama 3.1 scaling starts from, from 1 to 1e30");
+}
+/// Tensors in the place of theta.
+template <class A> Schema<A>& state_tables(Schema<A>& schema) {
+  const char* const rotated = requires(const A& a) { a.q_rope; } ? "q_rope" : "q";
+  return schema
+      .in("cos", &A::cos, "rows pairs", like(rotated, {DType::f32}))
+      .optional()
+      .strided()
+      .meaning("of each position and pair, in the place of theta")
+      .in("sin", &A::sin, "rows pairs", like("cos"))
+      .optional()
+      .strided()
+      .in("frequencies", &A::frequencies, "pairs 2", {DType::f32})
+      .optional()
+      .meaning("turns per position of each pair, as the sum of two numbers, in the place of theta; at most 1.28 (8 / 2 pi)");
+}
+/// The numbers of tables and of M-RoPE.
+template <class A> Schema<A>& state_tables_and_sections(Schema<A>& schema) {
+  return schema
+      .attr("cos_sin_scale", &A::cos_sin_scale)
+      .meaning("sines and cosines of theta and of frequencies are multiplied by it, from 1e-30 to 1e30")
+      .attr("mrope_section_t", &A::mrope_section_t)
+      .meaning("pairs that turn by time; with those by height and width rotary_dim / 2, beside mrope_positions")
+      .attr("mrope_section_h", &A::mrope_section_h)
+      .meaning("pairs that turn by height")
+      .attr("mrope_section_w", &A::mrope_section_w)
+      .meaning("pairs that turn by width")
+      .attr("mrope_interleaved", &A::mrope_interleaved)
+      .meaning("pair i turns by height where i % 3 = 1 and i < 3 h, by width where i % 3 = 2 and i < 3 w; else the sections follow each other");
+}
+
 /// f_i <= 1 / scale <= 8: a pair that turns faster has an angle whose second float is too coarse for the budget at position 2^24.
 template <class A> Rejection theta_fits(const Problem& p) {
   const auto within = [&](float A::*attr, float least) { return p.attr(attr) >= least && p.attr(attr) <= 1e30f; };

@@ -4,6 +4,7 @@
 // The host's part of temperature and filters, for ops whose Args have their members by these names.
 #pragma once
 #include <cmath>
+#include <string>
 
 #include "quern/op/schema.h"
 #include "quern/ops/sampling/filters/spec.h"
@@ -36,11 +37,11 @@ template <class Args> Rejection vocab_fits(const Problem& p) {
   if (p[vocab] < 1 || p[vocab] > kLongestRow) return {"vocab", p[vocab], "1 to {}", kLongestRow};
   return {};
 }
-/// Numbers that are no NaN, and none beside its tensor.
+/// Finite numbers, and none beside its tensor.
 template <class Args> Rejection filters_fit(const Problem& p) {
   const float top_p = p.attr(&Args::top_p), min_p = p.attr(&Args::min_p);
-  if (!std::isfinite(top_p)) return {"top_p", top_p, "a number"};
-  if (!std::isfinite(min_p)) return {"min_p", min_p, "a number"};
+  if (!std::isfinite(top_p)) return {"top_p", top_p, "a finite number"};
+  if (!std::isfinite(min_p)) return {"min_p", min_p, "a finite number"};
   if (p.tensor(&Args::top_ks).present && p.attr(&Args::top_k) != 0) return {"top_k", p.attr(&Args::top_k), "0 beside top_ks, which hold those of the rows"};
   if (p.tensor(&Args::top_ps).present && top_p != 1) return {"top_p", top_p, "1 beside top_ps, which hold those of the rows"};
   if (p.tensor(&Args::min_ps).present && min_p != 0) return {"min_p", min_p, "0 beside min_ps, which hold those of the rows"};
@@ -62,6 +63,44 @@ template <class Args> Rejection seeds_fit(const Problem& p) {
   if (p.tensor(&Args::seeds).present && p.attr(&Args::seed) != 0) return {"seed", p.attr(&Args::seed), "0 beside seeds, which hold those of the rows"};
   if (p.tensor(&Args::offsets).present && p.attr(&Args::offset) != 0) return {"offset", p.attr(&Args::offset), "0 beside offsets, which hold those of the rows"};
   return {};
+}
+
+/// Parts of the schemas, for Schema::with: parameters of rows, and numbers.
+template <class A> Schema<A>& state_filter_tensors(Schema<A>& schema) {
+  constexpr bool kDraws = requires(const A& a) { a.seeds; };
+  const char* const rows = kDraws ? "logits_rows" : "rows";
+  const std::string bad = kDraws ? "the row is not valid" : "the row becomes NaN";
+  return schema
+      .in("top_ks", &A::top_ks, rows, {DType::i32})
+      .optional()
+      .values(generated())
+      .contents(each_within("-2147483648", "2147483647"))
+      .meaning("in the place of top_k")
+      .in("top_ps", &A::top_ps, rows, {DType::f32})
+      .optional()
+      .values(generated())
+      .meaning("in the place of top_p; NaN: " + bad)
+      .in("min_ps", &A::min_ps, rows, {DType::f32})
+      .optional()
+      .values(generated())
+      .meaning("in the place of min_p; NaN: " + bad);
+}
+template <class A> Schema<A>& state_filter_numbers(Schema<A>& schema) {
+  return schema
+      .attr("top_k", &A::top_k)
+      .meaning("so many of the largest survive, equal ones by ascending id; below 1 and from vocab on: all")
+      .attr("top_p", &A::top_p)
+      .meaning("the fewest of the largest survive that hold this part of the mass; from 1 on: all; up to 0: the first")
+      .attr("min_p", &A::min_p)
+      .meaning("tokens survive whose mass is at least this part of the largest one; up to 0: all");
+}
+template <class A> Schema<A>& state_filter_order(Schema<A>& schema) {
+  return schema
+      .attr("order", &A::order)
+      .words({"top_k_first", "joint"})
+      .meaning("what top-p sees: the tokens that top-k keeps, or all")
+      .attr("min_p_first", &A::min_p_first)
+      .meaning("min_p acts before top_k and top_p, not after them");
 }
 
 template <class Args> FilterParams filter_params(const Args& a) {

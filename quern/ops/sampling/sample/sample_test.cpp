@@ -409,7 +409,7 @@ std::string refusal(const std::function<void(Draws&)>& set) {
 TEST(sample, bad_calls_are_errors) {
   EXPECT_EQ(refusal([](Draws& d) { d.args.temperature = -1; }), "sampling.sample: `temperature` is -1, expected a finite number, 0 or more");
   EXPECT_EQ(refusal([](Draws& d) { d.args.temperature = kNan; }), "sampling.sample: `temperature` is nan, expected a finite number, 0 or more");
-  EXPECT_EQ(refusal([](Draws& d) { d.args.top_p = kNan; }), "sampling.sample: `top_p` is nan, expected a number");
+  EXPECT_EQ(refusal([](Draws& d) { d.args.top_p = kNan; }), "sampling.sample: `top_p` is nan, expected a finite number");
   EXPECT_EQ(refusal([](Draws& d) { d.args.logits = {}; }), "sampling.sample: `logits` is absent, expected logits, or probs");
   EXPECT_EQ(refusal([](Draws& d) { d.use_probs(), d.args.temperature = 0.5f; }), "sampling.sample: `temperature` is 0.5, expected 1 beside probs");
   EXPECT_EQ(refusal([](Draws& d) { d.give_seeds(1), d.args.seed = 4; }), "sampling.sample: `seed` is 4, expected 0 beside seeds, which hold those of the rows");
