@@ -22,7 +22,7 @@ inline const std::vector<FaultyCase>& sampling_faults() {
       {"bricks/select/find.cuh",
        "sampling.mask",
        "rows=23 vocab=513 tensors=false top_k=3 temperature=1 top_p=1",
-       {{"a sum that only reaches the target ends the search", "      if (wanted < before + e) {\n        *m.found = {of_step", "      if (wanted <= before + e) {\n        *m.found = {of_step", {kWrongResult}}}},
+       {{"a sum that only reaches the target ends the search", "      if (before <= wanted && wanted < upto) *m.found", "      if (before < wanted && wanted <= upto) *m.found", {kWrongResult}}}},
       {"bricks/select/find.cuh",
        "sampling.sample",
        "vocab=4099 data=0 tensors=false temperature=1",

@@ -94,13 +94,13 @@ def check_job(*arguments, sample, seconds):
 
 
 def sweep_jobs():
-    yield check_job(sample=24, seconds=15)
-    yield check_job("--checked", "--async", "eager,lazy,random", "--seeds", "25" if full else "2", sample=6, seconds=20)
+    yield check_job(sample=40, seconds=20)
+    yield check_job("--checked", "--async", "eager,lazy,random", "--seeds", "25" if full else "2", sample=8, seconds=30)
     for compiler in ("g++", "clang++"):
         yield check_job("--asan", "--host-compiler", compiler, *(["--async", "eager,lazy,random"] if full else []), sample=2, seconds=10)
     yield check_job("--host-compiler", "clang++", sample=6, seconds=10)
     archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"] if full else ["sm_80", "sm_90a"]
-    yield command_job("bench", "--compile", *([] if full else ["--sample", "6", "--rotate", os.environ["QN_TEST_ROTATION"]]), *[w for a in archs for w in ("--arch", a)])
+    yield command_job("bench", "--compile", *([] if full else ["--sample", "10", "--rotate", os.environ["QN_TEST_ROTATION"]]), *[w for a in archs for w in ("--arch", a)])
     yield command_job("fuzz", "10000" if full else "1500")
     yield Job("quern demo, twice", ["bash", "-c", '"$0" demo --device emu && "$0" demo --device emu', quern])
     yield script_job("tests/fuzz_cli.py", quern, "2000" if full else "500")

@@ -29,6 +29,7 @@ QN_DEVICE SelectMemory select_memory(u8* smem) {
 /// A bin is the sum of numbers below 2^104: of their low 42 bits, and of the rest. So 2^20 of them fit.
 constexpr int kBinSplit = 42;
 QN_DEVICE void clear_bins(const SelectMemory& m, int count, int threads) {
+  QN_NO_UNROLL
   for (int i = int(threadIdx.x); i < count; i += threads) m.bins[i][0] = 0, m.bins[i][1] = 0;
 }
 QN_DEVICE void add_to_bin(const SelectMemory& m, u32 bin, U128 more) {
@@ -45,10 +46,12 @@ template <class Entry, class Target> QN_DEVICE Found find_above(const SelectMemo
   if (threadIdx.x < 32) {
     const u32 lane = threadIdx.x, share = ceil_div<u32>(count, 32), begin = min_of(lane * share, count), end = min_of(begin + share, count);
     U128 mine{0, 0};
+    QN_NO_UNROLL
     for (u32 i = begin; i < end; ++i) mine = mine + entry(i);
     m.parts[lane] = mine;
     ptx::sync_warp();
     U128 before{0, 0}, total{0, 0};
+    QN_NO_UNROLL
     for (u32 i = 0; i < 32; ++i) {
       if (i == lane) before = total;
       total = total + m.parts[i];
@@ -57,6 +60,7 @@ template <class Entry, class Target> QN_DEVICE Found find_above(const SelectMemo
     if (!(wanted < total)) {
       if (lane == 0) *m.found = {total, {0, 0}, total, count, {}};
     } else if (before <= wanted && wanted < before + mine) {
+      QN_NO_UNROLL
       for (u32 i = begin; i < end; ++i) {
         const U128 e = entry(i);
         if (wanted < before + e) {
@@ -78,37 +82,30 @@ template <RowLayout L, class Measure, class Target> QN_DEVICE Found find_in_row(
   ptx::sync_block();
   clear_bins(m, steps, L.threads);
   ptx::sync_block();
+  QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
-    f32 x[L.vector];
-    i64 first;
-    const int count = load_step(row, step, x, first);
     U128 sum{0, 0};
-    for (int i = 0; i < count; ++i) sum = sum + measure(first + i, x[i]);
+    each_of<Instructions::many>(load_elements(row, first_of<L>(step)), [&](i32 index, f32 x) { sum = sum + measure(index, x); });
     add_to_bin(m, u32(step), sum);
   }
   const Found of_step = find_above(m, u32(steps), [&](u32 i) { return bin_sum(m, i); }, target);
   if (of_step.index == u32(steps)) return {of_step.before, {0, 0}, of_step.total, u32(row.length), {}};
   const U128 wanted = target(of_step.total) - of_step.before;
 
-  f32 x[L.vector];
-  i64 first;
-  const int count = load_step(row, int(of_step.index), x, first);
+  const Elements<L> mine = load_elements(row, first_of<L>(int(of_step.index)));
   U128 sum{0, 0};
-  for (int i = 0; i < count; ++i) sum = sum + measure(first + i, x[i]);
+  each_of<Instructions::many>(mine, [&](i32 index, f32 x) { sum = sum + measure(index, x); });
   ptx::sync_block();
   m.bins[threadIdx.x][0] = sum.low, m.bins[threadIdx.x][1] = sum.high;
   const Found of_thread = find_above(m, L.threads, [&](u32 i) { return U128{m.bins[i][0], m.bins[i][1]}; }, [&](U128) { return wanted; });
   ptx::sync_block();
   if (threadIdx.x == of_thread.index) {
     U128 before = of_thread.before;
-    for (int i = 0; i < count; ++i) {
-      const U128 e = measure(first + i, x[i]);
-      if (wanted < before + e) {
-        *m.found = {of_step.before + before, e, of_step.total, u32(first + i), {}};
-        break;
-      }
-      before = before + e;
-    }
+    each_of<Instructions::many>(mine, [&](i32 index, f32 x) {
+      const U128 e = measure(index, x), upto = before + e;
+      if (before <= wanted && wanted < upto) *m.found = {of_step.before + before, e, of_step.total, u32(index), {}};
+      before = upto;
+    });
   }
   ptx::sync_block();
   return *m.found;
@@ -120,11 +117,13 @@ template <int kThreads> QN_DEVICE u64 block_max(const SelectMemory& m, u64 mine)
   m.bins[threadIdx.x][0] = mine;
   ptx::sync_block();
   if (threadIdx.x < 32) {
+    QN_NO_UNROLL
     for (int i = int(threadIdx.x) + 32; i < kThreads; i += 32) mine = max_of(mine, m.bins[i][0]);
     m.parts[threadIdx.x].low = mine;
   }
   ptx::sync_block();
   u64 all = m.parts[0].low;
+  QN_NO_UNROLL
   for (int lane = 1; lane < 32; ++lane) all = max_of(all, m.parts[lane].low);
   return all;
 }
@@ -135,11 +134,13 @@ template <int kThreads> QN_DEVICE U128 block_total(const SelectMemory& m, U128 m
   m.bins[threadIdx.x][0] = mine.low, m.bins[threadIdx.x][1] = mine.high;
   ptx::sync_block();
   if (threadIdx.x < 32) {
+    QN_NO_UNROLL
     for (int i = int(threadIdx.x) + 32; i < kThreads; i += 32) mine = mine + U128{m.bins[i][0], m.bins[i][1]};
     m.parts[threadIdx.x] = mine;
   }
   ptx::sync_block();
   U128 all = m.parts[0];
+  QN_NO_UNROLL
   for (int lane = 1; lane < 32; ++lane) all = all + m.parts[lane];
   return all;
 }

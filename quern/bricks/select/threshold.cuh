@@ -11,10 +11,11 @@ namespace quern {
 /// Elements before this place: those of a larger key, and of this key those below `end`.
 struct Threshold {
   u32 key;
-  i64 end;
+  i32 end;
 };
-QN_DEVICE Threshold keep_all(i64 length) { return {0, length}; }
-QN_DEVICE bool keeps(const Threshold& t, u32 key, i64 index) { return key > t.key || (key == t.key && index < t.end); }
+QN_DEVICE Threshold keep_all(i32 length) { return {0, length}; }
+QN_DEVICE Threshold keep_none() { return {~0u, 0}; }
+QN_DEVICE bool keeps(const Threshold& t, u32 key, i32 index) { return key > t.key || (key == t.key && index < t.end); }
 /// The elements that both keep.
 QN_DEVICE Threshold shorter(const Threshold& a, const Threshold& b) {
   if (a.key != b.key) return a.key > b.key ? a : b;
@@ -29,12 +30,13 @@ QN_DEVICE Threshold select_prefix(const SelectMemory& m, const Row<L>& row, Meas
   u32 prefix = 0;
   U128 rest{0, 0};
   Found found{};
+  QN_NO_UNROLL
   for (int digit = 0; digit < 3; ++digit) {
     const int shift = digit == 0 ? 21 : digit == 1 ? 10 : 0, bins = digit == 2 ? 1024 : 2048;
     ptx::sync_block();
     clear_bins(m, bins, L.threads);
     ptx::sync_block();
-    each_element(row, [&](i64 index, f32 x) {
+    each_element<Instructions::many>(row, [&](i32 index, f32 x) {
       const u32 key = ordered_key(x);
       if (digit > 0 && key >> (digit == 1 ? 21 : 10) != prefix) return;
       const U128 more = measure(index, x);
@@ -52,9 +54,9 @@ QN_DEVICE Threshold select_prefix(const SelectMemory& m, const Row<L>& row, Meas
   // Of the elements with this key, those that add up to the rest
   const u32 key = prefix;
   if (!(rest < found.entry)) return {key, row.length};
-  const Found last = find_in_row(m, row, [&](i64 index, f32 x) { return ordered_key(x) == key ? measure(index, x) : U128{0, 0}; },
+  const Found last = find_in_row(m, row, [&](i32 index, f32 x) { return ordered_key(x) == key ? measure(index, x) : U128{0, 0}; },
                                  [&](U128) { return rest - U128{1, 0}; });
-  return {key, i64(last.index) + 1};
+  return {key, i32(last.index) + 1};
 }
 
 }  // namespace quern

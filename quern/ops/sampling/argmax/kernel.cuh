@@ -15,7 +15,7 @@ template <ArgmaxConfig C> QN_DEVICE void argmax_row(const ArgmaxParams& p) {
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   for (i64 row = blockIdx.x; row < p.rows; row += gridDim.x) {
-    const RowFacts facts = facts_of<C.layout>(m, Row<C.layout.row>{static_cast<const dtype_t<C.layout.row.dtype>*>(p.logits) + row * p.stride, p.vocab});
+    const RowFacts facts = facts_of<C.layout>(m, Row<C.layout.row>{static_cast<const dtype_t<C.layout.row.dtype>*>(p.logits) + row * p.stride, i32(p.vocab)});
     if (threadIdx.x == 0) {
       p.out[row] = facts.valid ? i32(facts.first) : 0;
       if (p.valid) p.valid[row] = facts.valid;

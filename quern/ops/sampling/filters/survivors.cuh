@@ -5,6 +5,7 @@
 #pragma once
 #include "quern/bricks/mass/mass.cuh"
 #include "quern/bricks/select/threshold.cuh"
+#include "quern/kit/float_class.cuh"
 #include "quern/ops/sampling/filters/spec.h"
 
 namespace quern::sampling {
@@ -17,9 +18,6 @@ struct Filter {
   bool min_p_first;
 };
 
-QN_DEVICE bool is_nan(f32 x) { return (ptx::bits_of(x) & 0x7fffffffu) > 0x7f800000u; }
-QN_DEVICE bool is_finite(f32 x) { return (ptx::bits_of(x) & 0x7f800000u) != 0x7f800000u; }
-
 QN_DEVICE Filter filter_of(const FilterParams& p, i64 row) {
   return {p.temperatures ? ptx::ld_global<f32>(p.temperatures + row) : f32(p.temperature), p.top_ps ? ptx::ld_global<f32>(p.top_ps + row) : f32(p.top_p),
           p.min_ps ? ptx::ld_global<f32>(p.min_ps + row) : f32(p.min_p), p.top_ks ? ptx::ld_global<i32>(p.top_ks + row) : p.top_k, p.order, p.min_p_first != 0};
@@ -31,20 +29,20 @@ QN_DEVICE bool is_valid(const Filter& f) { return is_finite(f.temperature) && f.
 struct RowFacts {
   bool bad;       ///< a NaN, or a number below 0 among probabilities
   bool valid;     ///< not bad, and a token that may be drawn
-  i64 first;      ///< index of the largest value, the lowest of equal ones
+  i32 first;      ///< index of the largest value, the lowest of equal ones
   u32 key;        ///< and its key
 };
 
 template <FilterLayout L> QN_DEVICE RowFacts facts_of(const SelectMemory& m, const Row<L.row>& row) {
   constexpr u64 kBad = ~u64(0);  // no key has 32 ones
   u64 best = 0;
-  each_element(row, [&](i64 index, f32 x) {
+  each_element<Instructions::few>(row, [&](i32 index, f32 x) {
     const bool bad = is_nan(x) || (L.kind == RowKind::probs && x < f32(0.f));
     best = max_of(best, bad ? kBad : u64(ordered_key(x)) << 32 | u32(~u32(index)));
   });
   best = block_max<L.row.threads>(m, best);
   const u32 key = u32(best >> 32), nothing = L.kind == RowKind::probs ? 0x80000000u : kKeyOfNegativeInfinity;
-  return {best == kBad, best != kBad && key > nothing, i64(~u32(best)), key};
+  return {best == kBad, best != kBad && key > nothing, i32(~u32(best)), key};
 }
 
 /// Weights of a row's tokens.
@@ -69,11 +67,11 @@ template <FilterLayout L> struct Survivors {
   Threshold kept;
   U128 least;  ///< mass that min-p asks for
 };
-template <FilterLayout L> QN_DEVICE bool survives(const Survivors<L>& s, i64 index, f32 x) {
+template <FilterLayout L> QN_DEVICE bool survives(const Survivors<L>& s, i32 index, f32 x) {
   return keeps(s.kept, ordered_key(x), index) && (is_zero(s.least) || s.least <= mass_of(s.weights, x));
 }
 /// The mass of a token, 0 of one that does not survive.
-template <FilterLayout L> QN_DEVICE U128 surviving_mass(const Survivors<L>& s, i64 index, f32 x) {
+template <FilterLayout L> QN_DEVICE U128 surviving_mass(const Survivors<L>& s, i32 index, f32 x) {
   if (!keeps(s.kept, ordered_key(x), index)) return {0, 0};
   const U128 mass = mass_of(s.weights, x);
   return s.least <= mass ? mass : U128{0, 0};
@@ -89,11 +87,11 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(const SelectMemory
 
   Threshold by_rank = keep_all(row.length);
   if (f.top_k > 0 && f.top_k < row.length)
-    by_rank = select_prefix(m, row, [&](i64, f32 x) { return U128{u64(seen(x)), 0}; }, [&](U128) { return U128{u64(f.top_k), 0}; });
+    by_rank = select_prefix(m, row, [&](i32, f32 x) { return U128{u64(seen(x)), 0}; }, [&](U128) { return U128{u64(f.top_k), 0}; });
   s.kept = by_rank;
   if (f.top_p < f32(1.f)) {
     const Threshold sees = f.order == FilterOrder::top_k_first ? by_rank : keep_all(row.length);
-    const auto mass = [&](i64 index, f32 x) {
+    const auto mass = [&](i32 index, f32 x) {
       if (!keeps(sees, ordered_key(x), index)) return U128{0, 0};
       const U128 mass = mass_of(s.weights, x);
       return least_first <= mass ? mass : U128{0, 0};

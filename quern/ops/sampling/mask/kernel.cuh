@@ -12,17 +12,18 @@ namespace quern::sampling {
 template <MaskConfig C> QN_DEVICE void mask_of(const SelectMemory& m, const MaskParams& p, i64 index) {
   constexpr FilterLayout L = C.layout;
   using T = dtype_t<L.row.dtype>;
-  const Row<L.row> row{static_cast<const T*>(p.logits) + index * p.stride, p.vocab};
+  const Row<L.row> row{static_cast<const T*>(p.logits) + index * p.stride, i32(p.vocab)};
   T* out = static_cast<T*>(p.out) + index * p.out_stride;
-  const f32 nothing = value_of_key(kKeyOfNegativeInfinity), nan = value_of_key(0);
   const Filter filter = filter_of(p.filter, index);
   const RowFacts facts = facts_of<L>(m, row);
-  if (facts.bad || !is_valid(filter)) return write_row<T, C.store>(row, out, [&](i64, f32) { return nan; });
-  if (!facts.valid) return write_row<T, C.store>(row, out, [&](i64, f32) { return nothing; });
-  if (filter.temperature < f32(kGreedyTemperature))
-    return write_row<T, C.store>(row, out, [&](i64 i, f32 x) { return i == facts.first ? x : nothing; });
-  const Survivors<L> s = survivors_of<L>(m, row, filter, facts);
-  write_row<T, C.store>(row, out, [&](i64 i, f32 x) { return survives(s, i, x) ? x : nothing; });
+  const bool bad = facts.bad || !is_valid(filter);
+  Survivors<L> s{{}, keep_none(), {0, 0}};
+  if (!bad && facts.valid) {
+    if (filter.temperature < f32(kGreedyTemperature)) s.kept = {facts.key, facts.first + 1};
+    else s = survivors_of<L>(m, row, filter, facts);
+  }
+  const f32 others = value_of_key(bad ? 0 : kKeyOfNegativeInfinity);
+  write_row<T, C.store>(row, out, [&](i32 i, f32 x) { return survives(s, i, x) ? x : others; });
 }
 
 template <MaskConfig C> QN_DEVICE void mask_row(const MaskParams& p) {

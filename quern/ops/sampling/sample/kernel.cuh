@@ -16,14 +16,14 @@ template <SampleConfig C> QN_DEVICE i64 draw(const SelectMemory& m, const Sample
   constexpr FilterLayout L = C.layout;
   const Filter filter = filter_of(p.filter, from);
   if (!is_valid(filter)) return -1;
-  const Row<L.row> values{static_cast<const dtype_t<L.row.dtype>*>(p.values) + from * p.stride, p.vocab};
+  const Row<L.row> values{static_cast<const dtype_t<L.row.dtype>*>(p.values) + from * p.stride, i32(p.vocab)};
   const RowFacts facts = facts_of<L>(m, values);
   if (!facts.valid) return -1;
   if (L.kind == RowKind::logits && filter.temperature < f32(kGreedyTemperature)) return facts.first;
   const Survivors<L> survivors = survivors_of<L>(m, values, filter, facts);
   const u64 seed = u64(p.seeds ? ptx::ld_global<i64>(p.seeds + row) : p.seed), offset = u64(p.offsets ? ptx::ld_global<i64>(p.offsets + row) : p.offset);
   const u64 bits = random_bits(seed, offset, p.seeds ? 0 : u32(row), RandomStream::sample);
-  const Found found = find_in_row(m, values, [&](i64 index, f32 x) { return surviving_mass(survivors, index, x); }, [&](U128 total) { return scaled_by_bits(bits, total); });
+  const Found found = find_in_row(m, values, [&](i32 index, f32 x) { return surviving_mass(survivors, index, x); }, [&](U128 total) { return scaled_by_bits(bits, total); });
   return found.index;
 }
 

@@ -11,21 +11,21 @@ namespace quern::sampling {
 
 template <SoftmaxConfig C> QN_DEVICE void softmax_of(const SelectMemory& m, const SoftmaxParams& p, i64 index) {
   constexpr FilterLayout L = C.layout;
-  const Row<L.row> row{static_cast<const dtype_t<L.row.dtype>*>(p.logits) + index * p.stride, p.vocab};
+  const Row<L.row> row{static_cast<const dtype_t<L.row.dtype>*>(p.logits) + index * p.stride, i32(p.vocab)};
   f32* out = reinterpret_cast<f32*>(p.out) + index * p.out_stride;
   const f32 temperature = p.temperatures ? ptx::ld_global<f32>(p.temperatures + index) : f32(p.temperature);
   const RowFacts facts = facts_of<L>(m, row);
   if (!facts.valid || !is_finite(temperature) || temperature < f32(0.f)) {
     const f32 nan = value_of_key(0);
-    return write_row<f32, C.store>(row, out, [&](i64, f32) { return nan; });
+    return write_row<f32, C.store>(row, out, [&](i32, f32) { return nan; });
   }
   if (temperature < f32(kGreedyTemperature))
-    return write_row<f32, C.store>(row, out, [&](i64 i, f32) { return f32(i == facts.first ? 1.f : 0.f); });
+    return write_row<f32, C.store>(row, out, [&](i32 i, f32) { return f32(i == facts.first ? 1.f : 0.f); });
   const Weights<L> weights = weights_of<L>(temperature, facts.key);
   U128 mine{0, 0};
-  each_element(row, [&](i64, f32 x) { mine = mine + mass_of(weights, x); });
+  each_element<Instructions::many>(row, [&](i32, f32 x) { mine = mine + mass_of(weights, x); });
   const RoundedTotal total = rounded_total(block_total<L.row.threads>(m, mine));
-  write_row<f32, C.store>(row, out, [&](i64, f32 x) { return share_of_total(weight_of(weights, x), weights.top, total); });
+  write_row<f32, C.store>(row, out, [&](i32, f32 x) { return share_of_total(weight_of(weights, x), weights.top, total); });
 }
 
 template <SoftmaxConfig C> QN_DEVICE void softmax_row(const SoftmaxParams& p) {

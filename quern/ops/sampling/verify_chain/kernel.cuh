@@ -78,13 +78,13 @@ template <VerifyChainConfig C> QN_DEVICE i64 draw_target(const SelectMemory& m, 
   const RowFacts facts = facts_of<C.layout>(m, q);
   if (!facts.valid) return -1;
   const Weights<C.layout> weights = weights_of<C.layout>(f32(1.f), facts.key);
-  return find_in_row(m, q, [&](i64, f32 x) { return mass_of(weights, x); }, [&](U128 total) { return scaled_by_bits(bits, total); }).index;
+  return find_in_row(m, q, [&](i32, f32 x) { return mass_of(weights, x); }, [&](U128 total) { return scaled_by_bits(bits, total); }).index;
 }
 
 /// A token drawn from max(0, q - p).
 template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m, const Row<C.layout.row>& q, const void* p, i32 rejected, u64 bits) {
   constexpr u64 kBad = ~u64(0);
-  const auto p_at = [&](i64 index) {
+  const auto p_at = [&](i32 index) {
     if constexpr (C.certain != 0) return f32(index == rejected ? 1.f : 0.f);
     else return prob_at<C>(p, index);
   };
@@ -93,7 +93,7 @@ template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m
     return more > f32(0.f) ? more : f32(0.f);
   };
   u64 best = 0;
-  each_element(q, [&](i64 index, f32 x) {
+  each_element<Instructions::many>(q, [&](i32 index, f32 x) {
     const f32 y = p_at(index);
     best = max_of(best, !is_q(x) || !is_p(y) ? kBad : u64(ptx::bits_of(residual(x, y))));
   });
@@ -101,7 +101,7 @@ template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m
   if (best == kBad) return -1;
   if (best == 0) return draw_target<C>(m, q, bits);
   const i32 top = weight_of_prob(ptx::f32_of_bits(u32(best))).exponent;
-  return find_in_row(m, q, [&](i64 index, f32 x) { return mass_of(weight_of_prob(residual(x, p_at(index))), top); },
+  return find_in_row(m, q, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(x, p_at(index))), top); },
                      [&](U128 total) { return scaled_by_bits(bits, total); }).index;
 }
 
@@ -114,7 +114,7 @@ template <VerifyChainConfig C> QN_DEVICE void verify_request(const SelectMemory&
                      u64(p.offsets ? ptx::ld_global<i64>(p.offsets + request) : p.offset),
                      p.seeds ? 0 : u32(request)};
   const Chain c = chain_of<C>(p, r);
-  const Row<C.layout.row> q{r.target + c.emitted * p.target_place_stride, p.vocab};
+  const Row<C.layout.row> q{r.target + c.emitted * p.target_place_stride, i32(p.vocab)};
   i64 token = -1;
   if (c.valid) {
     const u64 bits = random_bits(r.seed, r.offset + u64(c.emitted), r.row, c.rejected < 0 ? RandomStream::sample : RandomStream::residual);

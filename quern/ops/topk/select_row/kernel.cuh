@@ -11,34 +11,19 @@
 
 namespace quern::topk {
 
-/// Calls f(index of the lane's first element, values, how many) for the accesses of a warp's part of the row, in order. By whole warps.
-template <RowLayout L, class F> QN_DEVICE void each_of_warp(const Row<L>& row, i64 begin, i64 end, F f) {
-  for (i64 at = begin; at < end; at += 32 * L.vector) {
-    const i64 first = at + i64(ptx::lane_id()) * L.vector;
-    f32 x[L.vector];
-    int count = 0;
-    if (first + L.vector <= row.length) {
-      load_f32<dtype_t<L.dtype>, L.vector>(row.data + first, x);
-      count = L.vector;
-    } else {
-      for (; first + count < row.length; ++count) {
-        f32 one[1];
-        load_f32<dtype_t<L.dtype>, 1>(row.data + first + count, one);
-        x[count] = one[0];
-      }
-    }
-    f(first, x, count);
-  }
+/// Calls f(the lane's elements) for the accesses of a warp's part of the row, in order. By whole warps.
+template <RowLayout L, class F> QN_DEVICE void each_of_warp(const Row<L>& row, i32 begin, i32 end, F f) {
+  for (i32 at = begin; at < end; at += 32 * L.vector) f(load_elements(row, at + i32(ptx::lane_id()) * L.vector));
 }
 
 /// Writes the indices that are kept, ascending, into out; how many.
 template <RowLayout L> QN_DEVICE i64 compact(const SelectMemory& m, const Row<L>& row, const Threshold& kept, i32* out) {
   constexpr int kWarps = L.threads / 32;
   const int warp = int(threadIdx.x / 32);
-  const i64 part = round_up<i64>(ceil_div<i64>(row.length, kWarps), 32 * L.vector), begin = min_of(warp * part, row.length), end = min_of(begin + part, row.length);
+  const i32 part = round_up<i32>(ceil_div<i32>(row.length, kWarps), 32 * L.vector), begin = min_of(warp * part, row.length), end = min_of(begin + part, row.length);
   u32 mine = 0;
-  each_of_warp(row, begin, end, [&](i64 first, const f32 (&x)[L.vector], int count) {
-    for (int i = 0; i < count; ++i) mine += keeps(kept, ordered_key(x[i]), first + i);
+  each_of_warp(row, begin, end, [&](const Elements<L>& e) {
+    each_of<Instructions::few>(e, [&](i32 i, f32 x) { mine += keeps(kept, ordered_key(x), i); });
   });
   const u32 upto = warp_prefix_sum(mine);
   ptx::sync_block();
@@ -49,13 +34,14 @@ template <RowLayout L> QN_DEVICE i64 compact(const SelectMemory& m, const Row<L>
     if (w < warp) at += i64(m.bins[w][0]);
     total += i64(m.bins[w][0]);
   }
-  each_of_warp(row, begin, end, [&](i64 first, const f32 (&x)[L.vector], int count) {
+  each_of_warp(row, begin, end, [&](const Elements<L>& e) {
     u32 here = 0;
-    for (int i = 0; i < count; ++i) here += keeps(kept, ordered_key(x[i]), first + i);
+    each_of<Instructions::few>(e, [&](i32 i, f32 x) { here += keeps(kept, ordered_key(x), i); });
     const u32 last = warp_prefix_sum(here);
     i64 to = at + last - here;
-    for (int i = 0; i < count; ++i)
-      if (keeps(kept, ordered_key(x[i]), first + i)) out[to++] = i32(first + i);
+    each_of<Instructions::few>(e, [&](i32 i, f32 x) {
+      if (keeps(kept, ordered_key(x), i)) out[to++] = i32(i);
+    });
     at += ptx::shfl(last, 31);
   });
   return total;
@@ -105,11 +91,11 @@ template <SelectConfig C> QN_DEVICE void select_of(const SelectMemory& m, const 
   using T = dtype_t<L.dtype>;
   const i64 start = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + index)) : 0, length = p.lengths ? i64(ptx::ld_global<i32>(p.lengths + index)) : p.length - start;
   const i64 begin = max_of<i64>(0, min_of(start, p.length));
-  const Row<L> row{static_cast<const T*>(p.x) + index * p.stride + begin, max_of<i64>(0, min_of(length, p.length - begin))};
+  const Row<L> row{static_cast<const T*>(p.x) + index * p.stride + begin, i32(max_of<i64>(0, min_of(length, p.length - begin)))};
   i32* indices = p.indices + index * p.indices_stride;
-  const i64 n = min_of(p.k, row.length);
+  const i64 n = min_of<i64>(p.k, row.length);
   if (n > 0) {
-    const Threshold kept = n < row.length ? select_prefix(m, row, [&](i64, f32) { return U128{1, 0}; }, [&](U128) { return U128{u64(n), 0}; }) : keep_all(row.length);
+    const Threshold kept = n < row.length ? select_prefix(m, row, [&](i32, f32) { return U128{1, 0}; }, [&](U128) { return U128{u64(n), 0}; }) : keep_all(row.length);
     compact(m, row, kept, indices);
     ptx::sync_block();
     if constexpr (C.sorted != 0) sort_indices(m, row, indices, n);
