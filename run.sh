@@ -3,7 +3,8 @@
 # Copyright 2026 The quern authors
 #
 # Installs what is needed, builds quern and runs its demo: one decode step of a Llama-3.1-8B decoder layer, on a CUDA GPU when
-# there is one, else on the emulated device. Arguments go to `quern demo`.
+# there is one, else on the emulated device; then a tiny language model with random weights. Arguments go to `quern demo`, which then
+# runs alone.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -15,4 +16,8 @@ if [ -z "${QN_JIT_NVRTC:-}" ] && { [ -e /dev/nvidia0 ] || ldconfig -p | grep -q 
   nvrtc="$(tools/install_nvrtc.sh build/quern)"
   [ -z "$nvrtc" ] || export QN_JIT_NVRTC="$nvrtc"
 fi
-exec build/quern demo "$@"
+build/quern demo "$@"
+if [ $# -eq 0 ]; then
+  echo
+  build/quern generate --random examples/engine/configs/tiny-llama.json --ids 1,2,3 --random-prompts 20 --max-new 8
+fi

@@ -110,6 +110,25 @@ struct ProveOptions {
 };
 int prove(const ProveOptions& options);
 
+struct GenerateOptions {
+  std::string folder;                    ///< of a checkpoint
+  std::string random;                    ///< instead: a config.json, and random weights
+  unsigned long long weights_seed = 1;
+  std::vector<std::string> ids;          ///< a prompt each: "1,2,3"
+  std::vector<long long> random_prompts; ///< a prompt of so many random tokens each
+  long long max_new = 16;
+  float temperature = 0, top_p = 1, min_p = 0;
+  int top_k = 0;
+  unsigned long long seed = 0;
+  bool ignore_eos = false, batch_invariant = false, no_graphs = false;
+  long long step_tokens = 0, max_batch = 0, page_size = 16;  ///< 0: the engine's own
+  double kv_memory = 0;                  ///< GB; 0: what is needed, at most what is free but 1 GiB
+  DeviceOptions on;
+  std::string logits;                    ///< file that gets the logits of each answer
+  bool check = false, stream = false, json = false;
+};
+int generate(const GenerateOptions& options);
+
 struct FuzzCommandOptions {
   long long calls = 1000;
   unsigned long long seed = 1;

@@ -163,6 +163,33 @@ void add_running(CLI::App& app, Action& action) {
   demo_command->add_flag("--json", demo_options->json);
   demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
 
+  auto* generate_command = app.add_subcommand("generate", "a language model, from a folder or with random weights: token ids in and out");
+  auto o = std::make_shared<GenerateOptions>();
+  generate_command->add_option("folder", o->folder, "checkpoint: config.json and safetensors of Llama, Mistral, Qwen2 or Qwen3");
+  generate_command->add_option("--random", o->random, "instead: this config.json, and random weights");
+  generate_command->add_option("--weights-seed", o->weights_seed, "seed of random weights")->check(seed());
+  generate_command->add_option("--ids", o->ids, "a prompt: 1,2,3; once for each request")->allow_extra_args(false);
+  list_option(generate_command->add_option("--random-prompts", o->random_prompts, "prompts of so many random tokens: 16,5"))->check(whole(1, kMostCount));
+  generate_command->add_option("--max-new", o->max_new, "most tokens of an answer")->check(whole(1, kMostCount));
+  generate_command->add_option("--temperature", o->temperature, "0: the largest logit");
+  generate_command->add_option("--top-k", o->top_k, "0: all");
+  generate_command->add_option("--top-p", o->top_p);
+  generate_command->add_option("--min-p", o->min_p);
+  generate_command->add_option("--seed", o->seed, "of random numbers and random prompts")->check(seed());
+  generate_command->add_flag("--ignore-eos", o->ignore_eos, "stop tokens do not end an answer");
+  generate_command->add_flag("--batch-invariant", o->batch_invariant, "a request's tokens do not depend on those that run beside it");
+  generate_command->add_option("--step-tokens", o->step_tokens, "most tokens of a step (default: 2048, emulated 64)")->check(whole(1, 1 << 20));
+  generate_command->add_option("--max-batch", o->max_batch, "most requests that run at once (default: all, at most 64)")->check(whole(1, 1024));
+  generate_command->add_option("--page-size", o->page_size, "tokens of a page of the KV cache")->check(whole(1, 1024));
+  generate_command->add_option("--kv-memory", o->kv_memory, "GB of the KV cache (default: what is needed, at most what is free)")->check(positive());
+  generate_command->add_flag("--no-graphs", o->no_graphs, "launch every step instead of replaying captured ones");
+  generate_command->add_flag("--check", o->check, "compare each step's logits with the model in double: for small models");
+  generate_command->add_option("--logits", o->logits, "write the logits behind each drawn token to this file: safetensors, request.N [tokens, vocab] f32");
+  generate_command->add_flag("--stream", o->stream, "print each token when it is there");
+  generate_command->add_flag("--json", o->json);
+  add_device_options(*generate_command, o->on, "the first GPU, else emu");
+  generate_command->callback([&action, o] { action = [=] { return generate(*o); }; });
+
   auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
   auto fuzz_options = std::make_shared<FuzzCommandOptions>();
   fuzz_command->add_option("calls", fuzz_options->calls)->check(whole(1, kMostCount));

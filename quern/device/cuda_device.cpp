@@ -163,6 +163,13 @@ void CudaDevice::fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i
   check(driver_.memset_d2d8_async(address(destination), size_t(pitch), byte, bytes, size_t(rows), stream.handle), "cuMemsetD2D8Async");
 }
 
+i64 CudaDevice::free_memory() {
+  const ContextGuard guard(*this);
+  size_t free = 0, total = 0;
+  check(driver_.mem_get_info(&free, &total), "cuMemGetInfo");
+  return i64(free);
+}
+
 // ------------------------------------------------------------------------------------------------ streams and events
 
 Stream CudaDevice::create_stream() {

@@ -22,6 +22,7 @@ class CudaDevice final : public Device {
   void release_async(void* pointer, Stream stream) override;
   void copy(void* destination, const void* source, size_t bytes, Stream stream) override;
   void fill(void* destination, u8 byte, size_t bytes, Stream stream) override;
+  i64 free_memory() override;
   void fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i64 pitch, Stream stream) override;
 
   Stream create_stream() override;

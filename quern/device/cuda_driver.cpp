@@ -46,6 +46,7 @@ const char* fill(Driver& d, GetProcAddress get) {
       {"cuCtxPushCurrent", &d.ctx_push_current},
       {"cuCtxPopCurrent", &d.ctx_pop_current},
       {"cuCtxSynchronize", &d.ctx_synchronize},
+      {"cuMemGetInfo", &d.mem_get_info},
       {"cuMemAlloc", &d.mem_alloc},
       {"cuMemFree", &d.mem_free},
       {"cuMemAllocAsync", &d.mem_alloc_async},

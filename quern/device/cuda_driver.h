@@ -31,6 +31,7 @@ struct Driver {
   Call<Context*> ctx_pop_current;
   Call<> ctx_synchronize;
 
+  Call<size_t*, size_t*> mem_get_info;
   Call<DevicePointer*, size_t> mem_alloc;
   Call<DevicePointer> mem_free;
   Call<DevicePointer*, size_t, Stream> mem_alloc_async;

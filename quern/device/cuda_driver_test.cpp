@@ -52,6 +52,7 @@ TEST(device_cuda_driver, entry_points_take_what_cuda_h_says) {
   expect_same_call<decltype(Driver::ctx_push_current), decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
   expect_same_call<decltype(Driver::ctx_pop_current), decltype(&cuCtxPopCurrent)>("cuCtxPopCurrent");
   expect_same_call<decltype(Driver::ctx_synchronize), decltype(&cuCtxSynchronize)>("cuCtxSynchronize");
+  expect_same_call<decltype(Driver::mem_get_info), decltype(&cuMemGetInfo)>("cuMemGetInfo");
   expect_same_call<decltype(Driver::mem_alloc), decltype(&cuMemAlloc)>("cuMemAlloc");
   expect_same_call<decltype(Driver::mem_free), decltype(&cuMemFree)>("cuMemFree");
   expect_same_call<decltype(Driver::mem_alloc_async), decltype(&cuMemAllocAsync)>("cuMemAllocAsync");

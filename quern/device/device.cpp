@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 
@@ -174,6 +175,15 @@ std::string to_string(const ClusterShape& c) {
 
 void Device::fill_rows(void* destination, u8 byte, size_t bytes, i64 rows, i64 pitch, Stream stream) {
   for (i64 row = 0; row < rows; ++row) fill(static_cast<char*>(destination) + row * pitch, byte, bytes, stream);
+}
+
+i64 Device::free_memory() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string word; file >> word;) {
+    i64 kilobytes = 0;
+    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes << 10;
+  }
+  throw Error(ErrorKind::device, "/proc/meminfo does not say MemAvailable");
 }
 
 Device& device_of(DeviceId id) {

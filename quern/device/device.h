@@ -166,6 +166,10 @@ class QN_API Device {
   /// Checked emulated devices do `judgement` on the host when the stream comes to it, on each replay of a graph again; it throws what it finds.
   virtual void judge(std::function<void()> /*judgement*/, Stream) {}
 
+  /// Bytes that allocate() could get now, of all processes; of an emulated device what the host's kernel calls available. What others take meanwhile is not
+  /// known, so leave some.
+  virtual i64 free_memory();
+
  protected:
   DeviceInfo info_;
   DeviceId id_;
@@ -176,7 +180,7 @@ class QN_API Device {
 
 /// Entries of Device's table of virtual functions, two of them the destructor's. A library that calls them was compiled for that table
 /// (kHeaders); a test counts them.
-constexpr int kDeviceSlots = 29;
+constexpr int kDeviceSlots = 30;
 
 /// The device that a tensor lies on: cpu is the process's emulated device, cuda:N the N-th GPU. Made on first use; never destroyed.
 QN_API Device& device_of(DeviceId id);

@@ -130,6 +130,14 @@ def example_attention_step():
     example_that_judges("attention_step", r"4 steps by one graph, [1-9][0-9]+ bytes of workspace, largest error 0\.00", (".causal = true}", ".causal = true, .window_left = 9}"), r"largest error 0\.[0-9]")
 
 
+def example_engine():
+    folder = os.path.join(work, "engine")
+    shutil.copytree(os.path.join(ROOT, "examples", "engine"), folder)
+    build_project(folder)
+    run("build/engine", "configs/tiny-llama.json", "1,2,3", "6", folder=folder, prints=r"^195 410 219 170 219 219")
+    run("build/engine", "configs/tiny-llama.json", "1,2,512", folder=folder, status=1, prints=r"value error: engine: `prompt` has token 512, expected 0 to 511")
+
+
 def gemm_steps():
     """The kernels of docs/gemm_tutorial.md, each alone."""
     folder = os.path.join(work, "gemm_steps")
@@ -237,6 +245,7 @@ try:
     example_cpp()
     example_calls()
     example_attention_step()
+    example_engine()
     gemm_steps()
     new_project()
     new_variant()
