@@ -17,16 +17,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "json_file.h"
 #include "quern/base/error.h"
 
 namespace engine {
 
 using Json = nlohmann::json;
 using quern::DType, quern::Error, quern::ErrorKind, quern::TensorView, quern::u64;
-
-// Of config.cpp.
-Json parse_json(const std::string& text, const std::string& where);
-Json read_json(const std::string& path);
 
 constexpr u64 kLengthBytes = 8;
 constexpr u64 kMostHeaderBytes = 100'000'000;  // as safetensors' own reader has it

@@ -817,9 +817,9 @@ TEST(WriteCheckpoint, Refuses) {
 
 TEST(WriteCheckpoint, KeepsElementsAtTheirBoundaries) {
   const Folder f;
-  std::vector<double> memory(8);
+  std::vector<double> memory(16);
   std::map<std::string, TensorView> tensors;
-  for (int t = 0; t < quern::kDTypeCount; ++t) tensors[std::string(size_t(t + 1), 'w')] = TensorView(memory.data(), DType(t), {3});
+  for (int t = 0; t < quern::kDTypeCount; ++t) tensors[std::string(size_t(t + 1), 'w')] = TensorView(memory.data(), DType(t), {t + 1});
   write_safetensors(f.at("model.safetensors"), tensors);
   std::ifstream in(f.at("model.safetensors"), std::ios::binary);
   const std::string bytes((std::istreambuf_iterator<char>(in)), {});

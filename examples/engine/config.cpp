@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +14,7 @@
 #include <set>
 #include <sstream>
 
+#include "json_file.h"
 #include "quern/base/error.h"
 
 namespace engine {
@@ -23,8 +23,6 @@ using Json = nlohmann::json;
 using quern::Error, quern::ErrorKind;
 using quern::rope::FrequencyKind;
 
-constexpr int kMostDepth = 32;             // of objects and lists in a file
-constexpr size_t kMostBytes = 64u << 20;   // of a JSON file
 constexpr i64 kMostSize = (1ll << 31) - 1;
 constexpr i64 kMostLayers = 10000;
 
@@ -36,45 +34,6 @@ constexpr i64 kMostLayers = 10000;
 static std::string shown(const Json& value) {
   const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   return text.size() <= 120 ? text : text.substr(0, 120) + "...";
-}
-
-/// The tree of a JSON text. Throws quern::Error{value} for what is no JSON, nests deeper than kMostDepth, or has a key twice in an object: the parser
-/// alone keeps the last one silently.
-Json parse_json(const std::string& text, const std::string& where) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto check = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMostDepth) fail(where, "", "nests deeper than " + std::to_string(kMostDepth) + " objects and lists", "less");
-    if (event == Json::parse_event_t::object_start) keys.emplace_back();
-    if (event == Json::parse_event_t::object_end) keys.pop_back();
-    if (event == Json::parse_event_t::key) {
-      const std::string& key = parsed.get_ref<const std::string&>();
-      if (!keys.back().insert(key).second) fail(where, key, "stands twice in one object", "once");
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, check);
-  } catch (const Json::exception& e) {
-    std::string why = e.what();
-    if (why.size() > 240) why = why.substr(0, 240) + "...";
-    for (char& c : why)
-      if (c < ' ' || c > '~') c = '?';
-    fail(where, "", "is no JSON: " + why, "");
-  }
-}
-
-/// A JSON file. Throws quern::Error{value} where it cannot be read.
-Json read_json(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) fail(path, "", "is no file that can be read", "a file of JSON");
-  const auto size = std::filesystem::file_size(path, error);
-  if (error || size > kMostBytes)
-    fail(path, "", error ? "cannot be read" : "has " + std::to_string(size) + " bytes", "at most " + std::to_string(kMostBytes) + " bytes");
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (size > 0) text << file.rdbuf();
-  if (!file || !text) fail(path, "", "cannot be read", "a file of JSON");
-  return parse_json(text.str(), path);
 }
 
 namespace {
@@ -103,9 +62,9 @@ class Keys {
   }
   void know(std::initializer_list<const char*> keys) { known_.insert(keys.begin(), keys.end()); }
 
+  /// `least` is 0 or more: numbers of more than 63 bits are read as negative ones.
   i64 as_whole(const std::string& key, const Json& value, i64 least, i64 most) const {
-    const bool fits = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > std::uint64_t(most));
-    if (!fits || value.get<i64>() < least || value.get<i64>() > most)
+    if (!value.is_number_integer() || value.get<i64>() < least || value.get<i64>() > most)
       refuse_value(key, value, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
     return value.get<i64>();
   }

@@ -16,7 +16,7 @@ using quern::i32, quern::i64, quern::DType;
 struct ModelConfig {
   std::string type;         ///< "llama", "mistral", "qwen2" or "qwen3"
   i64 layers = 0, hidden = 0, intermediate = 0, vocab = 0, heads_q = 0, heads_kv = 0, head_dim = 0;
-  i64 max_positions = 0;    ///< longest sequence, prompt and answer
+  i64 max_positions = 0;    ///< longest sequence, prompt and answer: max_position_embeddings
   float eps = 1e-6f;        ///< of every norm
   bool tied_embeddings = false;  ///< the LM head is the table of embeddings
   bool qkv_bias = false, out_bias = false, mlp_bias = false;
@@ -32,8 +32,10 @@ struct ModelConfig {
 };
 
 /// Reads FOLDER/config.json, and FOLDER/generation_config.json where there is one (stop tokens). Throws quern::Error{value} with file, key,
-/// value and what is expected: for a missing key, a type that is wrong, sizes that do not fit each other, and every key the engine does not know
-/// whose value could change the result.
+/// value and what is expected, for:
+///   a missing `model_type` or size, or what the kind of RoPE or FP8 needs; other keys that are absent have transformers' defaults;
+///   a wrong type, and sizes that do not fit each other;
+///   every key that the engine does not know and whose value could change the result.
 ModelConfig read_config(const std::string& folder);
 /// The same of the text of a config.json; `where` names it in errors.
 ModelConfig parse_config(const std::string& text, const std::string& where);

@@ -129,6 +129,13 @@ struct GenerateOptions {
 };
 int generate(const GenerateOptions& options);
 
+struct TraceReportOptions {
+  std::string folder;  ///< that QN_TRACE named
+  std::string device;
+  bool trust_hooks = false, json = false;
+};
+int trace_report(const TraceReportOptions& options);
+
 struct FuzzCommandOptions {
   long long calls = 1000;
   unsigned long long seed = 1;

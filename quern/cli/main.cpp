@@ -190,6 +190,14 @@ void add_running(CLI::App& app, Action& action) {
   add_device_options(*generate_command, o->on, "the first GPU, else emu");
   generate_command->callback([&action, o] { action = [=] { return generate(*o); }; });
 
+  auto* report_command = app.add_subcommand("trace-report", "where the time of recorded calls goes: each distinct one is made again and timed");
+  auto report_options = std::make_shared<TraceReportOptions>();
+  report_command->add_option("folder", report_options->folder, "what QN_TRACE named")->required();
+  report_command->add_option("--device", report_options->device, "emu, cuda:N (default: the first GPU, else emu)");
+  report_command->add_flag("--trust-hooks", report_options->trust_hooks, "also run code that is recorded in the folder");
+  report_command->add_flag("--json", report_options->json);
+  report_command->callback([&action, report_options] { action = [=] { return trace_report(*report_options); }; });
+
   auto* fuzz_command = app.add_subcommand("fuzz", "random calls, also broken ones: each is right or a typed error");
   auto fuzz_options = std::make_shared<FuzzCommandOptions>();
   fuzz_command->add_option("calls", fuzz_options->calls)->check(whole(1, kMostCount));

@@ -145,8 +145,33 @@ ReplayResult::Verdict ReplayResult::verdict() const {
   return compared() > 0 ? Verdict::right : Verdict::not_compared;
 }
 
-ReplayResult replay(const TracedCall& call, Device& device) {
+static void check_data(const TracedCall& call) {
   if (!call.left_out.empty()) throw Error(ErrorKind::value, "", "trace", "'" + call.folder + "' has no data (" + call.left_out + ")", "one with data");
+}
+
+struct RecordedCall::Parts {
+  Parts(const TracedCall& c, Device& device) : call(c), memory(c, device), options(c.options) { options.device = &device; }
+  const TracedCall& call;
+  ReplayMemory memory;
+  RunOptions options;
+};
+RecordedCall::RecordedCall(const TracedCall& call, Device& device) {
+  check_data(call);
+  check_room(call, false);
+  parts_ = std::make_unique<Parts>(call, device);
+}
+RecordedCall::~RecordedCall() = default;
+void RecordedCall::run() { quern::run(*parts_->call.op, parts_->memory.args.get(), parts_->options); }
+Cost RecordedCall::cost() const {
+  const Op& op = *parts_->call.op;
+  const ReplayMemory host(parts_->call, device_of(DeviceId{}));  // an op's cost may depend on the contents of index tensors
+  RunOptions options = parts_->call.options;
+  options.device = nullptr;
+  return cost_of(op, bind(op, host.args.get(), options), host.args.get());
+}
+
+ReplayResult replay(const TracedCall& call, Device& device) {
+  check_data(call);
   const Op& op = *call.op;
   check_room(call, call.finished);
   ReplayMemory memory(call, device);

@@ -32,4 +32,19 @@ struct ReplayResult {
 /// is asked for calls that finished alone: one that failed may have an index that it would follow, too.
 ReplayResult replay(const TracedCall& call, Device& device);
 
+/// A recorded call in memory of a device, to be made as often as one likes. Throws as replay() does.
+class RecordedCall {
+ public:
+  RecordedCall(const TracedCall& call, Device& device);
+  ~RecordedCall();
+  RecordedCall(const RecordedCall&) = delete;
+  /// Makes the call, on the device's default stream.
+  void run();
+  Cost cost() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
 }  // namespace quern::testing
