@@ -30,7 +30,8 @@ TEST(generate_command, prints_answers_timing_and_the_check_as_json) {
   EXPECT_EQ(out["requests"][1]["tokens"].size(), 3u);
   EXPECT_EQ(out["requests"][1]["finish"], "length");
   EXPECT_EQ(out["prefill"]["tokens"], 4);
-  EXPECT_EQ(out["decode"]["tokens"], 4);
+  EXPECT_EQ(out["capture"]["tokens"], 2);
+  EXPECT_EQ(out["decode"]["tokens"], 2);
   EXPECT_EQ(out["check"]["rows"], 6);
   EXPECT_TRUE(out["check"]["ok"]);
   EXPECT_LT(out["step_weight_bytes"], out["weight_bytes"]);

@@ -138,6 +138,7 @@ void* Engine::graph_of(i64 rows) {
     device_.begin_capture(stream_);
     model_.launch(inputs_, padded, padded, caches_, stream_);
     graph = device_.end_capture(stream_);
+    report_.captured = true;
   }
   return graph;
 }

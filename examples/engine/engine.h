@@ -46,7 +46,8 @@ struct StepReport {
   i64 decoded = 0;         ///< of these, behind a prompt
   i64 cached_tokens = 0;   ///< keys that attention read
   double us = 0;           ///< host time, the copy of the results included
-  bool graph = false;
+  bool graph = false;      ///< it replayed a graph
+  bool captured = false;   ///< which was captured in this step: its time is not that of a step
   struct Row {
     i64 request;
     i64 first, count;      ///< positions of its tokens of this step

@@ -47,6 +47,7 @@ Model::Model(const ModelConfig& config, const Weights& weights, const StepLimits
   cos_sin_scale_ = config.attention_factor > 0 ? float(config.attention_factor) : f.cos_sin_scale;
   sm_scale_ = float(f.softmax_scale / std::sqrt(double(config.head_dim)));
   options_.device = &device_;
+  options_.pdl = true;  // what a launch reads early, its weights, no step writes
   options_.batch_invariant = batch_invariant;
 }
 

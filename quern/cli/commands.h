@@ -125,6 +125,7 @@ struct GenerateOptions {
   double kv_memory = 0;                  ///< GB; 0: what is needed, at most what is free but 1 GiB
   DeviceOptions on;
   std::string logits;                    ///< file that gets the logits of each answer
+  bool floor = false;                    ///< measure the read rate, and tell the time that the bytes of a decode step need
   bool check = false, stream = false, json = false;
 };
 int generate(const GenerateOptions& options);

@@ -13,6 +13,7 @@
 #include "examples/engine/check.h"
 #include "examples/engine/write_checkpoint.h"
 #include "quern/base/fs.h"
+#include "quern/bench/ceiling.h"
 #include "quern/cli/commands.h"
 
 namespace quern::cli {
@@ -72,9 +73,9 @@ static const char* name(engine::Finish finish) {
 
 /// Steps of one kind: their tokens and time.
 struct Timing {
-  i64 steps = 0, tokens = 0;
+  i64 steps = 0, tokens = 0, cached_tokens = 0;
   double us = 0;
-  void add(const engine::StepReport& step) { ++steps, tokens += step.tokens, us += step.us; }
+  void add(const engine::StepReport& step) { ++steps, tokens += step.tokens, cached_tokens += step.cached_tokens, us += step.us; }
   double rate() const { return us > 0 ? double(tokens) / us * 1e6 : 0; }
 };
 
@@ -112,7 +113,7 @@ int generate(const GenerateOptions& options) {
   if (!options.json)
     fmt::print("{}, {} layers, {:.3g} GB of weights in {:.1f} s, {} pages of {} tokens, on {} ({}{})\n", config.type, config.layers, double(memory.bytes()) / 1e9, load_s, engine.pages(),
                options.page_size, device.info().name, device.info().arch.name(), device.info().emulated ? ", emulated on this CPU" : "");
-  Timing prefill, decode;
+  Timing prefill, decode, capture;
   const bool one = requests.size() == 1 && !options.json;
   const auto on_token = [&](i64 request, i32 token) {
     if (options.stream && options.json) fmt::print("{}\n", Json{{"request", request}, {"token", token}}.dump());
@@ -123,7 +124,7 @@ int generate(const GenerateOptions& options) {
   std::vector<std::vector<float>> logits(requests.size());
   while (engine.step(on_token)) {
     const engine::StepReport& step = engine.last_step();
-    (step.decoded == step.tokens ? decode : prefill).add(step);
+    (step.captured ? capture : step.decoded == step.tokens ? decode : prefill).add(step);
     if (check) check->add(engine);
     for (size_t i = 0; !options.logits.empty() && i < step.rows.size(); ++i) {
       if (!step.rows[i].sampled) continue;
@@ -139,6 +140,10 @@ int generate(const GenerateOptions& options) {
     engine::write_safetensors(options.logits, tensors);
   }
 
+  const double kv_token_bytes = double(config.layers * 2 * config.heads_kv * config.head_dim * size_of(config.dtype));
+  double floor_us = 0;  // of all steps that decode
+  if (options.floor && !device.info().emulated)
+    floor_us = (double(decode.steps) * double(weights.step_bytes) + double(decode.cached_tokens) * kv_token_bytes) / bench::measure_ceilings(device).read_bytes_per_us;
   bool right = !check || check->right();
   Json answers = Json::array();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -151,12 +156,14 @@ int generate(const GenerateOptions& options) {
   if (options.json) {
     const auto timing = [](const Timing& t) { return Json{{"steps", t.steps}, {"tokens", t.tokens}, {"us", t.us}, {"tokens_per_s", t.rate()}}; };
     Json out{{"model", config.type}, {"device", device.info().name}, {"emulated", bool(device.info().emulated)}, {"weight_bytes", memory.bytes()}, {"step_weight_bytes", weights.step_bytes},
-             {"kv_bytes", engine.kv_bytes()}, {"requests", answers}, {"prefill", timing(prefill)}, {"decode", timing(decode)}};
+             {"kv_bytes", engine.kv_bytes()}, {"requests", answers}, {"prefill", timing(prefill)}, {"decode", timing(decode)}, {"capture", timing(capture)}};
+    if (floor_us > 0) out["decode"]["floor_us"] = floor_us;
     if (check) out["check"] = {{"ok", check->right()}, {"rows", check->rows()}, {"error", std::isfinite(check->worst()) ? Json(check->worst()) : Json("infinite")}, {"bound", check->bound()}, {"same_largest", check->same_largest()}};
     std::puts(out.dump(options.stream ? -1 : 2).c_str());
   } else {
-    for (const auto& [what, t] : {std::pair("steps with prompts", prefill), std::pair("steps that decode", decode)})
+    for (const auto& [what, t] : {std::pair("steps with prompts", prefill), std::pair("steps that capture a graph", capture), std::pair("steps that decode", decode)})
       if (t.steps > 0) fmt::print("{} {}: {} tokens in {:.4g} s, {:.4g} tokens a second\n", t.steps, what, t.tokens, t.us / 1e6, t.rate());
+    if (floor_us > 0) fmt::print("a step that decodes: {:.1f} us, {:.3f} of the time in which its weights and cache are read\n", decode.us / double(decode.steps), decode.us / floor_us);
     if (check)
       fmt::print("logits of {} rows: relative error {:.2e} against the model in double, bound {:.2e}: {}; the largest is the same in {}\n", check->rows(), check->worst(), check->bound(),
                  check->right() ? "right" : "WRONG", check->same_largest());

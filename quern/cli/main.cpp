@@ -185,6 +185,7 @@ void add_running(CLI::App& app, Action& action) {
   generate_command->add_flag("--no-graphs", o->no_graphs, "launch every step instead of replaying captured ones");
   generate_command->add_flag("--check", o->check, "compare each step's logits with the model in double: for small models");
   generate_command->add_option("--logits", o->logits, "write the logits behind each drawn token to this file: safetensors, request.N [tokens, vocab] f32");
+  generate_command->add_flag("--floor", o->floor, "on a GPU: also measure the read rate, and print the time that reading weights and cache takes in steps that decode");
   generate_command->add_flag("--stream", o->stream, "print each token when it is there");
   generate_command->add_flag("--json", o->json);
   add_device_options(*generate_command, o->on, "the first GPU, else emu");
