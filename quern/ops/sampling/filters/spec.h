@@ -15,6 +15,22 @@ struct FilterLayout {
   RowKind kind;
 };
 
+/// Which shares the logits of a row have.
+enum class ShareState : i32 {
+  none,  ///< NaN, all of them
+  one,   ///< 1 at the largest logit, else 0
+  all,   ///< by weights
+};
+/// What is kept of a row between two launches, so that the second can tell the share of any element.
+struct StoredShares {
+  ShareState state;
+  i32 first;     // index of the largest logit
+  u32 key;       // of the largest logit
+  i32 top;       // exponent of its weight
+  u32 mantissa;  // bits of the sum of masses: mantissa * 2^power
+  i32 power;
+};
+
 /// Temperature and filters: of each row, or a number for all.
 struct FilterParams {
   const float* temperatures;  // [rows] or null

@@ -4,7 +4,7 @@
 // out[row, i] = weight_i / sum of masses, weight_i = 2^(logit_i * log2(e) / temperature)
 // A block takes a row at a time and reads it three times: for the largest value, for the sum, for the result.
 #pragma once
-#include "quern/ops/sampling/filters/survivors.cuh"
+#include "quern/ops/sampling/filters/shares.cuh"
 #include "quern/ops/sampling/softmax/spec.h"
 
 namespace quern::sampling {
@@ -14,18 +14,14 @@ template <SoftmaxConfig C> QN_DEVICE void softmax_of(const SelectMemory& m, cons
   const Row<L.row> row{static_cast<const dtype_t<L.row.dtype>*>(p.logits) + index * p.stride, i32(p.vocab)};
   f32* out = reinterpret_cast<f32*>(p.out) + index * p.out_stride;
   const f32 temperature = p.temperatures ? ptx::ld_global<f32>(p.temperatures + index) : f32(p.temperature);
-  const RowFacts facts = facts_of<L>(m, row);
-  if (!facts.valid || !is_finite(temperature) || temperature < f32(0.f)) {
+  const RowShares<L> shares = shares_of<L>(m, row, temperature);
+  // The state is asked once a row, not once an element
+  if (shares.state == ShareState::none) {
     const f32 nan = value_of_key(0);
     return write_row<f32, C.store>(row, out, [&](i32, f32) { return nan; });
   }
-  if (temperature < f32(kGreedyTemperature))
-    return write_row<f32, C.store>(row, out, [&](i32 i, f32) { return f32(i == facts.first ? 1.f : 0.f); });
-  const Weights<L> weights = weights_of<L>(temperature, facts.key);
-  U128 mine{0, 0};
-  each_element<Instructions::many>(row, [&](i32, f32 x) { mine = mine + mass_of(weights, x); });
-  const RoundedTotal total = rounded_total(block_total<L.row.threads>(m, mine));
-  write_row<f32, C.store>(row, out, [&](i32, f32 x) { return share_of_total(weight_of(weights, x), weights.top, total); });
+  if (shares.state == ShareState::one) return write_row<f32, C.store>(row, out, [&](i32 i, f32) { return f32(i == shares.first ? 1.f : 0.f); });
+  write_row<f32, C.store>(row, out, [&](i32, f32 x) { return share_of_total(weight_of(shares.weights, x), shares.weights.top, shares.total); });
 }
 
 template <SoftmaxConfig C> QN_DEVICE void softmax_row(const SoftmaxParams& p) {

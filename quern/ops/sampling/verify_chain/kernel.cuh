@@ -3,11 +3,10 @@
 //
 // out = drafts while u * p[id] < q[id], then a token drawn from max(0, q - p), or from q behind the last draft, then -1
 // A block takes a request at a time. Each thread walks over the chain, which is two numbers a draft; then the block reads one row twice: for its largest
-// value, and to draw.
+// value, and to draw. Of logits q and p are what softmax makes of them; the launch before has found what that takes (shares.cuh).
 #pragma once
 #include "quern/bricks/random/philox.cuh"
-#include "quern/ops/sampling/filters/survivors.cuh"
-#include "quern/ops/sampling/verify_chain/spec.h"
+#include "quern/ops/sampling/verify_chain/rows.cuh"
 
 namespace quern::sampling {
 
@@ -25,14 +24,6 @@ QN_DEVICE bool accepts(u64 bits, f32 p, f32 q) {
 QN_DEVICE bool is_q(f32 q) { return q >= f32(0.f); }
 QN_DEVICE bool is_p(f32 p) { return p >= f32(0.f) && is_finite(p); }
 
-/// One element of a row.
-template <VerifyChainConfig C> QN_DEVICE f32 prob_at(const void* row, i64 index) {
-  using T = dtype_t<C.layout.row.dtype>;
-  f32 x[1];
-  load_f32<T, 1>(static_cast<const T*>(row) + index, x);
-  return x[0];
-}
-
 /// What became of a chain.
 struct Chain {
   i64 emitted;    ///< drafts that stand: the place of the token that is drawn
@@ -41,25 +32,23 @@ struct Chain {
   bool valid;
 };
 
-/// A request's rows and random numbers.
-template <VerifyChainConfig C> struct Request {
-  using T = dtype_t<C.layout.row.dtype>;
-  const T* target;   ///< [drafts + 1, vocab]
-  const T* draft;    ///< [drafts, vocab]
+/// A request's drafts and random numbers.
+struct Request {
+  i64 index;
   const i32* ids;
   u64 seed, offset;
   u32 row;
 };
 
-template <VerifyChainConfig C> QN_DEVICE Chain chain_of(const VerifyChainParams& p, const Request<C>& r) {
+template <VerifyChainConfig C> QN_DEVICE Chain chain_of(const VerifyChainParams& p, const Request& r) {
   Chain c{0, 0, -1, true};
   bool stands = true;
   for (i64 i = 0; i < p.drafts; ++i) {
     const i64 id = ptx::ld_global<i32>(r.ids + i);
     if (id < 0 || id >= p.vocab) break;
-    const f32 of_q = prob_at<C>(r.target + i * p.target_place_stride, id);
+    const f32 of_q = prob_at(chain_row<C>(p, r.index, false, i), id);
     f32 of_p = f32(1.f);
-    if constexpr (C.certain == 0) of_p = prob_at<C>(r.draft + i * p.draft_place_stride, id);
+    if constexpr (C.certain == 0) of_p = prob_at(chain_row<C>(p, r.index, true, i), id);
     if (!is_q(of_q) || !is_p(of_p)) {
       c.valid = !stands;
       break;
@@ -73,53 +62,64 @@ template <VerifyChainConfig C> QN_DEVICE Chain chain_of(const VerifyChainParams&
   return c;
 }
 
+/// The largest probability of a row; NaN: there is none, or one that is no probability.
+template <VerifyChainConfig C> QN_DEVICE f32 largest_prob(const SelectMemory& m, const ChainRow<C>& q, i32 vocab) {
+  if constexpr (kOfLogits<C>) {
+    return largest_share(q.shares);
+  } else {
+    const RowFacts facts = facts_of<C.layout>(m, {q.data, vocab});
+    return value_of_key(facts.valid ? facts.key : 0);
+  }
+}
+
 /// A token drawn from q; -1: there is none.
-template <VerifyChainConfig C> QN_DEVICE i64 draw_target(const SelectMemory& m, const Row<C.layout.row>& q, u64 bits) {
-  const RowFacts facts = facts_of<C.layout>(m, q);
-  if (!facts.valid) return -1;
-  const Weights<C.layout> weights = weights_of<C.layout>(f32(1.f), facts.key);
-  return find_in_row(m, q, [&](i32, f32 x) { return mass_of(weights, x); }, [&](U128 total) { return scaled_by_bits(bits, total); }).index;
+template <VerifyChainConfig C> QN_DEVICE i64 draw_target(const SelectMemory& m, const ChainRow<C>& q, i32 vocab, u64 bits) {
+  const f32 largest = largest_prob(m, q, vocab);
+  if (is_nan(largest)) return -1;
+  const i32 top = weight_of_prob(largest).exponent;
+  return find_in_row(m, Row<C.layout.row>{q.data, vocab}, [&](i32 index, f32 x) { return mass_of(weight_of_prob(prob_of(q, index, x)), top); },
+                     [&](U128 total) { return scaled_by_bits(bits, total); }).index;
 }
 
 /// A token drawn from max(0, q - p).
-template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m, const Row<C.layout.row>& q, const void* p, i32 rejected, u64 bits) {
+template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m, const ChainRow<C>& q, const ChainRow<C>& p, i32 vocab, i32 rejected, u64 bits) {
   constexpr u64 kBad = ~u64(0);
+  const Row<C.layout.row> row{q.data, vocab};
   const auto p_at = [&](i32 index) {
     if constexpr (C.certain != 0) return f32(index == rejected ? 1.f : 0.f);
-    else return prob_at<C>(p, index);
+    else return prob_at(p, index);
   };
   const auto residual = [](f32 q, f32 p) {
     const f32 more = ptx::fma(p, f32(-1.f), q);
     return more > f32(0.f) ? more : f32(0.f);
   };
   u64 best = 0;
-  each_element<Instructions::many>(q, [&](i32 index, f32 x) {
-    const f32 y = p_at(index);
-    best = max_of(best, !is_q(x) || !is_p(y) ? kBad : u64(ptx::bits_of(residual(x, y))));
+  each_element<Instructions::many>(row, [&](i32 index, f32 x) {
+    const f32 of_q = prob_of(q, index, x), of_p = p_at(index);
+    best = max_of(best, !is_q(of_q) || !is_p(of_p) ? kBad : u64(ptx::bits_of(residual(of_q, of_p))));
   });
   best = block_max<C.layout.row.threads>(m, best);
   if (best == kBad) return -1;
-  if (best == 0) return draw_target<C>(m, q, bits);
+  if (best == 0) return draw_target(m, q, vocab, bits);
   const i32 top = weight_of_prob(ptx::f32_of_bits(u32(best))).exponent;
-  return find_in_row(m, q, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(x, p_at(index))), top); },
+  return find_in_row(m, row, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(prob_of(q, index, x), p_at(index))), top); },
                      [&](U128 total) { return scaled_by_bits(bits, total); }).index;
 }
 
 template <VerifyChainConfig C> QN_DEVICE void verify_request(const SelectMemory& m, const VerifyChainParams& p, i64 request) {
-  using T = dtype_t<C.layout.row.dtype>;
-  const Request<C> r{static_cast<const T*>(p.target) + request * p.target_stride,
-                     C.certain != 0 ? nullptr : static_cast<const T*>(p.draft) + request * p.draft_stride,
-                     p.ids + request * p.ids_stride,
-                     u64(p.seeds ? ptx::ld_global<i64>(p.seeds + request) : p.seed),
-                     u64(p.offsets ? ptx::ld_global<i64>(p.offsets + request) : p.offset),
-                     p.seeds ? 0 : u32(request)};
+  const Request r{request,
+                  p.ids + request * p.ids_stride,
+                  u64(p.seeds ? ptx::ld_global<i64>(p.seeds + request) : p.seed),
+                  u64(p.offsets ? ptx::ld_global<i64>(p.offsets + request) : p.offset),
+                  p.seeds ? 0 : u32(request)};
   const Chain c = chain_of<C>(p, r);
-  const Row<C.layout.row> q{r.target + c.emitted * p.target_place_stride, i32(p.vocab)};
   i64 token = -1;
   if (c.valid) {
     const u64 bits = random_bits(r.seed, r.offset + u64(c.emitted), r.row, c.rejected < 0 ? RandomStream::sample : RandomStream::residual);
-    if (c.rejected < 0) token = draw_target<C>(m, q, bits);
-    else token = draw_residual<C>(m, q, C.certain != 0 ? nullptr : r.draft + c.emitted * p.draft_place_stride, c.rejected, bits);
+    const ChainRow<C> q = chain_row<C>(p, request, false, c.emitted);
+    if (c.rejected < 0) token = draw_target(m, q, i32(p.vocab), bits);
+    else if constexpr (C.certain != 0) token = draw_residual(m, q, {}, i32(p.vocab), c.rejected, bits);
+    else token = draw_residual(m, q, chain_row<C>(p, request, true, c.emitted), i32(p.vocab), c.rejected, bits);
   }
   for (i64 i = threadIdx.x; i <= p.drafts; i += C.threads)
     p.out[request * p.out_stride + i] = i < c.emitted ? ptx::ld_global<i32>(r.ids + i) : i > c.emitted ? -1 : token < 0 ? 0 : i32(token);

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "quern/ops/sampling/filters/mass_ref.h"
+#include "quern/ops/sampling/filters/filter_ref.h"
 #include "quern/ops/sampling/verify_chain.h"
 
 namespace quern::sampling {
@@ -40,8 +40,22 @@ inline i64 draw_ref(const std::vector<double>& row, u64 bits) {
   return -1;
 }
 
+/// Probabilities of a request at a place: given, or the softmax of logits.
+inline std::vector<double> chain_probs_ref(const VerifyChainArgs& a, const TensorView& probs, const TensorView& logits, i64 request, i64 place) {
+  if (probs.present()) return Ref(probs).row({request, place});
+  return shares_ref(survivors_ref(Ref(logits).row({request, place}), {.temperature = a.temperatures.present() ? float(Ref(a.temperatures)(request)) : a.temperature}));
+}
+
 inline void verify_chain_ref(const VerifyChainArgs& a, const VerifyChainArgs&) {
-  const Ref<> target(a.target_probs), draft(a.draft_probs), ids(a.draft_ids);
+  const Ref<> target(a.target_probs.present() ? a.target_probs : a.target_logits), ids(a.draft_ids);
+  const bool certain = !a.draft_probs.present() && !a.draft_logits.present();
+  const auto target_row = [&](i64 b, i64 i) { return chain_probs_ref(a, a.target_probs, a.target_logits, b, i); };
+  const auto draft_row = [&](i64 b, i64 i) {
+    if (!certain) return chain_probs_ref(a, a.draft_probs, a.draft_logits, b, i);
+    std::vector<double> p(size_t(target.dim(2)), 0.0);
+    p[size_t(ids.index(b, i))] = 1;
+    return p;
+  };
   const RefOut<> out(a.out), accepted(a.accepted), emitted(a.emitted), valid(a.valid);
   const i64 drafts = target.dim(1) - 1, vocab = target.dim(2);
   const auto is_draft = [&](i64 id) { return id >= 0 && id < vocab; };
@@ -53,21 +67,19 @@ inline void verify_chain_ref(const VerifyChainArgs& a, const VerifyChainArgs&) {
     std::vector<int> passes;
     for (i64 i = 0; i < drafts && is_draft(ids.index(b, i)); ++i) {
       const i64 id = ids.index(b, i);
-      const double p = draft.present() ? draft(b, i, id) : 1, q = target(b, i, id);
+      const double p = draft_row(b, i)[size_t(id)], q = target_row(b, i)[size_t(id)];
       passes.push_back(!is_p(p) || !(q >= 0) ? -1 : accepts_ref(random_ref(seed, offset + u64(i), row, 1), p, q));
     }
     const i64 stand = std::find_if(passes.begin(), passes.end(), [](int x) { return x != 1; }) - passes.begin();
     const bool whole = stand == i64(passes.size()), judged = whole || passes[size_t(stand)] == 0;
     i64 token = -1;
-    std::vector<double> q = target.row({b, stand});
+    const std::vector<double> q = target_row(b, stand);
     if (whole) {
       token = draw_ref(q, random_ref(seed, offset + u64(stand), row, 0));
     } else if (judged) {
+      const std::vector<double> p = draft_row(b, stand);
       std::vector<double> rest(q.size());
-      for (i64 v = 0; v < vocab; ++v) {
-        const double p = draft.present() ? draft(b, stand, v) : v == ids.index(b, stand);
-        rest[size_t(v)] = !is_p(p) || !(q[size_t(v)] >= 0) ? std::numeric_limits<double>::quiet_NaN() : double(std::max(0.0f, float(q[size_t(v)]) - float(p)));
-      }
+      for (size_t v = 0; v < q.size(); ++v) rest[v] = !is_p(p[v]) || !(q[v] >= 0) ? std::numeric_limits<double>::quiet_NaN() : double(std::max(0.0f, float(q[v]) - float(p[v])));
       const bool nothing = std::all_of(rest.begin(), rest.end(), [](double x) { return x == 0; });
       token = draw_ref(nothing ? q : rest, random_ref(seed, offset + u64(stand), row, 2));
     }

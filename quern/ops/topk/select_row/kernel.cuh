@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// indices[row] = those of the k largest of x[row]
+// out[row] = indices of the k largest of x[row], or where these tokens lie: page_table[request, index / page_size] * page_size + index % page_size,
+// or index + offsets[row].
 // A block takes a row at a time: a radix selection finds the place of the k-th (threshold.cuh), then each warp counts and writes what is kept
-// of its part of the row, in order. Up to 4096 pairs are sorted in shared memory, more in place.
+// of its part of the row, in order. A row of up to k elements is not read for it. Up to 4096 pairs are sorted in shared memory, more in place.
 #pragma once
 #include "quern/bricks/select/threshold.cuh"
 #include "quern/kit/scan.cuh"
@@ -16,8 +17,8 @@ template <RowLayout L, class F> QN_DEVICE void each_of_warp(const Row<L>& row, i
   for (i32 at = begin; at < end; at += 32 * L.vector) f(load_elements(row, at + i32(ptx::lane_id()) * L.vector));
 }
 
-/// Writes the indices that are kept, ascending, into out; how many.
-template <RowLayout L> QN_DEVICE i64 compact(const SelectMemory& m, const Row<L>& row, const Threshold& kept, i32* out) {
+/// Writes the indices that are kept, ascending, into out.
+template <RowLayout L> QN_DEVICE void compact(const SelectMemory& m, const Row<L>& row, const Threshold& kept, i32* out) {
   constexpr int kWarps = L.threads / 32;
   const int warp = int(threadIdx.x / 32);
   const i32 part = round_up<i32>(ceil_div<i32>(row.length, kWarps), 32 * L.vector), begin = min_of(warp * part, row.length), end = min_of(begin + part, row.length);
@@ -29,11 +30,9 @@ template <RowLayout L> QN_DEVICE i64 compact(const SelectMemory& m, const Row<L>
   ptx::sync_block();
   if (ptx::lane_id() == 31) m.bins[warp][0] = upto;
   ptx::sync_block();
-  i64 at = 0, total = 0;
-  for (int w = 0; w < kWarps; ++w) {
+  i64 at = 0;
+  for (int w = 0; w < kWarps; ++w)
     if (w < warp) at += i64(m.bins[w][0]);
-    total += i64(m.bins[w][0]);
-  }
   each_of_warp(row, begin, end, [&](const Elements<L>& e) {
     u32 here = 0;
     each_of<Instructions::few>(e, [&](i32 i, f32 x) { here += keeps(kept, ordered_key(x), i); });
@@ -44,7 +43,6 @@ template <RowLayout L> QN_DEVICE i64 compact(const SelectMemory& m, const Row<L>
     });
     at += ptx::shfl(last, 31);
   });
-  return total;
 }
 
 /// Sorts n things by exchange(a, b), which puts those at places a < b in order: bitonic, each pair in the same direction, so that places past
@@ -86,27 +84,75 @@ template <RowLayout L> QN_DEVICE void sort_indices(const SelectMemory& m, const 
   ptx::sync_block();
 }
 
-template <SelectConfig C> QN_DEVICE void select_of(const SelectMemory& m, const SelectParams& p, i64 index) {
-  constexpr RowLayout L = C.row;
-  using T = dtype_t<L.dtype>;
-  const i64 start = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + index)) : 0, length = p.lengths ? i64(ptx::ld_global<i32>(p.lengths + index)) : p.length - start;
-  const i64 begin = max_of<i64>(0, min_of(start, p.length));
-  const Row<L> row{static_cast<const T*>(p.x) + index * p.stride + begin, i32(max_of<i64>(0, min_of(length, p.length - begin)))};
-  i32* indices = p.indices + index * p.indices_stride;
-  const i64 n = min_of<i64>(p.k, row.length);
-  if (n > 0) {
-    const Threshold kept = n < row.length ? select_prefix(m, row, [&](i32, f32) { return U128{1, 0}; }, [&](U128) { return U128{u64(n), 0}; }) : keep_all(row.length);
-    compact(m, row, kept, indices);
-    ptx::sync_block();
-    if constexpr (C.sorted != 0) sort_indices(m, row, indices, n);
+/// Slots that i32 does not hold, and offsets beyond it, are no places.
+QN_DEVICE i32 place_or_none(i64 place) { return place >= 0 && place <= 2147483647 ? i32(place) : -1; }
+
+/// A request's pages, from the row's first on.
+struct PagesOfRow {
+  const i32* pages;  ///< [count]
+  i64 count;         ///< 0 where there is no such request, or no such column of the table
+  i32 page_size;
+};
+QN_DEVICE PagesOfRow pages_of(const PageTableParams& p, i64 row) {
+  const i64 request = p.row_to_batch ? i64(ptx::ld_global<i32>(p.row_to_batch + row)) : row, first = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + row)) : 0;
+  if (request < 0 || request >= p.batch || first < 0 || first >= p.max_pages) return {nullptr, 0, p.page_size};
+  return {p.table + request * p.stride + first, p.max_pages - first, p.page_size};
+}
+QN_DEVICE i32 slot_of(const PagesOfRow& p, i32 index) {
+  const i32 entry = index / p.page_size;
+  if (entry >= p.count) return -1;
+  const i64 page = ptx::ld_global<i32>(p.pages + entry);
+  return page < 0 ? -1 : place_or_none(page * p.page_size + (index - entry * p.page_size));
+}
+
+// The last step of a row: `out` holds its n indices, and behind them nothing yet. Each thread writes what it alone has read.
+template <SelectConfig C> QN_DEVICE void write_slots(const PageTableParams& p, i32* out, i64 n, i64 k, i64 row) {
+  const PagesOfRow pages = pages_of(p, row);
+  i32* indices = p.indices ? p.indices + row * p.indices_stride : nullptr;
+  for (i64 i = threadIdx.x; i < k; i += C.threads) {
+    const i32 index = i < n ? out[i] : -1;
+    if (indices) indices[i] = index;
+    out[i] = index < 0 ? -1 : slot_of(pages, index);
   }
-  for (i64 i = n + threadIdx.x; i < p.k; i += L.threads) indices[i] = -1;
-  if (p.values == nullptr) return;
+}
+template <SelectConfig C> QN_DEVICE void write_offsets(const i32* offsets, i32* out, i64 n, i64 k, i64 row) {
+  const i64 offset = ptx::ld_global<i32>(offsets + row);
+  for (i64 i = threadIdx.x; i < k; i += C.threads) out[i] = i < n ? place_or_none(offset + out[i]) : -1;
+}
+template <SelectConfig C> QN_DEVICE void write_values(const SelectParams& p, const Row<C.row>& row, const i32* indices, i64 n, i64 index) {
+  using T = dtype_t<C.row.dtype>;
   T* values = static_cast<T*>(p.values) + index * p.values_stride;
-  for (i64 i = threadIdx.x; i < p.k; i += L.threads) {
+  for (i64 i = threadIdx.x; i < p.k; i += C.threads) {
     f32 x[1] = {value_of_key(kKeyOfNegativeInfinity)};
     if (i < n) load_f32<T, 1>(row.data + indices[i], x);
     store_f32<T, 1>(values + i, x);
+  }
+}
+
+template <SelectConfig C> QN_DEVICE Row<C.row> row_of(const SelectParams& p, i64 index) {
+  const i64 start = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + index)) : 0, length = p.lengths ? i64(ptx::ld_global<i32>(p.lengths + index)) : p.length - start;
+  const i64 begin = max_of<i64>(0, min_of(start, p.length));
+  return {static_cast<const dtype_t<C.row.dtype>*>(p.x) + index * p.stride + begin, i32(max_of<i64>(0, min_of(length, p.length - begin)))};
+}
+
+template <SelectConfig C> QN_DEVICE void select_of(const SelectMemory& m, const SelectParams& p, i64 index) {
+  const Row<C.row> row = row_of<C>(p, index);
+  i32* out = p.out + index * p.out_stride;
+  const i64 n = min_of<i64>(p.k, row.length);
+  if (n == row.length) {  // all are kept, whatever their values
+    for (i64 i = threadIdx.x; i < n; i += C.threads) out[i] = i32(i);
+  } else if (n > 0) {
+    compact(m, row, select_prefix(m, row, [&](i32, f32) { return U128{1, 0}; }, [&](U128) { return U128{u64(n), 0}; }), out);
+  }
+  ptx::sync_block();
+  if constexpr (C.ending == Ending::page_table) {
+    write_slots<C>(p.pages, out, n, p.k, index);
+  } else if constexpr (C.ending == Ending::ragged) {
+    write_offsets<C>(p.offsets, out, n, p.k, index);
+  } else {
+    if constexpr (C.ending == Ending::by_value) sort_indices(m, row, out, n);
+    for (i64 i = n + threadIdx.x; i < p.k; i += C.threads) out[i] = -1;
+    if (p.values) write_values<C>(p, row, out, n, index);
   }
 }
 
