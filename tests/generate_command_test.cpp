@@ -3,9 +3,13 @@
 //
 // quern generate as a script calls it. What it computes is tested beside the engine, in examples/engine.
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
+#include "quern/base/fs.h"
 #include "quern/base/subprocess.h"
 
 namespace quern {
@@ -37,6 +41,17 @@ TEST(generate_command, prints_answers_timing_and_the_check_as_json) {
   EXPECT_LT(out["step_weight_bytes"], out["weight_bytes"]);
 }
 
+TEST(generate_command, reads_long_prompts_from_a_file) {
+  const std::string path = testing::TempDir() + "quern-ids." + std::to_string(::getpid());
+  std::string ids;
+  for (int i = 0; i < 300; ++i) ids += std::to_string(i % 512) + (i % 7 == 6 ? "\n" : i % 2 ? ", " : " ");
+  write_file(path, ids);
+  const ProcessResult result = generate({"--random", kTiny, "--ids", "@" + path, "--max-new", "2", "--ignore-eos", "--json"});
+  std::filesystem::remove(path);
+  ASSERT_EQ(result.status, 0) << result.output;
+  EXPECT_EQ(Json::parse(result.output)["requests"][0]["prompt"].size(), 300u);
+}
+
 TEST(generate_command, streams_a_line_a_token) {
   const ProcessResult result = generate({"--random", kTiny, "--ids", "1,2,3", "--max-new", "3", "--ignore-eos", "--json", "--stream"});
   ASSERT_EQ(result.status, 0) << result.output;
@@ -45,6 +60,12 @@ TEST(generate_command, streams_a_line_a_token) {
   for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
   ASSERT_EQ(lines.size(), 4u) << result.output;
   for (int i = 0; i < 3; ++i) EXPECT_EQ(lines[size_t(i)]["token"], lines[3]["requests"][0]["tokens"][size_t(i)]);
+}
+
+TEST(generate_command, output_that_cannot_be_written_is_an_error) {
+  const ProcessResult result = run_process({"bash", "-c", std::string(QN_CLI) + " generate --device emu --random " + kTiny + " --ids 1 --max-new 1 > /dev/full"});
+  EXPECT_EQ(result.status, 3);
+  EXPECT_THAT(result.output, HasSubstr("the output cannot be written"));
 }
 
 TEST(generate_command, refuses_what_it_cannot_do) {
@@ -66,6 +87,8 @@ TEST(generate_command, refuses_what_it_cannot_do) {
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--temperature", "-1"}), HasSubstr("`temperature` is -1"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-p", "2"}), HasSubstr("`top_p` is 2"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--kv-memory", "0.000001"}), HasSubstr("at least one page"));
+  EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--kv-memory", "1e-10"}), HasSubstr("at least one byte"));
+  EXPECT_THAT(said({"--random", kTiny, "--ids", "@/nowhere"}), HasSubstr("name the file '/nowhere', which cannot be read"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--async", "eager,lazy"}), HasSubstr("`device` is 2 devices, expected one"));
 }
 

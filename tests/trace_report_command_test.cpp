@@ -57,6 +57,13 @@ TEST_F(TraceReport, groups_calls_and_times_each) {
   EXPECT_THAT(table.output, HasSubstr("tokens=3 hidden=96 x=bf16"));
 }
 
+TEST_F(TraceReport, calls_of_attention_are_told_apart_by_their_lengths) {
+  for (const char* length : {"length=5", "length=500", "length=480"}) record({"attention.paged", "batch=2", "capacity=600", length});
+  const Json out = Json::parse(report().output);
+  ASSERT_EQ(out["calls"].size(), 2u) << out;
+  for (const Json& c : out["calls"]) EXPECT_EQ(c["calls"].get<i64>(), c["bytes"].get<double>() > 1e5 ? 2 : 1) << c;
+}
+
 TEST_F(TraceReport, calls_without_data_are_listed_and_not_timed) {
   record({"norm.rms_norm", "tokens=3", "hidden=96"}, "0");
   const ProcessResult result = report();

@@ -35,14 +35,39 @@ EngineOptions completed(EngineOptions options, const ModelConfig& config, const 
 Engine::Engine(const ModelConfig& config, const Weights& weights, const EngineOptions& options, quern::Device& device)
     : config_(config), options_(completed(options, config, device)),
       limits_{options_.step_tokens, options_.max_batch, ceil_div(options_.max_length, options_.page_size)}, device_(device), memory_(device), cache_memory_(device),
-      stream_(device.create_stream()), inputs_(limits_, memory_), model_(config, weights, limits_, options_.batch_invariant, memory_) {
+      stream_(device), inputs_(limits_, memory_), model_(config, weights, limits_, options_.batch_invariant, memory_), table_requests_(size_t(limits_.rows), -1) {
+  reserve_workspace();
   allocate_cache();
   for (i64 page = pages_; page-- > 0;) free_pages_.push_back(i32(page));
 }
 
 Engine::~Engine() {
-  for (const auto& [rows, graph] : graphs_) device_.destroy_graph(graph);
-  device_.destroy(stream_);
+  try {
+    for (const auto& [rows, graph] : graphs_) device_.destroy_graph(graph);
+  } catch (const Error&) {  // the device has failed; what made it fail was thrown before
+  }
+}
+
+OwnStream::~OwnStream() {
+  try {
+    device_.destroy(stream_);
+  } catch (const Error&) {
+  }
+}
+
+/// The workspace is there before the cache takes what is free. Few requests may be cut into more parts than many, so several numbers are asked for.
+void Engine::reserve_workspace() {
+  Memory one_page(device_);
+  std::vector<LayerCache> caches;
+  for (i64 i = 0; i < config_.layers; ++i) {
+    const auto page = [&] { return one_page.tensor(config_.dtype, {1, options_.page_size, config_.heads_kv, config_.head_dim}, "one page"); };
+    caches.push_back({page(), page()});
+  }
+  for (i64 rows = 1;; rows = std::min(2 * rows, limits_.rows)) {
+    model_.reserve(inputs_, rows, rows, caches);
+    if (limits_.tokens > rows) model_.reserve(inputs_, limits_.tokens, rows, caches);
+    if (rows == limits_.rows) break;
+  }
 }
 
 void Engine::allocate_cache() {
@@ -50,7 +75,8 @@ void Engine::allocate_cache() {
   const i64 wanted = limits_.rows * limits_.pages, free = std::max<i64>(0, device_.free_memory() - (i64(1) << 30));
   pages_ = std::min(wanted, (options_.kv_bytes > 0 ? options_.kv_bytes : free) / page_bytes);
   if (pages_ < 1)
-    throw Error(ErrorKind::value, "engine", "kv_bytes", "gives " + std::to_string(options_.kv_bytes > 0 ? options_.kv_bytes : free) + " bytes", "at least one page of " + std::to_string(page_bytes));
+    throw options_.kv_bytes > 0 ? Error(ErrorKind::value, "engine", "kv_bytes", "is " + std::to_string(options_.kv_bytes), "at least one page of " + std::to_string(page_bytes) + " bytes")
+                                : Error(ErrorKind::device, "engine: the device has " + std::to_string(free) + " bytes for the KV cache, a page needs " + std::to_string(page_bytes));
   for (i64 i = 0; i < config_.layers; ++i) {
     const auto cache = [&](const char* label) { return cache_memory_.tensor(config_.dtype, {pages_, options_.page_size, config_.heads_kv, config_.head_dim}, label); };
     caches_.push_back({cache("k_cache"), cache("v_cache")});
@@ -58,7 +84,7 @@ void Engine::allocate_cache() {
   kv_bytes_ = pages_ * page_bytes;
 }
 
-i64 Engine::pages_of(const Request& request) const { return ceil_div(i64(request.prompt.size()) + request.max_new, options_.page_size); }
+i64 Engine::pages_of(const Request& request) const { return ceil_div(i64(request.prompt.size()) + request.max_new - 1, options_.page_size); }  // the last token is drawn, not stored
 
 i64 Engine::add(const Request& request) {
   const auto fail = [](const char* what, const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "engine", what, got, expected); };
@@ -66,8 +92,7 @@ i64 Engine::add(const Request& request) {
   for (const i32 token : request.prompt)
     if (token < 0 || token >= config_.vocab) fail("prompt", "has token " + std::to_string(token), "0 to " + std::to_string(config_.vocab - 1));
   if (request.max_new < 1) fail("max_new", "is " + std::to_string(request.max_new), "at least 1");
-  const i64 length = i64(request.prompt.size()) + request.max_new;
-  if (request.max_new > options_.max_length || length > options_.max_length)
+  if (request.max_new > options_.max_length || i64(request.prompt.size()) + request.max_new > options_.max_length)
     fail("prompt and max_new", "are " + std::to_string(request.prompt.size()) + " + " + std::to_string(request.max_new) + " tokens", "at most " + std::to_string(options_.max_length));
   if (pages_of(request) > pages_) fail("prompt and max_new", "need " + std::to_string(pages_of(request)) + " pages of the KV cache", "at most its " + std::to_string(pages_));
   if (!(request.temperature >= 0 && request.temperature <= 3.4e38f)) fail("temperature", "is " + std::to_string(request.temperature), "a finite number, 0 or more");
@@ -103,12 +128,15 @@ void Engine::add_row(i64 request, i64 count) {
   const i64 length = entry.computed + count;
   report_.tokens += count;
   report_.decoded += entry.computed >= i64(entry.request.prompt.size());
-  report_.cached_tokens += length;
-  report_.rows.push_back({request, entry.computed, count, length == entry.length(), 0});
+  for (const i64 window : config_.windows) report_.keys += window > 0 ? std::min(length, window + count - 1) : length;
+  report_.rows.push_back({request, entry.computed, count, length == entry.length(), false, 0});
   inputs_.q_indptr.host[row + 1] = i32(report_.tokens);
   inputs_.seq_lens.host[row] = i32(length);
   inputs_.last.host[row] = i32(report_.tokens - 1);
-  std::copy(entry.pages.begin(), entry.pages.end(), inputs_.page_table.host.begin() + i64(row) * limits_.pages);
+  if (table_requests_[row] != request) {
+    std::copy(entry.pages.begin(), entry.pages.end(), inputs_.pages_of_row(i64(row)).begin());
+    table_requests_[row] = request;
+  }
   inputs_.temperature.host[row] = entry.request.temperature;
   inputs_.top_k.host[row] = entry.request.top_k, inputs_.top_p.host[row] = entry.request.top_p, inputs_.min_p.host[row] = entry.request.min_p;
   inputs_.seeds.host[row] = entry.request.seed, inputs_.offsets.host[row] = length;
@@ -122,7 +150,10 @@ void Engine::schedule() {
     if (entries_[size_t(request)].length() - entries_[size_t(request)].computed == 1) add_row(request, 1);
   for (const i64 request : running_) {
     const i64 left = entries_[size_t(request)].length() - entries_[size_t(request)].computed, room = limits_.tokens - report_.tokens;
-    if (left > 1 && room > 0) add_row(request, std::min(left, room));
+    // A prompt's sums depend on where it is cut. Where they must not depend on the batch, the places are its own, and a part waits for room.
+    const i64 part = options_.batch_invariant ? std::max<i64>(1, limits_.tokens / 2) : room;
+    const i64 count = std::min(left, part - (options_.batch_invariant ? entries_[size_t(request)].computed % part : 0));
+    if (left > 1 && count > 0 && count <= room) add_row(request, count);
   }
 }
 
@@ -131,16 +162,18 @@ void* Engine::graph_of(i64 rows) {
   i64 padded = 1;
   while (padded < rows) padded *= 2;
   padded = std::min(padded, limits_.rows);
-  void*& graph = graphs_[padded];
-  if (graph == nullptr) {
-    model_.reserve(inputs_, padded, padded, caches_);
-    model_.launch(inputs_, padded, padded, caches_, stream_);  // compiles and loads what a capture may not; it writes what the graph will write again
-    device_.begin_capture(stream_);
+  if (const auto found = graphs_.find(padded); found != graphs_.end()) return found->second;
+  model_.reserve(inputs_, padded, padded, caches_);
+  model_.launch(inputs_, padded, padded, caches_, stream_);  // compiles and loads what a capture may not; it writes what the graph will write again
+  device_.begin_capture(stream_);
+  try {
     model_.launch(inputs_, padded, padded, caches_, stream_);
-    graph = device_.end_capture(stream_);
-    report_.captured = true;
+  } catch (...) {
+    device_.destroy_graph(device_.end_capture(stream_));
+    throw;
   }
-  return graph;
+  report_.captured = true;
+  return graphs_[padded] = device_.end_capture(stream_);
 }
 
 void Engine::launch() {
@@ -155,7 +188,7 @@ void Engine::launch() {
   }
 }
 
-void Engine::finish_rows(const std::function<void(i64, i32)>& on_token) {
+void Engine::finish_rows() {
   const size_t rows = report_.rows.size();
   std::vector<i32> tokens(rows);
   std::vector<u8> valid(rows);
@@ -167,7 +200,7 @@ void Engine::finish_rows(const std::function<void(i64, i32)>& on_token) {
     Entry& entry = entries_[size_t(row.request)];
     entry.computed += row.count;
     if (!row.sampled) continue;  // a part of a prompt
-    row.token = tokens[i];
+    row.token = tokens[i], row.drawn = valid[i] != 0;
     Answer& answer = entry.answer;
     if (valid[i] == 0) {
       answer.finish = Finish::invalid_logits;
@@ -175,7 +208,6 @@ void Engine::finish_rows(const std::function<void(i64, i32)>& on_token) {
       answer.tokens.push_back(tokens[i]);
       const bool stops = !options_.ignore_stop && std::find(config_.stop_tokens.begin(), config_.stop_tokens.end(), tokens[i]) != config_.stop_tokens.end();
       answer.finish = stops ? Finish::stop : i64(answer.tokens.size()) == entry.request.max_new ? Finish::length : Finish::running;
-      if (on_token) on_token(row.request, tokens[i]);
     }
     if (answer.finish != Finish::running) free_pages_.insert(free_pages_.end(), entry.pages.begin(), entry.pages.end());
   }
@@ -187,8 +219,13 @@ bool Engine::step(const std::function<void(i64, i32)>& on_token) {
   if (report_.rows.empty()) return false;
   const auto begin = std::chrono::steady_clock::now();
   launch();
-  finish_rows(on_token);
+  finish_rows();
   report_.us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  if (on_token) {
+    const std::vector<StepReport::Row> rows = report_.rows;
+    for (const StepReport::Row& row : rows)
+      if (row.drawn) on_token(row.request, row.token);
+  }
   return true;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "quern/base/error.h"
+
 namespace engine {
 
 TensorView Memory::tensor(DType dtype, std::initializer_list<i64> shape, const std::string& label) {
@@ -13,6 +15,13 @@ TensorView Memory::tensor(DType dtype, std::initializer_list<i64> shape, const s
   blocks_.push_back(view.data);
   bytes_ += bytes;
   return view;
+}
+
+Memory::~Memory() {
+  try {
+    clear();
+  } catch (const quern::Error&) {  // the device has failed; what made it fail was thrown before
+  }
 }
 
 void Memory::clear() {

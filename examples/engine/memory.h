@@ -15,11 +15,12 @@ using quern::DType, quern::i32, quern::i64, quern::u8, quern::u64, quern::Tensor
 class Memory {
  public:
   explicit Memory(quern::Device& device) : device_(device) {}
-  ~Memory() { clear(); }
+  ~Memory();
   Memory(const Memory&) = delete;
 
   /// Row-major. `label` names it in reports of checked devices. Throws quern::Error{device} when the device has no room.
   TensorView tensor(DType dtype, std::initializer_list<i64> shape, const std::string& label);
+  /// Releases all. Throws quern::Error{device} where the device fails.
   void clear();
   i64 bytes() const { return bytes_; }
   quern::Device& device() const { return device_; }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "quern/op/workspace.h"
 #include "quern/ops/activation/silu_and_mul.h"
@@ -58,12 +59,16 @@ template <class Args> void Model::call(const char* op, void (*function)(const Ar
 
 void Model::reserve(const StepInputs& inputs, i64 tokens, i64 rows, const std::vector<LayerCache>& caches) {
   needed_ = 0;
-  forward(inputs, tokens, rows, caches);
-  if (needed_ > workspace_.bytes) {  // the smaller one stays: captured graphs hold its address
-    const TensorView block = workspace_memory_.tensor(DType::u8, {needed_}, "workspace");
-    workspace_ = {block.data, needed_};
+  try {
+    forward(inputs, tokens, rows, caches);
+  } catch (...) {
+    needed_ = -1;
+    throw;
   }
-  needed_ = -1;
+  const i64 needed = std::exchange(needed_, -1);
+  if (needed <= workspace_.bytes) return;
+  const i64 bytes = std::max(needed, 2 * workspace_.bytes);
+  workspace_ = {workspace_memory_.tensor(DType::u8, {bytes}, "workspace").data, bytes};
 }
 
 void Model::launch(const StepInputs& inputs, i64 tokens, i64 rows, const std::vector<LayerCache>& caches, quern::Stream stream) {

@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #include "reference.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -73,11 +74,33 @@ Reference::Reference(const ModelConfig& config, const Weights& weights, quern::D
   for (i64 i = 0; i < config.head_dim / 2; ++i) radians_.push_back((double(f.turns[size_t(2 * i)]) + double(f.turns[size_t(2 * i + 1)])) * 6.283185307179586);
   cos_sin_scale_ = config.attention_factor > 0 ? config.attention_factor : f.cos_sin_scale;
   sm_scale_ = f.softmax_scale / std::sqrt(double(config.head_dim));
+  for (const double w : lm_head_) head_norm_ += w * w;
+  head_norm_ = std::sqrt(head_norm_);
 }
 
-double Reference::bound() const {
-  const double unit = config_.fp8 ? 0x1p-4 : quern::unit_roundoff(config_.dtype);
-  return 2 * unit * std::sqrt(2.0 * double(config_.layers) + 1);
+std::vector<double> Reference::stored(std::vector<double> x, Rounding rounding) const {
+  if (rounding == Rounding::exact) return x;
+  for (double& value : x) {
+    u64 bits = 0;
+    quern::store_value(&bits, config_.dtype, value);
+    value = quern::load_value(&bits, config_.dtype);
+  }
+  return x;
+}
+
+std::vector<double> Reference::as_input(std::vector<double> x, Rounding rounding) const {
+  if (rounding == Rounding::exact || !config_.fp8) return stored(std::move(x), rounding);
+  for (size_t first = 0; first < x.size(); first += 128) {
+    const size_t end = std::min(first + 128, x.size());
+    double largest = 1e-4;
+    for (size_t i = first; i < end; ++i) largest = std::max(largest, std::fabs(x[i]));
+    for (size_t i = first; i < end; ++i) {
+      u8 bits = 0;
+      quern::store_value(&bits, DType::e4m3, x[i] * 448 / largest);
+      x[i] = quern::load_value(&bits, DType::e4m3) * largest / 448;
+    }
+  }
+  return x;
 }
 
 void Reference::rotate(double* head, i64 position) const {
@@ -89,14 +112,15 @@ void Reference::rotate(double* head, i64 position) const {
   }
 }
 
-void Reference::attend(const LayerWeights& layer, size_t number, Sequence& sequence, i64 position, std::vector<double>& x) const {
+void Reference::attend(const LayerWeights& layer, size_t number, Sequence& sequence, i64 position, std::vector<double>& x, Rounding rounding) const {
   const i64 d = config_.head_dim, q_width = config_.heads_q * d, kv_width = config_.heads_kv * d;
-  std::vector<double> qkv = product(layer.qkv, layer.qkv_bias, normalised(x, layer.attention_norm, config_.eps));
+  std::vector<double> qkv = stored(product(layer.qkv, layer.qkv_bias, as_input(normalised(x, layer.attention_norm, config_.eps), rounding)), rounding);
   for (i64 h = 0; h < config_.heads_q + config_.heads_kv; ++h) {
     double* head = qkv.data() + h * d;
     if (config_.qk_norm) normalise(head, size_t(d), h < config_.heads_q ? layer.q_norm : layer.k_norm, config_.eps);
     rotate(head, position);
   }
+  qkv = stored(qkv, rounding);
   std::vector<double>&keys = sequence.k[number], &values = sequence.v[number];
   keys.insert(keys.end(), qkv.begin() + q_width, qkv.begin() + q_width + kv_width);
   values.insert(values.end(), qkv.begin() + q_width + kv_width, qkv.end());
@@ -116,30 +140,37 @@ void Reference::attend(const LayerWeights& layer, size_t number, Sequence& seque
     for (i64 j = first; j <= position; ++j)
       for (i64 i = 0; i < d; ++i) attended[size_t(h * d + i)] += logits[size_t(j - first)] / sum * values[size_t(j * kv_width + kv + i)];
   }
-  const std::vector<double> out = product(layer.out, layer.out_bias, attended);
+  attended = stored(attended, rounding);
+  const std::vector<double> out = stored(product(layer.out, layer.out_bias, as_input(attended, rounding)), rounding);
   for (size_t i = 0; i < x.size(); ++i) x[i] += out[i];
+  x = stored(x, rounding);
 }
 
-void Reference::mlp(const LayerWeights& layer, std::vector<double>& x) const {
-  const std::vector<double> gate_up = product(layer.gate_up, layer.gate_up_bias, normalised(x, layer.mlp_norm, config_.eps));
+void Reference::mlp(const LayerWeights& layer, std::vector<double>& x, Rounding rounding) const {
+  const std::vector<double> gate_up = stored(product(layer.gate_up, layer.gate_up_bias, as_input(normalised(x, layer.mlp_norm, config_.eps), rounding)), rounding);
   std::vector<double> hidden(gate_up.size() / 2);
   for (size_t i = 0; i < hidden.size(); ++i) hidden[i] = gate_up[i] / (1 + std::exp(-gate_up[i])) * gate_up[hidden.size() + i];
-  const std::vector<double> down = product(layer.down, layer.down_bias, hidden);
+  const std::vector<double> down = stored(product(layer.down, layer.down_bias, as_input(hidden, rounding)), rounding);
   for (size_t i = 0; i < x.size(); ++i) x[i] += down[i];
+  x = stored(x, rounding);
 }
 
-std::vector<double> Reference::advance(Sequence& sequence, const std::vector<i32>& tokens) const {
+std::vector<double> Reference::advance(Sequence& sequence, const std::vector<i32>& tokens, Rounding rounding, double& scale) const {
   sequence.k.resize(layers_.size()), sequence.v.resize(layers_.size());
   std::vector<double> x;
   for (const i32 token : tokens) {
     x.assign(embeddings_.begin() + token * config_.hidden, embeddings_.begin() + (token + 1) * config_.hidden);
     for (size_t i = 0; i < layers_.size(); ++i) {
-      attend(layers_[i], i, sequence, sequence.length, x);
-      mlp(layers_[i], x);
+      attend(layers_[i], i, sequence, sequence.length, x, rounding);
+      mlp(layers_[i], x, rounding);
     }
     ++sequence.length;
   }
-  return product(lm_head_, {}, normalised(x, last_norm_, config_.eps));
+  x = stored(normalised(x, last_norm_, config_.eps), rounding);
+  double squares = 0;
+  for (const double value : x) squares += value * value;
+  scale = std::sqrt(squares / double(config_.hidden)) * head_norm_;
+  return product(lm_head_, {}, x);
 }
 
 }  // namespace engine

@@ -28,13 +28,16 @@ class StepInputs {
   StepInputs(const StepLimits& limits, Memory& memory);
   /// Rows and tokens that no request has: token 0 at position 0, stored nowhere, of a request of length 0.
   void clear();
+  /// Copies what changed: all arrays but the page table, and of it the rows that were marked.
   void upload(quern::Stream stream);
+  /// Row of the page table, to be written; it is uploaded with the next step.
+  std::span<i32> pages_of_row(i64 row);
 
   StepArray<i64> seeds, offsets;                                                   ///< [rows]
   StepArray<i32> ids, positions, slots;                                            ///< [tokens]; slots: page * page_size + offset, or -1
   StepArray<i32> q_indptr;                                                         ///< [rows + 1]
   StepArray<i32> seq_lens, last, top_k;                                            ///< [rows]; last: the row's last token of this step
-  StepArray<i32> page_table;                                                       ///< [rows, pages]
+  StepArray<i32> page_table;                                                       ///< [rows, pages]; clear() leaves it: rows of length 0 have none
   StepArray<float> temperature, top_p, min_p;                                      ///< [rows]
 
  private:
@@ -42,7 +45,8 @@ class StepInputs {
   quern::Device& device_;
   std::vector<u64> host_;
   TensorView block_;
-  i64 used_ = 0;
+  i64 used_ = 0, before_table_ = 0;  ///< bytes of all arrays, of those before the page table
+  i64 first_changed_ = 0, end_changed_ = 0;  ///< rows of the page table
 };
 
 }  // namespace engine

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 
 
 class Tokenizer:
@@ -40,17 +41,23 @@ def generate(folder, prompts, *options):
     Raises RuntimeError with what the command says where it fails."""
     tokenizer = Tokenizer(folder)
     words = [program(), "generate", folder, "--json", "--stream", *options]
-    for prompt in prompts:
-        words += ["--ids", ",".join(map(str, tokenizer.encode(prompt)))]
     tokens = [[] for _ in prompts]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        for line in process.stdout:
-            event = json.loads(line)
-            if "token" not in event:
-                continue  # the last line sums up
-            tokens[event["request"]].append(event["token"])
-            yield event["request"], tokenizer.decode(tokens[event["request"]])
-        said = process.stderr.read()
+    # The log may be longer than a pipe holds, and goes where nobody waits for it to be read.
+    with tempfile.TemporaryDirectory() as prompt_files, tempfile.TemporaryFile("w+") as log:
+        for number, prompt in enumerate(prompts):
+            path = os.path.join(prompt_files, str(number))  # a word of a command is at most 128 KB long
+            with open(path, "w", encoding="ascii") as file:
+                file.write(",".join(map(str, tokenizer.encode(prompt))))
+            words += ["--ids", "@" + path]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "QN_LOG_DEST": "stderr"}) as process:
+            for line in process.stdout:
+                event = json.loads(line)
+                if "token" not in event:
+                    continue  # the last line sums up
+                tokens[event["request"]].append(event["token"])
+                yield event["request"], tokenizer.decode(tokens[event["request"]])
+        log.seek(0)
+        said = log.read()
     if process.returncode != 0:
         raise RuntimeError(said.strip() or f"quern generate ended with {process.returncode}")
 
@@ -59,12 +66,15 @@ def main(words):
     if len(words) < 2 or words[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    shown = ""
+    shown = text = ""
     try:
         for _, text in generate(words[0], [words[1]], *words[2:]):
-            if text.startswith(shown) and not text.endswith("\ufffd"):  # a letter whose bytes are not all there
+            # Letters whose bytes are not all there, and what a later token may join, wait. What is shown stays.
+            if text.startswith(shown) and not text.endswith("\ufffd"):
                 print(text[len(shown):], end="", flush=True)
                 shown = text
+        rest = len(os.path.commonprefix([shown, text]))
+        print(text[rest:] if rest == len(shown) else "\n" + text, end="", flush=True)
     except (ImportError, OSError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1

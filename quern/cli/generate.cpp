@@ -22,8 +22,20 @@ using Json = nlohmann::ordered_json;
 
 [[noreturn]] static void fail(const std::string& what, const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "generate", what, got, expected); }
 
-/// "1,2,3".
-static std::vector<i32> ids_of(const std::string& text) {
+/// "1,2,3", or "@FILE" with the same, or with spaces and ends of lines, in a file: a word of the command is at most 128 KB long.
+static std::vector<i32> ids_of(std::string text) {
+  if (!text.empty() && text[0] == '@') {
+    const std::string path = text.substr(1);
+    const std::optional<std::string> file = read_file(path);
+    if (!file) fail("ids", "name the file '" + path + "', which cannot be read", "a file of token ids");
+    text.clear();
+    for (const char c : *file) {
+      const bool space = c == ' ' || c == '\n' || c == '\r' || c == '\t';
+      if (!space) text += c;
+      else if (!text.empty() && text.back() != ',') text += ',';
+    }
+    if (!text.empty() && text.back() == ',') text.pop_back();
+  }
   std::vector<i32> ids;
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
@@ -38,7 +50,7 @@ static std::vector<i32> ids_of(const std::string& text) {
 static std::vector<engine::Request> requests_of(const GenerateOptions& o, const engine::ModelConfig& config) {
   std::vector<engine::Request> all;
   engine::Request request;
-  request.max_new = o.max_new, request.temperature = o.temperature, request.top_k = o.top_k, request.top_p = o.top_p, request.min_p = o.min_p, request.seed = i64(o.seed);
+  request.max_new = o.max_new, request.temperature = o.temperature, request.top_k = o.top_k, request.top_p = o.top_p, request.min_p = o.min_p;
   for (const std::string& ids : o.ids) {
     request.prompt = ids_of(ids);
     all.push_back(request);
@@ -50,6 +62,7 @@ static std::vector<engine::Request> requests_of(const GenerateOptions& o, const 
     for (long long i = 0; i < length; ++i) request.prompt.push_back(i32(random() % u64(config.vocab)));
     all.push_back(request);
   }
+  for (size_t i = 0; i < all.size(); ++i) all[i].seed = i64(o.seed + i);  // the same prompt twice gives two answers
   if (all.empty()) fail("ids", "are not there", "a prompt: --ids 1,2,3 or --random-prompts 16,5");
   return all;
 }
@@ -73,9 +86,9 @@ static const char* name(engine::Finish finish) {
 
 /// Steps of one kind: their tokens and time.
 struct Timing {
-  i64 steps = 0, tokens = 0, cached_tokens = 0;
+  i64 steps = 0, tokens = 0, keys = 0;
   double us = 0;
-  void add(const engine::StepReport& step) { ++steps, tokens += step.tokens, cached_tokens += step.cached_tokens, us += step.us; }
+  void add(const engine::StepReport& step) { ++steps, tokens += step.tokens, keys += step.keys, us += step.us; }
   double rate() const { return us > 0 ? double(tokens) / us * 1e6 : 0; }
 };
 
@@ -86,6 +99,9 @@ int generate(const GenerateOptions& options) {
   Device& device = *devices.list()[0].device;
   const engine::ModelConfig config = config_of(options);
   const std::vector<engine::Request> requests = requests_of(options, config);
+
+  if (!options.logits.empty()) engine::write_safetensors(options.logits, {});  // told before the work where the file cannot be written
+  if (options.kv_memory > 0 && options.kv_memory < 1e-9) fail("kv-memory", "is " + std::to_string(options.kv_memory), "at least one byte, in GB");
 
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -125,7 +141,7 @@ int generate(const GenerateOptions& options) {
   while (engine.step(on_token)) {
     const engine::StepReport& step = engine.last_step();
     (step.captured ? capture : step.decoded == step.tokens ? decode : prefill).add(step);
-    if (check) check->add(engine);
+    if (check) check->add(engine, requests);
     for (size_t i = 0; !options.logits.empty() && i < step.rows.size(); ++i) {
       if (!step.rows[i].sampled) continue;
       const std::vector<float> row = engine.logits(i64(i));
@@ -134,16 +150,17 @@ int generate(const GenerateOptions& options) {
     }
   }
   if (one) fmt::print("\n");
-  if (!options.logits.empty()) {
+  const auto write_logits = [&] {
+    if (options.logits.empty()) return;
     std::map<std::string, TensorView> tensors;
     for (size_t i = 0; i < logits.size(); ++i) tensors["request." + std::to_string(i)] = {logits[i].data(), DType::f32, {i64(logits[i].size()) / config.vocab, config.vocab}};
     engine::write_safetensors(options.logits, tensors);
-  }
+  };
 
-  const double kv_token_bytes = double(config.layers * 2 * config.heads_kv * config.head_dim * size_of(config.dtype));
+  const double kv_token_bytes = double(2 * config.heads_kv * config.head_dim * size_of(config.dtype));  // of a layer
   double floor_us = 0;  // of all steps that decode
   if (options.floor && !device.info().emulated)
-    floor_us = (double(decode.steps) * double(weights.step_bytes) + double(decode.cached_tokens) * kv_token_bytes) / bench::measure_ceilings(device).read_bytes_per_us;
+    floor_us = (double(decode.steps) * double(weights.step_bytes) + double(decode.keys) * kv_token_bytes) / bench::measure_ceilings(device).read_bytes_per_us;
   bool right = !check || check->right();
   Json answers = Json::array();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -158,16 +175,17 @@ int generate(const GenerateOptions& options) {
     Json out{{"model", config.type}, {"device", device.info().name}, {"emulated", bool(device.info().emulated)}, {"weight_bytes", memory.bytes()}, {"step_weight_bytes", weights.step_bytes},
              {"kv_bytes", engine.kv_bytes()}, {"requests", answers}, {"prefill", timing(prefill)}, {"decode", timing(decode)}, {"capture", timing(capture)}};
     if (floor_us > 0) out["decode"]["floor_us"] = floor_us;
-    if (check) out["check"] = {{"ok", check->right()}, {"rows", check->rows()}, {"error", std::isfinite(check->worst()) ? Json(check->worst()) : Json("infinite")}, {"bound", check->bound()}, {"same_largest", check->same_largest()}};
+    if (check) out["check"] = {{"ok", check->right()}, {"rows", check->rows()}, {"error", std::isfinite(check->worst()) ? Json(check->worst()) : Json("infinite")}, {"bound", check->bound()}, {"same_largest", check->same_largest()}, {"wrong_tokens", check->wrong_tokens()}};
     std::puts(out.dump(options.stream ? -1 : 2).c_str());
   } else {
     for (const auto& [what, t] : {std::pair("steps with prompts", prefill), std::pair("steps that capture a graph", capture), std::pair("steps that decode", decode)})
       if (t.steps > 0) fmt::print("{} {}: {} tokens in {:.4g} s, {:.4g} tokens a second\n", t.steps, what, t.tokens, t.us / 1e6, t.rate());
     if (floor_us > 0) fmt::print("a step that decodes: {:.1f} us, {:.3f} of the time in which its weights and cache are read\n", decode.us / double(decode.steps), decode.us / floor_us);
     if (check)
-      fmt::print("logits of {} rows: relative error {:.2e} against the model in double, bound {:.2e}: {}; the largest is the same in {}\n", check->rows(), check->worst(), check->bound(),
-                 check->right() ? "right" : "WRONG", check->same_largest());
+      fmt::print("logits of {} rows: relative error {:.2e} against the model in double, bound {:.2e}; {} tokens are not what the logits give; the largest is the same in {}: {}\n", check->rows(), check->worst(),
+                 check->bound(), check->wrong_tokens(), check->same_largest(), check->right() ? "right" : "WRONG");
   }
+  write_logits();
   return right ? kRight : kWrong;
 }
 

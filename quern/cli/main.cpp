@@ -168,16 +168,16 @@ void add_running(CLI::App& app, Action& action) {
   generate_command->add_option("folder", o->folder, "checkpoint: config.json and safetensors of Llama, Mistral, Qwen2 or Qwen3");
   generate_command->add_option("--random", o->random, "instead: this config.json, and random weights");
   generate_command->add_option("--weights-seed", o->weights_seed, "seed of random weights")->check(seed());
-  generate_command->add_option("--ids", o->ids, "a prompt: 1,2,3; once for each request")->allow_extra_args(false);
+  generate_command->add_option("--ids", o->ids, "a prompt: 1,2,3, or @FILE; once for each request")->allow_extra_args(false);
   list_option(generate_command->add_option("--random-prompts", o->random_prompts, "prompts of so many random tokens: 16,5"))->check(whole(1, kMostCount));
   generate_command->add_option("--max-new", o->max_new, "most tokens of an answer")->check(whole(1, kMostCount));
   generate_command->add_option("--temperature", o->temperature, "0: the largest logit");
   generate_command->add_option("--top-k", o->top_k, "0: all");
   generate_command->add_option("--top-p", o->top_p);
   generate_command->add_option("--min-p", o->min_p);
-  generate_command->add_option("--seed", o->seed, "of random numbers and random prompts")->check(seed());
+  generate_command->add_option("--seed", o->seed, "of random prompts, and of the first request's random numbers; the next one has the next")->check(seed());
   generate_command->add_flag("--ignore-eos", o->ignore_eos, "stop tokens do not end an answer");
-  generate_command->add_flag("--batch-invariant", o->batch_invariant, "a request's tokens do not depend on those that run beside it");
+  generate_command->add_flag("--batch-invariant", o->batch_invariant, "a request's logits do not depend on those that run beside it");
   generate_command->add_option("--step-tokens", o->step_tokens, "most tokens of a step (default: 2048, emulated 64)")->check(whole(1, 1 << 20));
   generate_command->add_option("--max-batch", o->max_batch, "most requests that run at once (default: all, at most 64)")->check(whole(1, 1024));
   generate_command->add_option("--page-size", o->page_size, "tokens of a page of the KV cache")->check(whole(1, 1024));
@@ -414,7 +414,10 @@ int command_line(int argc, char** argv) {
   }
   try {
     load_libraries(libraries);
-    return action();
+    const int code = action();
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+    std::fprintf(stderr, "quern: the output cannot be written\n");
+    return kEnvironment;
   } catch (const Error& e) {
     std::fprintf(stderr, "quern: %s error: %s\n", name(e.kind()), e.what());
     return exit_code(e.kind());

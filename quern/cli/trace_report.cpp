@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,10 +24,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Calls of one op with the same extents, dtypes, options and kernels.
+/// Calls of one op with the same extents, dtypes, options and kernels, that move about the same bytes: those of attention depend on lengths.
 struct Group {
-  std::string op, sizes, kernels, folder;  ///< folder of the first that has data, else of the first
+  std::string op, sizes, kernels, folder;  ///< of the first
   i64 calls = 0;
+  Cost cost;                    ///< of that one; 0 where it has no data
   double us = 0, floor_us = 0;  ///< of one call; 0: not known
   std::string note;             ///< why there is no time
 };
@@ -49,11 +51,13 @@ std::vector<Group> groups_of(const std::string& folder, bool trust_hooks) {
   for (const std::string& one : testing::traced_calls(folder)) {
     const testing::TracedCall call = testing::read_traced_call(one, trust_hooks);
     const std::string sizes = sizes_of(call, bind(*call.op, call.args.get(), call.options));
-    const auto [place, fresh] = places.try_emplace(call.op->id + "\n" + sizes + "\n" + call.kernels, groups.size());
-    if (fresh) groups.push_back({call.op->id, sizes, call.kernels, one, 0, 0, 0, call.left_out.empty() ? "" : "no data: " + call.left_out});
+    Cost cost;
+    if (call.left_out.empty()) cost = testing::cost_of(call);
+    const std::string bytes = cost.bytes > 0 ? std::to_string(std::lround(4 * std::log2(cost.bytes))) : "";  // steps of 19 %
+    const auto [place, fresh] = places.try_emplace(call.op->id + "\n" + sizes + "\n" + call.kernels + "\n" + bytes, groups.size());
+    if (fresh) groups.push_back({call.op->id, sizes, call.kernels, one, 0, cost, 0, 0, call.left_out.empty() ? "" : "no data: " + call.left_out});
     Group& group = groups[place->second];
     ++group.calls;
-    if (call.left_out.empty() && !group.note.empty()) group.folder = one, group.note = "";
   }
   return groups;
 }
@@ -66,14 +70,14 @@ void time_group(Group& group, bool trust_hooks, Device& device, const bench::Cei
     again.run();
     device.synchronize(Stream{});
     group.us = bench::time_call(device, [&] { again.run(); }).median_us;
-    if (!device.info().emulated) group.floor_us = ceilings.floor_us(again.cost());
+    if (!device.info().emulated) group.floor_us = ceilings.floor_us(group.cost);
   } catch (const Error& e) {
     group.note = e.what();
   }
 }
 
 Json to_json(const Group& g) {
-  return {{"op", g.op}, {"sizes", g.sizes}, {"kernels", g.kernels}, {"calls", g.calls}, {"us", g.note.empty() ? Json(g.us) : Json()}, {"floor_us", g.floor_us > 0 ? Json(g.floor_us) : Json()}, {"folder", g.folder}, {"note", g.note}};
+  return {{"op", g.op}, {"sizes", g.sizes}, {"kernels", g.kernels}, {"calls", g.calls}, {"bytes", g.cost.bytes}, {"flops", g.cost.flops}, {"us", g.note.empty() ? Json(g.us) : Json()}, {"floor_us", g.floor_us > 0 ? Json(g.floor_us) : Json()}, {"folder", g.folder}, {"note", g.note}};
 }
 
 }  // namespace
@@ -101,10 +105,10 @@ int trace_report(const TraceReportOptions& options) {
     return timed ? kRight : kNotCompared;
   }
   fmt::print("calls of {} on {} ({}{}), times by {}\n", options.folder, device.info().name, device.info().arch.name(), gpu ? "" : ", emulated on this CPU", bench::timer_name(device));
-  Table table({"op", "calls", "us a call", "of all", "of the floor", "sizes", "kernels"});
+  Table table({"op", "calls", "us a call", "of all", "of the floor", "MB", "sizes", "kernels"});
   for (const Group& g : groups)
     table.add({g.op, std::to_string(g.calls), g.note.empty() ? fmt::format("{:.1f}", g.us) : "-", g.note.empty() ? fmt::format("{:.1f} %", 100 * double(g.calls) * g.us / all_us) : "-",
-               g.floor_us > 0 ? fmt::format("{:.0f} %", 100 * g.floor_us / g.us) : "-", g.sizes, short_kernel(g.kernels)});
+               g.floor_us > 0 ? fmt::format("{:.0f} %", 100 * g.floor_us / g.us) : "-", g.cost.bytes > 0 ? fmt::format("{:.3g}", g.cost.bytes / 1e6) : "-", g.sizes, short_kernel(g.kernels)});
   fmt::print("{}\n", table.text());
   for (const Group& g : groups)
     if (!g.note.empty()) fmt::print("{} {}: {}\n", g.op, g.sizes, g.note);

@@ -162,12 +162,14 @@ RecordedCall::RecordedCall(const TracedCall& call, Device& device) {
 }
 RecordedCall::~RecordedCall() = default;
 void RecordedCall::run() { quern::run(*parts_->call.op, parts_->memory.args.get(), parts_->options); }
-Cost RecordedCall::cost() const {
-  const Op& op = *parts_->call.op;
-  const ReplayMemory host(parts_->call, device_of(DeviceId{}));  // an op's cost may depend on the contents of index tensors
-  RunOptions options = parts_->call.options;
+
+Cost cost_of(const TracedCall& call) {
+  check_data(call);
+  check_room(call, false);
+  const ReplayMemory host(call, device_of(DeviceId{}));  // an op's cost may depend on the contents of index tensors
+  RunOptions options = call.options;
   options.device = nullptr;
-  return cost_of(op, bind(op, host.args.get(), options), host.args.get());
+  return cost_of(*call.op, bind(*call.op, host.args.get(), options), host.args.get());
 }
 
 ReplayResult replay(const TracedCall& call, Device& device) {

@@ -32,7 +32,10 @@ struct ReplayResult {
 /// is asked for calls that finished alone: one that failed may have an index that it would follow, too.
 ReplayResult replay(const TracedCall& call, Device& device);
 
-/// A recorded call in memory of a device, to be made as often as one likes. Throws as replay() does.
+/// Bytes and operations of a recorded call that has its data.
+Cost cost_of(const TracedCall& call);
+
+/// A recorded call in memory of a device, to be made as often as one likes. Throws as replay() does. `call` outlives it.
 class RecordedCall {
  public:
   RecordedCall(const TracedCall& call, Device& device);
@@ -40,7 +43,6 @@ class RecordedCall {
   RecordedCall(const RecordedCall&) = delete;
   /// Makes the call, on the device's default stream.
   void run();
-  Cost cost() const;
 
  private:
   struct Parts;

@@ -89,6 +89,27 @@ def test_a_key_that_transformers_knows_and_the_engine_does_not_is_refused(tmp_pa
     assert "residual_multiplier" in said and "0.5" in said
 
 
+def test_text_is_shown_as_it_grows(monkeypatch, capsys):
+    def shown(*texts):
+        monkeypatch.setattr(models, "generate", lambda *words: ((0, text) for text in texts))
+        assert models.main(["folder", "prompt"]) == 0
+        return capsys.readouterr().out
+
+    assert shown("I", "I do", "I do so") == "I do so\n"
+    assert shown("I", "I \ufffd", "I \u00e9") == "I \u00e9\n"
+    assert shown("Hi", "Hi \ufffd") == "Hi \ufffd\n", "the end is shown as it is"
+    assert shown("I do", "I do n", "I don't", "I don't know") == "I do n\nI don't know\n", "what is shown stays"
+
+
+def test_a_long_log_does_not_stop_it(tmp_path, monkeypatch):
+    import tokenizers
+
+    checkpoint(tmp_path, "tiny-llama")
+    tokenizers.Tokenizer(tokenizers.models.WordLevel({f"w{i}": i for i in range(512)}, unk_token="w0")).save(str(tmp_path / "tokenizer.json"))
+    monkeypatch.setenv("QN_LOG_LEVEL", "3")
+    assert len(list(models.generate(str(tmp_path), ["w1", "w2"], "--max-new", "20", "--ignore-eos", "--no-graphs", "--device", "emu"))) == 40
+
+
 def test_text_in_and_out(tmp_path):
     import tokenizers
 
