@@ -32,10 +32,10 @@ _FP4 = "packed FP4 needs SM100, this is for sm_90a"
 
 
 _ROWS, _ROPE, _PAGE, _SAMPLING = "test_flashinfer_rows.py", "test_flashinfer_rope.py", "test_flashinfer_page.py", "test_flashinfer_sampling.py"
-_SELECT, _OTHER = "test_flashinfer_select.py", "test_flashinfer_names.py"
+_SELECT, _OTHER, _ATTENTION = "test_flashinfer_select.py", "test_flashinfer_names.py", "test_flashinfer_attention.py"
 
 # Modules of FlashInfer that are here.
-MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "cascade", "gemm", "utils", "testing")
+MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "gemm", "utils", "testing")
 
 NAMES = {
     **_of("norm", There("norm.rms_norm, norm.rms_norm_heads", f"{_ROWS}::test_norms"), "rmsnorm gemma_rmsnorm"),
@@ -68,11 +68,23 @@ NAMES = {
     "quantization.packbits": There("quant.packbits", f"{_SELECT}::test_packbits"),
     "quantization.segment_packbits": There("quant.segment_packbits", f"{_SELECT}::test_packbits"),
     **_of("cascade", There("attention.merge_states", f"{_SELECT}::test_merges"), "merge_state merge_state_in_place merge_states"),
+    "decode.single_decode_with_kv_cache": There("attention.paged, attention.ragged", f"{_ATTENTION}::test_single_decode"),
+    **_of("decode", There("attention.paged", f"{_ATTENTION}::test_batch_decode"), "BatchDecodeWithPagedKVCacheWrapper fast_decode_plan"),
+    "decode.CUDAGraphBatchDecodeWithPagedKVCacheWrapper": There("attention.paged", f"{_ATTENTION}::test_graph_mode"),
+    **_of("decode", There("attention.paged", f"{_ATTENTION}::test_dense_tables"), "trtllm_batch_decode_with_kv_cache xqa_batch_decode_with_kv_cache"),
+    **_of("prefill", There("attention.ragged", f"{_ATTENTION}::test_single_prefill"), "single_prefill_with_kv_cache single_prefill_with_kv_cache_return_lse"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper": There("attention.paged", f"{_ATTENTION}::test_paged_prefill"),
+    "prefill.BatchPrefillWithRaggedKVCacheWrapper": There("attention.ragged", f"{_ATTENTION}::test_ragged_prefill"),
+    "prefill.trtllm_batch_context_with_kv_cache": There("attention.paged", f"{_ATTENTION}::test_dense_tables"),
+    "attention.BatchAttention": There("attention.paged", f"{_ATTENTION}::test_batch_attention"),
+    "attention.BatchAttentionWithAttentionSinkWrapper": There("attention.paged", f"{_ATTENTION}::test_sinks"),
+    "cascade.MultiLevelCascadeAttentionWrapper": There("attention.paged, attention.merge_states", f"{_ATTENTION}::test_cascade"),
     "gemm.fp8_blockscale_gemm_sm90": There("quant.per_token_group, gemm.scaled", f"{_SELECT}::test_block_scales"),
     **_of("gemm", There("gemm.dense", f"{_SELECT}::test_products"), "mm_bf16 tinygemm_bf16"),
     **_of("utils", There("Python", f"{_OTHER}::test_utils"), "PosEncodingMode MaskMode TensorLayout next_positive_power_of_2 get_compute_capability is_sm90a_supported is_sm100a_supported "
           "is_sm110a_supported is_sm120a_supported is_sm121a_supported"),
     "utils.FP4Tensor": Raising(_FP4),
+    "page.nvfp4_quantize_append_paged_kv_cache_with_slot_mapping": Raising(_FP4),
     **_of("testing", There("torch", f"{_OTHER}::test_testing"), "set_seed bench_gpu_time"),
     # Modules, and names of the package.
     **_of("", Absent("kernels are compiled by quern's own JIT (docs/jit.md)"), "jit aot compilation_context artifacts"),
@@ -101,6 +113,15 @@ NAMES = {
     **_of("", Absent("quern's log and commands are its own"), "green_ctx api_logging"),
     **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
     **_of("", Absent("steps of sampling are called one by one"), "logits_processor"),
+    **_of("", Absent("quern.attention.paged takes prefill and decode in one call"), "PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper pod"),
+    **_of("", Absent("MultiLevelCascadeAttentionWrapper does what they do"), "BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper"),
+    **_of("", Absent("quern has no block-sparse attention; a custom mask says the same"), "BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper sparse"),
+    **_of("", Absent("spans of both directions are custom masks"), "BatchPrefillWithCausalBidirectionalRangesWrapper"),
+    **_of("", Absent("decode.xqa_batch_decode_with_kv_cache is there"), "xqa"),
+    **_of("prefill", Absent("it is a kernel of another library"), "cudnn_batch_prefill_with_kv_cache trtllm_fmha_v2_prefill trtllm_ragged_attention_deepseek"),
+    **_of("", Absent("it is a kernel of another library"), "trtllm_fmha_v2_prefill"),
+    "decode.single_decode_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
+    "prefill.single_prefill_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
     "topk.top_k_varlen": Absent("quern has no top-k of compressed rows"),
     "rope.rope_quantize_fp8_append_paged_kv_cache": Absent("quern.rope.rope_append_paged writes an FP8 cache, and q in 16 bits"),
     **_of("quantization", Absent("quern.quant.per_token_group has other arguments"), "per_token_group_quant_8bit"),
@@ -109,7 +130,7 @@ NAMES = {
 # Names of FlashInfer's modules that `import flashinfer` has too.
 TOP_LEVEL = frozenset("""
     gelu_and_mul gelu_tanh_and_mul silu_and_mul
-    append_paged_kv_cache append_paged_mla_kv_cache get_batch_indices_positions get_seq_lens
+    append_paged_kv_cache append_paged_mla_kv_cache get_batch_indices_positions get_seq_lens nvfp4_quantize_append_paged_kv_cache_with_slot_mapping
     apply_rope apply_rope_inplace apply_rope_pos_ids apply_rope_pos_ids_inplace apply_llama31_rope apply_llama31_rope_inplace apply_llama31_rope_pos_ids
     apply_llama31_rope_pos_ids_inplace apply_rope_with_cos_sin_cache apply_rope_with_cos_sin_cache_inplace
     rmsnorm rmsnorm_quant fused_add_rmsnorm fused_add_rmsnorm_quant gemma_rmsnorm gemma_fused_add_rmsnorm layernorm layernorm_quant
@@ -117,7 +138,10 @@ TOP_LEVEL = frozenset("""
     top_k_top_p_sampling_from_probs top_p_renorm_probs top_k_renorm_probs top_k_mask_logits chain_speculative_sampling
     top_k top_k_page_table_transform top_k_ragged_transform TopKTieBreak
     packbits segment_packbits
-    merge_state merge_state_in_place merge_states
+    merge_state merge_state_in_place merge_states MultiLevelCascadeAttentionWrapper
+    single_decode_with_kv_cache BatchDecodeWithPagedKVCacheWrapper CUDAGraphBatchDecodeWithPagedKVCacheWrapper fast_decode_plan
+    single_prefill_with_kv_cache single_prefill_with_kv_cache_return_lse BatchPrefillWithPagedKVCacheWrapper BatchPrefillWithRaggedKVCacheWrapper
+    BatchAttention BatchAttentionWithAttentionSinkWrapper
     mm_bf16 next_positive_power_of_2
 """.split())
 

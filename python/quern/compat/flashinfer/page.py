@@ -3,7 +3,7 @@
 """Writing keys and values into a paged cache. A cache is a tuple (k, v) of 4 dims or one tensor of 5 dims whose second is k and v; pages are
 [page_size, heads, head_dim] in layout NHD and [heads, page_size, head_dim] in HND."""
 import quern
-from quern.compat.flashinfer._base import call, one_of, tensor, torch
+from quern.compat.flashinfer._base import call, one_of, refusing, tensor, torch
 
 LAYOUTS = {"NHD": None, "HND": None}
 
@@ -72,3 +72,6 @@ def get_seq_lens(kv_indptr, kv_last_page_len, page_size):
     _check_last("get_seq_lens", kv_indptr, kv_last_page_len)
     pages = kv_indptr[1:] - kv_indptr[:-1]
     return torch.clamp(pages - 1, min=0) * page_size + kv_last_page_len
+
+
+nvfp4_quantize_append_paged_kv_cache_with_slot_mapping = refusing("page.nvfp4_quantize_append_paged_kv_cache_with_slot_mapping", "packed FP4 needs SM100, this is for sm_90a")
