@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """FlashInfer's attention, each function called with its exact keywords; results beside torch in double."""
+import functools
 import math
 
 import pytest
@@ -180,6 +181,8 @@ def test_batch_decode(fi, layout, combined):
         assert out is buffers["out"] and lse is buffers["lse"]
         near(out, expected[0]), near(lse, expected[1], 1e-3)
     near(wrapper.forward(step.q, step.cache, window_left=2, sm_scale=0.3), step.truth(window_left=2, sm_scale=0.3)[0])
+    wrapper.begin_forward(indptr, indices, last, *sizes.values(), data_type=BF16)
+    near(wrapper.forward(step.q, step.cache), step.truth()[0])
     near(wrapper.forward_return_lse(step.q, step.cache)[1], step.truth()[1], 1e-3)
     wrapper.begin_forward(indptr, indices, last, HEADS, KV_HEADS, DIM, PAGE, data_type=BF16, q_data_type=BF16)
     near(wrapper.run(step.q, step.cache, window_left=3), step.truth(window_left=3)[0])
@@ -200,6 +203,9 @@ def test_batch_decode_of_several_tokens_and_of_fp8(fi):
         near(wrapper.run(step.q, step.cache, q_len_per_req=queries), step.truth(causal=True)[0])
         scale = torch.full((1,), 0.7, device=places.TORCH)
         near(wrapper.run(step.q, step.cache, k_scale=scale, v_scale=scale), step.truth(causal=True, sm_scale=0.7 / math.sqrt(DIM), v_scale=0.7)[0])
+    for plan in (wrapper.begin_forward, functools.partial(fi.fast_decode_plan, wrapper)):  # SGLang: of keys, then of queries
+        plan(*step.tables(), HEADS, KV_HEADS, DIM, PAGE, data_type=E4M3, q_data_type=BF16)
+        near(wrapper.forward(step.q, step.cache, q_scale=0.5, k_scale=3.0, v_scale=0.7), step.truth(sm_scale=1.5 / math.sqrt(DIM), v_scale=0.7)[0])
     with pytest.deprecated_call():
         wrapper.plan(*step.tables(), HEADS, KV_HEADS, DIM, PAGE, "NONE", 4, None, BF16, E4M3)
     near(wrapper.run(step.q, step.cache), step.truth(window_left=4)[0])

@@ -144,6 +144,56 @@ def test_signatures(fi):
     assert checked > 35
 
 
+def test_what_engines_import(fi):
+    """vLLM imports these before it knows whether it needs them; SGLang and TensorRT-LLM the others."""
+    from flashinfer import (  # noqa: F401
+        BatchAttentionWithAttentionSinkWrapper, BatchDecodeWithPagedKVCacheWrapper, BatchPrefillWithPagedKVCacheWrapper, BatchPrefillWithRaggedKVCacheWrapper, get_seq_lens,
+        nvfp4_quantize_append_paged_kv_cache_with_slot_mapping,
+    )
+    from flashinfer.activation import gelu_tanh_and_mul, silu_and_mul  # noqa: F401
+    from flashinfer.cascade import merge_state  # noqa: F401
+    from flashinfer.decode import fast_decode_plan, trtllm_batch_decode_with_kv_cache  # noqa: F401
+    from flashinfer.norm import fused_add_rmsnorm, fused_add_rmsnorm_quant, gemma_fused_add_rmsnorm, gemma_rmsnorm, layernorm, rmsnorm, rmsnorm_quant  # noqa: F401
+    from flashinfer.page import append_paged_kv_cache, get_batch_indices_positions  # noqa: F401
+    from flashinfer.prefill import trtllm_batch_context_with_kv_cache  # noqa: F401
+    from flashinfer.rope import apply_rope_with_cos_sin_cache_inplace  # noqa: F401
+    from flashinfer.sampling import min_p_sampling_from_probs, top_k_renorm_probs, top_k_top_p_sampling_from_logits, top_k_top_p_sampling_from_probs, top_p_renorm_probs  # noqa: F401
+    from flashinfer.utils import FP4Tensor  # noqa: F401
+
+
+# How engines call: arguments by position, then keywords. Of a class, "NAME." is its constructor.
+ENGINES = {
+    "sampling.top_k_top_p_sampling_from_logits": (3, "deterministic"), "sampling.top_p_sampling_from_probs": (2, "deterministic"), "sampling.top_k_sampling_from_probs": (2, "deterministic"),
+    "sampling.top_k_top_p_sampling_from_probs": (3, "filter_apply_order"), "sampling.min_p_sampling_from_probs": (2, ""), "sampling.softmax": (2, ""),
+    "sampling.sampling_from_probs": (1, "generator check_nan"), "gemm.fp8_blockscale_gemm_sm90": (0, "input weight weight_scale out_dtype"), "gemm.tinygemm_bf16": (4, "use_pdl"),
+    "topk.top_k": (2, "sorted deterministic"), "topk.top_k_ragged_transform": (4, ""), "rope.apply_rope_with_cos_sin_cache_inplace": (0, "positions query key head_size cos_sin_cache is_neox"),
+    "activation.silu_and_mul": (1, "enable_pdl"), "norm.rmsnorm_quant": (5, ""), "norm.layernorm": (4, ""),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.": (2, "backend"), "prefill.BatchPrefillWithPagedKVCacheWrapper.plan": (0, "qo_indptr paged_kv_indptr paged_kv_indices paged_kv_last_page_len "
+        "seq_lens num_qo_heads num_kv_heads head_dim_qk page_size causal sm_scale window_left logits_soft_cap q_data_type kv_data_type o_data_type fixed_split_size disable_split_kv"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.run": (2, "q_scale k_scale v_scale out kv_cache_sf"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.begin_forward": (8, "q_data_type kv_data_type custom_mask non_blocking fixed_split_size disable_split_kv prefix_len_ptr "
+        "token_pos_in_items_ptr token_pos_in_items_len max_item_len_ptr"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.forward": (2, "causal sm_scale window_left logits_soft_cap k_scale v_scale"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper.": (2, "use_cuda_graph paged_kv_indptr_buffer paged_kv_indices_buffer paged_kv_last_page_len_buffer use_tensor_cores backend"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper._plan_impl": (7, "data_type q_data_type non_blocking fixed_split_size disable_split_kv block_tables seq_lens"),
+    "decode.fast_decode_plan": (8, "data_type q_data_type non_blocking fixed_split_size disable_split_kv global_override_indptr_cpu"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper.run": (2, "lse return_lse sinks q_scale k_scale v_scale out kv_cache_sf"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper.forward": (2, "sm_scale logits_soft_cap k_scale v_scale"),
+    "decode.xqa_batch_decode_with_kv_cache": (0, "query kv_cache kv_cache_sf workspace_buffer block_tables seq_lens max_seq_len bmm1_scale bmm2_scale window_left out sinks kv_layout "
+        "q_len_per_req mask q_cu_seq_lens"),
+    "prefill.BatchPrefillWithRaggedKVCacheWrapper.plan": (0, "qo_indptr kv_indptr num_qo_heads num_kv_heads head_dim_qk head_dim_vo causal sm_scale window_left logits_soft_cap q_data_type "
+        "o_data_type"), "prefill.BatchPrefillWithRaggedKVCacheWrapper.run": (0, "q k v out return_lse"),
+}
+
+
+def test_calls_of_engines_bind(fi):
+    for full, (positional, keywords) in ENGINES.items():
+        module, name, *method = full.split(".")
+        value = getattr(getattr(fi, module), name)
+        function = getattr(value, method[0] or "__init__") if method else value
+        inspect.signature(function).bind(*([None] * (positional + bool(method))), **dict.fromkeys(keywords.split()))
+
+
 def test_the_document_has_the_table():
     text = open(DOCUMENT, encoding="utf-8").read()
     table = text.split("<!-- names -->\n")[1].split("<!-- end -->")[0]

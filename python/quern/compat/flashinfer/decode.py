@@ -69,8 +69,9 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
                    logits_soft_cap=None, q_data_type="float16", kv_data_type=None, o_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True,
                    block_tables=None, seq_lens=None, fixed_split_size=None, disable_split_kv=False, q_len_per_req=1):
         refuse_variants(f"{self._where}.plan", pos_encoding_mode, rope_scale, rope_theta, window_right=window_right)
-        if data_type is not None:  # deprecated: of q and of keys
-            q_data_type, kv_data_type = data_type, data_type if kv_data_type is None else kv_data_type
+        if data_type is not None:  # deprecated: of keys, and of q where that is not told
+            kv_data_type = data_type if kv_data_type is None else kv_data_type
+            q_data_type = data_type if q_data_type == "float16" and dtype_of(self._where, "data_type", data_type) == torch.bfloat16 else q_data_type
         self._tables(indptr, indices, last_page_len, ("paged_kv_indptr_buffer", "paged_kv_indices_buffer", "paged_kv_last_page_len_buffer"))
         self._heads, self._head_dim, self._page_size = (num_qo_heads, num_kv_heads), head_dim, page_size
         self._q_len = _check.integer(f"flashinfer.{self._where}.plan", "q_len_per_req", q_len_per_req, 1, 2**31 - 1)
@@ -132,8 +133,8 @@ def fast_decode_plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_
     if not isinstance(self, BatchDecodeWithPagedKVCacheWrapper):
         _check.fail_type("flashinfer.decode.fast_decode_plan", "self", self, "a BatchDecodeWithPagedKVCacheWrapper")
     self._plan_impl(indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode=pos_encoding_mode, window_left=window_left,
-                    logits_soft_cap=logits_soft_cap, q_data_type="float16" if q_data_type is None else q_data_type, kv_data_type=kv_data_type,
-                    data_type=data_type if q_data_type is None else None, sm_scale=sm_scale, rope_scale=rope_scale, rope_theta=rope_theta, fixed_split_size=fixed_split_size,
+                    logits_soft_cap=logits_soft_cap, q_data_type=q_data_type or data_type or "float16", kv_data_type=kv_data_type, data_type=data_type,
+                    sm_scale=sm_scale, rope_scale=rope_scale, rope_theta=rope_theta, fixed_split_size=fixed_split_size,
                     disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req)
 
 
