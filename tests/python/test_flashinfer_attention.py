@@ -285,6 +285,19 @@ def test_ragged_prefill(fi, layout):
     wrapper.end_forward()
 
 
+@pytest.mark.parametrize("layout", ["NHD", "HND"])
+def test_pages_of_one_token(fi, layout):
+    """SGLang's pools have no dim of pages: [tokens, heads, head_dim]."""
+    cache, slots, q = randn(20, 2, KV_HEADS, DIM, seed=2, dtype=BF16), [7, 3, 12, 5, 19], randn(2, HEADS, DIM, dtype=BF16)
+    for given in (cache, cache.unbind(1), cache.unsqueeze(2 if layout == "NHD" else 3)):
+        decode, prefill = fi.BatchDecodeWithPagedKVCacheWrapper(workspace(), layout), fi.BatchPrefillWithPagedKVCacheWrapper(workspace(), layout)
+        decode.begin_forward(integers([0, 3, 5]), integers(slots), integers([1, 1]), HEADS, KV_HEADS, DIM, 1, q_data_type=BF16)
+        expected = [truth(q[b:b + 1], *(cache[s, i] for i in (0, 1)))[0] for b, s in ((0, slots[:3]), (1, slots[3:]))]
+        near(decode.forward(q, given), torch.cat(expected))
+        prefill.begin_forward(integers([0, 2]), integers([0, 5]), integers(slots), integers([1]), HEADS, KV_HEADS, DIM, 1, q_data_type=BF16)
+        near(prefill.forward(q, given, causal=True), truth(q, cache[slots, 0], cache[slots, 1], causal=True)[0])
+
+
 def test_graph_mode(fi):
     """plan() writes into the buffers, and run() reads what they hold then: that is what a captured call does."""
     step = Step([1, 1, 1, 1])

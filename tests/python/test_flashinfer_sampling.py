@@ -159,6 +159,25 @@ def test_random_numbers(fi):
         draw(seed=each[:3], offset=0)
 
 
+def test_generator_of_a_gpu_counts_on(fi):
+    """By as many offsets as a call uses, in the multiples of 4 that torch takes."""
+    class Generator:
+        offset = 8
+
+        def get_offset(self):
+            return self.offset
+
+        def set_offset(self, offset):
+            self.offset = offset
+
+        def initial_seed(self):
+            return 77
+
+    generator, device = Generator(), torch.device("cuda", 0)
+    got = [fi.sampling._random("f", 4, generator, None, None, device, draws) for draws in (1, 6, 4)]
+    assert got == [{"seed": 77, "offset": 8}, {"seed": 77, "offset": 12}, {"seed": 77, "offset": 20}] and generator.offset == 24
+
+
 def test_chain(fi):
     """Drafts drawn from p stand or are replaced so that the first token has the target's distribution."""
     batch, drafts, vocab = 512, 2, 6

@@ -56,12 +56,12 @@ def scales(where, q, heads_kv, batch, sm_scale, q_scale=None, k_scale=None, v_sc
 
 
 def masks(where, custom_mask, packed_custom_mask, q_lens, kv_lens):
-    """{mask, mask_indptr} for the op, or {}. A mask stands in the place of causality."""
+    """{mask, mask_indptr} for the op, or {}. A mask stands in the place of causality. `q_lens`, `kv_lens`: functions that give the lengths of requests."""
     if custom_mask is None and packed_custom_mask is None:
         return {}
     if custom_mask is not None and packed_custom_mask is not None:
         raise ValueError(f"flashinfer.{where}: `custom_mask` and `packed_custom_mask` are given, expected one")
-    bits = q_lens * kv_lens
+    bits = q_lens() * kv_lens()
     each = bits if custom_mask is not None else (bits + 7) // 8
     indptr = torch.cat([each.new_zeros(1), each.cumsum(0)]).int()
     name, given = ("custom_mask", custom_mask) if custom_mask is not None else ("packed_custom_mask", packed_custom_mask)
@@ -151,6 +151,11 @@ class Wrapper:
             raise ValueError(f"flashinfer.{self._where}: `{name}` has {value.numel()} elements, its buffer {buffer.numel()}: a graph has one batch size")
         buffer[:value.numel()].copy_(value, non_blocking=True)
         return buffer
+
+    def _lengths_of(self, indptr):
+        """Of each request, on the wrapper's device."""
+        tensor(self._where, "indptr", indptr, 1)
+        return (indptr[1:] - indptr[:-1]).to(self.device)
 
     def _keep_masks(self, given):
         """Masks of this plan; in graph mode in their buffers."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Writing keys and values into a paged cache. A cache is a tuple (k, v) of 4 dims or one tensor of 5 dims whose second is k and v; pages are
-[page_size, heads, head_dim] in layout NHD and [heads, page_size, head_dim] in HND."""
+[page_size, heads, head_dim] in layout NHD and [heads, page_size, head_dim] in HND. One dim less is a cache of pages of one token."""
 import quern
 from quern.compat.flashinfer._base import call, one_of, refusing, tensor, torch
 
@@ -11,12 +11,14 @@ LAYOUTS = {"NHD": None, "HND": None}
 def unpack(where, cache, kv_layout, name="paged_kv_cache"):
     """(k, v) of a cache as [pages, page_size, heads, head_dim]."""
     one_of(where, "kv_layout", kv_layout, LAYOUTS)
+    page_of_one = lambda t: t.unsqueeze(-3 if kv_layout == "NHD" else -2)  # noqa: E731
     if isinstance(cache, (tuple, list)):
         if len(cache) != 2:
             raise ValueError(f"flashinfer.{where}: `{name}` has {len(cache)} tensors, expected 2")
-        k, v = (tensor(where, f"{name}[{i}]", t, 4) for i, t in enumerate(cache))
+        k, v = (tensor(where, f"{name}[{i}]", t, (3, 4)) for i, t in enumerate(cache))
+        k, v = (t if t.dim() == 4 else page_of_one(t) for t in (k, v))
     else:
-        tensor(where, name, cache, 5)
+        cache = cache if tensor(where, name, cache, (4, 5)).dim() == 5 else page_of_one(cache)
         if cache.size(1) != 2:
             raise ValueError(f"flashinfer.{where}: `{name}` has shape {list(cache.shape)}, expected 2 at dim 1: k and v")
         k, v = cache.unbind(1)

@@ -27,7 +27,7 @@ def single_prefill_with_kv_cache(q, k, v, scale_q=None, scale_k=None, scale_v=No
             raise ValueError(f"flashinfer.{where}: {names} are given, expected one")
     k, v = (k, v) if kv_layout == "NHD" else (k.transpose(0, 1), v.transpose(0, 1))
     q_ends, kv_ends = ends_of(q.size(0), q.device), ends_of(k.size(0), q.device)
-    mask = masks(where, custom_mask, packed_custom_mask, q_ends[1:], kv_ends[1:])
+    mask = masks(where, custom_mask, packed_custom_mask, lambda: q_ends[1:], lambda: kv_ends[1:])
     return attend(where, quern.attention.ragged, q, None, dtype_of(where, "o_dtype", o_dtype), lse_for(where, q, None, return_lse), k=k, v=v, q_indptr=q_ends, kv_indptr=kv_ends,
                   causal=causal and not mask, window_left=window_left, soft_cap=soft_cap_of(logits_soft_cap), max_seq_q=q.size(0), **mask,
                   **scales(where, q, k.size(1), 1, sm_scale, scale_q, scale_k if k_scale is None else k_scale, scale_v if v_scale is None else v_scale))
@@ -59,8 +59,8 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
                         token_pos_in_items_ptr=token_pos_in_items_ptr, token_pos_in_items_len=token_pos_in_items_len, max_item_len_ptr=max_item_len_ptr)
         if head_dim_vo not in (None, head_dim_qk):
             raise NotImplementedError(f"flashinfer.{where}: `head_dim_vo` is {head_dim_vo}, expected that of q and k, {head_dim_qk}: quern.attention.paged has one head_dim")
-        q_lens, kv_lens = qo_indptr[1:] - qo_indptr[:-1], self._lengths(paged_kv_indptr, paged_kv_last_page_len, page_size)
-        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, q_lens, kv_lens.to(q_lens.device)) if (custom_mask is not None or packed_custom_mask is not None) else {})
+        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr),
+                                      lambda: self._lengths(paged_kv_indptr.to(self.device), paged_kv_last_page_len.to(self.device), page_size)))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr, "qo_indptr_buf")
         self._tables(paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, ("paged_kv_indptr_buf", "paged_kv_indices_buf", "paged_kv_last_page_len_buf"))
         self._heads, self._head_dim, self._page_size = (num_qo_heads, num_kv_heads), head_dim_qk, page_size
@@ -125,8 +125,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
         where = f"{self._where}.plan"
         refuse_variants(where, pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction, prefix_len_ptr=prefix_len_ptr,
                         token_pos_in_items_ptr=token_pos_in_items_ptr, token_pos_in_items_len=token_pos_in_items_len, max_item_len_ptr=max_item_len_ptr, v_indptr=v_indptr, o_indptr=o_indptr)
-        q_lens, kv_lens = qo_indptr[1:] - qo_indptr[:-1], kv_indptr[1:] - kv_indptr[:-1]
-        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, q_lens, kv_lens.to(q_lens.device)) if (custom_mask is not None or packed_custom_mask is not None) else {})
+        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr), lambda: self._lengths_of(kv_indptr)))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr, "qo_indptr_buf")
         self._kv_indptr_buf = self._keep("kv_indptr", kv_indptr, "kv_indptr_buf")
         self._heads, self._head_dim, self._head_dim_vo = (num_qo_heads, num_kv_heads), head_dim_qk, head_dim_qk if head_dim_vo is None else head_dim_vo

@@ -41,13 +41,14 @@ def _cut(where, probs, **filters):
     return _with_equals(probs, kept > 0, 0)
 
 
-def _random(where, rows, generator, seed, offset, device):
+def _random(where, rows, generator, seed, offset, device, draws=1):
     """Seed and offset of a call for the op. Numbers are used as they are, with the row as a part of the counter; of tensors each row gets its own offset, so
-    that one seed for all rows gives each another draw. From a generator: that of a GPU counts on, that of the host gives a number as a seed."""
+    that one seed for all rows gives each another draw. From a generator: that of a GPU counts on, that of the host gives a number as a seed.
+    `draws`: how many offsets from the first the call uses."""
     if (seed is None) != (offset is None):
         raise ValueError(f"flashinfer.{where}: `{'offset' if offset is None else 'seed'}` is None, expected `seed` and `offset` together")
     if seed is None:
-        return _from_generator(where, rows, generator, device)
+        return _from_generator(generator, device, draws)
     if not isinstance(seed, torch.Tensor) and not isinstance(offset, torch.Tensor):
         least, most = -2**63, 2**64 - 1
         return {name: (_check.integer(f"flashinfer.{where}", name, n, least, most) + 2**63) % 2**64 - 2**63 for name, n in (("seed", seed), ("offset", offset))}
@@ -60,13 +61,13 @@ def _random(where, rows, generator, seed, offset, device):
     return {"seeds": given[0].contiguous(), "offsets": given[1] + torch.arange(rows, dtype=torch.int64, device=device) * _ROW_STEP}
 
 
-def _from_generator(where, rows, generator, device):
+def _from_generator(generator, device, draws):
     if device.type != "cuda":
         return {"seed": int(torch.randint(2**63 - 1, (), generator=generator)), "offset": 0}
     if generator is None:
         generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
     offset = generator.get_offset()
-    generator.set_offset(offset + 4)  # torch takes multiples of 4
+    generator.set_offset(offset + -(-draws // 4) * 4)  # torch takes multiples of 4
     return {"seed": generator.initial_seed() % 2**63, "offset": offset}
 
 
@@ -187,5 +188,5 @@ def chain_speculative_sampling(draft_probs, draft_token_ids, target_probs, maybe
     tokens, *_ = call(where, quern.sampling.verify_chain,
                       {"draft_ids": "draft_token_ids", "accepted": "maybe_output_accepted_token_num", "emitted": "maybe_output_emitted_draft_token_num"},
                       target_probs=target_probs, draft_ids=draft_token_ids, draft_probs=draft_probs, accepted=accepted, emitted=emitted,
-                      **_random(where, batch, generator, seed, offset, target_probs.device))
+                      **_random(where, batch, generator, seed, offset, target_probs.device, target_probs.size(1)))
     return tokens, accepted, emitted
