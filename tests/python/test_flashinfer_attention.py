@@ -313,7 +313,7 @@ def test_graph_mode(fi):
     got = graph.run(step.q, step.cache)
     assert (got[1:] == 0).all()
     near(got[:1], truth(step.q[:1], *(t[:2] for t in step.request(0)[1:]))[0])
-    with pytest.raises(ValueError, match=r"`paged_kv_indptr` has 4 elements, its buffer 5: a graph has one batch size"):
+    with pytest.raises(ValueError, match=r"`indptr` has 4 elements, its buffer 5: a graph has one batch size"):
         graph.plan(indptr[:4], indices, last[:3], HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16)
     step, masks = Step(), masks_of(QUERIES, LENGTHS)
     more = {"custom_mask_buf": torch.zeros(100, dtype=torch.uint8, device=places.TORCH), "mask_indptr_buf": torch.zeros_like(indptr)}

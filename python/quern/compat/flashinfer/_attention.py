@@ -40,16 +40,17 @@ def dtype_of(where, name, value):
     return value
 
 
-def scales(where, q, heads_kv, batch, sm_scale, q_scale=None, k_scale=None, v_scale=None):
-    """sm_scale and out_scale, into which numbers go, and tensors of one scale or one a head."""
-    factors, result = {"sm_scale": 1 / math.sqrt(q.size(-1)) if sm_scale is None else _check.number(f"flashinfer.{where}", "sm_scale", sm_scale), "out_scale": 1.0}, {}
+def scales(where, q, heads_kv, batch, sm_scale, q_scale=None, k_scale=None, v_scale=None, names=None):
+    """sm_scale and out_scale, into which numbers go, and tensors of one scale or one a head. `names`: {name here: the caller's}."""
+    names = names or {}
+    factors, result = {"sm_scale": 1 / math.sqrt(q.size(-1)) if sm_scale is None else _check.number(f"flashinfer.{where}", names.get("sm_scale", "sm_scale"), sm_scale), "out_scale": 1.0}, {}
     for name, value, shape, into in (("q_scale", q_scale, tuple(q.shape[:2]), "sm_scale"), ("k_scale", k_scale, (batch, heads_kv), "sm_scale"), ("v_scale", v_scale, (batch, heads_kv), "out_scale")):
         if isinstance(value, torch.Tensor):
             if value.numel() not in (1, shape[1]):
-                raise ValueError(f"flashinfer.{where}: `{name}` has {value.numel()} elements, expected 1 or one of each head, {shape[1]}")
+                raise ValueError(f"flashinfer.{where}: `{names.get(name, name)}` has {value.numel()} elements, expected 1 or one of each head, {shape[1]}")
             result[name] = value.reshape(-1).float().expand(shape)
         elif value is not None:
-            factors[into] *= _check.number(f"flashinfer.{where}", name, value)
+            factors[into] *= _check.number(f"flashinfer.{where}", names.get(name, name), value)
     if factors["sm_scale"] == 0:
         raise ValueError(f"flashinfer.{where}: `sm_scale` times the scales of q and k is 0, expected another number: quern's ops take 0 for 1 / sqrt(head_dim)")
     return {**factors, **result}
@@ -76,9 +77,16 @@ def masks(where, custom_mask, packed_custom_mask, q_lens, kv_lens):
     return {"mask": packed, "mask_indptr": ends}
 
 
-def soft_cap_of(value):
+def soft_cap_of(where, value):
     """None, 0 and less: none."""
-    return 0.0 if value is None or value <= 0 else value
+    return 0.0 if value is None else max(_check.number(f"flashinfer.{where}", "logits_soft_cap", value), 0.0)
+
+
+def options_of(where, causal, window_left, logits_soft_cap, sm_scale):
+    """The four, looked at."""
+    if sm_scale is not None:
+        _check.number(f"flashinfer.{where}", "sm_scale", sm_scale)
+    return _check.boolean(f"flashinfer.{where}", "causal", causal), _check.integer(f"flashinfer.{where}", "window_left", window_left, -1, 2**31 - 1), soft_cap_of(where, logits_soft_cap), sm_scale
 
 
 def ends_of(length, device):
@@ -86,8 +94,11 @@ def ends_of(length, device):
     return torch.arange(2, dtype=torch.int32, device=device) * length
 
 
-def invariant(fixed_split_size, disable_split_kv):
+def invariant(where, fixed_split_size, disable_split_kv):
     """Programs ask for bits that do not depend on the batch by a size of splits, or by none: quern's ops have an option for it."""
+    _check.boolean(f"flashinfer.{where}", "disable_split_kv", disable_split_kv)
+    if fixed_split_size is not None:
+        _check.integer(f"flashinfer.{where}", "fixed_split_size", fixed_split_size, -2**31, 2**31 - 1)
     return {"batch_invariant": True} if disable_split_kv or (fixed_split_size is not None and fixed_split_size > 0) else {}
 
 
@@ -95,7 +106,7 @@ def lse_for(where, q, given, return_lse, lse_base="log2", lse_layout="NH"):
     """(arguments of the op, the tensor to return) of a log-sum-exp."""
     base = one_of(where, "lse_base", lse_base, {"log2": None, "ln": None})
     one_of(where, "lse_layout", lse_layout, {"NH": None, "HN": None})
-    if not return_lse:
+    if not _check.boolean(f"flashinfer.{where}", "return_lse", return_lse):
         refuse(where, "`return_lse` is False", lse=given)
         return {}, None
     shape = tuple(q.shape[:2]) if lse_layout == "NH" else (q.size(1), q.size(0))
@@ -103,14 +114,14 @@ def lse_for(where, q, given, return_lse, lse_base="log2", lse_layout="NH"):
     return {"out_lse": lse if lse_layout == "NH" else lse.mT, "lse_base": "two" if base == "log2" else "e"}, lse
 
 
-def attend(where, op, q, out, o_dtype, lse, **arguments):
+def attend(where, op, q, out, o_dtype, lse, names=NAMES, **arguments):
     """The call; (out, lse), or out alone."""
     out_arguments, returned = lse
     if out is not None:
         out_arguments = {**out_arguments, "out": out}
     elif o_dtype is not None and o_dtype != q.dtype:
         out_arguments = {**out_arguments, "out_dtype": o_dtype}
-    result = call(where, op, NAMES, q=q, **out_arguments, **arguments)
+    result = call(where, op, names, q=q, **out_arguments, **arguments)
     return result if returned is None else (result[0], returned)
 
 
@@ -141,6 +152,10 @@ class Wrapper:
         self._float_workspace_buffer = tensor(self._where, "float_workspace_buffer", float_workspace_buffer)
         self.device = float_workspace_buffer.device
 
+    def _sizes(self, **sizes):
+        """Sizes of a plan by their names, each at least 1."""
+        return [_check.integer(f"flashinfer.{self._where}.plan", name, n, 1, 2**31 - 1) for name, n in sizes.items()]
+
     def _keep(self, name, value, buffer=None):
         """A table of this plan, on the wrapper's device: the buffer of a graph with the new contents, or the tensor."""
         tensor(self._where, name, value, 1)
@@ -168,11 +183,12 @@ class Wrapper:
         return given
 
     def _options(self, causal, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, mask):
-        self._causal, self._window_left, self._logits_soft_cap, self._sm_scale = causal, window_left, soft_cap_of(logits_soft_cap), sm_scale
+        where = f"{self._where}.plan"
+        self._causal, self._window_left, self._logits_soft_cap, self._sm_scale = options_of(where, causal, window_left, logits_soft_cap, sm_scale)
         self._q_dtype = dtype_of(self._where, "q_data_type", q_data_type)
         self._kv_dtype = dtype_of(self._where, "kv_data_type", kv_data_type) or self._q_dtype
         self._o_dtype = dtype_of(self._where, "o_data_type", o_data_type)
-        self._mask, self._invariant, self._planned = mask, invariant(fixed_split_size, disable_split_kv), True
+        self._mask, self._invariant, self._planned = mask, invariant(where, fixed_split_size, disable_split_kv), True
 
     def _check_run(self, where, q, k, heads, head_dim):
         """What run() is given must be what plan() was told."""
@@ -200,10 +216,9 @@ class Wrapper:
 class PagedWrapper(Wrapper):
     """The same over pages."""
 
-    def _tables(self, indptr, indices, last_page_len, buffers):
-        self._paged_kv_indptr_buf = self._keep("paged_kv_indptr", indptr, buffers[0])
-        self._paged_kv_indices_buf = self._keep("paged_kv_indices", indices, buffers[1])
-        self._paged_kv_last_page_len_buf = self._keep("paged_kv_last_page_len", last_page_len, buffers[2])
+    def _tables(self, tables, buffers):
+        """`tables`: indptr, indices and lengths of last pages by their names."""
+        self._paged_kv_indptr_buf, self._paged_kv_indices_buf, self._paged_kv_last_page_len_buf = (self._keep(name, t, b) for (name, t), b in zip(tables.items(), buffers))
 
     @staticmethod
     def _lengths(indptr, last_page_len, page_size):
@@ -236,11 +251,11 @@ def refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_
     refuse_variants(where, skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor, kv_cache_sf=kv_cache_sf, o_scale=None if o_scale == 1 else o_scale)
     refuse(where, "trees of drafts are masks of the prefill wrappers", mask=mask)
     refuse(where, "`bmm1_scale` may be a tensor", bmm1_scale_log2=bmm1_scale_log2)
-    refuse(where, "k and v of a token lie in the same page", uses_shared_paged_kv_idx=None if uses_shared_paged_kv_idx else "False")
+    refuse(where, "k and v of a token lie in the same page", uses_shared_paged_kv_idx=None if _check.boolean(f"flashinfer.{where}", "uses_shared_paged_kv_idx", uses_shared_paged_kv_idx) else "False")
 
 
-def dense_tables(where, query, kv_cache, block_tables, seq_lens, max_seq_len, bmm1_scale, bmm2_scale, window_left, out, out_dtype, sinks, kv_layout, q_indptr, max_q_len, causal, lse):
-    """Attention over a dense table of pages. bmm1_scale: the factor of logits; bmm2_scale: that of the result."""
+def dense_tables(where, query, kv_cache, block_tables, seq_lens, max_seq_len, bmm1_scale, bmm2_scale, window_left, out, out_dtype, sinks, kv_layout, q_indptr, max_q_len, causal, lse, names):
+    """Attention over a dense table of pages. bmm1_scale: the factor of logits; bmm2_scale: that of the result. `names`: {argument of the op: the caller's}."""
     k, v = unpack(where, kv_cache, kv_layout, "kv_cache")
     tensor(where, "query", query, 3), tensor(where, "block_tables", block_tables, 2), tensor(where, "seq_lens", seq_lens, 1)
     if isinstance(sinks, (tuple, list)):
@@ -248,6 +263,7 @@ def dense_tables(where, query, kv_cache, block_tables, seq_lens, max_seq_len, bm
             raise ValueError(f"flashinfer.{where}: `sinks` has {len(sinks)} tensors, expected one")
         sinks = sinks[0]
     by_tensor = isinstance(bmm1_scale, torch.Tensor)
-    factors = scales(where, query, k.size(2), seq_lens.numel(), 1.0 if by_tensor else bmm1_scale, bmm1_scale if by_tensor else None, None, bmm2_scale)
+    factors = scales(where, query, k.size(2), seq_lens.numel(), 1.0 if by_tensor else bmm1_scale, bmm1_scale if by_tensor else None, None, bmm2_scale,
+                     {"sm_scale": "bmm1_scale", "q_scale": "bmm1_scale", "v_scale": "bmm2_scale"})
     return attend(where, quern.attention.paged, query, out, out_dtype, lse, k_cache=k, v_cache=v, page_table=block_tables, seq_lens=seq_lens, max_seq_kv=max_seq_len, max_seq_q=max_q_len,
-                  window_left=window_left, sink=sinks, q_indptr=q_indptr, causal=causal, **factors)
+                  window_left=window_left, sink=sinks, q_indptr=q_indptr, causal=causal, names=names, **factors)

@@ -60,6 +60,8 @@ def refuse(where, reason, **options):
 
 def one_of(where, name, value, allowed, reason=""):
     """ValueError for a word that FlashInfer does not have; `allowed` maps those that are refused to the reason, and others to None."""
+    if not isinstance(value, (str, int)):
+        _check.fail_type(f"flashinfer.{where}", name, value, "one of " + ", ".join(map(repr, allowed)))
     if value not in allowed:
         _check.fail_value(f"flashinfer.{where}", name, repr(value), ", ".join(map(repr, allowed)))
     if allowed[value]:
@@ -71,6 +73,16 @@ def hint(where, name, value):
     """An option that changes no result, and by which quern chooses nothing: None, True or False."""
     if value is not None:
         _check.boolean(f"flashinfer.{where}", name, value)
+
+
+def restated(where, tensors=(), integers=()):
+    """What says once more what other arguments say: pairs of a name and None, or a tensor or an integer."""
+    for name, value in tensors:
+        if value is not None:
+            tensor(where, name, value)
+    for name, value in integers:
+        if value is not None:
+            _check.integer(f"flashinfer.{where}", name, value, 0, 2**63 - 1)
 
 
 def refusing(name, reason):

@@ -18,12 +18,12 @@ class BatchAttention(PagedWrapper):
         """The tables of a step; kv_len_arr: keys of each request. A dtype that is None is bfloat16."""
         where = f"{self._where}.plan"
         refuse(where, "quern has no profiler of that kind", use_profiler=use_profiler)
-        if head_dim_vo != head_dim_qk:
+        *self._heads, self._head_dim, self._page_size = self._sizes(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim_qk=head_dim_qk, page_size=page_size)
+        if self._sizes(head_dim_vo=head_dim_vo) != [head_dim_qk]:
             raise NotImplementedError(f"flashinfer.{where}: `head_dim_vo` is {head_dim_vo}, expected that of q and k, {head_dim_qk}: quern.attention.paged has one head_dim")
         last = torch.where(tensor(where, "kv_len_arr", kv_len_arr, 1) > 0, (kv_len_arr - 1) % page_size + 1, 0).int()
-        self._tables(kv_indptr, kv_indices, last, (None, None, None))
+        self._tables({"kv_indptr": kv_indptr, "kv_indices": kv_indices, "kv_len_arr": last}, (None, None, None))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr)
-        self._heads, self._head_dim, self._page_size = (num_qo_heads, num_kv_heads), head_dim_qk, page_size
         self._options(causal, -1, logits_soft_cap, sm_scale, q_data_type or torch.bfloat16, kv_data_type or torch.bfloat16, None, None, False, {})
 
     def run(self, q, kv_cache, out=None, lse=None, k_scale=None, v_scale=None, logits_soft_cap=0.0, profiler_buffer=None, kv_cache_sf=None):
@@ -34,7 +34,7 @@ class BatchAttention(PagedWrapper):
         k, v = unpack(where, kv_cache, self._kv_layout, "kv_cache")
         planned = self._logits_soft_cap if self._planned else 0
         try:
-            self._logits_soft_cap = soft_cap_of(logits_soft_cap) or planned
+            self._logits_soft_cap = soft_cap_of(where, logits_soft_cap) or planned
             return self._run(where, q, k, v, self._qo_indptr_buf, out, lse_for(where, tensor(where, "q", q, 3), lse, True), None, None, None, k_scale, v_scale)
         finally:
             self._logits_soft_cap = planned

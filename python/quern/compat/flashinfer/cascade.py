@@ -2,6 +2,7 @@
 # Copyright 2026 The quern authors
 """Attention over all keys from that over parts of them. Logarithms are to base 2."""
 import quern
+from quern import _check
 from quern.compat.flashinfer._base import call, tensor, torch
 from quern.compat.flashinfer.prefill import BatchPrefillWithPagedKVCacheWrapper
 
@@ -50,7 +51,13 @@ class MultiLevelCascadeAttentionWrapper:
              pos_encoding_mode="NONE", use_fp16_qk_reduction=False, sm_scale=None, window_left=-1, logits_soft_cap=None, rope_scale=None, rope_theta=None, q_data_type="float16",
              kv_data_type=None):
         """Tables of each level. A window counts from the last key of its level, so there is none."""
-        if window_left >= 0 and len(self._wrappers) > 1:
+        where = "flashinfer.MultiLevelCascadeAttentionWrapper.plan"
+        for name, value in (("qo_indptr_arr", qo_indptr_arr), ("paged_kv_indptr_arr", paged_kv_indptr_arr), ("paged_kv_indices_arr", paged_kv_indices_arr),
+                            ("paged_kv_last_page_len", paged_kv_last_page_len)):
+            if not isinstance(value, (tuple, list)):
+                _check.fail_type(where, name, value, "a list of tensors, one for each level")
+        _check.boolean(where, "causal", causal)
+        if _check.integer(where, "window_left", window_left, -1, 2**31 - 1) >= 0 and len(self._wrappers) > 1:
             raise NotImplementedError(f"flashinfer.MultiLevelCascadeAttentionWrapper.plan: `window_left` is {window_left}, expected -1: a level does not know where the next ends")
         tables = list(zip(qo_indptr_arr, paged_kv_indptr_arr, paged_kv_indices_arr, paged_kv_last_page_len))
         if len(tables) != len(self._wrappers):

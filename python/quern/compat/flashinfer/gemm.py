@@ -2,6 +2,7 @@
 # Copyright 2026 The quern authors
 """Matrix products. Weights are [n, k], rows are outputs."""
 import quern
+from quern import _check
 from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
 
 
@@ -26,6 +27,8 @@ def mm_bf16(a, b, bias=None, pdl=False, out=None, out_dtype=None, backend="cudnn
     where = "mm_bf16"
     hint(where, "pdl", pdl)
     one_of(where, "backend", backend, dict.fromkeys(("cudnn", "cublaslt", "tinygemm", "auto", "cutile", "cute-dsl")) | dict.fromkeys(("cutlass", "tgv"), "it needs SM100"))
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
+        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
     arguments = {"out": out} if out is not None else {"out_dtype": out_dtype or torch.bfloat16}
     return call(where, quern.gemm.dense, None, a=tensor(where, "a", a, 2), b=tensor(where, "b", b, 2).mT, bias=bias, **arguments)
 

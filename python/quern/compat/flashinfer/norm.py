@@ -2,6 +2,7 @@
 # Copyright 2026 The quern authors
 """Norms. Weights are used as they are; rows may have any stride, and any number of dims before the last where one stride serves them."""
 import quern
+from quern import _check
 from quern.compat.flashinfer._base import call, hint, rows, tensor, torch
 
 _NAMES = {"x": "input", "bias": "beta", "static_scale": "scale"}
@@ -12,7 +13,7 @@ def _scale(where, scale, like):
     """The scale of an FP8 output, as a tensor of one f32."""
     if isinstance(scale, torch.Tensor):
         return scale.reshape(1)
-    return torch.full((1,), float(scale), dtype=torch.float32, device=like.device)
+    return torch.full((1,), _check.number(f"flashinfer.{where}", "scale", scale, "a number or a tensor of one"), dtype=torch.float32, device=like.device)
 
 
 def _rms(where, input, weight, eps, out, bias):

@@ -3,6 +3,7 @@
 """Writing keys and values into a paged cache. A cache is a tuple (k, v) of 4 dims or one tensor of 5 dims whose second is k and v; pages are
 [page_size, heads, head_dim] in layout NHD and [heads, page_size, head_dim] in HND. One dim less is a cache of pages of one token."""
 import quern
+from quern import _check
 from quern.compat.flashinfer._base import call, one_of, refusing, tensor, torch
 
 LAYOUTS = {"NHD": None, "HND": None}
@@ -72,6 +73,7 @@ def get_batch_indices_positions(append_indptr, seq_lens, nnz, batch_indices=None
 def get_seq_lens(kv_indptr, kv_last_page_len, page_size):
     """Keys of each request of a page table. By torch."""
     _check_last("get_seq_lens", kv_indptr, kv_last_page_len)
+    _check.integer("flashinfer.get_seq_lens", "page_size", page_size, 1, 2**31 - 1)
     pages = kv_indptr[1:] - kv_indptr[:-1]
     return torch.clamp(pages - 1, min=0) * page_size + kv_last_page_len
 

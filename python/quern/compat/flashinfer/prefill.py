@@ -4,10 +4,11 @@
 import functools
 
 import quern
+from quern import _check
 from quern.compat.flashinfer._attention import (
-    BACKENDS, PagedWrapper, Wrapper, attend, dense_tables, dtype_of, ends_of, lse_for, masks, refuse_trtllm, refuse_variants, scales, soft_cap_of,
+    BACKENDS, NAMES, PagedWrapper, Wrapper, attend, dense_tables, dtype_of, ends_of, lse_for, masks, options_of, refuse_trtllm, refuse_variants, scales, soft_cap_of,
 )
-from quern.compat.flashinfer._base import hint, one_of, refuse, tensor
+from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor
 from quern.compat.flashinfer.page import unpack
 
 
@@ -29,8 +30,9 @@ def single_prefill_with_kv_cache(q, k, v, scale_q=None, scale_k=None, scale_v=No
     q_ends, kv_ends = ends_of(q.size(0), q.device), ends_of(k.size(0), q.device)
     mask = masks(where, custom_mask, packed_custom_mask, lambda: q_ends[1:], lambda: kv_ends[1:])
     return attend(where, quern.attention.ragged, q, None, dtype_of(where, "o_dtype", o_dtype), lse_for(where, q, None, return_lse), k=k, v=v, q_indptr=q_ends, kv_indptr=kv_ends,
-                  causal=causal and not mask, window_left=window_left, soft_cap=soft_cap_of(logits_soft_cap), max_seq_q=q.size(0), **mask,
-                  **scales(where, q, k.size(1), 1, sm_scale, scale_q, scale_k if k_scale is None else k_scale, scale_v if v_scale is None else v_scale))
+                  causal=_check.boolean(f"flashinfer.{where}", "causal", causal) and not mask, window_left=window_left, soft_cap=soft_cap_of(where, logits_soft_cap), max_seq_q=q.size(0), **mask,
+                  **scales(where, q, k.size(1), 1, sm_scale, scale_q, scale_k if k_scale is None else k_scale, scale_v if v_scale is None else v_scale,
+                           {"q_scale": "scale_q", **({"k_scale": "scale_k"} if k_scale is None else {}), **({"v_scale": "scale_v"} if v_scale is None else {})}))
 
 
 single_prefill_with_kv_cache_return_lse = functools.partial(single_prefill_with_kv_cache, return_lse=True)
@@ -57,13 +59,16 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
         where = f"{self._where}.plan"
         refuse_variants(where, pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction, prefix_len_ptr=prefix_len_ptr,
                         token_pos_in_items_ptr=token_pos_in_items_ptr, token_pos_in_items_len=token_pos_in_items_len, max_item_len_ptr=max_item_len_ptr)
-        if head_dim_vo not in (None, head_dim_qk):
+        hint(where, "non_blocking", non_blocking)
+        restated(where, (("seq_lens", seq_lens), ("seq_lens_q", seq_lens_q), ("block_tables", block_tables)), (("max_token_per_sequence", max_token_per_sequence), ("max_sequence_kv", max_sequence_kv),
+                                                                                ("uniform_q_len", uniform_q_len)))
+        *self._heads, self._head_dim, self._page_size = self._sizes(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim_qk=head_dim_qk, page_size=page_size)
+        if head_dim_vo is not None and self._sizes(head_dim_vo=head_dim_vo) != [head_dim_qk]:
             raise NotImplementedError(f"flashinfer.{where}: `head_dim_vo` is {head_dim_vo}, expected that of q and k, {head_dim_qk}: quern.attention.paged has one head_dim")
         mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr),
                                       lambda: self._lengths(paged_kv_indptr.to(self.device), paged_kv_last_page_len.to(self.device), page_size)))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr, "qo_indptr_buf")
-        self._tables(paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, ("paged_kv_indptr_buf", "paged_kv_indices_buf", "paged_kv_last_page_len_buf"))
-        self._heads, self._head_dim, self._page_size = (num_qo_heads, num_kv_heads), head_dim_qk, page_size
+        self._tables({"paged_kv_indptr": paged_kv_indptr, "paged_kv_indices": paged_kv_indices, "paged_kv_last_page_len": paged_kv_last_page_len}, ("paged_kv_indptr_buf", "paged_kv_indices_buf", "paged_kv_last_page_len_buf"))
         self._options(causal, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, mask)
 
     begin_forward = plan
@@ -86,7 +91,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
                 sm_scale=None, rope_scale=None, rope_theta=None, return_lse=False):
         """The old form of run(), with options of its own."""
         refuse_variants(f"{self._where}.forward", pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction)
-        self._causal, self._window_left, self._logits_soft_cap, self._sm_scale = causal, window_left, soft_cap_of(logits_soft_cap), sm_scale
+        self._causal, self._window_left, self._logits_soft_cap, self._sm_scale = options_of(f"{self._where}.forward", causal, window_left, logits_soft_cap, sm_scale)
         return self.run(q, paged_kv_cache, k_scale=k_scale, v_scale=v_scale, return_lse=return_lse)
 
     forward_return_lse = functools.partialmethod(forward, return_lse=True)
@@ -103,7 +108,8 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
         other = BatchPrefillWithPagedKVCacheWrapper(self._float_workspace_buffer, self._kv_layout)
         other.plan(qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim_qk, page_size, head_dim_vo, custom_mask, packed_custom_mask,
                    causal, pos_encoding_mode, use_fp16_qk_reduction, sm_scale, window_left, logits_soft_cap, rope_scale, rope_theta, q_data_type, kv_data_type, o_data_type, True,
-                   prefix_len_ptr, token_pos_in_items_ptr, token_pos_in_items_len, max_item_len_ptr, fixed_split_size=fixed_split_size, disable_split_kv=disable_split_kv)
+                   prefix_len_ptr, token_pos_in_items_ptr, token_pos_in_items_len, max_item_len_ptr, seq_lens, seq_lens_q, block_tables, max_token_per_sequence, max_sequence_kv,
+                   fixed_split_size, disable_split_kv, uniform_q_len)
         return other._workspace_bytes(int(qo_indptr[-1]), other._qo_indptr_buf), 0
 
 
@@ -125,10 +131,14 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
         where = f"{self._where}.plan"
         refuse_variants(where, pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction, prefix_len_ptr=prefix_len_ptr,
                         token_pos_in_items_ptr=token_pos_in_items_ptr, token_pos_in_items_len=token_pos_in_items_len, max_item_len_ptr=max_item_len_ptr, v_indptr=v_indptr, o_indptr=o_indptr)
+        hint(where, "non_blocking", non_blocking)
+        restated(where, (("seq_lens", seq_lens), ("seq_lens_q", seq_lens_q)), (("max_token_per_sequence", max_token_per_sequence), ("max_sequence_kv", max_sequence_kv),
+                                                                                ("uniform_q_len", uniform_q_len)))
+        *self._heads, self._head_dim, self._head_dim_vo = self._sizes(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim_qk=head_dim_qk,
+                                                                      head_dim_vo=head_dim_qk if head_dim_vo is None else head_dim_vo)
         mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr), lambda: self._lengths_of(kv_indptr)))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr, "qo_indptr_buf")
         self._kv_indptr_buf = self._keep("kv_indptr", kv_indptr, "kv_indptr_buf")
-        self._heads, self._head_dim, self._head_dim_vo = (num_qo_heads, num_kv_heads), head_dim_qk, head_dim_qk if head_dim_vo is None else head_dim_vo
         self._options(causal, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, mask)
 
     begin_forward = plan
@@ -159,7 +169,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
                 rope_theta=None, return_lse=False):
         """The old form of run(), with options of its own."""
         refuse_variants(f"{self._where}.forward", pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction)
-        self._causal, self._window_left, self._logits_soft_cap, self._sm_scale = causal, window_left, soft_cap_of(logits_soft_cap), sm_scale
+        self._causal, self._window_left, self._logits_soft_cap, self._sm_scale = options_of(f"{self._where}.forward", causal, window_left, logits_soft_cap, sm_scale)
         return self.run(q, k, v, return_lse=return_lse)
 
     forward_return_lse = functools.partialmethod(forward, return_lse=True)
@@ -177,7 +187,11 @@ def trtllm_batch_context_with_kv_cache(query, kv_cache, workspace_buffer, block_
     refuse_trtllm(where, o_sf_scale, o_sf_vec_size, 1.0, None, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, None)
     refuse_variants(where, use_fp16_softmax=use_fp16_softmax, uses_spcompress=uses_spcompress)
     hint(where, "enable_pdl", enable_pdl)
-    if tensor(where, "seq_lens", seq_lens, 1).numel() != batch_size:
+    restated(where, (("workspace_buffer", workspace_buffer), ("multi_ctas_kv_counter_buffer", multi_ctas_kv_counter_buffer), ("cum_seq_lens_kv", cum_seq_lens_kv)))
+    tensor(where, "query", query, 3)
+    if tensor(where, "seq_lens", seq_lens, 1).numel() != _check.integer(f"flashinfer.{where}", "batch_size", batch_size, 0, 2**31 - 1):
         raise ValueError(f"flashinfer.{where}: `seq_lens` has {seq_lens.numel()} elements, expected `batch_size`, {batch_size}")
     return dense_tables(where, query, kv_cache, block_tables, seq_lens, max_kv_len, bmm1_scale, bmm2_scale, window_left, out, dtype_of(where, "out_dtype", out_dtype), sinks, kv_layout,
-                         tensor(where, "cum_seq_lens_q", cum_seq_lens_q, 1), max_q_len, causal, lse_for(where, query, lse, return_lse))
+                         tensor(where, "cum_seq_lens_q", cum_seq_lens_q, 1), max_q_len, _check.boolean(f"flashinfer.{where}", "causal", causal), lse_for(where, query, lse, return_lse),
+                         {**NAMES, "q": "query", "k_cache": "kv_cache", "v_cache": "kv_cache", "page_table": "block_tables", "max_seq_kv": "max_kv_len", "max_seq_q": "max_q_len",
+                          "q_indptr": "cum_seq_lens_q"})

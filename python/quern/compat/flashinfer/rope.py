@@ -3,6 +3,7 @@
 """RoPE of q [tokens, heads_q, head_dim] and k [tokens, heads_kv, head_dim]. Positions are those of `pos_ids`, or count from `offsets` in each request of
 `indptr`. Angles are those of rope_theta over rope_scale, or rows of a table [positions, rotary_dim]: cosines, then sines."""
 import quern
+from quern import _check
 from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
 
 _NAMES = {"positions": "pos_ids", "interleaved": "interleave", "scale": "rope_scale", "theta": "rope_theta", "llama31_factor": "rope_scale", "original_max": "old_context_len",
@@ -77,7 +78,7 @@ def _table(where, cache):
 def _heads(where, name, value, head_size):
     """[tokens, heads * head_size] as [tokens, heads, head_size]."""
     tensor(where, name, value, 2)
-    if head_size < 1 or value.size(1) % head_size:
+    if _check.integer(f"flashinfer.{where}", "head_size", head_size, 1, 2**31 - 1) and value.size(1) % head_size:
         raise ValueError(f"flashinfer.{where}: `{name}` has {value.size(1)} columns, expected a multiple of `head_size`, {head_size}")
     return value.unflatten(1, (-1, head_size))
 
@@ -89,7 +90,7 @@ def apply_rope_with_cos_sin_cache(positions, query, key, head_size, cos_sin_cach
     """(query, key) [tokens, heads * head_size] rotated, new tensors. is_neox: pairs are (i, i + rotary_dim / 2), else (2 i, 2 i + 1)."""
     where = "apply_rope_with_cos_sin_cache"
     q, k = call(where, quern.rope.rope, _OF_TABLE, q=_heads(where, "query", query, head_size), k=_heads(where, "key", key, head_size), positions=positions,
-                interleaved=not is_neox, **_table(where, cos_sin_cache))
+                interleaved=not _check.boolean(f"flashinfer.{where}", "is_neox", is_neox), **_table(where, cos_sin_cache))
     return q.flatten(1), k.flatten(1)
 
 
@@ -97,13 +98,19 @@ def apply_rope_with_cos_sin_cache_inplace(positions, query, key, head_size, cos_
     """The same in place."""
     where = "apply_rope_with_cos_sin_cache_inplace"
     q, k = _heads(where, "query", query, head_size), _heads(where, "key", key, head_size)
-    call(where, quern.rope.rope, _OF_TABLE, q=q, k=k, positions=positions, interleaved=not is_neox, q_out=q, k_out=k, **_table(where, cos_sin_cache))
+    call(where, quern.rope.rope, _OF_TABLE, q=q, k=k, positions=positions, interleaved=not _check.boolean(f"flashinfer.{where}", "is_neox", is_neox), q_out=q, k_out=k, **_table(where, cos_sin_cache))
 
 
 def _quantise(where, q_rope, k_rope, q_nope, k_nope, cos_sin_cache, pos_ids, is_neox, quantize_dtype, scale_q, scale_k, outs):
     tensor(where, "q_rope", q_rope, 3), tensor(where, "k_rope", k_rope, (2, 3))
+    for name, part in (("q_nope", q_nope), ("k_nope", k_nope)):
+        if part is not None:
+            tensor(where, name, part, (2, 3))
+    if quantize_dtype is not None and not isinstance(quantize_dtype, torch.dtype):
+        _check.fail_type(f"flashinfer.{where}", "quantize_dtype", quantize_dtype, "a dtype of torch")
     heads = lambda t: t.unsqueeze(1) if isinstance(t, torch.Tensor) and t.dim() == 2 else t  # noqa: E731
-    given = [t for t in outs if t is not None]
+    given = [tensor(where, name, t) for name, t in zip(("q_rope_out", "k_rope_out", "q_nope_out", "k_nope_out"), outs) if t is not None]
+    scale_q, scale_k = (_check.number(f"flashinfer.{where}", name, scale) for name, scale in (("quant_scale_q", scale_q), ("quant_scale_kv", scale_k)))
     dtype = quantize_dtype or (given[0].dtype if given else torch.float8_e4m3fn)
     sources = (q_rope, k_rope, q_nope, k_nope)
     outs = [None if s is None else torch.empty(s.shape, dtype=dtype, device=s.device) if o is None else o for s, o in zip(sources, outs)]
@@ -113,7 +120,7 @@ def _quantise(where, q_rope, k_rope, q_nope, k_nope, cos_sin_cache, pos_ids, is_
     one = lambda scale: torch.full((1,), 1 / scale, dtype=torch.float32, device=q_rope.device)  # noqa: E731
     call(where, quern.rope.rope_quantise_fp8, {"positions": "pos_ids", "cos": "cos_sin_cache", "sin": "cos_sin_cache", "q_scale": "quant_scale_q", "k_scale": "quant_scale_kv"},
          **dict(zip(("q_rope", "k_rope", "q_nope", "k_nope"), map(heads, sources))), **dict(zip(("q_rope_out", "k_rope_out", "q_nope_out", "k_nope_out"), map(heads, outs))),
-         positions=pos_ids, interleaved=not is_neox, q_scale=one(scale_q), k_scale=one(scale_k), **_table(where, cos_sin_cache))
+         positions=pos_ids, interleaved=not _check.boolean(f"flashinfer.{where}", "is_neox", is_neox), q_scale=one(scale_q), k_scale=one(scale_k), **_table(where, cos_sin_cache))
     return tuple(outs)
 
 

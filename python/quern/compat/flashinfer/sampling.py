@@ -45,16 +45,20 @@ def _random(where, rows, generator, seed, offset, device, draws=1):
     """Seed and offset of a call for the op. Numbers are used as they are, with the row as a part of the counter; of tensors each row gets its own offset, so
     that one seed for all rows gives each another draw. From a generator: that of a GPU counts on, that of the host gives a number as a seed.
     `draws`: how many offsets from the first the call uses."""
+    for name, n in (("seed", seed), ("offset", offset)):
+        if n is not None and not isinstance(n, torch.Tensor):
+            _check.integer(f"flashinfer.{where}", name, n, -2**63, 2**64 - 1, "an integer or a tensor")
     if (seed is None) != (offset is None):
         raise ValueError(f"flashinfer.{where}: `{'offset' if offset is None else 'seed'}` is None, expected `seed` and `offset` together")
+    if generator is not None and not hasattr(generator, "initial_seed"):
+        _check.fail_type(f"flashinfer.{where}", "generator", generator, "a generator of torch")
     if seed is None:
         return _from_generator(generator, device, draws)
     if not isinstance(seed, torch.Tensor) and not isinstance(offset, torch.Tensor):
-        least, most = -2**63, 2**64 - 1
-        return {name: (_check.integer(f"flashinfer.{where}", name, n, least, most) + 2**63) % 2**64 - 2**63 for name, n in (("seed", seed), ("offset", offset))}
+        return {name: (n + 2**63) % 2**64 - 2**63 for name, n in (("seed", seed), ("offset", offset))}
     given = []
     for name, n in (("seed", seed), ("offset", offset)):
-        n = n.reshape(-1).to(torch.int64) if isinstance(n, torch.Tensor) else torch.full((1,), n, dtype=torch.int64, device=device)
+        n = n.reshape(-1).to(torch.int64) if isinstance(n, torch.Tensor) else torch.full((1,), (n + 2**63) % 2**64 - 2**63, dtype=torch.int64, device=device)
         if n.numel() not in (1, rows):
             raise ValueError(f"flashinfer.{where}: `{name}` has {n.numel()} elements, expected 1 or {rows}, the rows of the result")
         given.append(n.expand(rows))

@@ -18,7 +18,7 @@ class TopKTieBreak(enum.IntEnum):
 def _options(where, deterministic, tie_break, dsa_graph_safe):
     """quern's selection is deterministic, safe in a graph, and takes the lowest index."""
     _check.boolean(f"flashinfer.{where}", "deterministic", deterministic), _check.boolean(f"flashinfer.{where}", "dsa_graph_safe", dsa_graph_safe)
-    one_of(where, "tie_break", int(tie_break), {0: None, 1: None, 2: "quern.topk.select takes the lowest indices of equal values"})
+    one_of(where, "tie_break", _check.integer(f"flashinfer.{where}", "tie_break", tie_break, 0, 2), {0: None, 1: None, 2: "quern.topk.select takes the lowest indices of equal values"})
 
 
 def top_k(input, k, sorted=False, deterministic=False, tie_break=TopKTieBreak.NONE, dsa_graph_safe=False):
@@ -49,7 +49,7 @@ def top_k_page_table_transform(input, src_page_table, lengths, k, row_to_batch=N
     """src_page_table[row, index] of the same; row_to_batch names the row of the table. The indices themselves go to out_raw_indices where it is given."""
     where = "top_k_page_table_transform"
     _options(where, deterministic, tie_break, dsa_graph_safe)
-    if page_size != 1:
+    if _check.integer(f"flashinfer.{where}", "page_size", page_size, 1, 2**31 - 1) != 1:
         raise NotImplementedError(f"flashinfer.{where}: `page_size` is {page_size}, expected 1: quern has no op that looks up pages of several tokens")
     refuse(where, "rows of the table begin at column 0", page_table_row_starts=page_table_row_starts)
     tensor(where, "input", input, 2), tensor(where, "src_page_table", src_page_table, 2)
