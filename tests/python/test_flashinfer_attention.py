@@ -322,6 +322,11 @@ def test_graph_mode(fi):
     prefill.plan(integers(step.qo_indptr), indptr, indices, last, HEADS, KV_HEADS, DIM, PAGE, custom_mask=torch.cat([m.flatten() for m in masks]).to(places.TORCH), q_data_type=BF16)
     near(prefill.run(step.q, step.cache), step.truth(masks)[0])
     assert prefill._mask["mask"] is more["custom_mask_buf"] and more["mask_indptr_buf"][-1] > 0
+    k, v = (torch.cat([step.request(b)[i] for b in range(4)]).to(BF16) for i in (1, 2))
+    ragged = fi.BatchPrefillWithRaggedKVCacheWrapper(workspace(), "NHD", True, torch.zeros_like(indptr), torch.zeros_like(indptr))
+    ragged.plan(integers(step.qo_indptr), integers(ends(LENGTHS)), HEADS, KV_HEADS, DIM, causal=True, q_data_type=BF16)
+    near(ragged.run(step.q, k, v), step.truth(causal=True)[0])
+    assert ragged._kv_indptr_buf is ragged._buffers["kv_indptr_buf"]
     with pytest.raises(ValueError, match="`custom_mask_buf` is None"):
         fi.BatchPrefillWithPagedKVCacheWrapper(workspace(), "NHD", True, torch.zeros_like(indptr), **dict(zip(names, buffers))).plan(
             integers(step.qo_indptr), indptr, indices, last, HEADS, KV_HEADS, DIM, PAGE, packed_custom_mask=packed(masks), q_data_type=BF16)
@@ -335,6 +340,17 @@ def test_workspace_size(fi):
     sizes = [decode.workspace_size(*step.tables(), HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16, disable_split_kv=split) for split in (False, True)]
     sizes.append(prefill.workspace_size(integers(step.qo_indptr), *step.tables(), HEADS, KV_HEADS, DIM, PAGE, causal=True, q_data_type=BF16))
     assert all(isinstance(n, int) and n >= 0 and other == 0 for n, other in sizes)
+    tables = integers([0, 300]), integers(range(300)), integers([PAGE])
+    buffers, cache = [integers([0, 0]), torch.zeros(900, dtype=torch.int32, device=places.TORCH), integers([1])], randn(300, 2, PAGE, KV_HEADS, DIM, dtype=BF16)
+    of = lambda size: fi.CUDAGraphBatchDecodeWithPagedKVCacheWrapper(torch.empty(size, dtype=torch.uint8, device=places.TORCH), *buffers)  # noqa: E731
+    size, _ = of(0).workspace_size(*tables, HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16)
+    assert size > fi.BatchDecodeWithPagedKVCacheWrapper(workspace()).workspace_size(*tables, HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16)[0], "a graph serves whatever its buffers hold"
+    enough, short = of(size), of(size // 2)
+    for wrapper in (enough, short):
+        wrapper.plan(*tables, HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16)
+    near(enough.run(step.q[:1], cache), truth(step.q[:1], *(cache[:, i].reshape(-1, KV_HEADS, DIM) for i in (0, 1)))[0])
+    with pytest.raises(ValueError, match=r"^flashinfer\.BatchDecodeWithPagedKVCacheWrapper\.run: `float_workspace_buffer` has \d+ bytes, expected"):
+        short.run(step.q[:1], cache)
     with pytest.raises(RuntimeError, match=r"plan\(\) was not called"):
         prefill.run(step.q, step.cache)
 

@@ -13,7 +13,9 @@ _SM100, _OTHER = "it needs SM100, this is for sm_90a", "it is a kernel of anothe
 # FlashInfer's names of kernels. quern's own are chosen in the place of those that Hopper has.
 BACKENDS = {"auto": None, "fa2": None, "fa3": None, "trtllm-gen": _SM100, "cute-dsl": _SM100, "cutlass": _SM100, "cudnn": _OTHER, "fmha_v2": _OTHER, "xqa": _OTHER}
 NAMES = {"k_cache": "paged_kv_cache", "v_cache": "paged_kv_cache", "page_indptr": "paged_kv_indptr", "page_indices": "paged_kv_indices", "last_page_len": "paged_kv_last_page_len",
-         "q_indptr": "qo_indptr", "mask": "packed_custom_mask", "sink": "sinks", "soft_cap": "logits_soft_cap", "out_lse": "lse", "out_scale": "v_scale"}
+         "q_indptr": "qo_indptr", "mask": "packed_custom_mask", "sink": "sinks", "soft_cap": "logits_soft_cap", "out_lse": "lse", "out_scale": "v_scale", "workspace": "float_workspace_buffer"}
+
+_ALIGNMENT = 256  # bytes, of a workspace
 
 
 def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta=None, **others):
@@ -201,11 +203,11 @@ class Wrapper:
             raise ValueError(f"flashinfer.{where}: there are {q.size(1)} query heads, {k.size(-2)} of keys and head_dim {q.size(2)}, expected {heads[0]}, {heads[1]} and {head_dim}, as plan() was told")
 
     def _workspace(self):
-        """The caller's memory, from a multiple of 256 bytes on, for a call that a graph captures."""
+        """The caller's memory, from an aligned address on, for a call that a graph captures."""
         if not self._use_cuda_graph:
             return {}
         memory = self._float_workspace_buffer.reshape(-1).view(torch.uint8)
-        return {"workspace": memory[-memory.data_ptr() % 256:]}
+        return {"workspace": memory[-memory.data_ptr() % _ALIGNMENT:]}
 
     def _shared(self, window_left=None):
         """Arguments of the op that plan() decided. A mask stands in the place of causality."""
@@ -234,15 +236,20 @@ class PagedWrapper(Wrapper):
                       last_page_len=self._paged_kv_last_page_len_buf, q_indptr=q_indptr, sink=sinks, **scales(where, q, k.size(2), batch, self._sm_scale, q_scale, k_scale, v_scale),
                       **self._shared(window_left))
 
+    def _capacity(self, indices, buffer):
+        """The page indices that run() will see: in graph mode the whole buffer, which the size of the workspace follows."""
+        return self._buffers[buffer] if self._use_cuda_graph else indices
+
     def _workspace_bytes(self, tokens, q_indptr):
-        """Bytes of a call of this plan."""
+        """Bytes of a call of this plan, wherever they begin."""
         heads, kv_heads = self._heads
         q = torch.empty((tokens, heads, self._head_dim), dtype=self._q_dtype, device=self.device)
         cache = torch.empty((1, self._page_size, kv_heads, self._head_dim), dtype=self._kv_dtype, device=self.device)
         shared = {name: value for name, value in self._shared().items() if name != "workspace"}
         out_dtype = {"out_dtype": self._o_dtype} if self._o_dtype not in (None, self._q_dtype) else {}
-        return quern.attention.paged.workspace_bytes(q=q, k_cache=cache, v_cache=cache, page_indptr=self._paged_kv_indptr_buf, page_indices=self._paged_kv_indices_buf,
+        size = quern.attention.paged.workspace_bytes(q=q, k_cache=cache, v_cache=cache, page_indptr=self._paged_kv_indptr_buf, page_indices=self._paged_kv_indices_buf,
                                                      last_page_len=self._paged_kv_last_page_len_buf, q_indptr=q_indptr, out_lse=True, **out_dtype, **shared)
+        return size + _ALIGNMENT - 1 if size else 0
 
 
 def refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, bmm1_scale_log2):

@@ -116,7 +116,7 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
                        fixed_split_size=None, disable_split_kv=False, q_len_per_req=1):
         """(bytes of the float workspace, 0) of such a plan. What this wrapper has planned stays."""
         other = BatchDecodeWithPagedKVCacheWrapper(self._float_workspace_buffer, self._kv_layout)
-        other._plan_impl(indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode=pos_encoding_mode, window_left=window_left,
+        other._plan_impl(indptr, self._capacity(indices, "paged_kv_indices_buffer"), last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode=pos_encoding_mode, window_left=window_left,
                          logits_soft_cap=logits_soft_cap, q_data_type=q_data_type, kv_data_type=kv_data_type, o_data_type=o_data_type, data_type=data_type, sm_scale=sm_scale,
                          rope_scale=rope_scale, rope_theta=rope_theta, block_tables=block_tables, seq_lens=seq_lens, fixed_split_size=fixed_split_size,
                          disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req)

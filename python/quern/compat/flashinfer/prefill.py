@@ -106,7 +106,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
                        disable_split_kv=False, uniform_q_len=None):
         """(bytes of the float workspace, 0) of such a plan. What this wrapper has planned stays."""
         other = BatchPrefillWithPagedKVCacheWrapper(self._float_workspace_buffer, self._kv_layout)
-        other.plan(qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim_qk, page_size, head_dim_vo, custom_mask, packed_custom_mask,
+        other.plan(qo_indptr, paged_kv_indptr, self._capacity(paged_kv_indices, "paged_kv_indices_buf"), paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim_qk, page_size, head_dim_vo, custom_mask, packed_custom_mask,
                    causal, pos_encoding_mode, use_fp16_qk_reduction, sm_scale, window_left, logits_soft_cap, rope_scale, rope_theta, q_data_type, kv_data_type, o_data_type, True,
                    prefix_len_ptr, token_pos_in_items_ptr, token_pos_in_items_len, max_item_len_ptr, seq_lens, seq_lens_q, block_tables, max_token_per_sequence, max_sequence_kv,
                    fixed_split_size, disable_split_kv, uniform_q_len)
