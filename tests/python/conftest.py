@@ -58,3 +58,14 @@ def dg(monkeypatch):
     module.set_mk_alignment_for_contiguous_layout(128)
     for name in [n for n in sys.modules if n.startswith("deep_gemm.")]:
         del sys.modules[name]
+
+
+@pytest.fixture
+def fi():
+    """What a program gets that says `import flashinfer` after install()."""
+    import quern.compat.flashinfer
+
+    quern.compat.flashinfer.install()
+    yield importlib.import_module("flashinfer")
+    for name in [n for n in sys.modules if n == "flashinfer" or n.startswith("flashinfer.")]:
+        del sys.modules[name]

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""FlashInfer's public names and keyword arguments over quern's ops, for what they have (docs/flashinfer.md):
+
+    import quern.compat.flashinfer
+    quern.compat.flashinfer.install()
+    import flashinfer
+
+Tensors are of torch; with QN_DEVICE=emu also those of the host. Names that no op is behind are absent, so that hasattr() and find_spec() say what there is:
+the AttributeError has the reason. Those that engines import before they know whether they need them are there, and raise NotImplementedError when called.
+
+The import needs no torch. The name `flashinfer` is taken by install() alone."""
+import functools as _functools
+import importlib as _importlib
+import sys as _sys
+
+from quern.compat.flashinfer import _names
+
+__version__ = "0.7.2"  # the release whose names these are
+
+for _module in _names.MODULES:
+    globals()[_module] = _importlib.import_module(f"{__name__}.{_module}")
+    globals()[_module].__getattr__ = _functools.partial(_names.absent, f"{__name__}.{_module}")
+for _full, _what in _names.NAMES.items():
+    if not isinstance(_what, _names.Absent) and _full.rpartition(".")[2] in _names.TOP_LEVEL:
+        globals()[_full.rpartition(".")[2]] = getattr(globals()[_full.rpartition(".")[0]], _full.rpartition(".")[2])
+del _module, _full, _what
+
+
+def install():
+    """From now on `import flashinfer` and its submodules give this package. RuntimeError where a program has already imported another `flashinfer`."""
+    package = _sys.modules[__name__]
+    if _sys.modules.get("flashinfer", package) is not package:
+        raise RuntimeError("quern.compat.flashinfer.install: `flashinfer` is imported from another package, expected no import of it before")
+    _sys.modules["flashinfer"] = package
+    for name in _names.MODULES:
+        _sys.modules[f"flashinfer.{name}"] = _sys.modules[f"{__name__}.{name}"]
+
+
+def __getattr__(name):
+    _names.absent(__name__, name)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""FlashInfer's public names: which op is behind each, or why there is none. The table of docs/flashinfer.md is made from this one:
+
+    python -m quern.compat.flashinfer
+
+It imports nothing."""
+from typing import NamedTuple
+
+
+class There(NamedTuple):
+    """A name that works: by which op, and the test that compares it with a computation of its own."""
+    by: str
+    test: str
+
+
+class Raising(NamedTuple):
+    """A name that programs import, and that raises NotImplementedError when it is called."""
+    reason: str
+
+
+class Absent(NamedTuple):
+    """A name that is not there."""
+    reason: str
+
+
+def _of(module, what, names):
+    return {f"{module}.{name}" if module else name: what for name in names.split()}
+
+
+_FP4 = "packed FP4 needs SM100, this is for sm_90a"
+
+
+_ROWS, _ROPE, _PAGE, _SAMPLING = "test_flashinfer_rows.py", "test_flashinfer_rope.py", "test_flashinfer_page.py", "test_flashinfer_sampling.py"
+_SELECT, _OTHER, _ATTENTION = "test_flashinfer_select.py", "test_flashinfer_names.py", "test_flashinfer_attention.py"
+
+# Modules of FlashInfer that are here.
+MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "gemm", "utils", "testing")
+
+NAMES = {
+    **_of("norm", There("norm.rms_norm, norm.rms_norm_heads", f"{_ROWS}::test_norms"), "rmsnorm gemma_rmsnorm"),
+    **_of("norm", There("norm.fused_add_rms_norm", f"{_ROWS}::test_fused_norms"), "fused_add_rmsnorm gemma_fused_add_rmsnorm"),
+    **_of("norm", There("norm.layer_norm", f"{_ROWS}::test_layer_norm"), "layernorm"),
+    "norm.rmsnorm_quant": There("norm.rms_norm", f"{_ROWS}::test_norms_to_fp8"),
+    "norm.fused_add_rmsnorm_quant": There("norm.fused_add_rms_norm", f"{_ROWS}::test_norms_to_fp8"),
+    "norm.layernorm_quant": There("norm.layer_norm", f"{_ROWS}::test_norms_to_fp8"),
+    **{f"activation.{name}": There(f"activation.{name}", f"{_ROWS}::test_activations") for name in ("silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul")},
+    **_of("rope", There("rope.rope", f"{_ROPE}::test_theta"), "apply_rope apply_rope_inplace apply_rope_pos_ids apply_rope_pos_ids_inplace"),
+    **_of("rope", There("rope.rope", f"{_ROPE}::test_llama31"), "apply_llama31_rope apply_llama31_rope_inplace apply_llama31_rope_pos_ids apply_llama31_rope_pos_ids_inplace"),
+    **_of("rope", There("rope.rope", f"{_ROPE}::test_table"), "apply_rope_with_cos_sin_cache apply_rope_with_cos_sin_cache_inplace"),
+    **_of("rope", There("rope.rope_quantise_fp8", f"{_ROPE}::test_quantised"), "rope_quantize_fp8 mla_rope_quantize_fp8"),
+    "page.append_paged_kv_cache": There("kv_cache.append_paged", f"{_PAGE}::test_append"),
+    "page.append_paged_mla_kv_cache": There("kv_cache.append_paged, twice", f"{_PAGE}::test_append_of_mla"),
+    "page.get_batch_indices_positions": There("kv_cache.batch_indices_positions", f"{_PAGE}::test_indices"),
+    "page.get_seq_lens": There("torch", f"{_PAGE}::test_indices"),
+    "sampling.softmax": There("sampling.softmax", f"{_SAMPLING}::test_softmax"),
+    **_of("sampling", There("sampling.sample", f"{_SAMPLING}::test_distribution"), "sampling_from_logits sampling_from_probs min_p_sampling_from_probs"),
+    **_of("sampling", There("sampling.renorm, torch, sampling.sample", f"{_SAMPLING}::test_distribution"),
+          "top_p_sampling_from_probs top_k_sampling_from_probs top_k_top_p_sampling_from_probs"),
+    "sampling.top_k_top_p_sampling_from_logits": There("sampling.mask, torch, sampling.sample", f"{_SAMPLING}::test_distribution"),
+    **_of("sampling", There("sampling.renorm, torch", f"{_SAMPLING}::test_renorm"), "top_p_renorm_probs top_k_renorm_probs top_p_renorm_prob top_k_renorm_prob"),
+    "sampling.top_k_mask_logits": There("sampling.mask, torch", f"{_SAMPLING}::test_mask"),
+    "sampling.chain_speculative_sampling": There("sampling.verify_chain", f"{_SAMPLING}::test_chain"),
+    "topk.top_k": There("topk.select", f"{_SELECT}::test_top_k"),
+    "topk.TopKTieBreak": There("Python", f"{_SELECT}::test_top_k"),
+    "topk.top_k_ragged_transform": There("topk.select, torch", f"{_SELECT}::test_ragged_transform"),
+    "topk.top_k_page_table_transform": There("topk.select, torch", f"{_SELECT}::test_page_table_transform"),
+    "quantization.packbits": There("quant.packbits", f"{_SELECT}::test_packbits"),
+    "quantization.segment_packbits": There("quant.segment_packbits", f"{_SELECT}::test_packbits"),
+    **_of("cascade", There("attention.merge_states", f"{_SELECT}::test_merges"), "merge_state merge_state_in_place merge_states"),
+    "decode.single_decode_with_kv_cache": There("attention.paged, attention.ragged", f"{_ATTENTION}::test_single_decode"),
+    **_of("decode", There("attention.paged", f"{_ATTENTION}::test_batch_decode"), "BatchDecodeWithPagedKVCacheWrapper fast_decode_plan"),
+    "decode.CUDAGraphBatchDecodeWithPagedKVCacheWrapper": There("attention.paged", f"{_ATTENTION}::test_graph_mode"),
+    **_of("decode", There("attention.paged", f"{_ATTENTION}::test_dense_tables"), "trtllm_batch_decode_with_kv_cache xqa_batch_decode_with_kv_cache"),
+    **_of("prefill", There("attention.ragged", f"{_ATTENTION}::test_single_prefill"), "single_prefill_with_kv_cache single_prefill_with_kv_cache_return_lse"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper": There("attention.paged", f"{_ATTENTION}::test_paged_prefill"),
+    "prefill.BatchPrefillWithRaggedKVCacheWrapper": There("attention.ragged", f"{_ATTENTION}::test_ragged_prefill"),
+    "prefill.trtllm_batch_context_with_kv_cache": There("attention.paged", f"{_ATTENTION}::test_dense_tables"),
+    "attention.BatchAttention": There("attention.paged", f"{_ATTENTION}::test_batch_attention"),
+    "attention.BatchAttentionWithAttentionSinkWrapper": There("attention.paged", f"{_ATTENTION}::test_sinks"),
+    "cascade.MultiLevelCascadeAttentionWrapper": There("attention.paged, attention.merge_states", f"{_ATTENTION}::test_cascade"),
+    "gemm.fp8_blockscale_gemm_sm90": There("quant.per_token_group, gemm.scaled", f"{_SELECT}::test_block_scales"),
+    **_of("gemm", There("gemm.dense", f"{_SELECT}::test_products"), "mm_bf16 tinygemm_bf16"),
+    **_of("utils", There("Python", f"{_OTHER}::test_utils"), "PosEncodingMode MaskMode TensorLayout next_positive_power_of_2 get_compute_capability is_sm90a_supported is_sm100a_supported "
+          "is_sm110a_supported is_sm120a_supported is_sm121a_supported"),
+    "utils.FP4Tensor": Raising(_FP4),
+    "page.nvfp4_quantize_append_paged_kv_cache_with_slot_mapping": Raising(_FP4),
+    **_of("testing", There("torch", f"{_OTHER}::test_testing"), "set_seed bench_gpu_time"),
+    # Modules, and names of the package.
+    **_of("", Absent("kernels are compiled by quern's own JIT (docs/jit.md)"), "jit aot compilation_context artifacts"),
+    **_of("", Absent("quern has no communication"), "comm"),
+    **_of("", Absent("quern has no MoE"), "fused_moe moe_ep cutlass_fused_moe reorder_rows_for_gated_act_gemm trtllm_bf16_moe trtllm_bf16_routed_moe trtllm_fp4_block_scale_moe "
+          "trtllm_fp4_block_scale_routed_moe trtllm_fp8_block_scale_moe trtllm_fp8_block_scale_routed_moe trtllm_fp8_per_tensor_scale_moe trtllm_fp8_per_tensor_scale_routed_moe "
+          "ActivationType RoutingMethodType is_gated_activation"),
+    **_of("", Absent("quern has no MLA"), "mla BatchMLAPagedAttentionWrapper BatchDecodeMlaWithPagedKVCacheWrapper xqa_mla concat_ops"),
+    **_of("", Absent("quern has no linear attention or state space models"), "mamba gdn_prefill gdn_decode kda kda_decode chunk_gated_delta_rule gdn_fused_decode_step gdn_fused_decode_step_supported "
+          "RecurrentKDAPrefillWorkspace RecurrentKDAPrefillWrapper recurrent_kda fused_kda_decode packed_kda_decode"),
+    **_of("", Absent("quern's plans need no tuner"), "autotuner autotune"),
+    **_of("", Absent(_FP4), "fp4_quantize nvfp4_quantize nvfp4_batched_quantize nvfp4_quantize_paged_kv_cache nvfp4_kv_quantize nvfp4_kv_dequantize nvfp4_kv_dequantize_paged mxfp4_quantize "
+          "mxfp4_dequantize mxfp4_dequantize_host nvfp4_block_scale_interleave block_scale_interleave e2m1_and_ufp8sf_scale_to_float shuffle_matrix_a shuffle_matrix_sf_a "
+          "scaled_fp4_grouped_quantize silu_and_mul_nvfp4_quantize silu_and_mul_scaled_nvfp4_experts_quantize get_fp4_quantization_module nvfp4_quantize_append_paged_kv_cache "
+          "nvfp4_attention_sm120 nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv mm_fp4 mm_bf16_fp4 prepare_bf16_fp4_weights mm_nvfp4_svdquant nvfp4_quantize_smooth "
+          "svdquant_linear grouped_mm_fp4 SfLayout rmsnorm_fp4quant add_rmsnorm_fp4quant"),
+    **_of("", Absent("scales of MXFP8 need SM100, this is for sm_90a"), "mxfp8_quantize mxfp8_grouped_quantize mxfp8_dequantize_host bmm_mxfp8 mm_mxfp8 grouped_mm_mxfp8"),
+    **_of("", Absent("it needs SM100, this is for sm_90a"), "mm_fp8 tgv_gemm_sm100 prepare_low_latency_gemm_weights msa_ops trtllm_sage_attention_quantize"),
+    **_of("", Absent("quern has no batched GEMM"), "bmm_bf16 bmm_fp8"),
+    **_of("", Absent("quern.gemm.grouped_contiguous takes other layouts"), "SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8"),
+    **_of("", Absent("quern has no fused norm of that kind"), "fused_rmsnorm_silu fused_qk_rmsnorm_rope fused_dit_residual_layernorm_scale_shift fused_dit_gate_residual_layernorm_scale_shift "
+          "fused_dit_gate_residual_layernorm_gamma_beta"),
+    **_of("", Absent("quern has no hyper-connections"), "mhc"),
+    **_of("", Absent("quern's recorded calls are another thing (docs/tracing.md)"), "fi_trace trace profiler"),
+    **_of("", Absent("it is a kernel of another library"), "cudnn cudnn_batch_decode_with_kv_cache cute_dsl"),
+    **_of("", Absent("quern's log and commands are its own"), "green_ctx api_logging"),
+    **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
+    **_of("", Absent("steps of sampling are called one by one"), "logits_processor"),
+    **_of("", Absent("quern.attention.paged takes prefill and decode in one call"), "PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper pod"),
+    **_of("", Absent("MultiLevelCascadeAttentionWrapper does what they do"), "BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper"),
+    **_of("", Absent("quern has no block-sparse attention; a custom mask says the same"), "BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper sparse"),
+    **_of("", Absent("spans of both directions are custom masks"), "BatchPrefillWithCausalBidirectionalRangesWrapper"),
+    **_of("", Absent("decode.xqa_batch_decode_with_kv_cache is there"), "xqa"),
+    **_of("prefill", Absent("it is a kernel of another library"), "cudnn_batch_prefill_with_kv_cache trtllm_fmha_v2_prefill trtllm_ragged_attention_deepseek"),
+    **_of("", Absent("it is a kernel of another library"), "trtllm_fmha_v2_prefill"),
+    "decode.single_decode_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
+    "prefill.single_prefill_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
+    "topk.top_k_varlen": Absent("quern has no top-k of compressed rows"),
+    "rope.rope_quantize_fp8_append_paged_kv_cache": Absent("quern.rope.rope_append_paged writes an FP8 cache, and q in 16 bits"),
+    **_of("quantization", Absent("quern.quant.per_token_group has other arguments"), "per_token_group_quant_8bit"),
+}
+
+# Names of FlashInfer's modules that `import flashinfer` has too.
+TOP_LEVEL = frozenset("""
+    gelu_and_mul gelu_tanh_and_mul silu_and_mul
+    append_paged_kv_cache append_paged_mla_kv_cache get_batch_indices_positions get_seq_lens nvfp4_quantize_append_paged_kv_cache_with_slot_mapping
+    apply_rope apply_rope_inplace apply_rope_pos_ids apply_rope_pos_ids_inplace apply_llama31_rope apply_llama31_rope_inplace apply_llama31_rope_pos_ids
+    apply_llama31_rope_pos_ids_inplace apply_rope_with_cos_sin_cache apply_rope_with_cos_sin_cache_inplace
+    rmsnorm rmsnorm_quant fused_add_rmsnorm fused_add_rmsnorm_quant gemma_rmsnorm gemma_fused_add_rmsnorm layernorm layernorm_quant
+    softmax sampling_from_logits sampling_from_probs top_p_sampling_from_probs top_k_sampling_from_probs min_p_sampling_from_probs top_k_top_p_sampling_from_logits
+    top_k_top_p_sampling_from_probs top_p_renorm_probs top_k_renorm_probs top_k_mask_logits chain_speculative_sampling
+    top_k top_k_page_table_transform top_k_ragged_transform TopKTieBreak
+    packbits segment_packbits
+    merge_state merge_state_in_place merge_states MultiLevelCascadeAttentionWrapper
+    single_decode_with_kv_cache BatchDecodeWithPagedKVCacheWrapper CUDAGraphBatchDecodeWithPagedKVCacheWrapper fast_decode_plan
+    single_prefill_with_kv_cache single_prefill_with_kv_cache_return_lse BatchPrefillWithPagedKVCacheWrapper BatchPrefillWithRaggedKVCacheWrapper
+    BatchAttention BatchAttentionWithAttentionSinkWrapper
+    mm_bf16 next_positive_power_of_2
+""".split())
+
+
+def reason_of(module, name):
+    """Why a module has not that name; empty where FlashInfer has none either, or nothing is known."""
+    for full in (f"{module}.{name}" if module else name, name):
+        if isinstance(NAMES.get(full), Absent):
+            return NAMES[full].reason
+    return next((what.reason for full, what in NAMES.items() if not module and isinstance(what, Absent) and full.rpartition(".")[2] == name), "")
+
+
+def absent(module, name):
+    """Raises the AttributeError of a name that a module has not."""
+    why = reason_of(module.removeprefix("quern.compat.flashinfer").removeprefix("."), name)
+    raise AttributeError(f"module {module!r} has no attribute {name!r}{': ' + why if why else ''}")
+
+
+def counts():
+    """How many names work, raise and are absent."""
+    return {kind: sum(isinstance(what, kind) for what in NAMES.values()) for kind in (There, Raising, Absent)}
+
+
+def tables():
+    """The tables of docs/flashinfer.md: names that share an answer share a row."""
+    n = counts()
+    text = f"{n[There]} names work, {n[Raising]} raise, {n[Absent]} are absent.\n\n"
+    for kind, header in ((There, ("names", "by", "tested by")), (Raising, ("there, and raising NotImplementedError", "reason")), (Absent, ("absent", "reason"))):
+        together = {}
+        for full, what in NAMES.items():
+            if isinstance(what, kind):
+                module, _, name = full.rpartition(".")
+                together.setdefault((module, what), []).append(f"`{name}`")
+        text += "| " + " | ".join(header) + " |\n" + "|" + "---|" * len(header) + "\n"
+        for (module, what), names in together.items():
+            text += "| " + " | ".join([(f"{module}: " if module else "") + ", ".join(names), *(f"`{w}`" if i and kind is There else w for i, w in enumerate(what))]) + " |\n"
+        text += "\n"
+    return text.rstrip() + "\n"

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""Which of FlashInfer's names are there, with which parameters, and what the document says of them."""
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from flashinfer_signatures import MORE, SIGNATURES
+
+from quern.compat.flashinfer import _names
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+DOCUMENT = os.path.join(HERE, "..", "..", "docs", "flashinfer.md")
+KINDS = {kind: {full: what for full, what in _names.NAMES.items() if isinstance(what, kind)} for kind in (_names.There, _names.Raising, _names.Absent)}
+
+
+def python(script, **env):
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **env})
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def test_import_takes_no_framework_and_no_name():
+    """Not torch, not the library, not the name flashinfer; install() takes the name."""
+    python("""
+import sys, importlib.util
+class Nothing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "vllm", "transformers", "numpy"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Nothing())
+import quern.compat.flashinfer as package
+assert not [n for n in sys.modules if n.split(".")[0] in ("torch", "numpy", "tvm_ffi", "flashinfer")]
+assert importlib.util.find_spec("flashinfer") is None
+package.install()
+package.install()
+import flashinfer, flashinfer.norm
+from flashinfer import rmsnorm
+from flashinfer.page import get_seq_lens
+assert flashinfer is package and importlib.util.find_spec("flashinfer") is not None
+assert rmsnorm is package.norm.rmsnorm is sys.modules["flashinfer.norm"].rmsnorm
+for name in ("comm", "fused_moe", "mla", "jit", "autotuner"):
+    assert importlib.util.find_spec("flashinfer." + name) is None, name
+    try:
+        importlib.import_module("flashinfer." + name)
+    except ModuleNotFoundError:
+        continue
+    assert False, name
+""")
+
+
+def test_install_does_not_replace_another_package():
+    python("""
+import sys, types, quern.compat.flashinfer
+sys.modules["flashinfer"] = types.ModuleType("flashinfer")
+try:
+    quern.compat.flashinfer.install()
+except RuntimeError as e:
+    assert "`flashinfer` is imported from another package" in str(e)
+else:
+    assert False
+""")
+
+
+def found(fi, full):
+    """What a program gets for a name of the table; an AttributeError where it is not there."""
+    module, _, name = full.rpartition(".")
+    return getattr(getattr(fi, module) if module else fi, name)
+
+
+def test_names_that_are_there(fi):
+    for full, what in {**KINDS[_names.There], **KINDS[_names.Raising]}.items():
+        name = full.rpartition(".")[2]
+        assert callable(found(fi, full)) and inspect.getdoc(found(fi, full)), full
+        assert (getattr(fi, name, None) is found(fi, full)) == (name in _names.TOP_LEVEL), full
+    for full, what in KINDS[_names.There].items():
+        path, test = what.test.split("::")
+        source = open(os.path.join(HERE, path), encoding="utf-8").read()
+        name = full.rpartition(".")[2].removesuffix("_inplace").removesuffix("_pos_ids")  # test_flashinfer_rope.py puts these behind a name
+        assert re.search(rf"^def {test}\(", source, re.M) and re.search(rf"\b{name}\b", source), full
+    for op in {op for what in KINDS[_names.There].values() for op in re.findall(r"\b[a-z_]+\.[a-z_0-9]+\b", what.by)}:
+        import quern
+
+        assert op in {o.id for o in quern.ops()}, op
+
+
+def test_every_public_name_is_in_the_table(fi):
+    for module in _names.MODULES:
+        names = {name for name, value in vars(getattr(fi, module)).items() if not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == f"quern.compat.flashinfer.{module}"}
+        assert {f"{module}.{name}" for name in names} <= set(_names.NAMES) | HELPERS
+    tops = {name for name in vars(fi) if not name.startswith("_") and callable(getattr(fi, name))} - {"install"}
+    assert tops == set(_names.TOP_LEVEL)
+
+
+HELPERS = {"page.unpack"}
+
+
+def test_names_that_raise(fi):
+    for full, what in KINDS[_names.Raising].items():
+        with pytest.raises(NotImplementedError, match=rf"^flashinfer\.{re.escape(full)}: {re.escape(what.reason)}"):
+            found(fi, full)(1, any_keyword=2)
+
+
+def test_names_that_are_absent(fi):
+    for full, what in KINDS[_names.Absent].items():
+        with pytest.raises(AttributeError, match=rf"has no attribute '{full.rpartition('.')[2]}': {re.escape(what.reason)}"):
+            found(fi, full)
+    for module in (fi, fi.norm):
+        with pytest.raises(AttributeError, match=r"has no attribute 'rmsnorm_xy'$"):
+            module.rmsnorm_xy
+
+
+def text_of(parameters, named_defaults=("bfloat16", "TopKTieBreak.NONE", "MaskMode.NON_CAUSAL.value")):
+    words = []
+    for p in parameters:
+        if p.kind == p.KEYWORD_ONLY and "*" not in words and not any(w.startswith("*") for w in words):
+            words.append("*")
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = {"<TopKTieBreak.NONE: 0>": "TopKTieBreak.NONE"}.get(repr(p.default), repr(p.default))
+        words.append(star + p.name + ("" if p.default is p.empty else "=" + default))
+    return words
+
+
+def test_signatures(fi):
+    """Names, order and defaults of parameters. A default that is an object of torch is None here: the package does not import torch."""
+    by_name = {full.rpartition(".")[2]: found(fi, full) for full in {**KINDS[_names.There], **KINDS[_names.Raising]}}
+    checked = 0
+    for full, text in SIGNATURES.items():
+        name, _, method = full.partition(".")
+        if any(full_name.rpartition(".")[2] == name for full_name in KINDS[_names.Raising]):
+            continue
+        function = getattr(by_name[name], method) if method else by_name[name].__init__ if inspect.isclass(by_name[name]) else by_name[name]
+        parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
+        expected = text.replace("=bfloat16", "=None").split(", ") + (MORE[full].split(", ") if full in MORE else [])
+        normal = lambda words: [re.sub(r"=(\d+(\.\d+)?(e[+-]?\d+)?)$", lambda m: f"={float(m[1])}", word) for word in words]  # noqa: E731
+        assert normal(text_of(parameters)) == normal(expected), full
+        checked += 1
+    assert checked > 35
+
+
+def test_what_engines_import(fi):
+    """vLLM imports these before it knows whether it needs them; SGLang and TensorRT-LLM the others."""
+    from flashinfer import (  # noqa: F401
+        BatchAttentionWithAttentionSinkWrapper, BatchDecodeWithPagedKVCacheWrapper, BatchPrefillWithPagedKVCacheWrapper, BatchPrefillWithRaggedKVCacheWrapper, get_seq_lens,
+        nvfp4_quantize_append_paged_kv_cache_with_slot_mapping,
+    )
+    from flashinfer.activation import gelu_tanh_and_mul, silu_and_mul  # noqa: F401
+    from flashinfer.cascade import merge_state  # noqa: F401
+    from flashinfer.decode import fast_decode_plan, trtllm_batch_decode_with_kv_cache  # noqa: F401
+    from flashinfer.norm import fused_add_rmsnorm, fused_add_rmsnorm_quant, gemma_fused_add_rmsnorm, gemma_rmsnorm, layernorm, rmsnorm, rmsnorm_quant  # noqa: F401
+    from flashinfer.page import append_paged_kv_cache, get_batch_indices_positions  # noqa: F401
+    from flashinfer.prefill import trtllm_batch_context_with_kv_cache  # noqa: F401
+    from flashinfer.rope import apply_rope_with_cos_sin_cache_inplace  # noqa: F401
+    from flashinfer.sampling import min_p_sampling_from_probs, top_k_renorm_probs, top_k_top_p_sampling_from_logits, top_k_top_p_sampling_from_probs, top_p_renorm_probs  # noqa: F401
+    from flashinfer.utils import FP4Tensor  # noqa: F401
+
+
+# How engines call: arguments by position, then keywords. Of a class, "NAME." is its constructor.
+ENGINES = {
+    "sampling.top_k_top_p_sampling_from_logits": (3, "deterministic"), "sampling.top_p_sampling_from_probs": (2, "deterministic"), "sampling.top_k_sampling_from_probs": (2, "deterministic"),
+    "sampling.top_k_top_p_sampling_from_probs": (3, "filter_apply_order"), "sampling.min_p_sampling_from_probs": (2, ""), "sampling.softmax": (2, ""),
+    "sampling.sampling_from_probs": (1, "generator check_nan"), "gemm.fp8_blockscale_gemm_sm90": (0, "input weight weight_scale out_dtype"), "gemm.tinygemm_bf16": (4, "use_pdl"),
+    "topk.top_k": (2, "sorted deterministic"), "topk.top_k_ragged_transform": (4, ""), "rope.apply_rope_with_cos_sin_cache_inplace": (0, "positions query key head_size cos_sin_cache is_neox"),
+    "activation.silu_and_mul": (1, "enable_pdl"), "norm.rmsnorm_quant": (5, ""), "norm.layernorm": (4, ""),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.": (2, "backend"), "prefill.BatchPrefillWithPagedKVCacheWrapper.plan": (0, "qo_indptr paged_kv_indptr paged_kv_indices paged_kv_last_page_len "
+        "seq_lens num_qo_heads num_kv_heads head_dim_qk page_size causal sm_scale window_left logits_soft_cap q_data_type kv_data_type o_data_type fixed_split_size disable_split_kv"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.run": (2, "q_scale k_scale v_scale out kv_cache_sf"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.begin_forward": (8, "q_data_type kv_data_type custom_mask non_blocking fixed_split_size disable_split_kv prefix_len_ptr "
+        "token_pos_in_items_ptr token_pos_in_items_len max_item_len_ptr"),
+    "prefill.BatchPrefillWithPagedKVCacheWrapper.forward": (2, "causal sm_scale window_left logits_soft_cap k_scale v_scale"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper.": (2, "use_cuda_graph paged_kv_indptr_buffer paged_kv_indices_buffer paged_kv_last_page_len_buffer use_tensor_cores backend"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper._plan_impl": (7, "data_type q_data_type non_blocking fixed_split_size disable_split_kv block_tables seq_lens"),
+    "decode.fast_decode_plan": (8, "data_type q_data_type non_blocking fixed_split_size disable_split_kv global_override_indptr_cpu"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper.run": (2, "lse return_lse sinks q_scale k_scale v_scale out kv_cache_sf"),
+    "decode.BatchDecodeWithPagedKVCacheWrapper.forward": (2, "sm_scale logits_soft_cap k_scale v_scale"),
+    "decode.xqa_batch_decode_with_kv_cache": (0, "query kv_cache kv_cache_sf workspace_buffer block_tables seq_lens max_seq_len bmm1_scale bmm2_scale window_left out sinks kv_layout "
+        "q_len_per_req mask q_cu_seq_lens"),
+    "prefill.BatchPrefillWithRaggedKVCacheWrapper.plan": (0, "qo_indptr kv_indptr num_qo_heads num_kv_heads head_dim_qk head_dim_vo causal sm_scale window_left logits_soft_cap q_data_type "
+        "o_data_type"), "prefill.BatchPrefillWithRaggedKVCacheWrapper.run": (0, "q k v out return_lse"),
+}
+
+
+def test_calls_of_engines_bind(fi):
+    for full, (positional, keywords) in ENGINES.items():
+        module, name, *method = full.split(".")
+        value = getattr(getattr(fi, module), name)
+        function = getattr(value, method[0] or "__init__") if method else value
+        inspect.signature(function).bind(*([None] * (positional + bool(method))), **dict.fromkeys(keywords.split()))
+
+
+def test_the_document_has_the_table():
+    text = open(DOCUMENT, encoding="utf-8").read()
+    table = text.split("<!-- names -->\n")[1].split("<!-- end -->")[0]
+    assert table == _names.tables(), "python -m quern.compat.flashinfer prints what belongs there"
+
+
+def test_utils(fi):
+    utils = fi.utils
+    assert [m.value for m in utils.MaskMode] == [0, 1, 2, 3] and utils.MaskMode.CUSTOM.value == 2
+    assert utils.PosEncodingMode["ALIBI"].value == 2 and utils.TensorLayout["HND"].value == 1
+    assert [fi.next_positive_power_of_2(n) for n in (0, 1, 2, 3, 5, 64, 65)] == [1, 1, 2, 4, 8, 64, 128]
+    pytest.importorskip("torch", reason="needs torch")
+    assert utils.get_compute_capability("cpu") == (9, 0) and utils.is_sm90a_supported("cpu")
+    assert not any(f("cpu") for f in (utils.is_sm100a_supported, utils.is_sm110a_supported, utils.is_sm120a_supported, utils.is_sm121a_supported))
+
+
+def test_testing(fi):
+    torch = pytest.importorskip("torch", reason="needs torch")
+    fi.testing.set_seed(random_seed=3)
+    first = torch.rand(3)
+    fi.testing.set_seed(3)
+    assert torch.equal(first, torch.rand(3))
+    calls = []
+    times = fi.testing.bench_gpu_time(fn=lambda *a, **k: calls.append((a, k)), dry_run_iters=2, repeat_iters=5, input_args=(1,), input_kwargs={"x": 2}, cold_l2_cache=False)
+    assert len(times) == 5 and all(0 < t < 1e3 for t in times) and calls == [((1,), {"x": 2})] * 8
+    assert len(fi.testing.bench_gpu_time(lambda: None, dry_run_time_ms=1, repeat_time_ms=2)) >= 1
+    for keywords in ({"enable_cupti": True}, {"use_cuda_graph": True}, {"l2_flush": True}, {"sleep_after_run": True}, {"num_iters_within_graph": 3}):
+        with pytest.raises(NotImplementedError, match=rf"^flashinfer\.testing\.bench_gpu_time: `{next(iter(keywords))}`"):
+            fi.testing.bench_gpu_time(lambda: None, **keywords)
+
+
+def test_modules_are_one(fi):
+    for module in _names.MODULES:
+        assert importlib.import_module("flashinfer." + module) is getattr(fi, module)
+    assert fi.__spec__ is not None and fi.__version__

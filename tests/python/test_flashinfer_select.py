@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+# Copyright 2026 The quern authors
+"""FlashInfer's top-k, bits, merges and products, each called with its exact keywords; results beside torch in double."""
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs torch")
+
+import places  # noqa: E402
+from products import judge, poisoned, randn  # noqa: E402
+
+pytestmark = pytest.mark.anywhere
+BF16 = torch.bfloat16
+
+
+def integers(values, dtype=torch.int32):
+    return torch.tensor(values, dtype=dtype, device=places.TORCH)
+
+
+def largest(row, k):
+    """Indices of the k largest by descending value, equal ones by ascending index."""
+    return sorted(range(len(row)), key=lambda i: (-row[i], i))[:k]
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_top_k(fi, is_sorted):
+    x = (4 * randn(5, 60)).round()
+    for dtype in (torch.float32, BF16):
+        values, indices = fi.top_k(input=x.to(dtype), k=9, sorted=is_sorted, deterministic=True, tie_break=fi.TopKTieBreak.SMALL, dsa_graph_safe=True)
+        expected = [largest(row, 9) for row in x.tolist()]
+        assert indices.dtype == torch.int64 and values.dtype == dtype
+        assert indices.tolist() == (expected if is_sorted else [sorted(row) for row in expected])
+        assert torch.equal(values, x.to(dtype).gather(1, indices))
+    with pytest.raises(NotImplementedError, match="`tie_break` is 2: quern.topk.select takes the lowest indices"):
+        fi.top_k(x, 9, tie_break=fi.TopKTieBreak.LARGE)
+    with pytest.raises(ValueError, match="`k` is 61, expected 0 to 60"):
+        fi.top_k(x, 61)
+
+
+def test_ragged_transform(fi):
+    x, lengths, offsets, starts = (4 * randn(3, 60)).round(), [60, 3, 20], [100, 200, 300], [0, 5, 30]
+    for row_starts in (None, starts):
+        cut = [min(n, 60 - s) for n, s in zip(lengths, row_starts or [0] * 3)]
+        got = fi.top_k_ragged_transform(input=x, offsets=integers(offsets), lengths=integers(cut), k=8, deterministic=False, tie_break=0, dsa_graph_safe=False,
+                                        row_starts=None if row_starts is None else integers(row_starts))
+        for row, mine, n, offset, start in zip(x.tolist(), got.tolist(), cut, offsets, row_starts or [0] * 3):
+            expected = sorted(offset + i for i in largest(row[start:start + n], 8))
+            assert mine == expected + [-1] * (8 - len(expected))
+        assert got.dtype == torch.int32
+
+
+def test_page_table_transform(fi):
+    x, lengths, table = (4 * randn(3, 60)).round(), [60, 3, 20], torch.randperm(120, generator=torch.Generator().manual_seed(1)).int().view(2, 60).to(places.TORCH)
+    for to_batch in (integers([1, 0, 1]), None):
+        pages, out, raw = table if to_batch is not None else table[[0, 1, 1]], poisoned(3, 8, dtype=torch.float32).int(), torch.zeros(3, 8, dtype=torch.int32, device=places.TORCH)
+        rows = [1, 0, 1] if to_batch is not None else [0, 1, 2]
+        got = fi.top_k_page_table_transform(input=x, src_page_table=pages, lengths=integers(lengths), k=8, row_to_batch=to_batch, deterministic=True, tie_break=1, dsa_graph_safe=False,
+                                            row_starts=None, page_table_row_starts=None, page_size=1, out=out, out_raw_indices=raw)
+        assert got is out
+        for i, (row, n) in enumerate(zip(x.tolist(), lengths)):
+            best = sorted(largest(row[:n], 8))
+            assert raw[i].tolist() == best + [-1] * (8 - len(best)) and got[i].tolist() == [pages[rows[i], j].item() for j in best] + [-1] * (8 - len(best))
+    assert torch.equal(fi.top_k_page_table_transform(x, pages, integers(lengths), 8), out)
+    for keywords in ({"page_size": 4}, {"page_table_row_starts": integers([0, 0, 1])}):
+        with pytest.raises(NotImplementedError, match=r"^flashinfer\.top_k_page_table_transform: `page_"):
+            fi.top_k_page_table_transform(x, pages, integers(lengths), 8, **keywords)
+
+
+@pytest.mark.parametrize("order", ["big", "little"])
+def test_packbits(fi, order):
+    x = randn(77) > 0
+    for given in (x, x.to(torch.uint8)):
+        assert fi.packbits(x=given, bitorder=order).tolist() == np.packbits(x.cpu().numpy(), bitorder=order).tolist()
+    for dtype in (torch.int32, torch.int64):
+        indptr = [0, 9, 9, 40, 77]
+        packed, ends = fi.segment_packbits(x=x, indptr=integers(indptr, dtype), bitorder=order)
+        parts = [np.packbits(x.cpu().numpy()[a:b], bitorder=order) for a, b in zip(indptr, indptr[1:])]
+        assert packed.tolist() == np.concatenate(parts).tolist() and ends.tolist() == [0, *np.cumsum([len(p) for p in parts])] and ends.dtype == dtype
+    with pytest.raises(ValueError, match=r"^flashinfer\.packbits: `bitorder` is 'middle'"):
+        fi.packbits(x, bitorder="middle")
+
+
+def merged(vs, ss):
+    """Of parts at dim 0, in double."""
+    s = torch.stack([t.double() for t in ss])
+    weight = torch.exp2(s - s.amax(0))
+    return (weight[..., None] * torch.stack([t.double() for t in vs])).sum(0) / weight.sum(0)[..., None], s.amax(0) + torch.log2(weight.sum(0))
+
+
+def same(got, expected, eps):
+    assert got.shape == expected.shape and ((got.double() - expected).abs() <= eps * (1 + expected.abs())).all()
+
+
+@pytest.mark.parametrize("dtype", [BF16, torch.float32])
+def test_merges(fi, dtype):
+    eps = 2**-8 if dtype == BF16 else 1e-5
+    vs, ss = [randn(5, 3, 32, seed=i, dtype=dtype) for i in range(3)], [4 * randn(5, 3, seed=10 + i) for i in range(3)]
+    v, s = fi.merge_state(v_a=vs[0], s_a=ss[0], v_b=vs[1], s_b=ss[1])
+    assert v.dtype == dtype and s.dtype == torch.float32
+    same(v, merged(vs[:2], ss[:2])[0], eps), same(s, merged(vs[:2], ss[:2])[1], 1e-5)
+    v, s = fi.merge_states(v=torch.stack(vs, 1), s=torch.stack(ss, 1))
+    same(v, merged(vs, ss)[0], eps), same(s, merged(vs, ss)[1], 1e-5)
+    for mask in (None, torch.tensor([True, False, True, True, False], device=places.TORCH)):
+        v, s = vs[0].clone(), ss[0].clone()
+        assert fi.merge_state_in_place(v=v, s=s, v_other=vs[1], s_other=ss[1], mask=mask) is None
+        keep = torch.ones(5, dtype=torch.bool, device=places.TORCH) if mask is None else mask
+        same(v[keep], merged(vs[:2], ss[:2])[0][keep], eps), same(s[keep], merged(vs[:2], ss[:2])[1][keep], 1e-5)
+        assert torch.equal(v[~keep], vs[0][~keep]) and torch.equal(s[~keep], ss[0][~keep])
+
+
+def test_block_scales(fi):
+    from quern.compat import deep_gemm as dg
+
+    x, w = randn(9, 256, dtype=BF16), randn(136, 256, seed=2)
+    a, b = dg.per_token_cast_to_fp8(x, use_ue8m0=False), dg.per_block_cast_to_fp8(w, use_ue8m0=False)
+    judge(fi.gemm.fp8_blockscale_gemm_sm90(input=a[0], weight=b[0], input_scale=a[1], weight_scale=b[1], out=None, out_dtype=BF16), a, b)
+    out = poisoned(9, 136, dtype=BF16)
+    assert fi.gemm.fp8_blockscale_gemm_sm90(input=x, weight=b[0], input_scale=None, weight_scale=b[1], out=out) is out
+    judge(out, a, b)
+    with pytest.raises(ValueError, match="`input_scale` is given, expected None beside an input of 16 bits"):
+        fi.gemm.fp8_blockscale_gemm_sm90(x, b[0], a[1], b[1])
+
+
+def test_products(fi):
+    a, b, bias = randn(9, 72, dtype=BF16), randn(24, 72, seed=2, dtype=BF16), randn(24, seed=3, dtype=BF16)
+    c = bias.expand(9, 24)
+    judge(fi.mm_bf16(a=a, b=b.mT, bias=bias, pdl=False, out=None, out_dtype=BF16, backend="auto"), a, b, c)
+    judge(fi.mm_bf16(a, b.mT.contiguous()), a, b)
+    out = poisoned(9, 24, dtype=torch.float32)
+    assert fi.mm_bf16(a, b.mT, out=out) is out
+    judge(out, a, b)
+    out = poisoned(9, 24, dtype=BF16)
+    assert fi.gemm.tinygemm_bf16(input=a, weight=b, out=out, bias=bias, use_pdl=True) is None
+    judge(out, a, b, c)
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.mm_bf16: `backend` is 'tgv': it needs SM100"):
+        fi.mm_bf16(a, b.mT, backend="tgv")
