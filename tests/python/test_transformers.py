@@ -190,6 +190,16 @@ def test_f16():
     assert_as_right(*(logits(m, ids, attention_mask=there, position_ids=positions) for m in (ours, plain)), truth_of("qwen3", "left", torch.float16), there)
 
 
+@pytest.mark.parametrize("family", ["qwen2", "gemma3_text"])
+def test_without_a_language_head(family):
+    bare = enable(copy.deepcopy(models(family)[0].model))
+    ids, there, _ = padded("left")
+    arguments = dict(attention_mask=there, output_hidden_states=True)
+    with torch.no_grad():
+        mine, whole = bare(ids, **arguments), models(family)[1](ids, **arguments)
+    assert torch.equal(mine.last_hidden_state, whole.hidden_states[-1]) and len(mine.hidden_states) == 3
+
+
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 def test_masks_of_the_caller(family):
     """A mask of bool of 4 dims, and sequences in one row that position_ids tells apart."""
@@ -323,6 +333,10 @@ def test_refused_by_the_library():
         enable(build("gemma3_text", use_bidirectional_attention=True))
     with pytest.raises(NotImplementedError, match=r"the model is MixtralForCausalLM, expected one of Gemma2, Gemma3, Llama, Qwen2, Qwen3"):
         enable(build("mixtral", num_local_experts=2))
+    with pytest.raises(NotImplementedError, match=r"the model is Linear, expected one of Gemma2, Gemma3"):
+        enable(nn.Linear(4, 4))
+    with pytest.raises(NotImplementedError, match=r"`the model` \(Qwen3ForSequenceClassification\): no rule for it, expected one of .*Qwen3ForCausalLM"):
+        enable(transformers.Qwen3ForSequenceClassification(models("qwen3")[0].config).bfloat16().eval())
 
 
 def test_host_without_the_emulated_device(no_device):

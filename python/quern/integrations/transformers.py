@@ -257,15 +257,14 @@ def _refuse(name, module, reason):
     raise NotImplementedError(f"{_ME}: `{name or 'the model'}` ({type(module).__name__}): {reason}; nothing is replaced") from None
 
 
-def _replacements(model):
+def _replacements(model, rules):
     """[(module, its new forward)], or an error that names the first module which is not covered."""
-    rules, dtype = _rules(model), model.dtype
+    dtype = model.dtype
     if dtype not in _DTYPES:
         raise TypeError(f"{_ME}: the model is {dtype}, expected torch.bfloat16 or torch.float16, which attention.paged takes: model.to(torch.bfloat16); nothing is replaced")
     found = []
     for name, module in model.named_modules():
         if type(module) not in rules:
-            # The children of an activation or the like say no more than it.
             _refuse(name, module, f"no rule for it, expected one of {', '.join(sorted(t.__name__ for t in rules if t is not None))}")
         if "forward" in vars(module):
             _refuse(name, module, "its `forward` is replaced already, by accelerate's hooks or by hand")
@@ -288,11 +287,12 @@ def enable(model):
     NotImplementedError names the first module that is not covered."""
     if "_quern" in vars(model):
         raise ValueError(f"{_ME}: the model is enabled already")
+    rules = _rules(model)
     if model.training:
         raise ValueError(f"{_ME}: the model is in training mode, expected model.eval(): the ops have no dropout and attention has no gradients; nothing is replaced")
     if model.config.output_attentions:
         raise NotImplementedError(f"{_ME}: config.output_attentions is True, expected False: attention.paged never writes the probabilities to memory; nothing is replaced")
-    found, before = _replacements(model), model.config._attn_implementation
+    found, before = _replacements(model, rules), model.config._attn_implementation
     model.set_attn_implementation("quern")
     for module, forward in found:
         module.forward = types.MethodType(forward, module)
