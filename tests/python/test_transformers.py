@@ -216,6 +216,46 @@ def test_masks_of_the_caller(family):
 
 
 @every_family
+def test_which_ops(family, monkeypatch):
+    """Errors do not tell gelu_tanh from gelu, nor a table of angles in f32 from one that was rounded."""
+    ours, called, tables = models(family)[1], {}, set()
+
+    def watch(of, name):
+        original = getattr(of, name)
+
+        def call(*arguments, **keywords):
+            called[name] = called.get(name, 0) + 1
+            if name == "rope":
+                tables.update(t.dtype for t in arguments[3:5])
+            return original(*arguments, **keywords)
+        monkeypatch.setattr(of, name, call)
+
+    for of, name in ((quern.norm, "rms_norm"), (quern.rope, "rope"), (quern.attention, "paged"), (quern.gemm, "dense"), (quern.elementwise, "soft_cap")):
+        watch(of, name)
+    # The MLP has its activation from enable().
+    gated = {quern.activation.silu_and_mul: "silu_and_mul", quern.activation.gelu_tanh_and_mul: "gelu_tanh_and_mul"}
+    activations = {gated.get(layer.mlp.forward.__func__.__closure__[0].cell_contents) for layer in ours.model.layers}
+    logits(ours, prompt())
+    gemma, norms_of_q_and_k = family.startswith("gemma"), family in ("qwen3", "gemma3_text")
+    expected = {"rms_norm": 2 * (2 + 2 * gemma + 2 * norms_of_q_and_k) + 1, "rope": 2, "paged": 2, "dense": 2 * 7 + 1, **({"soft_cap": 1} if gemma else {})}
+    assert called == expected and tables == {torch.float32}
+    assert activations == {"gelu_tanh_and_mul" if gemma else "silu_and_mul"}
+
+
+@every_family
+def test_cached_keys(family):
+    """Logits depend on distances alone; the first layer's keys also say at which positions they were turned."""
+    plain, ours, exact = models(family)
+    caches = []
+    for model in (ours, plain, exact):
+        caches.append(transformers.DynamicCache(config=model.config))
+        logits(model, prompt(), past_key_values=caches[-1])
+    mine, theirs, truth = (torch.cat((c.layers[0].keys, c.layers[0].values), -1) for c in caches)
+    assert mine.dtype == torch.bfloat16
+    assert_as_right(mine, theirs, truth)
+
+
+@every_family
 def test_what_runs_in_torch(family):
     """Of 16 bits nothing but the embedding, its factor, sums with the residual, copies into the cache."""
     ours = models(family)[1]
@@ -229,7 +269,8 @@ def test_what_runs_in_torch(family):
 
     with torch.no_grad(), Seen():
         ours(prompt())
-    computing = {name for name in seen if name not in ("view", "_unsafe_view", "transpose", "slice", "expand", "new_empty", "clone", "detach", "alias", "cat", "reshape", "unsqueeze", "lift_fresh")}
+    moves = {"view", "_unsafe_view", "transpose", "slice", "expand", "new_empty", "clone", "detach", "alias", "cat", "reshape", "unsqueeze", "lift_fresh"}
+    computing = seen - moves
     assert computing == {"embedding", "add"} | ({"mul"} if family.startswith("gemma") else set())
 
 
