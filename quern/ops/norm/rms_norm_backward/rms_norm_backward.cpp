@@ -28,7 +28,8 @@ static NormRowBackwardConfig config_of(const Problem& p) {
   // read twice.
   if (units <= 32 * 4) {
     while (32 * c.held < units) c.held *= 2;
-    if (narrow) c.min_blocks = 1;  // each element of a narrow access takes a register
+    // Each element of a narrow access takes a register; dw beside 4 units of bf16 takes 8 more than the 128 that two blocks leave a thread.
+    if (narrow || (c.held == 4 && c.with_dw != 0 && dtype == DType::bf16)) c.min_blocks = 1;
     return c;
   }
   c.held = 2;
