@@ -166,7 +166,14 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
                   op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
     parallel_fill(b.bytes.get(), kPoison, size_t(b.size));
     v.data = b.bytes.get() + b.offset;
-    if (op.tensors[i].role != Role::out) fill(i, random, number, redraw);
+    if (op.tensors[i].role != Role::out) {
+      fill(i, random, number, redraw);
+    } else if (poison_of(v.dtype) != kPoison) {
+      const i64 size = size_of(v.dtype), last = v.rank - 1;
+      each_row(v, [&](char* row, const i64*) {
+        for (i64 j = 0; j < v.shape[last]; ++j) std::memset(row + j * v.strides[last] * size, poison_of(v.dtype), size_t(size));
+      });
+    }
   }
   Case generated = which_;
   generated["proof"] = number != Number::real;

@@ -51,7 +51,7 @@ class Judge {
 
 bool untouched(const char* element, DType dtype) {
   for (int b = 0; b < size_of(dtype); ++b)
-    if (u8(element[b]) != kPoison) return false;
+    if (u8(element[b]) != poison_of(dtype)) return false;
   return true;
 }
 
