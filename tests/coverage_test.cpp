@@ -56,7 +56,7 @@ class ModelCoverage : public ::testing::TestWithParam<std::string> {
 
 TEST_P(ModelCoverage, random_calls_reach_the_list_and_nothing_else) {
   testing::ModelCalls calls(model, 20260701);
-  const i64 count = full_sweep() ? 400000 : 100000;
+  const i64 count = full_sweep() ? 800000 : 200000;  // the rarest kernel of llama-3.1-8b is one of some 100000 draws
   for (i64 i = 0; i < count; ++i)
     if (!covered(calls.draw())) return;
   for (size_t k = 0; k < seen.size(); ++k)

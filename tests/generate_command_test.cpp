@@ -84,8 +84,9 @@ TEST(generate_command, refuses_what_it_cannot_do) {
   EXPECT_THAT(said({"--random", kTiny, "--ids", "512"}), HasSubstr("`prompt` has token 512, expected 0 to 511"));
   EXPECT_THAT(said({"--random", kTiny, "--random-prompts", "2048"}), HasSubstr("`random-prompts` has 2048"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--max-new", "2048"}), HasSubstr("2049 tokens, expected at most the model's 2048"));
+  EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-k", "4"}), HasSubstr("`temperature` is 0 beside top-k, top-p or min-p, expected more than 0"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--temperature", "-1"}), HasSubstr("`temperature` is -1"));
-  EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-p", "2"}), HasSubstr("`top_p` is 2"));
+  EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-p", "2", "--temperature", "1"}), HasSubstr("`top_p` is 2"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--kv-memory", "0.000001"}), HasSubstr("at least one page"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--kv-memory", "1e-10"}), HasSubstr("at least one byte"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "@/nowhere"}), HasSubstr("name the file '/nowhere', which cannot be read"));

@@ -71,6 +71,7 @@ TEST_F(TraceReport, calls_without_data_are_listed_and_not_timed) {
   const Json out = Json::parse(result.output);
   EXPECT_TRUE(out["calls"][0]["us"].is_null());
   EXPECT_THAT(out["calls"][0]["note"].get<std::string>(), HasSubstr("no data: "));
+  EXPECT_THAT(report({}).output, HasSubstr("1 calls have no time: no data: "));
 }
 
 TEST_F(TraceReport, a_folder_without_calls_is_an_error) {

@@ -122,7 +122,7 @@ class Command:
 
     def subcommands(self):
         text = self.output("--help").split("Subcommands:\n")[1]
-        return table(["command", "what it does"], [(f"`quern {name}`", does) for name, does in re.findall(r"^  (\w+) +(.+)$", text, re.M)])
+        return table(["command", "what it does"], [(f"`quern {name}`", does) for name, does in re.findall(r"^  ([\w-]+) +(.+)$", text, re.M)])
 
     def kernels_of_models(self):
         """How many kernels each model file reaches on sm_90a; those for operands of which each row is aligned to 16 bytes among them."""

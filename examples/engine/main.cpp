@@ -11,6 +11,12 @@
 #include "engine.h"
 #include "quern/base/error.h"
 
+static engine::i64 number_of(const std::string& word) {
+  if (word.empty() || word.size() > 9 || word.find_first_not_of("0123456789") != std::string::npos)
+    throw quern::Error(quern::ErrorKind::value, "engine", "arguments", "have `" + word + "`", "whole numbers, as in 1,2,3 16");
+  return std::atoll(word.c_str());
+}
+
 int main(int argc, char** argv) try {
   if (argc < 3) {
     std::fprintf(stderr, "usage: engine FOLDER|CONFIG.json IDS [MAX_NEW], as in engine model 1,2,3 16\n");
@@ -19,16 +25,17 @@ int main(int argc, char** argv) try {
   const std::string model = argv[1];
   engine::Request request;
   std::stringstream ids(argv[2]);
-  for (std::string id; std::getline(ids, id, ',');) request.prompt.push_back(std::atoi(id.c_str()));
-  if (argc > 3) request.max_new = std::atoll(argv[3]);
+  for (std::string id; std::getline(ids, id, ',');) request.prompt.push_back(engine::i32(number_of(id)));
+  if (argc > 3) request.max_new = number_of(argv[3]);
 
   quern::Device& device = quern::device_from_name();
   engine::Memory memory(device);
   engine::ModelConfig config;
   engine::Weights weights;
   if (model.ends_with(".json")) {
+    std::ifstream file(model);
     std::stringstream text;
-    text << std::ifstream(model).rdbuf();
+    if (!file || !(text << file.rdbuf())) throw quern::Error(quern::ErrorKind::value, "engine", "model", "is " + model + ", which cannot be read", "a config.json");
     config = engine::parse_config(text.str(), model);
     weights = engine::random_weights(config, 1, memory);
   } else {

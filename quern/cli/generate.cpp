@@ -48,6 +48,8 @@ static std::vector<i32> ids_of(std::string text) {
 }
 
 static std::vector<engine::Request> requests_of(const GenerateOptions& o, const engine::ModelConfig& config) {
+  if (o.temperature == 0 && (o.top_k != 0 || o.top_p != 1 || o.min_p != 0))
+    fail("temperature", "is 0 beside top-k, top-p or min-p", "more than 0: at 0 the largest logit is taken, whatever they say");
   std::vector<engine::Request> all;
   engine::Request request;
   request.max_new = o.max_new, request.temperature = o.temperature, request.top_k = o.top_k, request.top_p = o.top_p, request.min_p = o.min_p;

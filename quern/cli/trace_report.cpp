@@ -106,12 +106,16 @@ int trace_report(const TraceReportOptions& options) {
   }
   fmt::print("calls of {} on {} ({}{}), times by {}\n", options.folder, device.info().name, device.info().arch.name(), gpu ? "" : ", emulated on this CPU", bench::timer_name(device));
   Table table({"op", "calls", "us a call", "of all", "of the floor", "MB", "sizes", "kernels"});
-  for (const Group& g : groups)
-    table.add({g.op, std::to_string(g.calls), g.note.empty() ? fmt::format("{:.1f}", g.us) : "-", g.note.empty() ? fmt::format("{:.1f} %", 100 * double(g.calls) * g.us / all_us) : "-",
+  for (const Group& g : groups) {
+    if (!g.note.empty()) continue;
+    table.add({g.op, std::to_string(g.calls), fmt::format("{:.1f}", g.us), fmt::format("{:.1f} %", 100 * double(g.calls) * g.us / all_us),
                g.floor_us > 0 ? fmt::format("{:.0f} %", 100 * g.floor_us / g.us) : "-", g.cost.bytes > 0 ? fmt::format("{:.3g}", g.cost.bytes / 1e6) : "-", g.sizes, short_kernel(g.kernels)});
+  }
   fmt::print("{}\n", table.text());
+  std::map<std::string, i64> untimed;  // calls by the reason
   for (const Group& g : groups)
-    if (!g.note.empty()) fmt::print("{} {}: {}\n", g.op, g.sizes, g.note);
+    if (!g.note.empty()) untimed[g.note] += g.calls;
+  for (const auto& [note, calls] : untimed) fmt::print("{} calls have no time: {}\n", calls, note);
   fmt::print("all: {:.1f} us{}\n", all_us, gpu && all_floor > 0 ? fmt::format(", floor {:.1f} us", all_floor) : "");
   return timed ? kRight : kNotCompared;
 }

@@ -198,7 +198,7 @@ class Wrapper:
             raise RuntimeError(f"flashinfer.{where}: plan() was not called")
         for name, got, expected in (("q", tensor(where, "q", q, 3).dtype, self._q_dtype), ("k", k.dtype, self._kv_dtype)):
             if got != expected:
-                raise ValueError(f"flashinfer.{where}: `{name}` is {str(got)[6:]}, expected {str(expected)[6:]}, as plan() was told")
+                raise ValueError(f"flashinfer.{where}: `{name}` is {str(got)[6:]}, expected {str(expected)[6:]}, as plan() was told, or else its default")
         if (q.size(1), q.size(2), k.size(-2)) != (heads[0], head_dim, heads[1]):
             raise ValueError(f"flashinfer.{where}: there are {q.size(1)} query heads, {k.size(-2)} of keys and head_dim {q.size(2)}, expected {heads[0]}, {heads[1]} and {head_dim}, as plan() was told")
 
