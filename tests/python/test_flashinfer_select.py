@@ -61,9 +61,25 @@ def test_page_table_transform(fi):
             best = sorted(largest(row[:n], 8))
             assert raw[i].tolist() == best + [-1] * (8 - len(best)) and got[i].tolist() == [pages[rows[i], j].item() for j in best] + [-1] * (8 - len(best))
     assert torch.equal(fi.top_k_page_table_transform(x, pages, integers(lengths), 8), out)
-    for keywords in ({"page_size": 4}, {"page_table_row_starts": integers([0, 0, 1])}):
-        with pytest.raises(NotImplementedError, match=r"^flashinfer\.top_k_page_table_transform: `page_"):
-            fi.top_k_page_table_transform(x, pages, integers(lengths), 8, **keywords)
+    with pytest.raises(ValueError, match=r"^flashinfer\.top_k_page_table_transform: `page_size` is 0"):
+        fi.top_k_page_table_transform(x, pages, integers(lengths), 8, page_size=0)
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_page_table_transform_of_parts(fi, page_size):
+    """Rows begin within x; the table's first column of a row is told, or for pages of one token the same."""
+    x, starts, lengths = (4 * randn(3, 60)).round(), [0, 5, 30], [40, 3, 20]
+    table = torch.randperm(360, generator=torch.Generator().manual_seed(2)).int().view(3, 120).to(places.TORCH)
+    for firsts in ([7, 0, 2], None):
+        if firsts is None and page_size > 1:
+            with pytest.raises(ValueError, match="`page_table_row_starts` is absent"):
+                fi.top_k_page_table_transform(x, table, integers(lengths), 8, row_starts=integers(starts), page_size=page_size)
+            continue
+        got = fi.top_k_page_table_transform(x, table, integers(lengths), 8, row_starts=integers(starts), page_table_row_starts=None if firsts is None else integers(firsts), page_size=page_size)
+        for i, (row, start, n) in enumerate(zip(x.tolist(), starts, lengths)):
+            best = sorted(largest(row[start:start + n], 8))
+            first = (starts if firsts is None else firsts)[i]
+            assert got[i].tolist() == [table[i, first + j // page_size].item() * page_size + j % page_size for j in best] + [-1] * (8 - len(best))
 
 
 @pytest.mark.parametrize("order", ["big", "little"])

@@ -5,7 +5,7 @@ import enum
 
 import quern
 from quern import _check
-from quern.compat.flashinfer._base import call, one_of, refuse, tensor, torch
+from quern.compat.flashinfer._base import call, one_of, tensor
 
 
 class TopKTieBreak(enum.IntEnum):
@@ -31,31 +31,23 @@ def top_k(input, k, sorted=False, deterministic=False, tie_break=TopKTieBreak.NO
     return values, indices.long()
 
 
-def _indices(where, input, lengths, k, row_starts):
-    return call(where, quern.topk.select, {"x": "input"}, x=input, k=k, sorted=False, lengths=lengths, row_starts=row_starts)
-
-
 def top_k_ragged_transform(input, offsets, lengths, k, deterministic=False, tie_break=TopKTieBreak.NONE, dsa_graph_safe=False, row_starts=None):
     """offsets[row] + index of the k largest among the first lengths[row] of each row, int32 [rows, k]; -1 behind those of a row that has fewer."""
     where = "top_k_ragged_transform"
     _options(where, deterministic, tie_break, dsa_graph_safe)
     tensor(where, "input", input, 2), tensor(where, "offsets", offsets, 1)
-    indices = _indices(where, input, lengths, k, row_starts)
-    return torch.where(indices >= 0, indices + offsets.int()[:, None], -1)
+    return call(where, quern.topk.ragged_transform, {"x": "input"}, x=input, offsets=offsets, lengths=lengths, row_starts=row_starts, k=k)
 
 
 def top_k_page_table_transform(input, src_page_table, lengths, k, row_to_batch=None, deterministic=False, tie_break=TopKTieBreak.NONE, dsa_graph_safe=False, row_starts=None,
                                page_table_row_starts=None, *, page_size=1, out=None, out_raw_indices=None):
-    """src_page_table[row, index] of the same; row_to_batch names the row of the table. The indices themselves go to out_raw_indices where it is given."""
+    """src_page_table[row, first + index // page_size] * page_size + index % page_size of the same; row_to_batch names the row of the table. first is
+    page_table_row_starts, else row_starts of pages of one token, else 0. The indices themselves go to out_raw_indices where it is given."""
     where = "top_k_page_table_transform"
     _options(where, deterministic, tie_break, dsa_graph_safe)
-    if _check.integer(f"flashinfer.{where}", "page_size", page_size, 1, 2**31 - 1) != 1:
-        raise NotImplementedError(f"flashinfer.{where}: `page_size` is {page_size}, expected 1: quern has no op that looks up pages of several tokens")
-    refuse(where, "rows of the table begin at column 0", page_table_row_starts=page_table_row_starts)
     tensor(where, "input", input, 2), tensor(where, "src_page_table", src_page_table, 2)
-    indices = _indices(where, input, lengths, k, row_starts)
-    table = src_page_table if row_to_batch is None else src_page_table[tensor(where, "row_to_batch", row_to_batch, 1).long()]
-    result = torch.where(indices >= 0, table.gather(1, indices.clamp(min=0).long()), -1)
-    if out_raw_indices is not None:
-        tensor(where, "out_raw_indices", out_raw_indices).copy_(indices)
-    return result if out is None else tensor(where, "out", out).copy_(result)
+    if _check.integer(f"flashinfer.{where}", "page_size", page_size, 1, 1 << 30) == 1 and page_table_row_starts is None:
+        page_table_row_starts = row_starts
+    results = call(where, quern.topk.page_table_transform, {"x": "input", "page_table": "src_page_table", "indices": "out_raw_indices"}, x=input, page_table=src_page_table, lengths=lengths,
+                   row_starts=row_starts, row_to_batch=row_to_batch, page_table_row_starts=page_table_row_starts, k=k, page_size=page_size, out=out, indices=out_raw_indices)
+    return results[0] if isinstance(results, tuple) else results
