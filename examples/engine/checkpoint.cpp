@@ -19,6 +19,7 @@
 
 #include "json_file.h"
 #include "quern/base/error.h"
+#include "quern/base/nearest.h"
 
 namespace engine {
 
@@ -170,28 +171,12 @@ std::vector<std::string> files_of(const std::string& folder, std::map<std::strin
   return {files.begin(), files.end()};
 }
 
-/// How many characters must be put in, left out or replaced.
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = above;
-    }
-  }
-  return row.back();
-}
-
 /// The three names that are nearest to `name`, without those that share less than half of it.
 std::string nearest_names(const std::string& name, const std::map<std::string, bool>& known) {
   std::vector<std::pair<size_t, std::string>> near;
   for (const auto& [other, used] : known) {
     if (other.size() > 2 * name.size()) continue;
-    if (const size_t distance = edit_distance(name, other); distance <= name.size() / 2) near.emplace_back(distance, other);
+    if (const size_t distance = quern::edit_distance(name, other); distance <= name.size() / 2) near.emplace_back(distance, other);
   }
   std::sort(near.begin(), near.end());
   std::string text;

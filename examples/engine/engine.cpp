@@ -73,7 +73,8 @@ void Engine::reserve_workspace() {
 void Engine::allocate_cache() {
   const i64 page_bytes = config_.layers * 2 * options_.page_size * config_.heads_kv * config_.head_dim * quern::size_of(config_.dtype);
   const i64 wanted = limits_.rows * limits_.pages, free = std::max<i64>(0, device_.free_memory() - (i64(1) << 30));
-  pages_ = std::min(wanted, (options_.kv_bytes > 0 ? options_.kv_bytes : free) / page_bytes);
+  const i64 nameable = ((i64(1) << 31) - 1) / options_.page_size;  // slots are i32
+  pages_ = std::min({wanted, nameable, (options_.kv_bytes > 0 ? options_.kv_bytes : free) / page_bytes});
   if (pages_ < 1)
     throw options_.kv_bytes > 0 ? Error(ErrorKind::value, "engine", "kv_bytes", "is " + std::to_string(options_.kv_bytes), "at least one page of " + std::to_string(page_bytes) + " bytes")
                                 : Error(ErrorKind::device, "engine: the device has " + std::to_string(free) + " bytes for the KV cache, a page needs " + std::to_string(page_bytes));
