@@ -330,6 +330,16 @@ TEST_P(Conform, atomics) {
   EXPECT_EQ(out[9], threads);
 }
 
+TEST_P(Conform, atomics_in_shared_memory) {
+  std::vector<u32> in(1), out(66, 77);
+  Kernel kernel(GetParam(), kernel_text("memory.cuh", "atomics_shared", 64), 64, 8);
+  kernel.run(in, out, 0);
+  EXPECT_EQ(out[0], 63 * 64 / 2 - 64u);
+  EXPECT_EQ(out[1], 3 * 64u);
+  std::sort(out.begin() + 2, out.end());
+  for (u32 i = 0; i < 64; ++i) EXPECT_EQ(out[2 + i], 3 * i);
+}
+
 TEST_P(Conform, atomics_of_every_order) {
   std::vector<u32> in(1), out(16 + 2 * 64);
   Kernel kernel(GetParam(), kernel_text("memory.cuh", "atomics_by_order", 64), 64, 0);

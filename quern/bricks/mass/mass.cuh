@@ -40,22 +40,22 @@ QN_DEVICE f32 exp2_of_fraction(f32 f) {
 /// Of a logit that is not NaN. |x| = |logit * log2(e) / temperature| is cut at 2^28, and what is cut has the exponent
 /// 2^29: the correction of an exponent below the cut is far smaller, so weights ascend with logits. -inf weighs nothing, +inf more than all that is finite.
 QN_DEVICE Weight weight_of_logit(f32 logit, LogitScale scale) {
-  const u32 bits = ptx::bits_of(logit);
-  if (bits == 0xff800000u) return {0, -kInfiniteWeight};
-  if (bits == 0x7f800000u) return {1u << 23, kInfiniteWeight};
-  const f32 x = ptx::fma(logit, scale.high, f32(-0.f));
-  if (ptx::fabs(x) >= f32(kLogitReach)) return {1u << 23, x < f32(0.f) ? -kWeightReach : kWeightReach};
-  const f32 whole = ptx::round(x);
-  i32 exponent = i32(whole);
-  f32 fraction = ptx::fma(logit, scale.high, ptx::f32_of_bits(ptx::bits_of(whole) ^ 0x80000000u));
-  fraction = ptx::fma(logit, scale.low, fraction);
-  if (ptx::fabs(fraction) > f32(0.5f)) {  // |x| beyond 2^23, or a neighbour of a half
-    const f32 more = ptx::round(fraction);
-    exponent += i32(more);
-    fraction = ptx::fma(more, f32(-1.f), fraction);
-  }
+  const f32 product = ptx::fma(logit, scale.high, f32(-0.f));
+  const bool within = ptx::fabs(product) < f32(kLogitReach);
+  const f32 x = within ? logit : f32(0.f), whole = ptx::round(within ? product : f32(0.f));
+  f32 fraction = ptx::fma(x, scale.high, ptx::f32_of_bits(ptx::bits_of(whole) ^ 0x80000000u));
+  fraction = ptx::fma(x, scale.low, fraction);
+  // Beyond 1/2 where |x| is above 2^23 or a neighbour of a half: rounded by the place of the last bit of 1.5 * 2^23
+  const f32 shifted = ptx::fma(fraction, f32(1.f), f32(kRoundsToInteger)), more = ptx::fma(shifted, f32(1.f), f32(-kRoundsToInteger));
+  fraction = ptx::fma(more, f32(-1.f), fraction);
   const u32 power = ptx::bits_of(exp2_of_fraction(fraction));
-  return {(power & 0x7fffffu) | 0x800000u, exponent + i32(power >> 23) - 127};
+  Weight w{(power & 0x7fffffu) | 0x800000u, i32(whole) + i32(ptx::bits_of(shifted) - ptx::bits_of(f32(kRoundsToInteger))) + i32(power >> 23) - 127};
+  if (!within) {
+    const u32 bits = ptx::bits_of(logit);
+    w.mantissa = bits == 0xff800000u ? 0 : 1u << 23;
+    w.exponent = bits == 0x7f800000u ? kInfiniteWeight : bits >> 31 ? -kWeightReach : kWeightReach;
+  }
+  return w;
 }
 
 /// Of a probability, or anything that is in proportion to one: itself. It is not NaN and not below 0; +inf as above.
@@ -66,12 +66,26 @@ QN_DEVICE Weight weight_of_prob(f32 prob) {
   return {(bits & 0x7fffffu) | 0x800000u, i32(exponent) - 127};
 }
 
+/// mantissa * 2^by, at most 24 bits times 2^60; 0 where by < 0.
+struct Mass {
+  u32 mantissa;
+  i32 by;
+};
 /// top >= weight.exponent.
-QN_DEVICE U128 mass_of(Weight weight, i32 top) {
-  const i32 by = weight.exponent - top + kMassWindow;
-  if (weight.mantissa == 0 || by < 0) return {0, 0};
-  return shifted_left({weight.mantissa, 0}, by);
+QN_DEVICE Mass mass_of(Weight weight, i32 top) { return {weight.mantissa, weight.exponent - top + kMassWindow}; }
+QN_DEVICE U128 wide(Mass m) { return m.by < 0 ? U128{0, 0} : shifted_left({m.mantissa, 0}, m.by); }
+
+/// A sum of up to 2^10 masses in two words, which cost a product of 32 bits each: of those with by < 30, and of the others, by 2^30.
+struct MassSum {
+  u64 low, high;
+};
+constexpr int kMassSplit = 30;
+QN_DEVICE void add(MassSum& sum, Mass m) {
+  const u32 below = u32(m.by), above = u32(m.by) - u32(kMassSplit);
+  sum.low += u64(m.mantissa) * (below < u32(kMassSplit) ? 1u << (below & 31) : 0u);
+  sum.high += u64(m.mantissa) * (above <= u32(kMassWindow - kMassSplit) ? 1u << (above & 31) : 0u);
 }
+QN_DEVICE U128 wide(const MassSum& sum) { return U128{sum.low, 0} + shifted_left({sum.high, 0}, kMassSplit); }
 
 /// ceil(p * total), at least 1, for p in (0, 1] and total < 2^104. p <= 0: 1.
 QN_DEVICE U128 share_of(f32 p, U128 total) {
@@ -80,11 +94,12 @@ QN_DEVICE U128 share_of(f32 p, U128 total) {
   return is_zero(share) ? U128{1, 0} : share;
 }
 
-/// A total of masses rounded to 24 bits, to nearest and ties to even: mantissa * 2^power.
+/// A total of masses rounded to 24 bits, to nearest and ties to even: mantissa * 2^power. reciprocal: 1 / mantissa, rounded to nearest.
 struct RoundedTotal {
-  f32 mantissa;
+  f32 mantissa, reciprocal;
   i32 power;
 };
+QN_DEVICE RoundedTotal rounded_total(f32 mantissa, i32 power) { return {mantissa, ptx::div(f32(1.f), mantissa), power}; }
 QN_DEVICE RoundedTotal rounded_total(U128 total) {
   int bits = 0;
   for (int step = 64; step > 0; step /= 2)
@@ -95,7 +110,16 @@ QN_DEVICE RoundedTotal rounded_total(U128 total) {
     const U128 rest = total - shifted_left({kept, 0}, drop), half = shifted_left({1, 0}, drop - 1);
     if (half < rest || (half <= rest && kept % 2 == 1)) ++kept;
   }
-  return {f32(float(kept)), drop};
+  return rounded_total(f32(float(kept)), drop);
+}
+
+/// mantissa / total.mantissa, rounded to nearest: the product with the reciprocal, and its remainder by the reciprocal once more (Markstein,
+/// Computation of elementary functions on the IBM RISC System/6000 processor, 1990). That is the nearest unless all 24 bits of the divisor are ones.
+QN_DEVICE f32 quotient(f32 mantissa, RoundedTotal total) {
+  if (total.mantissa == f32(16777215.f)) return ptx::div(mantissa, total.mantissa);
+  const f32 near = ptx::fma(mantissa, total.reciprocal, f32(0.f));
+  const f32 rest = ptx::fma(ptx::f32_of_bits(ptx::bits_of(near) ^ 0x80000000u), total.mantissa, mantissa);
+  return ptx::fma(rest, total.reciprocal, near);
 }
 
 /// weight / total as f32: the quotient of the mantissas is rounded once, and once more where the result is subnormal. `total` is not 0 and of
@@ -103,9 +127,9 @@ QN_DEVICE RoundedTotal rounded_total(U128 total) {
 QN_DEVICE f32 share_of_total(Weight weight, i32 top, RoundedTotal total) {
   const i32 power = weight.exponent - top + kMassWindow - total.power;
   if (weight.mantissa == 0 || power < -200) return f32(0.f);
-  const f32 quotient = ptx::div(f32(float(weight.mantissa)), total.mantissa);  // at least 2^-24
   const i32 first = max_of(power, -100), second = power - first;
-  return ptx::fma(ptx::fma(quotient, ptx::f32_of_bits(u32(first + 127) << 23), f32(0.f)), ptx::f32_of_bits(u32(second + 127) << 23), f32(0.f));
+  const f32 scaled = ptx::fma(quotient(f32(float(weight.mantissa)), total), ptx::f32_of_bits(u32(first + 127) << 23), f32(0.f));  // the quotient is at least 2^-24
+  return ptx::fma(scaled, ptx::f32_of_bits(u32(second + 127) << 23), f32(0.f));
 }
 
 }  // namespace quern

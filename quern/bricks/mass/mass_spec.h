@@ -20,6 +20,9 @@ QN_HOST_DEVICE constexpr float exp2_coefficient(int power) {
   return of[power];
 }
 
+/// A sum with it, and less it again, is a number of less than 2^22 rounded to the nearest integer, ties to even.
+constexpr float kRoundsToInteger = 0x1.8p+23f;
+
 /// Where |logit * log2(e) / temperature| is cut.
 constexpr float kLogitReach = 0x1p28f;
 /// Exponent of what is cut, above that of all other logits; that of +inf is above it by more than kMassWindow.

@@ -80,6 +80,20 @@ QN_DEVICE void atomics_all(const Params& p) {
   ptx::red_add_release_gpu(out + 5, 1);
 }
 
+/// 64 threads. out u32 [66]: a word of shared memory after each thread's two additions, another after one that returns a ticket; the tickets.
+QN_DEVICE void atomics_shared(const Params& p) {
+  QN_SMEM(smem);
+  u32* const words = reinterpret_cast<u32*>(smem);
+  u32* out = static_cast<u32*>(p.out);
+  if (threadIdx.x < 2) words[threadIdx.x] = 0;
+  ptx::sync_block();
+  ptx::red_add_shared(words, threadIdx.x);
+  ptx::red_add_shared(words, 0xffffffff);
+  out[2 + threadIdx.x] = ptx::atomic_add_shared(words + 1, 3);
+  ptx::sync_block();
+  if (threadIdx.x < 2) out[threadIdx.x] = words[threadIdx.x];
+}
+
 /// 64 threads. out u32 [16 + 2 * 64]: what each kind of addition leaves; the last exchanged value, the winner of a
 /// compare-and-swap, a message behind a fence of each scope; then what each thread's exchange and compare-and-swap returned.
 QN_DEVICE void atomics_by_order(const Params& p) {

@@ -4,7 +4,8 @@
 // The GPU's approximate instructions on float, as bad as the PTX ISA allows (9.7.3, single precision): each result differs from
 // the exact value by half or all of the documented bound, up or down. The argument's bits and the device's seed choose which,
 // so a call has the same bits wherever and whenever it is made. Exact are only zeros, infinities, NaN, what .ftz flushes, and
-// powers of two where the exact result is simple: exp2 of integers, rcp and log2 of powers of 2, rsqrt of powers of 4.
+// powers of two where the exact result is simple: exp2 of integers, rcp of powers of 2, rsqrt of powers of 4. log2 is exact of 1 alone: an H200
+// errs at 0.5, 0.25 and 2^-126.
 #pragma once
 #include "quern/kit/emu/entry.cuh"
 
@@ -64,7 +65,7 @@ QN_DEVICE f32 number_exp2(f32 x) {
 }
 QN_DEVICE f32 number_log2(f32 x) {
   x = number_flush(x);
-  if (!(x > 0.f) || !has_mantissa(x)) return __builtin_log2f(x);
+  if (!(x > 0.f) || !is_finite(x) || x == 1.f) return __builtin_log2f(x);
   const double exact = __builtin_log2(double(x));
   return approximate(Approximate::log2, x, exact, x > 0.5f && x < 2.f ? kLog2Error : __builtin_fabs(exact) * kLog2Error);
 }

@@ -27,6 +27,10 @@ namespace quern::ptx {
 QN_DEVICE u32 atomic_add(u32* address, u32 value) { return emu::atomic(emu::AtomicOp::add, address, value); }
 QN_DEVICE i32 atomic_add(i32* address, i32 value) { return i32(emu::atomic(emu::AtomicOp::add, address, u32(value))); }
 QN_DEVICE u64 atomic_add(u64* address, u64 value) { return emu::atomic(emu::AtomicOp::add, address, value); }
+QN_DEVICE u32 atomic_add_shared(u32* address, u32 value) {
+  return emu::atomic(emu::AtomicOp::add, emu::shared_pointer(smem_address(address), 4, "atom.shared"), value);
+}
+QN_DEVICE void red_add_shared(u32* address, u32 value) { atomic_add_shared(address, value); }
 QN_DEVICE f32 atomic_add(f32* address, f32 value) {
   emu::require_aligned<u32>(address);
   const emu::AtomicCall call{emu::AtomicOp::combine, emu::Order::relaxed, 4, address, bits_of(value), 0,

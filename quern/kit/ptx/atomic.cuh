@@ -23,6 +23,15 @@ QN_DEVICE u64 atomic_add(u64* address, u64 value) {
   asm volatile("atom.relaxed.gpu.add.u64 %0, [%1], %2;" : "=l"(before) : "l"(address), "l"(value) : "memory");
   return before;
 }
+/// The same in the block's own shared memory, by an instruction that need not find out where the address is; block scope.
+QN_DEVICE u32 atomic_add_shared(u32* address, u32 value) {
+  u32 before;
+  asm volatile("atom.relaxed.cta.shared::cta.add.u32 %0, [%1], %2;" : "=r"(before) : "r"(u32(__cvta_generic_to_shared(address))), "r"(value) : "memory");
+  return before;
+}
+QN_DEVICE void red_add_shared(u32* address, u32 value) {
+  asm volatile("red.relaxed.cta.shared::cta.add.u32 [%0], %1;" ::"r"(u32(__cvta_generic_to_shared(address))), "r"(value) : "memory");
+}
 QN_DEVICE f32 atomic_add(f32* address, f32 value) {
   f32 before;
   asm volatile("atom.relaxed.gpu.add.f32 %0, [%1], %2;" : "=f"(before) : "l"(address), "f"(value) : "memory");

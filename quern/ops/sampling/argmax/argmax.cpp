@@ -20,10 +20,10 @@ static ArgmaxParams params(const Call<A>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   static const Axis rows = axis_of("rows"), vocab = axis_of("vocab");
-  const RowLayout layout = row_layout(p.dtype(&A::logits), p.vector(&A::logits), p[vocab]);
-  const ArgmaxConfig config{{layout, RowKind::logits}, layout.threads};
+  const RowLayout layout = row_layout(p.dtype(&A::logits), p.vector(&A::logits), p[rows], p[vocab], device);
+  const ArgmaxConfig config{{layout, RowKind::logits}, layout.threads, resident_blocks(layout)};
   Plan plan;
-  plan.launch<params>(row_kernel, config, {.x = row_blocks(p[rows], device), .smem = select_smem().bytes, .pdl = p.pdl});
+  plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[vocab], device, p.pdl));
   return plan;
 }
 

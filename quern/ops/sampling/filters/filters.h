@@ -6,26 +6,18 @@
 #include <cmath>
 #include <string>
 
-#include "quern/op/schema.h"
+#include "quern/bricks/select/plan.h"
 #include "quern/ops/sampling/filters/spec.h"
 
 namespace quern::sampling {
 
 inline const float* floats(const TensorView& v) { return static_cast<const float*>(v.data); }
 
-/// Layout of the portable plan.
-inline RowLayout row_layout(DType dtype, i32 vector, i64 length) {
-  // Two widths only: full accesses, or single elements of rows that are not aligned
-  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, row_threads(length)};
-}
 /// Elements of an access of an output of `bytes` an element whose rows allow `vector`: full accesses or single elements.
 inline i32 store_width(const RowLayout& layout, i32 vector, i32 bytes) {
   const i32 full = min_of<i32>(16 / bytes, layout.vector);
   return layout.vector > 1 && vector * bytes == 16 ? full : 1;
 }
-/// Blocks: each walks over its rows.
-inline i64 row_blocks(i64 rows, const DeviceInfo& device) { return max_of<i64>(1, min_of<i64>(rows, i64(device.sms) * 8)); }
-
 template <class Args> Rejection temperature_fits(const Problem& p) {
   const float t = p.attr(&Args::temperature);
   if (!(t >= 0) || std::isinf(t)) return {"temperature", t, "a finite number, 0 or more"};

@@ -16,19 +16,19 @@ template <FilterLayout L> struct RowShares {
   RoundedTotal total;
 };
 
-/// The row is read twice. By the whole block, which gets one result.
-template <FilterLayout L> QN_DEVICE RowShares<L> shares_of(const SelectMemory& m, const Row<L.row>& row, f32 temperature) {
+/// The row is read twice. By the whole team, whose blocks get one result.
+template <FilterLayout L> QN_DEVICE RowShares<L> shares_of(Team<L.row>& team, const Row<L.row>& row, f32 temperature) {
   static_assert(L.kind == RowKind::logits);
-  const RowFacts facts = facts_of<L>(m, row);
+  const RowFacts facts = facts_of<L>(team, row);
   RowShares<L> s{ShareState::none, facts.first, facts.key, {}, {}};
   if (!facts.valid || !is_finite(temperature) || temperature < f32(0.f)) return s;
   s.state = ShareState::one;
   if (temperature < f32(kGreedyTemperature)) return s;
   s.state = ShareState::all;
   s.weights = weights_of<L>(temperature, facts.key);
-  U128 mine{0, 0};
-  each_element<Instructions::many>(row, [&](i32, f32 x) { mine = mine + mass_of(s.weights, x); });
-  s.total = rounded_total(block_total<L.row.threads>(m, mine));
+  MassSum mine{0, 0};
+  each_element(row, [&](i32, f32 x) { add(mine, mass_of(s.weights, x)); });
+  s.total = rounded_total(team_total(team, wide(mine)));
   return s;
 }
 
@@ -46,7 +46,7 @@ template <FilterLayout L> QN_DEVICE void store_shares(StoredShares* to, const Ro
 }
 template <FilterLayout L> QN_DEVICE RowShares<L> load_shares(const StoredShares* from, f32 temperature) {
   const StoredShares stored = *from;
-  RowShares<L> s{stored.state, stored.first, stored.key, {{}, stored.top}, {ptx::f32_of_bits(stored.mantissa), stored.power}};
+  RowShares<L> s{stored.state, stored.first, stored.key, {{}, stored.top}, rounded_total(ptx::f32_of_bits(stored.mantissa), stored.power)};
   if (s.state == ShareState::all) s.weights.scale = logit_scale(temperature);
   return s;
 }

@@ -20,10 +20,10 @@ static RenormParams params(const Call<A>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   static const Axis rows = axis_of("rows"), vocab = axis_of("vocab");
-  const RowLayout layout = row_layout(p.dtype(&A::probs), p.vector(&A::probs), p[vocab]);
-  const RenormConfig config{{layout, RowKind::probs}, store_width(layout, p.vector(&A::out), 4), layout.threads};
+  const RowLayout layout = row_layout(p.dtype(&A::probs), p.vector(&A::probs), p[rows], p[vocab], device);
+  const RenormConfig config{{layout, RowKind::probs}, store_width(layout, p.vector(&A::out), 4), layout.threads, resident_blocks(layout)};
   Plan plan;
-  plan.launch<params>(row_kernel, config, {.x = row_blocks(p[rows], device), .smem = select_smem().bytes, .pdl = p.pdl});
+  plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[vocab], device, p.pdl));
   return plan;
 }
 

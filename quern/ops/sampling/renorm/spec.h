@@ -9,6 +9,7 @@ struct RenormConfig {
   FilterLayout layout;
   i32 store;    // elements of an access of out
   i32 threads;
+  i32 min_blocks;  // resident_blocks()
 };
 
 struct RenormParams {

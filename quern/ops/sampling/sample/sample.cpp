@@ -31,10 +31,10 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   static const Axis rows = axis_of("rows"), vocab = axis_of("vocab");
   const bool probs = p.tensor(&A::probs).present;
   const auto member = probs ? &A::probs : &A::logits;
-  const RowLayout layout = row_layout(p.dtype(member), p.vector(member), p[vocab]);
-  const SampleConfig config{{layout, probs ? RowKind::probs : RowKind::logits}, layout.threads};
+  const RowLayout layout = row_layout(p.dtype(member), p.vector(member), p[rows], p[vocab], device);
+  const SampleConfig config{{layout, probs ? RowKind::probs : RowKind::logits}, layout.threads, resident_blocks(layout)};
   Plan plan;
-  plan.launch<params>(row_kernel, config, {.x = row_blocks(p[rows], device), .smem = select_smem().bytes, .pdl = p.pdl});
+  plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[vocab], device, p.pdl));
   return plan;
 }
 

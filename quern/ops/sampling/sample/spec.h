@@ -8,6 +8,7 @@ namespace quern::sampling {
 struct SampleConfig {
   FilterLayout layout;
   i32 threads;
+  i32 min_blocks;  // resident_blocks()
 };
 
 struct SampleParams {

@@ -9,12 +9,12 @@
 
 namespace quern::sampling {
 
-template <SoftmaxConfig C> QN_DEVICE void softmax_of(const SelectMemory& m, const SoftmaxParams& p, i64 index) {
+template <SoftmaxConfig C> QN_DEVICE void softmax_of(Team<C.layout.row>& team, const SoftmaxParams& p, i64 index) {
   constexpr FilterLayout L = C.layout;
-  const Row<L.row> row{static_cast<const dtype_t<L.row.dtype>*>(p.logits) + index * p.stride, i32(p.vocab)};
+  const Row<L.row> row = row_of(team, static_cast<const dtype_t<L.row.dtype>*>(p.logits) + index * p.stride, p.vocab);
   f32* out = reinterpret_cast<f32*>(p.out) + index * p.out_stride;
   const f32 temperature = p.temperatures ? ptx::ld_global<f32>(p.temperatures + index) : f32(p.temperature);
-  const RowShares<L> shares = shares_of<L>(m, row, temperature);
+  const RowShares<L> shares = shares_of<L>(team, row, temperature);
   // The state is asked once a row, not once an element
   if (shares.state == ShareState::none) {
     const f32 nan = value_of_key(0);
@@ -26,10 +26,14 @@ template <SoftmaxConfig C> QN_DEVICE void softmax_of(const SelectMemory& m, cons
 
 template <SoftmaxConfig C> QN_DEVICE void softmax_row(const SoftmaxParams& p) {
   QN_SMEM(smem);
-  const SelectMemory m = select_memory(smem);
+  constexpr RowLayout kRow = C.layout.row;
+  Team<kRow> team = team_of<kRow>(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  for (i64 row = blockIdx.x; row < p.rows; row += gridDim.x) softmax_of<C>(m, p, row);
+  for (i64 row = team_index<kRow>(); row < p.rows; row += team_count<kRow>()) {
+    softmax_of<C>(team, p, row);
+    sync_team<kRow>();  // others may still read what this block shows
+  }
 }
 
 }  // namespace quern::sampling

@@ -63,28 +63,28 @@ template <VerifyChainConfig C> QN_DEVICE Chain chain_of(const VerifyChainParams&
 }
 
 /// The largest probability of a row; NaN: there is none, or one that is no probability.
-template <VerifyChainConfig C> QN_DEVICE f32 largest_prob(const SelectMemory& m, const ChainRow<C>& q, i32 vocab) {
+template <VerifyChainConfig C> QN_DEVICE f32 largest_prob(Team<C.layout.row>& team, const ChainRow<C>& q, i32 vocab) {
   if constexpr (kOfLogits<C>) {
     return largest_share(q.shares);
   } else {
-    const RowFacts facts = facts_of<C.layout>(m, {q.data, vocab});
+    const RowFacts facts = facts_of<C.layout>(team, row_of(team, q.data, vocab));
     return value_of_key(facts.valid ? facts.key : 0);
   }
 }
 
 /// A token drawn from q; -1: there is none.
-template <VerifyChainConfig C> QN_DEVICE i64 draw_target(const SelectMemory& m, const ChainRow<C>& q, i32 vocab, u64 bits) {
-  const f32 largest = largest_prob(m, q, vocab);
+template <VerifyChainConfig C> QN_DEVICE i64 draw_target(Team<C.layout.row>& team, const ChainRow<C>& q, i32 vocab, u64 bits) {
+  const f32 largest = largest_prob(team, q, vocab);
   if (is_nan(largest)) return -1;
   const i32 top = weight_of_prob(largest).exponent;
-  return find_in_row(m, Row<C.layout.row>{q.data, vocab}, [&](i32 index, f32 x) { return mass_of(weight_of_prob(prob_of(q, index, x)), top); },
+  return find_in_row(team, row_of(team, q.data, vocab), [&](i32 index, f32 x) { return mass_of(weight_of_prob(prob_of(q, index, x)), top); },
                      [&](U128 total) { return scaled_by_bits(bits, total); }).index;
 }
 
 /// A token drawn from max(0, q - p).
-template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m, const ChainRow<C>& q, const ChainRow<C>& p, i32 vocab, i32 rejected, u64 bits) {
+template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(Team<C.layout.row>& team, const ChainRow<C>& q, const ChainRow<C>& p, i32 vocab, i32 rejected, u64 bits) {
   constexpr u64 kBad = ~u64(0);
-  const Row<C.layout.row> row{q.data, vocab};
+  const Row<C.layout.row> row = row_of(team, q.data, vocab);
   const auto p_at = [&](i32 index) {
     if constexpr (C.certain != 0) return f32(index == rejected ? 1.f : 0.f);
     else return prob_at(p, index);
@@ -94,19 +94,19 @@ template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(const SelectMemory& m
     return more > f32(0.f) ? more : f32(0.f);
   };
   u64 best = 0;
-  each_element<Instructions::many>(row, [&](i32 index, f32 x) {
+  each_element(row, [&](i32 index, f32 x) {
     const f32 of_q = prob_of(q, index, x), of_p = p_at(index);
     best = max_of(best, !is_q(of_q) || !is_p(of_p) ? kBad : u64(ptx::bits_of(residual(of_q, of_p))));
   });
-  best = block_max<C.layout.row.threads>(m, best);
+  best = team_max(team, best);
   if (best == kBad) return -1;
-  if (best == 0) return draw_target(m, q, vocab, bits);
+  if (best == 0) return draw_target(team, q, vocab, bits);
   const i32 top = weight_of_prob(ptx::f32_of_bits(u32(best))).exponent;
-  return find_in_row(m, row, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(prob_of(q, index, x), p_at(index))), top); },
+  return find_in_row(team, row, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(prob_of(q, index, x), p_at(index))), top); },
                      [&](U128 total) { return scaled_by_bits(bits, total); }).index;
 }
 
-template <VerifyChainConfig C> QN_DEVICE void verify_request(const SelectMemory& m, const VerifyChainParams& p, i64 request) {
+template <VerifyChainConfig C> QN_DEVICE void verify_request(Team<C.layout.row>& team, const VerifyChainParams& p, i64 request) {
   const Request r{request,
                   p.ids + request * p.ids_stride,
                   u64(p.seeds ? ptx::ld_global<i64>(p.seeds + request) : p.seed),
@@ -117,9 +117,9 @@ template <VerifyChainConfig C> QN_DEVICE void verify_request(const SelectMemory&
   if (c.valid) {
     const u64 bits = random_bits(r.seed, r.offset + u64(c.emitted), r.row, c.rejected < 0 ? RandomStream::sample : RandomStream::residual);
     const ChainRow<C> q = chain_row<C>(p, request, false, c.emitted);
-    if (c.rejected < 0) token = draw_target(m, q, i32(p.vocab), bits);
-    else if constexpr (C.certain != 0) token = draw_residual(m, q, {}, i32(p.vocab), c.rejected, bits);
-    else token = draw_residual(m, q, chain_row<C>(p, request, true, c.emitted), i32(p.vocab), c.rejected, bits);
+    if (c.rejected < 0) token = draw_target(team, q, i32(p.vocab), bits);
+    else if constexpr (C.certain != 0) token = draw_residual(team, q, {}, i32(p.vocab), c.rejected, bits);
+    else token = draw_residual(team, q, chain_row<C>(p, request, true, c.emitted), i32(p.vocab), c.rejected, bits);
   }
   for (i64 i = threadIdx.x; i <= p.drafts; i += C.threads)
     p.out[request * p.out_stride + i] = i < c.emitted ? ptx::ld_global<i32>(r.ids + i) : i > c.emitted ? -1 : token < 0 ? 0 : i32(token);
@@ -131,10 +131,13 @@ template <VerifyChainConfig C> QN_DEVICE void verify_request(const SelectMemory&
 
 template <VerifyChainConfig C> QN_DEVICE void verify_chain_row(const VerifyChainParams& p) {
   QN_SMEM(smem);
-  const SelectMemory m = select_memory(smem);
+  Team<C.layout.row> team = team_of<C.layout.row>(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  for (i64 request = blockIdx.x; request < p.batch; request += gridDim.x) verify_request<C>(m, p, request);
+  for (i64 request = blockIdx.x; request < p.batch; request += gridDim.x) {
+    verify_request<C>(team, p, request);
+    ptx::sync_block();
+  }
 }
 
 }  // namespace quern::sampling

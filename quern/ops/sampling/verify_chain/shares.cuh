@@ -19,7 +19,7 @@ QN_DEVICE bool chain_reaches(const VerifyChainParams& p, i64 request, i64 place)
 
 template <VerifyChainConfig C> QN_DEVICE void verify_chain_shares(const VerifyChainParams& p) {
   QN_SMEM(smem);
-  const SelectMemory m = select_memory(smem);
+  Team<C.layout.row> team = team_of<C.layout.row>(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   const i64 rows = chain_rows(p.drafts, C.certain != 0);
@@ -29,8 +29,9 @@ template <VerifyChainConfig C> QN_DEVICE void verify_chain_shares(const VerifyCh
     const i64 place = of_draft ? row - p.drafts - 1 : row;
     // A draft's row is read where the draft itself is a token
     if (!chain_reaches(p, request, of_draft ? place + 1 : place)) continue;
-    const auto shares = shares_of<C.layout>(m, Row<C.layout.row>{row_data<C>(p, request, of_draft, place), i32(p.vocab)}, temperature_of(p, request));
+    const auto shares = shares_of<C.layout>(team, row_of(team, row_data<C>(p, request, of_draft, place), p.vocab), temperature_of(p, request));
     if (threadIdx.x == 0) store_shares(p.shares + at, shares);
+    ptx::sync_block();
   }
 }
 

@@ -48,17 +48,17 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const auto target = logits ? &A::target_logits : &A::target_probs;
   i32 vector = p.vector(target);
   if (logits && !certain) vector = min_of(vector, p.vector(&A::draft_logits));  // whose rows are read whole
-  const RowLayout layout = row_layout(p.dtype(target), vector, p[vocab]);
+  const RowLayout layout = block_layout(p.dtype(target), vector, p[vocab]);
   VerifyChainConfig config{{layout, logits ? RowKind::logits : RowKind::probs}, certain, layout.threads};
   Plan plan;
   ChainShares shares;
   if (logits) {
     const i64 rows = p[Axis::batch] * chain_rows(p[drafts], certain);
     shares.of_rows = plan.scratch("shares", max_of<i64>(1, rows) * i64(sizeof(StoredShares)));
-    plan.launch<params>(shares_kernel, config, {.x = row_blocks(rows, device), .smem = select_smem().bytes, .pdl = p.pdl}, shares);
+    plan.launch<params>(shares_kernel, config, row_grid(config.layout.row, rows, p[vocab], device, p.pdl), shares);
     config.threads = config.layout.row.threads = min_of(config.threads, kDrawThreads);
   }
-  plan.launch<params>(row_kernel, config, {.x = row_blocks(p[Axis::batch], device), .smem = select_smem().bytes, .pdl = logits ? device.arch.number >= 90 : p.pdl}, shares);
+  plan.launch<params>(row_kernel, config, row_grid(config.layout.row, p[Axis::batch], p[vocab], device, logits ? device.arch.number >= 90 : p.pdl), shares);
   return plan;
 }
 

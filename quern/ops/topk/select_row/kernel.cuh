@@ -3,8 +3,8 @@
 //
 // out[row] = indices of the k largest of x[row], or where these tokens lie: page_table[request, index / page_size] * page_size + index % page_size,
 // or index + offsets[row].
-// A block takes a row at a time: a radix selection finds the place of the k-th (threshold.cuh), then each warp counts and writes what is kept
-// of its part of the row, in order. A row of up to k elements is not read for it. Up to 4096 pairs are sorted in shared memory, more in place.
+// A team of blocks takes a row at a time and finds the place of the k-th (threshold.cuh); then each warp counts and writes what is kept of its segment, in
+// order. A row of up to k elements is not read for it. What follows is the work of the team's first block: up to kListed indices are sorted in shared memory, more in place.
 #pragma once
 #include "quern/bricks/select/threshold.cuh"
 #include "quern/kit/scan.cuh"
@@ -12,51 +12,27 @@
 
 namespace quern::topk {
 
-/// Calls f(the lane's elements) for the accesses of a warp's part of the row, in order. By whole warps.
-template <RowLayout L, class F> QN_DEVICE void each_of_warp(const Row<L>& row, i32 begin, i32 end, F f) {
-  for (i32 at = begin; at < end; at += 32 * L.vector) f(load_elements(row, at + i32(ptx::lane_id()) * L.vector));
-}
-
-/// Writes the indices that are kept, ascending, into out.
-template <RowLayout L> QN_DEVICE void compact(const SelectMemory& m, const Row<L>& row, const Threshold& kept, i32* out) {
-  constexpr int kWarps = L.threads / 32;
-  const int warp = int(threadIdx.x / 32);
-  const i32 part = round_up<i32>(ceil_div<i32>(row.length, kWarps), 32 * L.vector), begin = min_of(warp * part, row.length), end = min_of(begin + part, row.length);
+/// Writes the indices that are kept, ascending, into out. By the whole team.
+template <RowLayout L> QN_DEVICE void compact(Team<L>& team, const Row<L>& row, const Threshold& kept, i32* out) {
   u32 mine = 0;
-  each_of_warp(row, begin, end, [&](const Elements<L>& e) {
-    each_of<Instructions::few>(e, [&](i32 i, f32 x) { mine += keeps(kept, ordered_key(x), i); });
-  });
-  const u32 upto = warp_prefix_sum(mine);
-  ptx::sync_block();
-  if (ptx::lane_id() == 31) m.bins[warp][0] = upto;
-  ptx::sync_block();
-  i64 at = 0;
-  for (int w = 0; w < kWarps; ++w)
-    if (w < warp) at += i64(m.bins[w][0]);
-  each_of_warp(row, begin, end, [&](const Elements<L>& e) {
+  each_element(row, [&](i32 i, f32 x) { mine += keeps(kept, ordered_key(x), i); });
+  const BlockSums sums = block_sums(team, {mine, 0});
+  if (threadIdx.x == 0) *slots_of(team) = sums.total;
+  const U128* const shown = show_slots(team);
+  // Where the first element of the warp goes
+  i64 at = i64(ptx::shfl(u32(sums.before.low), 0));
+  QN_NO_UNROLL
+  for (u32 rank = 0; rank < team.rank; ++rank) at += i64(read_of<L>(rank, &shown->low));
+  each_access(row, [&](const Elements<L>& e) {
     u32 here = 0;
-    each_of<Instructions::few>(e, [&](i32 i, f32 x) { here += keeps(kept, ordered_key(x), i); });
+    each_of(e, [&](i32 i, f32 x) { here += keeps(kept, ordered_key(x), i); });
     const u32 last = warp_prefix_sum(here);
     i64 to = at + last - here;
-    each_of<Instructions::few>(e, [&](i32 i, f32 x) {
+    each_of(e, [&](i32 i, f32 x) {
       if (keeps(kept, ordered_key(x), i)) out[to++] = i32(i);
     });
     at += ptx::shfl(last, 31);
   });
-}
-
-/// Sorts n things by exchange(a, b), which puts those at places a < b in order: bitonic, each pair in the same direction, so that places past
-/// the end act as the largest things and never move.
-template <int kThreads, class Exchange> QN_DEVICE void sort(i64 n, Exchange exchange) {
-  for (i64 size = 2; size < 2 * n; size *= 2)
-    for (i64 stride = size; stride > 1; stride /= 2) {
-      ptx::sync_block();
-      for (i64 a = threadIdx.x; a < n; a += kThreads) {
-        const i64 b = stride == size ? a ^ (size - 1) : a ^ (stride / 2);
-        if (a < b && b < n) exchange(a, b);
-      }
-    }
-  ptx::sync_block();
 }
 
 /// Ascends in the order of values.
@@ -66,14 +42,11 @@ template <RowLayout L> QN_DEVICE u64 place_of(const Row<L>& row, i32 index) {
   return u64(~ordered_key(x[0])) << 32 | u32(index);
 }
 
-template <RowLayout L> QN_DEVICE void sort_indices(const SelectMemory& m, const Row<L>& row, i32* indices, i64 n) {
-  if (n <= kSortedInShared) {
-    u64* places = &m.bins[0][0];
+template <RowLayout L> QN_DEVICE void sort_indices(const Team<L>& team, const Row<L>& row, i32* indices, i64 n) {
+  if (n <= kListed) {
+    u64* places = list_of(team);
     for (i64 i = threadIdx.x; i < n; i += L.threads) places[i] = place_of(row, indices[i]);
-    sort<L.threads>(n, [&](i64 a, i64 b) {
-      const u64 one = places[a], other = places[b];
-      if (other < one) places[a] = other, places[b] = one;
-    });
+    sort_numbers<L.threads>(places, n);
     for (i64 i = threadIdx.x; i < n; i += L.threads) indices[i] = i32(u32(places[i]));
   } else {
     sort<L.threads>(n, [&](i64 a, i64 b) {
@@ -129,39 +102,50 @@ template <SelectConfig C> QN_DEVICE void write_values(const SelectParams& p, con
   }
 }
 
-template <SelectConfig C> QN_DEVICE Row<C.row> row_of(const SelectParams& p, i64 index) {
+template <SelectConfig C> QN_DEVICE Row<C.row> row_at(const Team<C.row>& team, const SelectParams& p, i64 index) {
   const i64 start = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + index)) : 0, length = p.lengths ? i64(ptx::ld_global<i32>(p.lengths + index)) : p.length - start;
   const i64 begin = max_of<i64>(0, min_of(start, p.length));
-  return {static_cast<const dtype_t<C.row.dtype>*>(p.x) + index * p.stride + begin, i32(max_of<i64>(0, min_of(length, p.length - begin)))};
+  return row_of(team, static_cast<const dtype_t<C.row.dtype>*>(p.x) + index * p.stride + begin, max_of<i64>(0, min_of(length, p.length - begin)));
 }
 
-template <SelectConfig C> QN_DEVICE void select_of(const SelectMemory& m, const SelectParams& p, i64 index) {
-  const Row<C.row> row = row_of<C>(p, index);
-  i32* out = p.out + index * p.out_stride;
-  const i64 n = min_of<i64>(p.k, row.length);
-  if (n == row.length) {  // all are kept, whatever their values
-    for (i64 i = threadIdx.x; i < n; i += C.threads) out[i] = i32(i);
-  } else if (n > 0) {
-    compact(m, row, select_prefix(m, row, [&](i32, f32) { return U128{1, 0}; }, [&](U128) { return U128{u64(n), 0}; }), out);
-  }
-  ptx::sync_block();
+/// What becomes of a row's n indices, by one block.
+template <SelectConfig C> QN_DEVICE void finish_row(const Team<C.row>& team, const SelectParams& p, const Row<C.row>& row, i32* out, i64 n, i64 index) {
   if constexpr (C.ending == Ending::page_table) {
     write_slots<C>(p.pages, out, n, p.k, index);
   } else if constexpr (C.ending == Ending::ragged) {
     write_offsets<C>(p.offsets, out, n, p.k, index);
   } else {
-    if constexpr (C.ending == Ending::by_value) sort_indices(m, row, out, n);
+    if constexpr (C.ending == Ending::by_value) sort_indices(team, row, out, n);
     for (i64 i = n + threadIdx.x; i < p.k; i += C.threads) out[i] = -1;
     if (p.values) write_values<C>(p, row, out, n, index);
   }
 }
 
+template <SelectConfig C> QN_DEVICE void select_of(Team<C.row>& team, const SelectParams& p, i64 index) {
+  const Row<C.row> row = row_at<C>(team, p, index);
+  i32* out = p.out + index * p.out_stride;
+  const i64 n = min_of<i64>(p.k, row.length);
+  if (n == row.length) {  // all are kept, whatever their values
+    if (team.rank == 0)
+      for (i64 i = threadIdx.x; i < n; i += C.threads) out[i] = i32(i);
+  } else if (n > 0) {
+    Largest largest;
+    read_for_largest<Bad::nothing>(team, row, largest);
+    compact(team, row, select_by_rank(team, row, largest, u32(n)), out);
+  }
+  sync_team<C.row>();
+  if (team.rank == 0) finish_row<C>(team, p, row, out, n, index);
+}
+
 template <SelectConfig C> QN_DEVICE void select_row(const SelectParams& p) {
   QN_SMEM(smem);
-  const SelectMemory m = select_memory(smem);
+  Team<C.row> team = team_of<C.row>(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  for (i64 row = blockIdx.x; row < p.rows; row += gridDim.x) select_of<C>(m, p, row);
+  for (i64 row = team_index<C.row>(); row < p.rows; row += team_count<C.row>()) {
+    select_of<C>(team, p, row);
+    ptx::sync_block();
+  }
 }
 
 }  // namespace quern::topk

@@ -4,6 +4,7 @@
 // What ops of the kernel select_row say to the host, for ops whose Args have their members by these names.
 #pragma once
 #include "quern/base/host_dtype.h"
+#include "quern/bricks/select/plan.h"
 #include "quern/op/ref.h"
 #include "quern/op/schema.h"
 #include "quern/ops/topk/select_row/spec.h"
@@ -26,10 +27,10 @@ template <class A> SelectParams row_params(const A& a) {
 template <auto params, class A> Plan plan_rows(const Problem& p, const DeviceInfo& device, Ending ending) {
   static const Axis rows = axis_of("rows"), length = axis_of("length");
   const i32 vector = p.tensor(&A::row_starts).present ? 1 : p.vector(&A::x);
-  const RowLayout layout{p.dtype(&A::x), vector * size_of(p.dtype(&A::x)) == 16 ? vector : 1, row_threads(p[length])};
-  const SelectConfig config{layout, ending, layout.threads};
+  const RowLayout layout = row_layout(p.dtype(&A::x), vector, p[rows], p[length], device);
+  const SelectConfig config{layout, ending, layout.threads, resident_blocks(layout)};
   Plan plan;
-  plan.launch<params>(row_kernel, config, {.x = max_of<i64>(1, min_of<i64>(p[rows], i64(device.sms) * 8)), .smem = select_smem().bytes, .pdl = p.pdl});
+  plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[length], device, p.pdl));
   return plan;
 }
 

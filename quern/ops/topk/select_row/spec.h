@@ -17,6 +17,7 @@ struct SelectConfig {
   RowLayout row;
   Ending ending;
   i32 threads;
+  i32 min_blocks;  // resident_blocks()
 };
 
 /// Where tokens lie in a paged cache, for Ending::page_table.
@@ -42,8 +43,5 @@ struct SelectParams {
   i64 rows, length, k;
   PageTableParams pages;
 };
-
-/// So many pairs are sorted in shared memory, in the place of the bins.
-constexpr i64 kSortedInShared = kSelectBins * 2;
 
 }  // namespace quern::topk

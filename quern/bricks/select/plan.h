@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// How many blocks take a row, and what they keep of it.
+#pragma once
+#include "quern/bricks/select/spec.h"
+#include "quern/op/schema.h"
+
+namespace quern {
+
+/// A block alone, which reads memory anew in each pass. vector: elements of an access that the rows allow.
+inline RowLayout block_layout(DType dtype, i32 vector, i64 length) {
+  // Two widths only: full accesses, or single elements of rows that are not aligned. Short rows need no large block, which only waits longer at its barriers
+  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : 640, 1, 0};
+}
+/// Bytes of shared memory of a block.
+inline i32 select_bytes(const RowLayout& l, i64 length) { return i32(select_smem(l).held + (l.held ? part_length(l, length) * size_of(l.dtype) : 0)); }
+
+/// What suits the device. Few long rows are shared by the blocks of clusters, so that a row uses several multiprocessors, and held in their shared memory, where their parts fit. With
+/// more rows, clusters of eight run in many turns; of up to half as many rows as multiprocessors two blocks take one, of more a block, which read it again from the L2.
+inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const DeviceInfo& device) {
+  const RowLayout alone = block_layout(dtype, vector, length);
+  if (device.arch.number < 90 || length <= 4096) return alone;
+  RowLayout team = alone;
+  if (rows * 4 <= device.sms) {
+    team.blocks = length <= 16384 ? 2 : 8, team.held = 1;
+    // Of up to 8 rows each block has a multiprocessor of its own
+    if (rows > 8) team.threads /= 2;
+    if (select_bytes(team, length) > device.smem_block) team.held = 0;
+  } else if (rows * 2 <= device.sms) {
+    team.blocks = 2;
+  }
+  return team;
+}
+/// Blocks that the compiler leaves registers for on a multiprocessor: one that computes beside one that reads.
+inline i32 resident_blocks(const RowLayout& l) { return l.threads == 320 ? 2 : 1; }
+/// A team a row; teams walk over what is more than 8 blocks a multiprocessor.
+inline Grid row_grid(const RowLayout& l, i64 rows, i64 length, const DeviceInfo& device, i32 pdl) {
+  const i64 teams = max_of<i64>(1, min_of<i64>(rows, max_of<i64>(1, i64(device.sms) * 8 / l.blocks)));
+  return {.x = teams * l.blocks, .smem = select_bytes(l, length), .cluster = u32(l.blocks), .pdl = pdl};
+}
+
+}  // namespace quern
