@@ -3,6 +3,7 @@
 //
 // `quern check --checked` and `--asan` find each fault planted for them in the kernels of the ops, with every compiler and
 // under every policy, and say nothing of the kernels as they are. A process a fault: QN_SOURCE_DIR holds the changed source.
+// QN_TEST_FAULTS=bricks/select takes the faults of files with that in their path alone, each of them.
 #include "planted_faults.h"
 
 #include "planted_asan_faults.h"
@@ -41,6 +42,7 @@ std::vector<FaultyCase> cases_of(const std::string& mode) {
   for (const auto& some :
        {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::prefill_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults()})
     all.insert(all.end(), some.begin(), some.end());
+  if (const char* part = std::getenv("QN_TEST_FAULTS")) std::erase_if(all, [&](const FaultyCase& c) { return std::string(c.file).find(part) == std::string::npos; });
   return all;
 }
 
@@ -88,7 +90,7 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
   /// successive rotations run every case with both.
   static bool takes(size_t number) {
     if (int(number % kParts) != std::get<2>(GetParam())) return false;
-    return full_sweep() || (number / kParts + test_rotation()) % 4 == (compiler() == "g++" ? 0u : 1u);
+    return full_sweep() || std::getenv("QN_TEST_FAULTS") || (number / kParts + test_rotation()) % 4 == (compiler() == "g++" ? 0u : 1u);
   }
 
   void start(Attempt& run) const {

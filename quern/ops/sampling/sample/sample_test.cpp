@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -23,7 +24,10 @@
 #include "quern/device/emulated.h"
 #include "quern/op/schema.h"
 #include "quern/ops/sampling/filters/cases.h"
+#include "quern/ops/sampling/mask.h"
+#include "quern/ops/sampling/renorm.h"
 #include "quern/ops/sampling/sample/ref.h"
+#include "quern/ops/sampling/softmax.h"
 
 namespace quern::sampling {
 namespace {
@@ -130,6 +134,79 @@ TEST(sample, draws_the_tokens_of_the_reference_from_a_large_vocabulary) {
   d.args.top_k = 0, d.args.top_p = 1;
   d.run();
   EXPECT_EQ(d.wrong(), 0);
+}
+
+/// A device for each way in which rows are shared: by eight blocks that hold them, by two that read them again, by one; the last has no clusters.
+std::vector<std::unique_ptr<Device>> devices_of_every_plan() {
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const auto& [sms, arch] : {std::pair{132, 90}, {6, 90}, {1, 90}, {108, 80}}) {
+    DeviceInfo info = device_info_of(arch == 80 ? Arch{80, 0} : Arch{});
+    info.sms = sms;
+    devices.push_back(make_emulated_device(info, {}));
+  }
+  return devices;
+}
+/// Normal values; values so near each other that more than a list holds lie in one bin of masses; few values; two thirds -inf.
+Draws rows_for_every_plan() {
+  Draws d(4, 20011);
+  Random random(11);
+  for (i64 i = 0; i < d.vocab; ++i) {
+    d.values[size_t(i)] = float(3 * (random.uniform() + random.uniform() + random.uniform()));
+    d.values[size_t(d.vocab + i)] = float(1 + 0.0005 * random.uniform());
+    d.values[size_t(2 * d.vocab + i)] = float(random.below(5)) / 2;
+    d.values[size_t(3 * d.vocab + i)] = random.below(3) != 0 ? -kInf : float(random.uniform());
+  }
+  d.give_seeds(5);
+  return d;
+}
+
+TEST(sample, every_plan_draws_the_tokens_of_the_reference) {
+  Draws d = rows_for_every_plan();
+  const auto devices = devices_of_every_plan();
+  struct Filters {
+    i32 k;
+    float p, min_p;
+    FilterOrder order;
+  };
+  for (const Filters& f : {Filters{50, 0.9f, 0, FilterOrder::top_k_first}, {5000, 0.7f, 0, FilterOrder::top_k_first}, {3000, 0.95f, 0.3f, FilterOrder::joint}}) {
+    d.args.top_k = f.k, d.args.top_p = f.p, d.args.min_p = f.min_p, d.args.order = f.order;
+    for (size_t i = 0; i < devices.size(); ++i) {
+      std::fill(d.out.begin(), d.out.end(), -7);
+      d.run({.device = devices[i].get()});
+      EXPECT_EQ(d.wrong(), 0) << "device " << i << " k " << f.k;
+    }
+  }
+}
+
+/// Rows written by every plan have the bits of one another; those of the last are compared with the reference by the cases of the ops.
+TEST(sample, every_plan_writes_the_same_rows) {
+  Draws d = rows_for_every_plan();
+  const auto devices = devices_of_every_plan();
+  std::vector<float> probs(d.values.size());
+  const auto view = [&](std::vector<float>& v) { return TensorView(v.data(), DType::f32, {d.rows, d.vocab}); };
+  std::vector<std::vector<float>> first;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    std::vector<std::vector<float>> out(3, std::vector<float>(d.values.size(), kNan));
+    SoftmaxArgs whole;
+    whole.out = view(out[0]), whole.logits = d.args.logits;
+    softmax(whole, {.device = devices[i].get()});
+    MaskArgs masked;
+    masked.out = view(out[1]), masked.logits = d.args.logits, masked.top_k = 4000, masked.top_p = 0.8f;
+    mask(masked, {.device = devices[i].get()});
+    probs = out[0];
+    RenormArgs renormed;
+    renormed.out = view(out[2]), renormed.probs = view(probs), renormed.top_k = 700;
+    renorm(renormed, {.device = devices[i].get()});
+    if (first.empty()) first = out;
+    for (size_t k = 0; k < out.size(); ++k) EXPECT_EQ(std::memcmp(out[k].data(), first[k].data(), out[k].size() * 4), 0) << "op " << k << " device " << i;
+  }
+  for (i64 row = 0; row < d.rows; ++row) {
+    double sum = 0;
+    i64 kept = 0;
+    for (i64 i = 0; i < d.vocab; ++i) sum += double(first[2][size_t(row * d.vocab + i)]), kept += first[2][size_t(row * d.vocab + i)] > 0;
+    EXPECT_NEAR(sum, 1, 1e-6);
+    EXPECT_EQ(kept, 700);
+  }
 }
 
 TEST(sample, chooses_among_more_equal_values_than_any_buffer_would_hold) {
