@@ -15,7 +15,7 @@ from vllm.v1.attention.backend import AttentionBackend, AttentionCGSupport, Atte
 from vllm.v1.attention.backends.utils import get_num_attention_heads_from_layers
 
 import quern
-from quern import _check
+from quern import _check, _workspace
 from quern.integrations.vllm import _settings, warmup
 
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16"}
@@ -107,6 +107,7 @@ class QuernMetadata:
     query_start_loc: torch.Tensor
     seq_lens: torch.Tensor
     block_table: torch.Tensor
+    slot_mapping: torch.Tensor
     causal: bool
     workspace: torch.Tensor | None
 
@@ -138,7 +139,7 @@ class QuernBuilder(AttentionMetadataBuilder[QuernMetadata]):
                  "batch_invariant": bool(envs.VLLM_BATCH_INVARIANT)}
         planned = quern.plan("attention.paged", batch=batch, tokens=max(batch, config.scheduler_config.max_num_batched_tokens), heads_q=heads_q, heads_kv=heads_kv,
                              head_dim=spec.head_size, page_size=spec.block_size, pages=width, max_pages=width, device=device_of(self.device), **words)
-        return torch.empty(planned["workspace"], dtype=torch.uint8, device=self.device)
+        return _workspace.empty(planned["workspace"], self.device)
 
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
         common = common_attn_metadata
@@ -146,11 +147,11 @@ class QuernBuilder(AttentionMetadataBuilder[QuernMetadata]):
             raise NotImplementedError(f"{_WHERE}: `causal` is a tensor with a number for each request, expected one bool for all: attention.paged has no causality by request")
         if common_prefix_len:
             raise NotImplementedError(f"{_WHERE}: `common_prefix_len` is {common_prefix_len}, expected 0: a shared prefix is not attended to apart")
-        return QuernMetadata(common.num_actual_tokens, common.max_query_len, common.query_start_loc, common.seq_lens, common.block_table_tensor, common.causal, self.workspace)
+        return QuernMetadata(common.num_actual_tokens, common.max_query_len, common.query_start_loc, common.seq_lens, common.block_table_tensor, common.slot_mapping, common.causal, self.workspace)
 
     def update_block_table(self, metadata, blk_table, slot_mapping):
         updated = copy.copy(metadata)
-        updated.block_table = blk_table
+        updated.block_table, updated.slot_mapping = blk_table, slot_mapping
         return updated
 
     def update_draft_decode_metadata(self, metadata):

@@ -78,7 +78,7 @@ def _rotated(self, positions, query, key=None):
     positions = positions.flatten()
     q = query.view(positions.shape[0], -1, self.head_size)
     k = q[:, :0] if key is None else key.view(positions.shape[0], -1, self.head_size)
-    quern.rope.rope(q, k, positions, cos, sin, rotary_dim=self.rotary_dim, interleaved=not self.is_neox_style, q_out=q, k_out=k)
+    quern.rope.rope(q, k, positions, cos, sin, interleaved=not self.is_neox_style, q_out=q, k_out=k)
     return query, key
 
 

@@ -17,6 +17,7 @@ from quern.integrations.vllm import _settings, warmup
 
 _BLOCK, _ROW = 128, GroupShape.PER_TOKEN
 _LEAST_OF_GROUP, _LEAST_OF_ROW = 1e-10, 1.0 / 512  # vLLM's bounds of a scale: the latter over 448
+_LARGEST = 448.0  # of e4m3
 _DTYPES = {torch.bfloat16: "bf16", torch.float16: "f16", torch.float32: "f32"}
 
 
@@ -29,6 +30,11 @@ def _supported(compute_capability):
     if compute_capability is not None and not quern.gemm.scaled.is_compute_capability_supported(compute_capability):
         return False, f"quern.gemm.scaled does not run on compute capability {compute_capability}"
     return True, None
+
+
+def _in_a_graph(x):
+    """Whether the call becomes part of a graph. quant.per_tensor needs memory to find the largest of all elements, which a graph does not give while it is captured."""
+    return torch.compiler.is_compiling() or (x.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def _refusal(config):
@@ -124,8 +130,10 @@ class QuernFp8Linear(FP8ScaledMMLinearKernel):
     def _quantise(self, x, scale=None, scale_ub=None):
         """x [m, k] in FP8 and its scales, [m, 1] or [1]."""
         if self._by_row:
-            return quern.quant.per_token(x, None if scale_ub is None else scale_ub.reshape(1), amax_floor=_LEAST_OF_ROW)
-        return quern.quant.per_tensor(x, None if scale is None else scale.reshape(1), amax_floor=_LEAST_OF_ROW)
+            return quern.quant.per_token(x, scale_upper_bound=None if scale_ub is None else scale_ub.reshape(1), amax_floor=_LEAST_OF_ROW)
+        if scale is None and _in_a_graph(x):
+            scale = x.abs().amax().float().clamp(min=_LEAST_OF_ROW) / _LARGEST
+        return quern.quant.per_tensor(x, static_scale=None if scale is None else scale.reshape(1), amax_floor=_LEAST_OF_ROW)
 
     def apply_scaled_mm(self, *, A, B, out_dtype, As, Bs, bias, output_shape):
         """A @ B of B [k, n], the transpose of a weight [n, k]."""
