@@ -255,12 +255,15 @@ def test_fp8_rows_and_tensors(engine_config, name):
     layer = Weights(weight=w.t(), weight_scale=scale, input_scale=static)
     kernel.process_weights_after_loading(layer)
     x, bias = numbers(6, k, seed=3) * torch.tensor([1e-4, 1, 1, 20, 0, 1]).bfloat16()[:, None], numbers(n, seed=4)
-    out = kernel.apply_weights(layer, x, bias)
-    most = x.float().abs().amax(1, keepdim=True) if "row" in name else x.float().abs().amax()
-    of_x = static if static is not None else most.clamp(min=1 / 512) / 448
-    a = (x.float() * (1 / of_x)).clamp(-448, 448).to(E4M3).double() * of_x.double()
-    assert_product(out, a, w.double() * scale.double(), bias)
-    assert torch.equal(torch.compile(lambda x: kernel.apply_weights(layer, x, bias), fullgraph=True, backend="aot_eager")(x), out)
+    for size in (1, 1e-5):  # of the second vLLM's least scale is the scale
+        y = x * size
+        out = kernel.apply_weights(layer, y, bias)
+        most = y.float().abs().amax(1, keepdim=True) if "row" in name else y.float().abs().amax()
+        of_y = static if static is not None else most.clamp(min=1 / 512) / 448
+        a = (y.float() * (1 / of_y)).clamp(-448, 448).to(E4M3).double() * of_y.double()
+        assert_product(out, a, w.double() * scale.double(), bias)
+        assert_product(kernel.apply_weights(layer, y), a, w.double() * scale.double(), torch.zeros(n))
+    assert torch.equal(torch.compile(lambda y: kernel.apply_weights(layer, y, bias), fullgraph=True, backend="aot_eager")(y), out)
 
 
 def test_which_fp8_layers(engine_config):

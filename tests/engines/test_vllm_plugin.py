@@ -73,6 +73,7 @@ def test_flags(model_folder, capsys):
     parsed = EngineArgs.from_cli_args(EngineArgs.add_cli_args(FlexibleArgumentParser()).parse_args(["--model", model_folder, *words]))
     assert parsed.attention_backend == "QUERN" and parsed.additional_config == {"quern": {"layers": ["linear"], "freeze": False}}
     assert parsed.ir_op_priority.rms_norm == ["quern"]
+    assert command.main(["--freeze", "rope"]) == 0 and '{"layers": ["rope"], "freeze": true}' in capsys.readouterr().out
     assert command.main(["moe"]) == 2 and "expected words of" in capsys.readouterr().err
 
 
