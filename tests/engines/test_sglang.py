@@ -23,6 +23,7 @@ from sglang.srt.mem_cache.swa_memory_pool import SWAKVPool
 from sglang.srt.model_executor.forward_batch_info import ForwardBatch, ForwardMode
 from sglang.srt.plugins.hook_registry import HookRegistry
 
+import quern
 from quern.integrations import sglang as plugin
 from quern.integrations.sglang import layers
 
@@ -179,6 +180,15 @@ def test_graph(page_size):
         for b, (keys, values) in enumerate(whole):
             expected, magnitude = attention(q[b:b + 1].view(1, HEADS, HEAD), keys, values, 0.125)
             assert_near(out[b:b + 1].view(1, HEADS, HEAD), expected, magnitude, torch.bfloat16)
+
+
+def test_determinism(monkeypatch):
+    """Asked for, each call is told."""
+    asked, paged = [], quern.attention.paged
+    monkeypatch.setattr(quern.attention, "paged", lambda *a, **k: asked.append(k.get("batch_invariant", False)) or paged(*a, **k))
+    for wanted in (False, True):
+        check(runner(server_args=types.SimpleNamespace(enable_deterministic_inference=wanted)), DECODE, ForwardMode.DECODE)
+    assert asked == [False, True]
 
 
 def test_idle():

@@ -84,20 +84,20 @@ def model_of(vllm_config):
 
 
 class Kernels(VllmJitKernel):
-    """All of quern's kernels as one of vLLM's: its key is the model file."""
+    """All of quern's kernels as one of vLLM's. Its key is the model file, whether to freeze, and how many processes compile: the ranks of a machine share its CPUs."""
 
     def get_warmup_keys(self, vllm_config):
-        model = model_of(vllm_config)
-        return [(json.dumps(model), _settings.settings(vllm_config)["freeze"])] if model["calls"] else []
+        model, ranks = model_of(vllm_config), vllm_config.parallel_config.local_world_size
+        return [(json.dumps(model), _settings.settings(vllm_config)["freeze"], max(1, (os.cpu_count() or 1) // ranks))] if model["calls"] else []
 
     def compile(self, compile_key):
         """RuntimeError where a call is refused or a kernel does not compile."""
-        text, freeze = compile_key
+        text, freeze, processes = compile_key
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.json")
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
-            report = quern.warm(path, progress=False)
+            report = quern.warm(path, processes=processes, progress=False)
         wrong = [k for k in report["kernels"] if k["state"] == "failed"] + [s for s in report["skipped"] if s["refused"]]
         if wrong:
             raise RuntimeError(f"quern.integrations.vllm: the warm-up failed, expected every kernel: {wrong[0]}")
