@@ -3,7 +3,8 @@
 # Copyright 2026 The quern authors
 #
 # Sets itself up and runs everything that needs no GPU. --full: the whole sweep of seeds, cases and archs (hours on two
-# cores); without it they are sampled. --with-torch: the Python package is also tested with torch (a download of 2.5 GB, 5 GB on disk).
+# cores); without it they are sampled. --with-torch: the Python package is also tested with torch and inside the classes of vLLM and SGLang (a download of
+# 2.8 GB, 6 GB on disk).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -28,6 +29,10 @@ if [ -z "${QN_JIT_NVRTC:-}" ]; then
 fi
 QN_TEST_PYTHON="$(tools/install_python.sh $torch)"
 export QN_TEST_PYTHON
+if [ -n "$torch" ]; then
+  QN_TEST_ENGINES="$(tools/install_engines.sh)"
+  export QN_TEST_ENGINES
+fi
 QN_TEST_NVCC="$(tools/install_nvcc.sh)"
 export QN_TEST_NVCC
 QN_TEST_FULL=$full python3 tools/run_tests.py build

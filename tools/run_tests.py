@@ -54,7 +54,7 @@ class Result:
 
 # Which samples are taken. Count it up with each change that lands: then another one is taken. A number of the tree and not of its
 # history: a shallow clone takes the same samples.
-ROTATION = 682
+ROTATION = 683
 os.environ.setdefault("QN_TEST_ROTATION", str(ROTATION))
 
 
@@ -72,10 +72,16 @@ def gtest_jobs():
                       {"GTEST_TOTAL_SHARDS": str(count), "GTEST_SHARD_INDEX": str(i)}, report)
 
 
-def pytest_job():
-    """The tests of the Python package, in the virtual environment that has the wheel."""
-    report = os.path.join(build, "python_test.xml")
-    return Job("pytest", [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", report, os.path.join(root, "tests", "python")], {}, report)
+def pytest_job(name, interpreter, folder):
+    report = os.path.join(build, f"{folder}_test.xml")
+    return Job(name, [interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--junitxml", report, os.path.join(root, "tests", folder)], {}, report)
+
+
+def pytest_jobs():
+    """The tests of the Python package, in the virtual environment that has the wheel; with torch also those inside other engines' classes, in theirs."""
+    yield pytest_job("pytest", python, "python")
+    if os.environ.get("QN_TEST_TORCH") == "1":
+        yield pytest_job("pytest engines", os.environ.get("QN_TEST_ENGINES") or os.path.join(root, ".venv-engines", "bin", "python"), "engines")
 
 
 def command_job(*arguments):
@@ -199,7 +205,7 @@ def run_all(jobs):
 
 
 begin = time.time()
-results = run_all([*gtest_jobs(), pytest_job(), *sweep_jobs()])
+results = run_all([*gtest_jobs(), *pytest_jobs(), *sweep_jobs()])
 tests = sorted((t for r in results for t in r.tests), reverse=True)
 print("slowest:")
 for seconds, name in tests[:25]:

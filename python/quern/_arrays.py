@@ -255,6 +255,15 @@ class Torch(Arrays):
         return self.module.empty(shape, dtype=getattr(self.module, DTYPES[dtype]), device=like.device)
 
 
+class Fake(Torch):
+    """torch's tensors without memory, by which make_fx and passes of torch.compile trace a function: an op is a node of their graph."""
+
+    def call(self, op, tensors, attributes, stream, options):
+        from . import torch
+
+        return torch.traced(op, tensors, attributes, stream, options)
+
+
 class Jax(Arrays):
     """Arrays are values: outputs are new ones, and an op is a call in JAX's graph."""
 
@@ -287,6 +296,8 @@ def _torch():
 
 
 def _find(cls):
+    if _is(cls, "torch._subclasses.fake_tensor", "FakeTensor"):
+        return Fake()
     if _is(cls, "torch", "Tensor"):
         HANDED_OVER.add(cls)
         arrays = _torch()

@@ -205,6 +205,15 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def traced(op, tensors, attributes, stream, options):
+    """A call whose tensors are torch's fake ones, as a node of the graph that is being traced."""
+    if op.id not in _functional:
+        register()
+    attributes = _check.judged_attributes(op, attributes)
+    op.check(tensors)
+    return _traced(op.id, tensors, attributes, stream, options.device, options.backend, options.flags, options.workspace, options.dtypes, options.hooks)
+
+
 def recorded(op, tensors, attributes, stream, options):
     """An eager call, some of whose tensors require gradients, as a node of torch's graph."""
     if stream is not None or options.workspace is not None:

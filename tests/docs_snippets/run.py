@@ -4,7 +4,8 @@
 """Runs what the documents show, in a copy of the tree. Usage: run.py BUILD_FOLDER
 
 A ```sh block behind `<!-- run -->` must end with status 0, behind `<!-- run 2 -->` with 2; a ```python block is run by the Python that has
-the wheel (QN_TEST_PYTHON, else .venv-python, which tools/install_python.sh makes), one that imports torch only with QN_TEST_TORCH=1. The ```text block behind a
+the wheel (QN_TEST_PYTHON, else .venv-python, which tools/install_python.sh makes), one that imports torch only with QN_TEST_TORCH=1, and one that imports vllm or sglang
+then by the Python that has those (QN_TEST_ENGINES, else .venv-engines, which tools/install_engines.sh makes). The ```text block behind a
 following `<!-- prints -->` must stand in its output, line by line, where * matches anything. The lines of a ```cpp block behind
 `<!-- in FILE -->` must stand in that file, in order, `// ...` for what is left out between them. Besides: relative links lead
 somewhere, words that begin with QN_ exist, and the files that `quern new` wrote compile. QN_TEST_FULL=1 also builds the
@@ -23,6 +24,7 @@ BLOCK = re.compile(r"^<!-- run(?: (\d+))? -->\n```(sh|python)\n(.*?)^```\n(?:<!-
 EXCERPT = re.compile(r"^<!-- in (\S+) -->\n```cpp\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 OTHER_BLOCKS = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 PYTHON = os.environ.get("QN_TEST_PYTHON") or os.path.join(ROOT, ".venv-python", "bin", "python")
+ENGINES = os.environ.get("QN_TEST_ENGINES") or os.path.join(ROOT, ".venv-engines", "bin", "python")
 # Prefixes that stand for many words.
 FAMILIES = {"QN_", "QN_EMU_", "QN_JIT_"}
 failures = []
@@ -64,7 +66,8 @@ def shell(tree, script):
 
 
 def python(tree, script):
-    return subprocess.run([PYTHON, "-c", script], cwd=tree, env=environment(tree), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1200)
+    interpreter = ENGINES if re.search(r"^import (vllm|sglang)\b", script, re.MULTILINE) else PYTHON
+    return subprocess.run([interpreter, "-c", script], cwd=tree, env=environment(tree), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1200)
 
 
 def run_blocks(tree, document):

@@ -184,12 +184,20 @@ ABSENT = {
     "fp8_fp4_mqa_logits": "quern has no op for the logits", "fp8_mqa_logits": "quern has no op for the logits", "fp8_fp4_paged_mqa_logits": "quern has no op for the logits",
     "fp8_paged_mqa_logits": "quern has no op for the logits", "get_paged_mqa_logits_metadata": "quern has no op for the logits", "einsum": "quern has no batched GEMM",
     "fp8_einsum": "quern has no batched GEMM", "tf32_hc_prenorm_gemm": "quern has no GEMM in tf32",
+    **{name: "quern has no op for the logits" for name in ("fp8_fp4_sparse_mqa_logits", "fp8_fp4_paged_sparse_mqa_logits", "get_sparse_mqa_logits_metadata", "get_paged_sparse_mqa_logits_metadata")},
+    "mega_mhc": "mega kernels need SM100", "bf16_mega_gate": "mega kernels need SM100",
+}
+# Of deep_gemm.utils they are functions.
+REFUSING = {
+    "per_token_cast_to_fp4": "packed FP4 needs SM100", "transpose_packed_fp4": "packed FP4 needs SM100", "cast_back_from_fp4": "packed FP4 needs SM100",
+    "pack_ue8m0_to_int": "packed UE8M0 scales need SM100", "unpack_ue8m0_from_int": "packed UE8M0 scales need SM100",
+    "get_mn_major_tma_aligned_packed_ue8m0_tensor": "packed UE8M0 scales need SM100", "get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor": "packed UE8M0 scales need SM100",
 }
 
 
 def test_names_that_callers_ask_for_are_absent(dg):
     """hasattr() says what there is; the error of a name that is not has the reason."""
-    for name, text in ABSENT.items():
+    for name, text in {**ABSENT, **REFUSING}.items():
         assert not hasattr(dg, name) and getattr(dg, name, None) is None and name not in dir(dg)
         with pytest.raises(AttributeError, match=rf"has no attribute '{name}': {text}"):
             getattr(dg, name)
@@ -202,14 +210,9 @@ def test_names_that_callers_ask_for_are_absent(dg):
 
 
 def test_names_that_programs_import_say_why(dg):
-    for name, text in {
-        "per_token_cast_to_fp4": "packed FP4 needs SM100", "transpose_packed_fp4": "packed FP4 needs SM100", "cast_back_from_fp4": "packed FP4 needs SM100",
-        "pack_ue8m0_to_int": "packed UE8M0 scales need SM100", "unpack_ue8m0_from_int": "packed UE8M0 scales need SM100",
-        "get_mn_major_tma_aligned_packed_ue8m0_tensor": "packed UE8M0 scales need SM100",
-        "get_k_grouped_mn_major_tma_aligned_packed_ue8m0_tensor": "packed UE8M0 scales need SM100",
-    }.items():
+    for name, text in REFUSING.items():
         with pytest.raises(NotImplementedError, match=rf"^deep_gemm\.{name}: {text}"):
-            getattr(dg, name)(1, any_keyword=2)
+            getattr(dg.utils, name)(1, any_keyword=2)
 
 
 def test_bitwise_equal(dg):

@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs torch")
 
 import places  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from verdict import wrong  # noqa: E402
 
 import quern  # noqa: E402
@@ -57,6 +58,23 @@ def test_compile(id_, given):
         for name, tensor in zip(names, result if isinstance(result, tuple) else (result,)):
             places.copy_bits(arrays.shared(case.tensors[name]), tensor)
         assert wrong(case, id_, case.words) == ""
+
+
+def test_fake_tensors():
+    """make_fx, and passes over graphs, call functions with tensors without memory: an op is then a node of their graph."""
+    def layer(x, residual, weight):
+        out, residual = quern.norm.fused_add_rms_norm(x, residual, weight, eps=1e-5)
+        doubled = torch.empty_like(out)
+        quern.elementwise.scale(out, 2.0, out=doubled)
+        return doubled, residual
+
+    x, residual = (torch.randn(3, 64, generator=torch.Generator().manual_seed(s)).to(torch.bfloat16).to(places.TORCH) for s in (1, 2))
+    weight = torch.linspace(0, 2, 64, device=places.TORCH).to(torch.bfloat16)
+    traced = make_fx(layer, tracing_mode="fake")(x, residual, weight)
+    targets = {str(node.target) for node in traced.graph.nodes if node.op == "call_function"}
+    assert {"quern.norm_fused_add_rms_norm.default", "quern.elementwise_scale_out.default"} <= targets
+    for got, expected in zip(traced(x, residual.clone(), weight), layer(x, residual.clone(), weight)):
+        assert torch.equal(got, expected)
 
 
 @pytest.mark.parametrize("id_", IDS)

@@ -8,7 +8,7 @@
 Tensors are of torch; with QN_DEVICE=emu also those of the host. Names for other GPUs, and those that quern has no op for, are absent: hasattr() is
 False, and the AttributeError has the reason. Contents of modules are imported by their full names: a program that imports
 deep_gemm.utils has a second module, with the same functions and the same settings."""
-from quern.compat.deep_gemm._absent import absent as _absent
+from quern.compat.deep_gemm._absent import ABSENT as _ABSENT, absent as _absent
 from quern.compat.deep_gemm._dense import (  # noqa: F401
     bf16_gemm_nn, bf16_gemm_nt, bf16_gemm_tn, bf16_gemm_tt, cublaslt_gemm_nn, cublaslt_gemm_nt, cublaslt_gemm_tn, cublaslt_gemm_tt,
     fp8_fp4_gemm_nn, fp8_fp4_gemm_nt, fp8_fp4_gemm_tn, fp8_fp4_gemm_tt,
@@ -23,6 +23,9 @@ from quern.compat.deep_gemm._settings import (  # noqa: F401
 )
 from quern.compat.deep_gemm import legacy, testing, utils  # noqa: F401
 from quern.compat.deep_gemm.utils import *  # noqa: F401, F403
+
+for _name in _ABSENT:  # the package is asked for what deep_gemm.utils has as a function that says why not
+    globals().pop(_name, None)
 
 fp8_gemm_nt, fp8_gemm_nn, fp8_gemm_tn, fp8_gemm_tt = fp8_fp4_gemm_nt, fp8_fp4_gemm_nn, fp8_fp4_gemm_tn, fp8_fp4_gemm_tt
 m_grouped_fp8_gemm_nt_contiguous, m_grouped_fp8_gemm_nn_contiguous = m_grouped_fp8_fp4_gemm_nt_contiguous, m_grouped_fp8_fp4_gemm_nn_contiguous

@@ -4,7 +4,7 @@
 import math
 
 import quern
-from quern import _check
+from quern import _check, _workspace
 from quern.compat.flashinfer._base import call, one_of, refuse, tensor, torch
 from quern.compat.flashinfer.page import get_seq_lens, unpack
 
@@ -14,8 +14,6 @@ _SM100, _OTHER = "it needs SM100, this is for sm_90a", "it is a kernel of anothe
 BACKENDS = {"auto": None, "fa2": None, "fa3": None, "trtllm-gen": _SM100, "cute-dsl": _SM100, "cutlass": _SM100, "cudnn": _OTHER, "fmha_v2": _OTHER, "xqa": _OTHER}
 NAMES = {"k_cache": "paged_kv_cache", "v_cache": "paged_kv_cache", "page_indptr": "paged_kv_indptr", "page_indices": "paged_kv_indices", "last_page_len": "paged_kv_last_page_len",
          "q_indptr": "qo_indptr", "mask": "packed_custom_mask", "sink": "sinks", "soft_cap": "logits_soft_cap", "out_lse": "lse", "out_scale": "v_scale", "workspace": "float_workspace_buffer"}
-
-_ALIGNMENT = 256  # bytes, of a workspace
 
 
 def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta=None, **others):
@@ -206,8 +204,7 @@ class Wrapper:
         """The caller's memory, from an aligned address on, for a call that a graph captures."""
         if not self._use_cuda_graph:
             return {}
-        memory = self._float_workspace_buffer.reshape(-1).view(torch.uint8)
-        return {"workspace": memory[-memory.data_ptr() % _ALIGNMENT:]}
+        return {"workspace": _workspace.aligned(self._float_workspace_buffer)}
 
     def _shared(self, window_left=None):
         """Arguments of the op that plan() decided. A mask stands in the place of causality."""
@@ -249,7 +246,7 @@ class PagedWrapper(Wrapper):
         out_dtype = {"out_dtype": self._o_dtype} if self._o_dtype not in (None, self._q_dtype) else {}
         size = quern.attention.paged.workspace_bytes(q=q, k_cache=cache, v_cache=cache, page_indptr=self._paged_kv_indptr_buf, page_indices=self._paged_kv_indices_buf,
                                                      last_page_len=self._paged_kv_last_page_len_buf, q_indptr=q_indptr, out_lse=True, **out_dtype, **shared)
-        return size + _ALIGNMENT - 1 if size else 0
+        return size + _workspace.ALIGNMENT - 1 if size else 0
 
 
 def refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, bmm1_scale_log2):

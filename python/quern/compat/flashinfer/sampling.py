@@ -7,6 +7,7 @@ Tokens are drawn by quern's rule (docs/sampling.md), from other random numbers t
 distribution. Every draw is reproducible, so `deterministic` asks for what is there anyway."""
 import quern
 from quern import _check
+from quern._random import counter_of
 from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
 
 _ORDERS = {"top_k_first": None, "joint": None}
@@ -53,7 +54,7 @@ def _random(where, rows, generator, seed, offset, device, draws=1):
     if generator is not None and not hasattr(generator, "initial_seed"):
         _check.fail_type(f"flashinfer.{where}", "generator", generator, "a generator of torch")
     if seed is None:
-        return _from_generator(generator, device, draws)
+        return counter_of(generator, device, draws)
     if not isinstance(seed, torch.Tensor) and not isinstance(offset, torch.Tensor):
         return {name: (n + 2**63) % 2**64 - 2**63 for name, n in (("seed", seed), ("offset", offset))}
     given = []
@@ -63,16 +64,6 @@ def _random(where, rows, generator, seed, offset, device, draws=1):
             raise ValueError(f"flashinfer.{where}: `{name}` has {n.numel()} elements, expected 1 or {rows}, the rows of the result")
         given.append(n.expand(rows))
     return {"seeds": given[0].contiguous(), "offsets": given[1] + torch.arange(rows, dtype=torch.int64, device=device) * _ROW_STEP}
-
-
-def _from_generator(generator, device, draws):
-    if device.type != "cuda":
-        return {"seed": int(torch.randint(2**63 - 1, (), generator=generator)), "offset": 0}
-    if generator is None:
-        generator = torch.cuda.default_generators[torch.cuda.current_device() if device.index is None else device.index]
-    offset = generator.get_offset()
-    generator.set_offset(offset + -(-draws // 4) * 4)  # torch takes multiples of 4
-    return {"seed": generator.initial_seed() % 2**63, "offset": offset}
 
 
 def _check_nan(where, name, x, check_nan):
