@@ -31,11 +31,24 @@ void keep_worse(Comparison& worst, const Comparison& c) {
 /// What the device holds of each output, by tensor.
 using Outputs = std::map<size_t, Downloaded>;
 
-Comparison compare_all(const Op& op, const std::vector<Truth>& truths, const Problem& problem,
+/// The budget of an output where `roundings` more are allowed; copies are copies for everyone.
+Budget budget_of(const Op& op, const Problem& problem, size_t tensor, int roundings) {
+  Budget budget = testing::budget_of(op, problem, tensor);
+  if (roundings == 0 || budget.exact) return budget;
+  double unit = 0;
+  for (size_t i = 0; i < op.tensors.size(); ++i)
+    if (op.tensors[i].role != Role::out && problem.tensors[i].present && size_of(problem.tensors[i].dtype) > 1)
+      unit = max_of(unit, unit_roundoff(problem.tensors[i].dtype));
+  budget.of_value += roundings * unit;
+  budget.of_magnitude += roundings * unit;
+  return budget;
+}
+
+Comparison compare_all(const Op& op, const std::vector<Truth>& truths, const Problem& problem, int roundings,
                        const std::function<TensorView(size_t tensor)>& output, const std::string& where) {
   Comparison worst;
   for (const Truth& t : truths) {
-    Comparison c = testing::compare(output(t.tensor), t.values, t.magnitudes, testing::budget_of(op, problem, t.tensor));
+    Comparison c = testing::compare(output(t.tensor), t.values, t.magnitudes, budget_of(op, problem, t.tensor, roundings));
     if (!c.ok) c.message = "`" + op.tensors[t.tensor].name + "` " + where + c.message;
     keep_worse(worst, c);
   }
@@ -92,7 +105,7 @@ Part part_of(const Op& op, const void* args) {
 }
 
 Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, const Part& part, const std::vector<i64>& some,
-                         const Problem& problem, LeftAlone& left) {
+                         const Problem& problem, int roundings, LeftAlone& left) {
   const Op& op = host.op();
   std::mutex mutex;
   Comparison worst;
@@ -105,7 +118,7 @@ Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, 
       part.keep(op, one.get(), at, indices);
       const std::vector<Truth> truths = testing::truth_of(op, one.get());
       const auto output = [&](size_t t) { return part.of_output(op, t, outputs.at(t).view, at); };
-      const Comparison c = compare_all(op, truths, problem, output, part.name + (" " + std::to_string(at)) + ": ");
+      const Comparison c = compare_all(op, truths, problem, roundings, output, part.name + (" " + std::to_string(at)) + ": ");
       const std::lock_guard lock(mutex);
       const LeftAlone of_part = left_alone(truths);
       if (!of_part || !left) left.reset();
@@ -174,7 +187,7 @@ std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed) {
 }
 
 Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
-                    double whole_work) {
+                    double whole_work, int roundings) {
   const Op& op = host.op();
   Outputs outputs;
   for (size_t i = 0; i < op.tensors.size(); ++i)
@@ -189,13 +202,13 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     const std::vector<i64> some = sampled_rows(part.count, wanted, host.seed());
     v.checked = std::to_string(some.size()) + " of " + std::to_string(part.count) + " " + part.name + "s";
     left.emplace();
-    v.comparison = compare_parts(host, outputs, part, some, problem, left);
+    v.comparison = compare_parts(host, outputs, part, some, problem, roundings, left);
     // Rows may each leave others alone
     if (left && !part.alike && std::any_of(left->begin(), left->end(), [](const auto& l) { return l.second > 0; })) left.reset();
   } else {
     v.checked = "all";
     v.comparison = compare_all(
-        op, testing::truth_of(host), problem, [&](size_t t) { return outputs.at(t).view; }, "");
+        op, testing::truth_of(host), problem, roundings, [&](size_t t) { return outputs.at(t).view; }, "");
   }
   if (const std::string damage = damage_of(host, outputs, left); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;

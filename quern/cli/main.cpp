@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -265,8 +266,33 @@ void add_bench(CLI::App& app, Action& action) {
   auto* model = bench_command->add_option("--model", layer_options->model, "layer: model inside the library, or a model file");
   auto* rate = bench_command->add_option("--rate", layer_options->rate, "layer: TB/s of the memory floor (default: as measured)")
                    ->check(positive());
+  auto sweep_options = std::make_shared<BenchSweepOptions>();
+  BenchSweepOptions& s = *sweep_options;
+  bench_command->add_option("--sweep", s.sweeps, "sweep: along an axis, hidden=1024:16384:x2, tokens=1:9:+4 or hidden=96,768; again: a grid (the first is x)")->type_size(1)->allow_extra_args(false);
+  list_option(bench_command->add_option("--set", s.set, "sweep: what is the same everywhere: tokens=4096,dtype=bf16"));
+  list_option(bench_command->add_option("--mode", s.modes, "sweep: forward, backward, full (both, captured as one graph) (default: forward)"));
+  list_option(bench_command->add_option("--provider", s.providers, "sweep: quern, cublaslt; with the Python package also torch, torch_compile, liger (default: quern)"));
+  list_option(bench_command->add_option("--metric", s.metrics, "sweep: speed, memory (default: speed)"));
+  bench_command->add_option("--filter", s.filters, "sweep: only where key=value, as provider=quern or hidden=1024; again: all must hold")->type_size(1)->allow_extra_args(false);
+  bench_command->add_flag("--overwrite", s.overwrite, "sweep: replace rows that the file of --csv has");
+  bench_command->add_flag("--plot", s.plot, "sweep: also draw it; with the Python package");
+  bench_command->footer("One of --sweep, --set, --mode, --provider, --metric, --filter, --overwrite and --plot makes it a sweep: docs/benchmarks.md.\n"
+                        "Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED or UNSUPPORTED, else 3 when a kernel was FROZEN, else 0.");
+  const std::vector<CLI::Option*> of_sweeps = {bench_command->get_option("--sweep"), bench_command->get_option("--set"), bench_command->get_option("--mode"), bench_command->get_option("--provider"),
+                                               bench_command->get_option("--metric"), bench_command->get_option("--filter"), bench_command->get_option("--overwrite"), bench_command->get_option("--plot")};
+  const std::vector<CLI::Option*> of_others = {bench_command->get_option("--peer"), bench_command->get_option("--host"), bench_command->get_option("--compile"), bench_command->get_option("--load"),
+                                               bench_command->get_option("--arch"), bench_command->get_option("--sample"), bench_command->get_option("--threads"), model, rate};
+  for (CLI::Option* option : of_sweeps)
+    for (CLI::Option* other : of_others) option->excludes(other);
   bench_command->callback([=, &action] {
     const BenchTimeOptions& t = *time_options;
+    if (std::any_of(of_sweeps.begin(), of_sweeps.end(), [](const CLI::Option* option) { return option->count() > 0; })) {
+      BenchSweepOptions o = *sweep_options;
+      o.words = t.words;
+      o.device = t.device, o.csv = t.csv, o.hot = t.hot, o.json = t.json, o.budget_ms = t.budget_ms, o.seed = t.seed;
+      action = [=] { return bench_sweep(o); };
+      return;
+    }
     if (!*load && !*compile && !t.words.empty() && t.words[0] == "layer") {
       if (!t.peer.empty()) throw CLI::ValidationError("bench layer", "has no peer");
       BenchLayerOptions o = *layer_options;
