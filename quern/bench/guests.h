@@ -22,6 +22,7 @@ struct GuestCall {
 
 struct Guest {
   std::string name;
+  std::string missing;  ///< what it would need, "the package torch: pip install torch"; empty: it is here
   /// `request` is guest_request() of a case. Throws Error{unsupported} where it has nothing for the op.
   std::function<GuestCall(const std::string& request)> make;
 };

@@ -232,7 +232,11 @@ class PointBench {
 }  // namespace
 
 void check_provider(const std::string& name) {
-  if (name == "quern" || find_guest(name)) return;
+  if (name == "quern") return;
+  if (const Guest* guest = find_guest(name)) {
+    if (guest->missing.empty()) return;
+    throw Error(ErrorKind::unsupported, "", "provider", "is " + name + ", which is not here", guest->missing);
+  }
   std::string known = "quern";
   for (const Provider& p : providers()) {
     if (p.name == name) return;
