@@ -71,7 +71,9 @@ def _clamped_swiglu(t, a, d):
 def _softmax(t, a, d):
     logits = t.logits
     if t.temperatures is not None:
-        logits = logits.float() / t.temperatures[:, None]
+        temperatures = t.temperatures.where(t.temperatures >= 0, math.nan)[:, None]  # what the op says of these
+        probs = torch.softmax(logits.float() / temperatures, -1, dtype=d.out)
+        return torch.where(temperatures < 1e-5, F.one_hot(logits.argmax(-1), logits.shape[-1]), probs)
     elif a.temperature < 1e-5:
         return F.one_hot(logits.argmax(-1), logits.shape[-1]).to(d.out)
     elif a.temperature != 1:

@@ -21,6 +21,14 @@ PROVIDERS = {"torch": (("torch",), False), "torch_compile": (("torch",), False),
 _KINDS = {"f32": float, "bool": bool}
 
 
+class _Named:
+    """Members by name; torch.compile follows its making."""
+
+    def __init__(self, members):
+        for name, value in members:
+            setattr(self, name, value)
+
+
 def _missing(provider):
     """What a provider would need; empty where it is here."""
     packages, gpu = PROVIDERS[provider]
@@ -41,7 +49,7 @@ def _attributes(schema, values):
     for a in schema.attributes:
         value = values[a["name"]]
         of[a["name"]] = a["words"][int(value)] if a["words"] else _KINDS.get(a["type"], int)(value)
-    return types.SimpleNamespace(**of)
+    return _Named(of.items())
 
 
 def _dtype(name):
@@ -89,11 +97,11 @@ class _Expression:
         table = {"torch": _expressions.TORCH, "torch_compile": _expressions.TORCH, "liger": _expressions.LIGER}[provider]
         self.id, self.provider, self.attributes = part.schema.id, provider, part.attributes
         if self.id not in table:
-            raise NotImplementedError(f"{self.id} has no expression for {provider}, expected one of {', '.join(sorted(table))}: a line in quern/_expressions.py is one")
+            raise NotImplementedError(f"{self.id}: there is no expression of it for {provider}, expected one in quern/_expressions.py")
         entry = table[self.id]
         self.before, self.entry = entry if isinstance(entry, _expressions.Prepared) else (None, entry)
         self.results = part.results(0)
-        self.dtypes = types.SimpleNamespace(**{name: t.dtype for name, t in self.results.items()})
+        self.dtypes = _Named((name, t.dtype) for name, t in self.results.items())
         self.function = None
 
     def over(self, tensors):
@@ -102,7 +110,7 @@ class _Expression:
 
         if self.before is not None:
             with torch.no_grad():
-                tensors = {**tensors, **self.before(types.SimpleNamespace(**tensors), self.attributes, self.dtypes)}
+                tensors = {**tensors, **self.before(_Named(tensors.items()), self.attributes, self.dtypes)}
         if self.function is None:
             self.function = self._function(list(tensors))
         return self.function, list(tensors.values())
@@ -114,7 +122,7 @@ class _Expression:
         single = next(iter(self.results)) if len(self.results) == 1 else None
 
         def function(*values):
-            out = entry(types.SimpleNamespace(**dict(zip(names, values))), attributes, dtypes)
+            out = entry(_Named(zip(names, values)), attributes, dtypes)
             return out if isinstance(out, dict) else {single: out}
 
         return torch.compile(function, dynamic=False, fullgraph=True) if self.provider == "torch_compile" else function
@@ -244,7 +252,7 @@ class _Call:
             self.kept[set_] = self.runs[set_]()
             torch.cuda.synchronize()
             return float(torch.cuda.max_memory_allocated() - before)
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as trace:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True, acc_events=True) as trace:
             self.kept[set_] = self.runs[set_]()
         held = most = 0
         for event in sorted((e for e in trace.profiler.kineto_results.events() if e.name() == "[memory]"), key=lambda e: e.start_ns()):
@@ -272,7 +280,7 @@ def _turned(part, schema, gradients):
         if t["role"] != "out" and t["name"] not in part.roles and not t["optional"]:
             raise NotImplementedError(f"{part.schema.id} is not given `{t['name']}` of {schema.id}, of which it is the gradient, expected `quern bench {schema.id} --mode backward`")
     defaults = {a["name"]: a["default"] for a in schema.attributes}
-    forward.attributes = types.SimpleNamespace(**{name: getattr(part.attributes, name, default) for name, default in defaults.items()})
+    forward.attributes = _Named((name, getattr(part.attributes, name, default)) for name, default in defaults.items())
     outputs = {of: name for name, of in gradients.items() if forward.roles[of] != "in"}
     forward.inputs = lambda set_: {name: part.sets[set_].get(name) for name in needed}
     forward.results = lambda set_: {of: part.sets[set_][name] for of, name in outputs.items()}
@@ -288,7 +296,7 @@ def _said():
     except NotImplementedError:
         raise
     except Exception as e:
-        raise RuntimeError(f"{type(e).__name__}: {e}") from None
+        raise RuntimeError(f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:300]}") from None
 
 
 def _guarded(function):

@@ -154,7 +154,7 @@ std::vector<SweepPoint> sweep_points(const Op& op, const std::vector<CaseAxis>& 
   return points;
 }
 
-CaseAxis standard_sweep(const Op& op, Case& fixed) {
+CaseAxis standard_sweep(const Op& op, Case& fixed, bool small) {
   CaseAxis best;
   std::map<std::string, std::vector<CaseValue>> values;
   const auto add = [&](const std::string& parameter, const CaseValue& value) {
@@ -165,7 +165,7 @@ CaseAxis standard_sweep(const Op& op, Case& fixed) {
     for (const auto& [parameter, value] : shape) add(parameter, value);
   for (const auto& [parameter, list] : values)
     if (list.size() > best.values.size()) best = {parameter, list};
-  if (best.values.size() > 1) {
+  if (best.values.size() > 1 && !small) {
     for (const auto& [parameter, value] : op.bench.front())
       if (parameter != best.name) fixed.emplace(parameter, value);
   } else {

@@ -40,9 +40,10 @@ struct SweepPoint {
 /// Every combination of the axes over what is fixed; x is the first axis, which comes innermost. Throws Error{value} for a parameter that is
 /// given twice, for an x without numbers and for more than 10000 points.
 std::vector<SweepPoint> sweep_points(const Op& op, const std::vector<CaseAxis>& axes, const Case& fixed);
-/// The sweep of an op for which none is named: the parameter in which its bench shapes differ most, else the first with several values
-/// among its cases; then in `fixed`, what the first shape states besides.
-CaseAxis standard_sweep(const Op& op, Case& fixed);
+/// The sweep of an op for which none is named: the parameter in which its bench shapes differ most, and in `fixed` what the first shape states besides.
+/// `small`, and without such shapes: the first size that has several values among the op's cases, which an emulated device runs in a moment. Throws
+/// Error{value} where there is none.
+CaseAxis standard_sweep(const Op& op, Case& fixed, bool small);
 
 /// Makes the rows fewer (see Schema::rows) until no point's operands have more than `most` bytes, and leaves out the points for which that is
 /// not enough. Returns what was done, in words; empty: nothing.

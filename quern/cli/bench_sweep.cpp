@@ -107,7 +107,7 @@ std::vector<Job> jobs_of(const Asked& asked, const BenchSweepOptions& options, b
     Case fixed = bench::parse_fixed(*op, asked.fixed);
     std::vector<CaseAxis> axes;
     for (const std::string& sweep : options.sweeps) axes.push_back(bench::parse_sweep(*op, sweep));
-    if (axes.empty()) axes.push_back(bench::standard_sweep(*op, fixed));
+    if (axes.empty()) axes.push_back(bench::standard_sweep(*op, fixed, emulated));
     std::vector<SweepPoint> points = bench::sweep_points(*op, axes, fixed);
     for (const SweepPoint& point : points) testing::derived(*op, point.given);  // throws where the words are none
     if (emulated)
