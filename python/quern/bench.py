@@ -325,7 +325,8 @@ def _make(provider, request):
 def _plot(path, ops):
     from . import plot
 
-    code = plot.main([str(path), *(word for op in ops for word in ("--kernel", str(op))), "--overwrite"])
+    with contextlib.redirect_stdout(sys.stderr):  # stdout is the program's: with --json nothing else
+        code = plot.main([str(path), *(word for op in ops for word in ("--kernel", str(op))), "--overwrite"])
     if code:
         raise RuntimeError(f"the rows are in {path}, quern plot ended with {code}")
 
