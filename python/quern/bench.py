@@ -5,7 +5,6 @@
 The program makes the cases, the buffers and the judgement, and keeps the time; it asks a provider for a call over its tensors (quern/bench/guests.h). What a
 provider computes for an op stands in _expressions.py; gradients are those of torch's autograd, for the tensors that the op's schema names."""
 import contextlib
-import gc
 import importlib.util
 import json
 import signal
@@ -244,7 +243,6 @@ class _Call:
         import torch
 
         self.kept.clear()
-        gc.collect()
         if self.cuda:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
@@ -333,6 +331,8 @@ def _plot(path, ops):
 
 def main(arguments=None):
     """The command `quern bench`, with Python's providers. `arguments`: words behind it; None: those of the process. Returns the exit code."""
+    if not isinstance(arguments, (list, tuple, type(None))):
+        _check.fail_type("main", "arguments", arguments, "a list of words, or None")
     words = _check.texts("main", "arguments", sys.argv[2:] if arguments is None else arguments, "text, as '--sweep'")
     with contextlib.suppress(ValueError):  # a thread that is not the main one has no signals
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the program's own way to end: its file is whole after every row

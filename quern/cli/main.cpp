@@ -268,25 +268,26 @@ void add_bench(CLI::App& app, Action& action) {
                    ->check(positive());
   auto sweep_options = std::make_shared<BenchSweepOptions>();
   BenchSweepOptions& s = *sweep_options;
-  bench_command->add_option("--sweep", s.sweeps, "sweep: along an axis, hidden=1024:16384:x2, tokens=1:9:+4 or hidden=96,768; again: a grid (the first is x)")->type_size(1)->allow_extra_args(false);
-  list_option(bench_command->add_option("--set", s.set, "sweep: what is the same everywhere: tokens=4096,dtype=bf16"));
-  list_option(bench_command->add_option("--mode", s.modes, "sweep: forward, backward, full (both, captured as one graph) (default: forward)"));
-  list_option(bench_command->add_option("--provider", s.providers, "sweep: quern, cublaslt; with the Python package also torch, torch_compile, liger (default: quern)"));
-  list_option(bench_command->add_option("--metric", s.metrics, "sweep: speed, memory (default: speed)"));
-  bench_command->add_option("--filter", s.filters, "sweep: only where key=value, as provider=quern or hidden=1024; again: all must hold")->type_size(1)->allow_extra_args(false);
-  bench_command->add_flag("--overwrite", s.overwrite, "sweep: replace rows that the file of --csv has");
-  bench_command->add_flag("--plot", s.plot, "sweep: also draw it; with the Python package");
+  bench_command->add_option("--sweep", s.sweeps, "along an axis, hidden=1024:16384:x2, tokens=1:9:+4 or hidden=96,768; again: a grid (the first is x)")->type_size(1)->allow_extra_args(false);
+  list_option(bench_command->add_option("--set", s.set, "what is the same everywhere: tokens=4096,dtype=bf16"));
+  list_option(bench_command->add_option("--mode", s.modes, "forward, backward, full (both, captured as one graph) (default: forward)"));
+  list_option(bench_command->add_option("--provider", s.providers, "quern, cublaslt; with the Python package also torch, torch_compile, liger (default: quern)"));
+  list_option(bench_command->add_option("--metric", s.metrics, "speed, memory (default: speed)"));
+  bench_command->add_option("--filter", s.filters, "only where key=value, as provider=quern or hidden=1024; again: all must hold")->type_size(1)->allow_extra_args(false);
+  bench_command->add_flag("--overwrite", s.overwrite, "replace rows that the file of --csv has");
+  bench_command->add_flag("--plot", s.plot, "also draw it; with the Python package");
   bench_command->footer("One of --sweep, --set, --mode, --provider, --metric, --filter, --overwrite and --plot makes it a sweep: docs/benchmarks.md.\n"
                         "Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED or UNSUPPORTED, else 3 when a kernel was FROZEN, else 0.");
-  const std::vector<CLI::Option*> of_sweeps = {bench_command->get_option("--sweep"), bench_command->get_option("--set"), bench_command->get_option("--mode"), bench_command->get_option("--provider"),
-                                               bench_command->get_option("--metric"), bench_command->get_option("--filter"), bench_command->get_option("--overwrite"), bench_command->get_option("--plot")};
-  const std::vector<CLI::Option*> of_others = {bench_command->get_option("--peer"), bench_command->get_option("--host"), bench_command->get_option("--compile"), bench_command->get_option("--load"),
-                                               bench_command->get_option("--arch"), bench_command->get_option("--sample"), bench_command->get_option("--threads"), model, rate};
-  for (CLI::Option* option : of_sweeps)
-    for (CLI::Option* other : of_others) option->excludes(other);
+  std::vector<CLI::Option*> of_sweeps;
+  for (const char* name : {"--sweep", "--set", "--mode", "--provider", "--metric", "--filter", "--overwrite", "--plot"}) of_sweeps.push_back(bench_command->get_option(name)->group("Of a sweep"));
+  std::vector<CLI::Option*> of_others;
+  for (const char* name : {"--peer", "--host", "--compile", "--load", "--arch", "--sample", "--rotate", "--threads", "--model", "--rate"}) of_others.push_back(bench_command->get_option(name));
   bench_command->callback([=, &action] {
     const BenchTimeOptions& t = *time_options;
-    if (std::any_of(of_sweeps.begin(), of_sweeps.end(), [](const CLI::Option* option) { return option->count() > 0; })) {
+    const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
+    if (const auto one = std::find_if(of_sweeps.begin(), of_sweeps.end(), is_given); one != of_sweeps.end()) {
+      if (const auto other = std::find_if(of_others.begin(), of_others.end(), is_given); other != of_others.end())
+        throw CLI::ValidationError("bench " + (*one)->get_name(), "makes it a sweep, which has no " + (*other)->get_name());
       BenchSweepOptions o = *sweep_options;
       o.words = t.words;
       o.device = t.device, o.csv = t.csv, o.hot = t.hot, o.json = t.json, o.budget_ms = t.budget_ms, o.seed = t.seed;
