@@ -9,6 +9,7 @@
 #include "quern/bench/guests.h"
 #include "quern/bench/metered_device.h"
 #include "quern/bench/mode_case.h"
+#include "quern/bench/nvml.h"
 #include "quern/bench/providers.h"
 
 namespace quern::bench {
@@ -215,6 +216,7 @@ class PointBench {
     s.timer->run(max_of(1, all * (round + 1) / kRounds - all * round / kRounds));
     if (!last) return;
     s.r.timing = s.timer->timing();
+    if (!device_.info().emulated && nvml_available()) s.r.clocks = text(gpu_state_at_work(device_, s.r.timing.median_us, [&](int run) { s.call(run % which_.sets()); }));
     const int judged = (s.r.timing.runs - 1) % which_.sets();
     if (which_.updates_in_place()) {
       which_.restore(judged);

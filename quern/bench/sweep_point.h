@@ -33,6 +33,7 @@ struct SweepResult {
   testing::CheckResult::Verdict verdict = testing::CheckResult::Verdict::right;
   std::string message;        ///< why it is wrong, or why there is no figure
   std::string checked;        ///< "all", "8 of 4096 rows"
+  std::string clocks;         ///< the GPU's state after the runs
   bool timed() const { return timing.runs > 0; }
 };
 

@@ -157,6 +157,7 @@ class Sweep {
   const std::vector<std::vector<Field>>& rows() const { return rows_; }
   int code() const { return code_; }
   int kept() const { return kept_; }
+  const std::string& clocks() const { return clocks_; }
 
  private:
   std::vector<std::string> header() const {
@@ -196,6 +197,7 @@ class Sweep {
       else if (options_.overwrite) file_.remove(bench::key_of(row));  // what it said is not so any more
     }
     add_line(job, r);
+    if (!r.clocks.empty()) clocks_ = r.clocks;
     if (r.ok) return;
     code_ = r.verdict == testing::CheckResult::Verdict::wrong || code_ == kWrong ? kWrong : r.verdict == testing::CheckResult::Verdict::frozen ? kEnvironment : kBadInput;
     const std::string text = fmt::format("{}: {} {} {} by {}: {}", upper(name(r.verdict)), job.op->id, name(job.mode), testing::case_text(*job.op, job.point.given), r.provider, r.message);
@@ -222,12 +224,13 @@ class Sweep {
   Table table_;
   std::vector<std::vector<Field>> rows_;
   int code_ = kRight, kept_ = 0;
+  std::string clocks_;  ///< after the last timed runs
 };
 
 void print(const Sweep& sweep, const BenchSweepOptions& options, const std::vector<std::string>& notes, Device& device) {
   const bool emulated = device.info().emulated;
-  fmt::print("{}on {} ({}), {}, times by {}\n", sweep.text(), device.info().name, emulated ? "emulated on this CPU" : device.info().arch.name(),
-             emulated ? "which has no L2" : options.hot ? "hot L2" : "cold L2", bench::timer_name(device));
+  fmt::print("{}on {} ({}), {}, times by {}{}\n", sweep.text(), device.info().name, emulated ? "emulated on this CPU" : device.info().arch.name(),
+             emulated ? "which has no L2" : options.hot ? "hot L2" : "cold L2", bench::timer_name(device), sweep.clocks().empty() ? "" : ", after the last runs " + sweep.clocks());
   if (emulated) fmt::print("times of the emulated device are no speeds of a GPU: they show that the benchmark works\n");
   for (const std::string& note : notes) fmt::print("{}\n", note);
   if (sweep.kept() > 0) fmt::print("{} rows of {} were there before and are kept; --overwrite measures them again\n", sweep.kept(), options.csv);

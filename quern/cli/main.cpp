@@ -237,7 +237,7 @@ void add_cache(CLI::App& app, Action& action) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto* bench_command =
-      app.add_subcommand("bench", "time ops beside what the device sustains, or what compiling them takes");
+      app.add_subcommand("bench", "time ops beside what the device sustains, along an axis and beside other libraries, or what compiling them takes");
   auto time_options = std::make_shared<BenchTimeOptions>();
   auto compile_options = std::make_shared<BenchCompileOptions>();
   auto compile = std::make_shared<bool>(false);
@@ -324,7 +324,7 @@ void add_bench(CLI::App& app, Action& action) {
 
 /// Drawn by python/quern/plot.py, which alone knows the options.
 void add_plot(CLI::App& app, Action& action) {
-  auto* plot_command = app.add_subcommand("plot", "draw a CSV of bench: times, floors, peers over quern; a part of the Python package");
+  auto* plot_command = app.add_subcommand("plot", "draw a CSV of bench or of a sweep: times, floors, peers; a part of the Python package");
   plot_command->allow_extras()->fallthrough(false);
   plot_command->set_help_flag();
   plot_command->callback([&action] {
