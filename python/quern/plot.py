@@ -184,15 +184,19 @@ def _draw_times(axis, shapes, timed, colors):
     axis.set_xlabel("us")
 
 
+def _check_drawn(function, drawn, of):
+    _check(function, "drawn", drawn, (list, tuple), f"what {of} returned")
+    for i, pair in enumerate(drawn):
+        _check(function, f"drawn[{i}]", pair, tuple, f"a name and a figure, as {of} returned them")
+        if len(pair) != 2 or not isinstance(pair[0], str) or not hasattr(pair[1], "savefig"):
+            raise ValueError(f"{function}: `drawn[{i}]` is a tuple of {len(pair)}, expected a name and a figure, as {of} returned them")
+
+
 def save(drawn, path):
     """Writes what figures() returned and returns the paths: `path`, or of several figures a file each, with its name before the ending.
     ValueError for another ending than .svg, .png and .pdf, OSError where a file cannot be written."""
     _check("save", "path", path, (str, os.PathLike), "a path: a str or an os.PathLike")
-    _check("save", "drawn", drawn, (list, tuple), "what figures() returned")
-    for i, pair in enumerate(drawn):
-        _check("save", f"drawn[{i}]", pair, tuple, "a name and a figure, as figures() returned them")
-        if len(pair) != 2 or not isinstance(pair[0], str) or not hasattr(pair[1], "savefig"):
-            raise ValueError(f"save: `drawn[{i}]` is a tuple of {len(pair)}, expected a name and a figure, as figures() returned them")
+    _check_drawn("save", drawn, "figures()")
     from matplotlib import rc_context
 
     path = os.fspath(path)
@@ -239,7 +243,7 @@ def sweep_figures(rows, kernels=(), metrics=(), modes=(), filters=(), gpu="", no
     each provider with the quantiles as bars, dashed the speed of light; x by its logarithm to base 2, y to base 10. The name is that of the file:
     KERNEL_METRIC_MODE[_CONFIG], and the GPU where rows are of several. `kernels`, `metrics`, `modes`: only these; `filters`: pairs of a key (of the config, or provider, x_name,
     x_value) and its value, which must all hold; `gpu`: only that one. `new_figure`: makes a Figure, as pyplot.figure does. ValueError where nothing is left."""
-    _check("sweep_figures", "rows", rows, (list, tuple), "rows as read_sweep() returns them")
+    _check_sweep(rows, {"kernels": kernels, "metrics": metrics, "modes": modes}, filters, new_figure)
     for name, value in (("gpu", gpu), ("note", note)):
         _check("sweep_figures", name, value, str, "a str")
     from matplotlib import rc_context
@@ -266,6 +270,24 @@ def sweep_figures(rows, kernels=(), metrics=(), modes=(), filters=(), gpu="", no
             names[name] += 1  # two axes of one config: the second is told by its number
             drawn.append((name if names[name] == 1 else f"{name}_{names[name]}", _sweep_figure(group, note, new_figure or Figure)))
     return drawn
+
+
+def _check_sweep(rows, words, filters, new_figure):
+    _check("sweep_figures", "rows", rows, (list, tuple), "rows as read_sweep() returns them")
+    for i, row in enumerate(rows):
+        _check("sweep_figures", f"rows[{i}]", row, dict, "a dict as read_sweep() returns it")
+        if missing := [column for column in (*SWEEP_WORDS, *SWEEP_NUMBERS, "config", *(name for name, _, _ in LIGHT)) if column not in row]:
+            raise ValueError(f"sweep_figures: `rows[{i}]` has no {missing[0]}, expected a dict as read_sweep() returns it")
+    for name, list_ in words.items():
+        _check("sweep_figures", name, list_, (list, tuple), "a list of names")
+        for i, word in enumerate(list_):
+            _check("sweep_figures", f"{name}[{i}]", word, str, "a name")
+    _check("sweep_figures", "filters", filters, (list, tuple), "a list of pairs of a key and a value")
+    for i, pair in enumerate(filters):
+        if not isinstance(pair, tuple) or len(pair) != 2 or not all(isinstance(word, str) for word in pair):
+            raise TypeError(f"sweep_figures: `filters[{i}]` is {type(pair).__name__}, expected a pair of a key and a value")
+    if new_figure is not None and not callable(new_figure):
+        raise TypeError(f"sweep_figures: `new_figure` is a {type(new_figure).__name__}, expected None or a function")
 
 
 def _filtered(rows, key, value):
@@ -337,8 +359,10 @@ def _sweep_figure(rows, note, new_figure):
 def save_sweep(drawn, out="", overwrite=False):
     """Writes what sweep_figures() returned: NAME.png in the folder `out` (empty: here), or one figure as the file `out`, which ends in .svg, .png or .pdf. Files that are there are kept
     unless `overwrite`. Returns [(path, whether it was written)]. ValueError for a file for several figures, OSError where one cannot be written."""
-    _check("save_sweep", "drawn", drawn, (list, tuple), "what sweep_figures() returned")
+    _check_drawn("save_sweep", drawn, "sweep_figures()")
     _check("save_sweep", "out", out, (str, os.PathLike), "a path: a str or an os.PathLike")
+    if overwrite is not True and overwrite is not False:
+        raise TypeError(f"save_sweep: `overwrite` is {overwrite!r}, expected True or False")
     from matplotlib import rc_context
 
     out = os.fspath(out)
