@@ -181,12 +181,20 @@ def _dense(t, a, d):
     return out if a.activation == "none" else {"relu": F.relu, "gelu": F.gelu, "silu": F.silu}[a.activation](out)
 
 
+def _by_rank(t, rank):
+    return [tensor for tensor in vars(t).values() if tensor is not None and tensor.dim() == rank]
+
+
+def _diag_scale(t, a, d):
+    (diagonal,), (matrix,) = _by_rank(t, 1), _by_rank(t, 2)
+    return diagonal[:, None] * matrix
+
+
 def _linear_rowsum(t, a, d):
-    """As it is written where nobody sees that it needs no product of matrices."""
-    out = {"out": F.linear(t.x, t.weight, t.bias).sum(-1).to(d.out)}
-    if hasattr(d, "colsum"):
-        out["colsum"] = t.weight.sum(0, dtype=d.colsum)
-    return out
+    """As it is written where nobody sees that it needs no product of matrices; what else the op yields are the weight's column sums."""
+    (x, weight), bias = _by_rank(t, 2), _by_rank(t, 1)
+    (out, dtype), *sums = vars(d).items()
+    return {out: F.linear(x, weight, *bias).sum(-1).to(dtype), **{name: weight.sum(0, dtype=of) for name, of in sums}}
 
 
 _gelu_tanh = functools.partial(F.gelu, approximate="tanh")
@@ -213,7 +221,7 @@ TORCH = {
     "elementwise.scale": lambda t, a, d: t.x * a.factor,
     "elementwise.soft_cap": lambda t, a, d: a.cap * torch.tanh(t.x / a.cap),
     "elementwise.gather_rows": _gather_rows,
-    "elementwise.diag_scale": lambda t, a, d: t.a[:, None] * t.b,
+    "elementwise.diag_scale": _diag_scale,
     "quant.per_token": _per_token,
     "quant.per_tensor": _per_tensor,
     "quant.per_token_group": _per_block(1, lambda a: a.group_size),

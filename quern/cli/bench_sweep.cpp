@@ -258,8 +258,12 @@ int bench_sweep(BenchSweepOptions options) {
     progress.step(fmt::format("{} {} {}", job.op->id, name(job.mode), testing::case_text(*job.op, job.point.given)));
     sweep.run(job, progress);
   }
-  if (options.json) print_json(ceilings, sweep.rows());
-  else print(sweep, options, notes, device);
+  if (options.json) {
+    print_json(ceilings, sweep.rows());
+    for (const std::string& note : notes) std::fprintf(stderr, "quern: %s\n", note.c_str());
+  } else {
+    print(sweep, options, notes, device);
+  }
   if (options.plot) {
     std::fflush(stdout);
     std::vector<std::string> ids;

@@ -26,9 +26,9 @@ def run(capfd, *words):
     return code, json.loads(said.out)["results"] if said.out.strip() else [], said.err
 
 
-def command(*words, **environment):
+def command(*words, cwd):
     program = shutil.which("quern", path=os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
-    return subprocess.run([program, "bench", *words], capture_output=True, text=True, env={**os.environ, **environment})
+    return subprocess.run([program, "bench", *words], capture_output=True, text=True, cwd=cwd)
 
 
 @pytest.fixture
@@ -54,11 +54,14 @@ def test_missing_packages_are_said_before_anything_runs(capfd, monkeypatch):
         assert (code, rows) == (2, []) and error == f"quern: unsupported error: `provider` is {provider}, which is not here, expected the package {package}: pip install {package}\n"
 
 
-def test_command_of_the_wheel_goes_through_python(tmp_path):
-    ran = command("norm.rms_norm", "--provider", "quern", "--sweep", "hidden=32,64", "--set", "tokens=2", "--device", "emu", "--budget", "1", "--csv", str(tmp_path / "a.csv"))
+def test_command_of_the_wheel_goes_through_python_where_it_must(tmp_path):
+    """The program by itself draws nothing."""
+    pytest.importorskip("matplotlib", reason="needs matplotlib")
+    ran = command("norm.rms_norm", "--plot", "--sweep", "hidden=32,64", "--set", "tokens=2", "--device", "emu", "--budget", "1", "--csv", str(tmp_path / "a.csv"), cwd=tmp_path)
     assert ran.returncode == 0 and "times of the emulated device are no speeds of a GPU" in ran.stdout, ran.stderr
     with open(tmp_path / "a.csv", newline="", encoding="utf-8") as file:
         assert [row["x_value"] for row in csv.DictReader(file)] == ["32", "64"]
+    assert len(os.listdir(tmp_path)) == 2
 
 
 def test_plot_in_one_command(tmp_path, monkeypatch, capfd):
