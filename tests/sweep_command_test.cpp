@@ -128,6 +128,7 @@ TEST_F(command_sweep, refuses_with_the_option_what_was_got_and_what_is_expected)
   EXPECT_THAT(refused({"--set", "tokens=3", "--sweep", "tokens=1,2"}), HasSubstr("`tokens` is given twice, expected one --sweep or one --set"));
   EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "hidden"}), HasSubstr("bench: `filter` is 'hidden', expected key=value"));
   EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "width=32"}), HasSubstr("bench: `filter` has the key 'width', expected one of dtype, hidden, kernel, metric, mode, provider, tokens"));
+  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "mode=full"}), HasSubstr("bench: `filter` leaves no row of this sweep, expected values that one of its points has together"));
   EXPECT_THAT(refused({"--sweep", "hidden=32", "--overwrite"}), HasSubstr("bench: `overwrite` is given without a file, expected --csv FILE beside it"));
   EXPECT_THAT(refused({"--sweep", "hidden=32", "--peer", "cublaslt"}), HasSubstr("bench --sweep: makes it a sweep, which has no --peer"));
   EXPECT_THAT(refused({"--sweep", "hidden=32", "--csv", folder_ + "/no/a.csv"}), HasSubstr("whose folder is not there, expected a file that can be written"));

@@ -72,7 +72,7 @@ class _Part:
     """The op, or one of its gradients, in a request."""
 
     def __init__(self, facts, device):
-        self.schema, self.timed = by_id(facts["op"]).schema, facts["timed"]
+        self.schema = by_id(facts["op"]).schema
         self.gradients = facts["gradients"]
         self.attributes = _attributes(self.schema, facts["attributes"])
         self.sets = [{name: None if t is None else _tensor(device, **t) for name, t in one.items()} for one in facts["sets"]]
@@ -167,14 +167,12 @@ class _Call:
             self.mode = "backward"
         self.expression = _Expression(provider, self.forward)
         self.wanted = list(dict.fromkeys(of for part in self.backward for name, of in part.gradients.items() if part.roles[name] == "out" and part.sets[0][name] is not None))
-        self.runs, self.kept = [self._run_over(i) for i in range(request["sets"])], {}
+        self.runs, self.kept, self.replays = [self._run_over(i) for i in range(request["sets"])], {}, None
         # Once before anything is timed: what torch compiles, and what it refuses.
         self.run(0)
         self._judge(0)
         if self.cuda and self.mode == "full":
             self.replays = [_captured(run) for run in self.runs]
-        else:
-            self.replays = None
 
     def _run_over(self, set_):
         """One set's call, which returns (outputs, gradients)."""
@@ -209,7 +207,7 @@ class _Call:
         return lambda: (outputs, gradients(outputs, True))
 
     def run(self, set_):
-        if getattr(self, "replays", None) is None:
+        if self.replays is None:
             self.kept[set_] = self.runs[set_]()
         else:
             replay, self.kept[set_] = self.replays[set_]
@@ -272,7 +270,7 @@ def _differentiated(schema):
 
 def _turned(part, schema, gradients):
     """A part that is an op of gradients as what it is the gradient of, and itself as that one's backward part."""
-    forward = types.SimpleNamespace(schema=schema, timed=False, gradients={}, roles={t["name"]: t["role"] for t in schema.tensors})
+    forward = types.SimpleNamespace(schema=schema, gradients={}, roles={t["name"]: t["role"] for t in schema.tensors})
     needed = [t["name"] for t in schema.tensors if t["role"] != "out"]
     for t in schema.tensors:
         if t["role"] != "out" and t["name"] not in part.roles and not t["optional"]:

@@ -2,7 +2,6 @@
 // Copyright 2026 The quern authors
 #include "quern/bench/guests.h"
 
-#include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
 
@@ -55,7 +54,7 @@ std::string guest_request(const ModeCase& which) {
   Json request = {{"op", which.op().id}, {"mode", name(which.mode())}, {"device", device.type == DeviceType::cuda ? "cuda:" + std::to_string(device.index) : "cpu"}, {"sets", which.sets()}, {"parts", Json::array()}};
   for (const auto& part : which.parts()) {
     const Op& op = *part->op;
-    Json p = {{"op", op.id}, {"timed", std::find(which.timed().begin(), which.timed().end(), part.get()) != which.timed().end()}, {"gradients", Json::object()}, {"attributes", Json::object()}, {"sets", Json::array()}};
+    Json p = {{"op", op.id}, {"gradients", Json::object()}, {"attributes", Json::object()}, {"sets", Json::array()}};
     for (const auto& [gradient, of] : part->gradients) p["gradients"][gradient] = of;
     for (const AttrDef& a : op.attrs) {
       const Scalar value = attr_value(a, part->host.args());

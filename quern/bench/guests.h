@@ -39,8 +39,9 @@ const std::function<void(const std::string& csv, const std::vector<std::string>&
 std::span<const char* const> python_providers();
 
 class ModeCase;
-/// A case for guests, as JSON: {"op", "mode", "device", "sets", "parts": [{"op", "timed", "gradients": {tensor: the op's tensor}, "attributes": {name: number},
-/// "sets": [{tensor: {"address", "dtype", "shape", "strides"} or null}]}]}.
+/// A case for guests, as JSON: {"op", "mode", "device", "sets", "parts": [{"op", "gradients": {tensor: the op's tensor}, "attributes": {name: number},
+/// "sets": [{tensor: {"address", "dtype", "shape", "strides"} or null}]}]}. The first part is the op,
+/// which mode backward does not time, the others are its gradients.
 std::string guest_request(const ModeCase& which);
 
 }  // namespace quern::bench

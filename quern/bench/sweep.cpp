@@ -57,10 +57,10 @@ std::vector<CaseValue> progression(const Op& op, const std::string& parameter, c
   if (step < (how == 'x' ? 2 : 1)) throw Error(ErrorKind::value, op.id, "sweep", std::string("steps by ") + how + step_text + " in '" + text + "'", how == 'x' ? "a factor of at least 2" : "a step of at least 1");
   if (to < from || (how == 'x' && from < 1)) throw Error(ErrorKind::value, op.id, "sweep", "goes from " + std::to_string(from) + " to " + std::to_string(to), how == 'x' ? "a start of at least 1 and no smaller end" : "no smaller end");
   std::vector<CaseValue> list;
-  for (i64 v = from; v <= to; v = how == 'x' ? v * step : v + step) {
+  bool over = false;
+  for (i64 v = from; !over && v <= to; over = how == 'x' ? __builtin_mul_overflow(v, step, &v) : __builtin_add_overflow(v, step, &v)) {
     list.push_back(v);
     if (list.size() > kMostValues) throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostValues) + " values in '" + text + "'", "fewer");
-    if (how == 'x' && v > to / step) break;
   }
   return list;
 }

@@ -49,6 +49,7 @@ TEST(sweep_words, are_progressions_and_lists) {
   EXPECT_THAT(values_of("hidden=3:30:x3"), ElementsAre(3, 9, 27));
   EXPECT_THAT(values_of("tokens=1:9:+4"), ElementsAre(1, 5, 9));
   EXPECT_THAT(values_of("tokens=5:5:+4"), ElementsAre(5));
+  EXPECT_THAT(parse_sweep(find_op("sampling.sample"), "seed=9223372036854775806:9223372036854775807:+1").values, SizeIs(2)) << "up to the end of 64 bits";
   EXPECT_THAT(values_of("hidden=1k:4k:x2"), ElementsAre(1024, 2048, 4096));
   EXPECT_THAT(values_of("hidden=96,768,5120"), ElementsAre(96, 768, 5120));
   EXPECT_THAT(values_of("hidden=7"), ElementsAre(7));

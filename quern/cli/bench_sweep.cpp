@@ -153,6 +153,14 @@ class Sweep {
     if (wanted.empty()) return;
     for (const SweepResult& r : bench::bench_point(*job.op, job.point, job.mode, wanted, device_, ceilings_, sweep_)) take(job, r, progress);
   }
+  /// Throws Error{value} where the filters leave nothing.
+  void check_filters(const std::vector<Job>& jobs) const {
+    for (const Job& job : jobs)
+      for (const std::string& provider : asked_.providers)
+        for (const Metric metric : asked_.metrics)
+          if (chosen(job, provider, metric)) return;
+    fail("filter", "leaves no row of this sweep", "values that one of its points has together");
+  }
   std::string text() const { return table_.text(); }
   const std::vector<std::vector<Field>>& rows() const { return rows_; }
   int code() const { return code_; }
@@ -250,10 +258,14 @@ int bench_sweep(BenchSweepOptions options) {
   const bool gpu = !device.info().emulated;
   const std::vector<Job> jobs = jobs_of(asked, options, !gpu, notes);
   Progress progress(i64(jobs.size()) + gpu);
-  if (gpu) progress.step("ceilings");
-  const bench::Ceilings ceilings = gpu ? bench::measure_ceilings(device) : bench::Ceilings{};
-  if (gpu && !options.json) print_ceilings(ceilings);
-  Sweep sweep(asked, options, device, ceilings);
+  bench::Ceilings ceilings;
+  Sweep sweep(asked, options, device, ceilings);  // throws where the file is none of sweeps, before anything runs
+  if (!jobs.empty()) sweep.check_filters(jobs);
+  if (gpu) {
+    progress.step("ceilings");
+    ceilings = bench::measure_ceilings(device);
+    if (!options.json) print_ceilings(ceilings);
+  }
   for (const Job& job : jobs) {
     progress.step(fmt::format("{} {} {}", job.op->id, name(job.mode), testing::case_text(*job.op, job.point.given)));
     sweep.run(job, progress);
