@@ -73,7 +73,8 @@ ModeCase::ModeCase(const Op& op, const Case& given, Mode mode, Device& device, u
   for (const auto& part : parts_) {
     part->sets = std::make_unique<DeviceSets>(part->host, device, count);
     share(*part);
-    for (const Part::Shared& s : part->shared) reads_results |= op.tensors[s.there].role != Role::in;
+    for (const Part::Shared& s : part->shared) part->reads_results |= op.tensors[s.there].role != Role::in;
+    reads_results |= part->reads_results;
     if (mode != Mode::backward || part != parts_[0]) timed_.push_back(part.get());
   }
   if (mode == Mode::backward && reads_results)
@@ -85,7 +86,7 @@ void ModeCase::add(const Op& op, const Case& given, std::map<std::string, std::s
   RunOptions options = testing::options_of(op, host.which());
   const Problem problem = bind(op, host.args(), options);
   options.device = &device_;
-  parts_.push_back(std::make_unique<Part>(Part{&op, std::move(gradients), std::move(host), options, problem, nullptr, {}}));
+  parts_.push_back(std::make_unique<Part>(Part{&op, std::move(gradients), std::move(host), options, problem, nullptr, {}, false, {}}));
 }
 
 /// Inputs by the names of the op's tensors become these.
@@ -133,7 +134,7 @@ Verdict ModeCase::judge(int set, int roundings) {
   Verdict worst;
   for (Part* part : timed_) {
     read_results(*part, set);
-    Verdict v = judge_timed(part->host, *part->sets, set, part->problem, kWorkOfASecond, roundings);
+    Verdict v = judge_timed(part->host, *part->sets, set, part->problem, kWorkOfASecond, roundings, part->reads_results ? nullptr : &part->truths);
     if (!v.comparison.ok && timed_.size() > 1) v.comparison.message = part->op->id + ": " + v.comparison.message;
     const bool first = part == timed_.front();
     if (first || (worst.comparison.ok && (!v.comparison.ok || v.comparison.error > worst.comparison.error))) worst = v;

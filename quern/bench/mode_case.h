@@ -35,6 +35,8 @@ class ModeCase {
       size_t here, there;  ///< tensors of this op and of the first part's
     };
     std::vector<Shared> shared;
+    bool reads_results = false;          ///< something is shared that the op writes: the truth is another with each provider
+    std::vector<testing::Truth> truths;  ///< else the same for all, made once
   };
 
   const Op& op() const { return *parts_[0]->op; }

@@ -183,11 +183,13 @@ template <class F> std::string error_of(F&& f) {
 
 TEST(sweep_modes, judge_time_and_count_what_they_run) {
   for (const Mode mode : {Mode::forward, Mode::backward, Mode::full}) {
-    const std::vector<SweepResult> results = bench_point(norm(), at(norm(), "hidden=96", {{"tokens", 3}}), mode, {"quern"}, emulated(), {}, quick(true));
+    const Ceilings ceilings{.bytes_per_us = 1e3};
+    const std::vector<SweepResult> results = bench_point(norm(), at(norm(), "hidden=96", {{"tokens", 3}}), mode, {"quern"}, emulated(), ceilings, quick(true));
     ASSERT_THAT(results, SizeIs(1));
     const SweepResult& r = results[0];
     EXPECT_TRUE(r.ok) << name(mode) << ": " << r.message;
     EXPECT_TRUE(r.timed());
+    EXPECT_DOUBLE_EQ(r.floor_us, r.cost.bytes / 1e3) << name(mode) << ": the speed of light is that of the mode's bytes";
     EXPECT_LE(r.timing.p20_us, r.timing.median_us);
     EXPECT_GE(r.timing.p80_us, r.timing.median_us);
     if (!emulated().wants_memory_ranges()) {  // checked mode has gaps between regions
@@ -222,6 +224,19 @@ TEST(sweep_modes, hand_what_the_op_wrote_to_its_gradients) {
       EXPECT_EQ(r.memory_bytes, r.planned_bytes);
     }
     EXPECT_EQ(r.planned_bytes, 3 * 96 * 4 + (mode == Mode::full ? 3 * 4 + 1024 : 0));
+  }
+}
+
+TEST(sweep_modes, judge_gradients_by_what_the_op_wrote_this_time) {
+  ModeCase which(mean(), {{"hidden", 96}}, Mode::backward, emulated(), 1, false);
+  const ModeCase::Part& backward = *which.timed()[0];
+  const TensorView out = mean().tensor(which.parts()[0]->sets->args(0), size_t(mean().tensor_index("out")));
+  for (const float factor : {1.f, 3.f}) {
+    for (i64 t = 0; t < 3; ++t) static_cast<float*>(out.data)[t] *= factor;
+    which.restore(0);
+    run(*backward.op, backward.sets->args(0), backward.options);
+    const Verdict v = which.judge(0, 0);
+    EXPECT_TRUE(v.comparison.ok) << factor << ": " << v.comparison.message;
   }
 }
 
