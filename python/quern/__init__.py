@@ -11,7 +11,7 @@ import sys
 from importlib.machinery import ModuleSpec
 
 _LAZY = {"plan": "_tools", "warm": "_tools", "freeze": "_tools", "frozen": "_tools", "doctor": "_tools", "load": "_tools", "ops": "_tools", "log_level": "_library", "typed": "_tools"}
-_MODULES = ("compat", "plot", "testing", "torch")
+_MODULES = ("bench", "compat", "plot", "testing", "torch")
 __all__ = sorted(_LAZY)
 
 

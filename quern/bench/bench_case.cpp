@@ -21,13 +21,9 @@ bool updates_in_place(const Op& op, const void* args) {
   return false;
 }
 
-/// The GPU's state while it works: an idle one lowers its clocks before NVML has answered.
 void note_clocks(Device& device, BenchResult& r, const std::function<void(int)>& call) {
   if (device.info().emulated || !nvml_available()) return;
-  const int queued = int(std::clamp(5000 / max_of(r.timing.median_us, 1.0), 1.0, 500.0));
-  for (int i = 0; i < queued; ++i) call(i);
-  const GpuState state = gpu_state(device);
-  device.synchronize({});
+  const GpuState state = gpu_state_at_work(device, r.timing.median_us, call);
   r.sm_clock_mhz = state.sm_mhz;
   r.clocks = text(state);
 }

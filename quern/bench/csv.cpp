@@ -65,6 +65,26 @@ std::vector<Field> fields_of(const BenchResult& r, const std::string& version) {
           {"message", r.message}};
 }
 
+std::vector<std::vector<std::string>> parse_csv(const std::string& text, const std::string& path) {
+  std::vector<std::vector<std::string>> lines;
+  std::vector<std::string> line = {""};
+  bool quoted = false, any = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') line.back() += text[++i];
+    else if (c == '"') quoted = !quoted, any = true;
+    else if (quoted) line.back() += c;
+    else if (c == ',') line.emplace_back(), any = true;
+    else if (c == '\n') {
+      if (any) lines.push_back(line);
+      line = {""}, any = false;
+    } else if (c != '\r') line.back() += c, any = true;
+  }
+  if (quoted) throw Error(ErrorKind::value, "", "csv", "is " + path + ", in which a quote does not end", "a CSV file");
+  if (any) lines.push_back(line);
+  return lines;
+}
+
 std::string csv_header(const std::vector<Field>& fields) {
   return line_of(fields, [](const Field& f) { return f.column; });
 }

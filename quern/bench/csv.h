@@ -22,6 +22,9 @@ struct Field {
 /// version, ok, checked, host_us, launch_us, message.
 std::vector<Field> fields_of(const BenchResult& result, const std::string& version);
 
+/// The fields of each line, quoted ones as they were before. Throws Error{value} for a quote that does not end; `path` is named.
+std::vector<std::vector<std::string>> parse_csv(const std::string& text, const std::string& path);
+
 /// Lines that end in a newline. Fields with commas, quotes or newlines are quoted as RFC 4180 does.
 std::string csv_header(const std::vector<Field>& fields);
 std::string csv_line(const std::vector<Field>& fields);

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "quern/base/error.h"
@@ -110,6 +111,14 @@ GpuState gpu_state(Device& device) {
   n.temperature(handle, kTemperatureGpu, &state.temperature_c);
   n.throttle(handle, &state.throttle_bits);
   state.throttle = throttle_text(state.throttle_bits & ~kIdle);
+  return state;
+}
+
+GpuState gpu_state_at_work(Device& device, double us, const std::function<void(int run)>& call) {
+  const int queued = int(std::clamp(5000 / std::max(us, 1.0), 1.0, 500.0));
+  for (int i = 0; i < queued; ++i) call(i);
+  const GpuState state = gpu_state(device);
+  device.synchronize({});
   return state;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
+#include <functional>
 #include <string>
 
 #include "quern/device/device.h"
@@ -25,6 +26,9 @@ std::string nvml_driver_version();
 
 /// The state of a CUDA device, matched by its PCI address. Throws Error{device}.
 GpuState gpu_state(Device& device);
+
+/// The same while it works: an idle GPU lowers its clocks before NVML has answered. Queues 5 ms of calls that take `us` each, and waits for them.
+GpuState gpu_state_at_work(Device& device, double us, const std::function<void(int run)>& call);
 
 /// The names of NVML's throttle (event) reasons that are set, idle and the user's own clock settings included.
 std::string throttle_text(u64 bits);

@@ -132,6 +132,8 @@ Timing timing_of(std::vector<double> us, const char* timer) {
   std::sort(us.begin(), us.end());
   return {.median_us = quantile(us, 0.5),
           .p10_us = quantile(us, 0.1),
+          .p20_us = quantile(us, 0.2),
+          .p80_us = quantile(us, 0.8),
           .p90_us = quantile(us, 0.9),
           .min_us = us.empty() ? 0 : us.front(),
           .runs = int(us.size()),

@@ -21,7 +21,7 @@ struct TimingOptions {
 
 /// Times of the runs of one call; quantiles lie between the two nearest runs.
 struct Timing {
-  double median_us = 0, p10_us = 0, p90_us = 0, min_us = 0;
+  double median_us = 0, p10_us = 0, p20_us = 0, p80_us = 0, p90_us = 0, min_us = 0;
   int runs = 0;
   const char* timer = "";  ///< "CUPTI activity", "CUDA events", "wall clock"
 };

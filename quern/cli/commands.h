@@ -185,6 +185,19 @@ struct BenchTimeOptions {
 };
 int bench_time(const BenchTimeOptions& options);
 
+struct BenchSweepOptions {
+  std::vector<std::string> words;  ///< ops, families or all, then parameters
+  std::vector<std::string> modes = {"forward"}, metrics = {"speed"}, providers = {"quern"};
+  std::vector<std::string> sweeps;   ///< "hidden=1024:16384:x2"; the first is x
+  std::vector<std::string> set;      ///< "tokens=4096", "dtype=bf16"
+  std::vector<std::string> filters;  ///< "provider=quern": only these
+  std::string device, csv;
+  bool overwrite = false, plot = false, hot = false, json = false;
+  double budget_ms = 200;  ///< of the timed runs of a provider at a point
+  unsigned long long seed = 1;
+};
+int bench_sweep(BenchSweepOptions options);
+
 struct BenchLayerOptions {
   std::vector<std::string> words;  ///< batch=1,4 length=512 page_size=16; empty: three cases
   std::string model = "llama-3.1-8b";

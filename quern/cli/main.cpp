@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -236,7 +237,7 @@ void add_cache(CLI::App& app, Action& action) {
 
 void add_bench(CLI::App& app, Action& action) {
   auto* bench_command =
-      app.add_subcommand("bench", "time ops beside what the device sustains, or what compiling them takes");
+      app.add_subcommand("bench", "time ops beside what the device sustains, along an axis and beside other libraries, or what compiling them takes");
   auto time_options = std::make_shared<BenchTimeOptions>();
   auto compile_options = std::make_shared<BenchCompileOptions>();
   auto compile = std::make_shared<bool>(false);
@@ -265,8 +266,34 @@ void add_bench(CLI::App& app, Action& action) {
   auto* model = bench_command->add_option("--model", layer_options->model, "layer: model inside the library, or a model file");
   auto* rate = bench_command->add_option("--rate", layer_options->rate, "layer: TB/s of the memory floor (default: as measured)")
                    ->check(positive());
+  auto sweep_options = std::make_shared<BenchSweepOptions>();
+  BenchSweepOptions& s = *sweep_options;
+  bench_command->add_option("--sweep", s.sweeps, "along an axis, hidden=1024:16384:x2, tokens=1:9:+4 or hidden=96,768; again: a grid (the first is x)")->type_size(1)->allow_extra_args(false);
+  list_option(bench_command->add_option("--set", s.set, "what is the same everywhere: tokens=4096,dtype=bf16"));
+  list_option(bench_command->add_option("--mode", s.modes, "forward, backward, full (both, captured as one graph) (default: forward)"));
+  list_option(bench_command->add_option("--provider", s.providers, "quern, cublaslt; with the Python package also torch, torch_compile, liger (default: quern)"));
+  list_option(bench_command->add_option("--metric", s.metrics, "speed, memory (default: speed)"));
+  bench_command->add_option("--filter", s.filters, "only where key=value, as provider=quern or hidden=1024; again: all must hold")->type_size(1)->allow_extra_args(false);
+  bench_command->add_flag("--overwrite", s.overwrite, "replace rows that the file of --csv has");
+  bench_command->add_flag("--plot", s.plot, "also draw it; with the Python package");
+  bench_command->footer("One of --sweep, --set, --mode, --provider, --metric, --filter, --overwrite and --plot makes it a sweep: docs/benchmarks.md.\n"
+                        "Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED or UNSUPPORTED, else 3 when a kernel was FROZEN, else 0.");
+  std::vector<CLI::Option*> of_sweeps;
+  for (const char* name : {"--sweep", "--set", "--mode", "--provider", "--metric", "--filter", "--overwrite", "--plot"}) of_sweeps.push_back(bench_command->get_option(name)->group("Of a sweep"));
+  std::vector<CLI::Option*> of_others;
+  for (const char* name : {"--peer", "--host", "--compile", "--load", "--arch", "--sample", "--rotate", "--threads", "--model", "--rate"}) of_others.push_back(bench_command->get_option(name));
   bench_command->callback([=, &action] {
     const BenchTimeOptions& t = *time_options;
+    const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
+    if (const auto one = std::find_if(of_sweeps.begin(), of_sweeps.end(), is_given); one != of_sweeps.end()) {
+      if (const auto other = std::find_if(of_others.begin(), of_others.end(), is_given); other != of_others.end())
+        throw CLI::ValidationError("bench " + (*one)->get_name(), "makes it a sweep, which has no " + (*other)->get_name());
+      BenchSweepOptions o = *sweep_options;
+      o.words = t.words;
+      o.device = t.device, o.csv = t.csv, o.hot = t.hot, o.json = t.json, o.budget_ms = t.budget_ms, o.seed = t.seed;
+      action = [=] { return bench_sweep(o); };
+      return;
+    }
     if (!*load && !*compile && !t.words.empty() && t.words[0] == "layer") {
       if (!t.peer.empty()) throw CLI::ValidationError("bench layer", "has no peer");
       BenchLayerOptions o = *layer_options;
@@ -297,7 +324,7 @@ void add_bench(CLI::App& app, Action& action) {
 
 /// Drawn by python/quern/plot.py, which alone knows the options.
 void add_plot(CLI::App& app, Action& action) {
-  auto* plot_command = app.add_subcommand("plot", "draw a CSV of bench: times, floors, peers over quern; a part of the Python package");
+  auto* plot_command = app.add_subcommand("plot", "draw a CSV of bench or of a sweep: times, floors, peers; a part of the Python package");
   plot_command->allow_extras()->fallthrough(false);
   plot_command->set_help_flag();
   plot_command->callback([&action] {

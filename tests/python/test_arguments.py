@@ -32,6 +32,7 @@ def valued(*values):
 
 
 ROW = {column: None for column in plot.WORDS + plot.NUMBERS}
+SWEEP_ROW = {column: None for column in (*plot.SWEEP_WORDS, *plot.SWEEP_NUMBERS, "config", "sol_ms", "sheet_ms")}
 NOT_TEXT = typed(90, None, 1.5, b"sm_90a", ["sm_90a"], Thing()) + valued(NUL, SURROGATE)
 NOT_A_DEVICE = typed(1.5, True, b"emu", ["emu"], Thing())
 NOT_A_BOOLEAN = typed(None, 0, 1, "no", np.bool_(True), Thing())
@@ -69,14 +70,22 @@ FUNCTIONS = {
         "rows": typed(None, "a.csv", 3, [3], ["row"]) + valued([{}]), "op": typed(None, 3, ["norm"]), "note": typed(None, 3, b"note")}),
     "quern.plot.save": ("(save|plot)", {"drawn": [], "path": "a.svg"}, {
         "drawn": typed(None, 3, "figure", [3]) + valued([("a",)], [("a", 3)]), "path": typed(None, 3, ["a.svg"])}),
+    "quern.plot.is_sweep": ("is_sweep", {}, {"path": typed(None, 0, 3, ["a.csv"], Thing())}),
+    "quern.plot.read_sweep": ("read_sweep", {}, {"path": typed(None, 0, 3, ["a.csv"], Thing())}),
+    "quern.plot.sweep_figures": ("(sweep_figures|plot)", {"rows": [SWEEP_ROW]}, {
+        "rows": typed(None, "a.csv", 3, [3], ["row"]) + valued([{}]), "kernels": typed(None, 3, "norm", [3]), "metrics": typed(None, 3, "speed", [3]), "modes": typed(None, 3, "full", [3]),
+        "filters": typed(None, 3, "a=b", ["a=b"], [("a",)], [("a", 3)]), "gpu": typed(None, 3, ["H200"]), "note": typed(None, 3, b"note"), "new_figure": typed(3, "figure")}),
+    "quern.plot.save_sweep": ("(save_sweep|plot)", {"drawn": [], "out": "plots"}, {
+        "drawn": typed(None, 3, "figure", [3]) + valued([("a",)], [("a", 3)]), "out": typed(None, 3, ["a.svg"]), "overwrite": NOT_A_BOOLEAN}),
     "quern.plot.main": ("main", {}, {"arguments": typed(3, "a.csv", [3], [None])}),
+    "quern.bench.main": ("main", {}, {"arguments": typed(3, "norm", [3], [None]) + valued([NUL])}),
     "quern.gemm.dense.is_backend_supported": (r"gemm\.dense", {"backend": "auto"}, {
         "backend": valued("cutlass", None, 3, ["portable"]), "cc": valued(9.0, "nonsense", (9,), True, [], Thing())}),
     "quern.gemm.dense.workspace_bytes": (r"gemm\.dense", {"keywords": {}}, {
         "arguments": typed((3, 4), ("a", "b"), ([1], Thing())), "keywords": typed({"a": 3, "b": 4}, {"a": np.ones((2, 8), f32), "b": np.ones((2, 8), f32), "pdl": 1})}),
     "quern.gemm.dense.is_compute_capability_supported": (r"gemm\.dense", {}, {"cc": valued(9.0, "nonsense", (9, 0, 0), True, Thing())}),
 }
-MODULES = ("quern.testing", "quern.plot", "quern.torch")
+MODULES = ("quern.bench", "quern.testing", "quern.plot", "quern.torch")
 
 
 def public():
