@@ -68,9 +68,9 @@ inline DotShape dot_shape(DType dtype, i32 widest, i64 columns) {
   s.chunks = ceil_div<i64>(units, i64(s.threads) * s.dots.units);
   return s;
 }
-/// A block for each chunk, or for as many as it takes at a time.
+/// A block for each chunk, or for as many as it takes at a time; of long lists 256 a multiprocessor, each of which walks over the grid.
 inline i64 dot_blocks(const DotShape& s, i64 rows, const DeviceInfo& device) {
-  return max_of<i64>(1, min_of<i64>(ceil_div<i64>(rows * s.chunks, s.threads / s.dots.chunk_threads), i64(device.sms) << 16));
+  return max_of<i64>(1, min_of<i64>(ceil_div<i64>(rows * s.chunks, s.threads / s.dots.chunk_threads), i64(device.sms) * 256));
 }
 
 /// Blocks that fill the device once at 1024 threads a multiprocessor; each walks over its rows.
