@@ -118,8 +118,14 @@ class _Gradients:
         """Names of what the calls need beside gradients, each once."""
         return list(dict.fromkeys(t["name"] for schema, of in self.calls() for t in schema.tensors if t["role"] != "out" and t["name"] not in of))
 
+    def without_gradient(self):
+        """Outputs that no call takes a gradient of: one that arrived at them would be lost."""
+        taken = {name for _, of in self.calls() for name in of.values()}
+        return [name for name in self.outputs if name not in taken]
+
     def keep(self, ctx, inputs, output):
         there = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,)))
+        ctx.mark_non_differentiable(*(there[name] for name in self.without_gradient()))
         there.update(zip(self.inputs, inputs))
         ctx.save_for_backward(*(there[name] for name in self.saved()))
         ctx.dtypes = {name: _arrays.dtype_name(value.dtype) for name, value in zip(self.inputs, inputs) if value is not None}
