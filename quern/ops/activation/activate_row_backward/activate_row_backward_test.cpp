@@ -52,7 +52,7 @@ TEST(activation_backward, end_in_one_and_zero) {
     EXPECT_EQ(gelu_tanh_slope(x), 1.f);
     EXPECT_EQ(relu2_slope(x), 2 * x);
     EXPECT_EQ(silu_slope(-x), 0.f);
-    EXPECT_EQ(gelu_slope(-x), 0.f);
+    EXPECT_LT(std::abs(gelu_slope(-x)), 1e-33f);  // the tail's fit ends at 14
     EXPECT_EQ(gelu_tanh_slope(-x), 0.f);
     EXPECT_EQ(relu2_slope(-x), 0.f);
   }

@@ -13,19 +13,21 @@ struct Slope {
   f32 value, slope;
 };
 
-/// s = 1 / (1 + exp(-h)), and 1 - s, each with a small relative error: by exp(-|h|), which does not overflow, and without a difference. `log2_size` is |h| log2(e).
+/// s = 1 / (1 + 2^-h), and 1 - s, each with a small relative error: by 2^-|h|, which does not overflow, and without a difference. |h| is chosen by the sign that chooses the
+/// result: numbers without an order have no other.
 struct Sigmoid {
   f32 s, rest;
 };
-QN_DEVICE Sigmoid sigmoid_of(bool negative, f32 log2_size) {
-  const f32 e = ptx::exp2_approx(-log2_size), larger = ptx::rcp_approx(f32(1.f) + e), smaller = e * larger;
+QN_DEVICE Sigmoid sigmoid_of_log2(f32 h) {
+  const bool negative = h < f32(0.f);
+  const f32 e = ptx::exp2_approx(negative ? h : -h), larger = ptx::rcp_approx(f32(1.f) + e), smaller = e * larger;
   return negative ? Sigmoid{smaller, larger} : Sigmoid{larger, smaller};
 }
 
 /// x s(factor x), and its derivative s + factor x s (1 - s).
 QN_DEVICE Slope sigmoid_slope(f32 x, f32 factor) {
   const f32 h = x * factor;
-  const Sigmoid at = sigmoid_of(h < f32(0.f), ptx::fabs(h) * f32(1.4426950408889634f));
+  const Sigmoid at = sigmoid_of_log2(h * f32(1.4426950408889634f));
   return {x * at.s, ptx::fma(h * at.s, at.rest, at.s)};
 }
 
@@ -45,7 +47,7 @@ QN_DEVICE Slope gelu_tanh_slope(f32 x) {
   constexpr float kLinear = 2.302208198144325f, kCubic = 0.1029432395800235f;     // of z, times log2(e)
   constexpr float kSlope = 1.5957691216057308f, kSlopeSquare = 0.2140644488178f;  // of dz/dx
   const f32 square = x * x;
-  const Sigmoid at = sigmoid_of(x < f32(0.f), ptx::fabs(x) * ptx::fma(square, f32(kCubic), f32(kLinear)));
+  const Sigmoid at = sigmoid_of_log2(x * ptx::fma(square, f32(kCubic), f32(kLinear)));
   const f32 value = x * at.s;
   return {value, ptx::fma(value * at.rest, ptx::fma(square, f32(kSlopeSquare), f32(kSlope)), at.s)};
 }

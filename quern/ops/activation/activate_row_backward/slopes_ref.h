@@ -14,10 +14,14 @@ template <class Real> struct SlopeTerm {
   Real value, slope, value_size, slope_size;
 };
 
+/// 1 - s where s = 1 / (1 + exp(-h)). In order-free numbers as the kernels have it, whose result has no exponent either.
+inline double rest_ref(double h) { return 1 / (1 + std::exp(h)); }
+inline OrderFree rest_ref(OrderFree h) { return exp(-h) * (OrderFree(1) / (OrderFree(1) + exp(-h))); }
+
 /// x s(factor x).
 template <class Real> SlopeTerm<Real> sigmoid_slope_ref(Real x, Real factor) {
   using std::abs, std::exp;
-  const Real h = x * factor, s = Real(1) / (Real(1) + exp(-h)), rest = Real(1) / (Real(1) + exp(h));
+  const Real h = x * factor, s = Real(1) / (Real(1) + exp(-h)), rest = rest_ref(h);
   return {x * s, s + h * s * rest, abs(x) * s, s + abs(h) * s * rest};
 }
 template <class Real> SlopeTerm<Real> silu_slope_ref(Real x) { return sigmoid_slope_ref(x, Real(1)); }
@@ -34,13 +38,13 @@ inline SlopeTerm<OrderFree> gelu_slope_ref(OrderFree x) {
   return {(x < OrderFree(0) ? OrderFree(0) : x) - y * tail, below + x * OrderFree(0.3989422804014327f) * exp2(x * x * OrderFree(-0.7213475204444817f)), 0, 0};
 }
 inline SlopeTerm<double> gelu_tanh_slope_ref(double x) {
-  const double c = 2 * std::sqrt(2 / std::acos(-1.0)), z = c * (x + 0.044715 * x * x * x), s = 1 / (1 + std::exp(-z)), rest = 1 / (1 + std::exp(z));
+  const double c = 2 * std::sqrt(2 / std::acos(-1.0)), z = c * (x + 0.044715 * x * x * x), s = 1 / (1 + std::exp(-z)), rest = rest_ref(z);
   return {x * s, s + x * s * rest * c * (1 + 3 * 0.044715 * x * x), std::abs(x), 1};
 }
 /// Constants as the kernels have them, in f32.
 inline SlopeTerm<OrderFree> gelu_tanh_slope_ref(OrderFree x) {
   const OrderFree z = x * (x * x * OrderFree(0.1029432395800235f) + OrderFree(2.302208198144325f)), one = 1;
-  const OrderFree s = one / (one + exp2(-z)), rest = one / (one + exp2(z));
+  const OrderFree s = one / (one + exp2(-z)), rest = exp2(-z) * s;
   return {x * s, s + x * s * rest * (x * x * OrderFree(0.2140644488178f) + OrderFree(1.5957691216057308f)), 0, 0};
 }
 template <class Real> SlopeTerm<Real> relu2_slope_ref(Real x) {

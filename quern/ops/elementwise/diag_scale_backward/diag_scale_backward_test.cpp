@@ -95,9 +95,9 @@ TEST(elementwise_diag_scale_backward, plans_by_the_row) {
     return text + std::to_string(plan.workspace) + " B";
   };
   const std::string head = "diag_scale_backward_chunk<dtype=bf16, sum_dtype=", both = ", with_dx=1, with_sum=1, ";
-  EXPECT_EQ(planned(4096, 8), head + "bf16" + both + "dots.vector=8, dots.units=1, dots.chunk_threads=1, threads=256> x16\n0 B");
-  EXPECT_EQ(planned(4096, 2048), head + "bf16" + both + "dots.vector=8, dots.units=2, dots.chunk_threads=128, threads=128> x4096\n0 B");
-  EXPECT_EQ(planned(2, 1 << 20), head + "f32" + both + "dots.vector=8, dots.units=2, dots.chunk_threads=256, threads=256> x512\nsum_parts<dtype=bf16, vector=1, lanes=32, threads=256> x1\n16384 B");
+  EXPECT_EQ(planned(4096, 8), head + "bf16" + both + "vector=8, units=1, chunk_threads=1, threads=256> x16\n0 B");
+  EXPECT_EQ(planned(4096, 2048), head + "bf16" + both + "vector=8, units=2, chunk_threads=128, threads=128> x4096\n0 B");
+  EXPECT_EQ(planned(2, 1 << 20), head + "f32" + both + "vector=8, units=2, chunk_threads=256, threads=256> x512\nsum_parts<dtype=bf16, vector=1, lanes=32, threads=256> x1\n16384 B");
 }
 
 }  // namespace
