@@ -19,8 +19,8 @@ template <MapRowConfig C> struct MapOperands {
 /// The row of x that an access is of, where all rows may be taken as one.
 QN_DEVICE i64 row_of_x(const MapRowParams& p, i64 row, i64 column) {
   if (p.row_columns == 0) return row;
-  // A division of 32 bits takes a fifth of one of 64
-  return column >> 32 == 0 && p.row_columns >> 32 == 0 ? i64(u32(column) / u32(p.row_columns)) : column / p.row_columns;
+  // A division of 32 bits takes a fraction of one of 64; rows that are taken as one are short
+  return column >> 32 == 0 ? i64(u32(column) / u32(p.row_columns)) : column / p.row_columns;
 }
 
 template <MapRowConfig C> QN_DEVICE f32 mapped(const MapRowParams& p, f32 x, f32 y) {
