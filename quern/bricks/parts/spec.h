@@ -7,7 +7,7 @@ namespace quern::parts {
 
 struct SumPartsConfig {
   DType dtype;  // of the sums
-  i32 vector;   // columns of a thread: 4, or 1 where columns are no multiple of 4
+  i32 vector;   // columns of a thread: 4, or 1
   i32 lanes;    // parts that a block adds side by side
   i32 threads;
 };

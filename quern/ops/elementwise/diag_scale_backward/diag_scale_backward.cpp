@@ -54,7 +54,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   }
   plan.launch<chunk_params>(chunk_kernel, c, {.x = rows::dot_blocks(shape, tokens, device), .smem = rows::row_dots_bytes(c.dots, c.threads), .pdl = p.pdl}, parts);
   if (!parts.sums) return plan;
-  const parts::SumPartsConfig sum = parts::sum_parts_config(p.dtype(&A::ddiagonal), tokens);
+  const parts::SumPartsConfig sum = parts::sum_token_parts_config(p.dtype(&A::ddiagonal));
   plan.launch<sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, tokens, 1, true, p, device), parts);
   return plan;
 }

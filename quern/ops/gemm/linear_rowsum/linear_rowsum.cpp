@@ -68,7 +68,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   }
   if (m) plan.launch<dots_params>(dots_kernel, dots, {.x = rows::dot_blocks(shape, m, device), .smem = rows::row_dots_bytes(dots.dots, dots.threads), .pdl = plan.count ? after : p.pdl}, choice);
   if (!choice.rows) return plan;
-  const parts::SumPartsConfig sum = parts::sum_parts_config(p.dtype(&A::out), m);
+  const parts::SumPartsConfig sum = parts::sum_token_parts_config(p.dtype(&A::out));
   plan.launch<row_sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, m, 1, true, p, device), choice);
   return plan;
 }
