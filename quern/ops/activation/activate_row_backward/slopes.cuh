@@ -24,11 +24,17 @@ QN_DEVICE Sigmoid sigmoid_of_log2(f32 h) {
   return negative ? Sigmoid{smaller, larger} : Sigmoid{larger, smaller};
 }
 
+/// s + factor s (1 - s), or s, the limit, where s (1 - s) is 0, also beside a factor that is infinite.
+QN_DEVICE f32 slope_of_sigmoid(const Sigmoid& at, f32 factor) {
+  const f32 both = at.s * at.rest;
+  return both == f32(0.f) ? at.s : ptx::fma(factor, both, at.s);
+}
+
 /// x s(factor x), and its derivative s + factor x s (1 - s).
 QN_DEVICE Slope sigmoid_slope(f32 x, f32 factor) {
   const f32 h = x * factor;
   const Sigmoid at = sigmoid_of_log2(h * f32(1.4426950408889634f));
-  return {x * at.s, ptx::fma(h * at.s, at.rest, at.s)};
+  return {x * at.s, slope_of_sigmoid(at, h)};
 }
 
 /// x P(X <= x) of a normal X, as the kit's gelu has it, and P(X <= x) + x times the density at x.
@@ -48,8 +54,7 @@ QN_DEVICE Slope gelu_tanh_slope(f32 x) {
   constexpr float kSlope = 1.5957691216057308f, kSlopeSquare = 0.2140644488178f;  // of dz/dx
   const f32 square = x * x;
   const Sigmoid at = sigmoid_of_log2(x * ptx::fma(square, f32(kCubic), f32(kLinear)));
-  const f32 value = x * at.s;
-  return {value, ptx::fma(value * at.rest, ptx::fma(square, f32(kSlopeSquare), f32(kSlope)), at.s)};
+  return {x * at.s, slope_of_sigmoid(at, x * ptx::fma(square, f32(kSlopeSquare), f32(kSlope)))};
 }
 
 template <Function kFunction> QN_DEVICE Slope slope_of(f32 x) {
@@ -75,11 +80,11 @@ template <auto C> QN_DEVICE GateUp gradients_of(const ActivateRowParams& p, f32 
     const f32 limit = p.limit, g = smaller_nan(gate, limit), u = ptx::fmax_nan(smaller_nan(up, limit), -limit);
     const Slope at = sigmoid_slope(g, f32(p.alpha));
     // What was cut has no slope; a value at the limit itself has
-    return {gate > limit ? f32(0.f) : dy * ((u + f32(p.beta)) * at.slope), ptx::fabs(up) > limit ? f32(0.f) : dy * at.value};
+    return {gate > limit ? f32(0.f) : dy * at.slope * (u + f32(p.beta)), ptx::fabs(up) > limit ? f32(0.f) : dy * at.value};
   } else {
     const Slope at = slope_of<C.function>(gate);
     if constexpr (C.operands == Operands::alone) return {dy * at.slope, f32(0.f)};
-    else return {dy * up * at.slope, dy * at.value};
+    else return {dy * at.slope * up, dy * at.value};
   }
 }
 

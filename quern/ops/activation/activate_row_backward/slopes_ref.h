@@ -18,11 +18,17 @@ template <class Real> struct SlopeTerm {
 inline double rest_ref(double h) { return 1 / (1 + std::exp(h)); }
 inline OrderFree rest_ref(OrderFree h) { return exp(-h) * (OrderFree(1) / (OrderFree(1) + exp(-h))); }
 
+/// s + factor s (1 - s), whose limit is s where s (1 - s) is 0.
+template <class Real> Real sigmoid_slope_of(Real s, Real rest, Real factor) {
+  const Real both = s * rest;
+  return both == Real(0) ? s : s + factor * both;
+}
+
 /// x s(factor x).
 template <class Real> SlopeTerm<Real> sigmoid_slope_ref(Real x, Real factor) {
   using std::abs, std::exp;
   const Real h = x * factor, s = Real(1) / (Real(1) + exp(-h)), rest = rest_ref(h);
-  return {x * s, s + h * s * rest, abs(x) * s, s + abs(h) * s * rest};
+  return {x * s, sigmoid_slope_of(s, rest, h), abs(x) * s, sigmoid_slope_of(s, rest, abs(h))};
 }
 template <class Real> SlopeTerm<Real> silu_slope_ref(Real x) { return sigmoid_slope_ref(x, Real(1)); }
 inline SlopeTerm<double> gelu_slope_ref(double x) {
@@ -39,13 +45,13 @@ inline SlopeTerm<OrderFree> gelu_slope_ref(OrderFree x) {
 }
 inline SlopeTerm<double> gelu_tanh_slope_ref(double x) {
   const double c = 2 * std::sqrt(2 / std::acos(-1.0)), z = c * (x + 0.044715 * x * x * x), s = 1 / (1 + std::exp(-z)), rest = rest_ref(z);
-  return {x * s, s + x * s * rest * c * (1 + 3 * 0.044715 * x * x), std::abs(x), 1};
+  return {x * s, sigmoid_slope_of(s, rest, x * c * (1 + 3 * 0.044715 * x * x)), std::abs(x), 1};
 }
 /// Constants as the kernels have them, in f32.
 inline SlopeTerm<OrderFree> gelu_tanh_slope_ref(OrderFree x) {
   const OrderFree z = x * (x * x * OrderFree(0.1029432395800235f) + OrderFree(2.302208198144325f)), one = 1;
   const OrderFree s = one / (one + exp2(-z)), rest = exp2(-z) * s;
-  return {x * s, s + x * s * rest * (x * x * OrderFree(0.2140644488178f) + OrderFree(1.5957691216057308f)), 0, 0};
+  return {x * s, sigmoid_slope_of(s, rest, x * (x * x * OrderFree(0.2140644488178f) + OrderFree(1.5957691216057308f))), 0, 0};
 }
 template <class Real> SlopeTerm<Real> relu2_slope_ref(Real x) {
   const Real positive = x < Real(0) ? Real(0) : x;
