@@ -107,7 +107,7 @@ TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
 }
 
 TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
-  const std::string source = changed_source("quern/ops/activation/activate_row/function.cuh", "function_of<C.function>(gate) * up;", "function_of<C.function>(gate) * up * f32(1.01f);");
+  const std::string source = changed_source("quern/ops/activation/activate_row/function.cuh", "function_of<C.function>(gate[j]) * up[j];", "function_of<C.function>(gate[j]) * up[j] * f32(1.01f);");
   const auto ran = bench({"length=20", "--json"}, {source});
   EXPECT_EQ(ran.status, 1);
   const Json results = results_of(ran);

@@ -115,6 +115,7 @@ TEST_F(ProveCommand, finds_what_a_tolerance_lets_pass) {
 /// Sizes at which every op's paths are taken and that take little time.
 const char* small_case(const std::string& op) {
   if (op == "gemm.dense") return "m=17 n=77 k=600";
+  if (op.starts_with("gemm.linear_rowsum")) return "m=5 n=70 k=136";
   if (op == "gemm.scaled") return "m=5 n=24 k=136";
   if (op == "gemm.grouped_contiguous") return "m=40 groups=3 n=24 k=136";
   if (op == "gemm.grouped_masked") return "max_m=20 groups=3 n=24 k=136";

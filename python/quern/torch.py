@@ -118,10 +118,17 @@ class _Gradients:
         """Names of what the calls need beside gradients, each once."""
         return list(dict.fromkeys(t["name"] for schema, of in self.calls() for t in schema.tensors if t["role"] != "out" and t["name"] not in of))
 
+    def without_gradient(self):
+        """Outputs that no call takes a gradient of: one that arrived at them would be lost."""
+        taken = {name for _, of in self.calls() for name in of.values()}
+        return [name for name in self.outputs if name not in taken]
+
     def keep(self, ctx, inputs, output):
         there = dict(zip(self.outputs, output if isinstance(output, tuple) else (output,)))
+        ctx.mark_non_differentiable(*(there[name] for name in self.without_gradient()))
         there.update(zip(self.inputs, inputs))
         ctx.save_for_backward(*(there[name] for name in self.saved()))
+        ctx.dtypes = {name: _arrays.dtype_name(value.dtype) for name, value in zip(self.inputs, inputs) if value is not None}
         ctx.attributes, ctx.count = dict(zip((a["name"] for a in self.schema.attributes), inputs[len(self.inputs):])), len(inputs)
         ctx.device, ctx.flags = inputs[-3], inputs[-1]  # a variant's name is the op's own
 
@@ -142,7 +149,8 @@ class _Gradients:
         tensors = [of_output[of[t["name"]]].contiguous() if t["name"] in of else saved[t["name"]] for t in schema.tensors if t["role"] != "out"]
         wanted = [n for n, i in zip(needed, schema.outputs) if schema.tensors[i]["optional"]]
         attributes = [ctx.attributes[a["name"]] for a in schema.attributes]
-        written = _functional[schema.id](*tensors, *attributes, *wanted, *[None] * len(schema.choosable), ctx.device, None, ctx.flags)
+        dtypes = [ctx.dtypes.get(of[schema.tensors[i]["name"]]) for i in schema.choosable]  # a gradient has the dtype of what it is of
+        written = _functional[schema.id](*tensors, *attributes, *wanted, *dtypes, ctx.device, None, ctx.flags)
         for at, gradient, need in zip(places, written if isinstance(written, tuple) else (written,), needed):
             if need:
                 results[at] = gradient

@@ -63,6 +63,107 @@ def test_against_autograd_of_the_formula(dtype, tolerance, tokens, hidden):
         assert truth.abs().max() > 0.1
 
 
+WIDTH = 65  # no whole number of accesses
+
+
+def halves(function):
+    return lambda x: function(x[:, :WIDTH]) * x[:, WIDTH:]
+
+
+def gelu_tanh(x):
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def clamped(x):
+    gate, up = x[:, :WIDTH].clamp(max=1.5), x[:, WIDTH:].clamp(-1.5, 1.5)
+    return (up + 1) * gate * torch.sigmoid(1.702 * gate)
+
+
+# Inputs by their shapes, attributes, and what the op computes of them.
+FORMULAS = {
+    "activation.silu": ([(5, WIDTH)], {}, torch.nn.functional.silu),
+    "activation.gelu": ([(5, WIDTH)], {}, torch.nn.functional.gelu),
+    "activation.gelu_tanh": ([(5, WIDTH)], {}, gelu_tanh),
+    "activation.relu2": ([(5, WIDTH)], {}, lambda x: x.clamp(min=0) ** 2),
+    "activation.silu_and_mul": ([(5, 2 * WIDTH)], {}, halves(torch.nn.functional.silu)),
+    "activation.gelu_and_mul": ([(5, 2 * WIDTH)], {}, halves(torch.nn.functional.gelu)),
+    "activation.gelu_tanh_and_mul": ([(5, 2 * WIDTH)], {}, halves(gelu_tanh)),
+    "activation.swiglu": ([(5, WIDTH), (5, WIDTH)], {}, lambda x, gate: torch.nn.functional.silu(gate) * x),
+    "activation.clamped_swiglu": ([(5, 2 * WIDTH)], {"limit": 1.5}, clamped),
+    "elementwise.diag_scale": ([(5, WIDTH), (5,)], {}, lambda x, diagonal: diagonal[:, None] * x),
+    "gemm.linear_rowsum": ([(5, WIDTH), (7, WIDTH), (7,)], {}, lambda a, b, bias: (a @ b.T + bias).sum(1)),
+    "norm.rms_norm": ([(5, WIDTH), (WIDTH,)], {"eps": EPS}, formula),
+    "norm.layer_norm": ([(5, WIDTH), (WIDTH,), (WIDTH,)], {"eps": EPS}, lambda x, w, b: torch.nn.functional.layer_norm(x, (WIDTH,), w, b, EPS)),
+    "sampling.softmax": ([(5, WIDTH)], {"temperature": 0.5}, lambda logits: torch.softmax(logits / 0.5, -1)),
+}
+
+
+def first_of(result):
+    return result[0] if isinstance(result, (tuple, list)) else result
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(torch.float32, 2**-15), (torch.float16, 2**-10), (torch.bfloat16, 2**-7)])
+@pytest.mark.parametrize("op", FORMULAS)
+def test_every_gradient_against_its_formula(op, dtype, tolerance):
+    """In f64, from the same rounded inputs and gradient of the result. The tolerance is of the largest gradient: one rounding, and the ops' budgets, below 2^-15 of it."""
+    shapes, attributes, truth = FORMULAS[op]
+    generator = torch.Generator().manual_seed(3)
+    make = lambda shape: torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).to(places.TORCH).requires_grad_()  # noqa: E731
+    inputs = [make(shape) for shape in shapes]
+    family, name = op.split(".")
+    result = first_of(getattr(getattr(quern, family), name)(*inputs, **attributes))
+    dy = torch.randn(result.shape, generator=generator).to(result.dtype).to(places.TORCH)
+    ours = torch.autograd.grad(result, inputs, dy)
+    doubles = [t.detach().double().requires_grad_() for t in inputs]
+    for mine, theirs in zip(ours, torch.autograd.grad(truth(*doubles), doubles, dy.double())):
+        assert mine.dtype == dtype and mine.shape == theirs.shape
+        assert (mine.double() - theirs).abs().max() <= tolerance * theirs.abs().max()
+        assert theirs.abs().max() > 0.01
+
+
+def test_every_op_with_gradients_has_a_formula_here():
+    assert sorted(FORMULAS) == sorted(WITH_GRADIENTS)
+
+
+def test_a_gradient_has_the_dtype_of_what_it_is_of():
+    """f32 weights beside 16-bit x; a bias without a weight; softmax, whose result is f32."""
+    x, weight, bias = (torch.randn(*shape, device=places.TORCH) for shape in ((3, 64), (64,), (64,)))
+    x = x.bfloat16().requires_grad_()
+    weight, bias = weight.requires_grad_(), bias.requires_grad_()
+    dy = torch.randn(3, 64, device=places.TORCH).bfloat16()
+    for arguments in ({"weight": weight, "bias": bias}, {"bias": bias}):
+        wanted = [x, *arguments.values()]
+        ours = torch.autograd.grad(quern.norm.layer_norm(x, **arguments), wanted, dy)
+        assert [g.dtype for g in ours] == [t.dtype for t in wanted]
+        assert torch.allclose(ours[-1], dy.float().sum(0), rtol=1e-6)
+    for logits in (x, x.detach().half().requires_grad_()):
+        assert torch.autograd.grad(quern.sampling.softmax(logits)[:, 0].sum(), logits)[0].dtype == logits.dtype
+
+
+def test_outputs_that_no_gradient_flows_into():
+    """Column sums are kept for the backward pass; a gradient of theirs would be lost, so torch is told that there is none."""
+    a, b = torch.randn(3, 64, device=places.TORCH, requires_grad=True), torch.randn(5, 64, device=places.TORCH, requires_grad=True)
+    out, sums = quern.gemm.linear_rowsum(a, b)
+    assert out.requires_grad and not sums.requires_grad
+    assert torch.allclose(sums, b.detach().sum(0), atol=1e-5)
+    out.sum().backward()
+    assert torch.allclose(b.grad, a.detach().sum(0).expand(5, -1), atol=1e-5) and torch.allclose(a.grad, sums.expand(3, -1))
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_gradients_of_the_fused_norms(centred):
+    """Their forward ops update the residual in place, so they are called by whoever writes the graph: at the sum, with the gradient that arrives at it."""
+    s, weight, bias, dy, dresidual = (torch.randn(*shape, device=places.TORCH) for shape in ((5, 65), (65,), (65,), (5, 65), (5, 65)))
+    of = {"eps": EPS, "dw": True, **({"dbias": True} if centred else {})}
+    op = quern.norm.fused_add_layer_norm_backward if centred else quern.norm.fused_add_rms_norm_backward
+    ours = op(dy=dy, residual=s, weight=weight, dresidual=dresidual, **of)
+    doubles = [t.double().requires_grad_() for t in ((s, weight, bias) if centred else (s, weight))]
+    normed = torch.nn.functional.layer_norm(doubles[0], (65,), *doubles[1:], EPS) if centred else formula(*doubles)
+    loss = (normed * dy.double()).sum() + (doubles[0] * dresidual.double()).sum()
+    for mine, theirs in zip(ours, torch.autograd.grad(loss, doubles)):
+        assert (mine.double() - theirs).abs().max() <= 2**-15 * theirs.abs().max()
+
+
 def test_compiled():
     """One graph forward and one backward, with eager's bits; also for sizes that torch does not know."""
     def layer(x, weight):
@@ -229,7 +330,7 @@ def test_gradients_of_several_ops(monkeypatch):
     gradients = quern.torch._Gradients(functions["a.product"])
 
     def backward(*needs):
-        ctx = types.SimpleNamespace(needs_input_grad=needs, save_for_backward=lambda *tensors: setattr(ctx, "saved_tensors", tensors))
+        ctx = types.SimpleNamespace(needs_input_grad=needs, save_for_backward=lambda *tensors: setattr(ctx, "saved_tensors", tensors), mark_non_differentiable=lambda *tensors: None)
         gradients.keep(ctx, (x, w, 7.0, None, None, 0), x * w * 7)
         assert len(ctx.saved_tensors) == 2
         calls.clear()

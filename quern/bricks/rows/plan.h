@@ -47,6 +47,32 @@ inline RowShape row_shape(DType dtype, i32 widest, i64 columns) {
   s.units.row_threads = s.threads;
   return s;
 }
+/// How dot products of rows lie over threads, the threads of a block, and the chunks of a row.
+struct DotShape {
+  RowDots dots;
+  i32 threads;
+  i64 chunks;
+};
+/// By dtype, alignment and columns alone, never by the number of rows. A lane a row of up to 16 bytes, two of up to 32, and so on up to a warp; then a warp with two
+/// units a lane; then a block, of 128 to 1024 threads. Rows beyond 32 KB are cut into chunks of 8 KB, so that a few of them fill the device too.
+inline DotShape dot_shape(DType dtype, i32 widest, i64 columns) {
+  const i64 units = ceil_div<i64>(max_of<i64>(columns, 1) * size_of(dtype), 16);
+  DotShape s{{vector_of(widest, columns), 1, 1}, 256, 1};
+  while (s.dots.chunk_threads < 32 && s.dots.chunk_threads < units) s.dots.chunk_threads *= 2;
+  if (units <= 32) return s;
+  s.dots.units = 2;
+  if (units <= 64) return s;
+  s.threads = units > 2 * 1024 ? 256 : 128;
+  while (units <= 2 * 1024 && s.threads * s.dots.units < units) s.threads *= 2;
+  s.dots.chunk_threads = s.threads;
+  s.chunks = ceil_div<i64>(units, i64(s.threads) * s.dots.units);
+  return s;
+}
+/// A block for each chunk, or for as many as it takes at a time; of long lists 256 a multiprocessor, each of which walks over the grid.
+inline i64 dot_blocks(const DotShape& s, i64 rows, const DeviceInfo& device) {
+  return max_of<i64>(1, min_of<i64>(ceil_div<i64>(rows * s.chunks, s.threads / s.dots.chunk_threads), i64(device.sms) * 256));
+}
+
 /// Blocks that fill the device once at 1024 threads a multiprocessor; each walks over its rows.
 inline i64 row_blocks(const RowShape& s, i64 rows, const DeviceInfo& device) {
   return max_of<i64>(1, min_of<i64>(ceil_div<i64>(rows, s.threads / s.units.row_threads), i64(device.sms) * max_of(1, 1024 / s.threads)));

@@ -7,10 +7,10 @@ namespace quern::norm {
 
 struct RmsNormBackwardArgs {
   TensorView dx;      ///< [tokens, hidden]; may be dy itself
-  TensorView dw;      ///< optional [hidden], of x's dtype or f32
+  TensorView dw;      ///< optional [hidden], of the weight's dtype or f32
   TensorView dy;      ///< [tokens, hidden] f32, f16 or bf16: the gradient of rms_norm's out
-  TensorView x;       ///< [tokens, hidden]
-  TensorView weight;  ///< [hidden]
+  TensorView x;       ///< [tokens, hidden] like dy
+  TensorView weight;  ///< [hidden] like dy, or f32
   float eps = 1e-6f;
   float weight_bias = 0.f;  ///< as rms_norm adds it to the weight
 };

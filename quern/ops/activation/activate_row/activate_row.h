@@ -3,6 +3,8 @@
 //
 // What the ops of the family say to the host: plan, parameters, budgets, cases. A is an op's Args.
 #pragma once
+#include <cmath>
+
 #include "quern/base/host_dtype.h"
 #include "quern/bricks/rows/plan.h"
 #include "quern/op/fp8_output.h"
@@ -53,6 +55,14 @@ template <class A> Plan plan_rows(const Problem& p, const DeviceInfo& device, Fu
   return plan;
 }
 template <class A, Function kFunction, Operands kOperands> Plan plan_of(const Problem& p, const DeviceInfo& device) { return plan_rows<A>(p, device, kFunction, kOperands); }
+
+template <class A> Rejection clamped_attributes_fit(const Problem& p) {
+  if (!std::isfinite(p.attr(&A::alpha))) return {"alpha", p.attr(&A::alpha), "a finite number"};
+  if (!std::isfinite(p.attr(&A::beta))) return {"beta", p.attr(&A::beta), "a finite number"};
+  const float limit = p.attr(&A::limit);
+  if (!(limit > 0) || limit - limit != 0) return {"limit", limit, "a positive, finite number"};
+  return {};
+}
 
 /// The tensor scales; the op states its budget behind it.
 template <class A> Schema<A>& state_scales(Schema<A>& schema) { return state_group_scales(schema, "tokens ceil_div(intermediate,128)"); }

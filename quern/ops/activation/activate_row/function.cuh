@@ -64,23 +64,33 @@ QN_DEVICE void load_operands(const ActivateRowParams& p, i64 row, i64 column, He
   }
 }
 
-/// The results of `vector` columns.
+/// Gates and ups of `vector` columns; of operands that are alone, ups are 0.
 template <auto C, int kVector>
-QN_DEVICE void results_of(const ActivateRowParams& p, const Held<C.dtype, kVector>& held, f32 (&y)[kVector]) {
+QN_DEVICE void gates_and_ups(const Held<C.dtype, kVector>& held, f32 (&gate)[kVector], f32 (&up)[kVector]) {
   f32 first[kVector], second[kVector];
   unpack(held.first, first);
   if constexpr (C.operands != Operands::alone) unpack(held.second, second);
   QN_UNROLL
   for (int j = 0; j < kVector; ++j) {
-    f32 gate = first[j], up = C.operands == Operands::alone ? f32(0.f) : second[j];
+    gate[j] = first[j], up[j] = C.operands == Operands::alone ? f32(0.f) : second[j];
     if constexpr (C.operands == Operands::pairs) {
       const int g = 2 * j, u = 2 * j + 1;
-      gate = g < kVector ? first[g % kVector] : second[g % kVector];
-      up = u < kVector ? first[u % kVector] : second[u % kVector];
+      gate[j] = g < kVector ? first[g % kVector] : second[g % kVector];
+      up[j] = u < kVector ? first[u % kVector] : second[u % kVector];
     }
-    if constexpr (C.function == Function::clamped_swiglu) y[j] = clamped_swiglu(gate, up, f32(p.alpha), f32(p.beta), f32(p.limit));
-    else if constexpr (C.operands == Operands::alone) y[j] = function_of<C.function>(gate);
-    else y[j] = function_of<C.function>(gate) * up;
+  }
+}
+
+/// The results of `vector` columns.
+template <auto C, int kVector>
+QN_DEVICE void results_of(const ActivateRowParams& p, const Held<C.dtype, kVector>& held, f32 (&y)[kVector]) {
+  f32 gate[kVector], up[kVector];
+  gates_and_ups<C, kVector>(held, gate, up);
+  QN_UNROLL
+  for (int j = 0; j < kVector; ++j) {
+    if constexpr (C.function == Function::clamped_swiglu) y[j] = clamped_swiglu(gate[j], up[j], f32(p.alpha), f32(p.beta), f32(p.limit));
+    else if constexpr (C.operands == Operands::alone) y[j] = function_of<C.function>(gate[j]);
+    else y[j] = function_of<C.function>(gate[j]) * up[j];
   }
 }
 

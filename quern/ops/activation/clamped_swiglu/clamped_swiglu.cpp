@@ -2,8 +2,6 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/activation/clamped_swiglu.h"
 
-#include <cmath>
-
 #include "quern/ops/activation/activate_row/activate_row.h"
 #include "quern/ops/activation/clamped_swiglu/ref.h"
 
@@ -13,14 +11,6 @@ using A = ClampedSwigluArgs;
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan_rows<A>(p, device, Function::clamped_swiglu, p.attr(&A::interleaved) ? Operands::pairs : Operands::halves);
-}
-
-static Rejection attributes_fit(const Problem& p) {
-  if (!std::isfinite(p.attr(&A::alpha))) return {"alpha", p.attr(&A::alpha), "a finite number"};
-  if (!std::isfinite(p.attr(&A::beta))) return {"beta", p.attr(&A::beta), "a finite number"};
-  const float limit = p.attr(&A::limit);
-  if (!(limit > 0) || limit - limit != 0) return {"limit", limit, "a positive, finite number"};
-  return {};
 }
 
 QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
@@ -41,8 +31,9 @@ QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
     .meaning("bound of gate, and of up on both sides; positive and finite")
     .with(state_amax_floor<A>)
     .require(scales_belong_to_fp8<A>)
-    .require(attributes_fit)
+    .require(clamped_attributes_fit<A>)
     .rows(Axis::tokens)
+    .backward("activation.clamped_swiglu_backward", {{"dy", "out"}, {"dx", "x"}})
     .plan(plan)
     .reference<clamped_swiglu_ref<double>, clamped_swiglu_ref<OrderFree>>()
     .generate<widen<A>>()

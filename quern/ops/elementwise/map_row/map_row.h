@@ -13,10 +13,14 @@ namespace quern::elementwise {
 extern const jit::Kernel<MapRowConfig, MapRowParams> map_row_kernel;
 
 template <class A> constexpr bool kHasY = requires(const A& a) { a.y; };
+template <class A> constexpr bool kHasDiagonal = requires(const A& a) { a.diagonal; };
+/// Columns of short rows of diag_scale, which share blocks; a longer row fills one, which then needs no division for each access.
+constexpr i64 kShortRow = 2048;
 
 template <class A> rows::Extents extents_of(const Problem& p) {
   bool contiguous = p.tensor(&A::x).contiguous && p.tensor(&A::out).contiguous;
   if constexpr (kHasY<A>) contiguous = contiguous && p.tensor(&A::y).contiguous;
+  if constexpr (kHasDiagonal<A>) contiguous = contiguous && p[Axis::hidden] < kShortRow;
   return rows::flat_extents(p[Axis::tokens], p[Axis::hidden], contiguous);
 }
 
@@ -28,6 +32,10 @@ template <class A> MapRowParams map_params(const Call<A>& c) {
   p.x_stride = a.x.strides[0], p.out_stride = a.out.strides[0];
   p.rows = e.rows, p.columns = e.columns;
   if constexpr (kHasY<A>) p.y = a.y.data, p.y_stride = a.y.strides[0];
+  if constexpr (kHasDiagonal<A>) {
+    p.y = a.diagonal.data, p.y_stride = a.diagonal.strides[0];
+    if (e.rows != c.problem[Axis::tokens]) p.row_columns = c.problem[Axis::hidden];
+  }
   if constexpr (requires { a.factor; }) p.value = a.factor;
   if constexpr (requires { a.cap; }) p.value = a.cap;
   return p;
@@ -37,10 +45,16 @@ template <class A, Map kMap> Plan plan_map(const Problem& p, const DeviceInfo& d
   const rows::Extents e = extents_of<A>(p);
   i32 widest = min_of(p.vector(&A::x), p.vector(&A::out));
   if constexpr (kHasY<A>) widest = min_of(widest, p.vector(&A::y));
-  const MapRowConfig config{p.dtype(&A::x), kMap, {rows::vector_of(widest, e.columns), 2}, 128};
+  const MapRowConfig config{p.dtype(&A::x), kMap, {rows::vector_of(widest, kHasDiagonal<A> ? p[Axis::hidden] : e.columns), 2}, 128};
   Plan plan;
   plan.launch<map_params<A>>(map_row_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, e, device), .pdl = p.pdl});
   return plan;
+}
+
+/// A product is rounded to f32 and, of narrower dtypes, once more.
+inline Budget product_budget(const Problem& p) {
+  const DType dtype = p.tensors[0].dtype;
+  return {.of_value = unit_roundoff(dtype) + (dtype == DType::f32 ? 0 : 0x1p-24)};
 }
 
 /// What the cases of these ops have in common.

@@ -9,12 +9,6 @@ namespace quern::elementwise {
 
 using A = ScaleArgs;
 
-/// One rounding of the product in f32 and, of narrower dtypes, one of the result.
-static Budget budget(const Problem& p) {
-  const DType dtype = p.tensors[0].dtype;
-  return {.of_value = unit_roundoff(dtype) + (dtype == DType::f32 ? 0 : 0x1p-24)};
-}
-
 static Rejection factor_fits(const Problem& p) {
   const float factor = p.attr(&A::factor);
   if (factor - factor != 0) return {"factor", factor, "a finite number"};
@@ -32,7 +26,7 @@ QN_OP(scale, A, "elementwise.scale")
     .rows(Axis::tokens)
     .plan(plan_map<A, Map::scale>)
     .reference<scale_ref<double>, scale_ref<OrderFree>>()
-    .budget(budget)
+    .budget(product_budget)
     .cases(map_cases({{"factor", {0.3, -2.0, 1.0}}}))
     .bench({{{"tokens", 1}, {"hidden", 4096}}, {{"tokens", 4096}, {"hidden", 8192}}});
 

@@ -64,18 +64,18 @@ std::string planned(i64 tokens, i64 hidden, DType dtype, bool with_dw) {
 
 TEST_F(norm_rms_norm_backward, plans_by_the_row_and_one_part_of_dw_a_block) {
   EXPECT_EQ(planned(1 << 20, 128, DType::bf16, true),
-            "norm_row_backward<dtype=bf16, with_dw=1, vector=8, held=1, row_threads=32, threads=256, min_blocks=2> x264\n"
-            "norm_sum_parts<dtype=bf16, vector=4, columns=8, threads=256> x4\n135168 B");
+            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=1, with_dbias=0, vector=8, held=1, row_threads=32, threads=256, min_blocks=2> x264\n"
+            "sum_parts<dtype=bf16, vector=4, lanes=32, threads=256> x4\n135168 B");
   EXPECT_EQ(planned(1 << 20, 4096, DType::bf16, true),
-            "norm_row_backward<dtype=bf16, with_dw=1, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n"
-            "norm_sum_parts<dtype=bf16, vector=4, columns=8, threads=256> x128\n4325376 B");
+            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=1, with_dbias=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n"
+            "sum_parts<dtype=bf16, vector=4, lanes=32, threads=256> x128\n4325376 B");
   EXPECT_EQ(planned(1 << 20, 4096, DType::bf16, false),
-            "norm_row_backward<dtype=bf16, with_dw=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n0 B");
+            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n0 B");
   EXPECT_EQ(planned(3, 8192, DType::bf16, false),
-            "norm_row_backward<dtype=bf16, with_dw=0, vector=8, held=2, row_threads=512, threads=512, min_blocks=1> x3\n0 B");
+            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=2, row_threads=512, threads=512, min_blocks=1> x3\n0 B");
   EXPECT_EQ(planned(3, 8200, DType::bf16, false),
-            "norm_row_backward<dtype=bf16, with_dw=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1> x3\n0 B");
-  EXPECT_EQ(planned(0, 1023, DType::f32, true), "norm_sum_parts<dtype=f32, vector=1, columns=8, threads=256> x128\n0 B");
+            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1> x3\n0 B");
+  EXPECT_EQ(planned(0, 1023, DType::f32, true), "sum_parts<dtype=f32, vector=1, lanes=32, threads=256> x128\n0 B");
 }
 
 TEST_F(norm_rms_norm_backward, of_no_tokens_is_a_dw_of_zeros) {

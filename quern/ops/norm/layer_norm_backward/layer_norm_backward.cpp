@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "quern/ops/norm/layer_norm_backward.h"
+
+#include "quern/ops/norm/layer_norm_backward/ref.h"
+#include "quern/ops/norm/norm_form/norm_form.h"
+#include "quern/ops/norm/norm_row_backward/norm_row_backward.h"
+
+namespace quern::norm {
+
+using A = LayerNormBackwardArgs;
+
+QN_OP(layer_norm_backward, A, "norm.layer_norm_backward")
+    .doc("dx = r (g - mean(g) - n mean(g n)); dw = sum_t dy n; dbias = sum_t dy; n = (x - mean(x)) r, r = 1 / sqrt(mean((x - mean(x))^2) + eps), g = dy weight")
+    .source("Ba et al., Layer Normalization, arXiv 1607.06450")
+    .in("dy", &A::dy, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
+    .meaning("the gradient of layer_norm's out")
+    .in("x", &A::x, "tokens hidden", like("dy"))
+    .in("weight", &A::weight, "hidden", like("dy", {DType::f32}))
+    .optional()
+    .meaning("absent: 1")
+    .out("dx", &A::dx, "tokens hidden", like("dy"))
+    .may_be("dy")
+    .out("dw", &A::dw, "hidden", like("weight", {DType::f32}))
+    .optional()
+    .out("dbias", &A::dbias, "hidden", like("weight", {DType::f32}))
+    .optional()
+    .meaning("of dw's dtype")
+    .attr("eps", &A::eps)
+    .meaning("added to the mean square, from 0 to 1e30")
+    .require(eps_fits<A>)
+    .require(dbias_like_dw<A>)
+    .rows(Axis::tokens)
+    .plan(plan_norm_backward<A>)
+    .reference<layer_norm_backward_ref<double>, layer_norm_backward_ref<OrderFree>>()
+    .generate<generate_offset<A>>()
+    .budget(norm_backward_budget<A>)
+    .cases(norm_backward_cases({{"weight.present", {true, false}}, {"dbias.present", {true, false}}, {"offset", {0, 100, 10000}, "what is added to x"}, {"x.pad", {0, 8, 1}}}), derive_norm_backward)
+    .bench(norm_backward_bench());
+
+}  // namespace quern::norm
