@@ -62,7 +62,7 @@ static LinearRowsumOuterConfig outer_config(const Problem& p, Outer outer, Tenso
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
-  const bool da = p.tensor(&A::da).present && m * k, db = p.tensor(&A::db).present && n * k, dbias = p.tensor(&A::dbias).present && n;
+  const bool da = p.tensor(&A::da).present && m * k > 0, db = p.tensor(&A::db).present && n * k > 0, dbias = p.tensor(&A::dbias).present && n > 0;
   const auto follows = [&](const Plan& so_far) { return so_far.count ? i32(device.arch.number >= 90) : p.pdl; };
   Plan plan;
   Parts choice;
