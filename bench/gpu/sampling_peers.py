@@ -6,7 +6,7 @@ times by CUPTI, L2 cold. Logits are 2 (u + u + u) with u uniform in [-1, 1), as 
 
 Usage: sampling_peers.py QUERN [--package] [--large] [--csv FILE] [--section sample,argmax,softmax,renorm,mask,topk,process,kinds] [--turns N] [--budget MS]
 QUERN is the command. Its `bench` compares tokens with a reference that sorts each row, which for sampling.sample takes 6 to 25 s a case of more than 64 x 128256: these need --large. It draws
-the rows of argmax, softmax, renorm, mask and top-k from all kinds in turn (flat, plateaus, -inf, NaN, ...), not normal ones. With --package quern is called from its Python package, in the peers' turns on
+the rows of top-k from all kinds in turn (few values, -inf, NaN, ...), not normal ones. With --package quern is called from its Python package, in the peers' turns on
 the peers' tensors, and QUERN is not used; tokens are then compared with the filters alone, as the peers' are.
 
 A name says whether a call starts from logits or from probs; softmax is no part of the time of those from probs, whoever makes them. FlashInfer's top-k then top-p gets top-k as a tensor, as
@@ -191,7 +191,7 @@ def check_softmax(d, out, what):
 
 
 def renorm_mode(name, peers, **filters):
-    words = {"tensors": "0", "top_k": str(filters.get("top_k", 0)), "top_p": f"{filters.get('top_p', 1):g}", "min_p": "0", "order": "top_k_first", "min_p_first": "0"}
+    words = {"data": "0", "tensors": "0", "top_k": str(filters.get("top_k", 0)), "top_p": f"{filters.get('top_p', 1):g}", "min_p": "0", "order": "top_k_first", "min_p_first": "0"}
     return Mode("renorm", name, "sampling.renorm", words, lambda d, _: quern.sampling.renorm(d.probs, **filters, out=d.out), peers,
                 lambda d, out, what: check_kept(d, out, what, 0, **filters, values=renormed), passes=2, sources=(PROBS,))
 
@@ -283,10 +283,10 @@ FIRST = sample_mode("sample, top-k then top-p", "sample", top_k=TOP_K, top_p=TOP
 MODES = [
     PLAIN, sample_mode("sample, top-k", "sample", top_k=TOP_K, peers=peers_top_k), sample_mode("sample, top-p", "sample", top_p=TOP_P, peers=peers_top_p), FIRST,
     sample_mode("sample, joint", "joint", top_k=TOP_K, top_p=TOP_P, order="joint", peers=peers_joint), sample_mode("sample, min-p", "min_p", min_p=MIN_P, peers=peers_min_p),
-    Mode("argmax", "argmax", "sampling.argmax", {"logits.dtype": "f32"}, lambda d, _: quern.sampling.argmax(d.logits, out=d.tokens), peers_argmax, check_argmax),
-    Mode("softmax", "softmax", "sampling.softmax", {"logits.dtype": "f32", "temperatures.present": "0", "temperature": "1"}, lambda d, _: quern.sampling.softmax(d.logits, out=d.out), peers_softmax, check_softmax, passes=2),
+    Mode("argmax", "argmax", "sampling.argmax", {"data": "0", "logits.dtype": "f32"}, lambda d, _: quern.sampling.argmax(d.logits, out=d.tokens), peers_argmax, check_argmax),
+    Mode("softmax", "softmax", "sampling.softmax", {"data": "0", "logits.dtype": "f32", "temperatures.present": "0", "temperature": "1"}, lambda d, _: quern.sampling.softmax(d.logits, out=d.out), peers_softmax, check_softmax, passes=2),
     renorm_mode("renorm, top-k", peers_renorm_top_k, top_k=TOP_K), renorm_mode("renorm, top-p", peers_renorm_top_p, top_p=TOP_P),
-    Mode("mask", "mask, top-k", "sampling.mask", {"tensors": "0", "temperature": "1", "top_k": str(TOP_K), "top_p": "1", "min_p": "0", "order": "top_k_first", "min_p_first": "0", "logits.dtype": "f32"},
+    Mode("mask", "mask, top-k", "sampling.mask", {"data": "0", "tensors": "0", "temperature": "1", "top_k": str(TOP_K), "top_p": "1", "min_p": "0", "order": "top_k_first", "min_p_first": "0", "logits.dtype": "f32"},
          lambda d, _: quern.sampling.mask(d.logits, top_k=TOP_K, out=d.out), peers_mask, lambda d, out, what: check_kept(d, out, what, -math.inf, top_k=TOP_K, values=lambda p, keep, ordered, order: some(d.logits).double().gather(1, order)), passes=2),
     select_mode(64), select_mode(2048),
     Mode("process", "penalties", "logits.process", {"logits.dtype": "f32", "state": "1", "own_slots": "1", "tensors": "1", "mask": "0", "bias_form": "0", "soft_cap": "0"}, process_call, peers_process, check_process, passes=3)]

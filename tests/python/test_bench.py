@@ -14,6 +14,7 @@ import pytest
 import quern
 from quern import bench
 
+
 def run(capfd, *words):
     """(exit code, rows, what stands on stderr) of one command in this process."""
     capfd.readouterr()

@@ -27,8 +27,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan;
 }
 
-static void generate(A& a, const Case&, Random& random) {
-  for (i64 row = 0, kind = random.below(kRowKinds); row < a.logits.shape[0]; ++row, ++kind) fill_sampling_row(a.logits, row, int(kind % kRowKinds), false, random);
+static void generate(A& a, const Case& which, Random& random) {
+  fill_sampling_rows(a.logits, which, false, random);
 }
 
 QN_OP(argmax, A, "sampling.argmax")
@@ -49,7 +49,8 @@ QN_OP(argmax, A, "sampling.argmax")
             {"vocab", {1000, 1, 2, 7, 33, 128, 513, 4099}},
             {"logits.dtype", {DType::f32, DType::bf16, DType::f16}},
             {"valid.present", {true, false}},
+            row_kinds(),
             {"logits.pad", {0, 8, 1}}})
-    .bench({{{"rows", 1}, {"vocab", 128256}}, {{"rows", 16}, {"vocab", 128256}}, {{"rows", 64}, {"vocab", 128256}}, {{"rows", 256}, {"vocab", 128256}}, {{"rows", 256}, {"vocab", 262144}}});
+    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}}, {{"rows", 16}, {"vocab", 128256}, {"data", 0}}, {{"rows", 64}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 262144}, {"data", 0}}});
 
 }  // namespace quern::sampling

@@ -36,6 +36,17 @@ inline void fill_sampling_row(const TensorView& rows, i64 row, int kind, bool pr
   }
 }
 
+/// All rows, of the kind that the case's word `data` says; -1: of each in turn.
+inline void fill_sampling_rows(const TensorView& rows, const Case& which, bool probs, Random& random) {
+  const auto at = which.find("data");
+  const i64 data = at == which.end() ? -1 : i64(at->second), begin = random.below(kRowKinds);
+  for (i64 row = 0; row < rows.shape[0]; ++row) fill_sampling_row(rows, row, int(data < 0 ? (begin + row) % kRowKinds : data), probs, random);
+}
+/// That word in an op's cases.
+inline CaseAxis row_kinds() {
+  return {"data", {-1}, "kind of rows: normal, flat, plateaus, one token, -inf, zeros, all -inf, NaN, +inf, underflow, subnormal; -1: each in turn"};
+}
+
 inline void set_value(const TensorView& v, i64 i, double x) {
   const i64 at[] = {i};
   store_element(v, at, x);

@@ -27,8 +27,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan;
 }
 
-static void generate(A& a, const Case&, Random& random) {
-  for (i64 row = 0, kind = random.below(kRowKinds); row < a.logits.shape[0]; ++row, ++kind) fill_sampling_row(a.logits, row, int(kind % kRowKinds), false, random);
+static void generate(A& a, const Case& which, Random& random) {
+  fill_sampling_rows(a.logits, which, false, random);
   fill_filters(a, a.logits.shape[0], a.logits.shape[1], random);
 }
 
@@ -65,12 +65,13 @@ QN_OP(mask, A, "sampling.mask")
             {"min_p", {0.0, 0.05}},
             {"order", {0, 1}},
             {"min_p_first", {false, true}},
+            row_kinds(),
             {"logits.pad", {0, 8, 1}},
             {"out.pad", {0, 4, 1}}},
            derive_filters)
-    .bench({{{"rows", 1}, {"vocab", 128256}, {"tensors", 0}, {"top_p", 0.9}},
-            {{"rows", 64}, {"vocab", 128256}, {"tensors", 0}, {"top_p", 0.9}},
-            {{"rows", 256}, {"vocab", 128256}, {"tensors", 0}, {"top_p", 0.9}},
-            {{"rows", 256}, {"vocab", 128256}, {"tensors", 0}, {"top_k", 50}}});
+    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}, {"tensors", 0}, {"top_p", 0.9}},
+            {{"rows", 64}, {"vocab", 128256}, {"data", 0}, {"tensors", 0}, {"top_p", 0.9}},
+            {{"rows", 256}, {"vocab", 128256}, {"data", 0}, {"tensors", 0}, {"top_p", 0.9}},
+            {{"rows", 256}, {"vocab", 128256}, {"data", 0}, {"tensors", 0}, {"top_k", 50}}});
 
 }  // namespace quern::sampling

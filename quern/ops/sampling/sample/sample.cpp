@@ -50,12 +50,9 @@ static Cost cost(const Problem&, const A& a) {
   return {.bytes = double(a.out.shape[0]) * (double(values.shape[1]) * size_of(values.dtype) + 4), .flops = 0};
 }
 
-/// Word data: of which kind rows are (fill_sampling_row), -1: of each in turn.
 static void generate(A& a, const Case& which, Random& random) {
   const TensorView& values = a.probs.present() ? a.probs : a.logits;
-  const auto at = which.find("data");
-  const i64 data = at == which.end() ? -1 : i64(at->second), begin = random.below(kRowKinds);
-  for (i64 row = 0; row < values.shape[0]; ++row) fill_sampling_row(values, row, int(data < 0 ? (begin + row) % kRowKinds : data), a.probs.present(), random);
+  fill_sampling_rows(values, which, a.probs.present(), random);
   fill_filters(a, values.shape[0], values.shape[1], random);
   for (i64 row = 0; row < a.out.shape[0]; ++row) {
     const i64 here[] = {row};
@@ -149,7 +146,7 @@ QN_OP(sample, A, "sampling.sample")
             {"order", {0, 1}},
             {"min_p_first", {false, true}},
             {"valid.present", {true, false}},
-            {"data", {-1}, "kind of rows: normal, flat, plateaus, one token, -inf, zeros, all -inf, NaN, +inf, underflow, subnormal; -1: each in turn"},
+            row_kinds(),
             {"logits.pad", {0, 8, 1}}},
            derive)
     .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}, {"tensors", 0}},

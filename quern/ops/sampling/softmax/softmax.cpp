@@ -27,13 +27,14 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan;
 }
 
-static void generate(A& a, const Case&, Random& random) {
+static void generate(A& a, const Case& which, Random& random) {
   const double inf = std::numeric_limits<double>::infinity(), temperatures[] = {1, 0.7, 0, 2.5, 1e-6, 1e-5, 1e-4, 100, std::numeric_limits<double>::quiet_NaN(), -1, inf};
   const bool alone = a.logits.shape[0] == 1;  // then a row whose results are numbers: where all are NaN, nothing is compared
-  for (i64 row = 0, kind = random.below(alone ? 6 : kRowKinds); row < a.logits.shape[0]; ++row, ++kind) {
-    fill_sampling_row(a.logits, row, int(kind % kRowKinds), false, random);
+  const auto data = which.find("data");
+  if (alone && (data == which.end() || data->second < 0)) fill_sampling_row(a.logits, 0, int(random.below(6)), false, random);
+  else fill_sampling_rows(a.logits, which, false, random);
+  for (i64 row = 0; row < a.logits.shape[0]; ++row)
     if (a.temperatures.present()) set_value(a.temperatures, row, temperatures[random.below(alone || random.below(4) ? 8 : 11)]);
-  }
 }
 
 static void derive(Case& which) {
@@ -66,9 +67,10 @@ QN_OP(softmax, A, "sampling.softmax")
             {"logits.dtype", {DType::f32, DType::bf16, DType::f16}},
             {"temperatures.present", {true, false}},
             {"temperature", {1.0, 0.6, 0.0}},
+            row_kinds(),
             {"logits.pad", {0, 8, 1}},
             {"out.pad", {0, 4, 1}}},
            derive)
-    .bench({{{"rows", 1}, {"vocab", 128256}}, {{"rows", 16}, {"vocab", 128256}}, {{"rows", 64}, {"vocab", 128256}}, {{"rows", 256}, {"vocab", 128256}}, {{"rows", 256}, {"vocab", 262144}}});
+    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}}, {{"rows", 16}, {"vocab", 128256}, {"data", 0}}, {{"rows", 64}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 262144}, {"data", 0}}});
 
 }  // namespace quern::sampling
