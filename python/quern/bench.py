@@ -103,13 +103,17 @@ class _Expression:
         self.dtypes = _Named((name, t.dtype) for name, t in self.results.items())
         self.function = None
 
-    def over(self, tensors):
-        """A function and its arguments for these tensors: one function for all sets, which is compiled once."""
+    def prepared(self, tensors):
+        """These tensors, and those that the entry makes of them once, which no time is of."""
         import torch
 
-        if self.before is not None:
-            with torch.no_grad():
-                tensors = {**tensors, **self.before(_Named(tensors.items()), self.attributes, self.dtypes)}
+        if self.before is None:
+            return tensors
+        with torch.no_grad():
+            return {**tensors, **self.before(_Named(tensors.items()), self.attributes, self.dtypes)}
+
+    def over(self, tensors):
+        """A function and its arguments for these tensors, which are prepared: one function for all sets, which is compiled once."""
         if self.function is None:
             self.function = self._function(list(tensors))
         return self.function, list(tensors.values())
@@ -149,6 +153,15 @@ def _captured(run):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         kept = run()
+    # A graph that lost its kernels would leave what the warm-up wrote, and its time would be that of nothing.
+    results = [t for some in kept for t in some.values() if t.is_floating_point() and t.numel()]
+    with torch.no_grad():
+        for t in results:
+            t.fill_(float("nan"))
+    graph.replay()
+    torch.cuda.synchronize()
+    if any(bool(torch.isnan(t).all()) for t in results):
+        raise RuntimeError("the captured graph of forward and backward does not write its results")
     return graph.replay, kept
 
 
@@ -172,13 +185,14 @@ class _Call:
         self.run(0)
         self._judge(0)
         if self.cuda and self.mode == "full":
+            self.kept.clear()  # its graph of autograd belongs to this stream
             self.replays = [_captured(run) for run in self.runs]
 
     def _run_over(self, set_):
         """One set's call, which returns (outputs, gradients)."""
         import torch
 
-        tensors = self.forward.inputs(set_)
+        tensors = self.expression.prepared(self.forward.inputs(set_))
         if self.mode == "forward":
             function, values = self.expression.over(tensors)
 
@@ -187,24 +201,29 @@ class _Call:
                     return function(*values), {}
 
             return run
-        leaves = {name: t.detach().requires_grad_() if name in self.wanted else t for name, t in tensors.items()}
-        function, values = self.expression.over(leaves)
-        wanted = [leaves[name] for name in self.wanted]
+
+        def leaves_of():
+            return {name: t.detach().requires_grad_() if name in self.wanted else t for name, t in tensors.items()}
+
         arriving = {of: part.sets[set_][name] for part in self.backward for name, of in part.gradients.items() if part.roles[name] != "out" and part.sets[set_][name] is not None}
 
-        def gradients(outputs, retain):
-            got = torch.autograd.grad([outputs[name] for name in arriving], wanted, list(arriving.values()), retain_graph=retain)
+        def gradients(outputs, leaves, retain):
+            got = torch.autograd.grad([outputs[name] for name in arriving], [leaves[name] for name in self.wanted], list(arriving.values()), retain_graph=retain)
             return dict(zip(self.wanted, got))
 
         if self.mode == "full":
 
             def run():
+                leaves = leaves_of()  # autograd's nodes of leaves keep the stream on which they were first used: a capture needs new ones
+                function, values = self.expression.over(leaves)
                 outputs = function(*values)
-                return outputs, gradients(outputs, False)
+                return outputs, gradients(outputs, leaves, False)
 
             return run
+        leaves = leaves_of()
+        function, values = self.expression.over(leaves)
         outputs = function(*values)
-        return lambda: (outputs, gradients(outputs, True))
+        return lambda: (outputs, gradients(outputs, leaves, True))
 
     def run(self, set_):
         if self.replays is None:

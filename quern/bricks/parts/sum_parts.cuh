@@ -18,14 +18,14 @@ template <SumPartsConfig C> QN_DEVICE void sum_parts(const SumPartsParams& p) {
   f32* const sums = reinterpret_cast<f32*>(smem);  // [lanes][columns]
   const i64 first = i64(blockIdx.x) * kColumns;
   const int column = int(threadIdx.x) % kAcross * C.vector, lane = int(threadIdx.x) / kAcross;
-  const f32* const parts = static_cast<const f32*>(p.parts) + i64(blockIdx.y) * p.second + first + column;
+  const i64 begin = i64(blockIdx.y) * p.second + first + column;
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   f32 sum[C.vector] = {};
   if (first + column < p.columns)
     for (i64 b = lane; b < p.count; b += C.lanes) {
       f32 part[C.vector];
-      load_f32<f32, C.vector>(parts + b * p.part_stride, part);
+      load_f32<f32, C.vector>(static_cast<const f32*>(p.parts) + (begin + b * p.part_stride), part);  // where there are no parts, there is no memory for them
       QN_UNROLL
       for (int i = 0; i < C.vector; ++i) sum[i] = sum[i] + part[i];
     }

@@ -189,7 +189,7 @@ template <Bad kBad, RowLayout L> QN_DEVICE void see(Seen& s, const Elements<L>& 
     if constexpr (kBad == Bad::nan_and_negative) s.smallest = e.count > 0 ? ptx::fmin(s.smallest, x[i]) : s.smallest;
   }
   const f32 largest = larger_of<kBad>(s.largest, e.count > 0 ? best : least_largest<kBad>());
-  if (!(largest == s.largest)) s.largest = largest, s.first = e.first;
+  if (e.count > 0 && !(largest == s.largest)) s.largest = largest, s.first = e.first;  // NaN equals nothing
 }
 template <Bad kBad> QN_DEVICE bool is_bad(const Seen& s) { return kBad != Bad::nothing && (is_nan(s.largest) || s.smallest < f32(0.f)); }
 

@@ -265,12 +265,12 @@ template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const R
   return search(team, row, range, [](u32, i32) { return true; }, [](u32) { return Mass{1, 0}; }, 0, [&](U128) { return range.rest; });
 }
 
-/// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row; and what select_by_rank asks for.
+/// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing: no index); and what select_by_rank asks for.
 template <Bad kBad, RowLayout L> QN_DEVICE u64 read_for_largest(Team<L>& team, const Row<L>& row, Largest& largest) {
   constexpr u32 kWarps = L.threads / 32;
   const Seen seen = read_row<kBad>(row);
   const u32 key = ordered_key(seen.largest);  // NaN: 0
-  u64 best = is_bad<kBad>(seen) ? ~u64(0) : u64(key) << 32 | u32(~u32(first_of(row, seen)));
+  u64 best = is_bad<kBad>(seen) ? ~u64(0) : u64(key) << 32 | (kBad == Bad::nothing ? 0u : ~u32(first_of(row, seen)));
   merged_of(team)[threadIdx.x] = key;
   best = warp_max(best);
   const u32 least = warp_min(key == 0 ? ~0u : key);

@@ -89,7 +89,7 @@ QN_DEVICE RowFactors factors_of(const NormRowBackwardParams& p, f32* scratch, co
   return row;
 }
 
-/// dx of one element; dw and dbias grow by its terms.
+/// dx of one element, less its factor r; dw and dbias grow by its terms.
 template <NormRowBackwardConfig C> QN_DEVICE f32 element(f32 dy, f32 x, f32 g, const RowFactors& row, f32& dw, f32& dbias) {
   f32 normed;
   if constexpr (C.centred != 0) {
@@ -100,7 +100,14 @@ template <NormRowBackwardConfig C> QN_DEVICE f32 element(f32 dy, f32 x, f32 g, c
   }
   if constexpr (C.with_dw != 0) dw = ptx::fma(dy, normed, dw);
   if constexpr (C.with_dbias != 0) dbias = dbias + dy;
-  return row.scale * ptx::fma(-normed, row.slope, g);
+  return ptx::fma(-normed, row.slope, g);
+}
+
+/// dx, to which the gradient of the residual is added by one rounding: a product and a sum that the compiler contracts in one copy of a loop and not in another
+/// would give a row other bits in another place.
+template <NormRowBackwardConfig C, int N> QN_DEVICE void scale_and_add(f32 scale, const f32 (&more)[N], f32 (&dx)[N]) {
+  QN_UNROLL
+  for (int j = 0; j < N; ++j) dx[j] = C.add_gradient != 0 ? ptx::fma(scale, dx[j], more[j]) : scale * dx[j];
 }
 
 /// What a thread holds of a row.
@@ -160,12 +167,9 @@ QN_DEVICE void finish_row(const NormRowBackwardParams& p, i64 row, const HeldRow
     f32 dx[kUnit<C>];
     QN_UNROLL
     for (int j = 0; j < kUnit<C>; ++j) dx[j] = element<C>(v.dy[j], v.x[j], v.g[j], factors, sums.dw[C.with_dw != 0 ? i : 0][j], sums.dbias[C.with_dbias != 0 ? i : 0][j]);
-    if constexpr (C.add_gradient != 0) {
-      f32 more[kUnit<C>];
-      unit_values<C>(held.dresidual[i], h, p.hidden, more);
-      QN_UNROLL
-      for (int j = 0; j < kUnit<C>; ++j) dx[j] = dx[j] + more[j];
-    }
+    f32 more[kUnit<C>] = {};
+    if constexpr (C.add_gradient != 0) unit_values<C>(held.dresidual[i], h, p.hidden, more);
+    scale_and_add<C>(factors.scale, more, dx);
     store_unit<C>(static_cast<dtype_t<C.dtype>*>(p.dx) + row * p.dx_stride, h, p.hidden, dx);
   }
 }
@@ -288,12 +292,9 @@ template <NormRowBackwardConfig C> QN_DEVICE void backward_reread(const NormRowB
       if constexpr (C.with_dbias != 0) load_part<C>(part + p.dbias_part + h, first, dbias);
       QN_UNROLL
       for (int j = 0; j < C.vector; ++j) dx[j] = element<C>(v.dy[j], v.x[j], v.g[j], factors, dw[j], dbias[j]);
-      if constexpr (C.add_gradient != 0) {
-        f32 more[C.vector];
-        load_f32<T, C.vector>(static_cast<const T*>(p.dresidual) + row * p.dresidual_stride + h, more);
-        QN_UNROLL
-        for (int j = 0; j < C.vector; ++j) dx[j] = dx[j] + more[j];
-      }
+      f32 more[C.vector] = {};
+      if constexpr (C.add_gradient != 0) load_f32<T, C.vector>(static_cast<const T*>(p.dresidual) + row * p.dresidual_stride + h, more);
+      scale_and_add<C>(factors.scale, more, dx);
       store_f32<T, C.vector>(static_cast<T*>(p.dx) + row * p.dx_stride + h, dx);
       if constexpr (C.with_dw != 0) store_part<C>(part + h, dw);
       if constexpr (C.with_dbias != 0) store_part<C>(part + p.dbias_part + h, dbias);
