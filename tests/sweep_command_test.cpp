@@ -67,6 +67,16 @@ TEST_F(command_sweep, writes_rows_once_and_again_where_it_is_told_to) {
   EXPECT_EQ(changed, 1) << "of a time in six digits";
 }
 
+/// A benchmark without a sweep writes its file anew: rows of sweeps would be gone.
+TEST_F(command_sweep, is_not_overwritten_by_a_plain_benchmark) {
+  ASSERT_EQ(bench({"norm.rms_norm", "--sweep", "hidden=32", "--set", "tokens=2", "--csv", csv()}).status, 0);
+  const std::vector<std::vector<std::string>> rows = lines();
+  const ProcessResult plain = bench({"norm.rms_norm", "hidden=32", "tokens=2", "--csv", csv()});
+  EXPECT_EQ(plain.status, 2);
+  EXPECT_THAT(plain.output, HasSubstr("`csv` is '" + csv() + "', which holds rows of sweeps, expected another file, or --sweep"));
+  EXPECT_EQ(lines(), rows);
+}
+
 TEST_F(command_sweep, prints_the_same_rows_as_json) {
   const ProcessResult ran = bench({"norm.rms_norm", "tokens=2", "--sweep", "hidden=32", "--json"});
   ASSERT_EQ(ran.status, 0) << ran.output;

@@ -165,6 +165,9 @@ class _Plan:
         self.outputs, self.updated = schema.outputs, schema.updated
         self.optional = [i for i in schema.outputs if schema.tensors[i]["optional"]]
         self.choosable, self.real = schema.choosable, schema.real
+        # Tensors of an op with gradients that none of them is of: one that arrived would be lost
+        known = {of for b in schema.backward for of in b["gradients"].values()}
+        self.constant = [(i, schema.tensors[i]["name"]) for i in schema.real if schema.backward and schema.tensors[i]["name"] not in known]
 
 
 _plans = {}
@@ -183,6 +186,9 @@ def _check_recorded(id_, plan, tensors):
         raise RuntimeError(f"{id_}: a tensor requires a gradient and the op updates tensors in place, expected torch.no_grad()")
     if _written(plan, tensors):
         raise RuntimeError(f"{id_}: a tensor requires a gradient and outputs are given, expected none given, or torch.no_grad()")
+    for i, name in plan.constant:
+        if isinstance(tensors[i], torch.Tensor) and tensors[i].requires_grad:
+            raise RuntimeError(f"{id_}: `{name}` requires a gradient, which no op computes, expected {name}.detach(), or torch.no_grad()")
 
 
 def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace, dtypes, hooks=None):

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace quern::cli {
@@ -56,6 +57,11 @@ void print_ceilings(const bench::Ceilings& c) {
 
 CsvFile::CsvFile(const std::string& path) {
   if (path.empty()) return;
+  if (std::ifstream before(path); before) {
+    std::string header;
+    std::getline(before, header);
+    if (header.rfind("kernel_name,", 0) == 0) throw Error(ErrorKind::value, "", "csv", "is '" + path + "', which holds rows of sweeps", "another file, or --sweep: sweeps add rows, this writes the file anew");
+  }
   file_ = std::fopen(path.c_str(), "w");
   if (!file_) throw Error(ErrorKind::value, "", "csv", "is '" + path + "'", "a file that can be written");
 }

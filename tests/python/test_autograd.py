@@ -286,6 +286,15 @@ def test_no_gradient():
         first.sum().backward()
 
 
+def test_a_gradient_that_no_op_computes():
+    """Of an op that has others: the tensor's would be lost."""
+    logits, temperatures = torch.randn(3, 64, device=places.TORCH), torch.full((3,), 0.7, device=places.TORCH, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"sampling\.softmax: `temperatures` requires a gradient, which no op computes, expected temperatures\.detach\(\), or torch\.no_grad\(\)"):
+        quern.sampling.softmax(logits.requires_grad_(), temperatures=temperatures)
+    quern.sampling.softmax(logits, temperatures=temperatures.detach()).sum().backward()
+    assert logits.grad is not None
+
+
 def test_updated_in_place():
     """What an op updates would lose its history."""
     x, residual, weight = (torch.randn(*shape, device=places.TORCH) for shape in ((3, 64), (3, 64), (64,)))

@@ -222,14 +222,14 @@ QN_DEVICE KeyRange narrowed(Team<L>& team, const Row<L>& row, const KeyRange& ra
 }
 
 /// The place behind the last of the elements of a range, among those that pass, that add up to its rest. All masses of the range have the power of two `power`; measure(key) is
-/// that of an element. The rest is at least 1 and at most the sum of the range. listed_rest(sum of the range): the rest where the range is listed at once.
+/// that of an element. The rest is at least 1 and at most the sum of the range. listed_rest(sum of the range): the rest where the range is listed at once. listed: it was, and the team's first block has its elements sorted in list_of(team), until its bins are used again.
 template <RowLayout L, class Passes, class Measure, class ListedRest>
-QN_DEVICE Threshold search(Team<L>& team, const Row<L>& row, KeyRange& range, Passes passes, Measure measure, int power, ListedRest listed_rest) {
-  QN_NO_UNROLL
-  for (;;) {
+QN_DEVICE Threshold search(Team<L>& team, const Row<L>& row, KeyRange& range, Passes passes, Measure measure, int power, ListedRest listed_rest, bool& listed) {
+  for (listed = true;;) {
     u32 counts[L.blocks];
     const u32 n = list_elements(team, row, [&](u32 key, i32 index) { return key >= range.low && key <= range.high && passes(key, index); }, counts);
     if (n <= u32(kListed)) return last_of_lists(team, row, counts, measure, listed_rest);
+    listed = false;
     if (range.low == range.high) return last_of_equal(team, row, range.low, passes, measure(range.low), range.rest);
     range = narrowed(team, row, range, passes, measure, power);
   }
@@ -259,10 +259,10 @@ template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& la
   return max_of(largest.low, high - min_of(high, (1u << shift) - 1));
 }
 
-/// The k first elements, 0 < k < row.length.
-template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const Row<L>& row, const Largest& largest, u32 k) {
+/// The k first elements, 0 < k < row.length. listed: the team's first block has them in list_of(team), in their order.
+template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const Row<L>& row, const Largest& largest, u32 k, bool& listed) {
   KeyRange range{reached_by(team, largest, k), largest.high, {k, 0}};
-  return search(team, row, range, [](u32, i32) { return true; }, [](u32) { return Mass{1, 0}; }, 0, [&](U128) { return range.rest; });
+  return search(team, row, range, [](u32, i32) { return true; }, [](u32) { return Mass{1, 0}; }, 0, [&](U128) { return range.rest; }, listed);
 }
 
 /// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing: no index); and what select_by_rank asks for.

@@ -7,7 +7,7 @@ Tokens are drawn by quern's rule (docs/sampling.md), from other random numbers t
 distribution. Every draw is reproducible, so `deterministic` asks for what is there anyway."""
 import quern
 from quern import _check
-from quern._random import counter_of
+from quern._counter import counter_of
 from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
 
 _ORDERS = {"top_k_first": None, "joint": None}

@@ -10,7 +10,7 @@ import torch
 from vllm.v1.sample.ops import topk_topp_sampler
 
 import quern
-from quern._random import counter_of
+from quern._counter import counter_of
 from quern.integrations.vllm import _settings
 
 _WHERE = "quern.integrations.vllm"

@@ -129,9 +129,10 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team,
       if (few) range.low = sees.key;
       else range = range_by_mass(team, row, w, facts.key, sees, f.top_p, power);
     }
+    bool listed = false;
     const Threshold here = search(team, row, range, [&](u32 key, i32 index) { return keeps(sees, key, index); },
                                   [&](u32 key) { return by_mass ? mass_of(w, value_of_key(key)) : Mass{1, 0}; }, power,
-                                  [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; });
+                                  [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; }, listed);
     kept = shorter(kept, here);
   }
   return {w, shorter(kept, by_min_p)};

@@ -3,8 +3,8 @@
 //
 // out[row] = indices of the k largest of x[row], or where these tokens lie: page_table[request, index / page_size] * page_size + index % page_size,
 // or index + offsets[row].
-// A team of blocks takes a row at a time and finds the place of the k-th (threshold.cuh); then each warp counts and writes what is kept of its segment, in
-// order. A row of up to k elements is not read for it. What follows is the work of the team's first block: up to kListed indices are sorted in shared memory, more in place.
+// A team of blocks takes a row at a time and finds the place of the k-th (threshold.cuh). Mostly the team's first block then has the k in a sorted list; else each warp counts and writes what
+// is kept of its segment, in order. A row of up to k elements is not read for it. What follows is the work of the first block: up to kListed indices are sorted in shared memory, more in place.
 #pragma once
 #include "quern/bricks/select/threshold.cuh"
 #include "quern/kit/scan.cuh"
@@ -108,14 +108,25 @@ template <SelectConfig C> QN_DEVICE Row<C.row> row_at(const Team<C.row>& team, c
   return row_of(team, static_cast<const dtype_t<C.row.dtype>*>(p.x) + index * p.stride + begin, max_of<i64>(0, min_of(length, p.length - begin)));
 }
 
-/// What becomes of a row's n indices, by one block.
-template <SelectConfig C> QN_DEVICE void finish_row(const Team<C.row>& team, const SelectParams& p, const Row<C.row>& row, i32* out, i64 n, i64 index) {
+/// Writes the first n indices of the block's list, which is sorted by value: in that order, or ascending.
+template <SelectConfig C> QN_DEVICE void take_list(const Team<C.row>& team, i32* out, i64 n) {
+  u64* const list = list_of(team);
+  if constexpr (C.ending != Ending::by_value) {
+    for (i64 i = threadIdx.x; i < n; i += C.threads) list[i] = u32(list[i]);
+    sort_numbers<C.threads>(list, n);
+  }
+  for (i64 i = threadIdx.x; i < n; i += C.threads) out[i] = i32(u32(list[i]));
+}
+
+/// What becomes of a row's n indices, by one block. sorted: by value.
+template <SelectConfig C> QN_DEVICE void finish_row(const Team<C.row>& team, const SelectParams& p, const Row<C.row>& row, i32* out, i64 n, i64 index, bool sorted) {
   if constexpr (C.ending == Ending::page_table) {
     write_slots<C>(p.pages, out, n, p.k, index);
   } else if constexpr (C.ending == Ending::ragged) {
     write_offsets<C>(p.offsets, out, n, p.k, index);
   } else {
-    if constexpr (C.ending == Ending::by_value) sort_indices(team, row, out, n);
+    if constexpr (C.ending == Ending::by_value)
+      if (!sorted) sort_indices(team, row, out, n);
     for (i64 i = n + threadIdx.x; i < p.k; i += C.threads) out[i] = -1;
     if (p.values) write_values<C>(p, row, out, n, index);
   }
@@ -125,16 +136,19 @@ template <SelectConfig C> QN_DEVICE void select_of(Team<C.row>& team, const Sele
   const Row<C.row> row = row_at<C>(team, p, index);
   i32* out = p.out + index * p.out_stride;
   const i64 n = min_of<i64>(p.k, row.length);
+  bool listed = false;
   if (n == row.length) {  // all are kept, whatever their values
     if (team.rank == 0)
       for (i64 i = threadIdx.x; i < n; i += C.threads) out[i] = i32(i);
   } else if (n > 0) {
     Largest largest;
     read_for_largest<Bad::nothing>(team, row, largest);
-    compact(team, row, select_by_rank(team, row, largest, u32(n)), out);
+    const Threshold kept = select_by_rank(team, row, largest, u32(n), listed);
+    if (!listed) compact(team, row, kept, out);
+    else if (team.rank == 0) take_list<C>(team, out, n);
   }
   sync_team<C.row>();
-  if (team.rank == 0) finish_row<C>(team, p, row, out, n, index);
+  if (team.rank == 0) finish_row<C>(team, p, row, out, n, index, listed);
 }
 
 template <SelectConfig C> QN_DEVICE void select_row(const SelectParams& p) {
