@@ -66,24 +66,25 @@ QN_DEVICE Weight weight_of_prob(f32 prob) {
   return {(bits & 0x7fffffu) | 0x800000u, i32(exponent) - 127};
 }
 
-/// mantissa * 2^by, at most 24 bits times 2^60; 0 where by < 0.
+/// mantissa * 2^by, of 24 bits, by <= kMassWindow + 1; 0 where by < 0.
 struct Mass {
   u32 mantissa;
   i32 by;
 };
-/// top >= weight.exponent.
+/// top is the exponent of the largest weight, or one below it: 2^f of a smaller f may be larger by the last bit.
 QN_DEVICE Mass mass_of(Weight weight, i32 top) { return {weight.mantissa, weight.exponent - top + kMassWindow}; }
 QN_DEVICE U128 wide(Mass m) { return m.by < 0 ? U128{0, 0} : shifted_left({m.mantissa, 0}, m.by); }
 
-/// A sum of up to 2^10 masses in two words, which cost a product of 32 bits each: of those with by < 30, and of the others, by 2^30.
+/// A sum of up to kMassesOfSum masses in two words, which cost a product of 32 bits each: of those with by < 30, and of the others, by 2^30.
 struct MassSum {
   u64 low, high;
 };
-constexpr int kMassSplit = 30;
+constexpr int kMassSplit = 30, kMassesOfSum = 512;
+static_assert(u64(kMassesOfSum) << (24 + kMassWindow + 1 - kMassSplit - 1) <= u64(1) << 63, "the larger word holds them");
 QN_DEVICE void add(MassSum& sum, Mass m) {
   const u32 below = u32(m.by), above = u32(m.by) - u32(kMassSplit);
   sum.low += u64(m.mantissa) * (below < u32(kMassSplit) ? 1u << (below & 31) : 0u);
-  sum.high += u64(m.mantissa) * (above <= u32(kMassWindow - kMassSplit) ? 1u << (above & 31) : 0u);
+  sum.high += u64(m.mantissa) * (above <= u32(kMassWindow + 1 - kMassSplit) ? 1u << (above & 31) : 0u);
 }
 QN_DEVICE U128 wide(const MassSum& sum) { return U128{sum.low, 0} + shifted_left({sum.high, 0}, kMassSplit); }
 

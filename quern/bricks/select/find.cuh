@@ -8,6 +8,18 @@
 
 namespace quern {
 
+/// The sum of measure(index, value), a Mass, of the thread's elements of the row.
+template <RowLayout L, class Measure> QN_DEVICE U128 mass_of_thread(const Row<L>& row, Measure measure) {
+  constexpr int kAccesses = kMassesOfSum / L.vector;
+  U128 total{0, 0};
+  MassSum sum{0, 0};
+  int left = kAccesses;
+  each_access(row, [&](const Elements<L>& e) {
+    each_of(e, [&](i32 index, f32 x) { add(sum, measure(index, x)); });
+    if (--left == 0) total = total + wide(sum), sum = {0, 0}, left = kAccesses;
+  });
+  return total + wide(sum);
+}
 /// Calls f(index, value) with the elements of a thread alone; `begin` is that of an access.
 template <RowLayout L, class F> QN_DEVICE void each_between(const Row<L>& row, i32 begin, i32 end, F f) {
   QN_NO_UNROLL
@@ -18,9 +30,7 @@ template <RowLayout L, class F> QN_DEVICE void each_between(const Row<L>& row, i
 /// it gets it; in the others, and where there is none, index is row.length. `total` is everyone's. No block reads another's memory behind it. The row is read once, and a segment of it again.
 template <RowLayout L, class Measure, class Target> QN_DEVICE Found find_in_row(Team<L>& team, const Row<L>& row, Measure measure, Target target) {
   constexpr u32 kWarps = L.threads / 32;
-  MassSum sum{0, 0};
-  each_element(row, [&](i32 index, f32 x) { add(sum, measure(index, x)); });
-  const U128 of_warp = warp_prefix_sum(wide(sum));
+  const U128 of_warp = warp_prefix_sum(mass_of_thread(row, measure));
   if (ptx::lane_id() == 31) slots_of(team)[threadIdx.x / 32] = of_warp;
   const U128* const shown = show_slots(team);
   const Found of_segment = find_above(team, L.blocks * kWarps, [&](u32 i) { return read_of<L>(i / kWarps, shown + i % kWarps); }, target);

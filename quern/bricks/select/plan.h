@@ -34,7 +34,7 @@ inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const
 }
 /// Blocks that the compiler leaves registers for on a multiprocessor: one that computes beside one that reads.
 inline i32 resident_blocks(const RowLayout& l) { return l.threads == 320 ? 2 : 1; }
-/// A team a row; teams walk over what is more than 8 blocks a multiprocessor.
+/// A team a row. Blocks alone walk over rows where there are more than 8 a multiprocessor; clusters are planned for so few rows that each takes one.
 inline Grid row_grid(const RowLayout& l, i64 rows, i64 length, const DeviceInfo& device, i32 pdl) {
   const i64 teams = max_of<i64>(1, min_of<i64>(rows, max_of<i64>(1, i64(device.sms) * 8 / l.blocks)));
   return {.x = teams * l.blocks, .smem = select_bytes(l, length), .cluster = u32(l.blocks), .pdl = pdl};

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // out[row] = argmax of logits[row], the lowest index of equal ones
-// A team of blocks reads a row at a time, four accesses of a thread in flight.
+// A team of blocks reads a row at a time, eight accesses of a thread in flight.
 #pragma once
 #include "quern/ops/sampling/argmax/spec.h"
 #include "quern/ops/sampling/filters/survivors.cuh"

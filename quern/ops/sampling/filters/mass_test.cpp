@@ -124,6 +124,29 @@ TEST_P(Conform, powers_of_fractions_are_near_2_to_the_f) {
   EXPECT_GT(worst, 0x1p-25);
 }
 
+/// Top-p takes the bins of masses for an order of values: where weights descend from a logit to the next, they stay in their bin of 1/32 of a power of two, and descend by a last bit.
+TEST(mass, bins_ascend_with_logits) {
+  i64 descents = 0;
+  for (const float temperature : {1.0f, 0.7f}) {
+    const sampling::LogitWeightsRef weight(temperature);
+    for (int edge = -5 * 32; edge <= 32; ++edge) {
+      const double x = edge / 32 + std::log2(1 + (edge % 32) / 32.0);
+      float logit = float(x * double(temperature) / 1.4426950408889634);
+      for (int i = 0; i < 1500; ++i) logit = std::nextafterf(logit, -INFINITY);
+      sampling::WeightRef before = weight(logit);
+      for (int i = 0; i < 3000; ++i) {
+        logit = std::nextafterf(logit, INFINITY);
+        const sampling::WeightRef now = weight(logit);
+        ASSERT_GE(i64(now.e) * 32 + (now.m >> 18 & 31), i64(before.e) * 32 + (before.m >> 18 & 31)) << logit;
+        ASSERT_GE(i64(now.m) + (i64(now.e - before.e) << 24), i64(before.m) - 1) << logit;
+        descents += now.e == before.e && now.m < before.m;
+        before = now;
+      }
+    }
+  }
+  EXPECT_GT(descents, 100) << "there are such";
+}
+
 TEST_P(Conform, wide_integers_are_the_compilers) {
   std::vector<u64> in;
   Random random(3);

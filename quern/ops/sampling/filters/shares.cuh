@@ -26,9 +26,7 @@ template <FilterLayout L> QN_DEVICE RowShares<L> shares_of(Team<L.row>& team, co
   if (temperature < f32(kGreedyTemperature)) return s;
   s.state = ShareState::all;
   s.weights = weights_of<L>(temperature, facts.key);
-  MassSum mine{0, 0};
-  each_element(row, [&](i32, f32 x) { add(mine, mass_of(s.weights, x)); });
-  s.total = rounded_total(team_total(team, wide(mine)));
+  s.total = rounded_total(team_total(team, mass_of_thread(row, [&](i32, f32 x) { return mass_of(s.weights, x); })));
   return s;
 }
 

@@ -9,7 +9,7 @@ namespace quern::sampling {
 /// What the rows hold.
 enum class RowKind : i32 { logits, probs };
 
-/// How a block filters a row: part of a Config.
+/// How a team filters a row: part of a Config.
 struct FilterLayout {
   RowLayout row;
   RowKind kind;

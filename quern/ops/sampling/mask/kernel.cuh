@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // out[row, i] = logits[row, i] of survivors, -inf of those that are none
-// A block takes a row at a time: what its filters read (sample/kernel.cuh), and once for the result.
+// A team of blocks takes a row at a time: the passes of its filters (sample/kernel.cuh), and one for the result.
 #pragma once
 #include "quern/ops/sampling/filters/survivors.cuh"
 #include "quern/ops/sampling/mask/spec.h"
@@ -17,7 +17,7 @@ template <MaskConfig C> QN_DEVICE void mask_of(Team<C.layout.row>& team, const M
   const Filter filter = filter_of(p.filter, index);
   const RowFacts facts = facts_of<L>(team, row);
   const bool bad = facts.bad || !is_valid(filter);
-  Survivors<L> s{{}, keep_none()};
+  Survivors<L> s{{}, keep_none(), {0, 0, {0, 0}}};
   if (!bad && facts.valid) {
     if (filter.temperature < f32(kGreedyTemperature)) s.kept = {facts.key, facts.first + 1};
     else s = survivors_of<L>(team, row, filter, facts);

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // out[row, i] = probs[row, i] / sum of the survivors, 0 of those that are none
-// A block takes a row at a time: what its filters read (sample/kernel.cuh), once for the sum and once for the result.
+// A team of blocks takes a row at a time: the passes of its filters (sample/kernel.cuh), one for the sum and one for the result.
 #pragma once
 #include "quern/ops/sampling/filters/survivors.cuh"
 #include "quern/ops/sampling/renorm/spec.h"
@@ -20,9 +20,7 @@ template <RenormConfig C> QN_DEVICE void renorm_of(Team<C.layout.row>& team, con
     return write_row<f32, C.store>(row, out, [&](i32, f32) { return nan; });
   }
   const Survivors<L> s = survivors_of<L>(team, row, filter, facts);
-  MassSum mine{0, 0};
-  each_element(row, [&](i32 i, f32 x) { add(mine, surviving_mass(s, i, x)); });
-  const RoundedTotal total = rounded_total(team_total(team, wide(mine)));
+  const RoundedTotal total = rounded_total(team_total(team, mass_of_thread(row, [&](i32 i, f32 x) { return surviving_mass(s, i, x); })));
   write_row<f32, C.store>(row, out, [&](i32 i, f32 x) { return survives(s, i, x) ? share_of_total(weight_of(s.weights, x), s.weights.top, total) : f32(0.f); });
 }
 

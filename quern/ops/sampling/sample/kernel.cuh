@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // out[row] = first token whose prefix sum of survivors' masses is above floor(u * total / 2^64)
-// A block takes a row at a time and keeps nothing of it: it reads it for the largest value, three times (and once more among equal values) for
-// top-k, as often for top-p, and at last for the masses of its steps, of which one is read again. What it reads again comes from the L2.
+// A team of blocks takes a row at a time: a pass for the largest value, one for top-k, two for top-p, and one for the masses of the warps' segments, of which the one that
+// has the token is passed over again. What a team does not hold it reads again, from the L2.
 #pragma once
 #include "quern/bricks/random/philox.cuh"
 #include "quern/ops/sampling/filters/survivors.cuh"

@@ -209,6 +209,37 @@ TEST(sample, every_plan_writes_the_same_rows) {
   }
 }
 
+/// 2^20 equal logits, by plans whose threads see the most of them: their masses are more than two words of 64 bits hold.
+TEST(sample, the_longest_rows_of_equal_values) {
+  const i64 vocab = i64(1) << 20;
+  std::vector<float> logits(size_t(vocab), 0.25f), out(size_t(vocab), kNan);
+  std::vector<i32> token(1, -7);
+  const auto devices = devices_of_every_plan();
+  for (size_t i = 2; i < devices.size(); ++i) {
+    SoftmaxArgs whole;
+    whole.out = {out.data(), DType::f32, {1, vocab}}, whole.logits = {logits.data(), DType::f32, {1, vocab}};
+    softmax(whole, {.device = devices[i].get()});
+    EXPECT_EQ(std::count(out.begin(), out.end(), 0x1p-20f), vocab);
+    Draws d(1, vocab);
+    d.values = logits;
+    d.args.logits = whole.logits;
+    d.args.seed = 3;
+    d.run({.device = devices[i].get()});
+    EXPECT_EQ(d.wrong(), 0);
+  }
+}
+
+/// 2^f of neighbouring f may descend by a last bit: min-p asks for masses, not for values.
+TEST(sample, min_p_keeps_masses_where_weights_descend) {
+  const float first = -0x1.522c1cp-2f, second = -0x1.522c1ap-2f;  // weights 0xb7ffc8 and 0xb7ffc7 of 2^24
+  std::vector<float> logits = {0, first, second}, out(3, kNan);
+  MaskArgs args;
+  args.out = {out.data(), DType::f32, {1, 3}}, args.logits = {logits.data(), DType::f32, {1, 3}};
+  args.min_p = 0xb7ffc8p-24f;
+  mask(args);
+  EXPECT_THAT(out, ::testing::ElementsAre(0, first, -kInf));
+}
+
 TEST(sample, chooses_among_more_equal_values_than_any_buffer_would_hold) {
   Draws d(2, 100000);
   std::fill(d.values.begin(), d.values.end(), 1.5f);

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // out[row, i] = weight_i / sum of masses, weight_i = 2^(logit_i * log2(e) / temperature)
-// A block takes a row at a time and reads it three times: for the largest value, for the sum, for the result.
+// A team of blocks takes a row at a time and passes over it three times: for the largest value, for the sum, for the result.
 #pragma once
 #include "quern/ops/sampling/filters/shares.cuh"
 #include "quern/ops/sampling/softmax/spec.h"

@@ -155,6 +155,20 @@ TEST(verify_chain_of_logits, a_number_is_a_tensor_of_it) {
   }
 }
 
+/// Two logits whose shares are 1/2 and the number below it, the larger logit's being the smaller: each is drawn about as often.
+TEST(verify_chain_of_logits, draws_a_token_whose_share_is_above_that_of_the_largest_logit) {
+  const i64 batch = 400;
+  LogitChains d(batch, 1, 2);
+  for (i64 b = 0; b < batch; ++b)
+    for (i64 i = 0; i < 2; ++i) d.set(d.targets(), b, i, 0, -0x1.522c1cp-2), d.set(d.targets(), b, i, 1, -0x1.522c1ap-2);
+  std::fill(d.ids.begin(), d.ids.end(), -1);
+  d.certain = true;
+  const Outcome got = d.of_logits();
+  i64 ones = 0;
+  for (i64 b = 0; b < batch; ++b) ones += got.out[size_t(2 * b)];
+  EXPECT_NEAR(double(ones), 200, 60);
+}
+
 TEST(verify_chain_of_logits, greedy_chains_keep_the_drafts_that_are_largest) {
   LogitChains c(1, 3, 5);
   for (i64 i = 0; i <= 3; ++i) c.set(c.targets(), 0, i, 1 + i, 3), c.set(c.targets(), 0, i, (2 + i) % 5, 3);  // the lower id of two

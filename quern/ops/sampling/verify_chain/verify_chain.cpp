@@ -16,7 +16,7 @@ using A = VerifyChainArgs;
 static const jit::Kernel<VerifyChainConfig, VerifyChainParams> row_kernel{"quern/ops/sampling/verify_chain/kernel.cuh", "verify_chain_row"};
 static const jit::Kernel<VerifyChainConfig, VerifyChainParams> shares_kernel{"quern/ops/sampling/verify_chain/shares.cuh", "verify_chain_shares"};
 
-/// Of logits two rows are made probabilities where an element of q - p is asked for: with 1024 threads, which have 64 registers, that spills.
+/// Of logits two rows are made probabilities where an element of q - p is asked for, which takes registers.
 constexpr i32 kDrawThreads = 512;
 
 /// For both launches.
