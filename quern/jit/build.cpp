@@ -196,7 +196,7 @@ static std::vector<Digests> keys_of(const KernelSource& source, const Target& ta
 /// Other processes that want the same entry wait, where locks work; none is needed to be right.
 class CompileScope {
  public:
-  explicit CompileScope(const Digests& d) : locks_(made(cache_folder())), entry_(d.identity + d.provenance) {
+  explicit CompileScope(const Digests& d) : locks_(*made(cache_folder())), entry_(d.identity + d.provenance) {
     locked_ = locks_.begin_compile(entry_);
     reached(CacheStep::locked);
   }
@@ -206,9 +206,10 @@ class CompileScope {
   CompileScope(const CompileScope&) = delete;
 
  private:
-  static const CacheLocks& made(std::string root) {
+  /// Of a folder that is there. A pointer: g++ 14 takes a reference for one to the argument.
+  static const CacheLocks* made(const std::string& root) {
     make_folders(root);
-    return CacheLocks::of(root);
+    return &CacheLocks::of(root);
   }
   const CacheLocks& locks_;
   const std::string entry_;
