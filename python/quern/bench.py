@@ -139,8 +139,8 @@ class _Expression:
                 raise NotImplementedError(f"{self.id}: {self.provider}'s expression makes `{name}` {tuple(got[name].shape)} {got[name].dtype}, expected {tuple(want.shape)} {want.dtype}")
 
 
-def _captured(run):
-    """A CUDA graph of what `run` does, and what it returned."""
+def _captured(run, theirs):
+    """A CUDA graph of what `run` does, and what it returned. theirs: addresses of the program's tensors, which autograd may hand through."""
     import torch
 
     stream = torch.cuda.Stream()
@@ -154,7 +154,7 @@ def _captured(run):
     with torch.cuda.graph(graph):
         kept = run()
     # A graph that lost its kernels would leave what the warm-up wrote, and its time would be that of nothing.
-    results = [t for some in kept for t in some.values() if t.is_floating_point() and t.numel()]
+    results = [t for some in kept for t in some.values() if t.is_floating_point() and t.numel() and t.data_ptr() not in theirs]
     with torch.no_grad():
         for t in results:
             t.fill_(float("nan"))
@@ -186,7 +186,8 @@ class _Call:
         self._judge(0)
         if self.cuda and self.mode == "full":
             self.kept.clear()  # its graph of autograd belongs to this stream
-            self.replays = [_captured(run) for run in self.runs]
+            theirs = {t.data_ptr() for part in (self.forward, *self.backward) for one in part.sets for t in one.values() if t is not None}
+            self.replays = [_captured(run, theirs) for run in self.runs]
 
     def _run_over(self, set_):
         """One set's call, which returns (outputs, gradients)."""

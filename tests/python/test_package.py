@@ -283,6 +283,11 @@ def test_threads():
     assert not wrong
 
 
+def test_command_as_a_module():
+    result = subprocess.run([sys.executable, "-m", "quern", "list"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0 and "norm.rms_norm" in result.stdout, result.stderr
+
+
 def test_command():
     command = shutil.which("quern", path=os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
     out = subprocess.run([command, "list", "--json"], capture_output=True, text=True, check=True).stdout

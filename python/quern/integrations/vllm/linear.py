@@ -132,7 +132,7 @@ class QuernFp8Linear(FP8ScaledMMLinearKernel):
         if self._by_row:
             return quern.quant.per_token(x, scale_upper_bound=None if scale_ub is None else scale_ub.reshape(1), amax_floor=_LEAST_OF_ROW)
         if scale is None and _in_a_graph(x):
-            scale = x.abs().amax().float().clamp(min=_LEAST_OF_ROW) / _LARGEST
+            scale = (x.abs().amax() if x.numel() else x.new_zeros(())).float().clamp(min=_LEAST_OF_ROW) / _LARGEST
         return quern.quant.per_tensor(x, static_scale=None if scale is None else scale.reshape(1), amax_floor=_LEAST_OF_ROW)
 
     def apply_scaled_mm(self, *, A, B, out_dtype, As, Bs, bias, output_shape):
