@@ -64,6 +64,17 @@ template <class A> Rejection clamped_attributes_fit(const Problem& p) {
   return {};
 }
 
+template <class A> Schema<A>& state_clamped_attributes(Schema<A>& schema) {
+  return schema.attr("interleaved", &A::interleaved)
+      .meaning("gate and up are the pairs (2i, 2i + 1) of x, as gpt-oss has them, instead of its halves")
+      .attr("alpha", &A::alpha)
+      .meaning("factor within the sigmoid")
+      .attr("beta", &A::beta)
+      .meaning("what is added to up")
+      .attr("limit", &A::limit)
+      .meaning("bound of gate, and of up on both sides; positive and finite");
+}
+
 /// The tensor scales; the op states its budget behind it.
 template <class A> Schema<A>& state_scales(Schema<A>& schema) { return state_group_scales(schema, "tokens ceil_div(intermediate,128)"); }
 

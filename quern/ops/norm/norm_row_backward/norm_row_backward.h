@@ -97,6 +97,16 @@ template <class A> Plan plan_norm_backward(const Problem& p, const DeviceInfo& d
   return plan;
 }
 
+/// What a centred norm's backward ops have alike behind dx.
+template <class A> Schema<A>& state_centred_gradients(Schema<A>& schema) {
+  return schema.out("dw", &A::dw, "hidden", like("weight", {DType::f32}))
+      .optional()
+      .out("dbias", &A::dbias, "hidden", like("weight", {DType::f32}))
+      .optional()
+      .meaning("of dw's dtype")
+      .attr("eps", &A::eps)
+      .meaning("added to the mean square, from 0 to 1e30");
+}
 /// One dtype for both, as one kernel adds them up.
 template <class A> Rejection dbias_like_dw(const Problem& p) {
   if (!p.tensor(&A::dw).present || !p.tensor(&A::dbias).present || p.dtype(&A::dw) == p.dtype(&A::dbias)) return {};
