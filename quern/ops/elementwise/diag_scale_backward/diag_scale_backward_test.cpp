@@ -10,16 +10,12 @@
 
 #include "quern/op/schema.h"
 #include "quern/ops/elementwise/diag_scale.h"
+#include "quern/testing/plain_rows.h"
 
 namespace quern::elementwise {
 namespace {
 
-TensorView view(std::vector<float>& v, std::initializer_list<i64> shape) { return TensorView(v.data(), DType::f32, shape); }
-std::vector<float> some(i64 n, int seed) {
-  std::vector<float> v(static_cast<size_t>(n));
-  for (i64 i = 0; i < n; ++i) v[size_t(i)] = float((i * 37 + seed * 11) % 101 - 50) / 16;
-  return v;
-}
+using testing::some, testing::view;
 
 /// Rows shorter than a block are taken as one; the diagonal may have any stride, 0 too.
 TEST(elementwise_diag_scale, reads_its_diagonal_by_its_stride) {

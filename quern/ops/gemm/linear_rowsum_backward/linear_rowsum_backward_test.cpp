@@ -10,16 +10,12 @@
 
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/linear_rowsum.h"
+#include "quern/testing/plain_rows.h"
 
 namespace quern::gemm {
 namespace {
 
-TensorView view(std::vector<float>& v, std::initializer_list<i64> shape) { return TensorView(v.data(), DType::f32, shape); }
-std::vector<float> some(i64 n, int seed) {
-  std::vector<float> v(static_cast<size_t>(n));
-  for (i64 i = 0; i < n; ++i) v[size_t(i)] = float((i * 37 + seed * 11) % 101 - 50) / 16;
-  return v;
-}
+using testing::some, testing::view;
 
 /// By the definition: the product of matrices, then the sum of its rows. Odd extents, and rows that are cut into chunks.
 TEST(gemm_linear_rowsum, is_the_row_sum_of_a_linear_layer) {

@@ -9,16 +9,12 @@
 
 #include "quern/op/schema.h"
 #include "quern/ops/sampling/softmax.h"
+#include "quern/testing/plain_rows.h"
 
 namespace quern::sampling {
 namespace {
 
-TensorView view(std::vector<float>& v, std::initializer_list<i64> shape) { return TensorView(v.data(), DType::f32, shape); }
-std::vector<float> some(i64 n, int seed) {
-  std::vector<float> v(static_cast<size_t>(n));
-  for (i64 i = 0; i < n; ++i) v[size_t(i)] = float((i * 37 + seed * 11) % 101 - 50) / 16;
-  return v;
-}
+using testing::some, testing::view;
 
 /// Against difference quotients of the forward op's formula in double, also for long rows.
 TEST(sampling_softmax_backward, is_the_derivative_of_softmax) {
