@@ -261,8 +261,9 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     v.checked = "all";
     std::vector<Truth> truths = known && !known->empty() ? *known : testing::truth_of(host);
     if (known && known->empty()) *known = truths;
-    if (roundings > 0 && leave_out_special(op, host.args(), truths) == 0) v.checked = "none: all inputs have rows that are not finite";
+    const bool some = roundings == 0 || leave_out_special(op, host.args(), truths) > 0;
     v.comparison = compare_all(op, truths, problem, roundings, [&](size_t t) { return outputs.at(t).view; }, "");
+    if (!some) v.comparison.ok = false, v.comparison.error = HUGE_VAL, v.comparison.message = "nothing is compared: all rows have inputs that are not finite";
   }
   if (const std::string damage = damage_of(host, outputs, left); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;

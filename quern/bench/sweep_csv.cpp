@@ -103,6 +103,8 @@ SweepRun sweep_run(const Device& device, const std::string& named, const std::st
           .seed = options.seed};
 }
 
+bool is_sweep_header(const std::string& line) { return line.rfind(std::string(kColumns[0].name) + ",", 0) == 0; }
+
 std::string key_of(const std::vector<Field>& row) {
   std::string key;
   for (const Field& f : row)

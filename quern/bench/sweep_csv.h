@@ -35,6 +35,9 @@ std::string key_of(const std::vector<Field>& row);
 /// repro, sheet_ms, timer.
 std::vector<Field> row_of(const Op& op, const SweepPoint& point, const SweepResult& result, Metric metric, const SweepRun& run);
 
+/// Whether a file's first line begins as that of a CSV of sweeps.
+bool is_sweep_header(const std::string& line);
+
 /// A CSV of sweeps. What it held stays; every change is on the disk when the call returns, and a reader never sees half of one.
 class SweepFile {
  public:

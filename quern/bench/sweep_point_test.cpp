@@ -353,6 +353,8 @@ TEST(sweep_judge, compares_no_rows_of_other_libraries_whose_inputs_are_not_finit
   EXPECT_TRUE(ok(4));
   out[1 * 64 + 7] = NAN;
   EXPECT_FALSE(ok(4)) << "a row of numbers";
+  for (const size_t row : {0, 1, 3}) static_cast<float*>(host.tensor(x).data)[row * 64] = NAN;
+  EXPECT_FALSE(ok(4)) << "no row is compared";
 }
 
 TEST(sweep_memory, counts_what_is_held_at_once) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "quern/bench/sweep_csv.h"
+
 namespace quern::cli {
 
 std::string us_text(double us) {
@@ -60,7 +62,7 @@ CsvFile::CsvFile(const std::string& path) {
   if (std::ifstream before(path); before) {
     std::string header;
     std::getline(before, header);
-    if (header.rfind("kernel_name,", 0) == 0) throw Error(ErrorKind::value, "", "csv", "is '" + path + "', which holds rows of sweeps", "another file, or --sweep: sweeps add rows, this writes the file anew");
+    if (bench::is_sweep_header(header)) throw Error(ErrorKind::value, "", "csv", "is '" + path + "', which holds rows of sweeps", "another file, or --sweep: sweeps add rows, this writes the file anew");
   }
   file_ = std::fopen(path.c_str(), "w");
   if (!file_) throw Error(ErrorKind::value, "", "csv", "is '" + path + "'", "a file that can be written");
