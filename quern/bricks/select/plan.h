@@ -8,10 +8,13 @@
 
 namespace quern {
 
+/// Threads of a block of long rows: 96 registers each, which kernels with filters take up to. Half of them: two blocks a multiprocessor.
+constexpr i32 kLongRowThreads = 640;
+
 /// A block alone, which reads memory anew in each pass. vector: elements of an access that the rows allow.
 inline RowLayout block_layout(DType dtype, i32 vector, i64 length) {
   // Two widths only: full accesses, or single elements of rows that are not aligned. Short rows need no large block, which only waits longer at its barriers
-  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : 640, 1, 0};
+  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : kLongRowThreads, 1, 0};
 }
 /// Bytes of shared memory of a block.
 inline i32 select_bytes(const RowLayout& l, i64 length) { return i32(select_smem(l).held + (l.held ? part_length(l, length) * size_of(l.dtype) : 0)); }
@@ -33,7 +36,7 @@ inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const
   return team;
 }
 /// Blocks that the compiler leaves registers for on a multiprocessor: one that computes beside one that reads.
-inline i32 resident_blocks(const RowLayout& l) { return l.threads == 320 ? 2 : 1; }
+inline i32 resident_blocks(const RowLayout& l) { return l.threads == kLongRowThreads / 2 ? 2 : 1; }
 /// A team a row. Blocks alone walk over rows where there are more than 8 a multiprocessor; clusters are planned for so few rows that each takes one.
 inline Grid row_grid(const RowLayout& l, i64 rows, i64 length, const DeviceInfo& device, i32 pdl) {
   const i64 teams = max_of<i64>(1, min_of<i64>(rows, max_of<i64>(1, i64(device.sms) * 8 / l.blocks)));
