@@ -264,6 +264,10 @@ def test_fp8_rows_and_tensors(engine_config, name):
         assert_product(out, a, w.double() * scale.double(), bias)
         assert_product(kernel.apply_weights(layer, y), a, w.double() * scale.double(), torch.zeros(n))
     assert torch.equal(torch.compile(lambda y: kernel.apply_weights(layer, y, bias), fullgraph=True, backend="aot_eager")(y), out)
+    if "row" not in name:
+        layer.input_scale_ub = torch.tensor(0.5)
+        with pytest.raises(ValueError, match="`scale_ub` is given for one scale of all activations, expected None"):
+            kernel.apply_weights(layer, y, bias)
 
 
 def test_which_fp8_layers(engine_config):

@@ -131,6 +131,8 @@ class QuernFp8Linear(FP8ScaledMMLinearKernel):
         """x [m, k] in FP8 and its scales, [m, 1] or [1]."""
         if self._by_row:
             return quern.quant.per_token(x, scale_upper_bound=None if scale_ub is None else scale_ub.reshape(1), amax_floor=_LEAST_OF_ROW)
+        if scale_ub is not None:
+            raise ValueError("quern.integrations.vllm: `scale_ub` is given for one scale of all activations, expected None: vLLM bounds scales of rows alone")
         if scale is None and _in_a_graph(x):
             scale = (x.abs().amax() if x.numel() else x.new_zeros(())).float().clamp(min=_LEAST_OF_ROW) / _LARGEST
         return quern.quant.per_tensor(x, static_scale=None if scale is None else scale.reshape(1), amax_floor=_LEAST_OF_ROW)
