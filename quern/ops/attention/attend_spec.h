@@ -57,6 +57,7 @@ struct AttendParams {
   i32 window_left, window_right;  // kNoWindow: no bound. Causal attention is a window_right of 0
   i32 q_wide;                // 1: every row of q starts at a multiple of 16 bytes
   i32 out_pairs;             // 1: every row of out starts at a multiple of two elements
+  i32 out_wide;              // 1: every row of out starts at a multiple of 16 bytes
   DType sink_dtype;
   float scale;               // of logits, natural units; with a soft cap divided by it
   float soft_cap;

@@ -109,7 +109,7 @@ template <class A> void set_attend_params(const A& a, const Problem& p, AttendPa
   to.heads_kv = i32(p[Axis::heads_kv]);
   to.window_left = a.window_left < 0 ? kNoWindow : min_of(a.window_left, kNoWindow);
   to.window_right = a.causal ? 0 : a.window_right < 0 ? kNoWindow : min_of(a.window_right, kNoWindow);
-  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4;
+  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4, to.out_wide = p.tensor(&A::out).alignment >= 16;
   to.scale = logit_scale(a, p[Axis::head_dim]), to.soft_cap = a.soft_cap, to.out_scale = a.out_scale;
   to.lse_factor = a.lse_base == LseBase::e ? 0.69314718055994531f : 1.0f;
   to.group = divisor(u32(max_of<i64>(1, group_of(p[Axis::heads_q], p[Axis::heads_kv]))));
