@@ -10,6 +10,7 @@
 #include "quern/ops/attention/paged/values.h"
 #include "quern/ops/attention/options.h"
 #include "quern/ops/attention/prefill/plan.h"
+#include "quern/ops/attention/prefill_sm90/plan.h"
 
 namespace quern::attention {
 
@@ -225,6 +226,13 @@ PrefillParams prefill_params(const Call<A, PrefillWork>& c) {
   return to;
 }
 
+PrefillSm90Params prefill_sm90_params(const Call<A>& c) {
+  PrefillSm90Params to{};
+  set_params(c.args, c.problem, to);
+  to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k_cache, c.args.v_cache, c.problem[Axis::page_size]);
+  return to;
+}
+
 void plan_split_kv(Plan& plan, const Problem& p, const DeviceInfo& device) {
   const SplitKvConfig config = config_of(p, device);
   Work work = work_of(p, config);
@@ -243,15 +251,33 @@ Rejection rejects(const Problem& p, const DeviceInfo& device) {
   return prefill_rejects(prefill_shape(p), device);
 }
 
-/// Both kernels where requests may have many rows or few: each takes its own, as lengths on the device say.
-Plan plan(const Problem& p, const DeviceInfo& device) {
-  Plan plan;
-  if (splits(p)) plan_split_kv(plan, p, device);
-  if (!several(p) && splits(p)) return plan;
+void plan_prefill(Plan& plan, const Problem& p, const DeviceInfo& device) {
   const PrefillShape shape = prefill_shape(p);
   const PrefillConfig config = prefill_config(shape, device);
   const PrefillWork work = prefill_work(shape, config);
   plan.launch<prefill_params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = splits(p) ? 1 : p.pdl}, work, p.hooks);
+}
+
+/// Both kernels where requests may have many rows or few: each takes its own, as lengths on the device say.
+Plan plan(const Problem& p, const DeviceInfo& device) {
+  Plan plan;
+  if (splits(p)) plan_split_kv(plan, p, device);
+  if (several(p) || !splits(p)) plan_prefill(plan, p, device);
+  return plan;
+}
+
+Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
+  if (!several(p)) return {"q_indptr", "absent", "query tokens of each request"};
+  return prefill_sm90_rejects(prefill_shape(p), device, p.tensor(&A::q), "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache), p[Axis::page_size]);
+}
+Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
+  Plan plan;
+  plan_split_kv(plan, p, device);
+  const PrefillShape shape = prefill_shape(p);
+  const PrefillSm90Config config = prefill_sm90_config(shape, device);
+  Grid grid = prefill_sm90_grid(shape, config, device);
+  grid.pdl = 1;
+  plan.launch<prefill_sm90_params>(prefill_sm90_kernel, config, grid, NoChoice{}, p.hooks);
   return plan;
 }
 
@@ -352,7 +378,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .require(sizes_fit)
     .rows(Axis::batch, Axis::tokens, &A::q_indptr)
     .token<keep_paged_token>()
-    .variants({{"portable", rejects, plan, nullptr}})
+    .variants({{"prefill_sm90", sm90_rejects, sm90_plan, nullptr}, {"portable", rejects, plan, nullptr}})
     .reference<paged_ref<double>, paged_ref<OrderFree>>()
     .generate<generate_paged>()
     .contract<paged_contract>()

@@ -26,11 +26,11 @@ template <auto C> QN_DEVICE void clear_rows(WarpRows<C>& rows) {
   }
 }
 
-/// Whether every row of the tile sees every one of the keys [first, first + tile_tokens), as far as lengths and windows say.
-template <auto C> QN_DEVICE bool all_visible(const AttendParams& p, const RowTile& at, i32 first) {
+/// The keys that every row of the tile sees, as far as lengths and windows say.
+QN_DEVICE Span seen_by_all(const AttendParams& p, const RowTile& at) {
   const Span top = visible_span(p, at.queries, at.keys, i32(quotient(u32(at.first_row), p.group)));
   const Span bottom = visible_span(p, at.queries, at.keys, i32(quotient(u32(at.first_row + at.rows - 1), p.group)));
-  return bottom.first <= first && first + C.tile_tokens - 1 <= top.last;
+  return {bottom.first, top.last};
 }
 
 template <class H> QN_DEVICE TileVisibility tile_of(const AttendParams& p, const RowTile& at, i32 first, i32 end) {
@@ -56,11 +56,14 @@ template <auto C, class H> QN_DEVICE i32 next_tile(const AttendParams& p, const 
 }
 template <auto C, class H> QN_DEVICE i32 first_tile(const AttendParams& p, const RowTile& at) { return next_tile<C, H>(p, at, at.begin / C.tile_tokens * C.tile_tokens); }
 
-/// Whether some of a tile's keys must be tested for some of its rows.
-template <auto C, class H> QN_DEVICE bool tests_keys(const AttendParams& p, const RowTile& at, i32 first) {
-  if constexpr (C.bits != 0 || (has_visible<H> && !has_tile<H>)) return true;
-  if (!all_visible<C>(p, at, first)) return true;
-  if constexpr (has_tile<H>) return tile_of<H>(p, at, first, first + C.tile_tokens) != TileVisibility::full;
+/// Whether some of a tile's keys must be tested for some of its rows, of which all see `seen`.
+template <auto C, class H> QN_DEVICE bool tests_keys(const Span& seen, i32 first) {
+  return C.bits != 0 || has_visible<H> || first < seen.first || first + C.tile_tokens - 1 > seen.last;
+}
+/// Of those the tiles that a hook's `tile` says every row sees.
+template <auto C, class H> QN_DEVICE bool hook_sees_all(const AttendParams& p, const RowTile& at, const Span& seen, i32 first) {
+  if constexpr (has_tile<H> && C.bits == 0)
+    return first >= seen.first && first + C.tile_tokens - 1 <= seen.last && tile_of<H>(p, at, first, first + C.tile_tokens) == TileVisibility::full;
   return false;
 }
 

@@ -6,8 +6,9 @@
 
 namespace quern::attention {
 
-/// 8 kPairs neighbouring elements of an output row by a quad, of which each lane has columns 8 i + 2 q and the next: in 16 bytes a lane where rows are aligned, else in pairs.
-template <class T, int kPairs, class Element> QN_DEVICE void store_row(const AttendParams& p, T* to, const Element& element) {
+/// 8 kPairs neighbouring elements of an output row by a quad, of which each lane has columns 8 i + 2 q and the next: in 16 bytes a lane where rows are aligned, else in pairs. By all lanes
+/// of the warp; `stored`: whether the quad's row is.
+template <class T, int kPairs, class Element> QN_DEVICE void store_row(const AttendParams& p, T* to, bool stored, const Element& element) {
   const u32 quad = ptx::lane_id() % 4;
   if (p.out_wide) {
     QN_UNROLL
@@ -16,11 +17,12 @@ template <class T, int kPairs, class Element> QN_DEVICE void store_row(const Att
       QN_UNROLL
       for (int i = 0; i < 4 && first + i < kPairs; ++i) words[i] = pack_word(element(first + i, 0), element(first + i, 1), T{});
       transpose_quad(words);
-      if (first + int(quad) < kPairs) ptx::st_global(to + 8 * (first + int(quad)), u32x4{words[0], words[1], words[2], words[3]});
+      if (stored && first + int(quad) < kPairs) ptx::st_global(to + 8 * (first + int(quad)), u32x4{words[0], words[1], words[2], words[3]});
     }
   } else {
     QN_UNROLL
-    for (int i = 0; i < kPairs; ++i) store_pair(to + 8 * i + 2 * quad, element(i, 0), element(i, 1), p.out_pairs != 0);
+    for (int i = 0; i < kPairs; ++i)
+      if (stored) store_pair(to + 8 * i + 2 * quad, element(i, 0), element(i, 1), p.out_pairs != 0);
   }
 }
 
@@ -39,9 +41,8 @@ template <auto C> QN_DEVICE void store_rows(const AttendParams& p, const RowTile
       const i64 token = at.queries.begin + place.query;
       const Finish finish = finish_row(p, state, place.head_q, sum_shift_of<C.dtype>());
       const f32 by = finish.factor * result_factor(p, at.request, at.head_kv);
-      if (!stored) continue;  // quads agree
-      store_row<T, WarpRows<C>::kColumns / 8>(p, reinterpret_cast<T*>(out_of(p, token, place.head_q)) + column, [&](int i, int e) { return finished(finish, rows.out[m][i][2 * half + e], by); });
-      if (column == 0 && ptx::lane_id() % 4 == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
+      store_row<T, WarpRows<C>::kColumns / 8>(p, reinterpret_cast<T*>(out_of(p, token, place.head_q)) + column, stored, [&](int i, int e) { return finished(finish, rows.out[m][i][2 * half + e], by); });
+      if (stored && column == 0 && ptx::lane_id() % 4 == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
     }
   }
 }

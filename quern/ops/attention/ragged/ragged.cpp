@@ -6,6 +6,7 @@
 
 #include "quern/ops/attention/options.h"
 #include "quern/ops/attention/prefill/plan.h"
+#include "quern/ops/attention/prefill_sm90/plan.h"
 #include "quern/ops/attention/ragged/ref.h"
 #include "quern/ops/attention/ragged/values.h"
 
@@ -37,18 +38,27 @@ PrefillShape shape_of(const Problem& p) {
           .leave_few_rows = false};
 }
 
-PrefillParams params(const Call<A, PrefillWork>& c) {
-  const A& a = c.args;
-  PrefillParams to{};
-  set_attend_params(a, c.problem, to);
-  to.row_tiles = c.choice.row_tiles;
+void set_params(const A& a, const Problem& p, AttendParams& to) {
+  set_attend_params(a, p, to);
   to.k = static_cast<const u8*>(a.k.data), to.v = static_cast<const u8*>(a.v.data);
   to.kv_indptr = static_cast<const i32*>(a.kv_indptr.data);
   const i64 size = size_of(a.k.dtype);
   to.k_token = a.k.strides[0] * size, to.k_head = a.k.strides[1] * size;
   to.v_token = a.v.strides[0] * size, to.v_head = a.v.strides[1] * size;
-  to.rows_of_keys = c.problem[kTokensKv], to.capacity = i32(min_of(c.problem[kTokensKv], kMostKeys));
+  to.rows_of_keys = p[kTokensKv], to.capacity = i32(min_of(p[kTokensKv], kMostKeys));
   to.page_size = divisor(1);
+}
+
+PrefillParams params(const Call<A, PrefillWork>& c) {
+  PrefillParams to{};
+  set_params(c.args, c.problem, to);
+  to.row_tiles = c.choice.row_tiles;
+  return to;
+}
+PrefillSm90Params sm90_params(const Call<A>& c) {
+  PrefillSm90Params to{};
+  set_params(c.args, c.problem, to);
+  to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k, c.args.v, 0);
   return to;
 }
 
@@ -60,6 +70,20 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
   const PrefillWork work = prefill_work(shape, config);
   Plan plan;
   plan.launch<params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = p.pdl}, work, p.hooks);
+  return plan;
+}
+
+Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
+  return prefill_sm90_rejects(shape_of(p), device, p.tensor(&A::q), "alignment of k", p.tensor(&A::k), "alignment of v", p.tensor(&A::v), 0);
+}
+
+Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
+  const PrefillShape shape = shape_of(p);
+  const PrefillSm90Config config = prefill_sm90_config(shape, device);
+  Grid grid = prefill_sm90_grid(shape, config, device);
+  grid.pdl = p.pdl;
+  Plan plan;
+  plan.launch<sm90_params>(prefill_sm90_kernel, config, grid, NoChoice{}, p.hooks);
   return plan;
 }
 
@@ -140,7 +164,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .require(sizes_fit)
     .rows(Axis::batch, Axis::tokens, &A::q_indptr)
     .token<keep_ragged_token>()
-    .variants({{"portable", rejects, plan, nullptr}})
+    .variants({{"prefill_sm90", sm90_rejects, sm90_plan, nullptr}, {"portable", rejects, plan, nullptr}})
     .reference<ragged_ref<double>, ragged_ref<OrderFree>>()
     .generate<generate_ragged>()
     .contract<contract>()

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// How an op of the family plans prefill_sm90.
+#pragma once
+#include "quern/bricks/paged/boxes.h"
+#include "quern/ops/attention/prefill/plan.h"
+#include "quern/ops/attention/prefill_sm90/spec.h"
+
+namespace quern::attention {
+
+inline const jit::Kernel<PrefillSm90Config, PrefillSm90Params> prefill_sm90_kernel{"quern/ops/attention/prefill_sm90/kernel.cuh", "prefill_sm90", &kHookPoints};
+
+/// What the kernel cannot run of a shape. `k` and `v` are the names of their tensors, `q`, .. what is known of them; page_size: 0 of contiguous keys.
+Rejection prefill_sm90_rejects(const PrefillShape& shape, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v, i64 page_size);
+/// The kernel for a shape that is not rejected.
+PrefillSm90Config prefill_sm90_config(const PrefillShape& shape, const DeviceInfo& device);
+/// Grid of the launch.
+Grid prefill_sm90_grid(const PrefillShape& shape, const PrefillSm90Config& config, const DeviceInfo& device);
+/// Tensor maps of keys and values: pages where page_size is not 0, else contiguous rows.
+paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& config, const TensorView& k, const TensorView& v, i64 page_size);
+
+}  // namespace quern::attention

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// The kernel for requests of many query rows on Hopper, which attention.ragged and attention.paged share: prefill_sm90.
+#pragma once
+#include "quern/bricks/paged/boxes_spec.h"
+#include "quern/ops/attention/attend_spec.h"
+
+namespace quern::attention {
+
+struct PrefillSm90Config {
+  DType dtype;         // of q, k, v and both products: f16 or bf16
+  DType out_dtype;
+  DType lens_dtype;    // of seq_lens: i32 or i64
+  i32 head_dim;        // of q and k: a multiple of 16
+  i32 head_dim_v;      // a multiple of 16
+  i32 warpgroups;      // that multiply, of 64 rows each: 2 or 3
+  i32 tile_tokens;     // keys of a tile: a multiple of 16
+  i32 stages;          // tiles of K, and of V, in shared memory
+  i32 turns;           // 1: warpgroups issue their products in turn, so that one multiplies while another makes probabilities
+  i32 soft_cap;        // 1: logit = cap * tanh(logit / cap)
+  i32 bits;            // 1: a packed mask
+  KeyPlaces places;
+  i32 leave_few_rows;  // 1: requests of few rows (few_rows) are another kernel's
+  i32 row_tiles;       // 1: tiles of 16 rows of a warp
+  i32 column_parts;    // 1: of v's columns
+  i32 threads;
+};
+
+struct PrefillSm90Params : AttendParams {
+  paged::BoxParams boxes;
+};
+
+/// Rows of a block's tile, query tokens times heads of a group.
+QN_HOST_DEVICE constexpr i32 block_rows(const PrefillSm90Config& c) { return 64 * c.warpgroups; }
+
+/// A warpgroup's rows of q, a tile of keys, a tile of values.
+QN_HOST_DEVICE constexpr paged::BoxTile query_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, 64}; }
+QN_HOST_DEVICE constexpr paged::BoxTile key_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, c.tile_tokens}; }
+QN_HOST_DEVICE constexpr paged::BoxTile value_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim_v, c.tile_tokens}; }
+
+/// Words that tell a row tile to the block, and how many tiles are told ahead.
+constexpr i32 kTileWords = 16, kToldTiles = 2;
+
+struct PrefillSm90Smem {
+  int queries, keys, values;
+  int key_barriers, value_barriers;  // of the rings
+  int tile_barriers;                 // of the told tiles
+  int query_barriers;                // full, free
+  int edge_barrier;                  // of a tile of values of which some become zeros
+  int told;                          // row tiles
+  int bytes;
+};
+QN_HOST_DEVICE constexpr PrefillSm90Smem prefill_sm90_smem(const PrefillSm90Config& c) {
+  const int queries = 0, keys = queries + c.warpgroups * tile_bytes(query_tile(c)), values = keys + c.stages * round_up(tile_bytes(key_tile(c)), 1024);
+  const int key_barriers = values + c.stages * round_up(tile_bytes(value_tile(c)), 1024), ring = 16 * c.stages;
+  const int told = key_barriers + 2 * ring + 16 * kToldTiles + 32;
+  return {queries, keys, values, key_barriers, key_barriers + ring, key_barriers + 2 * ring, told - 32, told - 16, told, told + 4 * kTileWords * kToldTiles};
+}
+
+}  // namespace quern::attention
