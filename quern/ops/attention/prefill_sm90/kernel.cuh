@@ -78,13 +78,6 @@ template <PrefillSm90Config C> struct Walk {
   Consumer<C.stages> keys, values;
 };
 
-/// The tile of keys behind `first`.
-template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillSm90Params& p, const Walk<C>& walk, i32 first) {
-  first += C.tile_tokens;
-  if constexpr (has_tile<H>) first = next_tile<C, H>(p, told_tile(p, walk.told), first);
-  return first;
-}
-
 template <PrefillSm90Config C> QN_DEVICE void release_queries(u32 smem) {
   ptx::sync_warp();
   if (ptx::lane_id() == 0) ptx::mbarrier_arrive(queries_free<C>(smem));
@@ -94,7 +87,7 @@ template <PrefillSm90Config C> QN_DEVICE void release_queries(u32 smem) {
 template <PrefillSm90Config C, class H> QN_DEVICE void pass_keys(const PrefillSm90Params& p, Walk<C>& walk, i32 first, i32 end, u32 queries_parity) {
   ptx::mbarrier_wait(queries_full<C>(walk.smem), queries_parity);
   QN_NO_UNROLL
-  for (; first < end; first = tile_behind<C, H>(p, walk, first)) {
+  for (; first < end; first = tile_behind<C, H>(p, walk.told, first)) {
     await_turn<C>(walk.warpgroup);
     begin_read(walk.keys);
     end_read(walk.keys);
@@ -137,7 +130,7 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
   make_tile<C, H>(p, walk, seen, first, rows, x, factors);
   pack_tile<C>(x, packed);
   QN_NO_UNROLL
-  for (first = tile_behind<C, H>(p, walk, first); first < end; first = tile_behind<C, H>(p, walk, first)) {
+  for (first = tile_behind<C, H>(p, walk.told, first); first < end; first = tile_behind<C, H>(p, walk.told, first)) {
     await_turn<C>(walk.warpgroup);
     begin_read(walk.keys);
     hold_logits<C>(x);
@@ -179,8 +172,9 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
     i32 first, end, left;
     Span seen;
     {
-      const RowTile tile = told_tile(p, walk.told), mine = rows_of_warpgroup(p, walk.told, warpgroup);
+      const RowTile tile = told_tile(p, walk.told);
       if (tile.rows <= 0) break;
+      const RowTile mine = rows_of_warpgroup(p, walk.told, warpgroup);
       first = first_tile<C, H>(p, tile), end = tile.end, left = mine.rows;
       seen = seen_by_all(p, mine);
     }
@@ -199,8 +193,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
 }
 
 /// Registers of a thread of the first warpgroup, and of the others, beside those that a block of so many threads begins with.
-template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.warpgroups == 2 ? 40 : 32;
-template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups == 2 ? 232 : 160;
+template <PrefillSm90Config C> constexpr int kLoadingRegisters = 56;
+template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups == 2 ? 224 : 152;
 
 template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const PrefillSm90Params& p) {
   static_assert(C.row_tiles == 1 && C.column_parts == 1 && C.threads == kWarpgroupSize * (1 + C.warpgroups));
@@ -211,10 +205,10 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
     ptx::prefetch_tensormap(&p.boxes.v);
     pipeline_init<C.stages>(key_ring<C>(smem), 4 * C.warpgroups);
     pipeline_init<C.stages>(value_ring<C>(smem), 4 * C.warpgroups);
-    pipeline_init<kToldTiles>(tile_ring<C>(smem), 4 * C.warpgroups + kQueryWarps);
+    pipeline_init<kToldTiles>(tile_ring<C>(smem), 4 * C.warpgroups + kQueryWarps + 1);
     ptx::mbarrier_init(queries_full<C>(smem), kQueryWarps);
     ptx::mbarrier_init(queries_free<C>(smem), 4 * C.warpgroups);
-    ptx::mbarrier_init(edge_barrier<C>(smem), 1);
+    for (u32 stage = 0; stage < u32(C.stages); ++stage) ptx::mbarrier_init(edge_barrier<C>(smem, stage), 1);
     ptx::fence_mbarrier_init();
   }
   ptx::sync_block();
@@ -224,7 +218,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
   if (warpgroup == 0) {
     ptx::decrease_registers<kLoadingRegisters<C>>();
     if (warp == 0) load_keys_and_values<C, H>(p, memory, smem);
-    else load_queries<C, H>(p, memory, smem, warp - 1);
+    else if (warp <= kQueryWarps) load_queries<C, H>(p, memory, smem, warp - 1);
+    else clear_values<C, H>(p, memory, smem);
   } else {
     ptx::increase_registers<kMultiplyingRegisters<C>>();
     multiply_tiles<C, H>(p, memory, smem, warpgroup - 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The first warpgroup of prefill_sm90: one warp finds row tiles and brings keys and values by TMA, three warps bring queries.
+// The first warpgroup of prefill_sm90: one warp finds row tiles and brings keys and values by TMA, two bring queries, and one clears what no row sees.
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
@@ -9,7 +9,7 @@
 
 namespace quern::attention {
 
-constexpr u32 kQueryWarps = 3;
+constexpr u32 kQueryWarps = 2;
 
 /// Addresses of the block's shared memory.
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_queries(u32 smem, u32 warpgroup) { return smem + prefill_sm90_smem(C).queries + warpgroup * u32(tile_bytes(query_tile(C))); }
@@ -20,97 +20,154 @@ template <PrefillSm90Config C> QN_DEVICE u32 value_ring(u32 smem) { return smem 
 template <PrefillSm90Config C> QN_DEVICE u32 tile_ring(u32 smem) { return smem + prefill_sm90_smem(C).tile_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 queries_full(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 queries_free(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers + 8; }
-template <PrefillSm90Config C> QN_DEVICE u32 edge_barrier(u32 smem) { return smem + prefill_sm90_smem(C).edge_barrier; }
+template <PrefillSm90Config C> QN_DEVICE u32 edge_barrier(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).edge_barriers + 8 * stage; }
 template <PrefillSm90Config C> QN_DEVICE u8* told_words(u8* memory, u32 slot) { return memory + prefill_sm90_smem(C).told + slot * (4 * kTileWords); }
 
-/// What the loading warp walks with.
+/// The keys of a row tile, as the loading warp walks over them: `now` is the next tile of values, `next` the one behind it. Entries of the page table are read two tiles ahead.
+struct KeyWalk {
+  i32 head_kv, begin, end;
+  i32 contiguous;    // row of key 0
+  const i32* pages;
+  i32 now, next;
+  i32 page_now, page_next;
+};
+
+/// What the loading warp keeps.
 template <PrefillSm90Config C> struct Loader {
   u8* memory;
   u32 smem;  // its address
   Producer<C.stages> keys, values;
+  Producer<kToldTiles> tell;
   paged::BoxLane key_boxes, value_boxes;
-  u32 edge_parity = 0;
 };
 
-/// By the loading warp: a tile of keys, or of values, goes to `to`; `full` has been told of it.
-template <PrefillSm90Config C, paged::BoxTile T>
-QN_DEVICE void load_tile(const PrefillSm90Params& p, const RowTile& tile, const paged::BoxLane& boxes, const TensorMap* map, u32 to, u32 full, i32 first) {
-  if constexpr (C.places == KeyPlaces::contiguous) {
-    paged::load_rows<T>(to, map, full, CachePolicy::evict_normal, i32(tile.keys.first) + first, tile.head_kv);
-  } else {
-    const paged::PageRow row{tile.keys.pages, p.page_size, p.last_page, p.boxes.no_page};
-    const i32 page = paged::page_of_box(boxes, row, p.boxes.rows, first, tile.begin, tile.end);
-    paged::load_pages<T>(to, map, full, CachePolicy::evict_normal, boxes, row, first, tile.head_kv, page);
-  }
+/// Where the calling lane's boxes of a tile of keys lie.
+template <PrefillSm90Config C> QN_DEVICE paged::PageRow page_row(const PrefillSm90Params& p, const KeyWalk& walk) { return {walk.pages, p.page_size, p.last_page, p.boxes.no_page}; }
+template <PrefillSm90Config C> QN_DEVICE i32 page_of(const PrefillSm90Params& p, const Loader<C>& load, const KeyWalk& walk, i32 first) {
+  if constexpr (C.places == KeyPlaces::contiguous) return 0;
+  else return paged::page_of_box(load.key_boxes, page_row<C>(p, walk), p.boxes.rows, first, walk.begin, walk.end);
 }
 
-template <PrefillSm90Config C> QN_DEVICE void load_keys(const PrefillSm90Params& p, Loader<C>& load, const RowTile& tile, i32 first) {
+/// The tile of keys behind `first` that some row sees, or one behind the last. `told`: of the row tile.
+template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillSm90Params& p, const u8* told, i32 first) {
+  first += C.tile_tokens;
+  if constexpr (has_tile<H>) first = next_tile<C, H>(p, told_tile(p, told), first);
+  return first;
+}
+
+/// Row tile `number` of `tiles` is told to the block. The walk over its keys begins.
+template <PrefillSm90Config C, class H> QN_DEVICE KeyWalk begin_row_tile(const PrefillSm90Params& p, Loader<C>& load, u32 number, u32 row_tiles) {
+  const u32 heads = u32(p.heads_kv);
+  RowTile tile{};
+  if (number < row_tiles * heads) tile = row_tile_at<C>(p, row_tiles - 1 - number / heads, i32(number % heads));
+  u8* const told = told_words<C>(load.memory, load.tell.stage);
+  if (ptx::lane_id() == 0) {
+    ptx::mbarrier_wait(empty_barrier<kToldTiles>(load.tell.barriers, load.tell.stage), load.tell.parity);
+    tell_tile(told, tile);
+    ptx::mbarrier_arrive(full_barrier<kToldTiles>(load.tell.barriers, load.tell.stage));
+  }
+  ptx::sync_warp();
+  end_fill(load.tell);
+  KeyWalk walk{tile.head_kv, tile.begin, tile.end, i32(tile.keys.first), tile.keys.pages, 0, 0, 0, 0};
+  walk.now = first_tile<C, H>(p, tile);
+  walk.next = tile_behind<C, H>(p, told, walk.now);
+  walk.page_now = page_of<C>(p, load, walk, walk.now), walk.page_next = page_of<C>(p, load, walk, walk.next);
+  return walk;
+}
+
+/// By the loading warp: the tile of keys, or of values, from key `first` on goes to `to`; `full` has been told of it.
+template <PrefillSm90Config C, paged::BoxTile T>
+QN_DEVICE void load_tile(const PrefillSm90Params& p, const KeyWalk& walk, const paged::BoxLane& boxes, const TensorMap* map, u32 to, u32 full, i32 first, i32 page) {
+  if constexpr (C.places == KeyPlaces::contiguous) paged::load_rows<T>(to, map, full, CachePolicy::evict_normal, walk.contiguous + first, walk.head_kv);
+  else paged::load_pages<T>(to, map, full, CachePolicy::evict_normal, boxes, page_row<C>(p, walk), first, walk.head_kv, page);
+}
+
+template <PrefillSm90Config C> QN_DEVICE void load_keys(const PrefillSm90Params& p, Loader<C>& load, const KeyWalk& walk, i32 first, i32 page) {
   const u32 full = full_barrier<C.stages>(load.keys.barriers, load.keys.stage);
   if (ptx::lane_id() == 0) begin_fill(load.keys, u32(tile_bytes(key_tile(C))));
   ptx::sync_warp();
-  load_tile<C, key_tile(C)>(p, tile, load.key_boxes, &p.boxes.k, place_of_keys<C>(load.smem, load.keys.stage), full, first);
+  load_tile<C, key_tile(C)>(p, walk, load.key_boxes, &p.boxes.k, place_of_keys<C>(load.smem, load.keys.stage), full, first, page);
   end_fill(load.keys);
 }
 
-/// A tile of values of which no row sees some: these become zeros, as a probability of 0 times what memory happens to hold could be NaN. TMA tells `edge` of the copies, and the warp the ring.
-template <PrefillSm90Config C> QN_DEVICE void load_edge_values(const PrefillSm90Params& p, Loader<C>& load, const RowTile& tile, i32 first) {
-  constexpr paged::BoxTile T = value_tile(C);
-  constexpr i32 kWidth = column_bytes(T);
-  const u32 stage = load.values.stage, edge = edge_barrier<C>(load.smem);
+/// Whether a tile of values has some that no row sees. They become zeros (clear_values), as a probability of 0 times what memory happens to hold could be NaN.
+template <PrefillSm90Config C> QN_DEVICE bool is_edge(i32 first, i32 begin, i32 end) { return first < begin || first + C.tile_tokens > end; }
+
+template <PrefillSm90Config C> QN_DEVICE void load_values(const PrefillSm90Params& p, Loader<C>& load, const KeyWalk& walk, i32 first, i32 page) {
+  const u32 stage = load.values.stage;
+  const u32 full = is_edge<C>(first, walk.begin, walk.end) ? edge_barrier<C>(load.smem, stage) : full_barrier<C.stages>(load.values.barriers, stage);
   if (ptx::lane_id() == 0) {
     ptx::mbarrier_wait(empty_barrier<C.stages>(load.values.barriers, stage), load.values.parity);
-    ptx::mbarrier_arrive_expect_tx(edge, u32(tile_bytes(T)));
+    ptx::mbarrier_arrive_expect_tx(full, u32(tile_bytes(value_tile(C))));
   }
   ptx::sync_warp();
-  load_tile<C, T>(p, tile, load.value_boxes, &p.boxes.v, place_of_values<C>(load.smem, stage), edge, first);
-  ptx::mbarrier_wait(edge, load.edge_parity);
-  load.edge_parity ^= 1;
-  u8* const values = load.memory + prefill_sm90_smem(C).values + stage * round_up(tile_bytes(T), 1024);
-  const i32 begin = max_of(0, tile.begin - first), end = min_of(T.tokens, tile.end - first);  // rows that some row sees
-  QN_NO_UNROLL
-  for (i32 unit = i32(ptx::lane_id()); unit < tile_bytes(T) / 16; unit += 32) {
-    const i32 row = unit % (T.tokens * (kWidth / 16)) / (kWidth / 16);  // a swizzle exchanges 16 bytes of a row
-    if (row < begin || row >= end) ptx::st_shared(values + 16 * unit, u32x4{0, 0, 0, 0});
-  }
-  ptx::fence_proxy_async_shared();
-  ptx::sync_warp();
-  if (ptx::lane_id() == 0) ptx::mbarrier_arrive(full_barrier<C.stages>(load.values.barriers, stage));
-  end_fill(load.values);
-}
-
-template <PrefillSm90Config C> QN_DEVICE void load_values(const PrefillSm90Params& p, Loader<C>& load, const RowTile& tile, i32 first) {
-  if (first < tile.begin || first + C.tile_tokens > tile.end) return load_edge_values<C>(p, load, tile, first);
-  const u32 full = full_barrier<C.stages>(load.values.barriers, load.values.stage);
-  if (ptx::lane_id() == 0) begin_fill(load.values, u32(tile_bytes(value_tile(C))));
-  ptx::sync_warp();
-  load_tile<C, value_tile(C)>(p, tile, load.value_boxes, &p.boxes.v, place_of_values<C>(load.smem, load.values.stage), full, first);
+  load_tile<C, value_tile(C)>(p, walk, load.value_boxes, &p.boxes.v, place_of_values<C>(load.smem, stage), full, first, page);
   end_fill(load.values);
 }
 
 /// By one warp.
 template <PrefillSm90Config C, class H> QN_DEVICE void load_keys_and_values(const PrefillSm90Params& p, u8* memory, u32 smem) {
-  Loader<C> load{memory, smem, {key_ring<C>(smem)}, {value_ring<C>(smem)}, paged::box_lane<key_tile(C)>(max_of(p.boxes.rows, 1)), paged::box_lane<value_tile(C)>(max_of(p.boxes.rows, 1))};
-  Producer<kToldTiles> tell{tile_ring<C>(smem)};
-  const u32 row_tiles = count_row_tiles<C>(p), heads = u32(p.heads_kv), tiles = row_tiles * heads;
-  for (u32 round = 0;; ++round) {
-    const u32 number = tile_number(round);
-    RowTile tile{};
-    if (number < tiles) tile = row_tile_at<C>(p, row_tiles - 1 - number / heads, i32(number % heads));
-    if (ptx::lane_id() == 0) {
-      ptx::mbarrier_wait(empty_barrier<kToldTiles>(tell.barriers, tell.stage), tell.parity);
-      tell_tile(told_words<C>(memory, tell.stage), tile);
-      ptx::mbarrier_arrive(full_barrier<kToldTiles>(tell.barriers, tell.stage));
+  Loader<C> load{memory, smem, {key_ring<C>(smem)}, {value_ring<C>(smem)}, {tile_ring<C>(smem)}, paged::box_lane<key_tile(C)>(max_of(p.boxes.rows, 1)), paged::box_lane<value_tile(C)>(max_of(p.boxes.rows, 1))};
+  const u32 row_tiles = count_row_tiles<C>(p), tiles = row_tiles * u32(p.heads_kv);
+  u32 round = 0;
+  const u8* told = told_words<C>(memory, 0);
+  KeyWalk walk = begin_row_tile<C, H>(p, load, tile_number(0), row_tiles);
+  while (tile_number(round) < tiles) {
+    KeyWalk ahead;  // of the next row tile: begun while the first keys of this one come
+    const u8* const told_ahead = told_words<C>(memory, load.tell.stage);
+    ++round;
+    bool begun = false;
+    if (walk.now < walk.end) load_keys<C>(p, load, walk, walk.now, walk.page_now);
+    while (walk.now < walk.end) {
+      const i32 after = walk.next < walk.end ? tile_behind<C, H>(p, told, walk.next) : walk.next, page_after = page_of<C>(p, load, walk, after);
+      if (walk.next < walk.end) load_keys<C>(p, load, walk, walk.next, walk.page_next);
+      load_values<C>(p, load, walk, walk.now, walk.page_now);
+      walk.now = walk.next, walk.next = after;
+      walk.page_now = walk.page_next, walk.page_next = page_after;
+      if (!begun) ahead = begin_row_tile<C, H>(p, load, tile_number(round), row_tiles);
+      begun = true;
     }
-    ptx::sync_warp();
-    end_fill(tell);
-    if (number >= tiles) return;
-    i32 first = first_tile<C, H>(p, tile);
-    if (first < tile.end) load_keys<C>(p, load, tile, first);
-    while (first < tile.end) {
-      const i32 next = next_tile<C, H>(p, tile, first + C.tile_tokens);
-      if (next < tile.end) load_keys<C>(p, load, tile, next);
-      load_values<C>(p, load, tile, first);
-      first = next;
+    if (!begun) ahead = begin_row_tile<C, H>(p, load, tile_number(round), row_tiles);
+    walk = ahead;
+    told = told_ahead;
+  }
+}
+
+/// By a warp: zeros for the rows [from, to) of a tile of values.
+template <PrefillSm90Config C> QN_DEVICE void clear_rows_of(u8* values, i32 from, i32 to) {
+  constexpr paged::BoxTile T = value_tile(C);
+  constexpr i32 kUnits = column_bytes(T) / 16;  // of a row in a column; a swizzle exchanges them
+  QN_NO_UNROLL
+  for (i32 row = from + i32(ptx::lane_id()) / kUnits; row < to; row += 32 / kUnits) {
+    QN_UNROLL
+    for (i32 column = 0; column < columns_of(T); ++column)
+      ptx::st_shared(values + (column * T.tokens + row) * column_bytes(T) + 16 * (i32(ptx::lane_id()) % kUnits), u32x4{0, 0, 0, 0});
+  }
+}
+
+/// By one warp: in tiles of values at the ends of what a row tile sees, zeros for the others. TMA tells the stage's edge barrier of the copies, and the warp the ring.
+template <PrefillSm90Config C, class H> QN_DEVICE void clear_values(const PrefillSm90Params& p, u8* memory, u32 smem) {
+  Consumer<kToldTiles> told{tile_ring<C>(smem)};
+  Consumer<C.stages> values{value_ring<C>(smem)};
+  u32 parities = 0;  // a bit a stage: of the wait for its copies
+  for (;;) {
+    begin_read(told);
+    const RowTile tile = told_tile(p, told_words<C>(memory, told.stage));
+    end_read(told);
+    if (tile.rows <= 0) return;
+    QN_NO_UNROLL
+    for (i32 first = first_tile<C, H>(p, tile); first < tile.end; first = next_tile<C, H>(p, tile, first + C.tile_tokens)) {
+      if (is_edge<C>(first, tile.begin, tile.end)) {
+        ptx::mbarrier_wait(edge_barrier<C>(smem, values.stage), parities >> values.stage & 1);
+        parities ^= 1u << values.stage;
+        u8* const place = memory + (place_of_values<C>(smem, values.stage) - smem);
+        clear_rows_of<C>(place, 0, tile.begin - first);
+        clear_rows_of<C>(place, max_of(0, tile.end - first), C.tile_tokens);
+        ptx::fence_proxy_async_shared();
+        ptx::sync_warp();
+        if (ptx::lane_id() == 0) ptx::mbarrier_arrive(full_barrier<C.stages>(values.barriers, values.stage));
+      }
+      skip_read(values);
     }
   }
 }

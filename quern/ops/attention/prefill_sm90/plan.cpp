@@ -35,7 +35,7 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens) {
 
 PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& device) {
   // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than scale it needs registers
-  const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : 128;
+  const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : warpgroups_of(s) == 3 ? 112 : 128;
   i32 tokens = most;
   while (tokens > 16 && prefill_sm90_smem(config_of(s, tokens)).bytes > device.smem_block) tokens -= 16;
   return config_of(s, tokens);

@@ -39,23 +39,24 @@ QN_HOST_DEVICE constexpr paged::BoxTile query_tile(const PrefillSm90Config& c) {
 QN_HOST_DEVICE constexpr paged::BoxTile key_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, c.tile_tokens}; }
 QN_HOST_DEVICE constexpr paged::BoxTile value_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim_v, c.tile_tokens}; }
 
-/// Words that tell a row tile to the block, and how many tiles are told ahead.
-constexpr i32 kTileWords = 16, kToldTiles = 2;
+/// Words that tell a row tile to the block, and how many tiles have a place: those that are multiplied, whose keys are loaded, and which come next.
+constexpr i32 kTileWords = 12, kToldTiles = 4;
 
 struct PrefillSm90Smem {
   int queries, keys, values;
   int key_barriers, value_barriers;  // of the rings
   int tile_barriers;                 // of the told tiles
   int query_barriers;                // full, free
-  int edge_barrier;                  // of a tile of values of which some become zeros
+  int edge_barriers;                 // of a stage of values: copies have come, of which some become zeros
   int told;                          // row tiles
   int bytes;
 };
 QN_HOST_DEVICE constexpr PrefillSm90Smem prefill_sm90_smem(const PrefillSm90Config& c) {
   const int queries = 0, keys = queries + c.warpgroups * tile_bytes(query_tile(c)), values = keys + c.stages * round_up(tile_bytes(key_tile(c)), 1024);
   const int key_barriers = values + c.stages * round_up(tile_bytes(value_tile(c)), 1024), ring = 16 * c.stages;
-  const int told = key_barriers + 2 * ring + 16 * kToldTiles + 32;
-  return {queries, keys, values, key_barriers, key_barriers + ring, key_barriers + 2 * ring, told - 32, told - 16, told, told + 4 * kTileWords * kToldTiles};
+  const int tile_barriers = key_barriers + 2 * ring, query_barriers = tile_barriers + 16 * kToldTiles, edge_barriers = query_barriers + 16;
+  const int told = round_up(edge_barriers + 8 * c.stages, 16);
+  return {queries, keys, values, key_barriers, key_barriers + ring, tile_barriers, query_barriers, edge_barriers, told, told + 4 * kTileWords * kToldTiles};
 }
 
 }  // namespace quern::attention

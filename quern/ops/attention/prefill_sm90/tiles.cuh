@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Row tiles of a block of prefill_sm90. One warp finds them, and tells them to the block's other warps through shared memory, two ahead.
+// Row tiles of a block of prefill_sm90. One warp finds them, and tells them to the block's other warps through shared memory.
 //
 // Tiles of all requests are numbered in the order (request, row tile, KV head), and taken from the last: where attention is causal a request's later rows see more
 // keys. Block b of n takes number b, then 2 n - 1 - b, 2 n + b, 4 n - 1 - b, ..: in turn from either side, so that blocks have as much to do where work ascends with the number.
