@@ -268,13 +268,13 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
 
 Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
   if (!several(p)) return {"q_indptr", "absent", "query tokens of each request"};
-  return prefill_sm90_rejects(prefill_shape(p), device, p.tensor(&A::q), "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache), p[Axis::page_size]);
+  return prefill_sm90_rejects(prefill_shape(p), device, p.tensor(&A::q), "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache));
 }
 Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
   Plan plan;
   plan_split_kv(plan, p, device);
   const PrefillShape shape = prefill_shape(p);
-  const PrefillSm90Config config = prefill_sm90_config(shape, device);
+  const PrefillSm90Config config = prefill_sm90_config(shape, device, p[Axis::page_size]);
   Grid grid = prefill_sm90_grid(shape, config, device);
   grid.pdl = 1;
   plan.launch<prefill_sm90_params>(prefill_sm90_kernel, config, grid, NoChoice{}, p.hooks);

@@ -201,12 +201,14 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
-    ptx::prefetch_tensormap(&p.boxes.k);
-    ptx::prefetch_tensormap(&p.boxes.v);
-    pipeline_init<C.stages>(key_ring<C>(smem), 4 * C.warpgroups);
-    pipeline_init<C.stages>(value_ring<C>(smem), 4 * C.warpgroups);
-    pipeline_init<kToldTiles>(tile_ring<C>(smem), 4 * C.warpgroups + kQueryWarps + 1);
-    ptx::mbarrier_init(queries_full<C>(smem), kQueryWarps);
+    if constexpr (C.gather == 0) {
+      ptx::prefetch_tensormap(&p.boxes.k);
+      ptx::prefetch_tensormap(&p.boxes.v);
+    }
+    pipeline_init<C.stages>(key_ring<C>(smem), 4 * C.warpgroups, key_warps(C));
+    pipeline_init<C.stages>(value_ring<C>(smem), 4 * C.warpgroups, key_warps(C));
+    pipeline_init<kToldTiles>(tile_ring<C>(smem), 4 * C.warpgroups + 3);  // all warps but the one that tells
+    ptx::mbarrier_init(queries_full<C>(smem), query_warps(C));
     ptx::mbarrier_init(queries_free<C>(smem), 4 * C.warpgroups);
     for (u32 stage = 0; stage < u32(C.stages); ++stage) ptx::mbarrier_init(edge_barrier<C>(smem, stage), 1);
     ptx::fence_mbarrier_init();
@@ -217,9 +219,15 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
   const u32 warpgroup = ptx::shfl(warpgroup_id(), 0), warp = ptx::shfl(ptx::warp_id(), 0);
   if (warpgroup == 0) {
     ptx::decrease_registers<kLoadingRegisters<C>>();
-    if (warp == 0) load_keys_and_values<C, H>(p, memory, smem);
-    else if (warp <= kQueryWarps) load_queries<C, H>(p, memory, smem, warp - 1);
-    else clear_values<C, H>(p, memory, smem);
+    if constexpr (C.gather != 0) {
+      if (warp == 0) tell_row_tiles<C>(p, memory, smem);
+      else if (warp == 1) load_queries<C, H>(p, memory, smem, 0);
+      else gather_keys_and_values<C, H>(p, memory, smem, warp - 2);
+    } else {
+      if (warp == 0) load_keys_and_values<C, H>(p, memory, smem);
+      else if (warp <= 2) load_queries<C, H>(p, memory, smem, warp - 1);
+      else clear_values<C, H>(p, memory, smem);
+    }
   } else {
     ptx::increase_registers<kMultiplyingRegisters<C>>();
     multiply_tiles<C, H>(p, memory, smem, warpgroup - 1);

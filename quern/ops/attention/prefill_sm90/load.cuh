@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The first warpgroup of prefill_sm90: one warp finds row tiles and brings keys and values by TMA, two bring queries, and one clears what no row sees.
+// The first warpgroup of prefill_sm90:
+//
+//           by TMA                                             gather
+//   warp 0  finds row tiles, and brings keys and values        finds row tiles
+//   warp 1  brings queries                                     brings queries
+//   warp 2  brings queries                                     brings keys and values
+//   warp 3  clears values that no row sees                     brings keys and values
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
 #include "quern/ops/attention/prefill_sm90/tiles.cuh"
 
 namespace quern::attention {
-
-constexpr u32 kQueryWarps = 2;
 
 /// Addresses of the block's shared memory.
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_queries(u32 smem, u32 warpgroup) { return smem + prefill_sm90_smem(C).queries + warpgroup * u32(tile_bytes(query_tile(C))); }
@@ -55,19 +59,25 @@ template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillS
   return first;
 }
 
-/// Row tile `number` of `tiles` is told to the block. The walk over its keys begins.
-template <PrefillSm90Config C, class H> QN_DEVICE KeyWalk begin_row_tile(const PrefillSm90Params& p, Loader<C>& load, u32 number, u32 row_tiles) {
+/// Row tile `number` of `row_tiles` for each KV head is told to the block.
+template <PrefillSm90Config C> QN_DEVICE RowTile tell_row_tile(const PrefillSm90Params& p, u8* memory, Producer<kToldTiles>& tell, u32 number, u32 row_tiles) {
   const u32 heads = u32(p.heads_kv);
   RowTile tile{};
   if (number < row_tiles * heads) tile = row_tile_at<C>(p, row_tiles - 1 - number / heads, i32(number % heads));
-  u8* const told = told_words<C>(load.memory, load.tell.stage);
   if (ptx::lane_id() == 0) {
-    ptx::mbarrier_wait(empty_barrier<kToldTiles>(load.tell.barriers, load.tell.stage), load.tell.parity);
-    tell_tile(told, tile);
-    ptx::mbarrier_arrive(full_barrier<kToldTiles>(load.tell.barriers, load.tell.stage));
+    ptx::mbarrier_wait(empty_barrier<kToldTiles>(tell.barriers, tell.stage), tell.parity);
+    tell_tile(p, told_words<C>(memory, tell.stage), tile);
+    ptx::mbarrier_arrive(full_barrier<kToldTiles>(tell.barriers, tell.stage));
   }
   ptx::sync_warp();
-  end_fill(load.tell);
+  end_fill(tell);
+  return tile;
+}
+
+/// The same, and the walk over its keys begins.
+template <PrefillSm90Config C, class H> QN_DEVICE KeyWalk begin_row_tile(const PrefillSm90Params& p, Loader<C>& load, u32 number, u32 row_tiles) {
+  const u8* const told = told_words<C>(load.memory, load.tell.stage);
+  const RowTile tile = tell_row_tile<C>(p, load.memory, load.tell, number, row_tiles);
   KeyWalk walk{tile.head_kv, tile.begin, tile.end, i32(tile.keys.first), tile.keys.pages, 0, 0, 0, 0};
   walk.now = first_tile<C, H>(p, tile);
   walk.next = tile_behind<C, H>(p, told, walk.now);
@@ -172,7 +182,103 @@ template <PrefillSm90Config C, class H> QN_DEVICE void clear_values(const Prefil
   }
 }
 
-/// By kQueryWarps warps, of which this is warp `warp`: rows of q of each tile, zeros where it has none.
+/// By one warp, where others gather.
+template <PrefillSm90Config C> QN_DEVICE void tell_row_tiles(const PrefillSm90Params& p, u8* memory, u32 smem) {
+  Producer<kToldTiles> tell{tile_ring<C>(smem)};
+  const u32 row_tiles = count_row_tiles<C>(p), tiles = row_tiles * u32(p.heads_kv);
+  u32 round = 0;
+  for (; tile_number(round) < tiles; ++round) tell_row_tile<C>(p, memory, tell, tile_number(round), row_tiles);
+  tell_row_tile<C>(p, memory, tell, tiles, row_tiles);
+}
+
+/// The pages of a gathering warp's rows of a tile: the warp has rows 8 i + 4 warp + j, j < 4, and lane l keeps the pages of its rows l and l + 32; -1 of a key that no row sees.
+struct GatheredPages {
+  i32 page[2];
+};
+template <PrefillSm90Config C> QN_DEVICE GatheredPages pages_of_tile(const PrefillSm90Params& p, const RowTile& tile, u32 warp, i32 first) {
+  GatheredPages pages;
+  QN_UNROLL
+  for (int half = 0; half < 2; ++half) {
+    const i32 of_warp = i32(ptx::lane_id()) + 32 * half, row = of_warp / 4 * 8 + 4 * i32(warp) + of_warp % 4, key = first + row;
+    pages.page[half] = row < C.tile_tokens && key >= tile.begin && key < tile.end ? page_at(p, tile.keys.pages, key) : -1;
+  }
+  return pages;
+}
+
+/// Starts the copies of the warp's rows of a tile of T; zeros where no row sees the key.
+template <PrefillSm90Config C, paged::BoxTile T>
+QN_DEVICE void gather_rows(const PrefillSm90Params& p, const GatheredPages& pages, u32 warp, i32 first, const u8* head, i64 page_stride, i64 token_stride, u32 to) {
+  constexpr u32 kUnits = u32(row_bytes(T)) / 16, kWidth = u32(column_bytes(T));
+  const u32 lane = ptx::lane_id();
+  QN_NO_UNROLL
+  for (u32 i = 0; i < u32(T.tokens / 8); ++i) {
+    const u32 of_warp = 4 * i + lane / 8, row = 8 * i + 4 * warp + lane / 8, key = u32(first) + row;
+    const i32 page = ptx::shfl(i < 8 ? pages.page[0] : pages.page[1], int(of_warp % 32));
+    const i32 slot = i32(key - quotient(key, p.page_size) * p.page_size.value);
+    const u8* from = page < 0 ? head : head + i64(page) * page_stride + slot * token_stride;
+    QN_UNROLL
+    for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass) {
+      const u32 unit = lane % 8 + 8 * pass, line = offset_in_tile(T, row, unit * 16);
+      if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(to + (line ^ (line >> 7 & (kWidth / 16 - 1)) << 4), from + unit * 16, page < 0 ? 0 : 16);
+    }
+  }
+  ptx::cp_async_commit();
+}
+
+/// The copies of all groups but the newest `left` have come: the ring is told of the older one, at `full`.
+template <int left> QN_DEVICE void tell_copies(u32 full) {
+  ptx::cp_async_wait<left>();
+  ptx::fence_proxy_async_shared();  // wgmma reads them
+  ptx::sync_warp();
+  if (ptx::lane_id() == 0) ptx::mbarrier_arrive(full);
+}
+
+/// By key_warps() warps, of which this is warp `warp`. A tile is told of when the copies of the next one are on their way.
+template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warp) {
+  Consumer<kToldTiles> told{tile_ring<C>(smem)};
+  Producer<C.stages> keys{key_ring<C>(smem)}, values{value_ring<C>(smem)};
+  u32 older = 0;  // full barrier of the copies that are on their way
+  const auto copy_keys = [&](const RowTile& tile, const GatheredPages& pages, i32 first) {
+    const u32 full = full_barrier<C.stages>(keys.barriers, keys.stage);
+    ptx::mbarrier_wait(empty_barrier<C.stages>(keys.barriers, keys.stage), keys.parity);
+    gather_rows<C, key_tile(C)>(p, pages, warp, first, p.k + i64(tile.head_kv) * p.k_head, p.k_page, p.k_token, place_of_keys<C>(smem, keys.stage));
+    if (older != 0) tell_copies<1>(older);
+    older = full;
+    end_fill(keys);
+  };
+  const auto copy_values = [&](const RowTile& tile, const GatheredPages& pages, i32 first) {
+    const u32 full = full_barrier<C.stages>(values.barriers, values.stage);
+    ptx::mbarrier_wait(empty_barrier<C.stages>(values.barriers, values.stage), values.parity);
+    gather_rows<C, value_tile(C)>(p, pages, warp, first, p.v + i64(tile.head_kv) * p.v_head, p.v_page, p.v_token, place_of_values<C>(smem, values.stage));
+    tell_copies<1>(older);
+    older = full;
+    end_fill(values);
+  };
+  for (;;) {
+    begin_read(told);
+    const u8* const words = told_words<C>(memory, told.stage);
+    const RowTile tile = told_tile(p, words);
+    end_read(told);
+    if (tile.rows <= 0) break;
+    i32 now = first_tile<C, H>(p, tile);
+    if (now >= tile.end) continue;
+    i32 next = tile_behind<C, H>(p, words, now);
+    GatheredPages pages_now = pages_of_tile<C>(p, tile, warp, now), pages_next = pages_of_tile<C>(p, tile, warp, next);
+    copy_keys(tile, pages_now, now);
+    QN_NO_UNROLL
+    while (now < tile.end) {
+      const i32 after = next < tile.end ? tile_behind<C, H>(p, words, next) : next;
+      const GatheredPages pages_after = pages_of_tile<C>(p, tile, warp, after);
+      if (next < tile.end) copy_keys(tile, pages_next, next);
+      copy_values(tile, pages_now, now);
+      now = next, next = after;
+      pages_now = pages_next, pages_next = pages_after;
+    }
+  }
+  if (older != 0) tell_copies<0>(older);
+}
+
+/// By query_warps() warps, of which this is warp `warp`: rows of q of each tile, zeros where it has none.
 template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warp) {
   constexpr paged::BoxTile T = query_tile(C);
   constexpr u32 kWidth = u32(column_bytes(T)), kUnits = u32(row_bytes(T)) / 16;
@@ -187,7 +293,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const Prefil
     ptx::mbarrier_wait(queries_free<C>(smem), parity);
     parity ^= 1;
     QN_NO_UNROLL
-    for (u32 row = warp * 4 + ptx::lane_id() / 8; row < u32(block_rows(C)); row += 4 * kQueryWarps) {
+    for (u32 row = warp * 4 + ptx::lane_id() / 8; row < u32(block_rows(C)); row += 4 * u32(query_warps(C))) {
       const bool read = i32(row) < tile.rows;
       const RowPlace place = place_of_row(p, tile.head_kv, tile.first_row + (read ? i32(row) : 0));
       const u8* from = p.q + (tile.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head;

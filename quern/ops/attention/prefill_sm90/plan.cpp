@@ -11,7 +11,7 @@ constexpr i32 kStages = 2;
 /// Three warpgroups of 64 rows where their sums, logits and probabilities fit into 160 registers: each read of K and V from shared memory serves half as many rows more.
 i32 warpgroups_of(const PrefillShape& s) { return s.head_dim <= 64 && s.head_dim_v <= 64 ? 3 : 2; }
 
-PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens) {
+PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_size) {
   const i32 warpgroups = warpgroups_of(s);
   return {.dtype = s.q,
           .out_dtype = s.out,
@@ -25,6 +25,7 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens) {
           .soft_cap = s.soft_cap,
           .bits = s.bits,
           .places = s.places,
+          .gather = page_size > 0 && bool(paged::no_boxes_of_pages(page_size, tile_tokens)),
           .leave_few_rows = s.leave_few_rows,
           .row_tiles = 1,
           .column_parts = 1,
@@ -33,15 +34,15 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens) {
 
 }  // namespace
 
-PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& device) {
+PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
   // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than scale it needs registers
   const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : warpgroups_of(s) == 3 ? 112 : 128;
   i32 tokens = most;
-  while (tokens > 16 && prefill_sm90_smem(config_of(s, tokens)).bytes > device.smem_block) tokens -= 16;
-  return config_of(s, tokens);
+  while (tokens > 16 && prefill_sm90_smem(config_of(s, tokens, page_size)).bytes > device.smem_block) tokens -= 16;
+  return config_of(s, tokens, page_size);
 }
 
-Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v, i64 page_size) {
+Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
   if (is_fp8(s.kv)) return {k_name, name(s.kv), "bf16 or f16"};
@@ -49,9 +50,7 @@ Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, 
   if (q.alignment < 16) return {"alignment of q", q.alignment, "{} bytes for every row", 16};
   if (const Rejection r = paged::no_boxes(k_name, k)) return r;
   if (const Rejection r = paged::no_boxes(v_name, v)) return r;
-  const PrefillSm90Config c = prefill_sm90_config(s, device);
-  if (page_size > 0)
-    if (const Rejection r = paged::no_boxes_of_pages(page_size, c.tile_tokens)) return r;
+  const PrefillSm90Config c = prefill_sm90_config(s, device, 0);
   if (prefill_sm90_smem(c).bytes > device.smem_block) return {"shared memory of a block", device.smem_block, "{} bytes", prefill_sm90_smem(c).bytes};
   return {};
 }
@@ -62,6 +61,7 @@ Grid prefill_sm90_grid(const PrefillShape& s, const PrefillSm90Config& c, const 
 }
 
 paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& c, const TensorView& k, const TensorView& v, i64 page_size) {
+  if (c.gather) return {};
   if (page_size == 0) return {device.make_tensor_map(paged::contiguous_boxes(k, c.tile_tokens)), device.make_tensor_map(paged::contiguous_boxes(v, c.tile_tokens)), c.tile_tokens, 0};
   return {device.make_tensor_map(paged::paged_boxes(k, c.tile_tokens)), device.make_tensor_map(paged::paged_boxes(v, c.tile_tokens)), paged::box_rows(page_size, c.tile_tokens), i32(k.shape[0])};
 }

@@ -11,13 +11,13 @@ namespace quern::attention {
 
 inline const jit::Kernel<PrefillSm90Config, PrefillSm90Params> prefill_sm90_kernel{"quern/ops/attention/prefill_sm90/kernel.cuh", "prefill_sm90", &kHookPoints};
 
-/// What the kernel cannot run of a shape. `k` and `v` are the names of their tensors, `q`, .. what is known of them; page_size: 0 of contiguous keys.
-Rejection prefill_sm90_rejects(const PrefillShape& shape, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v, i64 page_size);
-/// The kernel for a shape that is not rejected.
-PrefillSm90Config prefill_sm90_config(const PrefillShape& shape, const DeviceInfo& device);
+/// What the kernel cannot run of a shape. `k` and `v` are the names of their tensors, `q`, .. what is known of them.
+Rejection prefill_sm90_rejects(const PrefillShape& shape, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v);
+/// The kernel for a shape that is not rejected; page_size: 0 of contiguous keys.
+PrefillSm90Config prefill_sm90_config(const PrefillShape& shape, const DeviceInfo& device, i64 page_size);
 /// Grid of the launch.
 Grid prefill_sm90_grid(const PrefillShape& shape, const PrefillSm90Config& config, const DeviceInfo& device);
-/// Tensor maps of keys and values: pages where page_size is not 0, else contiguous rows.
+/// Tensor maps of keys and values: pages where page_size is not 0, else contiguous rows. None where the kernel gathers.
 paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& config, const TensorView& k, const TensorView& v, i64 page_size);
 
 }  // namespace quern::attention

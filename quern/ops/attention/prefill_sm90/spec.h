@@ -21,6 +21,7 @@ struct PrefillSm90Config {
   i32 soft_cap;        // 1: logit = cap * tanh(logit / cap)
   i32 bits;            // 1: a packed mask
   KeyPlaces places;
+  i32 gather;          // 1: keys and values come row by row, of pages that have no boxes; else by TMA
   i32 leave_few_rows;  // 1: requests of few rows (few_rows) are another kernel's
   i32 row_tiles;       // 1: tiles of 16 rows of a warp
   i32 column_parts;    // 1: of v's columns
@@ -33,6 +34,10 @@ struct PrefillSm90Params : AttendParams {
 
 /// Rows of a block's tile, query tokens times heads of a group.
 QN_HOST_DEVICE constexpr i32 block_rows(const PrefillSm90Config& c) { return 64 * c.warpgroups; }
+
+/// Warps of the first warpgroup that bring queries, and that bring keys and values.
+QN_HOST_DEVICE constexpr i32 query_warps(const PrefillSm90Config& c) { return c.gather ? 1 : 2; }
+QN_HOST_DEVICE constexpr i32 key_warps(const PrefillSm90Config& c) { return c.gather ? 2 : 1; }
 
 /// A warpgroup's rows of q, a tile of keys, a tile of values.
 QN_HOST_DEVICE constexpr paged::BoxTile query_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, 64}; }

@@ -41,16 +41,17 @@ template <PrefillSm90Config C> QN_DEVICE RowTile row_tile_at(const PrefillSm90Pa
 QN_DEVICE u32 tile_number(u32 round) { return round * gridDim.x + (round % 2 == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x); }
 
 /// What the other warps need of a tile. `rows` 0: there are no more.
-QN_DEVICE void tell_tile(u8* told, const RowTile& at) {
-  const i32 words[kTileWords] = {i32(at.request), at.head_kv, i32(at.queries.begin), at.queries.count, at.keys.length, at.keys.end, at.first_row, at.rows, at.begin, at.end};
+QN_DEVICE void tell_tile(const PrefillSm90Params& p, u8* told, const RowTile& at) {
+  const u64 pages = u64(at.keys.pages - p.pages);
+  const i32 words[kTileWords] = {i32(at.request), at.head_kv, i32(at.queries.begin), at.queries.count, at.keys.length, at.keys.end, at.first_row, at.rows, at.begin, at.end, i32(u32(pages)), i32(pages >> 32)};
   QN_UNROLL
   for (int i = 0; i < kTileWords; i += 4)
     ptx::st_shared(told + 4 * i, u32x4{u32(words[i]), u32(words[i + 1]), u32(words[i + 2]), u32(words[i + 3])});
 }
 QN_DEVICE RowTile told_tile(const PrefillSm90Params& p, const u8* told) {
-  i32 words[12];
+  i32 words[kTileWords];
   QN_UNROLL
-  for (int i = 0; i < 12; i += 4) {
+  for (int i = 0; i < kTileWords; i += 4) {
     const u32x4 four = ptx::ld_shared<u32x4>(told + 4 * i);
     words[i] = i32(four.x), words[i + 1] = i32(four.y), words[i + 2] = i32(four.z), words[i + 3] = i32(four.w);
   }
@@ -59,6 +60,7 @@ QN_DEVICE RowTile told_tile(const PrefillSm90Params& p, const u8* told) {
   at.queries = {words[2], words[3]};
   at.keys.length = words[4], at.keys.end = words[5];
   at.first_row = words[6], at.rows = words[7], at.begin = words[8], at.end = words[9];
+  at.keys.pages = p.pages + (u64(u32(words[10])) | u64(u32(words[11])) << 32);
   return at;
 }
 

@@ -74,12 +74,12 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
-  return prefill_sm90_rejects(shape_of(p), device, p.tensor(&A::q), "alignment of k", p.tensor(&A::k), "alignment of v", p.tensor(&A::v), 0);
+  return prefill_sm90_rejects(shape_of(p), device, p.tensor(&A::q), "alignment of k", p.tensor(&A::k), "alignment of v", p.tensor(&A::v));
 }
 
 Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
   const PrefillShape shape = shape_of(p);
-  const PrefillSm90Config config = prefill_sm90_config(shape, device);
+  const PrefillSm90Config config = prefill_sm90_config(shape, device, 0);
   Grid grid = prefill_sm90_grid(shape, config, device);
   grid.pdl = p.pdl;
   Plan plan;
