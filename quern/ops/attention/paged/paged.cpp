@@ -151,11 +151,13 @@ PrefillShape prefill_shape(const Problem& p) {
           .head_dim = p[Axis::head_dim],
           .head_dim_v = p[Axis::head_dim],
           .max_seq_q = several(p) ? p.attr(&A::max_seq_q) : 1,
+          .most_keys = capacity(p),
           .places = places_of(p),
           .soft_cap = p.attr(&A::soft_cap) > 0,
           .bits = p.tensor(&A::mask).present != 0,
           .hooks = p.hooks != nullptr,
-          .leave_few_rows = splits(p)};
+          .leave_few_rows = splits(p),
+          .batch_invariant = p.batch_invariant != 0};
 }
 
 /// How work is laid out, for both launches: from the problem and the Config.
@@ -226,10 +228,11 @@ PrefillParams prefill_params(const Call<A, PrefillWork>& c) {
   return to;
 }
 
-PrefillSm90Params prefill_sm90_params(const Call<A>& c) {
+PrefillSm90Params prefill_sm90_params(const Call<A, PrefillSm90Work>& c) {
   PrefillSm90Params to{};
   set_params(c.args, c.problem, to);
   to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k_cache, c.args.v_cache, c.problem[Axis::page_size]);
+  set_prefill_sm90_work(c, to);
   return to;
 }
 
@@ -272,12 +275,13 @@ Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
 }
 Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
   Plan plan;
-  plan_split_kv(plan, p, device);
   const PrefillShape shape = prefill_shape(p);
   const PrefillSm90Config config = prefill_sm90_config(shape, device, p[Axis::page_size]);
+  const PrefillSm90Work work = prefill_sm90_work(plan, shape, config, device);  // before the first launch, lest its fill part the two
+  plan_split_kv(plan, p, device);
   Grid grid = prefill_sm90_grid(shape, config, device);
   grid.pdl = 1;
-  plan.launch<prefill_sm90_params>(prefill_sm90_kernel, config, grid, NoChoice{}, p.hooks);
+  plan.launch<prefill_sm90_params>(prefill_sm90_kernel, config, grid, work, p.hooks);
   return plan;
 }
 

@@ -30,8 +30,9 @@ struct PrefillShape {
   i32 alignment;  // of k and v
   i64 batch, tokens, heads_q, heads_kv, head_dim, head_dim_v;
   i64 max_seq_q;  // 0: unknown
+  i64 most_keys;  // of a request
   KeyPlaces places;
-  bool soft_cap, bits, hooks, leave_few_rows;
+  bool soft_cap, bits, hooks, leave_few_rows, batch_invariant;
 };
 
 /// Handed to the params functions.

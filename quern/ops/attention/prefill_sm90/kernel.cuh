@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // out[i, h] = softmax_j(scale * q[i, h] . k[j]) v[j] over the keys j that query token i sees, many rows a request, on Hopper.
-// Rows are those of prefill_mma. A block stays on its multiprocessor and takes row tiles one after another (tiles.cuh). Warps of the first warpgroup load (load.cuh): keys and
-// values come through a ring each, ahead of the products, over the end of a row tile too. The other warpgroups have 64 rows each, and walk over the tile's keys
+// Rows are those of prefill_mma. A block stays on its multiprocessor and takes items one after another: a row tile with all or a part of its keys (tiles.cuh). Warps of the first warpgroup load (load.cuh): keys
+// and values come through a ring each, ahead of the products, over the end of an item too. The other warpgroups have 64 rows each, and walk over the tile's keys
 // in ascending order with online softmax: while the keys of a tile are multiplied, so are the values of the one before; while probabilities are made of the former, the latter
 // goes on; and while one warpgroup makes probabilities, another multiplies.
 // The sums of a row depend on its own request alone, so rows have the same bits in every batch.
@@ -11,6 +11,7 @@
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/attention/prefill/store_rows.cuh"
 #include "quern/ops/attention/prefill_sm90/load.cuh"
+#include "quern/ops/attention/prefill_sm90/parts.cuh"
 
 namespace quern::attention {
 
@@ -27,7 +28,7 @@ template <PrefillSm90Config C> QN_DEVICE void pass_turn(u32 warpgroup) {
 /// An address that the compiler computes with anew: descriptors of 16 steps, kept over a loop, are 32 registers.
 template <PrefillSm90Config C> QN_DEVICE u32 renewed(u32 address) {
   u32 one[1] = {address};
-  if constexpr (C.head_dim > 128) ptx::wgmma_hold(one);
+  if constexpr (C.head_dim > 128 || C.warpgroups > 2) ptx::wgmma_hold(one);
   return one[0];
 }
 
@@ -160,10 +161,26 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
   end_read(walk.values);
 }
 
+/// The sums of an item become outputs, or are written for the last one of its parts, whose warp makes the outputs.
+template <PrefillSm90Config C> QN_DEVICE void finish_item(const PrefillSm90Params& p, const Walk<C>& walk, WarpRows<C>& rows) {
+  const u32 row = 16 * warp_of_warpgroup() + ptx::lane_id() / 4;
+  if constexpr (C.parts != 0) {
+    const Item item = told_item(p, walk.told);
+    if (item.parts > 1) {
+      const u32 warp = 4 * walk.warpgroup + warp_of_warpgroup();
+      if (!write_part<C>(p, item, warp, rows)) return;
+      WarpRows<C> all;  // a variable of its own: `rows`, as what comes from either branch, took 40 registers more
+      add_parts<C>(p, item, warp, all);
+      return store_rows<C>(p, rows_of_warpgroup(p, walk.told, walk.warpgroup), row, 0, all);
+    }
+  }
+  store_rows<C>(p, rows_of_warpgroup(p, walk.told, walk.warpgroup), row, 0, rows);
+}
+
 /// By a warpgroup that multiplies.
 template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warpgroup) {
   Walk<C> walk{smem, warpgroup, memory, {key_ring<C>(smem)}, {value_ring<C>(smem)}};
-  Consumer<kToldTiles> told{tile_ring<C>(smem)};
+  Consumer<kToldItems> told{item_ring<C>(smem)};
   u32 queries_parity = 0;
   if (warpgroup + 1 == u32(C.warpgroups)) pass_turn<C>(warpgroup);
   for (;;) {
@@ -182,7 +199,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
       WarpRows<C> rows;
       clear_rows<C>(rows);
       if (first < end) sum_keys<C, H>(p, walk, seen, first, end, queries_parity, rows);
-      store_rows<C>(p, rows_of_warpgroup(p, walk.told, warpgroup), 16 * warp_of_warpgroup() + ptx::lane_id() / 4, 0, rows);
+      finish_item<C>(p, walk, rows);
     } else if (first < end) {
       pass_keys<C, H>(p, walk, first, end, queries_parity);
     }
@@ -207,8 +224,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
     }
     pipeline_init<C.stages>(key_ring<C>(smem), 4 * C.warpgroups, key_warps(C));
     pipeline_init<C.stages>(value_ring<C>(smem), 4 * C.warpgroups, key_warps(C));
-    pipeline_init<kToldTiles>(tile_ring<C>(smem), 4 * C.warpgroups + 3);  // all warps but the one that tells
-    ptx::mbarrier_init(queries_full<C>(smem), query_warps(C));
+    pipeline_init<kToldItems>(item_ring<C>(smem), 4 * C.warpgroups + 3);  // all warps but the one that tells
+    ptx::mbarrier_init(queries_full<C>(smem), 1);
     ptx::mbarrier_init(queries_free<C>(smem), 4 * C.warpgroups);
     for (u32 stage = 0; stage < u32(C.stages); ++stage) ptx::mbarrier_init(edge_barrier<C>(smem, stage), 1);
     ptx::fence_mbarrier_init();
@@ -219,15 +236,11 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
   const u32 warpgroup = ptx::shfl(warpgroup_id(), 0), warp = ptx::shfl(ptx::warp_id(), 0);
   if (warpgroup == 0) {
     ptx::decrease_registers<kLoadingRegisters<C>>();
-    if constexpr (C.gather != 0) {
-      if (warp == 0) tell_row_tiles<C>(p, memory, smem);
-      else if (warp == 1) load_queries<C, H>(p, memory, smem, 0);
-      else gather_keys_and_values<C, H>(p, memory, smem, warp - 2);
-    } else {
-      if (warp == 0) load_keys_and_values<C, H>(p, memory, smem);
-      else if (warp <= 2) load_queries<C, H>(p, memory, smem, warp - 1);
-      else clear_values<C, H>(p, memory, smem);
-    }
+    if (warp == 0) find_items<C>(p, memory, smem);
+    else if (warp == 1) load_queries<C, H>(p, memory, smem);
+    else if constexpr (C.gather != 0) gather_keys_and_values<C, H>(p, memory, smem, warp - 2);
+    else if (warp == 2) load_keys_and_values<C, H>(p, memory, smem);
+    else clear_values<C, H>(p, memory, smem);
   } else {
     ptx::increase_registers<kMultiplyingRegisters<C>>();
     multiply_tiles<C, H>(p, memory, smem, warpgroup - 1);

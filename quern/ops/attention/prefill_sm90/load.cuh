@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The first warpgroup of prefill_sm90:
-//
-//           by TMA                                             gather
-//   warp 0  finds row tiles, and brings keys and values        finds row tiles
-//   warp 1  brings queries                                     brings queries
-//   warp 2  brings queries                                     brings keys and values
-//   warp 3  clears values that no row sees                     brings keys and values
+// The first warpgroup of prefill_sm90: warp 0 finds items (tiles.cuh), warp 1 brings queries. Of warps 2 and 3
+//   by TMA   one brings keys and values, and one clears values that no row sees
+//   gather   both bring keys and values, row by row
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
@@ -21,11 +17,35 @@ template <PrefillSm90Config C> QN_DEVICE u32 place_of_keys(u32 smem, u32 stage) 
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_values(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).values + stage * u32(round_up(tile_bytes(value_tile(C)), 1024)); }
 template <PrefillSm90Config C> QN_DEVICE u32 key_ring(u32 smem) { return smem + prefill_sm90_smem(C).key_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 value_ring(u32 smem) { return smem + prefill_sm90_smem(C).value_barriers; }
-template <PrefillSm90Config C> QN_DEVICE u32 tile_ring(u32 smem) { return smem + prefill_sm90_smem(C).tile_barriers; }
+template <PrefillSm90Config C> QN_DEVICE u32 item_ring(u32 smem) { return smem + prefill_sm90_smem(C).item_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 queries_full(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 queries_free(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers + 8; }
 template <PrefillSm90Config C> QN_DEVICE u32 edge_barrier(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).edge_barriers + 8 * stage; }
-template <PrefillSm90Config C> QN_DEVICE u8* told_words(u8* memory, u32 slot) { return memory + prefill_sm90_smem(C).told + slot * (4 * kTileWords); }
+template <PrefillSm90Config C> QN_DEVICE u8* told_words(u8* memory, u32 slot) { return memory + prefill_sm90_smem(C).told + slot * (4 * kToldWords); }
+
+/// By one warp: items are told to the others, the next one when one has ended. So a block claims no more than it soon begins.
+template <PrefillSm90Config C> QN_DEVICE void find_items(const PrefillSm90Params& p, u8* memory, u32 smem) {
+  Producer<kToldItems> tell{item_ring<C>(smem)};
+  const Finder finder = begin_items<C>(p, reinterpret_cast<u32*>(memory + prefill_sm90_smem(C).ranks));
+  const u32 count = count_items(finder);
+  u32 round = 0;
+  for (;;) {
+    ptx::mbarrier_wait(empty_barrier<kToldItems>(tell.barriers, tell.stage), tell.parity);
+    Item item{};
+    while (item.tile.rows <= 0) {
+      const u32 number = item_number(p, round++);
+      if (number >= count) break;
+      item = find_item<C>(p, finder, number);
+    }
+    ptx::sync_warp();
+    if (ptx::lane_id() == 0) {
+      tell_item(p, told_words<C>(memory, tell.stage), item);
+      ptx::mbarrier_arrive(full_barrier<kToldItems>(tell.barriers, tell.stage));
+    }
+    if (item.tile.rows <= 0) return;
+    end_fill(tell);
+  }
+}
 
 /// The keys of a row tile, as the loading warp walks over them: `now` is the next tile of values, `next` the one behind it. Entries of the page table are read two tiles ahead.
 struct KeyWalk {
@@ -38,10 +58,8 @@ struct KeyWalk {
 
 /// What the loading warp keeps.
 template <PrefillSm90Config C> struct Loader {
-  u8* memory;
-  u32 smem;  // its address
+  u32 smem;
   Producer<C.stages> keys, values;
-  Producer<kToldTiles> tell;
   paged::BoxLane key_boxes, value_boxes;
 };
 
@@ -57,32 +75,6 @@ template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillS
   first += C.tile_tokens;
   if constexpr (has_tile<H>) first = next_tile<C, H>(p, told_tile(p, told), first);
   return first;
-}
-
-/// Row tile `number` of `row_tiles` for each KV head is told to the block.
-template <PrefillSm90Config C> QN_DEVICE RowTile tell_row_tile(const PrefillSm90Params& p, u8* memory, Producer<kToldTiles>& tell, u32 number, u32 row_tiles) {
-  const u32 heads = u32(p.heads_kv);
-  RowTile tile{};
-  if (number < row_tiles * heads) tile = row_tile_at<C>(p, row_tiles - 1 - number / heads, i32(number % heads));
-  if (ptx::lane_id() == 0) {
-    ptx::mbarrier_wait(empty_barrier<kToldTiles>(tell.barriers, tell.stage), tell.parity);
-    tell_tile(p, told_words<C>(memory, tell.stage), tile);
-    ptx::mbarrier_arrive(full_barrier<kToldTiles>(tell.barriers, tell.stage));
-  }
-  ptx::sync_warp();
-  end_fill(tell);
-  return tile;
-}
-
-/// The same, and the walk over its keys begins.
-template <PrefillSm90Config C, class H> QN_DEVICE KeyWalk begin_row_tile(const PrefillSm90Params& p, Loader<C>& load, u32 number, u32 row_tiles) {
-  const u8* const told = told_words<C>(load.memory, load.tell.stage);
-  const RowTile tile = tell_row_tile<C>(p, load.memory, load.tell, number, row_tiles);
-  KeyWalk walk{tile.head_kv, tile.begin, tile.end, i32(tile.keys.first), tile.keys.pages, 0, 0, 0, 0};
-  walk.now = first_tile<C, H>(p, tile);
-  walk.next = tile_behind<C, H>(p, told, walk.now);
-  walk.page_now = page_of<C>(p, load, walk, walk.now), walk.page_next = page_of<C>(p, load, walk, walk.next);
-  return walk;
 }
 
 /// By the loading warp: the tile of keys, or of values, from key `first` on goes to `to`; `full` has been told of it.
@@ -117,29 +109,29 @@ template <PrefillSm90Config C> QN_DEVICE void load_values(const PrefillSm90Param
 
 /// By one warp.
 template <PrefillSm90Config C, class H> QN_DEVICE void load_keys_and_values(const PrefillSm90Params& p, u8* memory, u32 smem) {
-  Loader<C> load{memory, smem, {key_ring<C>(smem)}, {value_ring<C>(smem)}, {tile_ring<C>(smem)}, paged::box_lane<key_tile(C)>(max_of(p.boxes.rows, 1)), paged::box_lane<value_tile(C)>(max_of(p.boxes.rows, 1))};
-  const u32 row_tiles = count_row_tiles<C>(p), tiles = row_tiles * u32(p.heads_kv);
-  u32 round = 0;
-  const u8* told = told_words<C>(memory, 0);
-  KeyWalk walk = begin_row_tile<C, H>(p, load, tile_number(0), row_tiles);
-  while (tile_number(round) < tiles) {
-    KeyWalk ahead;  // of the next row tile: begun while the first keys of this one come
-    const u8* const told_ahead = told_words<C>(memory, load.tell.stage);
-    ++round;
-    bool begun = false;
+  Loader<C> load{smem, {key_ring<C>(smem)}, {value_ring<C>(smem)}, paged::box_lane<key_tile(C)>(max_of(p.boxes.rows, 1)), paged::box_lane<value_tile(C)>(max_of(p.boxes.rows, 1))};
+  Consumer<kToldItems> told{item_ring<C>(smem)};
+  for (;;) {
+    begin_read(told);
+    const u8* const words = told_words<C>(memory, told.stage);
+    KeyWalk walk;
+    {
+      const RowTile tile = told_tile(p, words);
+      if (tile.rows <= 0) return;
+      walk = {tile.head_kv, tile.begin, tile.end, i32(tile.keys.first), tile.keys.pages, first_tile<C, H>(p, tile), 0, 0, 0};
+    }
+    walk.next = tile_behind<C, H>(p, words, walk.now);
+    walk.page_now = page_of<C>(p, load, walk, walk.now), walk.page_next = page_of<C>(p, load, walk, walk.next);
     if (walk.now < walk.end) load_keys<C>(p, load, walk, walk.now, walk.page_now);
+    QN_NO_UNROLL
     while (walk.now < walk.end) {
-      const i32 after = walk.next < walk.end ? tile_behind<C, H>(p, told, walk.next) : walk.next, page_after = page_of<C>(p, load, walk, after);
+      const i32 after = walk.next < walk.end ? tile_behind<C, H>(p, words, walk.next) : walk.next, page_after = page_of<C>(p, load, walk, after);
       if (walk.next < walk.end) load_keys<C>(p, load, walk, walk.next, walk.page_next);
       load_values<C>(p, load, walk, walk.now, walk.page_now);
       walk.now = walk.next, walk.next = after;
       walk.page_now = walk.page_next, walk.page_next = page_after;
-      if (!begun) ahead = begin_row_tile<C, H>(p, load, tile_number(round), row_tiles);
-      begun = true;
     }
-    if (!begun) ahead = begin_row_tile<C, H>(p, load, tile_number(round), row_tiles);
-    walk = ahead;
-    told = told_ahead;
+    end_read(told);
   }
 }
 
@@ -157,7 +149,7 @@ template <PrefillSm90Config C> QN_DEVICE void clear_rows_of(u8* values, i32 from
 
 /// By one warp: in tiles of values at the ends of what a row tile sees, zeros for the others. TMA tells the stage's edge barrier of the copies, and the warp the ring.
 template <PrefillSm90Config C, class H> QN_DEVICE void clear_values(const PrefillSm90Params& p, u8* memory, u32 smem) {
-  Consumer<kToldTiles> told{tile_ring<C>(smem)};
+  Consumer<kToldItems> told{item_ring<C>(smem)};
   Consumer<C.stages> values{value_ring<C>(smem)};
   u32 parities = 0;  // a bit a stage: of the wait for its copies
   for (;;) {
@@ -180,15 +172,6 @@ template <PrefillSm90Config C, class H> QN_DEVICE void clear_values(const Prefil
       skip_read(values);
     }
   }
-}
-
-/// By one warp, where others gather.
-template <PrefillSm90Config C> QN_DEVICE void tell_row_tiles(const PrefillSm90Params& p, u8* memory, u32 smem) {
-  Producer<kToldTiles> tell{tile_ring<C>(smem)};
-  const u32 row_tiles = count_row_tiles<C>(p), tiles = row_tiles * u32(p.heads_kv);
-  u32 round = 0;
-  for (; tile_number(round) < tiles; ++round) tell_row_tile<C>(p, memory, tell, tile_number(round), row_tiles);
-  tell_row_tile<C>(p, memory, tell, tiles, row_tiles);
 }
 
 /// The pages of a gathering warp's rows of a tile: the warp has rows 8 i + 4 warp + j, j < 4, and lane l keeps the pages of its rows l and l + 32; -1 of a key that no row sees.
@@ -235,7 +218,7 @@ template <int left> QN_DEVICE void tell_copies(u32 full) {
 
 /// By key_warps() warps, of which this is warp `warp`. A tile is told of when the copies of the next one are on their way.
 template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warp) {
-  Consumer<kToldTiles> told{tile_ring<C>(smem)};
+  Consumer<kToldItems> told{item_ring<C>(smem)};
   Producer<C.stages> keys{key_ring<C>(smem)}, values{value_ring<C>(smem)};
   u32 older = 0;  // full barrier of the copies that are on their way
   const auto copy_keys = [&](const RowTile& tile, const GatheredPages& pages, i32 first) {
@@ -278,11 +261,11 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
   if (older != 0) tell_copies<0>(older);
 }
 
-/// By query_warps() warps, of which this is warp `warp`: rows of q of each tile, zeros where it has none.
-template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warp) {
+/// By one warp: rows of q of each tile, zeros where it has none.
+template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const PrefillSm90Params& p, u8* memory, u32 smem) {
   constexpr paged::BoxTile T = query_tile(C);
   constexpr u32 kWidth = u32(column_bytes(T)), kUnits = u32(row_bytes(T)) / 16;
-  Consumer<kToldTiles> told{tile_ring<C>(smem)};
+  Consumer<kToldItems> told{item_ring<C>(smem)};
   u32 parity = 1;
   for (;;) {
     begin_read(told);
@@ -293,7 +276,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const Prefil
     ptx::mbarrier_wait(queries_free<C>(smem), parity);
     parity ^= 1;
     QN_NO_UNROLL
-    for (u32 row = warp * 4 + ptx::lane_id() / 8; row < u32(block_rows(C)); row += 4 * u32(query_warps(C))) {
+    for (u32 row = ptx::lane_id() / 8; row < u32(block_rows(C)); row += 4) {
       const bool read = i32(row) < tile.rows;
       const RowPlace place = place_of_row(p, tile.head_kv, tile.first_row + (read ? i32(row) : 0));
       const u8* from = p.q + (tile.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head;

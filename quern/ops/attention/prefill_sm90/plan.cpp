@@ -11,6 +11,9 @@ constexpr i32 kStages = 2;
 /// Three warpgroups of 64 rows where their sums, logits and probabilities fit into 160 registers: each read of K and V from shared memory serves half as many rows more.
 i32 warpgroups_of(const PrefillShape& s) { return s.head_dim <= 64 && s.head_dim_v <= 64 ? 3 : 2; }
 
+/// Pages whose rows come one by one. Tiles of keys are a multiple of 16.
+bool gathers(i64 page_size) { return page_size > 0 && paged::no_boxes_of_pages(page_size, 16); }
+
 PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_size) {
   const i32 warpgroups = warpgroups_of(s);
   return {.dtype = s.q,
@@ -25,7 +28,8 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
           .soft_cap = s.soft_cap,
           .bits = s.bits,
           .places = s.places,
-          .gather = page_size > 0 && bool(paged::no_boxes_of_pages(page_size, tile_tokens)),
+          .gather = gathers(page_size),
+          .parts = !s.batch_invariant && s.most_keys >= 2 * kLeastPart * tile_tokens,
           .leave_few_rows = s.leave_few_rows,
           .row_tiles = 1,
           .column_parts = 1,
@@ -36,7 +40,8 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
 
 PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
   // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than scale it needs registers
-  const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : warpgroups_of(s) == 3 ? 112 : 128;
+  const bool three = warpgroups_of(s) == 3;
+  const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : !three ? 128 : gathers(page_size) ? 96 : 112;
   i32 tokens = most;
   while (tokens > 16 && prefill_sm90_smem(config_of(s, tokens, page_size)).bytes > device.smem_block) tokens -= 16;
   return config_of(s, tokens, page_size);
@@ -55,9 +60,28 @@ Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, 
   return {};
 }
 
+namespace {
+
+/// Most row tiles of a call: the last one of each request may be all but empty.
+i64 row_tiles_of(const PrefillShape& s, const PrefillSm90Config& c) {
+  return (s.tokens * group_of(s.heads_q, s.heads_kv) / block_rows(c) + min_of(s.batch, s.tokens)) * s.heads_kv;
+}
+
+}  // namespace
+
 Grid prefill_sm90_grid(const PrefillShape& s, const PrefillSm90Config& c, const DeviceInfo& device) {
-  const i64 group = group_of(s.heads_q, s.heads_kv), tiles = (s.tokens * group / block_rows(c) + min_of(s.batch, s.tokens)) * s.heads_kv;
-  return {.x = max_of<i64>(1, min_of<i64>(device.sms, tiles)), .smem = prefill_sm90_smem(c).bytes};
+  const i64 items = row_tiles_of(s, c) * (c.parts ? ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens) : 1);
+  return {.x = max_of<i64>(1, min_of<i64>(device.sms, items)), .smem = prefill_sm90_smem(c).bytes};
+}
+
+PrefillSm90Work prefill_sm90_work(Plan& plan, const PrefillShape& s, const PrefillSm90Config& c, const DeviceInfo& device) {
+  const i64 blocks = prefill_sm90_grid(s, c, device).x, row_tiles = row_tiles_of(s, c);
+  PrefillSm90Work work{};
+  if (c.parts) work.part_slots = i32(min_of(kPartSlots * blocks, row_tiles * ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens)));
+  // Filling the counters with zeros takes 2 us: two rounds of row tiles come out as even without
+  if (c.parts || row_tiles > 2 * blocks) work.counters = plan.zeroed("items", 4 * (1 + i64(work.part_slots) * 4 * c.warpgroups));
+  if (c.parts) work.parts = plan.scratch("parts", i64(work.part_slots) * 4 * c.warpgroups * part_bytes_of_warp(c));
+  return work;
 }
 
 paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& c, const TensorView& k, const TensorView& v, i64 page_size) {

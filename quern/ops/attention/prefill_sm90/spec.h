@@ -22,6 +22,7 @@ struct PrefillSm90Config {
   i32 bits;            // 1: a packed mask
   KeyPlaces places;
   i32 gather;          // 1: keys and values come row by row, of pages that have no boxes; else by TMA
+  i32 parts;           // 1: keys of a row tile may be cut into parts
   i32 leave_few_rows;  // 1: requests of few rows (few_rows) are another kernel's
   i32 row_tiles;       // 1: tiles of 16 rows of a warp
   i32 column_parts;    // 1: of v's columns
@@ -30,13 +31,21 @@ struct PrefillSm90Config {
 
 struct PrefillSm90Params : AttendParams {
   paged::BoxParams boxes;
+  u32* next_item;   // counter, 0 when the kernel begins; null: few row tiles
+  u32* parts_done;  // counters of a slot's warps, 0 when the kernel begins
+  float* parts;     // slots of parts
+  i32 part_slots;
 };
+
+/// Least tiles of keys of a part, and slots for parts of each block of the grid.
+constexpr i32 kLeastPart = 8, kPartSlots = 4;
+/// What a warp writes of a part: the states of its rows, and its sums.
+QN_HOST_DEVICE constexpr i32 part_bytes_of_warp(const PrefillSm90Config& c) { return 32 * 16 * (1 + c.head_dim_v / 8); }
 
 /// Rows of a block's tile, query tokens times heads of a group.
 QN_HOST_DEVICE constexpr i32 block_rows(const PrefillSm90Config& c) { return 64 * c.warpgroups; }
 
-/// Warps of the first warpgroup that bring queries, and that bring keys and values.
-QN_HOST_DEVICE constexpr i32 query_warps(const PrefillSm90Config& c) { return c.gather ? 1 : 2; }
+/// Warps of the first warpgroup that bring keys and values.
 QN_HOST_DEVICE constexpr i32 key_warps(const PrefillSm90Config& c) { return c.gather ? 2 : 1; }
 
 /// A warpgroup's rows of q, a tile of keys, a tile of values.
@@ -44,24 +53,25 @@ QN_HOST_DEVICE constexpr paged::BoxTile query_tile(const PrefillSm90Config& c) {
 QN_HOST_DEVICE constexpr paged::BoxTile key_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, c.tile_tokens}; }
 QN_HOST_DEVICE constexpr paged::BoxTile value_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim_v, c.tile_tokens}; }
 
-/// Words that tell a row tile to the block, and how many tiles have a place: those that are multiplied, whose keys are loaded, and which come next.
-constexpr i32 kTileWords = 12, kToldTiles = 4;
+/// Words that tell an item to the block, and how many items have a place: what is multiplied, and what comes next.
+constexpr i32 kToldWords = 16, kToldItems = 2;
 
 struct PrefillSm90Smem {
   int queries, keys, values;
   int key_barriers, value_barriers;  // of the rings
-  int tile_barriers;                 // of the told tiles
+  int item_barriers;                 // of the told items
   int query_barriers;                // full, free
   int edge_barriers;                 // of a stage of values: copies have come, of which some become zeros
-  int told;                          // row tiles
+  int told;                          // items
+  int ranks;                         // 32 words of the warp that finds items
   int bytes;
 };
 QN_HOST_DEVICE constexpr PrefillSm90Smem prefill_sm90_smem(const PrefillSm90Config& c) {
   const int queries = 0, keys = queries + c.warpgroups * tile_bytes(query_tile(c)), values = keys + c.stages * round_up(tile_bytes(key_tile(c)), 1024);
   const int key_barriers = values + c.stages * round_up(tile_bytes(value_tile(c)), 1024), ring = 16 * c.stages;
-  const int tile_barriers = key_barriers + 2 * ring, query_barriers = tile_barriers + 16 * kToldTiles, edge_barriers = query_barriers + 16;
-  const int told = round_up(edge_barriers + 8 * c.stages, 16);
-  return {queries, keys, values, key_barriers, key_barriers + ring, tile_barriers, query_barriers, edge_barriers, told, told + 4 * kTileWords * kToldTiles};
+  const int item_barriers = key_barriers + 2 * ring, query_barriers = item_barriers + 16 * kToldItems, edge_barriers = query_barriers + 16;
+  const int told = round_up(edge_barriers + 8 * c.stages, 16), ranks = told + 4 * kToldWords * kToldItems;
+  return {queries, keys, values, key_barriers, key_barriers + ring, item_barriers, query_barriers, edge_barriers, told, ranks, ranks + 128};
 }
 
 }  // namespace quern::attention

@@ -31,11 +31,13 @@ PrefillShape shape_of(const Problem& p) {
           .head_dim = p[Axis::head_dim],
           .head_dim_v = p[kHeadDimV],
           .max_seq_q = p.attr(&A::max_seq_q),
+          .most_keys = min_of(p[kTokensKv], kMostKeys),
           .places = KeyPlaces::contiguous,
           .soft_cap = p.attr(&A::soft_cap) > 0,
           .bits = p.tensor(&A::mask).present != 0,
           .hooks = p.hooks != nullptr,
-          .leave_few_rows = false};
+          .leave_few_rows = false,
+          .batch_invariant = p.batch_invariant != 0};
 }
 
 void set_params(const A& a, const Problem& p, AttendParams& to) {
@@ -55,10 +57,11 @@ PrefillParams params(const Call<A, PrefillWork>& c) {
   to.row_tiles = c.choice.row_tiles;
   return to;
 }
-PrefillSm90Params sm90_params(const Call<A>& c) {
+PrefillSm90Params sm90_params(const Call<A, PrefillSm90Work>& c) {
   PrefillSm90Params to{};
   set_params(c.args, c.problem, to);
   to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k, c.args.v, 0);
+  set_prefill_sm90_work(c, to);
   return to;
 }
 
@@ -83,7 +86,7 @@ Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
   Grid grid = prefill_sm90_grid(shape, config, device);
   grid.pdl = p.pdl;
   Plan plan;
-  plan.launch<sm90_params>(prefill_sm90_kernel, config, grid, NoChoice{}, p.hooks);
+  plan.launch<sm90_params>(prefill_sm90_kernel, config, grid, prefill_sm90_work(plan, shape, config, device), p.hooks);
   return plan;
 }
 
