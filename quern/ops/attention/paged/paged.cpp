@@ -232,6 +232,7 @@ PrefillSm90Params prefill_sm90_params(const Call<A, PrefillSm90Work>& c) {
   PrefillSm90Params to{};
   set_params(c.args, c.problem, to);
   to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k_cache, c.args.v_cache, c.problem[Axis::page_size]);
+  to.queries = prefill_sm90_queries(c.device, c.config<PrefillSm90Config>(), c.args.q, group_of(c.problem));
   set_prefill_sm90_work(c, to);
   return to;
 }

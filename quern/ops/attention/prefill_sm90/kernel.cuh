@@ -218,6 +218,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
+    if constexpr (C.query_boxes != 0) ptx::prefetch_tensormap(&p.queries);
     if constexpr (C.gather == 0) {
       ptx::prefetch_tensormap(&p.boxes.k);
       ptx::prefetch_tensormap(&p.boxes.v);
@@ -227,7 +228,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
     pipeline_init<kToldItems>(item_ring<C>(smem), 4 * C.warpgroups + 3);  // all warps but the one that tells
     ptx::mbarrier_init(queries_full<C>(smem), 1);
     ptx::mbarrier_init(queries_free<C>(smem), 4 * C.warpgroups);
-    for (u32 stage = 0; stage < u32(C.stages); ++stage) ptx::mbarrier_init(edge_barrier<C>(smem, stage), 1);
+    ptx::mbarrier_init(edge_barrier<C>(smem), 1);
     ptx::fence_mbarrier_init();
   }
   ptx::sync_block();
@@ -239,8 +240,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
     if (warp == 0) find_items<C>(p, memory, smem);
     else if (warp == 1) load_queries<C, H>(p, memory, smem);
     else if constexpr (C.gather != 0) gather_keys_and_values<C, H>(p, memory, smem, warp - 2);
-    else if (warp == 2) load_keys_and_values<C, H>(p, memory, smem);
-    else clear_values<C, H>(p, memory, smem);
+    else if (warp == 2) load_tiles<C, H, false>(p, memory, smem);
+    else load_tiles<C, H, true>(p, memory, smem);
   } else {
     ptx::increase_registers<kMultiplyingRegisters<C>>();
     multiply_tiles<C, H>(p, memory, smem, warpgroup - 1);

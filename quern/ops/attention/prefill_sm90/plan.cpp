@@ -29,6 +29,7 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
           .bits = s.bits,
           .places = s.places,
           .gather = gathers(page_size),
+          .query_boxes = 64 % max_of<i64>(1, group_of(s.heads_q, s.heads_kv)) == 0,
           .parts = !s.batch_invariant && s.most_keys >= 2 * kLeastPart * tile_tokens,
           .leave_few_rows = s.leave_few_rows,
           .row_tiles = 1,
@@ -82,6 +83,15 @@ PrefillSm90Work prefill_sm90_work(Plan& plan, const PrefillShape& s, const Prefi
   if (c.parts || row_tiles > 2 * blocks) work.counters = plan.zeroed("items", 4 * (1 + i64(work.part_slots) * 4 * c.warpgroups));
   if (c.parts) work.parts = plan.scratch("parts", i64(work.part_slots) * 4 * c.warpgroups * part_bytes_of_warp(c));
   return work;
+}
+
+TensorMap prefill_sm90_queries(Device& device, const PrefillSm90Config& c, const TensorView& q, i64 group) {
+  if (!c.query_boxes) return {};
+  const paged::BoxTile tile = query_tile(c);
+  const i64 element = size_of(q.dtype), dense = round_up<i64>(row_bytes(tile), 16);  // of a dimension of one the stride may be anything
+  return device.make_tensor_map({.dtype = q.dtype, .rank = 3, .base = q.data, .shape = {c.head_dim, max_of<i64>(1, q.shape[1]), max_of<i64>(1, q.shape[0])},
+                                 .stride_bytes = {q.shape[1] > 1 ? q.strides[1] * element : dense, q.shape[0] > 1 ? q.strides[0] * element : dense},
+                                 .box = {i32(column_bytes(tile) / element), i32(group), i32(64 / group)}, .swizzle = swizzle_of(tile)});
 }
 
 paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& c, const TensorView& k, const TensorView& v, i64 page_size) {

@@ -31,5 +31,7 @@ template <class Args> void set_prefill_sm90_work(const Call<Args, PrefillSm90Wor
 }
 /// Tensor maps of keys and values: pages where page_size is not 0, else contiguous rows. None where the kernel gathers.
 paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& config, const TensorView& k, const TensorView& v, i64 page_size);
+/// The tensor map of queries, where they come by TMA.
+TensorMap prefill_sm90_queries(Device& device, const PrefillSm90Config& config, const TensorView& q, i64 group);
 
 }  // namespace quern::attention

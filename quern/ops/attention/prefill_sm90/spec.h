@@ -22,6 +22,7 @@ struct PrefillSm90Config {
   i32 bits;            // 1: a packed mask
   KeyPlaces places;
   i32 gather;          // 1: keys and values come row by row, of pages that have no boxes; else by TMA
+  i32 query_boxes;     // 1: queries come by TMA, where 64 is a multiple of the heads of a group; else row by row
   i32 parts;           // 1: keys of a row tile may be cut into parts
   i32 leave_few_rows;  // 1: requests of few rows (few_rows) are another kernel's
   i32 row_tiles;       // 1: tiles of 16 rows of a warp
@@ -31,6 +32,7 @@ struct PrefillSm90Config {
 
 struct PrefillSm90Params : AttendParams {
   paged::BoxParams boxes;
+  TensorMap queries;  // of q: head_dim, head, token; boxes of a column of a group's heads
   u32* next_item;   // counter, 0 when the kernel begins; null: few row tiles
   u32* parts_done;  // counters of a slot's warps, 0 when the kernel begins
   float* parts;     // slots of parts
@@ -60,8 +62,7 @@ struct PrefillSm90Smem {
   int queries, keys, values;
   int key_barriers, value_barriers;  // of the rings
   int item_barriers;                 // of the told items
-  int query_barriers;                // full, free
-  int edge_barriers;                 // of a stage of values: copies have come, of which some become zeros
+  int query_barriers;                // full, free; and that of copies of values of which some become zeros
   int told;                          // items
   int ranks;                         // 32 words of the warp that finds items
   int bytes;
@@ -69,9 +70,9 @@ struct PrefillSm90Smem {
 QN_HOST_DEVICE constexpr PrefillSm90Smem prefill_sm90_smem(const PrefillSm90Config& c) {
   const int queries = 0, keys = queries + c.warpgroups * tile_bytes(query_tile(c)), values = keys + c.stages * round_up(tile_bytes(key_tile(c)), 1024);
   const int key_barriers = values + c.stages * round_up(tile_bytes(value_tile(c)), 1024), ring = 16 * c.stages;
-  const int item_barriers = key_barriers + 2 * ring, query_barriers = item_barriers + 16 * kToldItems, edge_barriers = query_barriers + 16;
-  const int told = round_up(edge_barriers + 8 * c.stages, 16), ranks = told + 4 * kToldWords * kToldItems;
-  return {queries, keys, values, key_barriers, key_barriers + ring, item_barriers, query_barriers, edge_barriers, told, ranks, ranks + 128};
+  const int item_barriers = key_barriers + 2 * ring, query_barriers = item_barriers + 16 * kToldItems;
+  const int told = query_barriers + 32, ranks = told + 4 * kToldWords * kToldItems;
+  return {queries, keys, values, key_barriers, key_barriers + ring, item_barriers, query_barriers, told, ranks, ranks + 128};
 }
 
 }  // namespace quern::attention

@@ -61,6 +61,7 @@ PrefillSm90Params sm90_params(const Call<A, PrefillSm90Work>& c) {
   PrefillSm90Params to{};
   set_params(c.args, c.problem, to);
   to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k, c.args.v, 0);
+  to.queries = prefill_sm90_queries(c.device, c.config<PrefillSm90Config>(), c.args.q, group_of(c.problem[Axis::heads_q], c.problem[Axis::heads_kv]));
   set_prefill_sm90_work(c, to);
   return to;
 }
