@@ -67,7 +67,7 @@ inline const std::vector<FaultyCase>& asan_faults() {
        {{"columns past the end copied", "min_of(kUnit, cols - self.col)", "min_of(kUnit, cols)", {"GLOBAL-OOB"}}}},
       {"ops/attention/paged/split_kv/kernel.cuh",
        "attention.paged",
-       "head_dim=64",
+       "variant=portable head_dim=64",
        {{"a logit past the thread's", "(x[n][2 * r + 1], base)", "(x[n][2 * r + 4], base)", {"INDEX-OOB", "LOCAL-OOB"}}}},
       {"ops/attention/prefill/logits.cuh",
        "attention.ragged",

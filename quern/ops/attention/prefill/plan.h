@@ -32,7 +32,9 @@ struct PrefillShape {
   i64 max_seq_q;  // 0: unknown
   i64 most_keys;  // of a request
   KeyPlaces places;
-  bool soft_cap, bits, hooks, leave_few_rows, batch_invariant;
+  bool soft_cap, bits, hooks;
+  i32 leave_few_rows;  // PrefillConfig's
+  bool batch_invariant;
 };
 
 /// Handed to the params functions.

@@ -10,7 +10,7 @@ namespace quern::attention {
 
 /// Row tiles of a request's query tokens for one KV head.
 template <auto C> QN_DEVICE u32 row_tiles_of(const AttendParams& p, i32 queries) {
-  if (C.leave_few_rows != 0 && has_few_rows(queries, p.group.value)) return 0;
+  if (C.leave_few_rows != 0 && has_few_rows(queries, p.group.value, C.leave_few_rows)) return 0;
   return u32(ceil_div<i64>(i64(queries) * p.group.value, block_rows(C)));
 }
 

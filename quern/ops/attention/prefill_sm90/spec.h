@@ -24,7 +24,7 @@ struct PrefillSm90Config {
   i32 gather;          // 1: keys and values come row by row, of pages that have no boxes; else by TMA
   i32 query_boxes;     // 1: queries come by TMA, where 64 is a multiple of the heads of a group; else row by row
   i32 parts;           // 1: keys of a row tile may be cut into parts
-  i32 leave_few_rows;  // 1: requests of few rows (few_rows) are another kernel's
+  i32 leave_few_rows;  // requests of so many rows (has_few_rows) are another kernel's; 0: none
   i32 row_tiles;       // 1: tiles of 16 rows of a warp
   i32 column_parts;    // 1: of v's columns
   i32 threads;

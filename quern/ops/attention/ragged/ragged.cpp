@@ -36,7 +36,7 @@ PrefillShape shape_of(const Problem& p) {
           .soft_cap = p.attr(&A::soft_cap) > 0,
           .bits = p.tensor(&A::mask).present != 0,
           .hooks = p.hooks != nullptr,
-          .leave_few_rows = false,
+          .leave_few_rows = 0,
           .batch_invariant = p.batch_invariant != 0};
 }
 
