@@ -43,11 +43,11 @@ MOST_CACHE_BYTES, MOST_FLOPS = 12e9, 5e12  # of a random shape
 HEADS = [(32, 8), (32, 8), (64, 8), (28, 4), (40, 8), (16, 8), (32, 32), (12, 2), (48, 8), (96, 8), (64, 4), (16, 2)]  # of models with head_dim 128
 OTHER_HEADS = {64: [(64, 8), (32, 8), (14, 2), (24, 8)], 256: [(16, 8), (8, 4), (16, 16), (32, 16)]}
 
-OURS, OURS_CONTIGUOUS = "quern", "quern, contiguous keys"
+OURS, OURS_CONTIGUOUS, OURS_PORTABLE = "quern", "quern, contiguous keys", "quern, portable kernels"
 SDPA = {"torch FlashAttention-2": SDPBackend.FLASH_ATTENTION, "cuDNN": SDPBackend.CUDNN_ATTENTION}
 FA4 = "flash-attn-4"
 FI_FA2, FI_FA3, CUDA_CORES, XQA, BATCH_ATTENTION = "FlashInfer FA2", "FlashInfer FA3", "FlashInfer CUDA cores", "FlashInfer XQA", "FlashInfer BatchAttention"
-PEERS = [*SDPA, FA4, FI_FA2, FI_FA3, CUDA_CORES, XQA, BATCH_ATTENTION]
+PEERS = [OURS_PORTABLE, *SDPA, FA4, FI_FA2, FI_FA3, CUDA_CORES, XQA, BATCH_ATTENTION]
 
 fi = flash_attn_4 = quern = None
 
@@ -169,12 +169,16 @@ def starts_of(counts):
 # What makes a provider's call for inputs. It allocates and plans; the call alone is timed, and returns the result.
 
 
-def quern_call(d):
+def quern_call(d, backend=None):
     s, out = d.shape, d.out()
     if not s.page:
-        return lambda: quern.attention.ragged(d.q, d.k, d.v, d.q_indptr, d.kv_indptr, causal=s.causal, max_seq_q=max(s.queries), out=out)
+        return lambda: quern.attention.ragged(d.q, d.k, d.v, d.q_indptr, d.kv_indptr, causal=s.causal, max_seq_q=max(s.queries), out=out, backend=backend)
     steps = {"q_indptr": d.q_indptr, "causal": s.causal, "max_seq_q": max(s.queries)} if set(s.queries) != {1} else {}
-    return lambda: quern.attention.paged(d.q, d.k_cache, d.v_cache, d.table, d.lengths, max_seq_kv=max(s.keys), out=out, **steps)
+    return lambda: quern.attention.paged(d.q, d.k_cache, d.v_cache, d.table, d.lengths, max_seq_kv=max(s.keys), out=out, backend=backend, **steps)
+
+
+def quern_portable_call(d):
+    return quern_call(d, "portable")
 
 
 def quern_contiguous_call(d):
@@ -278,6 +282,8 @@ def all_providers(shape):
         return made
     if shape.section == "paged":
         made[OURS_CONTIGUOUS] = quern_contiguous_call
+    else:
+        made[OURS_PORTABLE] = quern_portable_call
     if not fi:
         return made
     if shape.section.startswith("decode"):
