@@ -6,23 +6,29 @@
 
 namespace quern::attention {
 
-/// 8 kPairs neighbouring elements of an output row by a quad, of which each lane has columns 8 i + 2 q and the next: in 16 bytes a lane where rows are aligned, else in pairs. By all lanes
-/// of the warp; `stored`: whether the quad's row is.
-template <class T, int kPairs, class Element> QN_DEVICE void store_row(const AttendParams& p, T* to, bool stored, const Element& element) {
-  const u32 quad = ptx::lane_id() % 4;
+/// 16 bytes of an output row, in pieces where rows are less aligned.
+template <class T> QN_DEVICE void store_words(const AttendParams& p, T* to, const u32 (&words)[4]) {
   if (p.out_wide) {
-    QN_UNROLL
-    for (int first = 0; first < kPairs; first += 4) {
-      u32 words[4] = {};
-      QN_UNROLL
-      for (int i = 0; i < 4 && first + i < kPairs; ++i) words[i] = pack_word(element(first + i, 0), element(first + i, 1), T{});
-      transpose_quad(words);
-      if (stored && first + int(quad) < kPairs) ptx::st_global(to + 8 * (first + int(quad)), u32x4{words[0], words[1], words[2], words[3]});
-    }
+    ptx::st_global(to, u32x4{words[0], words[1], words[2], words[3]});
   } else {
     QN_UNROLL
-    for (int i = 0; i < kPairs; ++i)
-      if (stored) store_pair(to + 8 * i + 2 * quad, element(i, 0), element(i, 1), p.out_pairs != 0);
+    for (int i = 0; i < 4; ++i) {
+      ptx::st_global<u16>(to + 2 * i, u16(words[i]));
+      ptx::st_global<u16>(to + 2 * i + 1, u16(words[i] >> 16));
+    }
+  }
+}
+
+/// 8 kPairs neighbouring elements of an output row by a quad, of which each lane has columns 8 i + 2 q and the next. By all lanes of the warp; `stored`: whether the quad's row is.
+template <class T, int kPairs, class Element> QN_DEVICE void store_row(const AttendParams& p, T* to, bool stored, const Element& element) {
+  const int quad = int(ptx::lane_id() % 4);
+  QN_UNROLL
+  for (int first = 0; first < kPairs; first += 4) {
+    u32 words[4] = {};
+    QN_UNROLL
+    for (int i = 0; i < 4 && first + i < kPairs; ++i) words[i] = pack_word(element(first + i, 0), element(first + i, 1), T{});
+    transpose_quad(words);
+    if (stored && first + quad < kPairs) store_words(p, to + 8 * (first + quad), words);
   }
 }
 

@@ -45,7 +45,7 @@ template <PrefillSm90Config C> QN_DEVICE void begin_keys(u32 queries, u32 keys, 
   ptx::wgmma_commit();
 }
 
-/// out += p v of a tile, begun.
+/// out += p v of a tile, begun but for the commit.
 template <PrefillSm90Config C> QN_DEVICE void begin_values(u32 (&packed)[C.tile_tokens / 16][4], u32 values, WarpRows<C>& rows) {
   using T = dtype_t<C.dtype>;
   constexpr paged::BoxTile kV = value_tile(C);
@@ -55,7 +55,6 @@ template <PrefillSm90Config C> QN_DEVICE void begin_values(u32 (&packed)[C.tile_
   QN_UNROLL
   for (u32 step = 0; step < u32(C.tile_tokens / 16); ++step)
     ptx::wgmma<T, T, WgmmaForm{.b = Major::mn}>(sums, packed[step], v.advanced(16 * kWidth * step), true);
-  ptx::wgmma_commit();
 }
 
 template <PrefillSm90Config C> QN_DEVICE void hold_logits(Logits<C>& x) { ptx::wgmma_hold(reinterpret_cast<f32(&)[C.tile_tokens / 2]>(x)); }
@@ -111,51 +110,44 @@ QN_DEVICE void make_tile(const PrefillSm90Params& p, const Walk<C>& walk, const 
   make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), rows.states, factors);
 }
 
-/// By a warpgroup whose rows all see the keys `seen`: sums over the keys from `first` to `end`.
+/// By a warpgroup whose rows all see the keys `seen`: sums over the keys from `first` to `end`, one tile at least. In a turn the keys of a tile are multiplied and the values of the one before.
 template <PrefillSm90Config C, class H>
 QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& seen, i32 first, i32 end, u32 queries_parity, WarpRows<C>& rows) {
   const u32 queries = place_of_queries<C>(walk.smem, walk.warpgroup);
   Logits<C> x = {};
-  f32 factors[1][2];
-  u32 packed[C.tile_tokens / 16][4];
+  u32 packed[C.tile_tokens / 16][4] = {};
   ptx::mbarrier_wait(queries_full<C>(walk.smem), queries_parity);
-  await_turn<C>(walk.warpgroup);
-  begin_read(walk.keys);
-  hold_logits<C>(x);
-  ptx::wgmma_fence();
-  begin_keys<C>(renewed<C>(queries), place_of_keys<C>(walk.smem, walk.keys.stage), x);
-  pass_turn<C>(walk.warpgroup);
-  ptx::wgmma_wait<0>();
-  hold_logits<C>(x);
-  end_read(walk.keys);
-  make_tile<C, H>(p, walk, seen, first, rows, x, factors);
-  pack_tile<C>(x, packed);
+  bool before = false;  // whether there is one
   QN_NO_UNROLL
-  for (first = tile_behind<C, H>(p, walk.told, first); first < end; first = tile_behind<C, H>(p, walk.told, first)) {
+  do {
     await_turn<C>(walk.warpgroup);
     begin_read(walk.keys);
     hold_logits<C>(x);
     hold_sums<C>(rows);
     ptx::wgmma_fence();
     begin_keys<C>(renewed<C>(queries), place_of_keys<C>(walk.smem, walk.keys.stage), x);
-    begin_read(walk.values);
-    begin_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+    if (before) begin_read(walk.values), begin_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+    ptx::wgmma_commit();
     pass_turn<C>(walk.warpgroup);
     ptx::wgmma_wait<1>();
     hold_logits<C>(x);
     end_read(walk.keys);
+    f32 factors[1][2];
     make_tile<C, H>(p, walk, seen, first, rows, x, factors);
     ptx::wgmma_wait<0>();
     hold_sums<C>(rows);
-    end_read(walk.values);
+    if (before) end_read(walk.values);
+    before = true;
     scale_sums<C>(factors, rows);
     pack_tile<C>(x, packed);
-  }
+    first = tile_behind<C, H>(p, walk.told, first);
+  } while (first < end);
   release_queries<C>(walk.smem);
   begin_read(walk.values);
   hold_sums<C>(rows);
   ptx::wgmma_fence();
   begin_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+  ptx::wgmma_commit();
   ptx::wgmma_wait<0>();
   hold_sums<C>(rows);
   end_read(walk.values);
@@ -169,9 +161,13 @@ template <PrefillSm90Config C> QN_DEVICE void finish_item(const PrefillSm90Param
     if (item.parts > 1) {
       const u32 warp = 4 * walk.warpgroup + warp_of_warpgroup();
       if (!write_part<C>(p, item, warp, rows)) return;
-      WarpRows<C> all;  // a variable of its own: `rows`, as what comes from either branch, took 40 registers more
-      add_parts<C>(p, item, warp, all);
-      return store_rows<C>(p, rows_of_warpgroup(p, walk.told, walk.warpgroup), row, 0, all);
+      if constexpr (C.head_dim_v > 128) {
+        WarpRows<C> all;  // a variable of its own: `rows`, as what comes from either branch, spilled
+        add_parts<C>(p, item, warp, all);
+        return store_rows<C>(p, rows_of_warpgroup(p, walk.told, walk.warpgroup), row, 0, all);
+      } else {
+        add_parts<C>(p, item, warp, rows);
+      }
     }
   }
   store_rows<C>(p, rows_of_warpgroup(p, walk.told, walk.warpgroup), row, 0, rows);
