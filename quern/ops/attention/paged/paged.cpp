@@ -52,7 +52,8 @@ Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over 
   const i64 rows = product(max_of(p[Axis::batch], p[Axis::tokens]), p[Axis::heads_q]);
   if (rows >= i64(1) << 31) return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
   if (product(p[Axis::tokens], max_of<i64>(1, group_of(p))) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
-  if (table_tokens(p) > i64(1) << 36) return {"page_size", p[Axis::page_size], "a page table of at most 2^36 tokens"};
+  // At most eight tiles of rows see each key: their units of 64 keys, and one more a request, are fewer than 2^32
+  if (table_tokens(p) > i64(1) << 33) return {"page_size", p[Axis::page_size], "a page table of at most 2^33 tokens"};
   return {};
 }
 

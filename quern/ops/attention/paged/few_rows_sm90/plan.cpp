@@ -72,7 +72,7 @@ FewRowsParams few_rows_params(const Call<A, FewRowsWork>& c) {
   set_paged_params(c.args, c.problem, to);
   to.boxes.k = c.device.make_tensor_map(paged::paged_boxes(c.args.k_cache, kTileTokens));
   to.boxes.v = c.device.make_tensor_map(paged::paged_boxes(c.args.v_cache, kTileTokens));
-  to.boxes.rows = paged::box_rows(c.problem[Axis::page_size], kTileTokens), to.boxes.no_page = i32(c.problem[Axis::pages]);
+  to.boxes.rows = paged::box_rows(c.problem[Axis::page_size], kTileTokens), to.boxes.no_page = c.problem[Axis::pages] < i64(1) << 31 ? i32(c.problem[Axis::pages]) : -1;
   to.part_sums = reinterpret_cast<float*>(c.region(c.choice.part_sums));
   to.part_states = reinterpret_cast<float*>(c.region(c.choice.part_states));
   to.counters = reinterpret_cast<u32*>(c.region(c.choice.counters));
@@ -88,10 +88,8 @@ Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = paged::no_boxes("alignment of k_cache", p.tensor(&A::k_cache))) return r;
   if (const Rejection r = paged::no_boxes("alignment of v_cache", p.tensor(&A::v_cache))) return r;
   if (const Rejection r = paged::no_boxes_of_pages(p[Axis::page_size], kTileTokens)) return r;
-  if (p[Axis::pages] >= i64(1) << 31) return {"pages", p[Axis::pages], "less than 2^31"};
-  // Units of a KV head of all requests are summed in 32 bits
   const FewRowsConfig c = config_of(p, device);
-  if (product(table_tokens(p) / kTileTokens + p[Axis::batch], work_of(p, c).row_tiles) >= i64(1) << 31) return {"page_size", p[Axis::page_size], "a page table of less than 2^37 tokens and rows"};
+  if (work_of(p, c).row_tiles > 8) return {"heads_q", p[Axis::heads_q], "at most {} heads of a KV head", 8 * c.group_rows};  // units are counted in 32 bits
   return several(p) ? prefill_rejects(paged_prefill_shape(p, kFewRowsSm90), device) : Rejection{};
 }
 
