@@ -71,7 +71,7 @@ inline const std::vector<FaultyCase>& asan_faults() {
        {{"a logit past the thread's", "(x[n][2 * r + 1], base)", "(x[n][2 * r + 4], base)", {"INDEX-OOB", "LOCAL-OOB"}}}},
       {"ops/attention/prefill/logits.cuh",
        "attention.ragged",
-       "batch=1 queries=20 keys=70 head_dim=64",
+       "variant=portable batch=1 queries=20 keys=70 head_dim=64",
        {{"a logit past the thread's", "f32& value = x[m][n][2 * half + e];", "f32& value = x[m][n][2 * half + e + 3];", {"INDEX-OOB", "LOCAL-OOB"}}}},
   };
   return all;

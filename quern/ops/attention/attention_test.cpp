@@ -114,24 +114,24 @@ INSTANTIATE_TEST_SUITE_P(all, attention_masks,
                                            Mask{"window", false, 4, 6, false}, Mask{"ahead", false, -1, 3, false}, Mask{"bits", false, -1, -1, true}, Mask{"all", true, 20, -1, true}),
                          [](const auto& info) { return info.param.name; });
 
-/// The same keys in pages and in one tensor: requests of many rows are summed by one kernel, in one order.
+/// The same keys in pages and in one tensor: requests of many rows are summed by one kernel, in one order. Which kernel that is depends on the page size, so calls name it.
 TEST(attention, pages_and_contiguous_keys_give_the_same_bits) {
-  for (const bool causal : {false, true}) {
+  for (const auto& [variant, page_size, causal] : {std::tuple{"prefill_sm90", 8, false}, {"prefill_sm90", 8, true}, {"portable", 3, true}}) {
     CaseArgs c(find_op("attention.ragged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 80}, {"queries", 37}, {"keys", 70}, {"causal", causal}, {"spare", 0}}, 5);
     RaggedArgs& r = ragged_args(c);
-    CaseArgs d(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 80}, {"queries", 37}, {"capacity", 70}, {"length", 70}, {"page_size", 3}, {"causal", causal}, {"spare", 0}}, 6);
+    CaseArgs d(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 80}, {"queries", 37}, {"capacity", 70}, {"length", 70}, {"page_size", double(page_size)}, {"causal", causal}, {"spare", 0}}, 6);
     PagedArgs& p = paged_args(d);
     p.q = r.q;
     for (i64 b = 0; b < 3; ++b)
       for (i64 j = 0; j < 70; ++j)
         for (i64 h = 0; h < 2; ++h)
           for (i64 e = 0; e < 80; ++e) {
-            const i64 from[] = {b * 70 + j, h, e}, to[] = {paged_page(p, b, j), j % 3, h, e};
+            const i64 from[] = {b * 70 + j, h, e}, to[] = {paged_page(p, b, j), j % page_size, h, e};
             std::memcpy(p.k_cache.at(to), r.k.at(from), 2), std::memcpy(p.v_cache.at(to), r.v.at(from), 2);
           }
-    ragged(r), paged(p);
-    EXPECT_EQ(bytes_of(p.out), bytes_of(r.out));
-    EXPECT_EQ(bytes_of(p.out_lse), bytes_of(r.out_lse));
+    ragged(r, {.variant = variant}), paged(p, {.variant = variant});
+    EXPECT_EQ(bytes_of(p.out), bytes_of(r.out)) << variant;
+    EXPECT_EQ(bytes_of(p.out_lse), bytes_of(r.out_lse)) << variant;
   }
 }
 
@@ -283,6 +283,19 @@ TEST(attention, says_what_is_wrong) {
   EXPECT_EQ(error({}, [](auto& a) { for (TensorView* v : {&a.v, &a.out}) v->shape[2] = 40; }), "attention.ragged: `head_dim_v` is 40, expected a multiple of 16 from 16 to 256");
 }
 
+/// Rows of a request and numbers of row tiles are 32-bit.
+TEST(attention, sizes_have_limits) {
+  const auto error = [](i64 tokens, i64 heads_kv) {
+    const Op& op = find_op("attention.ragged");
+    const testing::ArgsStorage args = testing::fake_args(op, testing::derived(op, {{"batch", 1}, {"tokens", double(tokens)}, {"tokens_kv", 5}, {"heads_kv", double(heads_kv)}, {"gqa", 4}, {"head_dim", 16}}));
+    return error_of([&] { bind(op, args.get(), {}); });
+  };
+  EXPECT_EQ(error((1 << 28) - 1, 1), "nothing thrown");
+  EXPECT_EQ(error(1 << 28, 1), "attention.ragged: `tokens` is 268435456, expected less than 2^30 / (heads_q / heads_kv)");
+  EXPECT_EQ(error((1 << 26) - 1, 8), "nothing thrown");
+  EXPECT_EQ(error(1 << 26, 8), "attention.ragged: `tokens` is 67108864, expected less than 2^31 / heads_q");
+}
+
 /// A NaN among the keys or values that a query sees is in its out, and one of a key in its lse, whatever form logits take.
 TEST(attention, nan_that_is_seen_stays) {
   for (const Case& form : {Case{{"q.dtype", i64(DType::bf16)}}, Case{{"q.dtype", i64(DType::f16)}}, Case{{"soft_cap", 30}}, Case{{"bits", 1}}, Case{{"scales", 3}}})
@@ -402,17 +415,20 @@ constexpr const char* kPrefix = R"(struct Prefix {
 };)";
 
 TEST(attention_hooks, skip_whole_tiles) {
-  CaseArgs c(find_op("attention.ragged"), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 200}, {"keys", 200}, {"causal", 0}, {"spare", 0}, {"q.dtype", i64(DType::f16)}}, 3);
-  RaggedArgs& a = ragged_args(c);
-  const i32 prefix = 10;
-  std::memcpy(a.hook_params, &prefix, sizeof prefix);
-  a.hooks = hooks_of(kPrefix);
-  ragged(a);
-  const std::string whole = bytes_of(a.out.slice(0, 0, 64));
-  fill(a.v.slice(0, 128, 200), [](const i64*) { return NAN; });
-  ragged(a);
-  EXPECT_EQ(bytes_of(a.out.slice(0, 0, 64)), whole) << "rows of the first tile read keys behind their last tile";
-  EXPECT_TRUE(std::isnan(Ref(a.out)(199, 0, 0)));
+  constexpr i64 kRows = 192;  // whole row tiles of each kernel: 3 of 64, or one
+  for (const char* variant : {"prefill_sm90", "portable"}) {
+    CaseArgs c(find_op("attention.ragged"), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 2 * kRows}, {"keys", 2 * kRows}, {"causal", 0}, {"spare", 0}, {"q.dtype", i64(DType::f16)}}, 3);
+    RaggedArgs& a = ragged_args(c);
+    const i32 prefix = 10;
+    std::memcpy(a.hook_params, &prefix, sizeof prefix);
+    a.hooks = hooks_of(kPrefix);
+    ragged(a, {.variant = variant});
+    const std::string whole = bytes_of(a.out.slice(0, 0, kRows));
+    fill(a.v.slice(0, kRows, 2 * kRows), [](const i64*) { return NAN; });
+    ragged(a, {.variant = variant});
+    EXPECT_EQ(bytes_of(a.out.slice(0, 0, kRows)), whole) << variant << ": rows of the first tiles read keys behind their last tile";
+    EXPECT_TRUE(std::isnan(Ref(a.out)(2 * kRows - 1, 0, 0))) << variant;
+  }
 }
 
 /// The meanings of hooks in double beside the kernels: prefill and decode rows of one call.

@@ -293,7 +293,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
             {"length", {}, "tokens of each request, at most capacity; without it they differ"},
             {"spare_pages", {}, "pages that no request has; 2 without it"},
             {"head_dim", {128, 64, 80, 96, 112, 192, 256, 512}},
-            {"page_size", {16, 1, 3, 7, 64, 128}},
+            {"page_size", {16, 1, 3, 7, 64, 128, 8, 24}},
             {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
             {"q.dtype", {DType::bf16, DType::f16}},
             {"fp8", {0, 1, 2, 3, 4}, "the caches are e4m3 (1) or e5m2 (2), q too (3, 4)"},

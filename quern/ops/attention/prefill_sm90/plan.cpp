@@ -51,7 +51,7 @@ PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& d
 Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
-  if (is_fp8(s.kv)) return {k_name, name(s.kv), "bf16 or f16"};
+  if (is_fp8(s.kv)) return {"keys", name(s.kv), "bf16 or f16"};
   if (s.head_dim > 256) return {"head_dim", s.head_dim, "at most {}", 256};
   if (q.alignment < 16) return {"alignment of q", q.alignment, "{} bytes for every row", 16};
   if (const Rejection r = paged::no_boxes(k_name, k)) return r;

@@ -94,9 +94,10 @@ Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
 Rejection head_dims(const Problem& p) { return head_dims_fit(p[Axis::head_dim], p[kHeadDimV], 256); }
 Rejection heads(const Problem& p) { return heads_divide(p[Axis::heads_q], p[Axis::heads_kv]); }
 Rejection dtypes(const Problem& p) { return dtypes_fit<A>(p, p.dtype(&A::k), "k"); }
-Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 32-bit
+Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 32-bit, numbers of row tiles too
   const i64 group = group_of(p[Axis::heads_q], p[Axis::heads_kv]);
   if (p[Axis::tokens] * max_of<i64>(1, group) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
+  if (p[Axis::heads_q] > 0 && p[Axis::tokens] >= ceil_div(i64(1) << 31, p[Axis::heads_q])) return {"tokens", p[Axis::tokens], "less than 2^31 / heads_q"};
   if (p[kTokensKv] > kMostKeys) return {"tokens_kv", p[kTokensKv], "at most 2^30"};
   return {};
 }
@@ -177,7 +178,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .cases({{"batch", {2, 1, 0, 4}},
             {"heads_kv", {2, 1, 3}},
             {"gqa", {4, 1, 3, 7, 8, 12, 16}, "query heads of a head of k"},
-            {"head_dim", {64, 80, 96, 112, 128, 192, 256}},
+            {"head_dim", {64, 80, 96, 112, 128, 192, 256, 16, 32, 48}},
             {"head_dim_v", {0, 128, 48}},
             {"queries", {-1, 0, 1, 2, 7, 16, 17, 64, 65}, "query tokens of each request; -1: they differ"},
             {"keys", {-1, 0, 1, 15, 16, 17, 63, 64, 65, 130}, "keys of each request; -1: they differ"},
