@@ -92,11 +92,11 @@ TEST_F(command_bench_layer, says_what_needs_a_gpu) {
 
 /// The order that PDL leaves to the kernels, as checked mode judges it.
 TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
-  for (const char* length : {"length=20", "length=300"}) {  // items in one part, in several
+  for (const char* length : {"length=20", "length=300"}) {  // one launch of attention, two
     const auto ran = bench({"batch=2", length}, {"QN_EMU_CHECKED=1"});
     EXPECT_EQ(ran.status, 0) << ran.output;
   }
-  for (const auto& [kernel, length] : {std::pair{"activation/activate_row/kernel.cuh", "length=20"}, {"attention/paged/few_rows_sm90/kernel.cuh", "length=20"}}) {
+  for (const auto& [kernel, length] : {std::pair{"activation/activate_row/kernel.cuh", "length=20"}, {"attention/paged/split_kv/kernel.cuh", "length=20"}, {"attention/paged/split_kv/combine.cuh", "length=300"}}) {
     const std::string source = changed_source(std::string("quern/ops/") + kernel, "  ptx::grid_dependency_wait();\n", "");
     const auto faulty = bench({"batch=2", length}, {"QN_EMU_CHECKED=1", source});
     EXPECT_EQ(faulty.status, 1) << kernel;
@@ -119,8 +119,8 @@ TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
 
 /// A result that changes from run to run within the error budget.
 TEST_F(command_bench_layer, other_bits_are_wrong) {
-  const std::string source = changed_source("quern/ops/attention/paged/few_rows_sm90/kernel.cuh", "const f32 factor = finish.factor *",
-                                            "const f32 factor = finish.factor * f32(ptx::clock64() & 64 ? 1.00048828125f : 1.f) *");
+  const std::string source = changed_source("quern/ops/attention/paged/split_kv/kernel.cuh", "column, finished(finish, low, factor),",
+                                            "column, finished(finish, low, factor) * f32(ptx::clock64() & 64 ? 1.00048828125f : 1.f),");
   const auto ran = bench({"batch=8", "length=20"}, {source});
   EXPECT_EQ(ran.status, 1);
   EXPECT_THAT(ran.output, HasSubstr("WRONG: eager: `attention` has other bits than the calls that were judged"));

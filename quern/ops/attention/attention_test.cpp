@@ -25,6 +25,9 @@ using ::testing::HasSubstr;
 RaggedArgs& ragged_args(CaseArgs& c) { return *static_cast<RaggedArgs*>(c.args()); }
 PagedArgs& paged_args(CaseArgs& c) { return *static_cast<PagedArgs*>(c.args()); }
 
+/// The kernels of requests of many rows, as variants of both ops.
+constexpr const char* kOfManyRows[] = {"prefill_sm90", "portable"};
+
 void fill(const TensorView& view, const std::function<double(const i64*)>& value) {
   i64 at[kMaxRank] = {};
   for (i64 i = 0; i < view.numel(); ++i) {
@@ -90,24 +93,27 @@ TEST_P(attention_masks, of_contiguous_keys) {
     fill(a.q, [](const i64*) { return 0; });
     fill(a.k, [](const i64*) { return 1; });
     fill(a.v, [](const i64* at) { return double(at[0] % 31); });
-    ragged(a);
-    for (i64 b = 0; b < 2; ++b) {
-      const i64 first = Ref<>(a.kv_indptr).index(b);
-      expect_means(a, ragged_request(a, b), b, [&](i64 j) { return double((first + j) % 31); });
+    for (const char* variant : kOfManyRows) {
+      ragged(a, {.variant = variant});
+      for (i64 b = 0; b < 2; ++b) {
+        const i64 first = Ref<>(a.kv_indptr).index(b);
+        expect_means(a, ragged_request(a, b), b, [&](i64 j) { return double((first + j) % 31); });
+      }
     }
   }
 }
 
 TEST_P(attention_masks, of_pages) {
-  for (const auto& [queries, keys] : {std::pair<i64, i64>{1, 300}, {3, 270}, {5, 2}, {20, 70}, {33, 17}}) {
-    CaseArgs c(find_op("attention.paged"), masked(GetParam(), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 3}, {"queries", double(queries)}, {"capacity", double(keys)}, {"length", double(keys)}, {"page_size", 7}}), 3);
-    PagedArgs& a = paged_args(c);
-    fill(a.q, [](const i64*) { return 0; });
-    fill(a.k_cache, [](const i64*) { return 1; });
-    fill(a.v_cache, [](const i64* at) { return double((at[0] * 7 + at[1]) % 31); });
-    paged(a);
-    for (i64 b = 0; b < 2; ++b) expect_means(a, paged_request(a, b), b, [&](i64 j) { return double((paged_page(a, b, j) * 7 + j % 7) % 31); });
-  }
+  for (const i64 page_size : {7, 8})  // of portable and of prefill_sm90
+    for (const auto& [queries, keys] : {std::pair<i64, i64>{1, 300}, {3, 270}, {5, 2}, {20, 70}, {33, 17}}) {
+      CaseArgs c(find_op("attention.paged"), masked(GetParam(), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 3}, {"queries", double(queries)}, {"capacity", double(keys)}, {"length", double(keys)}, {"page_size", double(page_size)}}), 3);
+      PagedArgs& a = paged_args(c);
+      fill(a.q, [](const i64*) { return 0; });
+      fill(a.k_cache, [](const i64*) { return 1; });
+      fill(a.v_cache, [&](const i64* at) { return double((at[0] * page_size + at[1]) % 31); });
+      paged(a, {.variant = page_size == 8 ? "prefill_sm90" : "portable"});
+      for (i64 b = 0; b < 2; ++b) expect_means(a, paged_request(a, b), b, [&](i64 j) { return double((paged_page(a, b, j) * page_size + j % page_size) % 31); });
+    }
 }
 INSTANTIATE_TEST_SUITE_P(all, attention_masks,
                          ::testing::Values(Mask{"none", false, -1, -1, false}, Mask{"causal", true, -1, -1, false}, Mask{"causal_window", true, 9, -1, false}, Mask{"own_key", true, 0, -1, false},
@@ -159,9 +165,11 @@ TEST(attention, logits_far_below_zero_are_no_mask) {
     fill(a.k, [](const i64*) { return -1; });
     fill(a.v, [](const i64*) { return 0.5; });
     a.sm_scale = float(-logit / 64);
-    ragged(a);
-    EXPECT_NEAR(Ref(a.out)(7, 0, 5), 0.5, 1e-2);
-    EXPECT_NEAR((Ref(a.out_lse)(7, 0) - std::log2(70.0)) / (logit / std::log(2.0)), 1, 0x1p-18);  // kLogitError
+    for (const char* variant : kOfManyRows) {
+      ragged(a, {.variant = variant});
+      EXPECT_NEAR(Ref(a.out)(7, 0, 5), 0.5, 1e-2) << variant;
+      EXPECT_NEAR((Ref(a.out_lse)(7, 0) - std::log2(70.0)) / (logit / std::log(2.0)), 1, 0x1p-18) << variant;  // kLogitError
+    }
   }
 }
 
@@ -194,9 +202,11 @@ TEST(attention, large_logits_of_bf16_are_right) {
     fill(a.q, [&](const i64*) { return size; });
     fill(a.k, [&](const i64*) { return size; });
     fill(a.v, [](const i64*) { return 0.75; });
-    ragged(a);
-    EXPECT_NEAR(Ref(a.out)(3, 0, 5), 0.75, 1e-2) << size;
-    EXPECT_NEAR(Ref(a.out_lse)(3, 0) / (Ref(a.q)(0, 0, 0) * Ref(a.k)(0, 0, 0) * 64e6 / std::log(2.0)), 1, 0x1p-18) << size;
+    for (const char* variant : kOfManyRows) {
+      ragged(a, {.variant = variant});
+      EXPECT_NEAR(Ref(a.out)(3, 0, 5), 0.75, 1e-2) << variant << " " << size;
+      EXPECT_NEAR(Ref(a.out_lse)(3, 0) / (Ref(a.q)(0, 0, 0) * Ref(a.k)(0, 0, 0) * 64e6 / std::log(2.0)), 1, 0x1p-18) << variant << " " << size;
+    }
   }
 }
 
@@ -225,9 +235,11 @@ TEST(attention, large_logits_of_f16_stay_finite) {
     for (const double size : {1.0, 1.3, 2.7, 7.1, 19.0}) {
       fill(q, [&](const i64*) { return size; });
       fill(k, [&](const i64*) { return size; });
-      if (pages) paged(paged_args(c));
-      else ragged(ragged_args(c));
-      EXPECT_TRUE(std::isfinite(Ref(out)(0, 0, 5))) << op << " " << size;
+      for (const char* variant : kOfManyRows) {
+        if (pages) paged(paged_args(c));
+        else ragged(ragged_args(c), {.variant = variant});
+        EXPECT_TRUE(std::isfinite(Ref(out)(0, 0, 5))) << op << " " << variant << " " << size;
+      }
     }
   }
 }
@@ -307,10 +319,12 @@ TEST(attention, nan_that_is_seen_stays) {
       if (a.mask.present()) std::memset(a.mask.data, 0xff, size_t(a.mask.shape[0]));
       const i64 at[] = {70, 0, 9};
       store_element(key ? a.k : a.v, at, NAN);
-      ragged(a);
-      EXPECT_FALSE(std::isnan(Ref(a.out_lse)(9, 0))) << "query 9 stands at key 69";
-      EXPECT_TRUE(std::isnan(Ref(a.out)(10, 0, 9)));
-      EXPECT_EQ(std::isnan(Ref(a.out_lse)(10, 0)), key);
+      for (const char* variant : kOfManyRows) {
+        ragged(a, {.variant = variant});
+        EXPECT_FALSE(std::isnan(Ref(a.out_lse)(9, 0))) << variant << ": query 9 stands at key 69";
+        EXPECT_TRUE(std::isnan(Ref(a.out)(10, 0, 9))) << variant;
+        EXPECT_EQ(std::isnan(Ref(a.out_lse)(10, 0)), key) << variant;
+      }
     }
 }
 
@@ -416,7 +430,7 @@ constexpr const char* kPrefix = R"(struct Prefix {
 
 TEST(attention_hooks, skip_whole_tiles) {
   constexpr i64 kRows = 192;  // whole row tiles of each kernel: 3 of 64, or one
-  for (const char* variant : {"prefill_sm90", "portable"}) {
+  for (const char* variant : kOfManyRows) {
     CaseArgs c(find_op("attention.ragged"), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 2 * kRows}, {"keys", 2 * kRows}, {"causal", 0}, {"spare", 0}, {"q.dtype", i64(DType::f16)}}, 3);
     RaggedArgs& a = ragged_args(c);
     const i32 prefix = 10;

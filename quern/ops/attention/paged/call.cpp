@@ -46,6 +46,7 @@ PrefillShape paged_prefill_shape(const Problem& p, i32 few_rows) {
           .out = p.dtype(&A::out),
           .lens = lens_dtype(p),
           .alignment = cache_alignment(p),
+          .q_alignment = p.tensor(&A::q).alignment,
           .batch = p[Axis::batch],
           .tokens = p[Axis::tokens],
           .heads_q = p[Axis::heads_q],
@@ -80,7 +81,7 @@ static PrefillSm90Params prefill_sm90_params(const Call<A, PrefillSm90Work>& c) 
 }
 
 Rejection paged_prefill_sm90_rejects(const Problem& p, const DeviceInfo& device, i32 few_rows) {
-  return prefill_sm90_rejects(paged_prefill_shape(p, few_rows), device, p.tensor(&A::q), "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache));
+  return prefill_sm90_rejects(paged_prefill_shape(p, few_rows), device, "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache));
 }
 
 PagedPrefill begin_prefill(Plan& plan, const Problem& p, const DeviceInfo& device, i32 few_rows, bool native) {

@@ -28,6 +28,7 @@ i32 smem_room(const DeviceInfo& device, i32 blocks);
 struct PrefillShape {
   DType q, kv, out, lens;
   i32 alignment;  // of k and v
+  i32 q_alignment;
   i64 batch, tokens, heads_q, heads_kv, head_dim, head_dim_v;
   i64 max_seq_q;  // 0: unknown
   i64 most_keys;  // of a request

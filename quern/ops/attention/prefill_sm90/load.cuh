@@ -209,7 +209,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
 }
 
 /// By a warp: the block's rows of q, zeros where it has none.
-template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Params& p, const RowTile& tile, u32 smem) {
+template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Params& p, const RowTile& tile, u8* memory, u32 smem) {
   constexpr paged::BoxTile T = query_tile(C);
   constexpr u32 kWidth = u32(column_bytes(T)), kUnits = u32(row_bytes(T)) / 16;
   QN_NO_UNROLL
@@ -221,7 +221,16 @@ template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Para
     QN_UNROLL
     for (u32 unit = ptx::lane_id() % 8; unit < kUnits; unit += 8) {
       const u32 line = offset_in_tile(T, row % 64, unit * 16);
-      ptx::cp_async_cg(to + (line ^ (line >> 7 & (kWidth / 16 - 1)) << 4), from + unit * 16, read ? 16 : 0);
+      const u32 place = to + (line ^ (line >> 7 & (kWidth / 16 - 1)) << 4);
+      if (p.q_wide) {
+        ptx::cp_async_cg(place, from + unit * 16, read ? 16 : 0);
+      } else {
+        u32 words[4];
+        QN_UNROLL
+        for (u32 i = 0; i < 4; ++i)
+          words[i] = read ? u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i)) | u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i + 2)) << 16 : 0;
+        ptx::st_shared(memory + (place - smem), u32x4{words[0], words[1], words[2], words[3]});
+      }
     }
   }
   ptx::cp_async_commit();
@@ -257,7 +266,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const Prefil
     if (first_tile<C, H>(p, tile) >= tile.end) continue;
     ptx::mbarrier_wait(queries_free<C>(smem), parity);
     parity ^= 1;
-    if constexpr (C.query_boxes == 0) copy_queries<C>(p, tile, smem);
+    if constexpr (C.query_boxes == 0) copy_queries<C>(p, tile, memory, smem);
     else if (ptx::lane_id() == 0) load_query_boxes<C>(p, tile, smem);
   }
 }

@@ -29,7 +29,7 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
           .bits = s.bits,
           .places = s.places,
           .gather = gathers(page_size),
-          .query_boxes = 64 % max_of<i64>(1, group_of(s.heads_q, s.heads_kv)) == 0,
+          .query_boxes = s.q_alignment >= 16 && 64 % max_of<i64>(1, group_of(s.heads_q, s.heads_kv)) == 0,
           .parts = !s.batch_invariant && s.most_keys >= 2 * kLeastPart * tile_tokens,
           .leave_few_rows = s.leave_few_rows,
           .row_tiles = 1,
@@ -48,12 +48,14 @@ PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& d
   return config_of(s, tokens, page_size);
 }
 
-Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v) {
+Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
   if (is_fp8(s.kv)) return {"keys", name(s.kv), "bf16 or f16"};
   if (s.head_dim > 256) return {"head_dim", s.head_dim, "at most {}", 256};
-  if (q.alignment < 16) return {"alignment of q", q.alignment, "{} bytes for every row", 16};
+  // A tensor map is of some memory
+  if (s.tokens == 0) return {"tokens", 0, "at least {}", 1};
+  if (s.most_keys == 0) return {"keys", 0, "at least {}", 1};
   if (const Rejection r = paged::no_boxes(k_name, k)) return r;
   if (const Rejection r = paged::no_boxes(v_name, v)) return r;
   const PrefillSm90Config c = prefill_sm90_config(s, device, 0);

@@ -11,8 +11,8 @@ namespace quern::attention {
 
 inline const jit::Kernel<PrefillSm90Config, PrefillSm90Params> prefill_sm90_kernel{"quern/ops/attention/prefill_sm90/kernel.cuh", "prefill_sm90", &kHookPoints};
 
-/// What the kernel cannot run of a shape. `k` and `v` are the names of their tensors, `q`, .. what is known of them.
-Rejection prefill_sm90_rejects(const PrefillShape& shape, const DeviceInfo& device, const TensorFacts& q, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v);
+/// What the kernel cannot run of a shape. `k` and `v` are what is known of their tensors.
+Rejection prefill_sm90_rejects(const PrefillShape& shape, const DeviceInfo& device, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v);
 /// The kernel for a shape that is not rejected; page_size: 0 of contiguous keys.
 PrefillSm90Config prefill_sm90_config(const PrefillShape& shape, const DeviceInfo& device, i64 page_size);
 /// Handed to the params functions.

@@ -24,6 +24,7 @@ PrefillShape shape_of(const Problem& p) {
           .out = p.dtype(&A::out),
           .lens = DType::i32,
           .alignment = min_of(p.tensor(&A::k).alignment, p.tensor(&A::v).alignment),
+          .q_alignment = p.tensor(&A::q).alignment,
           .batch = p[Axis::batch],
           .tokens = p[Axis::tokens],
           .heads_q = p[Axis::heads_q],
@@ -78,7 +79,7 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
-  return prefill_sm90_rejects(shape_of(p), device, p.tensor(&A::q), "alignment of k", p.tensor(&A::k), "alignment of v", p.tensor(&A::v));
+  return prefill_sm90_rejects(shape_of(p), device, "alignment of k", p.tensor(&A::k), "alignment of v", p.tensor(&A::v));
 }
 
 Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
