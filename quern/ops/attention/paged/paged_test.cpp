@@ -138,7 +138,13 @@ TEST(attention_paged, plans_by_capacity_and_device) {
 }
 
 TEST(attention_paged, plans_of_few_rows_sm90) {
-  const Case llama = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
+  const Case unnamed = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
+  EXPECT_THAT(plan_text(unnamed), ::testing::StartsWith("paged_split_kv<")) << "as fast, of 16-bit caches";
+  Case wide = unnamed;
+  wide["gqa"] = 17;
+  EXPECT_THAT(plan_text(wide), ::testing::StartsWith("paged_few_rows_sm90<"));
+  Case llama = unnamed;
+  llama["variant"] = variant_index("attention.paged", "few_rows_sm90");
   EXPECT_EQ(plan_text(llama),
             "paged_few_rows_sm90<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=2, stages=13, soft_cap=0, scales=0, places=1, several=0, fixed_chunks=0, threads=384, min_blocks=1> grid=132\n"
             "workspace=1098768");
@@ -154,9 +160,9 @@ TEST(attention_paged, plans_of_few_rows_sm90) {
   EXPECT_THAT(plan_text(several), ::testing::HasSubstr("leave_few_rows=64"));
   several["max_seq_q"] = 0;
   EXPECT_THAT(plan_text(several), ::testing::HasSubstr("group_rows=64, warpgroups=2"));
-  Case fp8 = llama;
+  Case fp8 = unnamed;
   fp8["fp8"] = 1;
-  EXPECT_THAT(plan_text(fp8), ::testing::HasSubstr("<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=16"));
+  EXPECT_THAT(plan_text(fp8), ::testing::HasSubstr("paged_few_rows_sm90<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=16"));
 }
 
 TEST(attention_paged, few_rows_sm90_says_what_it_cannot_run) {
