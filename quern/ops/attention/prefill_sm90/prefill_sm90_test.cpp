@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What prefill_sm90 must promise by force of its own structure: blocks that take many row tiles, rings that go on over their ends, tiles of keys that others share.
+// What prefill_sm90 must promise by force of its own structure: blocks that take many items, rings that go on over their ends, tiles of keys that others share, keys in parts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,14 +23,13 @@ using testing::CaseArgs;
 RaggedArgs& ragged_args(CaseArgs& c) { return *static_cast<RaggedArgs*>(c.args()); }
 PagedArgs& paged_args(CaseArgs& c) { return *static_cast<PagedArgs*>(c.args()); }
 
-/// An H200 with so many multiprocessors: blocks take several row tiles each.
-std::unique_ptr<Device> device_of(i32 sms, bool checked = false) {
+/// An H200 with so many multiprocessors: blocks take several items each.
+std::unique_ptr<Device> device_of(i32 sms, const EmulatedOptions& how) {
   DeviceInfo info = device_info_of(Arch{});
   info.sms = sms;
-  EmulatedOptions how;
-  how.checked = checked, how.os_threads = 1;
   return make_emulated_device(info, how);
 }
+std::unique_ptr<Device> device_of(i32 sms, bool checked = false) { return device_of(sms, {.checked = checked, .os_threads = 1}); }
 RunOptions on(Device& device) { return {.device = &device, .variant = "prefill_sm90"}; }
 
 char* row_of(const TensorView& view, i64 row) { return static_cast<char*>(view.data) + row * view.strides[0] * size_of(view.dtype); }
@@ -69,10 +68,11 @@ TEST(prefill_sm90, rows_of_contiguous_keys_keep_their_bits_in_every_batch) {
   }
 }
 
+/// Pages of 16 tokens come as boxes, pages of 7 are gathered.
 TEST(prefill_sm90, rows_of_pages_keep_their_bits_in_every_batch) {
   const auto one = device_of(1), three = device_of(3);
-  for (const i64 group : {1, 3, 4, 7, 8}) {
-    CaseArgs c(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", double(group)}, {"head_dim", 64}, {"queries", 66}, {"capacity", double(kKeys + 10)}, {"length", double(kKeys + 10)}, {"page_size", 16}, {"causal", 0}, {"spare", 0}}, 5);
+  for (const auto& [group, page_size] : {std::pair<i64, i64>{1, 16}, {3, 16}, {4, 16}, {7, 16}, {8, 16}, {3, 7}, {4, 7}}) {
+    CaseArgs c(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", double(group)}, {"head_dim", 64}, {"queries", 66}, {"capacity", double(kKeys + 10)}, {"length", double(kKeys + 10)}, {"page_size", double(page_size)}, {"causal", 0}, {"spare", 0}}, 5);
     PagedArgs& a = paged_args(c);
     a.causal = true;
     const std::string q = rows_of(a.q, 0, kQueries);
@@ -86,24 +86,46 @@ TEST(prefill_sm90, rows_of_pages_keep_their_bits_in_every_batch) {
         paged(a, on(*device));
         const std::string mine = rows_of(a.out, n.queries, kQueries) + rows_of(a.out_lse, n.queries, kQueries);
         if (alone.empty()) alone = mine;
-        EXPECT_EQ(mine, alone) << "group " << group << " behind " << n.queries << " query tokens and " << n.keys << " keys";
+        EXPECT_EQ(mine, alone) << "group " << group << ", pages of " << page_size << ", behind " << n.queries << " query tokens and " << n.keys << " keys";
       }
     }
     EXPECT_TRUE(std::isfinite(Ref(a.out_lse)(66 + kQueries - 1, 0)));
   }
 }
 
-/// Hundreds of row tiles in one block and in three: rounds, rings and told tiles wrap. Requests without query tokens or keys lie between the others, and many have more query tokens than keys.
+/// The results are the reference's.
+void check(const char* op, Case which, Device& device) {
+  which["variant"] = double(variant_index(op, "prefill_sm90"));
+  for (const testing::CheckResult& r : testing::check_case({&find_op(op), which, 3, {{&device, "--device emu"}}})) EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.which << ": " << r.message;
+}
+
+/// Hundreds of items in one block and in three: rounds, rings and told items wrap. Requests without query tokens or keys lie between the others, and many have more query tokens than keys.
 TEST(prefill_sm90, many_small_requests_in_few_blocks) {
   const auto one = device_of(1), three = device_of(3), checked = device_of(1, true);
-  const auto check = [](const char* op, Case which, Device& device) {
-    which["variant"] = double(variant_index(op, "prefill_sm90"));
-    for (const testing::CheckResult& r : testing::check_case({&find_op(op), which, 3, {{&device, "--device emu"}}})) EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.which << ": " << r.message;
-  };
   for (const i64 batch : {1, 2, 5, 33}) check("attention.ragged", {{"batch", double(batch)}, {"heads_kv", 2}, {"gqa", 1}, {"head_dim", 64}}, *checked);
   check("attention.ragged", {{"batch", 300}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}}, *one);
   check("attention.ragged", {{"batch", 300}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}}, *three);
   check("attention.paged", {{"batch", 100}, {"heads_kv", 1}, {"gqa", 2}, {"head_dim", 64}, {"queries", -1}, {"capacity", 60}}, *three);
+}
+
+/// 17 tiles of 112 keys for each of two KV heads. One or two blocks cut none of them, six and more cut each into three parts.
+Case long_case() { return {{"batch", 1}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 16}, {"queries", 17}, {"keys", 1900}, {"spare", 0}}; }
+
+TEST(prefill_sm90, keys_in_any_number_of_parts) {
+  for (const i32 sms : {1, 3, 4, 6}) check("attention.ragged", long_case(), *device_of(sms));
+}
+
+/// Blocks on six threads end in another order each time. A seed decides the order of sums of the emulated wgmma, so there is one.
+TEST(prefill_sm90, the_part_that_ends_last_changes_no_bit) {
+  CaseArgs c(find_op("attention.ragged"), long_case(), 5);
+  RaggedArgs& a = ragged_args(c);
+  const auto run = [&](i32 threads) {
+    std::memset(a.out.data, 0xff, size_t(a.out.extent() * 2)), std::memset(a.out_lse.data, 0xff, size_t(a.out_lse.extent() * 4));
+    ragged(a, on(*device_of(6, {.os_threads = threads})));
+    return rows_of(a.out, 0, 17) + rows_of(a.out_lse, 0, 17);
+  };
+  const std::string one_by_one = run(1);
+  for (int repeat = 0; repeat < 10; ++repeat) EXPECT_TRUE(run(6) == one_by_one) << "repeat " << repeat;
 }
 
 /// Requests without query tokens first, last and between; of the others each query is the mean of the values that it sees.
