@@ -4,9 +4,9 @@
 // Tiles of keys or values by TMA, from pages or from contiguous rows (boxes_spec.h). A warp makes the copies of a tile, a lane a box:
 //
 //   const BoxLane lane = box_lane<T>(boxes.rows);                     once
-//   i32 page = page_of_box(lane, row, first, begin, end);             for the tile that comes next: a load
+//   i32 page = page_of_box(lane, row, boxes.rows, first, begin, end); for the tile that comes next: a load
 //   ...                                                               the stage is free; one lane announces tile_bytes(T)
-//   load_pages<T>(to, &boxes.k, full, lane, row, first, head, page, policy);
+//   load_pages<T>(to, &boxes.k, full, policy, lane, row, first, head, page);
 //
 // A stage counts tile_bytes(T) whatever is copied: boxes outside of the tensor count too, and are zeros.
 #pragma once

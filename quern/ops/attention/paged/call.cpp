@@ -81,6 +81,7 @@ static PrefillSm90Params prefill_sm90_params(const Call<A, PrefillSm90Work>& c) 
 }
 
 Rejection paged_prefill_sm90_rejects(const Problem& p, const DeviceInfo& device, i32 few_rows) {
+  if (p[Axis::pages] >= i64(1) << 31) return {"pages", p[Axis::pages], "less than 2^31"};
   return prefill_sm90_rejects(paged_prefill_shape(p, few_rows), device, "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache));
 }
 

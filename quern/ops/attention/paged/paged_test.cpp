@@ -146,7 +146,7 @@ TEST(attention_paged, plans_of_few_rows_sm90) {
   Case llama = unnamed;
   llama["variant"] = variant_index("attention.paged", "few_rows_sm90");
   EXPECT_EQ(plan_text(llama),
-            "paged_few_rows_sm90<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=2, stages=13, soft_cap=0, scales=0, places=1, several=0, fixed_chunks=0, threads=384, min_blocks=1> grid=132\n"
+            "paged_few_rows_sm90<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=2, stages=12, soft_cap=0, scales=0, places=1, several=0, fixed_chunks=0, threads=384, min_blocks=1> grid=132\n"
             "workspace=1098768");
   Case alone = llama;  // one chunk holds a row: no parts, no counters
   alone["capacity"] = 256;
@@ -162,7 +162,7 @@ TEST(attention_paged, plans_of_few_rows_sm90) {
   EXPECT_THAT(plan_text(several), ::testing::HasSubstr("group_rows=64, warpgroups=2"));
   Case fp8 = unnamed;
   fp8["fp8"] = 1;
-  EXPECT_THAT(plan_text(fp8), ::testing::HasSubstr("paged_few_rows_sm90<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=16"));
+  EXPECT_THAT(plan_text(fp8), ::testing::HasSubstr("paged_few_rows_sm90<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=12"));
 }
 
 TEST(attention_paged, few_rows_sm90_says_what_it_cannot_run) {

@@ -123,8 +123,9 @@ QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i3
   }
 }
 
-/// Beside a maximum beyond this the product with `scale` is rounded before the maximum is subtracted. The maximum is rounded and the product in one fma is not,
-/// so below it a row's probabilities have a factor of 2^d, d at most half of the last place of maximum - shift: 2^(1/16). It cancels in the row's result.
+/// Beside a maximum beyond this the product with `scale` is rounded before the maximum is subtracted. The maximum is rounded and the product in one fma is not, so below it a row's
+/// probabilities have a factor of 2^d, d at most half of the last place of maximum - shift: 2^(1/16). That of the maximum cancels in the row's result; that of maximum - shift, of f16, is
+/// another from tile to tile, 2^-24 of the maximum at most, as the logits' own errors are.
 constexpr float kMostFused = 1048576.f;
 
 /// Online softmax over a tile: logits times `scale` become probabilities times 2^shift, states and sums move to the new maximum. `factors`: for what was
@@ -141,14 +142,17 @@ template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 scale, Sof
       factors[m][half] = raise_max(state, warp_max<4>(most) * scale);
       f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
       f32 times = scale;
-      if (ptx::any(ptx::fabs(base) > kMostFused)) {
+      const bool rounded = ptx::fabs(base) > kMostFused;
+      if (ptx::any(rounded)) {  // each row for itself: others of the warp may be another request's
         QN_UNROLL
         for (int n = 0; n < C.tile_tokens / 8; ++n) {
           QN_UNROLL
-          for (int e = 0; e < 2; ++e) x[m][n][2 * half + e] = ptx::fma(x[m][n][2 * half + e], scale, f32(-0.f)) - base;
+          for (int e = 0; e < 2; ++e) {
+            f32& value = x[m][n][2 * half + e];
+            if (rounded) value = ptx::fma(value, scale, f32(-0.f)) - base;
+          }
         }
-        times = 1.f;
-        base = 0.f;
+        if (rounded) times = 1.f, base = 0.f;
       }
       const f32 less = sum_shift_of<C.dtype>() - base;
       QN_UNROLL

@@ -6,7 +6,7 @@
 // and values come through a ring each, ahead of the products, over the end of an item too. The other warpgroups have 64 rows each, and walk over the tile's keys
 // in ascending order with online softmax: while the keys of a tile are multiplied, so are the values of the one before; while probabilities are made of the former, the latter
 // goes on; and while one warpgroup makes probabilities, another multiplies.
-// The sums of a row depend on its own request alone, so rows have the same bits in every batch.
+// Where keys are not cut into parts, the sums of a row depend on its own request alone.
 #pragma once
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/attention/prefill/store_rows.cuh"

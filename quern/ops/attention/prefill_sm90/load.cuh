@@ -188,10 +188,14 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
     begin_read(told);
     const u8* const words = told_words<C>(memory, told.stage);
     const RowTile tile = told_tile(p, words);
-    end_read(told);
+    end_read(told);  // its place stays as it is until the item has ended, which needs the last values of this loop
     if (tile.rows <= 0) break;
     i32 now = first_tile<C, H>(p, tile);
-    if (now >= tile.end) continue;
+    if (now >= tile.end) {  // no copy follows that would tell of those before, and the item behind this one may wait for them
+      if (older != 0) tell_copies<0>(older);
+      older = 0;
+      continue;
+    }
     i32 next = tile_behind<C, H>(p, words, now);
     GatheredRows rows_now = rows_of_tile<C>(p, tile, warp, now), rows_next = rows_of_tile<C>(p, tile, warp, next);
     copy_keys(tile, rows_now);
@@ -265,6 +269,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void load_queries(const Prefil
     if (tile.rows <= 0) return;
     if (first_tile<C, H>(p, tile) >= tile.end) continue;
     ptx::mbarrier_wait(queries_free<C>(smem), parity);
+    ptx::sync_warp();
     parity ^= 1;
     if constexpr (C.query_boxes == 0) copy_queries<C>(p, tile, memory, smem);
     else if (ptx::lane_id() == 0) load_query_boxes<C>(p, tile, smem);

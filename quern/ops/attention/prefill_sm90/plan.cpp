@@ -51,11 +51,11 @@ PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& d
 Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
-  if (is_fp8(s.kv)) return {"keys", name(s.kv), "bf16 or f16"};
+  if (is_fp8(s.kv)) return {"k and v", name(s.kv), "bf16 or f16"};
   if (s.head_dim > 256) return {"head_dim", s.head_dim, "at most {}", 256};
   // A tensor map is of some memory
   if (s.tokens == 0) return {"tokens", 0, "at least {}", 1};
-  if (s.most_keys == 0) return {"keys", 0, "at least {}", 1};
+  if (s.most_keys == 0) return {"keys of a request", 0, "at least {}", 1};
   if (const Rejection r = paged::no_boxes(k_name, k)) return r;
   if (const Rejection r = paged::no_boxes(v_name, v)) return r;
   const PrefillSm90Config c = prefill_sm90_config(s, device, 0);

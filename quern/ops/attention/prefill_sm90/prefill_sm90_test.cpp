@@ -106,6 +106,8 @@ TEST(prefill_sm90, many_small_requests_in_few_blocks) {
   check("attention.ragged", {{"batch", 300}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}}, *one);
   check("attention.ragged", {{"batch", 300}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}}, *three);
   check("attention.paged", {{"batch", 100}, {"heads_kv", 1}, {"gqa", 2}, {"head_dim", 64}, {"queries", -1}, {"capacity", 60}}, *three);
+  // Gathered pages: an item without keys behind one that has some, whose last values nobody else would tell of
+  for (const i64 page_size : {1, 7}) check("attention.paged", {{"batch", 30}, {"heads_kv", 1}, {"gqa", 2}, {"head_dim", 64}, {"queries", -1}, {"capacity", 60}, {"page_size", double(page_size)}}, *one);
 }
 
 /// 17 tiles of 112 keys for each of two KV heads. One or two blocks cut none of them, six and more cut each into three parts.

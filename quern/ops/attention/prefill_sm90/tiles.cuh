@@ -8,8 +8,8 @@
 // end together (choose_part). A warp writes what it has of a row to memory, and the one that comes last adds up all parts of its rows, in ascending order (parts.cuh).
 //
 // Order. Items are numbered by the power of two of their length, the longest first, then by request, then from a request's last row tile, which sees most where attention is
-// causal. A block takes the next number from a counter in memory, which is 0 when the kernel begins. Without a counter, for calls of few row tiles, block b of n takes number
-// b, then 2 n - 1 - b: in turn from either side.
+// causal. A block takes the next number from a counter in memory, which is 0 when the kernel begins. Without a counter, for calls of few row tiles and without parts, block b of n
+// takes number b, then 2 n - 1 - b: in turn from either side.
 #pragma once
 #include "quern/kit/pipeline.cuh"
 #include "quern/kit/scan.cuh"
@@ -72,6 +72,7 @@ template <PrefillSm90Config C> QN_DEVICE i32 choose_part(const PrefillSm90Params
     const RequestTiles r = tiles_of_request<C>(p, request);
     return u32(min_of<u64>(u64(r.row_tiles) * heads * u32(r.key_tiles), kMostItems));
   });
+  if (work == 0) return 0;
   const u32 share = ceil_div(work, u32(gridDim.x));
   u32 most = max_of(share, u32(kLeastPart));
   if (p.batch <= 32) {

@@ -133,10 +133,7 @@ template <FewRowsConfig C> QN_DEVICE void count_part(const FewRowsParams& p, con
   sync_warpgroup();  // its threads have written the part
   if (thread_of_warpgroup() != 0) return;
   u32 ended = 1;
-  if (s.blocks > 1) {
-    ended = ptx::atomic_add_acq_rel_gpu(p.counters + s.counter, 1) + 1;
-    if (ended == u32(s.blocks)) ptx::st_global<u32>(p.counters + s.counter, 0);
-  }
+  if (s.blocks > 1) ended = ptx::atomic_add_acq_rel_gpu(p.counters + s.counter, 1) + 1;
   *last = u32(ended == u32(s.blocks));
 }
 
@@ -213,7 +210,7 @@ template <FewRowsConfig C> QN_DEVICE void clear_unused(u8* smem) {
 
 template <FewRowsConfig C> QN_DEVICE void paged_few_rows_sm90(const FewRowsParams& p) {
   constexpr auto S = few_rows_smem(C);
-  static_assert(C.threads == kMultiplyThreads<C> + kWarpgroupSize);
+  static_assert(C.threads == kMultiplyThreads<C> + kWarpgroupSize && C.stages % (2 * C.warpgroups) == 0);
   QN_SMEM(smem);
   const u32 warp = ptx::shfl(ptx::warp_id(), 0);
   if (threadIdx.x == u32(kMultiplyThreads<C>)) {

@@ -49,7 +49,15 @@ FewRowsConfig config_of(const Problem& p, const DeviceInfo& device) {
                   .fixed_chunks = p.batch_invariant || tile_keys(p) <= kChunkTokens,
                   .threads = (warpgroups + 1) * 128,  // of the last 128 one warp loads: registers are given by the warpgroup
                   .min_blocks = 1};
-  while (c.stages < 16 && few_rows_smem(c).bytes + stage_bytes(c) <= device.smem_block) ++c.stages;
+  // A stage always is the same warpgroup's: one that waited for the next filling of another's could take that before for it, as parities tell only two apart
+  const i32 step = 2 * warpgroups;
+  c.stages = step;
+  while (c.stages + step <= 16) {
+    FewRowsConfig more = c;
+    more.stages += step;
+    if (few_rows_smem(more).bytes > device.smem_block) break;
+    c = more;
+  }
   return c;
 }
 
@@ -88,7 +96,10 @@ Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = paged::no_boxes("alignment of k_cache", p.tensor(&A::k_cache))) return r;
   if (const Rejection r = paged::no_boxes("alignment of v_cache", p.tensor(&A::v_cache))) return r;
   if (const Rejection r = paged::no_boxes_of_pages(p[Axis::page_size], kTileTokens)) return r;
+  if (p[Axis::tokens] == 0) return {"tokens", 0, "at least {}", 1};
+  if (capacity(p) == 0) return {"pages", p[Axis::pages], "room for a key"};  // a tensor map is of some memory
   const FewRowsConfig c = config_of(p, device);
+  if (few_rows_smem(c).bytes > device.smem_block) return {"shared memory of a block", device.smem_block, "{} bytes", few_rows_smem(c).bytes};
   if (work_of(p, c).row_tiles > 8) return {"heads_q", p[Axis::heads_q], "at most {} heads of a KV head", 8 * c.group_rows};  // units are counted in 32 bits
   return several(p) ? prefill_rejects(paged_prefill_shape(p, kFewRowsSm90), device) : Rejection{};
 }

@@ -35,7 +35,7 @@ struct FewRowsParams : AttendParams {
   paged::BoxParams boxes;
   float* part_sums;    // [slots, part_floats()]: sums of exp2(logit - max) v, as the threads of a warpgroup hold them
   float* part_states;  // [slots, group_rows, 2]: maximum, sum of exp2(logit - max)
-  u32* counters;       // [blocks]: of the item that was cut at the end of a block, how many blocks have written their parts. Zeros before and after
+  u32* counters;       // [blocks]: of the item that was cut at the end of a block, how many blocks have written their parts. Zeros when the kernel begins
   i32 row_tiles;       // most items of a request and KV head
   i32 max_splits;      // slots of an item, fixed_chunks
   i32 min_share;       // least units of a block
