@@ -290,7 +290,7 @@ inline const std::vector<FaultyCase>& prefill_faults() {
       {"ops/attention/prefill/store_rows.cuh",
        "attention.ragged",
        "variant=portable batch=2 queries=17 keys=150 head_dim=80 out.pad=8",
-       {{"sixteen bytes of the columns behind the last stored", "if (stored && first + int(quad) < kPairs) ptx", "if (stored) ptx", {"GLOBAL-OOB", "RACE", kWrongResult}}}},
+       {{"sixteen bytes of the columns behind the last stored", "if (stored && first + quad < kPairs) store", "if (stored) store", {"GLOBAL-OOB", "RACE", kWrongResult}}}},
       {"ops/attention/prefill/request.cuh",
        "attention.ragged",
        "variant=portable batch=3 queries=17 keys=70 head_dim=64 causal=1",

@@ -39,7 +39,7 @@ inline const std::vector<FaultyCase>& few_rows_faults() {
        {{"a block takes a unit of the next one's", "walk.at + share);", "walk.at + share + 1);", {kWrongResult}},
         {"no barrier before the request is read", "      ptx::sync_block();\n", "", {"RACE", "UNINIT"}},
         {"the last key of a request left out", "s.end = min_of(r.keys.end, s.begin + taken", "s.end = min_of(r.keys.end - 1, s.begin + taken", {kWrongResult}},
-        {"blocks of an item counted short", "last_block - first_block + 1;", "last_block - first_block;", {"RACE", "UNINIT"}}}, 5},
+        {"blocks of an item counted short", "last_block - first_block + 1;", "last_block - first_block;", {"RACE", "UNINIT", kWrongResult}}}, 5},
       {"ops/attention/paged/few_rows_sm90/work.cuh",
        "attention.paged",
        "variant=few_rows_sm90 batch=3 heads_kv=1 gqa=4 capacity=1400 head_dim=64 batch_invariant=1",
