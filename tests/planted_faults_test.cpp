@@ -143,6 +143,15 @@ INSTANTIATE_TEST_SUITE_P(Compilers, PlantedFaults,
                            return (std::get<0>(info.param)[0] == 'g' ? "gcc_" : "clang_") + std::get<1>(info.param).substr(2) + "_" + std::to_string(std::get<2>(info.param));
                          });
 
+// A run samples the cases below: this looks at the texts of all of them, in milliseconds.
+TEST(PlantedFaultTexts, stand_exactly_once_in_their_kernels) {
+  for (const char* mode : {"--checked", "--asan"})
+    for (const FaultyCase& c : cases_of(mode)) {
+      const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);
+      for (const Fault& fault : c.faults) EXPECT_EQ(count_of(text, fault.from), 1u) << name << ": '" << fault.name << "' of " << c.op << " " << c.words;
+    }
+}
+
 TEST_P(PlantedFaults, are_reported_and_the_kernels_as_they_are_are_not) {
   std::vector<Attempt> correct, faulty;
   std::map<std::string, size_t> numbers;  // a case and its faults stay together: what the faults leave alone is compiled once
