@@ -76,7 +76,7 @@ inline const std::vector<FaultyCase>& few_rows_faults() {
         {"zeros not awaited", "  ptx::fence_proxy_async_shared();\n  sync_warpgroup();\n}", "  ptx::fence_proxy_async_shared();\n}", {"RACE", "UNINIT"}},
         {"products of keys read in flight", "for (i32 step = 0; step < kSteps; ++step)\n      ptx::wgmma<T, T>(s, k.advanced(offset_in_tile(kKeys, 0, 32 * u32(step))), q.advanced(offset_in_tile(kQueries, 0, 32 * u32(step))), step > 0);\n    ptx::wgmma_commit();\n    ptx::wgmma_wait<0>();", "for (i32 step = 0; step < kSteps; ++step)\n      ptx::wgmma<T, T>(s, k.advanced(offset_in_tile(kKeys, 0, 32 * u32(step))), q.advanced(offset_in_tile(kQueries, 0, 32 * u32(step))), step > 0);\n    ptx::wgmma_commit();", {"WGMMA"}},
         {"values released in flight", "b.advanced(32 * u32(step)), true);\n    }\n    ptx::wgmma_commit();\n    ptx::wgmma_wait<0>();\n  }\n  hold(out);", "b.advanced(32 * u32(step)), true);\n    }\n    ptx::wgmma_commit();\n  }\n  hold(out);", {"RACE", "UNINIT"}},
-        {"one key too many zeroed", "row >= end) ptx", "row >= end - 1) ptx", {kWrongResult}}}, 1},
+        {"one key too many zeroed", "(values, from, end, ", "(values, from, end - 1, ", {kWrongResult}}}, 1},
       {"ops/attention/paged/few_rows_sm90/tile.cuh",
        "attention.paged",
        "variant=few_rows_sm90 batch=3 heads_kv=1 gqa=4 capacity=1400 head_dim=64 fp8=1",

@@ -59,4 +59,18 @@ template <BoxTile T> QN_DEVICE void load_rows(u32 to, const TensorMap* map, u32 
   if (column < columns_of(T)) ptx::tma_load(to + u32(column * T.tokens * kWidth), map, full, policy, column * (kWidth / size_of(T.dtype)), first, head);
 }
 
+/// Where byte `byte` of row `row` lies, of a tile that begins at the shared address `tile`, a multiple of 1024.
+template <BoxTile T> QN_DEVICE u32 place_in_tile(u32 tile, u32 row, u32 byte) { return tile + swizzled(swizzle_of(T), offset_in_tile(T, row, byte)); }
+
+/// Zeros for the rows of a tile below `from`, and from `to` on, by `threads` threads, of which this is `thread`. wgmma reads them behind a fence of the proxies and a barrier.
+template <BoxTile T> QN_DEVICE void clear_other_rows(u8* tile, i32 from, i32 to, i32 thread, i32 threads) {
+  constexpr i32 kUnits = column_bytes(T) / 16;  // of a row in a column: a swizzle exchanges them among themselves
+  QN_NO_UNROLL
+  for (i32 row = thread / kUnits; row < T.tokens; row += threads / kUnits) {
+    if (row >= from && row < to) continue;
+    QN_UNROLL
+    for (i32 column = 0; column < columns_of(T); ++column) ptx::st_shared(tile + (column * T.tokens + row) * column_bytes(T) + thread % kUnits * 16, u32x4{0, 0, 0, 0});
+  }
+}
+
 }  // namespace quern::paged

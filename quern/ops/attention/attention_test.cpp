@@ -276,6 +276,35 @@ TEST(attention, every_option_counts) {
   EXPECT_EQ(result(hint), plain) << "max_seq_q chooses the plan only";
 }
 
+/// There are no tensor maps of no memory: such calls are the portable kernels', whatever else they hold.
+TEST(attention, calls_without_keys) {
+  const auto nothing_seen = [](const auto& a, const auto& call) {
+    std::memset(a.out.data, 0xff, size_t(a.out.extent() * 2)), std::memset(a.out_lse.data, 0xff, size_t(a.out_lse.extent() * 4));
+    call();
+    const Ref out(a.out), lse(a.out_lse);
+    for (i64 t = 0; t < a.out.shape[0]; ++t)
+      for (i64 h = 0; h < 8; ++h) {
+        EXPECT_EQ(lse(t, h), -std::numeric_limits<double>::infinity()) << t;
+        for (i64 e = 0; e < 64; ++e) EXPECT_EQ(out(t, h, e), 0) << t;
+      }
+  };
+  for (const double pad : {0, 4}) {
+    CaseArgs c(find_op("attention.ragged"), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"queries", 20}, {"keys", 0}, {"spare", 0}, {"k.pad", pad}}, 1);
+    const RaggedArgs& a = ragged_args(c);
+    ASSERT_EQ(a.k.shape[0], 0);
+    nothing_seen(a, [&] { ragged(a); });
+    EXPECT_THAT(error_of([&] { ragged(a, {.variant = "prefill_sm90"}); }, ErrorKind::unsupported), HasSubstr("keys of a request=0, wants at least 1"));
+  }
+  for (const double fp8 : {0, 1})
+    for (const double queries : {-2, 3, 20}) {
+      CaseArgs c(find_op("attention.paged"), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"queries", queries}, {"capacity", 0}, {"spare_pages", 0}, {"spare", 0}, {"fp8", fp8}}, 1);
+      PagedArgs& a = paged_args(c);
+      a.k_cache.shape[0] = a.v_cache.shape[0] = 0;
+      nothing_seen(a, [&] { paged(a); });
+      EXPECT_THAT(error_of([&] { paged(a, {.variant = "few_rows_sm90"}); }, ErrorKind::unsupported), HasSubstr("pages=0, wants room for a key"));
+    }
+}
+
 TEST(attention, says_what_is_wrong) {
   const auto error = [](const Case& more, void (*broken)(RaggedArgs&)) {
     Case which = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"queries", 3}, {"keys", 5}, {"spare", 0}};

@@ -41,26 +41,10 @@ void set_paged_params(const A& a, const Problem& p, AttendParams& to) {
 }
 
 PrefillShape paged_prefill_shape(const Problem& p, i32 few_rows) {
-  return {.q = p.dtype(&A::q),
-          .kv = p.dtype(&A::k_cache),
-          .out = p.dtype(&A::out),
-          .lens = lens_dtype(p),
-          .alignment = cache_alignment(p),
-          .q_alignment = p.tensor(&A::q).alignment,
-          .batch = p[Axis::batch],
-          .tokens = p[Axis::tokens],
-          .heads_q = p[Axis::heads_q],
-          .heads_kv = p[Axis::heads_kv],
-          .head_dim = p[Axis::head_dim],
-          .head_dim_v = p[Axis::head_dim],
-          .max_seq_q = several(p) ? p.attr(&A::max_seq_q) : 1,
-          .most_keys = capacity(p),
-          .places = places_of(p),
-          .soft_cap = p.attr(&A::soft_cap) > 0,
-          .bits = p.tensor(&A::mask).present != 0,
-          .hooks = p.hooks != nullptr,
-          .leave_few_rows = few_rows,
-          .batch_invariant = p.batch_invariant != 0};
+  PrefillShape shape = prefill_shape<A>(p, p.tensor(&A::k_cache), p.tensor(&A::v_cache), p[Axis::head_dim], capacity(p));
+  shape.places = places_of(p), shape.lens = lens_dtype(p), shape.leave_few_rows = few_rows;
+  if (!several(p)) shape.max_seq_q = 1;
+  return shape;
 }
 
 static PrefillParams prefill_params(const Call<A, PrefillWork>& c) {
@@ -73,21 +57,18 @@ static PrefillParams prefill_params(const Call<A, PrefillWork>& c) {
 static PrefillSm90Params prefill_sm90_params(const Call<A, PrefillSm90Work>& c) {
   PrefillSm90Params to{};
   set_paged_params(c.args, c.problem, to);
-  const auto& config = c.config<PrefillSm90Config>();
-  to.boxes = prefill_sm90_boxes(c.device, config, c.args.k_cache, c.args.v_cache, c.problem[Axis::page_size]);
-  to.queries = prefill_sm90_queries(c.device, config, c.args.q, group_of(c.problem));
-  set_prefill_sm90_work(c, to);
+  set_prefill_sm90_params(c, c.args.k_cache, c.args.v_cache, c.problem[Axis::page_size], to);
   return to;
 }
 
 Rejection paged_prefill_sm90_rejects(const Problem& p, const DeviceInfo& device, i32 few_rows) {
   if (p[Axis::pages] >= i64(1) << 31) return {"pages", p[Axis::pages], "less than 2^31"};
-  return prefill_sm90_rejects(paged_prefill_shape(p, few_rows), device, "alignment of k_cache", p.tensor(&A::k_cache), "alignment of v_cache", p.tensor(&A::v_cache));
+  return prefill_sm90_rejects(paged_prefill_shape(p, few_rows), device, p.tensor(&A::k_cache), p.tensor(&A::v_cache));
 }
 
 PagedPrefill begin_prefill(Plan& plan, const Problem& p, const DeviceInfo& device, i32 few_rows, bool native) {
   PagedPrefill prefill{paged_prefill_shape(p, few_rows), native && !paged_prefill_sm90_rejects(p, device, few_rows), {}};
-  if (prefill.native) prefill.work = prefill_sm90_work(plan, prefill.shape, prefill_sm90_config(prefill.shape, device, p[Axis::page_size]), device);
+  if (prefill.native) prefill.sm90 = begin_prefill_sm90(plan, prefill.shape, device, p[Axis::page_size]);
   return prefill;
 }
 
@@ -95,10 +76,7 @@ void add_prefill(Plan& plan, const Problem& p, const DeviceInfo& device, const P
   const PrefillShape& shape = prefill.shape;
   const i32 pdl = shape.leave_few_rows > 0 ? 1 : p.pdl;
   if (prefill.native) {
-    const PrefillSm90Config config = prefill_sm90_config(shape, device, p[Axis::page_size]);
-    Grid grid = prefill_sm90_grid(shape, config, device);
-    grid.pdl = pdl;
-    plan.launch<prefill_sm90_params>(prefill_sm90_kernel, config, grid, prefill.work, p.hooks);
+    add_prefill_sm90<prefill_sm90_params>(plan, prefill.sm90, pdl, p.hooks);
     return;
   }
   const PrefillConfig config = prefill_config(shape, device);

@@ -43,7 +43,7 @@ Rejection paged_prefill_sm90_rejects(const Problem& p, const DeviceInfo& device,
 struct PagedPrefill {
   PrefillShape shape;
   bool native;  ///< prefill_sm90; else prefill_mma
-  PrefillSm90Work work;
+  PrefillSm90Launch sm90;
 };
 /// `native`: prefill_sm90 where it can be.
 PagedPrefill begin_prefill(Plan& plan, const Problem& p, const DeviceInfo& device, i32 few_rows, bool native);

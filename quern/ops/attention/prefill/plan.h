@@ -38,6 +38,30 @@ struct PrefillShape {
   bool batch_invariant;
 };
 
+/// The shape of an op's problem whose requests have contiguous keys and query tokens from q_indptr. An op that differs there changes the fields.
+template <class A> PrefillShape prefill_shape(const Problem& p, const TensorFacts& k, const TensorFacts& v, i64 head_dim_v, i64 most_keys) {
+  return {.q = p.dtype(&A::q),
+          .kv = k.dtype,
+          .out = p.dtype(&A::out),
+          .lens = DType::i32,
+          .alignment = min_of(k.alignment, v.alignment),
+          .q_alignment = p.tensor(&A::q).alignment,
+          .batch = p[Axis::batch],
+          .tokens = p[Axis::tokens],
+          .heads_q = p[Axis::heads_q],
+          .heads_kv = p[Axis::heads_kv],
+          .head_dim = p[Axis::head_dim],
+          .head_dim_v = head_dim_v,
+          .max_seq_q = p.attr(&A::max_seq_q),
+          .most_keys = most_keys,
+          .places = KeyPlaces::contiguous,
+          .soft_cap = p.attr(&A::soft_cap) > 0,
+          .bits = p.tensor(&A::mask).present != 0,
+          .hooks = p.hooks != nullptr,
+          .leave_few_rows = 0,
+          .batch_invariant = p.batch_invariant != 0};
+}
+
 /// Handed to the params functions.
 struct PrefillWork {
   i64 row_tiles;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+//
+// From the sums of a warp to rows of out and out_lse, for every kernel for many rows.
 #pragma once
 #include "quern/kit/quad.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
@@ -12,10 +14,7 @@ template <class T> QN_DEVICE void store_words(const AttendParams& p, T* to, cons
     ptx::st_global(to, u32x4{words[0], words[1], words[2], words[3]});
   } else {
     QN_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      ptx::st_global<u16>(to + 2 * i, u16(words[i]));
-      ptx::st_global<u16>(to + 2 * i + 1, u16(words[i] >> 16));
-    }
+    for (int i = 0; i < 4; ++i) store_word(to + 2 * i, words[i], p.out_pairs != 0);
   }
 }
 

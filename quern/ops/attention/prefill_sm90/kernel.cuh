@@ -32,8 +32,8 @@ template <PrefillSm90Config C> QN_DEVICE u32 renewed(u32 address) {
   return one[0];
 }
 
-/// x = q k^T of a warpgroup's rows and a tile's keys, begun.
-template <PrefillSm90Config C> QN_DEVICE void begin_keys(u32 queries, u32 keys, Logits<C>& x) {
+/// Issues x = q k^T of a warpgroup's rows and a tile's keys. The caller commits.
+template <PrefillSm90Config C> QN_DEVICE void issue_keys(u32 queries, u32 keys, Logits<C>& x) {
   using T = dtype_t<C.dtype>;
   constexpr paged::BoxTile kQ = query_tile(C), kK = key_tile(C);
   constexpr u32 kAtom = 8 * u32(column_bytes(kQ));
@@ -42,11 +42,10 @@ template <PrefillSm90Config C> QN_DEVICE void begin_keys(u32 queries, u32 keys, 
   QN_UNROLL
   for (u32 step = 0; step < u32(C.head_dim / 16); ++step)
     ptx::wgmma<T>(sums, q.advanced(offset_in_tile(kQ, 0, 32 * step)), k.advanced(offset_in_tile(kK, 0, 32 * step)), step > 0);
-  ptx::wgmma_commit();
 }
 
-/// out += p v of a tile, begun but for the commit.
-template <PrefillSm90Config C> QN_DEVICE void begin_values(u32 (&packed)[C.tile_tokens / 16][4], u32 values, WarpRows<C>& rows) {
+/// Issues out += p v of a tile. The caller commits.
+template <PrefillSm90Config C> QN_DEVICE void issue_values(u32 (&packed)[C.tile_tokens / 16][4], u32 values, WarpRows<C>& rows) {
   using T = dtype_t<C.dtype>;
   constexpr paged::BoxTile kV = value_tile(C);
   constexpr u32 kWidth = u32(column_bytes(kV));
@@ -74,7 +73,7 @@ template <PrefillSm90Config C> QN_DEVICE void pack_tile(const Logits<C>& x, u32 
 /// A warpgroup's walk over the keys of its rows. What is not needed for each tile of keys is read from shared memory again: registers are short.
 template <PrefillSm90Config C> struct Walk {
   u32 smem, warpgroup;
-  const u8* told;  // the row tile
+  const u8* told;  // the item
   Consumer<C.stages> keys, values;
 };
 
@@ -117,7 +116,7 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
   Logits<C> x = {};
   u32 packed[C.tile_tokens / 16][4] = {};
   ptx::mbarrier_wait(queries_full<C>(walk.smem), queries_parity);
-  bool before = false;  // whether there is one
+  bool has_packed = false;  // probabilities of a tile before
   QN_NO_UNROLL
   do {
     await_turn<C>(walk.warpgroup);
@@ -125,9 +124,10 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
     hold_logits<C>(x);
     hold_sums<C>(rows);
     ptx::wgmma_fence();
-    begin_keys<C>(renewed<C>(queries), place_of_keys<C>(walk.smem, walk.keys.stage), x);
-    if (before) begin_read(walk.values), begin_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+    issue_keys<C>(renewed<C>(queries), place_of_keys<C>(walk.smem, walk.keys.stage), x);
     ptx::wgmma_commit();
+    if (has_packed) begin_read(walk.values), issue_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+    ptx::wgmma_commit();  // a group in any case: the wait for all but one is one for the keys
     pass_turn<C>(walk.warpgroup);
     ptx::wgmma_wait<1>();
     hold_logits<C>(x);
@@ -136,8 +136,8 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
     make_tile<C, H>(p, walk, seen, first, rows, x, factors);
     ptx::wgmma_wait<0>();
     hold_sums<C>(rows);
-    if (before) end_read(walk.values);
-    before = true;
+    if (has_packed) end_read(walk.values);
+    has_packed = true;
     scale_sums<C>(factors, rows);
     pack_tile<C>(x, packed);
     first = tile_behind<C, H>(p, walk.told, first);
@@ -146,7 +146,7 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
   begin_read(walk.values);
   hold_sums<C>(rows);
   ptx::wgmma_fence();
-  begin_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+  issue_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
   ptx::wgmma_commit();
   ptx::wgmma_wait<0>();
   hold_sums<C>(rows);
@@ -182,16 +182,16 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
   for (;;) {
     begin_read(told);
     walk.told = told_words<C>(memory, told.stage);
-    i32 first, end, left;
+    i32 first, end, rows_here;
     Span seen;
     {
       const RowTile tile = told_tile(p, walk.told);
       if (tile.rows <= 0) break;
       const RowTile mine = rows_of_warpgroup(p, walk.told, warpgroup);
-      first = first_tile<C, H>(p, tile), end = tile.end, left = mine.rows;
+      first = first_tile<C, H>(p, tile), end = tile.end, rows_here = mine.rows;
       seen = seen_by_all(p, mine);
     }
-    if (left > 0) {
+    if (rows_here > 0) {
       WarpRows<C> rows;
       clear_rows<C>(rows);
       if (first < end) sum_keys<C, H>(p, walk, seen, first, end, queries_parity, rows);
@@ -205,12 +205,12 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
   if (warpgroup == 0) await_turn<C>(warpgroup);  // the last warpgroup's pass
 }
 
-/// Registers of a thread of the first warpgroup, and of the others, beside those that a block of so many threads begins with.
-template <PrefillSm90Config C> constexpr int kLoadingRegisters = 56;
+/// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up some of its, and those that multiply share them.
+template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.warpgroups == 2 ? 64 : 56;  // 56 spill where rows are gathered
 template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups == 2 ? 224 : 152;
 
 template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const PrefillSm90Params& p) {
-  static_assert(C.row_tiles == 1 && C.column_parts == 1 && C.threads == kWarpgroupSize * (1 + C.warpgroups));
+  static_assert(C.threads == kWarpgroupSize * (1 + C.warpgroups));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {

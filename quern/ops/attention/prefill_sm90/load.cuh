@@ -53,24 +53,12 @@ template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillS
   return first;
 }
 
-/// By a warp: zeros for the rows [from, to) of a tile of values.
-template <PrefillSm90Config C> QN_DEVICE void clear_values(u8* values, i32 from, i32 to) {
-  constexpr paged::BoxTile T = value_tile(C);
-  constexpr i32 kUnits = column_bytes(T) / 16;  // of a row in a column; a swizzle exchanges them
-  QN_NO_UNROLL
-  for (i32 row = from + i32(ptx::lane_id()) / kUnits; row < to; row += 32 / kUnits) {
-    QN_UNROLL
-    for (i32 column = 0; column < columns_of(T); ++column)
-      ptx::st_shared(values + (column * T.tokens + row) * column_bytes(T) + 16 * (i32(ptx::lane_id()) % kUnits), u32x4{0, 0, 0, 0});
-  }
-}
-
 /// By a warp: tiles of keys, or of values, of all items by TMA. Of values some that no row sees come too, at either end of what the row tile sees: they become zeros, as a
 /// probability of 0 times what memory happens to hold could be NaN. Then TMA tells a barrier of its own of the copies, and the warp the ring.
 template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(const PrefillSm90Params& p, u8* memory, u32 smem) {
   constexpr paged::BoxTile T = kValues ? value_tile(C) : key_tile(C);
   const TensorMap* const map = kValues ? &p.boxes.v : &p.boxes.k;
-  const paged::BoxLane boxes = paged::box_lane<T>(max_of(p.boxes.rows, 1));
+  const paged::BoxLane boxes = paged::box_lane<T>(p.boxes.rows);
   Consumer<kToldItems> told{item_ring<C>(smem)};
   Producer<C.stages> fill{kValues ? value_ring<C>(smem) : key_ring<C>(smem)};
   u32 edge_parity = 0;
@@ -98,8 +86,7 @@ template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(
       if (edge) {
         ptx::mbarrier_wait(full, edge_parity);
         edge_parity ^= 1;
-        clear_values<C>(memory + (to - smem), 0, tile.begin - first);
-        clear_values<C>(memory + (to - smem), max_of(0, tile.end - first), C.tile_tokens);
+        paged::clear_other_rows<T>(memory + (to - smem), tile.begin - first, tile.end - first, i32(ptx::lane_id()), 32);
         ptx::fence_proxy_async_shared();
         ptx::sync_warp();
         if (ptx::lane_id() == 0) ptx::mbarrier_arrive(ring);
@@ -130,7 +117,7 @@ template <PrefillSm90Config C> QN_DEVICE GatheredRows rows_of_tile(const Prefill
 /// Starts the copies of the warp's rows of a tile of T; zeros where no row sees the key.
 template <PrefillSm90Config C, paged::BoxTile T>
 QN_DEVICE void gather_rows(const GatheredRows& rows, u32 warp, const u8* head, i64 page_stride, i64 token_stride, u32 to) {
-  constexpr u32 kUnits = u32(row_bytes(T)) / 16, kWidth = u32(column_bytes(T));
+  constexpr u32 kUnits = u32(row_bytes(T)) / 16;
   static_assert(T.tokens % 16 == 0);
   const u32 lane = ptx::lane_id();
   u64 offsets[2];
@@ -147,8 +134,8 @@ QN_DEVICE void gather_rows(const GatheredRows& rows, u32 warp, const u8* head, i
       const u8* const from = read ? head + offset : head;
       QN_UNROLL
       for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass) {
-        const u32 unit = lane % 8 + 8 * pass, line = offset_in_tile(T, 8 * i + 4 * warp + lane / 8, unit * 16);
-        if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(to + (line ^ (line >> 7 & (kWidth / 16 - 1)) << 4), from + unit * 16, read ? 16 : 0);
+        const u32 unit = lane % 8 + 8 * pass;
+        if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(paged::place_in_tile<T>(to, 8 * i + 4 * warp + lane / 8, unit * 16), from + unit * 16, read ? 16 : 0);
       }
     }
   }
@@ -188,12 +175,12 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
     begin_read(told);
     const u8* const words = told_words<C>(memory, told.stage);
     const RowTile tile = told_tile(p, words);
-    end_read(told);  // its place stays as it is until the item has ended, which needs the last values of this loop
     if (tile.rows <= 0) break;
     i32 now = first_tile<C, H>(p, tile);
     if (now >= tile.end) {  // no copy follows that would tell of those before, and the item behind this one may wait for them
       if (older != 0) tell_copies<0>(older);
       older = 0;
+      end_read(told);
       continue;
     }
     i32 next = tile_behind<C, H>(p, words, now);
@@ -208,6 +195,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
       now = next, next = after;
       rows_now = rows_next, rows_next = rows_after;
     }
+    end_read(told);
   }
   if (older != 0) tell_copies<0>(older);
 }
@@ -215,25 +203,23 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
 /// By a warp: the block's rows of q, zeros where it has none.
 template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Params& p, const RowTile& tile, u8* memory, u32 smem) {
   constexpr paged::BoxTile T = query_tile(C);
-  constexpr u32 kWidth = u32(column_bytes(T)), kUnits = u32(row_bytes(T)) / 16;
+  constexpr u32 kUnits = u32(row_bytes(T)) / 16;
   QN_NO_UNROLL
   for (u32 row = ptx::lane_id() / 8; row < u32(block_rows(C)); row += 4) {
     const bool read = i32(row) < tile.rows;
-    const RowPlace place = place_of_row(p, tile.head_kv, tile.first_row + (read ? i32(row) : 0));
-    const u8* from = p.q + (tile.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head;
-    const u32 to = place_of_queries<C>(smem, row / 64);
+    const RowPlace of_row = place_of_row(p, tile.head_kv, tile.first_row + (read ? i32(row) : 0));
+    const u8* from = p.q + (tile.queries.begin + of_row.query) * p.q_token + i64(of_row.head_q) * p.q_head;
     QN_UNROLL
     for (u32 unit = ptx::lane_id() % 8; unit < kUnits; unit += 8) {
-      const u32 line = offset_in_tile(T, row % 64, unit * 16);
-      const u32 place = to + (line ^ (line >> 7 & (kWidth / 16 - 1)) << 4);
+      const u32 to = paged::place_in_tile<T>(place_of_queries<C>(smem, row / 64), row % 64, unit * 16);
       if (p.q_wide) {
-        ptx::cp_async_cg(place, from + unit * 16, read ? 16 : 0);
+        ptx::cp_async_cg(to, from + unit * 16, read ? 16 : 0);
       } else {
         u32 words[4];
         QN_UNROLL
         for (u32 i = 0; i < 4; ++i)
           words[i] = read ? u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i)) | u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i + 2)) << 16 : 0;
-        ptx::st_shared(memory + (place - smem), u32x4{words[0], words[1], words[2], words[3]});
+        ptx::st_shared(memory + (to - smem), u32x4{words[0], words[1], words[2], words[3]});
       }
     }
   }
@@ -244,7 +230,8 @@ template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Para
   if (ptx::lane_id() == 0) ptx::mbarrier_arrive(queries_full<C>(smem));
 }
 
-/// By one thread: the same as boxes of a column of 64 rows, all heads of a KV head of some tokens. Rows that the request does not have are those of the next one, or zeros: nobody stores their sums.
+/// By one thread: the same by TMA. A box is a column of a warpgroup's 64 rows: the heads of a KV head of 64 / group tokens. Rows that the request does not have are those of the next one,
+/// or zeros where q ends: nobody stores their sums.
 template <PrefillSm90Config C> QN_DEVICE void load_query_boxes(const PrefillSm90Params& p, const RowTile& tile, u32 smem) {
   constexpr paged::BoxTile T = query_tile(C);
   ptx::mbarrier_arrive_expect_tx(queries_full<C>(smem), u32(C.warpgroups * tile_bytes(T)));

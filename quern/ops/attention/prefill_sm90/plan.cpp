@@ -8,7 +8,7 @@ namespace {
 
 constexpr i32 kStages = 2;
 
-/// Three warpgroups of 64 rows where their sums, logits and probabilities fit into 160 registers: each read of K and V from shared memory serves half as many rows more.
+/// Three warpgroups of 64 rows where their sums, logits and probabilities fit into 152 registers: each read of K and V from shared memory serves half as many rows more.
 i32 warpgroups_of(const PrefillShape& s) { return s.head_dim <= 64 && s.head_dim_v <= 64 ? 3 : 2; }
 
 /// Pages whose rows come one by one. Tiles of keys are a multiple of 16.
@@ -32,14 +32,11 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
           .query_boxes = s.q_alignment >= 16 && 64 % max_of<i64>(1, group_of(s.heads_q, s.heads_kv)) == 0,
           .parts = !s.batch_invariant && s.most_keys >= 2 * kLeastPart * tile_tokens,
           .leave_few_rows = s.leave_few_rows,
-          .row_tiles = 1,
-          .column_parts = 1,
           .threads = 128 * (1 + warpgroups)};
 }
 
-}  // namespace
-
-PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
+/// The kernel for a shape that is not rejected.
+PrefillSm90Config config_on(const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
   // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than scale it needs registers
   const bool three = warpgroups_of(s) == 3;
   const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : !three ? 128 : gathers(page_size) ? 96 : 112;
@@ -48,43 +45,40 @@ PrefillSm90Config prefill_sm90_config(const PrefillShape& s, const DeviceInfo& d
   return config_of(s, tokens, page_size);
 }
 
-Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const char* k_name, const TensorFacts& k, const char* v_name, const TensorFacts& v) {
-  if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
-  if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
-  if (is_fp8(s.kv)) return {"k and v", name(s.kv), "bf16 or f16"};
-  if (s.head_dim > 256) return {"head_dim", s.head_dim, "at most {}", 256};
-  // A tensor map is of some memory
-  if (s.tokens == 0) return {"tokens", 0, "at least {}", 1};
-  if (s.most_keys == 0) return {"keys of a request", 0, "at least {}", 1};
-  if (const Rejection r = paged::no_boxes(k_name, k)) return r;
-  if (const Rejection r = paged::no_boxes(v_name, v)) return r;
-  const PrefillSm90Config c = prefill_sm90_config(s, device, 0);
-  if (prefill_sm90_smem(c).bytes > device.smem_block) return {"shared memory of a block", device.smem_block, "{} bytes", prefill_sm90_smem(c).bytes};
-  return {};
-}
-
-namespace {
-
 /// Most row tiles of a call: the last one of each request may be all but empty.
 i64 row_tiles_of(const PrefillShape& s, const PrefillSm90Config& c) {
   return (s.tokens * group_of(s.heads_q, s.heads_kv) / block_rows(c) + min_of(s.batch, s.tokens)) * s.heads_kv;
 }
+/// Most parts of a row tile.
+i64 parts_of(const PrefillShape& s, const PrefillSm90Config& c) { return c.parts ? ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens) : 1; }
 
 }  // namespace
 
-Grid prefill_sm90_grid(const PrefillShape& s, const PrefillSm90Config& c, const DeviceInfo& device) {
-  const i64 items = row_tiles_of(s, c) * (c.parts ? ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens) : 1);
-  return {.x = max_of<i64>(1, min_of<i64>(device.sms, items)), .smem = prefill_sm90_smem(c).bytes};
+Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, const TensorFacts& k, const TensorFacts& v) {
+  const bool cache = s.places != KeyPlaces::contiguous;
+  if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
+  if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
+  if (is_fp8(s.kv)) return {cache ? "k_cache" : "k", name(s.kv), "bf16 or f16"};
+  if (s.head_dim > 256) return {"head_dim", s.head_dim, "at most {}", 256};
+  // A tensor map is of some memory
+  if (s.tokens == 0) return {"tokens", 0, "at least {}", 1};
+  if (s.most_keys == 0) return {"keys of a request", 0, "at least {}", 1};
+  if (const Rejection r = paged::no_boxes(cache ? "alignment of k_cache" : "alignment of k", k)) return r;
+  if (const Rejection r = paged::no_boxes(cache ? "alignment of v_cache" : "alignment of v", v)) return r;
+  const PrefillSm90Config c = config_on(s, device, 0);
+  if (prefill_sm90_smem(c).bytes > device.smem_block) return {"shared memory of a block", device.smem_block, "{} bytes", prefill_sm90_smem(c).bytes};
+  return {};
 }
 
-PrefillSm90Work prefill_sm90_work(Plan& plan, const PrefillShape& s, const PrefillSm90Config& c, const DeviceInfo& device) {
-  const i64 blocks = prefill_sm90_grid(s, c, device).x, row_tiles = row_tiles_of(s, c);
+PrefillSm90Launch begin_prefill_sm90(Plan& plan, const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
+  const PrefillSm90Config c = config_on(s, device, page_size);
+  const i64 row_tiles = row_tiles_of(s, c), items = row_tiles * parts_of(s, c), blocks = max_of<i64>(1, min_of<i64>(device.sms, items));
   PrefillSm90Work work{};
-  if (c.parts) work.part_slots = i32(min_of(kPartSlots * blocks, row_tiles * ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens)));
-  // Filling the counters with zeros takes 2 us: two rounds of row tiles come out as even without
+  if (c.parts) work.part_slots = i32(min_of(kPartSlots * blocks, items));
+  // The counters are filled with zeros by a launch more, and up to two row tiles a block are shared out as evenly without them
   if (c.parts || row_tiles > 2 * blocks) work.counters = plan.zeroed("items", 4 * (1 + i64(work.part_slots) * 4 * c.warpgroups));
   if (c.parts) work.parts = plan.scratch("parts", i64(work.part_slots) * 4 * c.warpgroups * part_bytes_of_warp(c));
-  return work;
+  return {c, {.x = blocks, .smem = prefill_sm90_smem(c).bytes}, work};
 }
 
 TensorMap prefill_sm90_queries(Device& device, const PrefillSm90Config& c, const TensorView& q, i64 group) {

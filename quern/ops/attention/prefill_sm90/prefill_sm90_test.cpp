@@ -68,6 +68,32 @@ TEST(prefill_sm90, rows_of_contiguous_keys_keep_their_bits_in_every_batch) {
   }
 }
 
+/// Rows of one warp that belong to two requests. Beyond a maximum of 2^20 probabilities are rounded otherwise (make_probabilities). The second request's logits are beyond it or infinite, which must not change
+/// the first one's rounding. That one's are equal ones of about 2^16, where both roundings differ by up to 2^-8.
+TEST(prefill_sm90, a_neighbour_with_huge_logits_changes_no_bit) {
+  const auto device = device_of(1);
+  CaseArgs c(find_op("attention.ragged"), {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"queries", 3}, {"keys", 40}, {"causal", 0}, {"spare", 0}}, 5);
+  RaggedArgs& a = ragged_args(c);
+  i64 at[3];
+  for (at[0] = 0; at[0] < 3; ++at[0])
+    for (at[1] = 0; at[1] < 4; ++at[1])
+      for (at[2] = 0; at[2] < 64; ++at[2]) store_element(a.q, at, 0x1p16 * Ref(a.q)(at[0], at[1], at[2]));
+  for (i64 key = 1; key < 40; ++key) set_rows(a.k, key, rows_of(a.k, 0, 1));
+  const auto first = [&] {
+    std::memset(a.out.data, 0xff, size_t(a.out.extent() * 2)), std::memset(a.out_lse.data, 0xff, size_t(a.out_lse.extent() * 4));
+    ragged(a, on(*device));
+    return rows_of(a.out, 0, 3) + rows_of(a.out_lse, 0, 3);
+  };
+  const std::string before = first();
+  EXPECT_TRUE(std::isfinite(Ref(a.out_lse)(2, 3)));
+  for (const double huge : {0x1p24, double(INFINITY)}) {
+    for (at[0] = 3; at[0] < 6; ++at[0])
+      for (at[1] = 0; at[1] < 4; ++at[1])
+        for (at[2] = 0; at[2] < 64; ++at[2]) store_element(a.q, at, huge);
+    EXPECT_EQ(first(), before) << huge;
+  }
+}
+
 /// Pages of 16 tokens come as boxes, pages of 7 are gathered.
 TEST(prefill_sm90, rows_of_pages_keep_their_bits_in_every_batch) {
   const auto one = device_of(1), three = device_of(3);

@@ -25,22 +25,24 @@ struct PrefillSm90Config {
   i32 query_boxes;     // 1: queries come by TMA, where 64 is a multiple of the heads of a group; else row by row
   i32 parts;           // 1: keys of a row tile may be cut into parts
   i32 leave_few_rows;  // requests of so many rows (has_few_rows) are another kernel's; 0: none
-  i32 row_tiles;       // 1: tiles of 16 rows of a warp
-  i32 column_parts;    // 1: of v's columns
   i32 threads;
+  // What prefill/logits.cuh asks of every kernel for many rows: a warp has one tile of 16 rows, with all of v's columns
+  static constexpr i32 row_tiles = 1, column_parts = 1;
 };
 
 struct PrefillSm90Params : AttendParams {
   paged::BoxParams boxes;
-  TensorMap queries;  // of q: head_dim, head, token; boxes of a column of a group's heads
-  u32* next_item;   // counter, 0 when the kernel begins; null: few row tiles
-  u32* parts_done;  // counters of a slot's warps, 0 when the kernel begins
-  float* parts;     // slots of parts
+  TensorMap queries;  // of q: head_dim, head, token; a box is a column of 64 rows: the heads of a KV head of 64 / group tokens
+  u32* next_item;     // counter, 0 when the kernel begins; null: blocks take items in a fixed order
+  u32* parts_done;    // for each slot and warp, parts of its rows that are written: 0 when the kernel begins. Those of an item's part 0 are used
+  float* parts;       // slots, each of a part
   i32 part_slots;
 };
 
-/// Least tiles of keys of a part, and slots for parts of each block of the grid.
-constexpr i32 kLeastPart = 8, kPartSlots = 4;
+/// Least tiles of keys of a part.
+constexpr i32 kLeastPart = 8;
+/// There are so many slots for parts as four for each block of the grid.
+constexpr i32 kPartSlots = 4;
 /// What a warp writes of a part: the states of its rows, and its sums.
 QN_HOST_DEVICE constexpr i32 part_bytes_of_warp(const PrefillSm90Config& c) { return 32 * 16 * (1 + c.head_dim_v / 8); }
 

@@ -34,18 +34,19 @@ template <PrefillSm90Config C> QN_DEVICE RequestTiles tiles_of_request(const Pre
   return {row_tiles, i32(max_of<i64>(0, min_of<i64>(ceil_div(end - begin / C.tile_tokens * C.tile_tokens, C.tile_tokens), window / C.tile_tokens + 2)))};
 }
 
-/// Its items, where a part has up to `most` tiles of keys; 0: all.
+/// A request's items.
 struct RequestItems {
-  u32 row_tiles, parts, items;
-  i32 part_tiles;
+  u32 row_tiles, parts, items;  // parts: of each row tile
+  i32 part_tiles;               // tiles of keys of a part
 };
+/// Of parts of up to `most` tiles of keys; 0: row tiles are not cut.
 QN_DEVICE RequestItems items_of(const RequestTiles& tiles, u32 heads, i32 most) {
   RequestItems r{tiles.row_tiles, 1, 0, max_of(tiles.key_tiles, 1)};
   if (most > 0 && r.part_tiles > most) r.part_tiles = ceil_div(r.part_tiles, ceil_div(r.part_tiles, most)), r.parts = u32(ceil_div(tiles.key_tiles, r.part_tiles));
   r.items = r.row_tiles * heads * r.parts;
   return r;
 }
-/// Items are taken in the order of lanes of this: 31 - the power of two of their length.
+/// Items are taken by ascending rank, the longest first: 31 - floor(log2(tiles of keys of a part)).
 QN_DEVICE u32 rank_of(const RequestItems& r) {
   u32 power = 0;
   QN_UNROLL
@@ -59,12 +60,30 @@ constexpr u32 kMostItems = 0x7fffffff;
 /// By a warp: the sum of value(request) over all requests, up to kMostItems.
 template <class Value> QN_DEVICE u32 sum_of_requests(const PrefillSm90Params& p, const Value& value) {
   u32 sum = 0;
-  for (i64 request = ptx::lane_id(); request < round_up<i64>(p.batch, 32); request += 32) sum = min_of(sum + min_of(value(request), kMostItems), kMostItems);
+  for (i64 request = ptx::lane_id(); request < p.batch; request += 32) sum = min_of(sum + min_of(value(request), kMostItems), kMostItems);
   return ptx::shfl(warp_prefix_sum_upto(sum, kMostItems), 31);
 }
 
-/// By a warp: how many tiles of keys a part has; 0: all of a row tile's.
-/// Blocks would end together with an even share of all work. Lane l tries (128 - 3 l) / 64 of that for up to 32 requests, of equal lengths above all: rounds of items times the length of the longest.
+/// By a warp: the part length, in tiles of keys, at which up to 32 requests end soonest, by the estimate (rounds of items) x (the longest item). `share`: tiles of keys of each block if
+/// work could be cut at will. Each lane tries a length, from twice the share down to about half of it.
+template <PrefillSm90Config C> QN_DEVICE u32 best_part(const PrefillSm90Params& p, u32 share) {
+  constexpr u32 kMostTime = (1u << 26) - 1;  // beside the lane in 32 bits
+  const u32 lane = ptx::lane_id(), tried = max_of(u32(u64(share) * (128 - 3 * lane) / 64), u32(kLeastPart));
+  const RequestTiles mine = tiles_of_request<C>(p, lane);
+  u32 items = 0, longest = 0;
+  for (int b = 0; b < int(p.batch); ++b) {
+    const RequestItems r = items_of({ptx::shfl(mine.row_tiles, b), i32(ptx::shfl(u32(mine.key_tiles), b))}, u32(p.heads_kv), i32(tried));
+    items = min_of(items + r.items, kMostItems);
+    if (r.items > 0) longest = max_of(longest, u32(r.part_tiles));
+  }
+  const u64 time = u64(ceil_div(items, u32(gridDim.x))) * longest;
+  u32 best = u32(min_of<u64>(time, kMostTime)) << 5 | lane;  // of equal times the longest parts
+  QN_UNROLL
+  for (int d = 16; d > 0; d /= 2) best = min_of(best, ptx::shfl_xor(best, d));
+  return ptx::shfl(tried, int(best & 31));
+}
+
+/// By a warp: how many tiles of keys a part has at most; 0: row tiles are not cut.
 template <PrefillSm90Config C> QN_DEVICE i32 choose_part(const PrefillSm90Params& p) {
   if constexpr (C.parts == 0) return 0;
   const u32 heads = u32(p.heads_kv);
@@ -74,23 +93,8 @@ template <PrefillSm90Config C> QN_DEVICE i32 choose_part(const PrefillSm90Params
   });
   if (work == 0) return 0;
   const u32 share = ceil_div(work, u32(gridDim.x));
-  u32 most = max_of(share, u32(kLeastPart));
-  if (p.batch <= 32) {
-    const RequestTiles mine = tiles_of_request<C>(p, ptx::lane_id());
-    const u32 tried = max_of(u32(u64(share) * (128 - 3 * ptx::lane_id()) / 64), u32(kLeastPart));
-    u32 items = 0, longest = 0;
-    for (int b = 0; b < int(p.batch); ++b) {
-      const RequestItems r = items_of({ptx::shfl(mine.row_tiles, b), i32(ptx::shfl(u32(mine.key_tiles), b))}, heads, i32(tried));
-      items = min_of(items + r.items, kMostItems);
-      if (r.items > 0) longest = max_of(longest, u32(r.part_tiles));
-    }
-    const u64 time = u64(ceil_div(items, u32(gridDim.x))) * longest;
-    u32 best = u32(min_of<u64>(time, (1u << 26) - 1)) << 5 | ptx::lane_id();
-    QN_UNROLL
-    for (int d = 16; d > 0; d /= 2) best = min_of(best, ptx::shfl_xor(best, d));
-    most = ptx::shfl(tried, int(best & 31));
-  }
-  // Memory is for kPartSlots parts a block; from an even share on there are fewer
+  u32 most = p.batch <= 32 ? best_part<C>(p, share) : max_of(share, u32(kLeastPart));
+  // Parts need slots. There are enough for parts of at least the share; shorter ones may have to be longer
   while (most < u32(kNoWindow)) {
     const u32 slots = sum_of_requests(p, [&](i64 request) {
       const RequestItems r = items_of(tiles_of_request<C>(p, request), heads, i32(most));

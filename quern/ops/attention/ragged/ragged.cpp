@@ -18,28 +18,7 @@ using A = RaggedArgs;
 
 const Axis kTokensKv = axis_of("tokens_kv"), kHeadDimV = axis_of("head_dim_v");
 
-PrefillShape shape_of(const Problem& p) {
-  return {.q = p.dtype(&A::q),
-          .kv = p.dtype(&A::k),
-          .out = p.dtype(&A::out),
-          .lens = DType::i32,
-          .alignment = min_of(p.tensor(&A::k).alignment, p.tensor(&A::v).alignment),
-          .q_alignment = p.tensor(&A::q).alignment,
-          .batch = p[Axis::batch],
-          .tokens = p[Axis::tokens],
-          .heads_q = p[Axis::heads_q],
-          .heads_kv = p[Axis::heads_kv],
-          .head_dim = p[Axis::head_dim],
-          .head_dim_v = p[kHeadDimV],
-          .max_seq_q = p.attr(&A::max_seq_q),
-          .most_keys = min_of(p[kTokensKv], kMostKeys),
-          .places = KeyPlaces::contiguous,
-          .soft_cap = p.attr(&A::soft_cap) > 0,
-          .bits = p.tensor(&A::mask).present != 0,
-          .hooks = p.hooks != nullptr,
-          .leave_few_rows = 0,
-          .batch_invariant = p.batch_invariant != 0};
-}
+PrefillShape shape_of(const Problem& p) { return prefill_shape<A>(p, p.tensor(&A::k), p.tensor(&A::v), p[kHeadDimV], min_of(p[kTokensKv], kMostKeys)); }
 
 void set_params(const A& a, const Problem& p, AttendParams& to) {
   set_attend_params(a, p, to);
@@ -58,12 +37,11 @@ PrefillParams params(const Call<A, PrefillWork>& c) {
   to.row_tiles = c.choice.row_tiles;
   return to;
 }
+
 PrefillSm90Params sm90_params(const Call<A, PrefillSm90Work>& c) {
   PrefillSm90Params to{};
   set_params(c.args, c.problem, to);
-  to.boxes = prefill_sm90_boxes(c.device, c.config<PrefillSm90Config>(), c.args.k, c.args.v, 0);
-  to.queries = prefill_sm90_queries(c.device, c.config<PrefillSm90Config>(), c.args.q, group_of(c.problem[Axis::heads_q], c.problem[Axis::heads_kv]));
-  set_prefill_sm90_work(c, to);
+  set_prefill_sm90_params(c, c.args.k, c.args.v, 0, to);
   return to;
 }
 
@@ -79,16 +57,12 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
-  return prefill_sm90_rejects(shape_of(p), device, "alignment of k", p.tensor(&A::k), "alignment of v", p.tensor(&A::v));
+  return prefill_sm90_rejects(shape_of(p), device, p.tensor(&A::k), p.tensor(&A::v));
 }
 
 Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
-  const PrefillShape shape = shape_of(p);
-  const PrefillSm90Config config = prefill_sm90_config(shape, device, 0);
-  Grid grid = prefill_sm90_grid(shape, config, device);
-  grid.pdl = p.pdl;
   Plan plan;
-  plan.launch<sm90_params>(prefill_sm90_kernel, config, grid, prefill_sm90_work(plan, shape, config, device), p.hooks);
+  add_prefill_sm90<sm90_params>(plan, begin_prefill_sm90(plan, shape_of(p), device, 0), p.pdl, p.hooks);
   return plan;
 }
 

@@ -15,7 +15,7 @@ namespace quern::attention {
 /// Named barriers beside those of the warpgroups: of all that multiply; of the sums that the first of them waits for.
 constexpr int kMultiplyBarrier = 9, kMergeBarrier = 10;
 
-/// Registers of a thread behind the start, when 384 have 168 each, or 512 128. 64 rows take about 200.
+/// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up some of its, and those that multiply share them; 64 rows take about 200.
 template <FewRowsConfig C> constexpr int kMultiplyRegisters = C.warpgroups == 3 ? 160 : 232;
 template <FewRowsConfig C> constexpr int kLoadRegisters = C.warpgroups == 3 ? 32 : 40;
 

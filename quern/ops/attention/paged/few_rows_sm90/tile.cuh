@@ -23,9 +23,6 @@ template <FewRowsConfig C> QN_DEVICE i32 value_column(i32 m, i32 half) {
   return has_fp8_keys(C) ? first + 2 * (lane / 4) + half : first + lane / 4 + 8 * half;
 }
 
-/// Byte of a tile, with its swizzle. `tile` is a multiple of 1024.
-template <paged::BoxTile T> QN_DEVICE u32 swizzled_byte(u32 tile, u32 row, u32 byte) { return swizzled(swizzle_of(T), tile + offset_in_tile(T, row, byte)); }
-
 // ---- q ----
 
 /// Eight neighbours of a row of q in f32; `wide`: rows begin at multiples of 16 bytes.
@@ -83,7 +80,7 @@ template <FewRowsConfig C> QN_DEVICE void store_queries(const FewRowsParams& p, 
         const u32 column = 8 * u32(lane) + 2 * i;
         // Of FP8 keys columns 4 t + 2 h + {0, 1} of each 16 stand at 8 h + 2 t + {0, 1}
         const u32 at = has_fp8_keys(C) ? column / 16 * 16 + column % 4 / 2 * 8 + column % 16 / 4 * 2 : column;
-        ptx::st_shared<u32>(smem + S.queries + (swizzled_byte<kTile>(tile, u32(row), 2 * at) - tile), pack_word(x[2 * i], x[2 * i + 1], T{}));
+        ptx::st_shared<u32>(smem + S.queries + (paged::place_in_tile<kTile>(tile, u32(row), 2 * at) - tile), pack_word(x[2 * i], x[2 * i + 1], T{}));
       }
     }
     if (lane == 0) {
@@ -115,7 +112,7 @@ template <FewRowsConfig C> QN_DEVICE void multiply_keys(u32 keys, u32 queries, f
     QN_UNROLL
     for (i32 step = 0; step < kSteps; step += 2) {  // rows 0..7 and 8..15 of 16 bytes, and of the next 16
       u32 raw[4];
-      ptx::ldmatrix_x4(raw, swizzled_byte<kKeys>(keys, row, 16 * min_of(u32(step) + lane / 16, u32(kSteps - 1))));
+      ptx::ldmatrix_x4(raw, paged::place_in_tile<kKeys>(keys, row, 16 * min_of(u32(step) + lane / 16, u32(kSteps - 1))));
       QN_UNROLL
       for (i32 i = 0; i < 4; ++i) {
         if (step + i / 2 >= kSteps) continue;
@@ -160,7 +157,7 @@ template <FewRowsConfig C> QN_DEVICE void multiply_values(u32 values, u32 probab
       QN_UNROLL
       for (i32 step = 0; step < kSteps; step += 2) {  // four times eight tokens
         u32 raw[4] = {};
-        if (chunk < u32(C.head_dim / 16)) ptx::ldmatrix_x4_trans(raw, swizzled_byte<kValues>(values, 16 * u32(step) + lane, 16 * chunk));
+        if (chunk < u32(C.head_dim / 16)) ptx::ldmatrix_x4_trans(raw, paged::place_in_tile<kValues>(values, 16 * u32(step) + lane, 16 * chunk));
         QN_UNROLL
         for (i32 i = 0; i < 4; ++i) {  // bytes: column, column + 1 of a token, and of the next token
           const u32 first = (raw[i] & 0xff) | (raw[i] >> 8 & 0xff00), second = (raw[i] >> 8 & 0xff) | (raw[i] >> 16 & 0xff00);
@@ -203,13 +200,7 @@ template <FewRowsConfig C> QN_DEVICE void multiply_values(u32 values, u32 probab
 
 /// Rows of a tile of V outside of [from, end) become zeros: what no row of the item sees may be NaN, and a probability of 0 times that is NaN. By a warpgroup.
 template <FewRowsConfig C> QN_DEVICE void zero_values(u8* values, i32 from, i32 end) {
-  constexpr paged::BoxTile kValues = tile_of_keys(C);
-  constexpr i32 kWidth = column_bytes(kValues), kChunks = C.head_dim * size_of(C.kv_dtype) / 16;
-  QN_NO_UNROLL
-  for (i32 i = i32(thread_of_warpgroup()); i < kTileTokens * kChunks; i += kWarpgroupSize) {
-    const i32 row = i / kChunks, byte = i % kChunks * 16;
-    if (row < from || row >= end) ptx::st_shared(values + offset_in_tile(kValues, u32(row), u32(byte / kWidth * kWidth)) + byte % kWidth, u32x4{0, 0, 0, 0});
-  }
+  paged::clear_other_rows<tile_of_keys(C)>(values, from, end, i32(thread_of_warpgroup()), kWarpgroupSize);
   ptx::fence_proxy_async_shared();
   sync_warpgroup();
 }
