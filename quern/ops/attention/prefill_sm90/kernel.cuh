@@ -206,11 +206,13 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
 }
 
 /// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up some of its, and those that multiply share them.
-template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.warpgroups == 2 ? 64 : 56;  // 56 spill where rows are gathered
-template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups == 2 ? 224 : 152;
+/// Gathering rows takes over 56, at which the loops of head_dim 96 to 256 would spill.
+template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.gather != 0 && C.warpgroups == 2 ? 72 : 56;
+template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups != 2 ? 152 : C.gather != 0 ? 216 : 224;
 
 template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const PrefillSm90Params& p) {
   static_assert(C.threads == kWarpgroupSize * (1 + C.warpgroups));
+  static_assert(kLoadingRegisters<C> + C.warpgroups * kMultiplyingRegisters<C> <= (1 + C.warpgroups) * (65536 / C.threads / 8 * 8), "a warpgroup would wait for registers that none gives up");
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {
