@@ -195,6 +195,55 @@ SIGNATURES = {
     "fp8_blockscale_gemm_sm90": "input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None",
     "mm_bf16": "a, b, bias=None, pdl=False, out=None, out_dtype=bfloat16, backend='cudnn'",
     "tinygemm_bf16": "input, weight, out, bias=None, use_pdl=False",
+    "BatchDecodeWithSharedPrefixPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
+    "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.begin_forward": (
+        "unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, data_type='float16'"
+    ),
+    "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.forward": "q, k_shared, v_shared, unique_kv_cache",
+    "BatchPrefillWithSharedPrefixPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
+    "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.begin_forward": "qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size",
+    "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.forward": (
+        "q, k_shared, v_shared, unique_kv_cache, causal=False, use_fp16_qk_reduction=False, sm_scale=None, rope_scale=None, rope_theta=None"
+    ),
+    "PODWithPagedKVCacheWrapper": (
+        "float_workspace_buffer, kv_layout='NHD', use_cuda_graph=False, paged_kv_indptr_buffer=None, paged_kv_indices_buffer=None, "
+        "paged_kv_last_page_len_buffer=None, jit_args=None"
+    ),
+    "PODWithPagedKVCacheWrapper.plan": (
+        "indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode='NONE', window_left=-1, "
+        "q_data_type='float16', kv_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True"
+    ),
+    "PODWithPagedKVCacheWrapper.run": (
+        "q_p, k_p, v_p, q_d, paged_kv_cache_d, custom_mask_p=None, packed_custom_mask_p=None, causal_p=False, kv_layout_p='NHD', "
+        "pos_encoding_mode_p='NONE', sm_scale_p=None, window_left_p=-1, rope_scale_p=None, rope_theta_p=None, return_lse_p=False, custom_mask_d=None, "
+        "packed_custom_mask_d=None, causal_d=False, kv_layout_d='NHD', pos_encoding_mode_d='NONE', sm_scale_d=None, window_left_d=-1, "
+        "rope_scale_d=None, rope_theta_d=None, q_scale=None, k_scale=None, v_scale=None, return_lse_d=False, use_fp16_qk_reduction=False, "
+        "enable_pdl=None, *args"
+    ),
+    "BatchPODWithPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
+    "BatchPODWithPagedKVCacheWrapper.plan": (
+        "qo_indptr_p, kv_indptr_p, kv_indices_p, last_page_len_p, qo_indptr_d, kv_indptr_d, kv_indices_d, last_page_len_d, num_qo_heads, "
+        "num_kv_heads, head_dim, page_size, pos_encoding_mode='NONE', window_left=-1, q_data_type='float16', kv_data_type=None, data_type=None, "
+        "sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True"
+    ),
+    "BatchPODWithPagedKVCacheWrapper.run": (
+        "q_p, paged_kv_cache_p, q_d, paged_kv_cache_d, custom_mask_p=None, packed_custom_mask_p=None, causal_p=False, q_scale=None, k_scale=None, "
+        "v_scale=None, return_lse=False, use_fp16_qk_reduction=False, enable_pdl=None"
+    ),
+    "BlockSparseAttentionWrapper": "float_workspace_buffer, backend='auto'",
+    "BlockSparseAttentionWrapper.plan": (
+        "indptr, indices, M, N, R, C, num_qo_heads, num_kv_heads, head_dim, mask=None, packed_mask=None, causal=False, pos_encoding_mode='NONE', "
+        "use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, q_data_type='float16', "
+        "kv_data_type=None, o_data_type='float16', non_blocking=True, block_mask=None"
+    ),
+    "BlockSparseAttentionWrapper.run": "q, k, v, scale_q=None, scale_k=None, scale_v=None, out=None, lse=None, return_lse=False, enable_pdl=None",
+    "VariableBlockSparseAttentionWrapper": "float_workspace_buffer, backend='auto'",
+    "VariableBlockSparseAttentionWrapper.plan": (
+        "block_mask_map, block_row_sz, block_col_sz, num_qo_heads, num_kv_heads, head_dim, causal=False, pos_encoding_mode='NONE', "
+        "use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True, "
+        "q_data_type='float16', kv_data_type=None"
+    ),
+    "VariableBlockSparseAttentionWrapper.run": "q, k, v, out=None, lse=None, return_lse=False, enable_pdl=None",
 }
 
 MORE = {

@@ -7,7 +7,7 @@ import warnings
 import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
-    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, refuse_trtllm, options_of, refuse_variants, scales, soft_cap_of,
+    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -69,10 +69,7 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
                    logits_soft_cap=None, q_data_type="float16", kv_data_type=None, o_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True,
                    block_tables=None, seq_lens=None, fixed_split_size=None, disable_split_kv=False, q_len_per_req=1):
         refuse_variants(f"{self._where}.plan", pos_encoding_mode, rope_scale, rope_theta, window_right=window_right)
-        data_type = dtype_of(f"{self._where}.plan", "data_type", data_type)
-        if data_type is not None:  # deprecated: of keys, and of q where that is not told
-            kv_data_type = data_type if kv_data_type is None else kv_data_type
-            q_data_type = data_type if q_data_type == "float16" and data_type == torch.bfloat16 else q_data_type
+        q_data_type, kv_data_type = planned_dtypes(f"{self._where}.plan", q_data_type, kv_data_type, data_type)
         restated(f"{self._where}.plan", (("block_tables", block_tables), ("seq_lens", seq_lens)))
         hint(f"{self._where}.plan", "non_blocking", non_blocking)
         self._tables({"indptr": indptr, "indices": indices, "last_page_len": last_page_len}, ("paged_kv_indptr_buffer", "paged_kv_indices_buffer", "paged_kv_last_page_len_buffer"))

@@ -6,9 +6,10 @@ import functools
 import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
-    BACKENDS, NAMES, PagedWrapper, Wrapper, attend, dense_tables, dtype_of, ends_of, lse_for, masks, options_of, refuse_trtllm, refuse_variants, scales, soft_cap_of,
+    BACKENDS, NAMES, PagedWrapper, Wrapper, attend, batch_of, by_scales, dense_tables, dtype_of, ends_of, lse_for, mask_of_one, masks, one_sink, options_of, refuse_trtllm,
+    refuse_variants, scales, soft_cap_of,
 )
-from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor
+from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
 
 
@@ -28,7 +29,7 @@ def single_prefill_with_kv_cache(q, k, v, scale_q=None, scale_k=None, scale_v=No
             raise ValueError(f"flashinfer.{where}: {names} are given, expected one")
     k, v = (k, v) if kv_layout == "NHD" else (k.transpose(0, 1), v.transpose(0, 1))
     q_ends, kv_ends = ends_of(q.size(0), q.device), ends_of(k.size(0), q.device)
-    mask = masks(where, custom_mask, packed_custom_mask, lambda: q_ends[1:], lambda: kv_ends[1:])
+    mask = mask_of_one(where, custom_mask, packed_custom_mask, q.size(0) * k.size(0))
     return attend(where, quern.attention.ragged, q, None, dtype_of(where, "o_dtype", o_dtype), lse_for(where, q, None, return_lse), k=k, v=v, q_indptr=q_ends, kv_indptr=kv_ends,
                   causal=_check.boolean(f"flashinfer.{where}", "causal", causal) and not mask, window_left=window_left, soft_cap=soft_cap_of(where, logits_soft_cap), max_seq_q=q.size(0), **mask,
                   **scales(where, q, k.size(1), 1, sm_scale, scale_q, scale_k if k_scale is None else k_scale, scale_v if v_scale is None else v_scale,
@@ -65,8 +66,8 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
         *self._heads, self._head_dim, self._page_size = self._sizes(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim_qk=head_dim_qk, page_size=page_size)
         if head_dim_vo is not None and self._sizes(head_dim_vo=head_dim_vo) != [head_dim_qk]:
             raise NotImplementedError(f"flashinfer.{where}: `head_dim_vo` is {head_dim_vo}, expected that of q and k, {head_dim_qk}: quern.attention.paged has one head_dim")
-        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr),
-                                      lambda: self._lengths(paged_kv_indptr.to(self.device), paged_kv_last_page_len.to(self.device), page_size)))
+        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr) *
+                                      self._lengths(paged_kv_indptr.to(self.device), paged_kv_last_page_len.to(self.device), page_size)))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr, "qo_indptr_buf")
         self._tables({"paged_kv_indptr": paged_kv_indptr, "paged_kv_indices": paged_kv_indices, "paged_kv_last_page_len": paged_kv_last_page_len}, ("paged_kv_indptr_buf", "paged_kv_indices_buf", "paged_kv_last_page_len_buf"))
         self._options(causal, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, mask)
@@ -136,7 +137,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
                                                                                 ("uniform_q_len", uniform_q_len)))
         *self._heads, self._head_dim, self._head_dim_vo = self._sizes(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim_qk=head_dim_qk,
                                                                       head_dim_vo=head_dim_qk if head_dim_vo is None else head_dim_vo)
-        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr), lambda: self._lengths_of(kv_indptr)))
+        mask = self._keep_masks(masks(where, custom_mask, packed_custom_mask, lambda: self._lengths_of(qo_indptr) * self._lengths_of(kv_indptr)))
         self._qo_indptr_buf = self._keep("qo_indptr", qo_indptr, "qo_indptr_buf")
         self._kv_indptr_buf = self._keep("kv_indptr", kv_indptr, "kv_indptr_buf")
         self._options(causal, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, mask)
@@ -189,8 +190,7 @@ def trtllm_batch_context_with_kv_cache(query, kv_cache, workspace_buffer, block_
     hint(where, "enable_pdl", enable_pdl)
     restated(where, (("workspace_buffer", workspace_buffer), ("multi_ctas_kv_counter_buffer", multi_ctas_kv_counter_buffer), ("cum_seq_lens_kv", cum_seq_lens_kv)))
     tensor(where, "query", query, 3)
-    if tensor(where, "seq_lens", seq_lens, 1).numel() != _check.integer(f"flashinfer.{where}", "batch_size", batch_size, 0, 2**31 - 1):
-        raise ValueError(f"flashinfer.{where}: `seq_lens` has {seq_lens.numel()} elements, expected `batch_size`, {batch_size}")
+    batch_of(where, seq_lens, batch_size)
     return dense_tables(where, query, kv_cache, block_tables, seq_lens, max_kv_len, bmm1_scale, bmm2_scale, window_left, out, dtype_of(where, "out_dtype", out_dtype), sinks, kv_layout,
                          tensor(where, "cum_seq_lens_q", cum_seq_lens_q, 1), max_q_len, _check.boolean(f"flashinfer.{where}", "causal", causal), lse_for(where, query, lse, return_lse),
                          {**NAMES, "q": "query", "k_cache": "kv_cache", "v_cache": "kv_cache", "page_table": "block_tables", "max_seq_kv": "max_kv_len", "max_seq_q": "max_q_len",
