@@ -195,6 +195,32 @@ SIGNATURES = {
     "fp8_blockscale_gemm_sm90": "input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None",
     "mm_bf16": "a, b, bias=None, pdl=False, out=None, out_dtype=bfloat16, backend='cudnn'",
     "tinygemm_bf16": "input, weight, out, bias=None, use_pdl=False",
+    "xqa": (
+        "q, k_cache, v_cache, page_table, seq_lens, output, workspace_buffer, semaphores, num_kv_heads, page_size, sinks=None, q_scale=1.0, "
+        "kv_scale=1.0, sliding_win_size=0, kv_layout='NHD', sm_count=None, enable_pdl=None, rcp_out_scale=1.0, q_seq_len=1, mask=None, *, "
+        "q_cu_seq_lens=None, k_sf_cache=None, v_sf_cache=None"
+    ),
+    "cudnn_batch_decode_with_kv_cache": (
+        "q, k_cache, v_cache, scale, workspace_buffer, *, max_sequence_kv, actual_seq_lens_kv=None, block_tables=None, "
+        "is_cuda_graph_compatible=False, batch_offsets_q=None, batch_offsets_o=None, batch_offsets_k=None, batch_offsets_v=None, out=None"
+    ),
+    "trtllm_fmha_v2_prefill": (
+        "qkv, input_layout, workspace_buffer, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, batch_size, cum_seq_lens_q, cum_seq_lens_kv, "
+        "block_tables=None, out=None, out_dtype=None, sinks=None, pos_encoding_mode=None, logits_soft_cap_scale=None, mask_mode='causal', "
+        "window_left=-1, chunked_attention_size=0, save_softmax_stats=False, skip_softmax_threshold_scale_factor=0"
+    ),
+    "trtllm_ragged_attention_deepseek": (
+        "query, key, value, workspace_buffer, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, o_sf_scale, batch_size, window_left, "
+        "cum_seq_lens_q, cum_seq_lens_kv, enable_pdl, is_causal, return_lse, attention_sinks=None, skip_softmax_threshold_scale_factor=None, "
+        "out=None, lse=None, sage_attn_sfs=(None, None, None, None), num_elts_per_sage_attn_blk=(0, 0, 0, 0), backend='trtllm-gen', "
+        "q_seq_lens_cpu=None, kv_seq_lens_cpu=None, use_fp16_softmax=None, uses_spcompress=None"
+    ),
+    "cudnn_batch_prefill_with_kv_cache": (
+        "q, k_cache, v_cache, scale, workspace_buffer, *, max_token_per_sequence, max_sequence_kv, actual_seq_lens_q=None, actual_seq_lens_kv=None, "
+        "block_tables=None, causal, return_lse, q_scale=None, k_scale=None, v_scale=None, batch_offsets_q=None, batch_offsets_o=None, "
+        "batch_offsets_k=None, batch_offsets_v=None, batch_offsets_stats=None, batch_offsets_units='elements', out=None, lse=None, "
+        "is_cuda_graph_compatible=False, backend=None, o_data_type=None"
+    ),
     "BatchDecodeWithSharedPrefixPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
     "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.begin_forward": (
         "unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, data_type='float16'"
@@ -247,6 +273,7 @@ SIGNATURES = {
 }
 
 MORE = {
+    "cudnn_batch_prefill_with_kv_cache": "lse_base='log2'",
     "top_k_renorm_probs": "is_deterministic=False",
     "BatchPrefillWithPagedKVCacheWrapper.plan": "uniform_q_len=None",
     "BatchPrefillWithPagedKVCacheWrapper.workspace_size": "uniform_q_len=None",

@@ -36,7 +36,7 @@ _SELECT, _OTHER, _ATTENTION = "test_flashinfer_select.py", "test_flashinfer_name
 _PARTS, _PIPE, _TABLES = "test_flashinfer_parts.py", "test_flashinfer_pipe.py", "test_flashinfer_tables.py"
 
 # Modules of FlashInfer that are here.
-MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "pod", "sparse", "gemm",
+MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "pod", "sparse", "xqa", "gemm",
            "utils", "testing")
 
 NAMES = {
@@ -87,6 +87,11 @@ NAMES = {
     "pod.BatchPODWithPagedKVCacheWrapper": There("attention.paged, twice", f"{_PARTS}::test_batch_pod"),
     "sparse.BlockSparseAttentionWrapper": There("attention.paged", f"{_PARTS}::test_block_sparse"),
     "sparse.VariableBlockSparseAttentionWrapper": There("attention.paged", f"{_PARTS}::test_variable_blocks"),
+    "xqa.xqa": There("attention.paged", f"{_TABLES}::test_xqa"),
+    "decode.cudnn_batch_decode_with_kv_cache": There("attention.paged", f"{_TABLES}::test_cudnn_decode"),
+    "prefill.cudnn_batch_prefill_with_kv_cache": There("attention.paged, attention.ragged", f"{_TABLES}::test_cudnn_prefill"),
+    "prefill.trtllm_ragged_attention_deepseek": There("attention.ragged", f"{_TABLES}::test_ragged_deepseek"),
+    "prefill.trtllm_fmha_v2_prefill": There("attention.paged, attention.ragged", f"{_TABLES}::test_fmha_v2"),
     "gemm.fp8_blockscale_gemm_sm90": There("quant.per_token_group, gemm.scaled", f"{_SELECT}::test_block_scales"),
     **_of("gemm", There("gemm.dense", f"{_SELECT}::test_products"), "mm_bf16 tinygemm_bf16"),
     **_of("utils", There("Python", f"{_OTHER}::test_utils"), "PosEncodingMode MaskMode TensorLayout next_positive_power_of_2 get_compute_capability is_sm90a_supported is_sm100a_supported "
@@ -121,9 +126,6 @@ NAMES = {
     **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
     **_of("", Absent("its spans come with each run(), and quern's mask of them would be a bit for each query and key, made anew each time; a custom mask of plan() says the same"),
           "BatchPrefillWithCausalBidirectionalRangesWrapper"),
-    **_of("", Absent("decode.xqa_batch_decode_with_kv_cache is there"), "xqa"),
-    **_of("prefill", Absent("it is a kernel of another library"), "cudnn_batch_prefill_with_kv_cache trtllm_fmha_v2_prefill trtllm_ragged_attention_deepseek"),
-    **_of("", Absent("it is a kernel of another library"), "trtllm_fmha_v2_prefill"),
     **_of("", Absent("steps of sampling are called one by one"), "logits_processor"),
     **_of("", Absent("quern has no batched GEMM"), "bmm_bf16 bmm_fp8"),
     **_of("", Absent("quern.gemm.grouped_contiguous takes other layouts"), "SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8"),
@@ -151,7 +153,7 @@ TOP_LEVEL = frozenset("""
     single_prefill_with_kv_cache single_prefill_with_kv_cache_return_lse BatchPrefillWithPagedKVCacheWrapper BatchPrefillWithRaggedKVCacheWrapper
     BatchAttention BatchAttentionWithAttentionSinkWrapper
     BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper
-    BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper
+    BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper xqa cudnn_batch_decode_with_kv_cache trtllm_fmha_v2_prefill
     mm_bf16 next_positive_power_of_2
 """.split())
 

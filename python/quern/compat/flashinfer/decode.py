@@ -178,3 +178,18 @@ def xqa_batch_decode_with_kv_cache(query, kv_cache, workspace_buffer, block_tabl
     tensor(where, "query", query, 3), tensor(where, "seq_lens", seq_lens, 1)
     q_indptr, longest = _q_indptr(where, query, seq_lens, q_len_per_req, None, "q_cu_seq_lens", q_cu_seq_lens)
     return dense_tables(where, query, kv_cache, block_tables, seq_lens, max_seq_len, bmm1_scale, bmm2_scale, window_left, out, None, sinks, kv_layout, q_indptr, longest, q_indptr is not None, ({}, None), _DENSE)
+
+
+def cudnn_batch_decode_with_kv_cache(q, k_cache, v_cache, scale, workspace_buffer, *, max_sequence_kv, actual_seq_lens_kv=None, block_tables=None, is_cuda_graph_compatible=False,
+                                     batch_offsets_q=None, batch_offsets_o=None, batch_offsets_k=None, batch_offsets_v=None, out=None):
+    """Decode of q [batch, heads, head_dim] over pages [pages, heads_kv, page_size, head_dim]: block_tables [batch, pages], and keys by actual_seq_lens_kv, a tensor of any
+    shape on the host or the device. scale: the factor of logits."""
+    where = "cudnn_batch_decode_with_kv_cache"
+    hint(where, "is_cuda_graph_compatible", is_cuda_graph_compatible)
+    refuse(where, "requests follow each other, with a query token each", batch_offsets_q=batch_offsets_q, batch_offsets_o=batch_offsets_o, batch_offsets_k=batch_offsets_k,
+           batch_offsets_v=batch_offsets_v)
+    restated(where, (("workspace_buffer", workspace_buffer),))
+    tensor(where, "q", q, 3), tensor(where, "k_cache", k_cache, 4), tensor(where, "v_cache", v_cache, 4), tensor(where, "block_tables", block_tables, 2)
+    lengths = tensor(where, "actual_seq_lens_kv", actual_seq_lens_kv).reshape(-1).to(q.device, non_blocking=True)
+    return dense_tables(where, q, (k_cache, v_cache), block_tables, lengths, max_sequence_kv, _check.number(f"flashinfer.{where}", "scale", scale), 1.0, -1, out, None, None, "HND", None, 1,
+                        False, ({}, None), {**NAMES, "k_cache": "k_cache", "v_cache": "v_cache", "page_table": "block_tables", "seq_lens": "actual_seq_lens_kv", "max_seq_kv": "max_sequence_kv"})
