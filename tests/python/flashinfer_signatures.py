@@ -270,6 +270,16 @@ SIGNATURES = {
         "q_data_type='float16', kv_data_type=None"
     ),
     "VariableBlockSparseAttentionWrapper.run": "q, k, v, out=None, lse=None, return_lse=False, enable_pdl=None",
+    "LogitsPipe": "processors, compile=True, input_type=None, custom_fusion_rules=None, custom_validity_checks=None",
+    "LogitsPipe.__call__": "x, **kwargs",
+    "TaggedTensor": "data, type",
+    "LogitsProcessor": "**params",
+    "Temperature": "**params",
+    "Softmax": "enable_pdl=None, **params",
+    "TopK": "joint_topk_topp=False, **params",
+    "TopP": "**params",
+    "MinP": "**params",
+    "Sample": "deterministic=True, **params",
 }
 
 MORE = {

@@ -37,7 +37,7 @@ _PARTS, _PIPE, _TABLES = "test_flashinfer_parts.py", "test_flashinfer_pipe.py", 
 
 # Modules of FlashInfer that are here.
 MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "pod", "sparse", "xqa", "gemm",
-           "utils", "testing")
+           "logits_processor", "utils", "testing")
 
 NAMES = {
     **_of("norm", There("norm.rms_norm, norm.rms_norm_heads", f"{_ROWS}::test_norms"), "rmsnorm gemma_rmsnorm"),
@@ -63,6 +63,10 @@ NAMES = {
     **_of("sampling", There("sampling.renorm, torch", f"{_SAMPLING}::test_renorm"), "top_p_renorm_probs top_k_renorm_probs top_p_renorm_prob top_k_renorm_prob"),
     "sampling.top_k_mask_logits": There("sampling.mask, torch", f"{_SAMPLING}::test_mask"),
     "sampling.chain_speculative_sampling": There("sampling.verify_chain", f"{_SAMPLING}::test_chain"),
+    **_of("logits_processor", There("sampling.softmax, sampling.mask, sampling.renorm, sampling.sample, torch", f"{_PIPE}::test_pipes"),
+          "LogitsPipe Temperature Softmax TopK TopP MinP Sample TensorType"),
+    **_of("logits_processor", There("Python", f"{_PIPE}::test_what_is_refused"), "CompileError LegalizationError TaggedTensor"),
+    **_of("logits_processor", There("Python", f"{_PIPE}::test_own_steps"), "LogitsProcessor Op ParameterizedOp FusionRule"),
     "topk.top_k": There("topk.select", f"{_SELECT}::test_top_k"),
     "topk.TopKTieBreak": There("Python", f"{_SELECT}::test_top_k"),
     "topk.top_k_ragged_transform": There("topk.ragged_transform", f"{_SELECT}::test_ragged_transform"),
@@ -126,7 +130,6 @@ NAMES = {
     **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
     **_of("", Absent("its spans come with each run(), and quern's mask of them would be a bit for each query and key, made anew each time; a custom mask of plan() says the same"),
           "BatchPrefillWithCausalBidirectionalRangesWrapper"),
-    **_of("", Absent("steps of sampling are called one by one"), "logits_processor"),
     **_of("", Absent("quern has no batched GEMM"), "bmm_bf16 bmm_fp8"),
     **_of("", Absent("quern.gemm.grouped_contiguous takes other layouts"), "SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8"),
     **_of("quantization", Absent("quern.quant.per_token_group has other arguments"), "per_token_group_quant_8bit"),
