@@ -37,7 +37,7 @@ _PARTS, _PIPE, _TABLES = "test_flashinfer_parts.py", "test_flashinfer_pipe.py", 
 
 # Modules of FlashInfer that are here.
 MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "pod", "sparse", "xqa", "gemm",
-           "logits_processor", "utils", "testing")
+           "grouped_mm", "concat_ops", "logits_processor", "utils", "testing")
 
 NAMES = {
     **_of("norm", There("norm.rms_norm, norm.rms_norm_heads", f"{_ROWS}::test_norms"), "rmsnorm gemma_rmsnorm"),
@@ -73,6 +73,7 @@ NAMES = {
     "topk.top_k_page_table_transform": There("topk.page_table_transform", f"{_SELECT}::test_page_table_transform"),
     "quantization.packbits": There("quant.packbits", f"{_SELECT}::test_packbits"),
     "quantization.segment_packbits": There("quant.segment_packbits", f"{_SELECT}::test_packbits"),
+    "quantization.per_token_group_quant_8bit": There("quant.per_token_group", f"{_SELECT}::test_groups_of_8_bits"),
     **_of("cascade", There("attention.merge_states", f"{_SELECT}::test_merges"), "merge_state merge_state_in_place merge_states"),
     "decode.single_decode_with_kv_cache": There("attention.paged, attention.ragged", f"{_ATTENTION}::test_single_decode"),
     **_of("decode", There("attention.paged", f"{_ATTENTION}::test_batch_decode"), "BatchDecodeWithPagedKVCacheWrapper fast_decode_plan"),
@@ -98,6 +99,11 @@ NAMES = {
     "prefill.trtllm_fmha_v2_prefill": There("attention.paged, attention.ragged", f"{_TABLES}::test_fmha_v2"),
     "gemm.fp8_blockscale_gemm_sm90": There("quant.per_token_group, gemm.scaled", f"{_SELECT}::test_block_scales"),
     **_of("gemm", There("gemm.dense", f"{_SELECT}::test_products"), "mm_bf16 tinygemm_bf16"),
+    "gemm.bmm_bf16": There("gemm.dense, gemm.grouped_masked", f"{_SELECT}::test_batches"),
+    "gemm.bmm_fp8": There("gemm.scaled", f"{_SELECT}::test_batches_of_fp8"),
+    "gemm.SegmentGEMMWrapper": There("gemm.grouped_contiguous, torch", f"{_SELECT}::test_segments"),
+    **_of("grouped_mm", There("gemm.grouped_contiguous", f"{_SELECT}::test_groups"), "grouped_mm_bf16 grouped_mm_fp8"),
+    "concat_ops.concat_mla_k": There("torch", f"{_SELECT}::test_concat"),
     **_of("utils", There("Python", f"{_OTHER}::test_utils"), "PosEncodingMode MaskMode TensorLayout next_positive_power_of_2 get_compute_capability is_sm90a_supported is_sm100a_supported "
           "is_sm110a_supported is_sm120a_supported is_sm121a_supported"),
     "utils.FP4Tensor": Raising(_FP4),
@@ -130,9 +136,6 @@ NAMES = {
     **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
     **_of("", Absent("its spans come with each run(), and quern's mask of them would be a bit for each query and key, made anew each time; a custom mask of plan() says the same"),
           "BatchPrefillWithCausalBidirectionalRangesWrapper"),
-    **_of("", Absent("quern has no batched GEMM"), "bmm_bf16 bmm_fp8"),
-    **_of("", Absent("quern.gemm.grouped_contiguous takes other layouts"), "SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8"),
-    **_of("quantization", Absent("quern.quant.per_token_group has other arguments"), "per_token_group_quant_8bit"),
     "rope.rope_quantize_fp8_append_paged_kv_cache": Absent("quern.rope.rope_append_paged writes an FP8 cache, and q in 16 bits"),
     **_of("", Absent("quern's plans need no tuner"), "autotuner autotune"),
     "decode.single_decode_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
@@ -157,6 +160,7 @@ TOP_LEVEL = frozenset("""
     BatchAttention BatchAttentionWithAttentionSinkWrapper
     BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper
     BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper xqa cudnn_batch_decode_with_kv_cache trtllm_fmha_v2_prefill
+    bmm_bf16 bmm_fp8 SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8
     mm_bf16 next_positive_power_of_2
 """.split())
 
