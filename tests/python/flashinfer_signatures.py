@@ -270,6 +270,11 @@ SIGNATURES = {
         "q_data_type='float16', kv_data_type=None"
     ),
     "VariableBlockSparseAttentionWrapper.run": "q, k, v, out=None, lse=None, return_lse=False, enable_pdl=None",
+    "rope_quantize_fp8_append_paged_kv_cache": (
+        "q_rope, k_rope, q_nope, k_nope, v, cos_sin_cache, pos_ids, paged_kv_cache, kv_indices, kv_indptr, batch_indices, positions, is_neox=True, "
+        "quantize_dtype=None, quant_scale_q=1.0, quant_scale_kv=1.0, page_size=16, kv_layout='NHD', q_rope_out=None, q_nope_out=None, "
+        "enable_pdl=False"
+    ),
     "LogitsPipe": "processors, compile=True, input_type=None, custom_fusion_rules=None, custom_validity_checks=None",
     "LogitsPipe.__call__": "x, **kwargs",
     "per_token_group_quant_8bit": "x, group_size, eps=1e-10, dst_dtype=None, column_major_scales=False, scale_tma_aligned=False, scale_ue8m0=False, backend='cutile'",
