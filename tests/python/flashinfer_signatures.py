@@ -285,6 +285,7 @@ SIGNATURES = {
     "grouped_mm_bf16": "a, b, m_indptr, out=None, out_dtype=bfloat16, *, backend='cudnn', tactic=-1",
     "grouped_mm_fp8": "a, b, m_indptr, alpha=None, out=None, out_dtype=bfloat16, *, backend='cudnn', tactic=-1",
     "concat_mla_k": "k, k_nope, k_rope",
+    "autotune": "tune_mode=True, cache=None, tuning_buckets=None, round_up=None, skip_ops=None",
     "TaggedTensor": "data, type",
     "LogitsProcessor": "**params",
     "Temperature": "**params",

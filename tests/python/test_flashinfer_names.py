@@ -45,7 +45,7 @@ from flashinfer import rmsnorm
 from flashinfer.page import get_seq_lens
 assert flashinfer is package and importlib.util.find_spec("flashinfer") is not None
 assert rmsnorm is package.norm.rmsnorm is sys.modules["flashinfer.norm"].rmsnorm
-for name in ("comm", "fused_moe", "mla", "jit", "autotuner"):
+for name in ("comm", "fused_moe", "mla", "jit", "cudnn"):
     assert importlib.util.find_spec("flashinfer." + name) is None, name
     try:
         importlib.import_module("flashinfer." + name)
@@ -181,6 +181,13 @@ ENGINES = {
     "decode.BatchDecodeWithPagedKVCacheWrapper.forward": (2, "sm_scale logits_soft_cap k_scale v_scale"),
     "decode.xqa_batch_decode_with_kv_cache": (0, "query kv_cache kv_cache_sf workspace_buffer block_tables seq_lens max_seq_len bmm1_scale bmm2_scale window_left out sinks kv_layout "
         "q_len_per_req mask q_cu_seq_lens"),
+    "gemm.bmm_fp8": (7, ""), "concat_ops.concat_mla_k": (3, ""), "autotuner.autotune": (1, "cache tuning_buckets round_up skip_ops"),
+    "prefill.trtllm_ragged_attention_deepseek": (0, "query key value workspace_buffer seq_lens max_q_len max_kv_len bmm1_scale bmm2_scale o_sf_scale batch_size window_left cum_seq_lens_q "
+        "cum_seq_lens_kv enable_pdl is_causal return_lse skip_softmax_threshold_scale_factor out"),
+    "prefill.trtllm_fmha_v2_prefill": (1, "input_layout workspace_buffer seq_lens max_q_len max_kv_len bmm1_scale bmm2_scale batch_size cum_seq_lens_q cum_seq_lens_kv block_tables out "
+        "out_dtype mask_mode window_left sinks skip_softmax_threshold_scale_factor"),
+    "prefill.cudnn_batch_prefill_with_kv_cache": (5, "max_token_per_sequence max_sequence_kv actual_seq_lens_q actual_seq_lens_kv causal return_lse batch_offsets_q batch_offsets_k "
+        "batch_offsets_v batch_offsets_o q_scale k_scale v_scale o_data_type out"),
     "prefill.BatchPrefillWithRaggedKVCacheWrapper.plan": (0, "qo_indptr kv_indptr num_qo_heads num_kv_heads head_dim_qk head_dim_vo causal sm_scale window_left logits_soft_cap q_data_type "
         "o_data_type"), "prefill.BatchPrefillWithRaggedKVCacheWrapper.run": (0, "q k v out return_lse"),
 }
@@ -223,6 +230,41 @@ def test_testing(fi):
     for keywords in ({"enable_cupti": True}, {"use_cuda_graph": True}, {"l2_flush": True}, {"sleep_after_run": True}, {"num_iters_within_graph": 3}):
         with pytest.raises(NotImplementedError, match=rf"^flashinfer\.testing\.bench_gpu_time: `{next(iter(keywords))}`"):
             fi.testing.bench_gpu_time(lambda: None, **keywords)
+
+
+def test_autotuner(fi, tmp_path):
+    """As vLLM enters it: nothing is tuned, and the file of results goes from process to process."""
+    tuner, path = fi.autotuner.AutoTuner.get(), str(tmp_path / "configs.json")
+    assert tuner is fi.autotuner.AutoTuner.get() and not tuner._dirty
+    fi.autotuner.set_autotune_process_group(None)
+    with fi.autotune(tune_mode=True, cache=None, tuning_buckets=(1, 2, 4), round_up=True, skip_ops={"trtllm_moe"}) as entered:
+        assert entered is None
+    assert not tuner.load_configs(path)
+    with pytest.raises(KeyError), fi.autotuner.autotune(cache=path):
+        raise KeyError
+    assert not tuner.load_configs(path), "only what has ended is kept"
+    with fi.autotune(False, cache=path):
+        pass
+    assert not os.path.exists(path)
+    with fi.autotune(True, cache=path):
+        pass
+    assert tuner.load_configs(path) and tuner.clear_cache() is None
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('{"_metadata": {"flashinfer": "0.7.2"}}')
+    assert not tuner.load_configs(path)
+    tuner.save_configs(path)
+    assert tuner.load_configs(path)
+
+    @fi.autotune()
+    def tuned():
+        return 3
+
+    assert tuned() == 3
+    for keywords in ({"tune_mode": 1}, {"cache": 3}, {"round_up": "up"}, {"tuning_buckets": 8}, {"tuning_buckets": ["8"]}, {"skip_ops": "gemm"}):
+        with pytest.raises(TypeError, match=rf"^flashinfer\.autotune: `{next(iter(keywords))}` is "), fi.autotune(**keywords):
+            pass
+    with pytest.raises(TypeError, match=r"^flashinfer\.set_autotune_process_group: `group` is 'world'"):
+        fi.autotuner.set_autotune_process_group("world")
 
 
 def test_modules_are_one(fi):

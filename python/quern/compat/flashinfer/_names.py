@@ -37,7 +37,7 @@ _PARTS, _PIPE, _TABLES = "test_flashinfer_parts.py", "test_flashinfer_pipe.py", 
 
 # Modules of FlashInfer that are here.
 MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "pod", "sparse", "xqa", "gemm",
-           "grouped_mm", "concat_ops", "logits_processor", "utils", "testing")
+           "grouped_mm", "concat_ops", "logits_processor", "autotuner", "utils", "testing")
 
 NAMES = {
     **_of("norm", There("norm.rms_norm, norm.rms_norm_heads", f"{_ROWS}::test_norms"), "rmsnorm gemma_rmsnorm"),
@@ -105,6 +105,7 @@ NAMES = {
     "gemm.SegmentGEMMWrapper": There("gemm.grouped_contiguous, torch", f"{_SELECT}::test_segments"),
     **_of("grouped_mm", There("gemm.grouped_contiguous", f"{_SELECT}::test_groups"), "grouped_mm_bf16 grouped_mm_fp8"),
     "concat_ops.concat_mla_k": There("torch", f"{_SELECT}::test_concat"),
+    **_of("autotuner", There("Python", f"{_OTHER}::test_autotuner"), "autotune AutoTuner set_autotune_process_group"),
     **_of("utils", There("Python", f"{_OTHER}::test_utils"), "PosEncodingMode MaskMode TensorLayout next_positive_power_of_2 get_compute_capability is_sm90a_supported is_sm100a_supported "
           "is_sm110a_supported is_sm120a_supported is_sm121a_supported"),
     "utils.FP4Tensor": Raising(_FP4),
@@ -137,7 +138,6 @@ NAMES = {
     **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
     **_of("", Absent("its spans come with each run(), and quern's mask of them would be a bit for each query and key, made anew each time; a custom mask of plan() says the same"),
           "BatchPrefillWithCausalBidirectionalRangesWrapper"),
-    **_of("", Absent("quern's plans need no tuner"), "autotuner autotune"),
     "decode.single_decode_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
     "prefill.single_prefill_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
     "topk.top_k_varlen": Absent("quern has no top-k of compressed rows"),
@@ -160,7 +160,7 @@ TOP_LEVEL = frozenset("""
     BatchAttention BatchAttentionWithAttentionSinkWrapper
     BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper
     BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper xqa cudnn_batch_decode_with_kv_cache trtllm_fmha_v2_prefill
-    bmm_bf16 bmm_fp8 SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8
+    bmm_bf16 bmm_fp8 SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8 autotune
     mm_bf16 next_positive_power_of_2
 """.split())
 
