@@ -100,7 +100,7 @@ inline const std::vector<FaultyCase>& prefill_sm90_faults() {
         {"keys gathered before the stage is free", "    ptx::mbarrier_wait(empty_barrier<C.stages>(keys.barriers, keys.stage), keys.parity);\n", "", {"RACE", "MBARRIER", "DEADLOCK"}},
         {"values gathered before the stage is free", "    ptx::mbarrier_wait(empty_barrier<C.stages>(values.barriers, values.stage), values.parity);\n", "", {"RACE", "MBARRIER", "DEADLOCK"}},
         {"copies told of before they have come", "  ptx::cp_async_wait<left>();\n", "  ptx::cp_async_wait<left + 1>();\n", {"RACE"}},
-        {"the last copies told of before they have come", "  if (older != 0) tell_copies<0>(older);\n}", "  if (older != 0) tell_copies<1>(older);\n}", {"RACE"}},
+        {"the last copies told of before they have come", "  if (older != 0) tell_copies<0>(older);\n}", "  if (older != 0) tell_copies<1>(older);\n}", {"RACE", "ASYNC"}},
         {"no fence between copies and the tensor cores", "  ptx::fence_proxy_async_shared();  // wgmma reads them\n", "", {"PROXY"}},
         {"copies told of while other lanes copy", "// wgmma reads them\n  ptx::sync_warp();\n", "// wgmma reads them\n", {"RACE"}},
         {"keys gathered that no row sees", "key >= tile.begin && key < tile.end;", "key < tile.end;", {kWrongResult}},

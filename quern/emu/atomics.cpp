@@ -70,9 +70,15 @@ u64 run_atomic(const AtomicCall& call) {
   return stored;
 }
 
-void run_fence(Scope) {
+void run_fence(Scope scope) {
   Fiber& me = Worker::me();
-  if (me.worker->shadow()) me.worker->shadow()->fence(me);
+  if (me.worker->shadow()) me.worker->shadow()->fence(me, scope);
+}
+
+void run_read_only(const void* address, u32 bytes) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  if (me.worker->shadow()) me.worker->shadow()->read_only(me, address, bytes);
 }
 
 void run_proxy_fence(ProxyFence fence, const void*) {

@@ -31,6 +31,7 @@ struct AsyncCopy {
   u32 bytes, source_bytes;
   const void* source;
   bool done;
+  void* pc;
 };
 
 /// An arrival that happens when the thread's copies before number `until` are complete.
@@ -56,6 +57,7 @@ struct WgmmaThread {
   u64 waited = 0;           ///< those before are complete
   std::vector<u64> groups;  ///< committed: number behind the last of each, oldest first
   std::vector<HeldRegisters> held;
+  std::vector<HeldRegisters> waited_for;  ///< checked mode: accumulators that no wgmma_hold has given back to the thread yet
   bool fenced = false;
   std::unique_ptr<RegisterWatch> watch;  ///< checked mode
 };
@@ -91,6 +93,11 @@ struct Fiber {
   ThreadClock clock;              ///< checked mode
   WgmmaThread wgmma;
   u32 register_changes = 0;  ///< setmaxnreg executed
+  // Checked mode.
+  u32 denials = 0;                   ///< looks at a completed phase that were denied, since the last that was not
+  u64 aligned_steps = 0;             ///< instructions that all lanes of a warp execute together
+  const void* repeated[4] = {};      ///< addresses of its last ordinary loads
+  u32 next_repeated = 0, repeats = 0;  ///< loads of these alone, one behind the other
 };
 
 /// Lanes of one mask on their way to a collective.
@@ -105,12 +112,22 @@ struct Rendezvous {
 struct Warp {
   Fiber* fibers = nullptr;  ///< of lane 0
   u32 ready = 0;            ///< lanes that may run
+  u32 lanes = 0;            ///< that the block has of it
   u32 alive = 0;            ///< lanes that have not exited
   bool queued = false;      ///< in the worker's queue
   u32 barrier_lanes = 0;    ///< lanes that stand at the block barrier below while others of the warp have not come
   u32 barrier_id = 0, barrier_line = 0;
   u32 parked = 0;          ///< those of them that need not wait for the barrier, but for their warp
   Rendezvous meetings[4];  ///< disjoint masks may meet at the same time
+  /// Checked mode: instructions of all lanes together that some lane has executed and some has not, oldest first.
+  struct Aligned {
+    const char* what;
+    void* pc;
+    u32 line;
+    u32 lanes;
+  };
+  std::deque<Aligned> aligned;
+  u64 first_aligned = 0;  ///< number of the oldest
   u32 registers = 0;       ///< of each thread
   std::vector<u32> register_changes;  ///< what setmaxnreg made of them
 };
@@ -146,6 +163,12 @@ struct Barrier {
   bool has_published = false;
 };
 
+/// Checked mode: a number for someone besides the threads who accesses memory, whose moments begin behind `before`.
+struct Agent {
+  u32 number = 0, before = 0;
+  explicit operator bool() const { return number != 0; }
+};
+
 /// An mbarrier. The word in shared memory only guards the place.
 struct Mbarrier {
   Block* block = nullptr;
@@ -156,9 +179,14 @@ struct Mbarrier {
   u32 phase = 0;
   std::vector<Fiber*> waiting;
   // Checked mode.
-  u32 agent = 0;                 ///< makes the accesses of the copies that complete here; its clock is the phase + 1
+  Agent agent;    ///< makes the accesses of the copies that complete here, at `moment()`
+  Agent generic;  ///< of st.async; 0: none yet
   Epoch initialised;
-  Knowledge arrived, published;  ///< by arrivals so far, by those of completed phases
+  Knowledge arrived, published;        ///< by arrivals of the block's threads so far, by those of completed phases
+  Knowledge arrived_far, published_far;  ///< of threads of other blocks, which released to the cluster
+  Knowledge arrived_reads, published_reads;  ///< and of those that only told that they have read
+  bool has_far = false, has_reads = false;
+  u32 moment(const Agent& of) const { return of.before + phase + 1; }
 
   u64 word() const { return 0x72656972726162ull << 8 ^ offset; }
   bool complete(u32 parity) const { return (phase & 1) != (parity & 1); }

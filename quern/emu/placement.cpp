@@ -99,12 +99,15 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, const Index3& index
     Warp& warp = block.warps[w];
     warp.fibers = &block.fibers[w * 32];
     warp.alive = request.threads - w * 32 >= 32 ? kFullWarp : (1u << (request.threads - w * 32)) - 1;
+    warp.lanes = warp.alive;
     warp.ready = 0;
     warp.queued = false;
     warp.barrier_lanes = warp.parked = 0;
     for (Rendezvous& meeting : warp.meetings) meeting.arrived = 0;
     warp.registers = request.registers;
     warp.register_changes.clear();
+    warp.aligned.clear();
+    warp.first_aligned = 0;
     for (u32 lane = 0; lane < 32; ++lane)
       if (warp.alive >> lane & 1) place_fiber(block, w * 32 + lane, first_stack + w * 32 + lane, common);
     wake(warp, warp.alive);
@@ -138,7 +141,9 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.store_groups = fiber.stores_read = fiber.read_agent = fiber.write_agent = 0;
   fiber.at_cluster_barrier = fiber.dependency_waited = false;
   fiber.wgmma = {};
-  fiber.register_changes = 0;
+  fiber.register_changes = fiber.denials = fiber.repeats = 0;
+  fiber.aligned_steps = 0;
+  for (const void*& address : fiber.repeated) address = nullptr;
   void* top = reinterpret_cast<void*>(context_at & ~u64(63));
   fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);
 }

@@ -2,6 +2,9 @@
 // Copyright 2026 The quern authors
 #include "quern/emu/table.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
@@ -30,9 +33,24 @@ void run_access(u32 lane, const void* address, u32 bytes, bool write, const char
   me.worker->access(me.warp->fibers[lane], address, bytes, write, what);
 }
 
+/// A loop that reads a word by ordinary loads until it changes never ends here, as no other thread runs meanwhile; on a GPU it may not end either.
+/// It may read a few others too, as the pointer to the word.
+void judge_repeats(Fiber& me, const void* address, bool write) {
+  constexpr u32 kMost = 1 << 18;
+  bool again = !write;
+  if (again && std::find(std::begin(me.repeated), std::end(me.repeated), address) == std::end(me.repeated)) {
+    me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
+    again = false;
+  }
+  me.repeats = again ? me.repeats + 1 : 0;
+  if (me.repeats == kMost)
+    me.worker->fatal(ReportKind::livelock, me, text_of("reads 0x%llx again and again by an ordinary load: a loop that waits takes ld_acquire_gpu", u64(reinterpret_cast<uintptr_t>(address))), reinterpret_cast<u64>(address));
+}
+
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
   Fiber& me = Worker::me();
   if (me.worker->meaning_runs) return;
+  if (me.worker->shadow()) judge_repeats(me, address, write);
   me.pc = pc;
   me.worker->access(me, address, bytes, write, write ? "store" : "load");
 }
@@ -107,6 +125,8 @@ const Runtime kRuntime = {
 
     run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
     run_set_registers,
+
+    run_read_only,          run_wgmma_hold,
 
     run_undefined,
 
