@@ -10,7 +10,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -22,6 +21,7 @@
 #include "quern/base/error.h"
 #include "quern/device/tensor_map.h"
 #include "quern/emu/footprint.h"
+#include "quern/base/guarded_memory.h"
 #include "quern/emu/launch.h"
 #include "quern/emu/memory_map.h"
 #include "quern/emu/module.h"
@@ -146,22 +146,27 @@ EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& op
   wants_memory_ranges_ = options.checked || options.asan;
   number_ = options.number;
 }
+  std::unordered_map<void*, GuardedMemory> memory_;  ///< what was allocated
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 void* EmulatedDevice::allocate(size_t bytes, const char* label) {
-  const size_t room = round_up<size_t>(std::max<size_t>(bytes, 1), 256);
-  void* memory = std::aligned_alloc(256, room);
+  const size_t room = bytes > SIZE_MAX / 2 ? SIZE_MAX : round_up<size_t>(std::max<size_t>(bytes, 1), 256);
+  GuardedMemory memory(room);
   if (!memory)
     throw Error(ErrorKind::device,
                 "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
-  std::memset(memory, 0xff, room);  // NaN in every format: a value that was never written is seen
-  return memory;
+  char* const at = memory.get() + (round_up<size_t>(room, GuardedMemory::kPage) - room);  // it ends where the guard begins
+  std::memset(at, 0xff, room);  // NaN in every format: a value that was never written is seen
+  std::lock_guard<std::mutex> lock(mutex_);
+  memory_[at] = std::move(memory);
+  return at;
 }
 
 void EmulatedDevice::release(void* pointer) {
   ++releases_;
-  std::free(pointer);
+  std::lock_guard<std::mutex> lock(mutex_);
+  memory_.erase(pointer);
 }
 
 void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {

@@ -159,7 +159,9 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
     Buffer& b = buffers_[i];
     b.offset = kGuardBytes + shift_bytes(op, i, which_, v.dtype);
     b.size = round_up<i64>(b.offset + v.extent() * size_of(v.dtype) + kGuardBytes, 256);
-    b.bytes = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
+    const i64 before = round_up<i64>(b.size, GuardedMemory::kPage) - b.size;  // so that a page ends where the guard band does
+    b.offset += before, b.size += before;
+    b.bytes = GuardedMemory(size_t(b.size));
     b.initial = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
     if (!b.bytes || !b.initial)
       throw Error(ErrorKind::device,
