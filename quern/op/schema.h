@@ -75,6 +75,7 @@ struct AttrDef {
   Kind kind = Kind::f32;
   Scalar standard = 0;          ///< the default
   std::string doc;
+  bool early = false;           ///< see Schema::read_early
   bool hint = false;            ///< see Schema::hint
   std::vector<std::string> words = {};  ///< names of the values 0, 1, .. of an i32; empty: any number
   /// The value of that name; -1: none.
@@ -325,6 +326,13 @@ template <class Args> class Schema {
     const Args standard{};
     if (registered_) a.standard = attr_value(a, &standard), state_attr(op_, a);
     else op_.attrs.push_back(a);
+  /// With pdl, kernels may read this input before the kernels before have ended: a weight, which none of those writes. Of what else a call
+  /// touches, checked mode reports an access before griddepcontrol.wait.
+  Schema& read_early() {
+    op_.tensors.back().early = true;
+    *last_doc_ += std::string(last_doc_->empty() ? "" : "; ") + "with pdl, read before the kernels before have ended";
+    return *this;
+  }
     last_doc_ = &op_.attrs.back().doc;
     return *this;
   }
