@@ -285,6 +285,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .cost<cost>()
     .budget(budget)
     .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
+    .broken_contents("beyond", 1)
             {"batch", {}},
             {"heads_kv", {}},
             {"gqa", {}, "query heads of a head of the cache"},
@@ -302,6 +303,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
             {"spare", {1, 0}, "tokens of q that no request has (1)"},
             {"causal", {true, false}},
             {"bits", {0, 1}, "a packed mask"},
+            {"beyond", {0, 1}, "some lengths are beyond what the table has room for; without bits"},
             {"k_cache.swap", {false, true}},
             {"v_cache.pad", {0, 8, 4, 2, 1}},
             {"q.shift", {0, 1}},

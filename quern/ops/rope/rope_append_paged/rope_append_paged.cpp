@@ -128,7 +128,7 @@ static Cost cost(const Problem& p, const A&) {
 
 /// Positions of pages are small; those beside slots are any.
 static void generate(A& a, const Case& which, Random& random) {
-  paged::generate_places(place_tensors(a), a.q.shape[0], random);
+  paged::generate_places(place_tensors(a), a.q.shape[0], which, random);
   for (i64 t = 0; a.slot_mapping.present() && a.positions.present() && t < a.positions.shape[0]; ++t) {
     const i64 at[] = {t};
     store_integer(a.positions.at(at), a.positions.dtype, random.below(131072));
@@ -242,6 +242,7 @@ QN_OP(rope_append_paged, A, "rope.rope_append_paged")
     .contract<contract>()
     .cost<cost>()
     .budget(budget)
+    .broken_contents("beyond", 1)
     .cases({{"tokens", {4, 1, 0, 33}},
             {"batch", {4, 1, 3}},
             {"heads_q", {8, 1, 5}},
@@ -256,6 +257,7 @@ QN_OP(rope_append_paged, A, "rope.rope_append_paged")
             {"slots", {false, true}, "places are told by slot_mapping"},
             {"norms", {0, 1, 2, 3}, "q and k have a weight of their dtype (1) or in f32 (2), or q alone (3)"},
             {"weight_bias", {0.0, 1.0}},
+            {"beyond", {0, 1}, "some tokens have no place: indices break the contract"},
             {"fp8", {0, 1, 2}, "caches are e4m3 (1) or e5m2 (2)"},
             {"scales", {0, 1, 2}, "of these: none, one for k, or one for each head of k and one for v"},
             {"theta", {500000.0, 10000.0}},
