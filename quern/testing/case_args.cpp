@@ -189,7 +189,9 @@ void CaseArgs::fill(size_t i, Random& random, Number number, u64 redraw) {
   const TensorDef& t = op_->tensors[i];
   i64 extent = 0;
   if (t.values.kind != Values::Kind::data) extent = i64(value_or(which_, name(t.values.axis), 0));
-  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number, redraw))
+  const DataKind data = data_kind_of(which_);
+  const bool fit = !t.unfit.has(data) && !op_->unfit.has(data);
+  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number, redraw, fit ? data : DataKind::normal))
     throw Error(ErrorKind::value, op_->id, t.name, "has more elements than " + std::string(name(t.values.axis)),
                 "room for distinct values");
 }
