@@ -178,7 +178,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .cost<cost>()
     .budget(budget)
     // Of FP8 the budget is of sums whose terms are alike, and infinite scales are none
-    .unfit_all({DataKind::infinite, DataKind::tails})
+    .unfit_all({DataKind::infinite, DataKind::tails, DataKind::edges})
     .cases({{"m", {64, 0, 1, 15, 16, 17, 129, 300}},
             {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
             {"k", {128, 0, 1, 33, 127, 129, 2300}},
