@@ -6,8 +6,8 @@
 Usage: mutate.py OP [--list] [--count 60] [--seed N] [--minutes 40] [--build build] [--jobs 2] [--words "hidden=2056 ..."]
 
 Sources are those that the op's plans name, and what these include of ops and bricks. The seed, by
-default the commit, draws the mutants, the classes in turn. Each runs in plain mode and then, if it lives, in checked mode, over a sample of the
-op's cases. Ends with a table of the kills by class and the mutants that survive. Some of those change nothing: look at them."""
+default the commit, draws the mutants, the classes in turn. Each runs over the op's cases in plain mode for up to 30 s and then, if it lives, over a
+sample of them in checked mode. Ends with a table of the kills by class and the mutants that survive. Some of those change nothing: look at them."""
 import argparse
 import collections
 import concurrent.futures
