@@ -10,7 +10,9 @@
 #include "planted_dense_faults.h"
 #include "planted_few_rows_faults.h"
 #include "planted_grouped_faults.h"
+#include "planted_index_faults.h"
 #include "planted_k_grouped_faults.h"
+#include "planted_pdl_faults.h"
 #include "planted_prefill_sm90_faults.h"
 #include "planted_quant_faults.h"
 #include "planted_rope_faults.h"
@@ -42,7 +44,7 @@ std::vector<FaultyCase> cases_of(const std::string& mode) {
   if (mode == "--asan") return planted::asan_faults();
   std::vector<FaultyCase> all;
   for (const auto& some :
-       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::few_rows_faults(), planted::prefill_faults(), planted::prefill_sm90_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults()})
+       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::few_rows_faults(), planted::prefill_faults(), planted::prefill_sm90_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults(), planted::pdl_faults(), planted::index_faults()})
     all.insert(all.end(), some.begin(), some.end());
   if (const char* part = std::getenv("QN_TEST_FAULTS")) std::erase_if(all, [&](const FaultyCase& c) { return std::string(c.file).find(part) == std::string::npos; });
   EXPECT_FALSE(all.empty()) << "QN_TEST_FAULTS names no file of faults";

@@ -30,6 +30,7 @@ class Judge {
     if (exact_) return got == expected && std::signbit(got) == std::signbit(expected) ? 0 : HUGE_VAL;
     if (saturates(dtype_) || is_integer(dtype_)) expected = std::fmin(std::fmax(expected, -largest_), largest_);
     if (std::isinf(expected)) return got == expected ? 0 : HUGE_VAL;
+    if (got == expected) return 0;  // also where an infinity beside it left no magnitude
     if (std::bit_cast<u64>(magnitude) == kUnwrittenBits) magnitude = std::fabs(expected);
     const double tolerance = of_value_ * std::fabs(expected) + of_magnitude_ * magnitude + absolute_;
     if (std::isinf(got))  // right where the rounded result may have overflowed

@@ -222,9 +222,12 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .doc("out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over a paged KV cache: prefill, decode, and batches that mix them")
     .source("Dao et al., Flash-Decoding, 2023; Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
+    .unfit({DataKind::infinite})
     .in("k_cache", &A::k_cache, "pages page_size heads_kv head_dim", like("q", {DType::e4m3, DType::e5m2}))
     .meaning("like q, or FP8 beside a q of 16 bits; HND, or K and V in one tensor, are strides; head_dim is dense")
+    .unfit({DataKind::nan, DataKind::infinite})  // of keys and values they may reach other queries of the tile
     .in("v_cache", &A::v_cache, "pages page_size heads_kv head_dim", like("k_cache"))
+    .unfit({DataKind::nan, DataKind::infinite})
     .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
     .optional()
     .values(generated())
@@ -282,6 +285,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .reference<paged_ref<double>, paged_ref<OrderFree>>()
     .generate<generate_paged>()
     .contract<paged_contract>()
+    .broken_contents("beyond", 1)
     .cost<cost>()
     .budget(budget)
     .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
@@ -299,6 +303,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
             {"fp8", {0, 1, 2, 3, 4}, "the caches are e4m3 (1) or e5m2 (2), q too (3, 4)"},
             {"scales", {0, 1, 2, 3}, "q_scale (1), k_scale and v_scale (2), all (3)"},
             {"seq_lens.dtype", {DType::i32, DType::i64}},
+            {"beyond", {0, 1}, "some lengths are beyond what the table has room for; without bits"},
             {"spare", {1, 0}, "tokens of q that no request has (1)"},
             {"causal", {true, false}},
             {"bits", {0, 1}, "a packed mask"},
