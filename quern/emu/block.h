@@ -78,6 +78,11 @@ struct Fiber {
   u32 wait_id = 0;                       ///< barrier or collective it waits at
   u64 wait_detail = 0;                   ///< mask of a collective, address of a poll
   u64 polled_value = 0;
+  struct Seen {
+    u64 place, value;
+  };
+  Seen seen[16] = {};  ///< by atomics that have changed nothing
+  u32 next_seen = 0;
   u32 vote_result = 0;
   u32 wait_line = 0;
   std::vector<AsyncCopy> copies;  ///< issued, neither waited for nor arrived at an mbarrier; oldest first
@@ -98,6 +103,8 @@ struct Fiber {
   u64 aligned_steps = 0;             ///< instructions that all lanes of a warp execute together
   const void* repeated[4] = {};      ///< addresses of its last ordinary loads
   u32 next_repeated = 0, repeats = 0;  ///< loads of these alone, one behind the other
+  void* repeated_at = nullptr;         ///< place of the last ordinary access
+  u64 denied_at = 0;                   ///< mbarrier and phase of those denials
 };
 
 /// Lanes of one mask on their way to a collective.
@@ -177,6 +184,7 @@ struct Mbarrier {
   u32 pending = 0;  ///< arrivals that this phase still takes
   i64 bytes = 0;    ///< of copies that it still takes; below 0 when they came before they were expected
   u32 phase = 0;
+  u64 number = 0;   ///< of those that the block has made
   std::vector<Fiber*> waiting;
   // Checked mode.
   Agent agent;    ///< makes the accesses of the copies that complete here, at `moment()`
@@ -205,6 +213,7 @@ struct Block {
   u32 free_registers = 0;  ///< in the pool that setmaxnreg takes from
   Barrier barriers[16];
   std::map<u32, Mbarrier> mbarriers;  ///< by offset
+  u64 mbarriers_made = 0;
   std::unique_ptr<BlockShadow> shadow;  ///< checked mode
 };
 

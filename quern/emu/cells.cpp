@@ -100,7 +100,7 @@ class Touch {
   bool conflicts(Epoch epoch, u32 at) const {
     return epoch && !(is_atomic(kind_) && epoch.atomic() && (at & Cell::kWide) == (code_ & Cell::kWide)) && !clock_.covers(epoch);
   }
-  bool unfenced(Epoch write) const { return async_ && async_->needs_fence(write) && !clock_.known.fenced(async_->proxy, write); }
+  bool unfenced(Epoch write) const { return async_ && async_->needs_fence(write) && clock_.covers(write) && !clock_.known.fenced(async_->proxy, write); }
   /// By an arrival from another block, of what it has read and of copies that it has seen come.
   bool told(Epoch epoch) const { return clock_.known.fenced(Proxy::reads, epoch); }
   bool sizes_differ(Epoch epoch, u32 at) const { return is_atomic(kind_) && epoch.atomic() && (at & Cell::kWide) != (code_ & Cell::kWide); }

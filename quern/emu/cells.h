@@ -54,9 +54,8 @@ struct AsyncAccess {
   Epoch epoch;  ///< whoever knows this moment of the agent is ordered after the access
   Proxy proxy;
   u32 first_agent;  ///< 0: it is in the threads' own proxy, no fence is needed
-  u32 first_generic;  ///< from here on agents are in the threads' proxy again
-  /// Whether a write takes a proxy fence before this access.
-  bool needs_fence(Epoch write) const { return write && first_agent && (write.thread() < first_agent || write.thread() >= first_generic); }
+  /// Whether a write takes a proxy fence before this access: a thread's, its cp.async's, or an st.async's, whose agents have every second number.
+  bool needs_fence(Epoch write) const { return write && first_agent && (write.thread() < first_agent || (write.thread() - first_agent) % 2); }
 };
 
 /// The access that another one is not ordered after.

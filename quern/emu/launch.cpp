@@ -32,13 +32,14 @@ i64 Launch::take_cluster() {
   return taken < clusters ? i64((first_ + taken * step_) % clusters) : -1;
 }
 
-void Launch::add(Report report) {
-  constexpr size_t kMostReports = 20;
+void Launch::add(Report report, bool last) {
+  constexpr std::ptrdiff_t kMostReports = 20;
   std::lock_guard<std::mutex> lock(mutex_);
   // One fault is met by many threads: what happens at one place in the code is reported once.
   for (const Report& known : reports_)
     if (known.kind == report.kind && known.pc && known.pc == report.pc && known.other_pc == report.other_pc) return;
-  if (reports_.size() < kMostReports) reports_.push_back(std::move(report));
+  const auto alike = std::count_if(reports_.begin(), reports_.end(), [&](const Report& known) { return known.needs_two_places == report.needs_two_places; });
+  if (last || alike < kMostReports) reports_.push_back(std::move(report));
 }
 
 /// Numbers as a kernel expects them, for as long as a thread runs one: rounding to nearest, subnormals kept. The thread may come with

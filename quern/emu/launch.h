@@ -56,7 +56,8 @@ class Launch {
   bool mixes_clusters() const { return request.options.schedule == SchedulePolicy::shuffled || request.options.async == AsyncPolicy::random; }
   bool clusters_left() const { return next_cluster_.load(std::memory_order_relaxed) < clusters; }
 
-  void add(Report report);
+  /// At most 20 are kept, and 20 that need two places; `last`: the one that ends the launch is kept in any case.
+  void add(Report report, bool last = false);
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   std::vector<Report> take_reports() { return std::move(reports_); }

@@ -62,6 +62,7 @@ void init(Fiber& me, Block& block, const MbarrierCall& call) {
   barrier.block = &block;
   barrier.offset = offset;
   barrier.count = barrier.pending = call.count;
+  barrier.number = ++block.mbarriers_made;
   Mbarrier& placed = block.mbarriers[offset] = std::move(barrier);
   if (me.worker->shadow()) me.worker->shadow()->mbarrier_begins(me, placed);
   const u64 word = placed.word();
@@ -89,15 +90,18 @@ void judge_parity(Fiber& me, const Mbarrier& barrier, const MbarrierCall& call) 
 }
 
 /// The thread has let others run: they may have ended the mbarrier.
-void require_there(Fiber& me, const Block& block, const MbarrierCall& call) {
-  if (!block.mbarriers.count(call.address & 0xffffff)) refuse(me, call, "it was invalidated while the thread waited");
+void require_there(Fiber& me, const Block& block, const MbarrierCall& call, u64 number) {
+  const auto found = block.mbarriers.find(call.address & 0xffffff);
+  if (found == block.mbarriers.end() || found->second.number != number) refuse(me, call, "it was invalidated while the thread waited");
 }
 
 void wait(Fiber& me, Block& block, Mbarrier& barrier, const MbarrierCall& call) {
+  const u64 number = barrier.number;
+  me.denied_at = 0;
   while (!barrier.complete(call.parity)) {
     barrier.waiting.push_back(&me);
     me.worker->wait(me, WaitReason::mbarrier, barrier.offset, call.parity & 1);
-    require_there(me, block, call);
+    require_there(me, block, call, number);
   }
 }
 
@@ -106,8 +110,9 @@ bool look(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& 
   if (barrier.complete(call.parity)) return true;
   const u64 place = reinterpret_cast<u64>(&barrier);
   if (me.wait_detail == place && me.polled_value == barrier.phase) {
+    const u64 number = barrier.number;
     me.worker->poll(me, &barrier);
-    require_there(me, block, call);
+    require_there(me, block, call, number);
   } else {
     me.worker->progressed();
   }
@@ -116,14 +121,14 @@ bool look(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& 
   return barrier.complete(call.parity);
 }
 
-/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it does so twice, to each thread: who does not ask in a loop is found out.
+/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it does so a few times, to each thread: who does not ask in a loop is found out.
 bool test(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& call) {
-  constexpr u32 kDenials = 2;
   if (!look(me, block, barrier, call)) return false;
   if (call.op != MbarrierOp::try_wait || !me.worker->shadow()) return true;
-  if (me.denials++ < kDenials) return false;
-  me.denials = 0;
-  return true;
+  const u64 denials = 2 + me.worker->options().seed % 4, asked = barrier.number << 32 | (barrier.phase + 1);
+  if (me.denied_at != asked) me.denials = 0;
+  me.denied_at = asked;
+  return me.denials++ >= denials;
 }
 
 }  // namespace
@@ -177,6 +182,7 @@ bool run_mbarrier(const MbarrierCall& call) {
     case MbarrierOp::init: break;
     case MbarrierOp::inval:
       if (!barrier.waiting.empty()) refuse(me, call, "a thread waits at it");
+      if (barrier.bytes > 0) refuse(me, call, text_of("%lld bytes of copies have not come", (long long)barrier.bytes));
       if (worker.shadow()) worker.shadow()->mbarrier_ends(me, barrier);
       std::memset(block.smem + barrier.offset, 0xff, 8);
       block.mbarriers.erase(found);

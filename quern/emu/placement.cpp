@@ -76,6 +76,7 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, const Index3& index
     barrier.has_published = false;
   }
   block.mbarriers.clear();
+  block.mbarriers_made = 0;
   block.fibers.resize(warps * 32);
   block.warps.resize(warps);
   block.warpgroups.clear();
@@ -134,6 +135,8 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.done = false;
   fiber.reason = WaitReason::none;
   fiber.wait_detail = 0;
+  for (Fiber::Seen& seen : fiber.seen) seen = {};
+  fiber.next_seen = 0;
   fiber.copies.clear();
   fiber.first_copy = 0;
   fiber.copy_groups.clear();
@@ -144,6 +147,8 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.register_changes = fiber.denials = fiber.repeats = 0;
   fiber.aligned_steps = 0;
   for (const void*& address : fiber.repeated) address = nullptr;
+  fiber.repeated_at = nullptr;
+  fiber.denied_at = 0;
   void* top = reinterpret_cast<void*>(context_at & ~u64(63));
   fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);
 }

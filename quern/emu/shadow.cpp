@@ -34,7 +34,7 @@ void Shadow::block_started(Block& block) {
   block.shadow->free_agents.clear();
   block.shadow->free_generic.clear();
   block.shadow->next_agent = first_agent_;
-  block.shadow->next_generic = kFirstGeneric;
+  block.shadow->next_generic = first_agent_ + 1;
   block.shadow->visits.clear();
   block.shadow->dependency_waits.clear();
   for (u32 i = 0; i < block.fibers.size(); ++i) {
@@ -120,6 +120,7 @@ void Shadow::proxy_fence(Fiber& fiber, ProxyFence fence) {
   ++clock.now;
 }
 
+/// Numbers go up by two: every second one is of an agent in the threads' own proxy.
 Agent Shadow::new_agent(Block& block, std::string name, bool generic) {
   BlockShadow& shadow = *block.shadow;
   std::vector<Agent>& free = generic ? shadow.free_generic : shadow.free_agents;
@@ -129,10 +130,10 @@ Agent Shadow::new_agent(Block& block, std::string name, bool generic) {
     agent = free.back();
     free.pop_back();
   } else {
-    if (next == (generic ? Epoch::kThreads : kFirstGeneric))
-      worker_.fatal(ReportKind::async, Worker::me(),
-                    text_of("a block with more than %u mbarriers and threads with bulk copies at once", next - (generic ? kFirstGeneric : first_agent_)));
-    agent = {next++, 0};
+    if (next >= Epoch::kThreads)
+      worker_.fatal(ReportKind::async, Worker::me(), text_of("a block with more than %u mbarriers and threads with bulk copies at once", (Epoch::kThreads - first_agent_) / 2));
+    agent = {next, 0};
+    next += 2;
   }
   shadow.agents[agent.number] = std::move(name);
   return agent;
@@ -140,7 +141,7 @@ Agent Shadow::new_agent(Block& block, std::string name, bool generic) {
 
 void Shadow::free_agent(Block& block, u32 number, u32 last) {
   if (number == 0) return;
-  (number >= kFirstGeneric ? block.shadow->free_generic : block.shadow->free_agents).push_back({number, last});
+  ((number - first_agent_) % 2 ? block.shadow->free_generic : block.shadow->free_agents).push_back({number, last});
 }
 
 /// Adds to what atomics have released at an address.
@@ -200,6 +201,7 @@ void Shadow::before_atomic(Fiber& fiber, const AtomicCall& call) {
   bool stores = call.op != AtomicOp::load;
   if (call.op == AtomicOp::cas) {
     u64 stored = 0;
+    bounds_.judge(fiber, call.address, call.bytes, true, "atomic access");
     std::memcpy(&stored, call.address, call.bytes);  // one OS thread runs a checked launch
     stores = stored == call.compare;
   }
@@ -256,7 +258,7 @@ void Shadow::report_uninitialised(Fiber& fiber, const char* what, const std::str
 
 void Shadow::judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, AccessKind kind, bool reads, const char* what,
                           const AsyncAccess* async) {
-  if (at.block != fiber.block) visit(*at.block, async ? async->epoch : fiber.clock.epoch());
+  if (at.block != fiber.block) visit(*at.block, async ? async->epoch : fiber.clock.epoch(), !async && writes(kind));
   const CellSpan span = shared_span(*at.block, at.offset, bytes);
   const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(at.offset) + byte); };
   if (const u64 guarded = first_with(span.states, bytes, kGuarded); guarded < bytes) {

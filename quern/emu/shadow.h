@@ -14,9 +14,6 @@
 
 namespace quern::emu {
 
-/// Numbers from here on are agents whose accesses go the threads' own way: those of st.async.
-constexpr u32 kFirstGeneric = Epoch::kThreads - 2048;
-
 /// What an atomic's release leaves at its address: for threads of the device, and besides for those of a block or a cluster.
 struct Publication {
   struct Near {
@@ -36,7 +33,11 @@ struct BlockShadow {
   std::unordered_map<u32, std::string> agents;  ///< names, by number
   u32 next_agent = 0, next_generic = 0;         ///< numbers not given yet
   std::vector<Agent> free_agents, free_generic; ///< given back
-  std::vector<Epoch> visits;        ///< accesses that must have happened before the block exits, the last of each party
+  struct Visit {
+    Epoch epoch;
+    bool wrote;  ///< by a thread's own store
+  };
+  std::vector<Visit> visits;  ///< accesses that must have happened before the block exits, the last of each party and kind
   std::vector<Epoch> dependency_waits;
 };
 
@@ -79,7 +80,8 @@ class Shadow {
 
   // mbarriers: an arrival publishes, who sees a phase complete learns.
   void mbarrier_begins(Fiber& fiber, Mbarrier& barrier);
-  void mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine);
+  /// `copy`: the moment at which a copy completes there that the thread issues.
+  void mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine, const Epoch* copy = nullptr);
   void mbarrier_ends(Fiber& fiber, Mbarrier& barrier);
   void arrive(Fiber& fiber, Mbarrier& barrier, Scope scope);
   void phase_completes(Mbarrier& barrier);
@@ -95,7 +97,7 @@ class Shadow {
   // Clusters.
   void arrive(Fiber& fiber, Cluster& cluster, bool release);
   /// Someone accesses the block's shared memory: it must not exit before.
-  void visit(Block& block, Epoch epoch);
+  void visit(Block& block, Epoch epoch, bool wrote = false);
   void block_exits(Block& block);
 
   /// griddepcontrol.wait: what launches before this one did is visible.

@@ -14,7 +14,7 @@ void Shadow::async_access(Fiber& issuer, const void* address, u64 bytes, AccessK
                           through == Through::tensor_maps ? Proxy::tensormap
                           : shared                        ? Proxy::shared
                                                           : Proxy::global,
-                          through == Through::threads ? 0 : first_agent_, kFirstGeneric};
+                          through == Through::threads ? 0 : first_agent_};
   judge(issuer, reinterpret_cast<u64>(address), bytes, kind, kind != AccessKind::write, what, &async);
 }
 
@@ -30,7 +30,7 @@ void Shadow::mbarrier_begins(Fiber& fiber, Mbarrier& barrier) {
     known->block = barrier.block->linear;
 }
 
-void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine) {
+void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine, const Epoch* copy) {
   const ThreadClock& clock = fiber.clock;
   const bool fenced = clock.known.fenced(Proxy::mbarrier, barrier.initialised);
   const std::string what = text_of("uses mbarrier smem+0x%x of block rank %u", barrier.offset, barrier.block->rank);
@@ -42,9 +42,10 @@ void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine) {
                    "a bulk copy " + what + ": no fence_mbarrier_init lies behind the mbarrier.init by " +
                        name_of(fiber, barrier.initialised));
   }
-  // For who reuses the memory.
+  // For who reuses the memory: a copy uses it when it completes.
+  const AsyncAccess at_completion{copy ? *copy : Epoch(), Proxy::mbarrier, 0};
   touch(shared_span(*barrier.block, barrier.offset, 8), clock, AccessKind::atomic_read, code_of(fiber),
-        worker_.random());
+        worker_.random(), copy ? &at_completion : nullptr);
 }
 
 void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
@@ -79,13 +80,19 @@ void Shadow::phase_completes(Mbarrier& barrier) {
   if (barrier.has_reads) barrier.published_reads = barrier.arrived_reads;
 }
 
+/// Of what others tell: what they have read, and what they were told.
+static void learn_reads(Knowledge& known, const Knowledge& told) {
+  known.fence(Proxy::reads, told);
+  if (told.proxies) known.fence(Proxy::reads, told.proxies->known[u32(Proxy::reads)]);
+}
+
 /// A wait of the block's scope does not see what other blocks released to the cluster, but for their reads.
 void Shadow::phase_seen(Fiber& fiber, const Mbarrier& barrier, Scope scope) {
   Knowledge& known = fiber.clock.known;
   known.join(barrier.published);
-  if (barrier.has_reads) known.fence(Proxy::reads, barrier.published_reads);
+  if (barrier.has_reads) learn_reads(known, barrier.published_reads);
   if (!barrier.has_far) return;
-  if (scope == Scope::block) known.fence(Proxy::reads, barrier.published_far);
+  if (scope == Scope::block) learn_reads(known, barrier.published_far);
   else known.join(barrier.published_far);
 }
 
@@ -106,8 +113,8 @@ Epoch Shadow::moment_of_load(const Bulk& bulk, Mbarrier& barrier) {
 void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, const char* what) {
   const BulkCall& call = bulk.call;
   const bool by_engine = call.op != BulkOp::store_async;
-  mbarrier_used(issuer, barrier, by_engine);
   const Epoch epoch = moment_of_load(bulk, barrier);
+  mbarrier_used(issuer, barrier, by_engine, &epoch);
   if (call.op == BulkOp::copy_cluster) {
     async_access(issuer, bulk.source->smem + (call.source & 0xffffff), bulk.bytes, AccessKind::read, epoch, what);
     visit(*bulk.source, epoch);
@@ -194,20 +201,20 @@ void Shadow::arrive(Fiber& fiber, Cluster& cluster, bool release) {
   ++clock.now;
 }
 
-void Shadow::visit(Block& block, Epoch epoch) {
-  for (Epoch& known : block.shadow->visits)
-    if (known.same_thread(epoch)) {
-      if (known.clock() < epoch.clock()) known = epoch;
+void Shadow::visit(Block& block, Epoch epoch, bool wrote) {
+  for (BlockShadow::Visit& known : block.shadow->visits)
+    if (known.epoch.same_thread(epoch) && known.wrote == wrote) {
+      if (known.epoch.clock() < epoch.clock()) known.epoch = epoch;
       return;
     }
-  block.shadow->visits.push_back(epoch);
+  block.shadow->visits.push_back({epoch, wrote});
 }
 
 void Shadow::block_exits(Block& block) {
-  for (const Epoch visit : block.shadow->visits) {
+  for (const auto& [visit, wrote] : block.shadow->visits) {
     bool known = false;
     for (const Fiber& fiber : block.fibers)
-      known |= fiber.index < request_.threads && (fiber.clock.covers(visit) || fiber.clock.known.fenced(Proxy::reads, visit));
+      known |= fiber.index < request_.threads && (fiber.clock.covers(visit) || (!wrote && fiber.clock.known.fenced(Proxy::reads, visit)));
     if (known) continue;
     const bool foreign = visit.block() != block.linear;
     Report report{

@@ -33,24 +33,35 @@ void run_access(u32 lane, const void* address, u32 bytes, bool write, const char
   me.worker->access(me.warp->fibers[lane], address, bytes, write, what);
 }
 
-/// A loop that reads a word by ordinary loads until it changes never ends here, as no other thread runs meanwhile; on a GPU it may not end either.
-/// It may read a few others too, as the pointer to the word.
-void judge_repeats(Fiber& me, const void* address, bool write) {
-  constexpr u32 kMost = 1 << 18;
-  bool again = !write;
-  if (again && std::find(std::begin(me.repeated), std::end(me.repeated), address) == std::end(me.repeated)) {
-    me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
-    again = false;
+/// A loop that reads words by ordinary loads until they change never ends here, as no other thread runs meanwhile; on a GPU it may not end either. Counted are loads
+/// of up to four words that somebody could write, with no store and no other call of the runtime between. Parameters and inputs do not count.
+void judge_repeats(Fiber& me, const void* address, bool write, void* pc) {
+  constexpr u32 kMost = 1 << 22;
+  const bool alone = !write && me.pc == me.repeated_at;
+  me.repeated_at = pc;
+  if (!alone) {
+    me.repeats = 0;
+    return;
   }
-  me.repeats = again ? me.repeats + 1 : 0;
-  if (me.repeats == kMost)
-    me.worker->fatal(ReportKind::livelock, me, text_of("reads 0x%llx again and again by an ordinary load: a loop that waits takes ld_acquire_gpu", u64(reinterpret_cast<uintptr_t>(address))), reinterpret_cast<u64>(address));
+  if (std::find(std::begin(me.repeated), std::end(me.repeated), address) != std::end(me.repeated)) {
+    if (++me.repeats < kMost) return;
+    me.repeats = 0;
+    Worker& worker = *me.worker;
+    const u64 at = reinterpret_cast<u64>(address);
+    const MemoryMap::Region* const region = worker.launch().request.memory ? worker.launch().request.memory->find(at) : nullptr;
+    worker.fatal(ReportKind::livelock, me, "reads " + (region ? worker.launch().request.memory->describe(at) : "a word of shared memory") + " again and again by an ordinary load: a loop that waits takes ld_acquire_gpu", at);
+  }
+  const u64 at = reinterpret_cast<u64>(address);
+  const MemoryMap::Region* const region = me.worker->launch().request.memory ? me.worker->launch().request.memory->find(at) : nullptr;
+  if (!me.worker->arena().holds_smem(address) && !(region && region->cells)) return;
+  me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
+  me.repeats = 0;
 }
 
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
   Fiber& me = Worker::me();
   if (me.worker->meaning_runs) return;
-  if (me.worker->shadow()) judge_repeats(me, address, write);
+  if (me.worker->shadow()) judge_repeats(me, address, write, pc);
   me.pc = pc;
   me.worker->access(me, address, bytes, write, write ? "store" : "load");
 }

@@ -58,6 +58,12 @@ void Worker::poll(Fiber& me, const void* address) {
   switch_from(me, pick());
 }
 
+void Worker::let_others_run(Fiber& me) {
+  me.reason = WaitReason::none;
+  wake(me);
+  switch_from(me, pick());
+}
+
 void Worker::wake(Warp& warp, u32 lanes) {
   warp.ready |= lanes;
   if (!warp.queued && &warp != hot_ && lanes) {
@@ -150,7 +156,7 @@ void Worker::report(ReportKind kind, const Fiber& at, std::string text, u64 addr
 }
 
 void Worker::fatal(ReportKind kind, const Fiber& at, std::string text, u64 address) {
-  report(kind, at, std::move(text), address);
+  launch_->add({kind, at.block->index, i64(at.index), address, std::move(text), at.pc}, true);
   abandon();
 }
 

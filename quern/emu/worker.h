@@ -44,6 +44,8 @@ class Worker {
   }
   /// Leaves a thread that polls memory until everything else has run.
   void poll(Fiber& me, const void* address);
+  /// Leaves a thread that could go on.
+  void let_others_run(Fiber& me);
   void wake(Warp& warp, u32 lanes);
   void wake(Fiber& fiber) { wake(*fiber.warp, 1u << fiber.lane); }
   /// Ends the launch. Does not return when called on a fiber.
