@@ -306,6 +306,121 @@ inline const std::vector<Sample>& luck_samples() {
   if (t == 0) p.out[0] = sum;
 )",
        {{"the copy is not waited for", "      ptx::mbarrier_wait(full, 0);\n", "      if (tile < 19999) ptx::mbarrier_wait(full, 0);\n", {"RACE", "MBARRIER", "ASYNC"}}}},
+      // A block tells the next, which tells the one after it, that a block's words have been read.
+      {"told_by_two",
+       32,
+       4,
+       512,
+       R"(
+  QN_SMEM(smem);
+  const u32 t = threadIdx.x, base = ptx::smem_address(smem), told = base + 256, rank = ptx::cluster_rank();
+  if (t == 0) {
+    ptx::mbarrier_init(told, 1);
+    ptx::fence_mbarrier_init();
+  }
+  ptx::st_shared(smem + 4 * t, t);
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
+  if (rank == 2) {
+    const u32 x = ptx::ld_shared<u32>(smem + 4 * (31 - t));
+    if (t == 0) p.out[2] = f32(x);
+    ptx::sync_warp();
+    if (t == 0) ptx::mbarrier_arrive_remote(ptx::cluster_address(told, 1));
+  }
+  if (rank == 1 && t == 0) {
+    ptx::mbarrier_wait(told, 0);
+    ptx::mbarrier_arrive_remote(ptx::cluster_address(told, 0));
+  }
+  if (rank == 0) {
+    ptx::mbarrier_wait(told, 0);
+    ptx::st_shared_cluster(ptx::cluster_address(base + 4 * t, 2), 5u);
+  }
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
+)",
+       {{"not waited for by the one between", "    ptx::mbarrier_wait(told, 0);\n    ptx::mbarrier_arrive", "    ptx::mbarrier_arrive", {"RACE"}}},
+       4},
+      // A thread ends an mbarrier at which another one's copy has completed.
+      {"ended_by_another",
+       64,
+       1,
+       512,
+       R"(
+  QN_SMEM(smem);
+  const u32 t = threadIdx.x, base = ptx::smem_address(smem), full = base + 256;
+  if (t == 0) {
+    ptx::mbarrier_init(full, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(full, 16);
+  }
+  ptx::sync_block();
+  if (t == 32) ptx::bulk_load(base, p.in, 16, full);
+  if (t == 0) {
+    ptx::mbarrier_wait(full, 0);
+    p.out[0] = ptx::ld_shared<f32>(smem);
+    ptx::mbarrier_inval(full);
+    ptx::st_shared(smem + 256, 1u);
+  }
+)",
+       {{"ended before the copy has come", "    ptx::mbarrier_wait(full, 0);\n    p.out[0] = ptx::ld_shared<f32>(smem);\n", "", {"MBARRIER", "RACE"}}}},
+      // Stores of another block complete at an mbarrier that is made anew each time.
+      {"stores_to_barriers_anew",
+       32,
+       2,
+       512,
+       R"(
+  QN_SMEM(smem);
+  const u32 t = threadIdx.x, base = ptx::smem_address(smem), full = base + 256, peer = ptx::cluster_rank() ^ 1;
+  u32 x = 0;
+  for (u32 round = 0; round < 50; ++round) {
+    if (t == 0) {
+      ptx::mbarrier_init(full, 1);
+      ptx::fence_mbarrier_init();
+      ptx::mbarrier_arrive_expect_tx(full, 128);
+    }
+    ptx::cluster_arrive();
+    ptx::cluster_wait();
+    ptx::st_async(ptx::cluster_address(base + 4 * t, peer), t, ptx::cluster_address(full, peer));
+    ptx::mbarrier_wait(full, 0);
+    x += ptx::ld_shared<u32>(smem + 4 * (31 - t));
+    ptx::sync_warp();
+    if (t == 0) ptx::mbarrier_inval(full);
+  }
+  ptx::cluster_arrive();
+  ptx::cluster_wait();
+  if (t == 0) p.out[blockIdx.x] = f32(x);
+)",
+       {},
+       2},
+      // A flag in shared memory, polled by the only atomic that the kit has there.
+      {"flag_in_shared_memory",
+       64,
+       2,
+       512,
+       R"(
+  QN_SMEM(smem);
+  const u32 t = threadIdx.x;
+  u32* flag = reinterpret_cast<u32*>(smem + 256);
+  if (t == 0) ptx::st_shared(smem + 256, 0u);
+  ptx::sync_block();
+  if (t < 32) {
+    ptx::st_shared(smem + 4 * t, 5 * t);
+    ptx::sync_warp();
+    if (t == 0) {
+      ptx::fence_block();
+      ptx::atomic_add_shared(flag, 1u);
+    }
+  } else {
+    if (t == 32) {
+      while (ptx::atomic_add_shared(flag, 0u) == 0) {}
+      ptx::fence_block();
+    }
+    ptx::sync_warp();
+    const u32 x = ptx::ld_shared<u32>(smem + 4 * (t - 32));
+    if (t == 40) p.out[blockIdx.x] = f32(x);
+  }
+)",
+       {{"no fence behind the loop", "== 0) {}\n      ptx::fence_block();", "== 0) {}", {"RACE"}}}},
       // Each of 1024 threads has a store of the copy engine of its own.
       {"many_stores",
        1024,
