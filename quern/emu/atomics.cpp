@@ -41,7 +41,7 @@ u64 apply(const AtomicCall& call) {
 }
 u64 apply_any(const AtomicCall& call) { return call.bytes == 8 ? apply<u64>(call) : apply<u32>(call); }
 
-/// Whether the thread's atomics have found that value there lately; remembers it.
+/// Whether one of the thread's last 16 places of atomics that changed nothing had that value when it was last looked at; remembers the value.
 bool seen_before(Fiber& me, const void* address, u64 value) {
   const u64 place = reinterpret_cast<u64>(address);
   for (Fiber::Seen& seen : me.seen)
@@ -62,12 +62,11 @@ u64 run_atomic(const AtomicCall& call) {
     worker.access(me, call.address, call.bytes, call.op != AtomicOp::load, "atomic access");
   }
   u64 stored = apply_any(call);
-  const bool may_spin = call.op != AtomicOp::store;
   if (result_of(call, stored) != stored) {
     ++worker.launch().progress;
     // Others may come in between a lock and what it guards.
     if (worker.shadow() && worker.launch().mixes_clusters() && worker.random() % 4 == 0) worker.let_others_run(me);
-  } else if (may_spin) {
+  } else if (call.op != AtomicOp::store) {
     // The same value at the same place again: a waiting loop, perhaps over several places. Let the others run before looking once more.
     if (seen_before(me, call.address, stored)) {
       worker.poll(me, call.address);

@@ -77,11 +77,11 @@ struct Fiber {
   WaitReason reason = WaitReason::none;  ///< of the last wait; meaningful while it lasts
   u32 wait_id = 0;                       ///< barrier or collective it waits at
   u64 wait_detail = 0;                   ///< mask of a collective, address of a poll
-  u64 polled_value = 0;
+  u64 polled_value = 0;                  ///< phase of an mbarrier at its last look there
   struct Seen {
     u64 place, value;
   };
-  Seen seen[16] = {};  ///< by atomics that have changed nothing
+  Seen seen[16] = {};  ///< what its atomics that changed nothing have found: who finds the same again is in a loop that waits
   u32 next_seen = 0;
   u32 vote_result = 0;
   u32 wait_line = 0;
@@ -99,12 +99,13 @@ struct Fiber {
   WgmmaThread wgmma;
   u32 register_changes = 0;  ///< setmaxnreg executed
   // Checked mode.
-  u32 denials = 0;                   ///< looks at a completed phase that were denied, since the last that was not
-  u64 aligned_steps = 0;             ///< instructions that all lanes of a warp execute together
-  const void* repeated[4] = {};      ///< addresses of its last ordinary loads
-  u32 next_repeated = 0, repeats = 0;  ///< loads of these alone, one behind the other
-  void* repeated_at = nullptr;         ///< place of the last ordinary access
-  u64 denied_at = 0;                   ///< mbarrier and phase of those denials
+  u64 denied_at = 0;             ///< mbarrier and phase of its last mbarrier.try_wait that saw the phase complete
+  u32 denials = 0;               ///< how often that was denied
+  u64 aligned_steps = 0;         ///< instructions that all lanes of a warp execute together
+  void* last_access = nullptr;   ///< place of its last ordinary access
+  const void* repeated[4] = {};  ///< addresses of its last ordinary loads,
+  u32 next_repeated = 0;
+  u32 repeats = 0;               ///< and how many loads of these alone followed each other
 };
 
 /// Lanes of one mask on their way to a collective.
@@ -188,7 +189,7 @@ struct Mbarrier {
   std::vector<Fiber*> waiting;
   // Checked mode.
   Agent agent;    ///< makes the accesses of the copies that complete here, at `moment()`
-  Agent generic;  ///< of st.async; 0: none yet
+  Agent storer;   ///< likewise of st.async, which stores in the threads' own proxy; none until the first
   Epoch initialised;
   Knowledge arrived, published;        ///< by arrivals of the block's threads so far, by those of completed phases
   Knowledge arrived_far, published_far;  ///< of threads of other blocks, which released to the cluster

@@ -96,19 +96,18 @@ class Touch {
   }
 
  private:
-  /// Atomics of one size are none with each other; of two sizes they are as ordinary accesses.
-  bool conflicts(Epoch epoch, u32 at) const {
-    return epoch && !(is_atomic(kind_) && epoch.atomic() && (at & Cell::kWide) == (code_ & Cell::kWide)) && !clock_.covers(epoch);
-  }
+  bool both_atomic(Epoch epoch) const { return is_atomic(kind_) && epoch.atomic(); }
+  bool sizes_differ(u32 at) const { return (at & Cell::kWide) != (code_ & Cell::kWide); }
+  /// Atomics of one size need no order; of two sizes they are as ordinary accesses.
+  bool conflicts(Epoch epoch, u32 at) const { return epoch && !(both_atomic(epoch) && !sizes_differ(at)) && !clock_.covers(epoch); }
   bool unfenced(Epoch write) const { return async_ && async_->needs_fence(write) && clock_.covers(write) && !clock_.known.fenced(async_->proxy, write); }
   /// By an arrival from another block, of what it has read and of copies that it has seen come.
   bool told(Epoch epoch) const { return clock_.known.fenced(Proxy::reads, epoch); }
-  bool sizes_differ(Epoch epoch, u32 at) const { return is_atomic(kind_) && epoch.atomic() && (at & Cell::kWide) != (code_ & Cell::kWide); }
 
   Conflict judge(u64 i, const Cell& cell) const {
     constexpr u32 kPlace = ~(Cell::kWrote | Cell::kWide);
     const auto conflict = [&](Epoch other, u32 at, bool wrote, bool only_unfenced) {
-      return Conflict{i, other, at & kPlace, wrote, false, only_unfenced, !only_unfenced && sizes_differ(other, at)};
+      return Conflict{i, other, at & kPlace, wrote, false, only_unfenced, !only_unfenced && both_atomic(other) && sizes_differ(at)};
     };
     if (conflicts(cell.write, cell.write_at) && !(cell.write.thread() >= clock_.first_agent && told(cell.write))) return conflict(cell.write, cell.write_at, true, false);
     if (unfenced(cell.write)) return conflict(cell.write, cell.write_at, true, true);
@@ -167,7 +166,7 @@ u64 first_with(const u8* states, u64 count, u8 bits) {
 u64 first_without(const u8* states, u64 count, u8 bits) {
   u64 i = 0;
   for (; i + 8 <= count; i += 8) {
-    // A state has seven bits: adding 0x7f sets the eighth bit of each byte that is not zero, and carries into no other byte.
+    // The bits are of the lower seven: adding 0x7f sets the eighth bit of each byte that is not zero, and carries into no other byte.
     const u64 some = word_at(states + i) & eight(bits);
     if (((some + eight(0x7f)) & eight(0x80)) != eight(0x80)) break;
   }

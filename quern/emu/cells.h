@@ -28,8 +28,8 @@ enum ByteState : u8 {
   kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
   kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that was not waited for and has not arrived
   kGuarded = 32,   ///< part of an mbarrier
-  kReadOnly = 128, ///< global memory: this launch has read it by ld.global.nc
   kOneCell = 64,   ///< in the state of a group's first byte: the group's cell stands for the cells of its bytes
+  kReadOnly = 128, ///< global memory: this launch has read it by ld.global.nc
 };
 
 /// 16 aligned bytes are a group. Most accesses cover whole groups, whose bytes then have one history: it is kept once, in an
@@ -83,7 +83,7 @@ u64 first_written(const CellSpan& span);
 
 /// Index of the first state that has one of the bits; `count` where none has.
 u64 first_with(const u8* states, u64 count, u8 bits);
-/// Index of the first state that has none of the bits, of which kReadOnly is none.
+/// Index of the first state that has none of the bits. kReadOnly may not be among them.
 u64 first_without(const u8* states, u64 count, u8 bits);
 /// states |= set, then states &= ~cleared.
 void change(u8* states, u64 count, u8 set, u8 cleared = 0);

@@ -90,7 +90,7 @@ void run_collective(u32 mask, Collective kind, void* payload, Meaning meaning, u
                  text_of("%s with mask %08x, which lacks the calling lane", name(kind), mask));
   Rendezvous* meeting = find_meeting(warp, mask);
   if (!meeting) worker.fatal(ReportKind::divergence, me, text_of("%s: more than 4 masks meet in one warp", name(kind)));
-  if (worker.shadow() && kind >= Collective::ldmatrix_x1) execute_aligned(me, name(kind), line);
+  if (kind >= Collective::ldmatrix_x1) execute_aligned(me, name(kind), line);
   if (meeting->arrived == 0) {
     meeting->mask = mask;
     meeting->kind = kind;

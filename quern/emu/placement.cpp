@@ -147,7 +147,7 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.register_changes = fiber.denials = fiber.repeats = 0;
   fiber.aligned_steps = 0;
   for (const void*& address : fiber.repeated) address = nullptr;
-  fiber.repeated_at = nullptr;
+  fiber.last_access = nullptr;
   fiber.denied_at = 0;
   void* top = reinterpret_cast<void*>(context_at & ~u64(63));
   fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);

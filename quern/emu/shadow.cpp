@@ -31,10 +31,7 @@ void Shadow::block_started(Block& block) {
   }
   block.shadow->states.assign(request_.smem, kInside | kWritable);
   block.shadow->agents.clear();
-  block.shadow->free_agents.clear();
-  block.shadow->free_generic.clear();
-  block.shadow->next_agent = first_agent_;
-  block.shadow->next_generic = first_agent_ + 1;
+  for (u32 i = 0; i < 2; ++i) block.shadow->numbers[i] = {first_agent_ + i, {}};
   block.shadow->visits.clear();
   block.shadow->dependency_waits.clear();
   for (u32 i = 0; i < block.fibers.size(); ++i) {
@@ -121,27 +118,24 @@ void Shadow::proxy_fence(Fiber& fiber, ProxyFence fence) {
 }
 
 /// Numbers go up by two: every second one is of an agent in the threads' own proxy.
-Agent Shadow::new_agent(Block& block, std::string name, bool generic) {
-  BlockShadow& shadow = *block.shadow;
-  std::vector<Agent>& free = generic ? shadow.free_generic : shadow.free_agents;
-  u32& next = generic ? shadow.next_generic : shadow.next_agent;
+Agent Shadow::new_agent(Block& block, std::string name, bool in_own_proxy) {
+  BlockShadow::Numbers& numbers = block.shadow->numbers[in_own_proxy];
   Agent agent;
-  if (!free.empty()) {
-    agent = free.back();
-    free.pop_back();
+  if (!numbers.free.empty()) {
+    agent = numbers.free.back();
+    numbers.free.pop_back();
   } else {
-    if (next >= Epoch::kThreads)
+    if (numbers.next >= Epoch::kThreads)
       worker_.fatal(ReportKind::async, Worker::me(), text_of("a block with more than %u mbarriers and threads with bulk copies at once", (Epoch::kThreads - first_agent_) / 2));
-    agent = {next, 0};
-    next += 2;
+    agent.number = numbers.next;
+    numbers.next += 2;
   }
-  shadow.agents[agent.number] = std::move(name);
+  block.shadow->agents[agent.number] = std::move(name);
   return agent;
 }
 
-void Shadow::free_agent(Block& block, u32 number, u32 last) {
-  if (number == 0) return;
-  ((number - first_agent_) % 2 ? block.shadow->free_generic : block.shadow->free_agents).push_back({number, last});
+void Shadow::free_agent(Block& block, Agent agent, u32 last) {
+  if (agent) block.shadow->numbers[(agent.number - first_agent_) % 2].free.push_back({agent.number, last});
 }
 
 /// Adds to what atomics have released at an address.

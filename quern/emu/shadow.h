@@ -31,8 +31,11 @@ struct BlockShadow {
   std::vector<Cell> cells, groups;  ///< see CellSpan
   std::vector<u8> states;
   std::unordered_map<u32, std::string> agents;  ///< names, by number
-  u32 next_agent = 0, next_generic = 0;         ///< numbers not given yet
-  std::vector<Agent> free_agents, free_generic; ///< given back
+  struct Numbers {
+    u32 next;                 ///< not given yet
+    std::vector<Agent> free;  ///< given back
+  };
+  Numbers numbers[2];  ///< of agents of other proxies, and of those in the threads' own
   struct Visit {
     Epoch epoch;
     bool wrote;  ///< by a thread's own store
@@ -70,10 +73,11 @@ class Shadow {
   void fence(Fiber& fiber, Scope scope);
   void proxy_fence(Fiber& fiber, ProxyFence fence);
 
-  /// A new agent of the block: someone besides its threads who accesses memory. `name` as reports call it. `generic`: the way of the threads.
-  Agent new_agent(Block& block, std::string name, bool generic = false);
-  /// The number may be another agent's, whose moments come behind `last`.
-  void free_agent(Block& block, u32 number, u32 last);
+  /// A new agent of the block: someone besides its threads who accesses memory. `name` as reports call it. `in_own_proxy`: its accesses take no fence to be seen by threads, and
+  /// one to be seen by copies.
+  Agent new_agent(Block& block, std::string name, bool in_own_proxy = false);
+  /// The number may be another agent's, whose moments come behind `last`. Nothing where there is no agent.
+  void free_agent(Block& block, Agent agent, u32 last);
   /// An access that the thread issues and the agent makes at its moment `epoch`. `what` names the instruction.
   void async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch, const char* what,
                     Through through = Through::engine);

@@ -52,8 +52,8 @@ void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
   u8* states = &barrier.block->shadow->states[barrier.offset];
   for (u32 i = 0; i < 8; ++i) states[i] &= u8(~kGuarded);
   access(fiber, barrier.block->smem + barrier.offset, 8, true, "mbarrier.inval");
-  free_agent(*barrier.block, barrier.agent.number, barrier.moment(barrier.agent));
-  free_agent(*barrier.block, barrier.generic.number, barrier.moment(barrier.generic));
+  free_agent(*barrier.block, barrier.agent, barrier.moment(barrier.agent));
+  free_agent(*barrier.block, barrier.storer, barrier.moment(barrier.storer));
   for (u32 i = 0; i < 8; ++i) states[i] &= u8(~kInitialised);
 }
 
@@ -74,7 +74,7 @@ void Shadow::arrive(Fiber& fiber, Mbarrier& barrier, Scope scope) {
 
 void Shadow::phase_completes(Mbarrier& barrier) {
   barrier.arrived.learn(barrier.agent.number, barrier.agent.before + barrier.phase);
-  if (barrier.generic) barrier.arrived.learn(barrier.generic.number, barrier.generic.before + barrier.phase);
+  if (barrier.storer) barrier.arrived.learn(barrier.storer.number, barrier.storer.before + barrier.phase);
   barrier.published = barrier.arrived;
   if (barrier.has_far) barrier.published_far = barrier.arrived_far;
   if (barrier.has_reads) barrier.published_reads = barrier.arrived_reads;
@@ -102,7 +102,7 @@ void Shadow::phase_seen(Fiber& fiber, const Mbarrier& barrier, Scope scope) {
 Epoch Shadow::moment_of_load(const Bulk& bulk, Mbarrier& barrier) {
   Agent* agent = &barrier.agent;
   if (bulk.call.op == BulkOp::store_async) {
-    agent = &barrier.generic;
+    agent = &barrier.storer;
     if (!*agent) *agent = new_agent(*barrier.block, text_of("an st.async that completes at mbarrier smem+0x%x", barrier.offset), true);
   }
   return Epoch(barrier.block->linear, agent->number, barrier.moment(*agent));

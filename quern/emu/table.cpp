@@ -3,11 +3,10 @@
 #include "quern/emu/table.h"
 
 #include <algorithm>
-#include <iterator>
-
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 
 #include "quern/base/error.h"
 #include "quern/emu/graph.h"
@@ -33,29 +32,33 @@ void run_access(u32 lane, const void* address, u32 bytes, bool write, const char
   me.worker->access(me.warp->fibers[lane], address, bytes, write, what);
 }
 
+/// "'flags' i32 [4] + 0x8" where somebody may write during the launch, empty elsewhere: parameters, inputs, the stack.
+std::string name_if_writable(Worker& worker, const void* address) {
+  if (worker.arena().holds_smem(address)) return "a word of shared memory";
+  MemoryMap* const memory = worker.launch().request.memory;
+  const u64 at = reinterpret_cast<u64>(address);
+  const MemoryMap::Region* const region = memory ? memory->find(at) : nullptr;
+  return region && region->cells ? memory->describe(at) : "";
+}
+
 /// A loop that reads words by ordinary loads until they change never ends here, as no other thread runs meanwhile; on a GPU it may not end either. Counted are loads
-/// of up to four words that somebody could write, with no store and no other call of the runtime between. Parameters and inputs do not count.
+/// of up to four words, with no store and no other call of the runtime between.
 void judge_repeats(Fiber& me, const void* address, bool write, void* pc) {
   constexpr u32 kMost = 1 << 22;
-  const bool alone = !write && me.pc == me.repeated_at;
-  me.repeated_at = pc;
-  if (!alone) {
+  const bool follows = !write && me.pc == me.last_access;
+  me.last_access = pc;
+  if (!follows) {
     me.repeats = 0;
     return;
   }
-  if (std::find(std::begin(me.repeated), std::end(me.repeated), address) != std::end(me.repeated)) {
-    if (++me.repeats < kMost) return;
+  if (std::find(std::begin(me.repeated), std::end(me.repeated), address) == std::end(me.repeated)) {
+    if (name_if_writable(*me.worker, address).empty()) return;
+    me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
     me.repeats = 0;
-    Worker& worker = *me.worker;
-    const u64 at = reinterpret_cast<u64>(address);
-    const MemoryMap::Region* const region = worker.launch().request.memory ? worker.launch().request.memory->find(at) : nullptr;
-    worker.fatal(ReportKind::livelock, me, "reads " + (region ? worker.launch().request.memory->describe(at) : "a word of shared memory") + " again and again by an ordinary load: a loop that waits takes ld_acquire_gpu", at);
+  } else if (++me.repeats == kMost) {
+    me.worker->fatal(ReportKind::livelock, me, "reads " + name_if_writable(*me.worker, address) + " again and again by an ordinary load: a loop that waits takes ld_acquire_gpu",
+                     reinterpret_cast<u64>(address));
   }
-  const u64 at = reinterpret_cast<u64>(address);
-  const MemoryMap::Region* const region = me.worker->launch().request.memory ? me.worker->launch().request.memory->find(at) : nullptr;
-  if (!me.worker->arena().holds_smem(address) && !(region && region->cells)) return;
-  me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
-  me.repeats = 0;
 }
 
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {

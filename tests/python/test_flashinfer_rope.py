@@ -157,5 +157,7 @@ def test_quantised_append(fi, layout):
     assert result[0] is out and result[1].shape == (7, 4, 0) and result[1].dtype == dtype
     with pytest.raises(ValueError, match="`page_size` is 16, expected 4"):
         fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), **{**arguments, "page_size": 16})
+    with pytest.raises(ValueError, match="`quant_scale_kv` is 0, expected another number"):
+        fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), **{**arguments, "quant_scale_kv": 0.0})
     with pytest.raises(ValueError, match="`v` is (given|None) beside `k_rope`"):
         fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), **{**arguments, "v": k_rope if mla else None})

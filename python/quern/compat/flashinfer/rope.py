@@ -167,6 +167,8 @@ def rope_quantize_fp8_append_paged_kv_cache(q_rope, k_rope, q_nope, k_nope, v, c
         caches = [cache.transpose(1, 2) for cache in caches]
     if caches[0].size(1) != page_size:
         raise ValueError(f"flashinfer.{where}: `page_size` is {page_size}, expected {caches[0].size(1)}, as `paged_kv_cache` has")
+    if _check.number(f"flashinfer.{where}", "quant_scale_kv", quant_scale_kv) == 0:
+        raise ValueError(f"flashinfer.{where}: `quant_scale_kv` is 0, expected another number: v is divided by its inverse")
     fp8 = caches[0].dtype if quantize_dtype is None else quantize_dtype
     rope, nope = k_rope.size(-1), 0 if k_nope is None else k_nope.size(-1)
     k = torch.empty((*k_rope.shape[:-1], rope + nope), dtype=fp8 if isinstance(fp8, torch.dtype) else None, device=k_rope.device)
