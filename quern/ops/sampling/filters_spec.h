@@ -9,4 +9,7 @@ namespace quern::sampling {
 /// tests are of one distribution.
 enum class FilterOrder : i32 { top_k_first, joint };
 
+/// What top-k and top-p keep of equal values at their end: as many as they count, of the lowest ids, or all of them (as FlashInfer's filters do).
+enum class FilterTies : i32 { lowest_ids, all };
+
 }  // namespace quern::sampling

@@ -19,6 +19,7 @@ struct MaskArgs {
   float min_p = 0.0f;
   FilterOrder order = FilterOrder::top_k_first;
   bool min_p_first = false;
+  FilterTies ties = FilterTies::lowest_ids;
 };
 
 /// out[row, i] = logits[row, i] of those that survive, -inf of those that do not. Who survives is as of sampling.sample. A row of -inf stays; NaN

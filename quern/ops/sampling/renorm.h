@@ -17,6 +17,7 @@ struct RenormArgs {
   float min_p = 0.0f;
   FilterOrder order = FilterOrder::top_k_first;
   bool min_p_first = false;
+  FilterTies ties = FilterTies::lowest_ids;
 };
 
 /// out[row, i] = probs[row, i] / the sum of those that survive, 0 of those that do not. Who survives is as of sampling.sample; the sum is exact,

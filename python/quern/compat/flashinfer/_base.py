@@ -14,7 +14,9 @@ class _Torch:
     def __getattr__(self, name):
         import torch
 
-        return getattr(torch, name)
+        value = getattr(torch, name)
+        setattr(self, name, value)  # the next time it is found without this function
+        return value
 
 
 torch = _Torch()

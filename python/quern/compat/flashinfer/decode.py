@@ -75,6 +75,7 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
         self._tables({"indptr": indptr, "indices": indices, "last_page_len": last_page_len}, ("paged_kv_indptr_buffer", "paged_kv_indices_buffer", "paged_kv_last_page_len_buffer"))
         *self._heads, self._head_dim, self._page_size = self._sizes(num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim=head_dim, page_size=page_size)
         self._q_len = _check.integer(f"flashinfer.{self._where}.plan", "q_len_per_req", q_len_per_req, 1, 2**31 - 1)
+        self._tokens = (indptr.numel() - 1) * q_len_per_req
         self._qo_indptr_buf = None if q_len_per_req == 1 else torch.arange(indptr.numel(), dtype=torch.int32, device=self.device) * q_len_per_req
         self._options(q_len_per_req > 1, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, {})
 
@@ -83,6 +84,11 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
     def run(self, q, paged_kv_cache, *args, q_scale=None, k_scale=None, v_scale=None, out=None, lse=None, return_lse=False, enable_pdl=None, window_left=None, sinks=None,
             q_len_per_req=None, skip_softmax_threshold_scale_factor=None, kv_cache_sf=None):
         """Attention of q [batch * q_len_per_req, heads, head_dim]. sinks: logits that join the denominator."""
+        if q_scale is k_scale is v_scale is lse is enable_pdl is window_left is sinks is q_len_per_req is skip_softmax_threshold_scale_factor is kv_cache_sf is None \
+                and return_lse is False and not args:
+            result = self._run_plainly(q, paged_kv_cache, out, self._tokens)
+            if result is not None:
+                return result
         where = f"{self._where}.run"
         refuse(where, "variants are hooks of quern's ops (docs/own_ops.md)", args=args or None)
         refuse_variants(where, skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor, kv_cache_sf=kv_cache_sf)
@@ -90,8 +96,8 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
         k, v = unpack(where, paged_kv_cache, self._kv_layout)
         if q_len_per_req is not None and self._planned and _check.integer(f"flashinfer.{where}", "q_len_per_req", q_len_per_req, 1, 2**31 - 1) != self._q_len:
             raise ValueError(f"flashinfer.{where}: `q_len_per_req` is {q_len_per_req}, expected {self._q_len}, as plan() was told")
-        if self._planned and tensor(where, "q", q, 3).size(0) != (self._paged_kv_indptr_buf.numel() - 1) * self._q_len:
-            raise ValueError(f"flashinfer.{where}: `q` has {q.size(0)} tokens, expected {(self._paged_kv_indptr_buf.numel() - 1) * self._q_len}, as plan() was told")
+        if self._planned and tensor(where, "q", q, 3).size(0) != self._tokens:
+            raise ValueError(f"flashinfer.{where}: `q` has {q.size(0)} tokens, expected {self._tokens}, as plan() was told")
         return self._run(where, q, k, v, self._qo_indptr_buf, out, lse_for(where, q, lse, return_lse), window_left, sinks, q_scale, k_scale, v_scale)
 
     run_return_lse = functools.partialmethod(run, return_lse=True)

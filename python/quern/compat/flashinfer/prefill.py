@@ -77,6 +77,11 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
     def run(self, q, paged_kv_cache, *args, q_scale=None, k_scale=None, v_scale=None, out=None, lse=None, return_lse=False, enable_pdl=None, window_left=None, sinks=None,
             kv_cache_sf=None, skip_softmax_threshold_scale_factor=None, use_fp16_softmax=None, uses_spcompress=None, lse_base="log2", lse_layout="NH"):
         """Attention of q [tokens, heads, head_dim]. sinks: logits that join the denominator."""
+        if q_scale is k_scale is v_scale is lse is enable_pdl is window_left is sinks is kv_cache_sf is skip_softmax_threshold_scale_factor is use_fp16_softmax is uses_spcompress is None \
+                and return_lse is False and not args and lse_base == "log2" and lse_layout == "NH":
+            result = self._run_plainly(q, paged_kv_cache, out)
+            if result is not None:
+                return result
         where = f"{self._where}.run"
         refuse(where, "variants are hooks of quern's ops (docs/own_ops.md)", args=args or None)
         refuse_variants(where, kv_cache_sf=kv_cache_sf, skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor, use_fp16_softmax=use_fp16_softmax,

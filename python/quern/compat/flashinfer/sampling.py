@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""Sampling. A filter keeps every token that equals the least one it keeps, as FlashInfer's do: quern's ops keep exactly k, equal ones by ascending id. So
-filters are an op that marks the survivors, and a few steps of torch that add their equals.
+"""Sampling. A filter keeps every token that equals the least one it keeps, as FlashInfer's do: `ties="all"` of quern's ops.
 
 Tokens are drawn by quern's rule (docs/sampling.md), from other random numbers than FlashInfer's: the same seed gives other tokens, of the same
 distribution. Every draw is reproducible, so `deterministic` asks for what is there anyway."""
@@ -22,24 +21,6 @@ def _parameter(where, name, value, x):
     dtype = torch.int32 if name == "top_k" else torch.float32
     value = value.reshape(-1).to(dtype)
     return {name + "s": value.expand(x.size(0)).contiguous() if value.numel() == 1 else value}
-
-
-def _with_equals(x, kept, none):
-    """x where it is at least the least kept element of its row, `none` elsewhere; `kept`: where the op kept an element."""
-    least = torch.where(kept, x, torch.inf).amin(1, keepdim=True)
-    return torch.where(x >= least, x, none)
-
-
-def _mask(where, logits, **filters):
-    """Logits of the survivors and of their equals, -inf elsewhere."""
-    masked = call(where, quern.sampling.mask, _NAMES, logits=logits, **filters)
-    return _with_equals(logits, masked > -torch.inf, -torch.inf)
-
-
-def _cut(where, probs, **filters):
-    """Probabilities of the survivors and of their equals, 0 elsewhere. They are not divided by their sum."""
-    kept = call(where, quern.sampling.renorm, _NAMES, probs=probs, **filters)
-    return _with_equals(probs, kept > 0, 0)
 
 
 def _random(where, rows, generator, seed, offset, device, draws=1):
@@ -79,9 +60,9 @@ def _sample(where, name, x, indices, deterministic, generator, check_nan, seed, 
     _check_nan(where, name, x, check_nan)
     rows = x.size(0) if indices is None else tensor(where, "indices", indices, 1).numel()
     valid = torch.empty(rows, dtype=torch.uint8, device=x.device) if return_valid else None
-    result = call(where, quern.sampling.sample, {"logits": name, "probs": name, **_NAMES}, **{name: x}, indices=None if indices is None else indices.int(), valid=valid,
-                  **_random(where, rows, generator, seed, offset, x.device), **filters)
-    tokens = result[0] if return_valid else result
+    tokens = torch.empty(rows, dtype=torch.int32, device=x.device)
+    call(where, quern.sampling.sample, {"logits": name, "probs": name, **_NAMES}, **{name: x}, out=tokens, indices=None if indices is None else indices.int(), valid=valid,
+         ties="all", **_random(where, rows, generator, seed, offset, x.device), **filters)
     tokens = tokens if indices is None else tokens.to(indices.dtype)
     return (tokens, valid.view(torch.bool)) if return_valid else tokens
 
@@ -108,15 +89,13 @@ def top_p_sampling_from_probs(probs, top_p, indices=None, deterministic=True, ge
     """The same among the fewest largest that hold top_p of the mass, and their equals. A tensor of top_p, as of top_k and min_p below, has one for each row of
     probs."""
     where = "top_p_sampling_from_probs"
-    cut = _cut(where, tensor(where, "probs", probs, 2), **_parameter(where, "top_p", top_p, probs))
-    return _sample(where, "probs", cut, indices, deterministic, generator, check_nan, seed, offset, return_valid)
+    return _sample(where, "probs", tensor(where, "probs", probs, 2), indices, deterministic, generator, check_nan, seed, offset, return_valid, **_parameter(where, "top_p", top_p, probs))
 
 
 def top_k_sampling_from_probs(probs, top_k, indices=None, deterministic=True, generator=None, check_nan=False, seed=None, offset=None, return_valid=False):
     """The same among the top_k largest and their equals."""
     where = "top_k_sampling_from_probs"
-    cut = _cut(where, tensor(where, "probs", probs, 2), **_parameter(where, "top_k", top_k, probs))
-    return _sample(where, "probs", cut, indices, deterministic, generator, check_nan, seed, offset, return_valid)
+    return _sample(where, "probs", tensor(where, "probs", probs, 2), indices, deterministic, generator, check_nan, seed, offset, return_valid, **_parameter(where, "top_k", top_k, probs))
 
 
 def min_p_sampling_from_probs(probs, min_p, indices=None, deterministic=True, generator=None, check_nan=False, seed=None, offset=None, return_valid=False):
@@ -131,10 +110,8 @@ def top_k_top_p_sampling_from_logits(logits, top_k, top_p, indices=None, filter_
     where = "top_k_top_p_sampling_from_logits"
     order = one_of(where, "filter_apply_order", filter_apply_order, _ORDERS)
     tensor(where, "logits", logits, 2)
-    k, p = _parameter(where, "top_k", top_k, logits), _parameter(where, "top_p", top_p, logits)
-    kept = _mask(where, logits, **k, **p, order="joint") if order == "joint" else _mask(where, _mask(where, logits, **k), **p)
-    _check_nan(where, "logits", logits, check_nan)
-    return _sample(where, "logits", kept, indices, deterministic, generator, False, seed, offset)
+    return _sample(where, "logits", logits, indices, deterministic, generator, check_nan, seed, offset, order=order, **_parameter(where, "top_k", top_k, logits),
+                   **_parameter(where, "top_p", top_p, logits))
 
 
 def top_k_top_p_sampling_from_probs(probs, top_k, top_p, indices=None, filter_apply_order="top_k_first", deterministic=True, generator=None, check_nan=False, seed=None, offset=None,
@@ -143,15 +120,13 @@ def top_k_top_p_sampling_from_probs(probs, top_k, top_p, indices=None, filter_ap
     where = "top_k_top_p_sampling_from_probs"
     order = one_of(where, "filter_apply_order", filter_apply_order, _ORDERS)
     tensor(where, "probs", probs, 2)
-    k, p = _parameter(where, "top_k", top_k, probs), _parameter(where, "top_p", top_p, probs)
-    kept = _cut(where, probs, **k, **p, order="joint") if order == "joint" else _cut(where, _cut(where, probs, **k), **p)
-    _check_nan(where, "probs", probs, check_nan)
-    return _sample(where, "probs", kept, indices, deterministic, generator, False, seed, offset, return_valid)
+    return _sample(where, "probs", probs, indices, deterministic, generator, check_nan, seed, offset, return_valid, order=order, **_parameter(where, "top_k", top_k, probs),
+                   **_parameter(where, "top_p", top_p, probs))
 
 
 def _renorm(where, probs, is_deterministic, **filters):
     _check.boolean(f"flashinfer.{where}", "is_deterministic", is_deterministic)
-    return call(where, quern.sampling.renorm, _NAMES, probs=_cut(where, probs, **filters)).to(probs.dtype)
+    return call(where, quern.sampling.renorm, _NAMES, probs=probs, ties="all", **filters).to(probs.dtype)
 
 
 def top_p_renorm_probs(probs, top_p, is_deterministic=False):
@@ -166,7 +141,8 @@ def top_k_renorm_probs(probs, top_k, is_deterministic=False):
 
 def top_k_mask_logits(logits, top_k):
     """Logits of the top_k largest and their equals, -inf of the others."""
-    return _mask("top_k_mask_logits", tensor("top_k_mask_logits", "logits", logits, 2), **_parameter("top_k_mask_logits", "top_k", top_k, logits))
+    where = "top_k_mask_logits"
+    return call(where, quern.sampling.mask, _NAMES, logits=tensor(where, "logits", logits, 2), ties="all", **_parameter(where, "top_k", top_k, logits))
 
 
 top_p_renorm_prob, top_k_renorm_prob = top_p_renorm_probs, top_k_renorm_probs

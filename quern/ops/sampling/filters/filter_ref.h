@@ -18,12 +18,13 @@ struct FilterRef {
   FilterOrder order = FilterOrder::top_k_first;
   bool min_p_first = false;
   bool probs = false;
+  FilterTies ties = FilterTies::lowest_ids;
 };
 
 /// The filter of row i of an op whose Args have temperature and filters.
 template <class Args>
 FilterRef filter_ref(const Args& a, i64 i) {
-  FilterRef f{1, a.top_p, a.min_p, a.top_k, a.order, a.min_p_first, true};
+  FilterRef f{1, a.top_p, a.min_p, a.top_k, a.order, a.min_p_first, true, a.ties};
   if constexpr (requires { a.temperatures; }) {
     f.probs = false;
     f.temperature = a.temperatures.present() ? float(Ref(a.temperatures)(i)) : a.temperature;
@@ -78,7 +79,12 @@ inline SurvivorsRef survivors_ref(const std::vector<double>& row, const FilterRe
   std::iota(order.begin(), order.end(), size_t(0));
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] > row[b]; });
   if (f.min_p_first) std::erase_if(order, [&](size_t i) { return !reaches(i); });
-  const size_t k = f.top_k > 0 && f.top_k < i64(n) ? std::min(size_t(f.top_k), order.size()) : order.size();
+  // So many of the first, and the equals of the last of them
+  const auto with_ties = [&](size_t count) {
+    while (f.ties == FilterTies::all && count > 0 && count < order.size() && row[order[count]] == row[order[count - 1]]) ++count;
+    return count;
+  };
+  const size_t k = f.top_k > 0 && f.top_k < i64(n) ? with_ties(std::min(size_t(f.top_k), order.size())) : order.size();
   size_t kept = k;
   if (f.top_p < 1) {
     const size_t seen = f.order == FilterOrder::top_k_first ? k : order.size();
@@ -87,7 +93,7 @@ inline SurvivorsRef survivors_ref(const std::vector<double>& row, const FilterRe
     const u128 share = share_ref(f.top_p, total);
     size_t count = 0;
     while (sum < share) sum += mass_ref(s.weight[order[count++]], s.top);
-    kept = std::min(k, count);
+    kept = std::min(k, with_ties(count));
   }
   for (size_t j = 0; j < kept; ++j) s.survives[order[j]] = f.min_p_first || reaches(order[j]);
   return s;

@@ -80,7 +80,7 @@ template <class A> Schema<A>& state_filter_tensors(Schema<A>& schema) {
 template <class A> Schema<A>& state_filter_numbers(Schema<A>& schema) {
   return schema
       .attr("top_k", &A::top_k)
-      .meaning("so many of the largest survive, equal ones by ascending id; below 1 and from vocab on: all")
+      .meaning("so many of the largest survive, equal ones by `ties`; below 1 and from vocab on: all")
       .attr("top_p", &A::top_p)
       .meaning("the fewest of the largest survive that hold this part of the mass; from 1 on: all; up to 0: the first")
       .attr("min_p", &A::min_p)
@@ -92,7 +92,10 @@ template <class A> Schema<A>& state_filter_order(Schema<A>& schema) {
       .words({"top_k_first", "joint"})
       .meaning("what top-p sees: the tokens that top-k keeps, or all")
       .attr("min_p_first", &A::min_p_first)
-      .meaning("min_p acts before top_k and top_p, not after them");
+      .meaning("min_p acts before top_k and top_p, not after them")
+      .attr("ties", &A::ties)
+      .words({"lowest_ids", "all"})
+      .meaning("what top_k and top_p keep of equal values at their end: as many as they count, or all");
 }
 
 template <class Args> FilterParams filter_params(const Args& a) {
@@ -101,7 +104,7 @@ template <class Args> FilterParams filter_params(const Args& a) {
   if constexpr (requires { a.temperatures; }) f.temperatures = floats(a.temperatures), f.temperature = a.temperature;
   f.top_ks = static_cast<const i32*>(a.top_ks.data), f.top_ps = floats(a.top_ps), f.min_ps = floats(a.min_ps);
   f.top_p = a.top_p, f.min_p = a.min_p, f.top_k = a.top_k;
-  f.order = a.order, f.min_p_first = a.min_p_first;
+  f.order = a.order, f.min_p_first = a.min_p_first, f.ties = a.ties;
   return f;
 }
 

@@ -41,6 +41,7 @@ struct FilterParams {
   i32 top_k;
   FilterOrder order;
   i32 min_p_first;
+  FilterTies ties;
 };
 
 }  // namespace quern::sampling

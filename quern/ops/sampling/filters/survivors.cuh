@@ -16,11 +16,12 @@ struct Filter {
   i32 top_k;
   FilterOrder order;
   bool min_p_first;
+  FilterTies ties;
 };
 
 QN_DEVICE Filter filter_of(const FilterParams& p, i64 row) {
   return {p.temperatures ? ptx::ld_global<f32>(p.temperatures + row) : f32(p.temperature), p.top_ps ? ptx::ld_global<f32>(p.top_ps + row) : f32(p.top_p),
-          p.min_ps ? ptx::ld_global<f32>(p.min_ps + row) : f32(p.min_p), p.top_ks ? ptx::ld_global<i32>(p.top_ks + row) : p.top_k, p.order, p.min_p_first != 0};
+          p.min_ps ? ptx::ld_global<f32>(p.min_ps + row) : f32(p.min_p), p.top_ks ? ptx::ld_global<i32>(p.top_ks + row) : p.top_k, p.order, p.min_p_first != 0, p.ties};
 }
 /// Numbers that mean something.
 QN_DEVICE bool is_valid(const Filter& f) { return is_finite(f.temperature) && f.temperature >= f32(0.f) && !is_nan(f.top_p) && !is_nan(f.min_p); }
@@ -152,12 +153,14 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team,
     if (!by_mass) {
       range.low = reached_by(team, facts.largest, u32(f.top_k));
     } else {
-      few = by_k && f.order == FilterOrder::top_k_first && f.top_k <= kListed;  // all that are seen fit into the list
+      // All that are seen fit into the list
+      few = by_k && f.order == FilterOrder::top_k_first && f.top_k <= kListed && f.ties == FilterTies::lowest_ids;
       if (few) range.low = sees.key;
       else range = range_by_mass(team, row, w, facts.key, passes, f.top_p, power);
     }
-    const Threshold here = search(team, row, range, passes, [&](u32 key) { return by_mass ? mass_of(w, value_of_key(key)) : Mass{1, 0}; }, power,
+    Threshold here = search(team, row, range, passes, [&](u32 key) { return by_mass ? mass_of(w, value_of_key(key)) : Mass{1, 0}; }, power,
                                   [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; }, listed);
+    if (f.ties == FilterTies::all) here.end = i32(row.length);
     kept = shorter(kept, here);
   }
   return {w, kept, min_p};

@@ -65,6 +65,7 @@ QN_OP(mask, A, "sampling.mask")
             {"min_p", {0.0, 0.05}},
             {"order", {0, 1}},
             {"min_p_first", {false, true}},
+            {"ties", {0, 1}},
             row_kinds(),
             {"logits.pad", {0, 8, 1}},
             {"out.pad", {0, 4, 1}}},

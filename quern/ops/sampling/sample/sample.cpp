@@ -145,6 +145,7 @@ QN_OP(sample, A, "sampling.sample")
             {"offset", {0, 1099511627776}},
             {"order", {0, 1}},
             {"min_p_first", {false, true}},
+            {"ties", {0, 1}},
             {"valid.present", {true, false}},
             row_kinds(),
             {"logits.pad", {0, 8, 1}}},

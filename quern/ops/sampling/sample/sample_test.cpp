@@ -357,6 +357,21 @@ TEST(sample, joint_and_top_k_first_differ_where_they_must) {
   EXPECT_THAT(tokens_of({0.3f, 0.2f, 0.2f, 0.15f, 0.15f}, [](Draws& d) { d.args.top_k = 2, d.args.top_p = 0.55f; }, true), ElementsAre(0));
   EXPECT_THAT(tokens_of({0.3f, 0.2f, 0.2f, 0.15f, 0.15f}, [](Draws& d) { d.args.top_k = 2, d.args.top_p = 0.55f, d.args.order = FilterOrder::joint; }, true), ElementsAre(0, 1));
 }
+/// All of the equals of the last token that top-k or top-p counts; of one filter and of two, whose smaller set stays.
+TEST(sample, ties_all_keeps_the_equals_of_the_last) {
+  const std::vector<float> row = {0.125f, 0.25f, 0.125f, 0.25f, 0.125f, 0.125f};
+  const auto all = [&](auto set) { return tokens_of(row, [&](Draws& d) { d.args.ties = FilterTies::all, set(d.args); }, true); };
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_k = 1; }), ElementsAre(1, 3));
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_k = 2; }), ElementsAre(1, 3));
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_k = 3; }), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_p = 0; }), ElementsAre(1, 3));
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_p = 0.25f; }), ElementsAre(1, 3));
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_p = 0.51f; }), ElementsAre(0, 1, 2, 3, 4, 5));
+  // top-k keeps all; half of their mass is two tokens
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_k = 3, a.top_p = 0.5f; }), ElementsAre(1, 3));
+  EXPECT_THAT(all([](SampleArgs& a) { a.top_k = 1, a.top_p = 0.9f, a.order = FilterOrder::joint; }), ElementsAre(1, 3));
+  EXPECT_THAT(tokens_of(row, [](Draws& d) { d.args.top_k = 3; }, true), ElementsAre(0, 1, 3));
+}
 TEST(sample, min_p_is_last_or_first) {
   const std::vector<float> row = {0.4f, 0.12f, 0.12f, 0.12f, 0.12f, 0.12f};
   EXPECT_THAT(tokens_of(row, [](Draws& d) { d.args.top_p = 0.6f, d.args.min_p = 0.5f; }, true), ElementsAre(0));
