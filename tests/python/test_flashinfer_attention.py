@@ -20,6 +20,18 @@ def of_truth(options):
     return {"soft_cap" if name == "logits_soft_cap" else name: value for name, value in options.items()}
 
 
+def runs_plainly(wrapper, expected, q, *keys):
+    """run() without options, which goes a shorter way: right, into `out` and without it; what does not fit plan() is an error that says so."""
+    out = poisoned(*expected.shape, dtype=BF16)
+    assert wrapper.run(q, *keys, out=out) is out and wrapper._quick is not None
+    near(out, expected), near(wrapper.run(q, *keys), expected)
+    for wrong, told in ((q.half(), "`q` is float16"), (q[:, 1:], "query heads"), (q[..., :16], "head_dim 16")):
+        with pytest.raises(ValueError, match=told):
+            wrapper.run(wrong, *keys)
+    with pytest.raises(ValueError, match="flashinfer.*`out` has"):
+        wrapper.run(q, *keys, out=out[:-1])
+
+
 @pytest.mark.parametrize("layout", ["NHD", "HND"])
 def test_single_decode(fi, layout):
     q, k, v = randn(HEADS, DIM, dtype=BF16), randn(9, KV_HEADS, DIM, seed=2, dtype=BF16), randn(9, KV_HEADS, DIM, seed=3, dtype=BF16)
@@ -81,6 +93,7 @@ def test_batch_decode(fi, layout, combined):
                                skip_softmax_threshold_scale_factor=None, kv_cache_sf=None, **buffers)
         assert out is buffers["out"] and lse is buffers["lse"]
         near(out, expected[0]), near(lse, expected[1], 1e-3)
+        runs_plainly(wrapper, step.truth(**of_truth(options))[0], step.q, step.cache)
     near(wrapper.forward(step.q, step.cache, window_left=2, sm_scale=0.3), step.truth(window_left=2, sm_scale=0.3)[0])
     wrapper.begin_forward(indptr, indices, last, *sizes.values(), data_type=BF16)
     near(wrapper.forward(step.q, step.cache), step.truth()[0])
@@ -143,6 +156,7 @@ def test_paged_prefill(fi, layout, combined):
         assert out is buffers["out"] and lse is buffers["lse"]
         expected = step.truth(masks, causal=causal, v_scale=2.0, **of_truth(options))
         near(out, expected[0]), near(lse, expected[1], 1e-3)
+        runs_plainly(wrapper, expected[0] / 2, step.q, step.cache)
     assert (wrapper._window_left, wrapper._logits_soft_cap, wrapper._sm_scale, wrapper._causal) == (4, 0.0, None, False), "vLLM reads these"
     wrapper.begin_forward(integers(step.qo_indptr), indptr, indices, last, HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16, kv_data_type=BF16, non_blocking=True)
     near(wrapper.forward(step.q, step.cache, causal=True, sm_scale=0.3, window_left=5, logits_soft_cap=0.0, k_scale=None, v_scale=None),
@@ -177,6 +191,7 @@ def test_ragged_prefill(fi, layout):
         assert out is buffers["out"] and lse is buffers["lse"]
         want = expected(masks, causal=causal, v_scale=2.0, **of_truth(options))
         near(out, want[0]), near(lse, want[1], 1e-3)
+        runs_plainly(wrapper, want[0] / 2, q, k_shown, v_shown)
     wrapper.begin_forward(**tables, q_data_type=BF16)
     near(wrapper.forward(q, k_shown, v_shown, causal=True, sm_scale=0.3), expected(causal=True, sm_scale=0.3)[0])
     near(wrapper.forward_return_lse(q, k_shown, v_shown, window_left=2)[1], expected(window_left=2)[1], 1e-3)

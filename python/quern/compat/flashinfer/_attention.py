@@ -167,7 +167,7 @@ class Wrapper:
 
     _heads = _head_dim = _page_size = _qo_indptr_buf = None  # until plan()
     _tokens = None  # of q, where plan() knows
-    _quick = None  # see PagedWrapper._quick_run; None from plan() to the first run()
+    _quick = None  # see _run_plainly; None from plan() to the first run()
 
     def __init__(self, where, float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, **variants):
         self._where = where
@@ -250,6 +250,20 @@ class Wrapper:
                 **self._mask, **self._invariant, **self._workspace()}
 
 
+    def _run_plainly(self, *arguments):
+        """A run() with no option but `out`, 10 us less than the way that looks at each: the result, or None where that way is to be gone, which also words the
+        errors."""
+        if self._quick is None:
+            if not self._planned or self._use_cuda_graph or self._invariant or self._o_dtype not in (None, self._q_dtype):
+                return None
+            self._quick = self._quick_run()
+        return self._quick(*arguments)
+
+    def _quick_run(self):
+        """_run_plainly() with what plan() alone decides looked up. It compares what the op could not: that plan() was told the same."""
+        raise NotImplementedError
+
+
 class PagedWrapper(Wrapper):
     """The same over pages."""
 
@@ -275,22 +289,8 @@ class PagedWrapper(Wrapper):
                       page_indices=self._paged_kv_indices_buf, last_page_len=self._paged_kv_last_page_len_buf, q_indptr=q_indptr, sink=sinks, **factors,
                       **{**self._shared(window_left), **options})
 
-    def _run_plainly(self, q, paged_kv_cache, out, tokens=None):
-        """A run() with no option but `out`, 10 us less than the way that looks at each: the result, or None where that way is to be gone, which also words the
-        errors. `tokens`: which q has to have."""
-        if not self._planned:
-            return None
-        if self._quick is None:
-            self._quick = self._quick_run()
-        return self._quick(q, paged_kv_cache, out, tokens)
-
     def _quick_run(self):
-        """_run_plainly() with what plan() alone decides looked up. It compares what the op could not: that plan() was told the same."""
-        def slow(q, paged_kv_cache, out, tokens):
-            return None
-
-        if self._use_cuda_graph or self._invariant or self._o_dtype not in (None, self._q_dtype):
-            return slow
+        """For _run_plainly(q, paged_kv_cache, out, tokens); tokens: which q has to have, or None."""
         op, Tensor, q_dtype, kv_dtype, heads, head_dim = quern.attention.paged, torch.Tensor, self._q_dtype, self._kv_dtype, self._heads[0], self._head_dim
         mask, mask_indptr, standard_scale, in_order = self._mask.get("mask"), self._mask.get("mask_indptr"), 1 / math.sqrt(head_dim), self._kv_layout == "NHD"
         page = (self._page_size, self._heads[1], head_dim) if in_order else (self._heads[1], self._page_size, head_dim)

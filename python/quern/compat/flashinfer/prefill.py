@@ -2,6 +2,7 @@
 # Copyright 2026 The quern authors
 """Attention of requests of any number of query tokens. A custom mask stands in the place of `causal`; windows hold beside both."""
 import functools
+import math
 
 import quern
 from quern import _check
@@ -79,7 +80,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
         """Attention of q [tokens, heads, head_dim]. sinks: logits that join the denominator."""
         if q_scale is k_scale is v_scale is lse is enable_pdl is window_left is sinks is kv_cache_sf is skip_softmax_threshold_scale_factor is use_fp16_softmax is uses_spcompress is None \
                 and return_lse is False and not args and lse_base == "log2" and lse_layout == "NH":
-            result = self._run_plainly(q, paged_kv_cache, out)
+            result = self._run_plainly(q, paged_kv_cache, out, None)
             if result is not None:
                 return result
         where = f"{self._where}.run"
@@ -153,6 +154,10 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
             lse_layout="NH"):
         """Attention of q [tokens, heads, head_dim] over k and v [keys, heads_kv, head_dim], or [heads_kv, keys, head_dim] in HND. args: FlashInfer's older form
         of q_scale, k_scale and v_scale."""
+        if q_scale is k_scale is v_scale is o_scale is lse is enable_pdl is kv_cache_sf is None and return_lse is False and not args and lse_base == "log2" and lse_layout == "NH":
+            result = self._run_plainly(q, k, v, out)
+            if result is not None:
+                return result
         where = f"{self._where}.run"
         if args:
             if len(args) != 3 or any(scale is not None for scale in (q_scale, k_scale, v_scale)):
@@ -168,6 +173,27 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
             raise ValueError(f"flashinfer.{where}: `v` has head_dim {v.size(-1)}, expected {self._head_dim_vo}, as plan() was told")
         return attend(where, quern.attention.ragged, q, out, self._o_dtype, lse, k=k, v=v, q_indptr=self._qo_indptr_buf, kv_indptr=self._kv_indptr_buf,
                       **scales(where, q, k.size(1), self._kv_indptr_buf.numel() - 1, self._sm_scale, q_scale, k_scale, v_scale), **self._shared())
+
+    def _quick_run(self):
+        op, Tensor, q_dtype, kv_dtype, heads, heads_kv = quern.attention.ragged, torch.Tensor, self._q_dtype, self._kv_dtype, *self._heads
+        head_dim, head_dim_v, mask, mask_indptr, in_order = self._head_dim, self._head_dim_vo, self._mask.get("mask"), self._mask.get("mask_indptr"), self._kv_layout == "NHD"
+        standard_scale = 1 / math.sqrt(head_dim)
+
+        def run(q, k, v, out):
+            if not type(q) is type(k) is type(v) is Tensor or q.dtype is not q_dtype or k.dtype is not kv_dtype or not q.dim() == k.dim() == v.dim() == 3:
+                return None
+            if not in_order:
+                k, v = k.transpose(0, 1), v.transpose(0, 1)
+            sm_scale = standard_scale if self._sm_scale is None else self._sm_scale
+            if q.shape[1:] != (heads, head_dim) or k.shape[1:] != (heads_kv, head_dim) or v.shape[2] != head_dim_v or sm_scale == 0:
+                return None
+            try:
+                return op(q=q, k=k, v=v, q_indptr=self._qo_indptr_buf, kv_indptr=self._kv_indptr_buf, mask=mask, mask_indptr=mask_indptr, out=out,
+                          causal=self._causal and mask is None, window_left=self._window_left, soft_cap=self._logits_soft_cap, sm_scale=sm_scale)
+            except (ValueError, TypeError, NotImplementedError):
+                return None
+
+        return run
 
     run_return_lse = functools.partialmethod(run, return_lse=True)
 
