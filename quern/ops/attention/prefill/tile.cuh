@@ -36,8 +36,16 @@ template <PrefillConfig C> QN_DEVICE void store_page(i32* pages, i32 page) {
 /// What a thread has of a tile that comes by registers: rows thread / 8, + threads / 8, ..
 template <PrefillConfig C, int kWidth> struct TileOnItsWay {
   static constexpr bool kHeld = comes_by_registers(C.kv_dtype, C.copy_bytes);
+  static constexpr bool kStoredAtOnce = kWidth > 192;  // else beside the sums registers would not suffice
   RowOnItsWay<kWidth> rows[kHeld ? C.tile_tokens / (C.threads / 8) : 1];
 };
+
+/// Stores what comes by registers.
+template <PrefillConfig C, int kWidth> QN_DEVICE void store_rows_of_tile(u8* to, const TileOnItsWay<C, kWidth>& coming) {
+  constexpr u32 kRows = C.threads / 8;
+  QN_UNROLL
+  for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i) store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, kWidth>(to, threadIdx.x / 8 + i * kRows, coming.rows[i]);
+}
 
 /// Starts the copies of keys (or values) first, first + 1, .. of a head. What no row sees becomes zeros: a probability of 0 times what
 /// memory happens to hold could be NaN.
@@ -61,14 +69,11 @@ QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* p
     if constexpr (TileOnItsWay<C, kWidth>::kHeld) read_row<kWidth>(coming.rows[i], from, read);
     else copy_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.copy_bytes), kWidth>(to, row, from, read);
   }
+  if constexpr (TileOnItsWay<C, kWidth>::kHeld && TileOnItsWay<C, kWidth>::kStoredAtOnce) store_rows_of_tile<C>(to, coming);
 }
-/// Ends those that come by registers.
+/// Ends the copies of what comes by registers.
 template <PrefillConfig C, int kWidth> QN_DEVICE void store_tile(u8* to, const TileOnItsWay<C, kWidth>& coming) {
-  if constexpr (TileOnItsWay<C, kWidth>::kHeld) {
-    constexpr u32 kRows = C.threads / 8;
-    QN_UNROLL
-    for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i) store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, kWidth>(to, threadIdx.x / 8 + i * kRows, coming.rows[i]);
-  }
+  if constexpr (TileOnItsWay<C, kWidth>::kHeld && !TileOnItsWay<C, kWidth>::kStoredAtOnce) store_rows_of_tile<C>(to, coming);
 }
 
 /// First row of the warp in the block's tile.
