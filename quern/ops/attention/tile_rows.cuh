@@ -100,6 +100,13 @@ template <class T, class To, int kWidth> QN_DEVICE void store_row(u8* tile, u32 
     if (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8)) ptx::st_shared(tile + chunk_offset<kWidth>(row, lane + 8 * pass), widen_eight<T, To>(from.units[pass]));
 }
 
+/// The power of two that brings a row of bf16 into f16's range, its largest element to about 2^15: f16 has every element of that row but those below
+/// 2^-29 of the largest, which it rounds to multiples of 2^-39 of it. A row of zeros or with an infinity stays as it is.
+QN_DEVICE f32 f16_range_of(f32 most) {
+  const bool usual = most != f32(0.f) && most < f32(3.4e38f);
+  return ptx::fmax(usual ? ptx::power_of_two_above(most) : f32(32768.f), f32(0x1p-100f)) * f32(0x1p-15f);  // its inverse is finite
+}
+
 /// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.
 template <DType kDType> QN_DEVICE f32 sum_shift_of() { return kDType == DType::f16 ? 12.f : 0.f; }
 /// exp2(logit - max + shift) of a row's maximum, or of 0 where it has seen nothing. See shifted_weight.

@@ -38,6 +38,7 @@ template <PrefillConfig C, class H> QN_DEVICE void prefill_mma(const PrefillPara
   }
   i32 buffer = 0;  // of page entries
   const bool late = scales_late<C, H>(p);
+  const RowFactors<C> no_factors = {};
   const Span seen = seen_by_all(p, at);
   while (first < at.end) {
     ptx::cp_async_wait<0>();
@@ -51,9 +52,9 @@ template <PrefillConfig C, class H> QN_DEVICE void prefill_mma(const PrefillPara
     buffer ^= 1;
     store_page<C>(pages + buffer * C.tile_tokens, page);
     const bool masked = tests_keys<C, H>(seen, first) && !hook_sees_all<C, H>(p, at, seen, first);
-    make_logits<C, H>(p, at, warp_row<C>() + ptx::lane_id() / 4, first, masked, late, x);
+    make_logits<C, H>(p, at, warp_row<C>() + ptx::lane_id() / 4, first, masked, late, no_factors, x);
     f32 factors[C.row_tiles][2];
-    make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), rows.states, factors);
+    make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), late, no_factors, rows.states, factors);
     scale_sums<C>(factors, rows);
     store_tile<C>(smem + S.values, values_coming);
     ptx::cp_async_wait<0>();
