@@ -32,8 +32,23 @@ template <int kBytes> QN_DEVICE void copy_bytes(u8* to, const u8* from, bool rea
   }
 }
 
+/// Two FP8 numbers as f16.
+QN_DEVICE u32 f16_pair_of(u16 pair, e4m3) { return ptx::f16x2_of_e4m3x2(pair); }
+QN_DEVICE u32 f16_pair_of(u16 pair, e5m2) { return ptx::f16x2_of_e5m2x2(pair); }
+/// Two FP8 numbers of T as f16 or bf16, exactly: both have every value of e4m3 and e5m2.
+template <class T> QN_DEVICE u32 widen_pair(u32 pair, f16) { return f16_pair_of(u16(pair), T{}); }
+template <class T> QN_DEVICE u32 widen_pair(u32 pair, bf16) {
+  f32 low, high;
+  ptx::unpack_f16(f16_pair_of(u16(pair), T{}), low, high);
+  return ptx::pack_bf16(low, high);
+}
+/// Eight FP8 numbers become a 16-byte chunk.
+template <class T, class To> QN_DEVICE u32x4 widen_eight(const u32x2& x) {
+  return {widen_pair<T>(x.x, To{}), widen_pair<T>(x.x >> 16, To{}), widen_pair<T>(x.y, To{}), widen_pair<T>(x.y >> 16, To{})};
+}
+
 /// kBytes of a row of T, from byte `byte` on, into row `row` of a tile of kWidth 16-bit elements; zeros where `read` is false.
-/// FP8 becomes `To`, exactly: both have every value of e4m3 and e5m2.
+/// FP8 becomes `To`.
 template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_unit(u8* tile, u32 row, u32 byte, const u8* from, bool read) {
   if constexpr (sizeof(T) == 2) {
     copy_bytes<kBytes>(tile + chunk_offset<kWidth>(row, byte / 16) + byte % 16, from + byte, read);
@@ -61,6 +76,35 @@ template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_row(u8*
   } else {  // unrolled, these would be hundreds of copies in a row
     for (u32 unit = lane; unit < kUnits; unit += 8) copy_unit<T, To, kBytes, kWidth>(tile, row, unit * kBytes, from, read);
   }
+}
+
+/// A row of FP8 numbers on its way to a tile, by 8 lanes: read first, stored later. So all reads of a tile are in flight together, and while others are multiplied: read and stored one
+/// by one, each of them would wait for memory.
+template <int kWidth> struct RowOnItsWay {
+  u32x2 units[ceil_div(kWidth / 8, 8)];
+};
+/// Whether rows come so: FP8 whose rows begin at multiples of 8 bytes.
+QN_HOST_DEVICE constexpr bool comes_by_registers(DType dtype, i32 access) { return size_of(dtype) == 1 && access >= 8; }
+template <int kWidth> QN_DEVICE void read_row(RowOnItsWay<kWidth>& row, const u8* from, bool read) {
+  const u32 lane = ptx::lane_id() % 8;
+  QN_UNROLL
+  for (u32 pass = 0; pass < ceil_div(u32(kWidth / 8), 8u); ++pass) {
+    row.units[pass] = {0, 0};
+    if (read && (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8))) row.units[pass] = ptx::ld_global_nc<u32x2>(from + 8 * (lane + 8 * pass));
+  }
+}
+template <class T, class To, int kWidth> QN_DEVICE void store_row(u8* tile, u32 row, const RowOnItsWay<kWidth>& from) {
+  const u32 lane = ptx::lane_id() % 8;
+  QN_UNROLL
+  for (u32 pass = 0; pass < ceil_div(u32(kWidth / 8), 8u); ++pass)
+    if (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8)) ptx::st_shared(tile + chunk_offset<kWidth>(row, lane + 8 * pass), widen_eight<T, To>(from.units[pass]));
+}
+
+/// The power of two that brings a row of bf16 into f16's range, its largest element to about 2^15: f16 has every element of that row but those below
+/// 2^-29 of the largest, which it rounds to multiples of 2^-39 of it. A row of zeros or with an infinity stays as it is.
+QN_DEVICE f32 f16_range_of(f32 most) {
+  const bool usual = most != f32(0.f) && most < f32(3.4e38f);
+  return ptx::fmax(usual ? ptx::power_of_two_above(most) : f32(32768.f), f32(0x1p-100f)) * f32(0x1p-15f);  // its inverse is finite
 }
 
 /// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.

@@ -16,6 +16,14 @@ template <auto C> struct WarpRows {
   f32 out[C.row_tiles][kColumns / 8][4];
 };
 template <auto C> using Logits = f32[C.row_tiles][C.tile_tokens / 8][4];
+/// Of the lane's rows, where the Config has them: powers of two that logits are multiplied with.
+template <auto C> struct RowFactors {
+  f32 of_rows[has_row_factors(C) ? C.row_tiles : 1][2];
+};
+template <auto C> QN_DEVICE f32 scaled_for_row(f32 scale, const RowFactors<C>& factors, int m, int half) {
+  if constexpr (has_row_factors(C)) return scale * factors.of_rows[m][half];
+  else return scale;
+}
 
 template <auto C> QN_DEVICE void clear_rows(WarpRows<C>& rows) {
   QN_UNROLL
@@ -75,7 +83,7 @@ template <auto C, class H> QN_DEVICE bool scales_late(const AttendParams& p) {
 /// Products become logits in units of log2, but for the scale where it comes late. `masked`: what is not visible becomes -inf; else all is.
 /// Of x the lane has rows `row` of the tile, and + 8, of each MMA tile.
 template <auto C, class H>
-QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i32 first, bool masked, bool late, Logits<C>& x) {
+QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i32 first, bool masked, bool late, const RowFactors<C>& factors, Logits<C>& x) {
   constexpr bool kPlain = !C.soft_cap && !has_logit<H>;
   if (late && !masked) return;
   const u32 lane = ptx::lane_id();
@@ -85,7 +93,7 @@ QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i3
     for (int half = 0; half < 2; ++half) {
       const auto [query, head_q] = place_of_row(p, at.head_kv, at.first_row + min_of(i32(row + 16 * m + 8 * half), at.rows - 1));  // rows beyond the last: the last one's
       const Span span = visible_span(p, at.queries, at.keys, query);
-      const f32 scale = p.q_scale.data == nullptr ? at.scale : at.scale * scale_at(p.q_scale, at.queries.begin + query, head_q);
+      const f32 scale = scaled_for_row<C>(p.q_scale.data == nullptr ? at.scale : at.scale * scale_at(p.q_scale, at.queries.begin + query, head_q), factors, m, half);
       QN_UNROLL
       for (int n = 0; n < C.tile_tokens / 8; ++n) {
         QN_UNROLL
@@ -128,9 +136,9 @@ QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i3
 /// another from tile to tile, 2^-24 of the maximum at most, as the logits' own errors are.
 constexpr float kMostFused = 1048576.f;
 
-/// Online softmax over a tile: logits times `scale` become probabilities times 2^shift, states and sums move to the new maximum. `factors`: for what was
+/// Online softmax over a tile: logits times `all` (and the row's factor, which logits have already where the scale does not come `late`) become probabilities times 2^shift, states and sums move to the new maximum. `factors`: for what was
 /// summed under the old ones.
-template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 scale, SoftmaxState (&states)[C.row_tiles][2], f32 (&factors)[C.row_tiles][2]) {
+template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 all, bool late, const RowFactors<C>& of_rows, SoftmaxState (&states)[C.row_tiles][2], f32 (&factors)[C.row_tiles][2]) {
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
@@ -138,6 +146,7 @@ template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 scale, Sof
       f32 most = ptx::fmax(x[m][0][2 * half], x[m][0][2 * half + 1]);
       QN_UNROLL
       for (int n = 1; n < C.tile_tokens / 8; ++n) most = ptx::fmax(most, ptx::fmax(x[m][n][2 * half], x[m][n][2 * half + 1]));
+      const f32 scale = late ? scaled_for_row<C>(all, of_rows, m, half) : all;
       SoftmaxState& state = states[m][half];
       factors[m][half] = raise_max(state, warp_max<4>(most) * scale);
       f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;

@@ -34,6 +34,8 @@ struct PrefillParams : AttendParams {
 /// Rows of a block's tile, query tokens times heads of a group.
 QN_HOST_DEVICE constexpr i32 block_rows(const PrefillConfig& c) { return c.threads / 32 / c.column_parts * 16 * c.row_tiles; }
 
+QN_HOST_DEVICE constexpr bool has_row_factors(const PrefillConfig&) { return false; }
+
 struct PrefillSmem {
   int scan, pages, queries, keys, values, bytes;
 };

@@ -33,12 +33,28 @@ template <PrefillConfig C> QN_DEVICE void store_page(i32* pages, i32 page) {
     if (i32(threadIdx.x) < C.tile_tokens) ptx::st_shared<u32>(pages + threadIdx.x, u32(page));
 }
 
+/// What a thread has of a tile that comes by registers: rows thread / 8, + threads / 8, ..
+template <PrefillConfig C, int kWidth> struct TileOnItsWay {
+  static constexpr bool kHeld = comes_by_registers(C.kv_dtype, C.copy_bytes);
+  static constexpr bool kStoredAtOnce = kWidth > 192;  // else beside the sums registers would not suffice
+  RowOnItsWay<kWidth> rows[kHeld ? C.tile_tokens / (C.threads / 8) : 1];
+};
+
+/// Stores what comes by registers.
+template <PrefillConfig C, int kWidth> QN_DEVICE void store_rows_of_tile(u8* to, const TileOnItsWay<C, kWidth>& coming) {
+  constexpr u32 kRows = C.threads / 8;
+  QN_UNROLL
+  for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i) store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, kWidth>(to, threadIdx.x / 8 + i * kRows, coming.rows[i]);
+}
+
 /// Starts the copies of keys (or values) first, first + 1, .. of a head. What no row sees becomes zeros: a probability of 0 times what
 /// memory happens to hold could be NaN.
 template <PrefillConfig C, int kWidth>
-QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* pages, i32 first, const u8* head, i64 page_stride, i64 token_stride, u8* to) {
+QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* pages, i32 first, const u8* head, i64 page_stride, i64 token_stride, u8* to, TileOnItsWay<C, kWidth>& coming) {
+  constexpr u32 kRows = C.threads / 8;
   QN_UNROLL
-  for (u32 row = threadIdx.x / 8; row < u32(C.tile_tokens); row += C.threads / 8) {
+  for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i) {
+    const u32 row = threadIdx.x / 8 + i * kRows;
     const i32 key = first + i32(row);
     const bool read = key >= at.begin && key < at.end;
     const u8* from = head;
@@ -50,8 +66,14 @@ QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* p
         from += i64(i32(ptx::ld_shared<u32>(pages + row))) * page_stride + slot * token_stride;
       }
     }
-    copy_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.copy_bytes), kWidth>(to, row, from, read);
+    if constexpr (TileOnItsWay<C, kWidth>::kHeld) read_row<kWidth>(coming.rows[i], from, read);
+    else copy_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.copy_bytes), kWidth>(to, row, from, read);
   }
+  if constexpr (TileOnItsWay<C, kWidth>::kHeld && TileOnItsWay<C, kWidth>::kStoredAtOnce) store_rows_of_tile<C>(to, coming);
+}
+/// Ends the copies of what comes by registers.
+template <PrefillConfig C, int kWidth> QN_DEVICE void store_tile(u8* to, const TileOnItsWay<C, kWidth>& coming) {
+  if constexpr (TileOnItsWay<C, kWidth>::kHeld && !TileOnItsWay<C, kWidth>::kStoredAtOnce) store_rows_of_tile<C>(to, coming);
 }
 
 /// First row of the warp in the block's tile.

@@ -72,10 +72,63 @@ template <PrefillSm90Config C> QN_DEVICE void pack_tile(const Logits<C>& x, u32 
 
 /// A warpgroup's walk over the keys of its rows. What is not needed for each tile of keys is read from shared memory again: registers are short.
 template <PrefillSm90Config C> struct Walk {
+  u8* memory;
   u32 smem, warpgroup;
   const u8* told;  // the item
+  RowFactors<C> factors;
   Consumer<C.stages> keys, values;
 };
+
+/// By a warpgroup: its rows of q, which are bf16, become f16 in their places, each times the power of two that brings its largest element to about 2^15. `factors`: the inverses, for
+/// the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
+template <PrefillSm90Config C> QN_DEVICE void widen_queries(u8* queries, RowFactors<C>& factors) {
+  constexpr paged::BoxTile T = query_tile(C);
+  constexpr u32 kChunks = u32(C.head_dim) / 8, kPasses = ceil_div(kChunks, 8u);
+  const u32 lane = ptx::lane_id(), tile = ptx::smem_address(queries);
+  f32 of_four[4];
+  QN_UNROLL
+  for (u32 four = 0; four < 4; ++four) {
+    const u32 row = 16 * warp_of_warpgroup() + 4 * four + lane / 8;
+    const auto place = [&](u32 pass) { return queries + (paged::place_in_tile<T>(tile, row, 16 * (lane % 8 + 8 * pass)) - tile); };
+    const auto has = [&](u32 pass) { return kChunks % 8 == 0 || lane % 8 + 8 * pass < kChunks; };
+    f32 most = 0.f;
+    u32x4 chunks[kPasses];
+    QN_UNROLL
+    for (u32 pass = 0; pass < kPasses; ++pass) {
+      chunks[pass] = {0, 0, 0, 0};
+      if (has(pass)) chunks[pass] = ptx::ld_shared<u32x4>(place(pass));
+      QN_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        f32 pair[2];
+        unpack_word(word(chunks[pass], i), pair, bf16{});
+        most = ptx::fmax(most, ptx::fmax(ptx::fabs(pair[0]), ptx::fabs(pair[1])));
+      }
+    }
+    QN_UNROLL
+    for (int bits = 1; bits < 8; bits *= 2) most = ptx::fmax(most, ptx::shfl_xor(most, bits));
+    of_four[four] = 1.f;
+    if constexpr (kIsFloat<f32>) of_four[four] = f16_range_of(most);  // other numbers are not rounded
+    const f32 by = ptx::div(f32(1.f), of_four[four]);
+    QN_UNROLL
+    for (u32 pass = 0; pass < kPasses; ++pass) {
+      QN_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        f32 pair[2];
+        unpack_word(word(chunks[pass], i), pair, bf16{});
+        word(chunks[pass], i) = pack_word(pair[0] * by, pair[1] * by, f16{});
+      }
+      if (has(pass)) ptx::st_shared(place(pass), chunks[pass]);
+    }
+  }
+  QN_UNROLL
+  for (int half = 0; half < 2; ++half) {  // row lane / 4 + 8 half
+    const int from = int(lane / 4 % 4 * 8);
+    const f32 low = ptx::shfl(of_four[2 * half], from), high = ptx::shfl(of_four[2 * half + 1], from);
+    factors.of_rows[0][half] = lane / 16 == 0 ? low : high;
+  }
+  ptx::fence_proxy_async_shared();  // of queries that became f16
+  sync_warpgroup();
+}
 
 template <PrefillSm90Config C> QN_DEVICE void release_queries(u32 smem) {
   ptx::sync_warp();
@@ -104,9 +157,9 @@ QN_DEVICE void make_tile(const PrefillSm90Params& p, const Walk<C>& walk, const 
   if (!late || tests_keys<C, H>(seen, first)) {
     const RowTile mine = rows_of_warpgroup(p, walk.told, walk.warpgroup);
     const bool masked = tests_keys<C, H>(seen, first) && !hook_sees_all<C, H>(p, mine, seen, first);
-    make_logits<C, H>(p, mine, 16 * warp_of_warpgroup() + ptx::lane_id() / 4, first, masked, late, x);
+    make_logits<C, H>(p, mine, 16 * warp_of_warpgroup() + ptx::lane_id() / 4, first, masked, late, walk.factors, x);
   }
-  make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), rows.states, factors);
+  make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), late, walk.factors, rows.states, factors);
 }
 
 /// By a warpgroup whose rows all see the keys `seen`: sums over the keys from `first` to `end`, one tile at least. In a turn the keys of a tile are multiplied and the values of the one before.
@@ -116,6 +169,7 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
   Logits<C> x = {};
   u32 packed[C.tile_tokens / 16][4] = {};
   ptx::mbarrier_wait(queries_full<C>(walk.smem), queries_parity);
+  if constexpr (has_row_factors(C)) widen_queries<C>(walk.memory + (queries - walk.smem), walk.factors);
   bool has_packed = false;  // probabilities of a tile before
   QN_NO_UNROLL
   do {
@@ -175,7 +229,7 @@ template <PrefillSm90Config C> QN_DEVICE void finish_item(const PrefillSm90Param
 
 /// By a warpgroup that multiplies.
 template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warpgroup) {
-  Walk<C> walk{smem, warpgroup, memory, {key_ring<C>(smem)}, {value_ring<C>(smem)}};
+  Walk<C> walk{memory, smem, warpgroup, memory, {}, {key_ring<C>(smem)}, {value_ring<C>(smem)}};
   Consumer<kToldItems> told{item_ring<C>(smem)};
   u32 queries_parity = 0;
   if (warpgroup + 1 == u32(C.warpgroups)) pass_turn<C>(warpgroup);
@@ -206,9 +260,9 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
 }
 
 /// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up some of its, and those that multiply share them.
-/// Gathering rows takes over 56, at which the loops of head_dim 96 to 256 would spill.
-template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.gather != 0 && C.warpgroups == 2 ? 72 : 56;
-template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups != 2 ? 152 : C.gather != 0 ? 216 : 224;
+/// Gathering rows takes over 56, at which the loops of head_dim 96 to 256 would spill, and those of FP8.
+template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.warpgroups != 2 ? has_fp8_keys(C) ? 80 : 56 : has_fp8_keys(C) ? 88 : C.gather != 0 ? 72 : 56;
+template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups != 2 ? has_fp8_keys(C) ? 144 : 152 : has_fp8_keys(C) ? 208 : C.gather != 0 ? 216 : 224;
 
 template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const PrefillSm90Params& p) {
   static_assert(C.threads == kWarpgroupSize * (1 + C.warpgroups));
@@ -237,6 +291,7 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
     ptx::decrease_registers<kLoadingRegisters<C>>();
     if (warp == 0) find_items<C>(p, memory, smem);
     else if (warp == 1) load_queries<C, H>(p, memory, smem);
+    else if constexpr (has_fp8_keys(C)) gather_and_convert<C, H>(p, memory, smem, warp - 2);
     else if constexpr (C.gather != 0) gather_keys_and_values<C, H>(p, memory, smem, warp - 2);
     else if (warp == 2) load_tiles<C, H, false>(p, memory, smem);
     else load_tiles<C, H, true>(p, memory, smem);

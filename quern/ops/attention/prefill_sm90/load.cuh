@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // The first warpgroup of prefill_sm90: warp 0 finds items (tiles.cuh), warp 1 brings queries. Of warps 2 and 3 one brings keys and the other values, by TMA; or both bring
-// both, row by row (gather).
+// both, row by row (gather). FP8 comes row by row too: it waits in slots of the lanes that copied it, which convert it to f16 where the products read it.
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
@@ -14,6 +14,7 @@ namespace quern::attention {
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_queries(u32 smem, u32 warpgroup) { return smem + prefill_sm90_smem(C).queries + warpgroup * u32(tile_bytes(query_tile(C))); }
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_keys(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).keys + stage * u32(round_up(tile_bytes(key_tile(C)), 1024)); }
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_values(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).values + stage * u32(round_up(tile_bytes(value_tile(C)), 1024)); }
+template <PrefillSm90Config C> QN_DEVICE u32 place_of_slot(u32 slot) { return u32(prefill_sm90_smem(C).slots) + slot * u32(slot_bytes(C)); }
 template <PrefillSm90Config C> QN_DEVICE u32 key_ring(u32 smem) { return smem + prefill_sm90_smem(C).key_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 value_ring(u32 smem) { return smem + prefill_sm90_smem(C).value_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 item_ring(u32 smem) { return smem + prefill_sm90_smem(C).item_barriers; }
@@ -108,38 +109,95 @@ template <PrefillSm90Config C> QN_DEVICE GatheredRows rows_of_tile(const Prefill
   for (int half = 0; half < 2; ++half) {
     const i32 of_warp = i32(ptx::lane_id()) + 32 * half, row = of_warp / 4 * 8 + 4 * i32(warp) + of_warp % 4, key = first + row;
     const bool seen = row < C.tile_tokens && key >= tile.begin && key < tile.end;
-    rows.page[half] = seen ? page_at(p, tile.keys.pages, key) : -1;
-    rows.slot[half] = seen ? key - i32(quotient(u32(key), p.page_size) * p.page_size.value) : 0;
+    if constexpr (C.places == KeyPlaces::contiguous) {
+      rows.page[half] = seen ? 0 : -1, rows.slot[half] = i32(tile.keys.first) + key;
+    } else {
+      rows.page[half] = seen ? page_at(p, tile.keys.pages, key) : -1;
+      rows.slot[half] = seen ? key - i32(quotient(u32(key), p.page_size) * p.page_size.value) : 0;
+    }
   }
   return rows;
 }
 
-/// Starts the copies of the warp's rows of a tile of T; zeros where no row sees the key.
-template <PrefillSm90Config C, paged::BoxTile T>
-QN_DEVICE void gather_rows(const GatheredRows& rows, u32 warp, const u8* head, i64 page_stride, i64 token_stride, u32 to) {
-  constexpr u32 kUnits = u32(row_bytes(T)) / 16;
-  static_assert(T.tokens % 16 == 0);
+/// By a warp: copy(i, from, read) for its rows 8 i + 4 warp + lane / 8 of a tile; `read`: whether some row of q sees the key, which lies at `from`.
+template <PrefillSm90Config C, class Copy> QN_DEVICE void for_rows(const GatheredRows& rows, const u8* head, i64 page_stride, i64 token_stride, const Copy& copy) {
+  static_assert(C.tile_tokens % 16 == 0);
   const u32 lane = ptx::lane_id();
   u64 offsets[2];
   QN_UNROLL
   for (int half = 0; half < 2; ++half) offsets[half] = rows.page[half] < 0 ? ~u64(0) : u64(rows.page[half] * page_stride + rows.slot[half] * token_stride);
   QN_NO_UNROLL
-  for (u32 pair = 0; pair < u32(T.tokens / 16); ++pair) {
+  for (u32 pair = 0; pair < u32(C.tile_tokens / 16); ++pair) {
     QN_UNROLL
     for (u32 i = 2 * pair; i < 2 * pair + 2; ++i) {
       const u64 mine = i < 8 ? offsets[0] : offsets[1];
       const int source = int((4 * i + lane / 8) % 32);
       const u64 offset = ptx::shfl(u32(mine), source) | u64(ptx::shfl(u32(mine >> 32), source)) << 32;
       const bool read = offset != ~u64(0);
-      const u8* const from = read ? head + offset : head;
+      copy(i, read ? head + offset : head, read);
+    }
+  }
+}
+
+/// Starts the copies of the warp's rows of a tile of T; zeros where no row sees the key.
+template <PrefillSm90Config C, paged::BoxTile T>
+QN_DEVICE void gather_rows(const GatheredRows& rows, u32 warp, const u8* head, i64 page_stride, i64 token_stride, u32 to) {
+  constexpr u32 kUnits = u32(row_bytes(T)) / 16;
+  const u32 lane = ptx::lane_id();
+  for_rows<C>(rows, head, page_stride, token_stride, [&](u32 i, const u8* from, bool read) {
+    QN_UNROLL
+    for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass) {
+      const u32 unit = lane % 8 + 8 * pass;
+      if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(paged::place_in_tile<T>(to, 8 * i + 4 * warp + lane / 8, unit * 16), from + unit * 16, read ? 16 : 0);
+    }
+  });
+  ptx::cp_async_commit();
+}
+
+/// Starts the copies of the warp's rows of kWidth FP8 numbers into its half of a slot; zeros where no row sees the key.
+template <PrefillSm90Config C, i32 kWidth>
+QN_DEVICE void gather_fp8(const GatheredRows& rows, const u8* head, i64 page_stride, i64 token_stride, u32 slot) {
+  constexpr u32 kUnits = u32(kWidth) / 16, kPasses = ceil_div(kUnits, 8u);
+  const u32 lane = ptx::lane_id();
+  for_rows<C>(rows, head, page_stride, token_stride, [&](u32 i, const u8* from, bool read) {
+    QN_UNROLL
+    for (u32 pass = 0; pass < kPasses; ++pass) {
+      const u32 unit = lane % 8 + 8 * pass;
+      if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(slot + ((i * kPasses + pass) * 32 + lane) * 16, from + unit * 16, read ? 16 : 0);
+    }
+  });
+  ptx::cp_async_commit();
+}
+/// The same rows, of a tile of T, become f16 at `to`. Each lane converts what it copied. Half of the lanes store the second eight numbers first: eight lanes' stores go to different banks.
+template <PrefillSm90Config C, paged::BoxTile T> QN_DEVICE void convert_fp8(u32 warp, const u8* slot, u8* to, u32 tile) {
+  using Stored = dtype_t<C.kv_dtype>;
+  constexpr u32 kUnits = u32(row_bytes(T)) / 32, kPasses = ceil_div(kUnits, 8u);
+  const u32 lane = ptx::lane_id();
+  QN_NO_UNROLL
+  for (u32 pair = 0; pair < u32(T.tokens / 16); ++pair) {
+    u32 turned[1] = {lane / 4 % 2};
+    ptx::wgmma_hold(turned);  // else the loop is split in two, one for either half of the warp
+    u32x4 raw[2][kPasses];
+    QN_UNROLL
+    for (u32 i = 0; i < 2; ++i) {
       QN_UNROLL
-      for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass) {
+      for (u32 pass = 0; pass < kPasses; ++pass)
+        if (kUnits % 8 == 0 || lane % 8 + 8 * pass < kUnits) raw[i][pass] = ptx::ld_shared<u32x4>(slot + (((2 * pair + i) * kPasses + pass) * 32 + lane) * 16);
+    }
+    QN_UNROLL
+    for (u32 i = 0; i < 2; ++i) {
+      QN_UNROLL
+      for (u32 pass = 0; pass < kPasses; ++pass) {
         const u32 unit = lane % 8 + 8 * pass;
-        if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(paged::place_in_tile<T>(to, 8 * i + 4 * warp + lane / 8, unit * 16), from + unit * 16, read ? 16 : 0);
+        if (kUnits % 8 != 0 && unit >= kUnits) continue;
+        const u32x4& x = raw[i][pass];
+        const u32x2 first{turned[0] != 0 ? x.z : x.x, turned[0] != 0 ? x.w : x.y}, second{turned[0] != 0 ? x.x : x.z, turned[0] != 0 ? x.y : x.w};
+        const u32 at = paged::place_in_tile<T>(tile, 8 * (2 * pair + i) + 4 * warp + lane / 8, unit * 32 + 16 * turned[0]) - tile;
+        ptx::st_shared(to + at, widen_eight<Stored, f16>(first));
+        ptx::st_shared(to + (at ^ 16), widen_eight<Stored, f16>(second));
       }
     }
   }
-  ptx::cp_async_commit();
 }
 
 /// The copies of all groups but the newest `left` have come: the ring is told of the older one, at `full`.
@@ -198,6 +256,76 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
     end_read(told);
   }
   if (older != 0) tell_copies<0>(older);
+}
+
+/// The same of FP8: the copies of up to C.slots tiles are on their way, and the one that was begun first is converted when the others are.
+template <PrefillSm90Config C, class H> QN_DEVICE void gather_and_convert(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warp) {
+  Consumer<kToldItems> told{item_ring<C>(smem)};
+  Producer<C.stages> keys{key_ring<C>(smem)}, values{value_ring<C>(smem)};
+  const u32 half = warp * u32(slot_bytes(C) / 2);
+  u32 begun = 0, oldest = 0;   // slots: of the next copies, of those that wait longest
+  u32 kinds = 0, waiting = 0;  // bit i of kinds: the i-th of those that wait are values
+  const auto convert_oldest = [&] {
+    const u8* const slot = memory + place_of_slot<C>(oldest) + half;
+    oldest = oldest + 1 == u32(C.slots) ? 0 : oldest + 1;
+    const bool of_values = (kinds & 1) != 0;
+    Producer<C.stages> ring = of_values ? values : keys;  // a copy: a reference to either would put both into local memory
+    ptx::mbarrier_wait(empty_barrier<C.stages>(ring.barriers, ring.stage), ring.parity);
+    const u32 tile = of_values ? place_of_values<C>(smem, ring.stage) : place_of_keys<C>(smem, ring.stage);
+    if (C.head_dim == C.head_dim_v || !of_values) convert_fp8<C, key_tile(C)>(warp, slot, memory + (tile - smem), tile);
+    else convert_fp8<C, value_tile(C)>(warp, slot, memory + (tile - smem), tile);
+    ptx::fence_proxy_async_shared();  // of what was converted
+    ptx::sync_warp();
+    if (ptx::lane_id() == 0) ptx::mbarrier_arrive(full_barrier<C.stages>(ring.barriers, ring.stage));
+    end_fill(ring);
+    if (of_values) values = ring;
+    else keys = ring;
+    kinds >>= 1, --waiting;
+  };
+  for (;;) {
+    begin_read(told);
+    const u8* const words = told_words<C>(memory, told.stage);
+    const RowTile tile = told_tile(p, words);
+    const bool last = tile.rows <= 0;
+    i32 now = last ? 0 : first_tile<C, H>(p, tile);
+    if (last || now >= tile.end) {  // no copies follow, and the item behind this one may wait for those before
+      ptx::cp_async_wait<0>();
+      QN_NO_UNROLL
+      while (waiting > 0) convert_oldest();
+      if (last) return;
+      end_read(told);
+      continue;
+    }
+    // Keys of the first tile; then, again and again, keys of the next tile and values of this one
+    i32 next = tile_behind<C, H>(p, words, now), after = next;
+    GatheredRows rows_now = rows_of_tile<C>(p, tile, warp, now), rows_next = rows_of_tile<C>(p, tile, warp, next), rows_after = rows_next;
+    bool keys_of_now = false, keys_of_next = false;  // are begun
+    QN_NO_UNROLL
+    while (now < tile.end) {
+      const bool of_next = keys_of_now && !keys_of_next && next < tile.end, of_values = keys_of_now && !of_next;
+      if (of_values && next < tile.end) after = tile_behind<C, H>(p, words, next), rows_after = rows_of_tile<C>(p, tile, warp, after);  // the table is read a tile ahead
+      const u32 slot = smem + place_of_slot<C>(begun) + half;
+      const GatheredRows rows = of_next ? rows_next : rows_now;
+      const u8* const head = of_values ? p.v + i64(tile.head_kv) * p.v_head : p.k + i64(tile.head_kv) * p.k_head;
+      const i64 page_stride = of_values ? p.v_page : p.k_page, token_stride = of_values ? p.v_token : p.k_token;
+      if (C.head_dim == C.head_dim_v || !of_values) gather_fp8<C, C.head_dim>(rows, head, page_stride, token_stride, slot);
+      else gather_fp8<C, C.head_dim_v>(rows, head, page_stride, token_stride, slot);
+      begun = begun + 1 == u32(C.slots) ? 0 : begun + 1;
+      kinds |= u32(of_values) << waiting++;
+      if (waiting == u32(C.slots)) {
+        ptx::cp_async_wait<C.slots - 1>();
+        convert_oldest();
+      }
+      if (of_values) {
+        now = next, next = after;
+        rows_now = rows_next, rows_next = rows_after;
+        keys_of_now = keys_of_next, keys_of_next = false;
+      } else {
+        keys_of_now = true, keys_of_next = of_next;
+      }
+    }
+    end_read(told);
+  }
 }
 
 /// By a warp: the block's rows of q, zeros where it has none.

@@ -14,9 +14,15 @@ i32 warpgroups_of(const PrefillShape& s) { return s.head_dim <= 64 && s.head_dim
 /// Pages whose rows come one by one. Tiles of keys are a multiple of 16.
 bool gathers(i64 page_size) { return page_size > 0 && paged::no_boxes_of_pages(page_size, 16); }
 
-PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_size) {
+/// Most tiles of FP8 on their way. One of them is converted while the others come; two of those that come are an item's first keys and its first values, and
+/// none of the item before, which the block would wait for.
+constexpr i32 kMostSlots = 3;
+
+PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_size, i32 slots) {
   const i32 warpgroups = warpgroups_of(s);
-  return {.dtype = s.q,
+  return {.dtype = is_fp8(s.kv) ? DType::f16 : s.q,
+          .q_dtype = s.q,
+          .kv_dtype = s.kv,
           .out_dtype = s.out,
           .lens_dtype = s.lens,
           .head_dim = i32(s.head_dim),
@@ -28,7 +34,8 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
           .soft_cap = s.soft_cap,
           .bits = s.bits,
           .places = s.places,
-          .gather = gathers(page_size),
+          .gather = gathers(page_size) || is_fp8(s.kv),
+          .slots = is_fp8(s.kv) ? slots : 0,
           .query_boxes = s.q_alignment >= 16 && 64 % max_of<i64>(1, group_of(s.heads_q, s.heads_kv)) == 0,
           .parts = !s.batch_invariant && s.most_keys >= 2 * kLeastPart * tile_tokens,
           .leave_few_rows = s.leave_few_rows,
@@ -39,10 +46,11 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
 PrefillSm90Config config_on(const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
   // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than scale it needs registers
   const bool three = warpgroups_of(s) == 3;
-  const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : !three ? 128 : gathers(page_size) ? 96 : 112;
+  const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : !three ? 128 : gathers(page_size) || is_fp8(s.kv) ? 96 : 112;
   i32 tokens = most;
-  while (tokens > 16 && prefill_sm90_smem(config_of(s, tokens, page_size)).bytes > device.smem_block) tokens -= 16;
-  return config_of(s, tokens, page_size);
+  const auto fits = [&](i32 slots) { return prefill_sm90_smem(config_of(s, tokens, page_size, slots)).bytes <= device.smem_block; };
+  while (tokens > 16 && !fits(2)) tokens -= 16;
+  return config_of(s, tokens, page_size, fits(kMostSlots) ? kMostSlots : 2);
 }
 
 /// Most row tiles of a call: the last one of each request may be all but empty.
@@ -58,7 +66,6 @@ Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, 
   const bool cache = s.places != KeyPlaces::contiguous;
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
   if (is_fp8(s.q)) return {"q", name(s.q), "bf16 or f16"};
-  if (is_fp8(s.kv)) return {cache ? "k_cache" : "k", name(s.kv), "bf16 or f16"};
   if (s.head_dim > 256) return {"head_dim", s.head_dim, "at most {}", 256};
   // A tensor map is of some memory
   if (s.tokens == 0) return {"tokens", 0, "at least {}", 1};

@@ -9,7 +9,9 @@
 namespace quern::attention {
 
 struct PrefillSm90Config {
-  DType dtype;         // of q, k, v and both products: f16 or bf16
+  DType dtype;         // of both products: f16 or bf16
+  DType q_dtype;       // dtype, or bf16 beside FP8 keys and products of f16
+  DType kv_dtype;      // dtype, or e4m3 or e5m2 beside products of f16
   DType out_dtype;
   DType lens_dtype;    // of seq_lens: i32 or i64
   i32 head_dim;        // of q and k: a multiple of 16
@@ -21,7 +23,8 @@ struct PrefillSm90Config {
   i32 soft_cap;        // 1: logit = cap * tanh(logit / cap)
   i32 bits;            // 1: a packed mask
   KeyPlaces places;
-  i32 gather;          // 1: keys and values come row by row, of pages that have no boxes; else by TMA
+  i32 gather;          // 1: keys and values come row by row, of pages that have no boxes and of FP8; else by TMA
+  i32 slots;           // of FP8: tiles of K or V that are on their way; else 0
   i32 query_boxes;     // 1: queries come by TMA, where 64 is a multiple of the heads of a group; else row by row
   i32 parts;           // 1: keys of a row tile may be cut into parts
   i32 leave_few_rows;  // requests of so many rows (has_few_rows) are another kernel's; 0: none
@@ -49,6 +52,10 @@ QN_HOST_DEVICE constexpr i32 part_bytes_of_warp(const PrefillSm90Config& c) { re
 /// Rows of a block's tile, query tokens times heads of a group.
 QN_HOST_DEVICE constexpr i32 block_rows(const PrefillSm90Config& c) { return 64 * c.warpgroups; }
 
+QN_HOST_DEVICE constexpr bool has_fp8_keys(const PrefillSm90Config& c) { return size_of(c.kv_dtype) == 1; }
+/// Whether each row of q has a factor of its own, which its logits are multiplied with (widen_queries).
+QN_HOST_DEVICE constexpr bool has_row_factors(const PrefillSm90Config& c) { return c.q_dtype != c.dtype; }
+
 /// Warps of the first warpgroup that bring keys and values.
 QN_HOST_DEVICE constexpr i32 key_warps(const PrefillSm90Config& c) { return c.gather ? 2 : 1; }
 
@@ -57,11 +64,14 @@ QN_HOST_DEVICE constexpr paged::BoxTile query_tile(const PrefillSm90Config& c) {
 QN_HOST_DEVICE constexpr paged::BoxTile key_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, c.tile_tokens}; }
 QN_HOST_DEVICE constexpr paged::BoxTile value_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim_v, c.tile_tokens}; }
 
+/// FP8 of a tile on its way, as the lanes that copy it convert it again: lane l of row quartet i has 16 bytes at 32 * i + l, once for each 128 columns.
+QN_HOST_DEVICE constexpr i32 slot_bytes(const PrefillSm90Config& c) { return c.tile_tokens * round_up(max_of(c.head_dim, c.head_dim_v), 128); }
+
 /// Words that tell an item to the block, and how many items have a place: what is multiplied, and what comes next.
 constexpr i32 kToldWords = 16, kToldItems = 2;
 
 struct PrefillSm90Smem {
-  int queries, keys, values;
+  int queries, keys, values, slots;
   int key_barriers, value_barriers;  // of the rings
   int item_barriers;                 // of the told items
   int query_barriers;                // full, free; and that of copies of values of which some become zeros
@@ -71,10 +81,10 @@ struct PrefillSm90Smem {
 };
 QN_HOST_DEVICE constexpr PrefillSm90Smem prefill_sm90_smem(const PrefillSm90Config& c) {
   const int queries = 0, keys = queries + c.warpgroups * tile_bytes(query_tile(c)), values = keys + c.stages * round_up(tile_bytes(key_tile(c)), 1024);
-  const int key_barriers = values + c.stages * round_up(tile_bytes(value_tile(c)), 1024), ring = 16 * c.stages;
+  const int slots = values + c.stages * round_up(tile_bytes(value_tile(c)), 1024), key_barriers = slots + c.slots * slot_bytes(c), ring = 16 * c.stages;
   const int item_barriers = key_barriers + 2 * ring, query_barriers = item_barriers + 16 * kToldItems;
   const int told = query_barriers + 32, ranks = told + 4 * kToldWords * kToldItems;
-  return {queries, keys, values, key_barriers, key_barriers + ring, item_barriers, query_barriers, told, ranks, ranks + 128};
+  return {queries, keys, values, slots, key_barriers, key_barriers + ring, item_barriers, query_barriers, told, ranks, ranks + 128};
 }
 
 }  // namespace quern::attention

@@ -30,8 +30,8 @@ i64 tile_keys(const Problem& p) {
 
 FewRowsConfig config_of(const Problem& p, const DeviceInfo& device) {
   const DType kv = p.dtype(&A::k_cache);
-  // FP8 comes twice as fast and takes longer to multiply, as it becomes f16 first; 160 registers a thread suffice for 16 rows
-  const i32 rows = group_rows(p), warpgroups = is_fp8(kv) && rows <= 16 ? 3 : 2;
+  // FP8 comes twice as fast and takes longer to multiply, as it becomes f16 first; 160 registers a thread suffice for 16 rows, but not with a soft cap beside several query tokens
+  const i32 rows = group_rows(p), warpgroups = is_fp8(kv) && rows <= 16 && !(p.attr(&A::soft_cap) > 0 && several(p)) ? 3 : 2;
   FewRowsConfig c{.dtype = is_fp8(kv) ? DType::f16 : p.dtype(&A::q),
                   .q_dtype = p.dtype(&A::q),
                   .kv_dtype = kv,

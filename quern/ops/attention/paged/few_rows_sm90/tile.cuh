@@ -39,13 +39,6 @@ template <class T> QN_DEVICE void load_eight(const u8* from, bool wide, f32 (&x)
   }
 }
 
-/// The power of two that brings a row of bf16 into f16's range, its largest element to about 2^15: f16 has every element of that row but those below
-/// 2^-29 of the largest, which it rounds to multiples of 2^-39 of it. A row of zeros or with an infinity stays as it is.
-QN_DEVICE f32 range_of(f32 most) {
-  const bool usual = most != f32(0.f) && most < f32(3.4e38f);
-  return ptx::fmax(usual ? ptx::power_of_two_above(most) : f32(32768.f), f32(0x1p-100f)) * f32(0x1p-15f);  // its inverse is finite
-}
-
 /// The item's rows of q, and what is known of each; rows beyond the last are zeros. By the warpgroups that multiply, a warp a row.
 template <FewRowsConfig C> QN_DEVICE void store_queries(const FewRowsParams& p, const Segment& s, u8* smem) {
   using Q = dtype_t<C.q_dtype>;
@@ -69,7 +62,7 @@ template <FewRowsConfig C> QN_DEVICE void store_queries(const FewRowsParams& p, 
       f32 most = 0.f;
       QN_UNROLL
       for (int i = 0; i < 8; ++i) most = ptx::fmax(most, ptx::fabs(x[i]));
-      factor = range_of(warp_max(most));
+      factor = f16_range_of(warp_max(most));
       const f32 by = ptx::div(f32(1.f), factor);
       QN_UNROLL
       for (int i = 0; i < 8; ++i) x[i] = x[i] * by;

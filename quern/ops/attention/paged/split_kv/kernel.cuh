@@ -126,25 +126,42 @@ QN_DEVICE void sum_segment(const SplitKvParams& p, const Segment& s, u8* smem, W
   // Iteration i refills the stage that iteration i - 1 consumed and looks one tile further for pages; the first stages - 1
   // only fill.
   int consumed = 0, filled = 0;
+  TileOnItsWay<C> coming;
+  constexpr bool kTogether = TileOnItsWay<C>::kParts == 2;  // else V of a tile is read when its K has come
   for (i32 i = 1 - C.stages; i < tiles; ++i) {
     if (i >= 0) {
       ptx::cp_async_wait<C.stages - 2>();
       ptx::sync_warp();
     }
     const i32 next = i + C.stages - 1;
-    if (next < tiles) copy_tile<C>(p, from, pages, first + next * kTile, ring + filled * S.stage);
+    const TilePages of_next = pages;
+    u8* const to = ring + filled * S.stage;
+    if (next < tiles) {
+      copy_part<C, 0>(p, from, of_next, first + next * kTile, to, coming);
+      if constexpr (kTogether) copy_part<C, 1>(p, from, of_next, first + next * kTile, to, coming);
+    }
     ptx::cp_async_commit();
     filled = filled + 1 == C.stages ? 0 : filled + 1;
     if (next + 1 < tiles) pages = find_pages(p, from, first + (next + 1) * kTile);
-    if (i < 0) continue;
+    const auto end_keys = [&] {
+      store_part<C, 0>(to, coming);
+      if constexpr (!kTogether) copy_part<C, 1>(p, from, of_next, first + next * kTile, to, coming);
+    };
+    if (i < 0) {
+      if (next < tiles) end_keys(), store_part<C, 1>(to, coming);
+      continue;
+    }
     const u32 tile = ptx::smem_address(ring + consumed * S.stage);
     consumed = consumed + 1 == C.stages ? 0 : consumed + 1;
     f32 x[2][4] = {};
     multiply_keys<C>(q, tile, x);
+    if (!kTogether && next < tiles) end_keys();
     make_logits<C, H>(p, s, first + i * kTile, x);
     u32 probabilities[4];
     add_probabilities<C>(x, sums, probabilities);
     multiply_values<C>(probabilities, tile + S.stage / 2, sums.out);
+    if (kTogether && next < tiles) end_keys();
+    if (next < tiles) store_part<C, 1>(to, coming);
   }
   ptx::sync_warp();
 }

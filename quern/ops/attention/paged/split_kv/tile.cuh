@@ -31,34 +31,44 @@ QN_DEVICE TilePages find_pages(const SplitKvParams& p, const TokenSource& from, 
   return found;
 }
 
-/// Starts the copies of K and V of a tile into a stage of the ring. Tokens past the end become zeros: a probability of 0
+/// What a lane has of a tile that comes by registers: rows lane / 8 + 4 * i of K and V. Wide heads have registers for one of the two.
+template <SplitKvConfig C> struct TileOnItsWay {
+  static constexpr bool kHeld = comes_by_registers(C.kv_dtype, C.copy_bytes);
+  static constexpr int kParts = kHeld && C.head_dim > 128 ? 1 : 2;
+  static constexpr bool kStoredAtOnce = C.head_dim > 192 && C.group_rows > 8;  // beside 128 sums there are registers for two rows
+  RowOnItsWay<C.head_dim> rows[kHeld ? kParts : 1][!kHeld ? 1 : kStoredAtOnce ? 2 : 4];
+};
+
+/// Starts the copies of K (kPart 0) or V (1) of a tile into a stage of the ring. Tokens past the end become zeros: a probability of 0
 /// times what memory happens to hold could be NaN.
-template <SplitKvConfig C>
-QN_DEVICE void copy_tile(const SplitKvParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage) {
+template <SplitKvConfig C, int kPart>
+QN_DEVICE void copy_part(const SplitKvParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage, TileOnItsWay<C>& coming) {
   using Stored = dtype_t<C.kv_dtype>;
-  constexpr i32 kBytes = unit_bytes(C.kv_dtype, C.copy_bytes);
-  constexpr u32 kUnits = C.head_dim * u32(sizeof(Stored)) / kBytes;
   constexpr u32 kTileBytes = kWarpTokens * C.head_dim * 2;
-  const u32 lane = ptx::lane_id() % 8;
   QN_UNROLL
   for (int i = 0; i < 4; ++i) {
     const u32 row = ptx::lane_id() / 8 + 4 * i;
     const i32 token = first + i32(row);
     const bool read = token < from.end;
     const i32 slot = read ? token - i32(quotient(u32(token), p.page_size) * p.page_size.value) : 0;
-    const u8* k = from.k + at.page[i] * p.k_page + slot * p.k_token;
-    const u8* v = from.v + at.page[i] * p.v_page + slot * p.v_token;
-    const auto copy = [&](u32 unit) {
-      copy_unit<Stored, dtype_t<C.dtype>, kBytes, C.head_dim>(stage, row, unit * kBytes, k, read);
-      copy_unit<Stored, dtype_t<C.dtype>, kBytes, C.head_dim>(stage + kTileBytes, row, unit * kBytes, v, read);
-    };
-    if constexpr (kBytes >= 8) {
+    const u8* const head = kPart == 0 ? from.k + at.page[i] * p.k_page + slot * p.k_token : from.v + at.page[i] * p.v_page + slot * p.v_token;
+    if constexpr (TileOnItsWay<C>::kHeld) {
+      RowOnItsWay<C.head_dim>(&rows)[TileOnItsWay<C>::kStoredAtOnce ? 2 : 4] = coming.rows[kPart % TileOnItsWay<C>::kParts];
+      read_row<C.head_dim>(rows[TileOnItsWay<C>::kStoredAtOnce ? i % 2 : i], head, read);
+      if (!TileOnItsWay<C>::kStoredAtOnce || i % 2 == 0) continue;
       QN_UNROLL
-      for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass)
-        if (kUnits % 8 == 0 || lane + 8 * pass < kUnits) copy(lane + 8 * pass);
-    } else {  // unrolled, head_dim 256 would be 256 copies in a row: they take registers and 2 s to compile
-      for (u32 unit = lane; unit < kUnits; unit += 8) copy(unit);
+      for (u32 k = 0; k < 2; ++k) store_row<Stored, dtype_t<C.dtype>, C.head_dim>(stage + kPart * kTileBytes, row - 4 + 4 * k, rows[k]);
+    } else {
+      copy_row<Stored, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.copy_bytes), C.head_dim>(stage + kPart * kTileBytes, row, head, read);
     }
+  }
+}
+/// Ends those that come by registers.
+template <SplitKvConfig C, int kPart> QN_DEVICE void store_part(u8* stage, const TileOnItsWay<C>& coming) {
+  if constexpr (TileOnItsWay<C>::kHeld && !TileOnItsWay<C>::kStoredAtOnce) {
+    QN_UNROLL
+    for (int i = 0; i < 4; ++i)
+      store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, C.head_dim>(stage + kPart * kWarpTokens * C.head_dim * 2, ptx::lane_id() / 8 + 4 * i, coming.rows[kPart % TileOnItsWay<C>::kParts][i]);
   }
 }
 
