@@ -176,6 +176,7 @@ Cost grouped_cost(const GroupedSizes& s, const std::vector<i64>& rows, DType a, 
 }
 
 void derive_operands(const char* op, Case& which) {
+  if (which.contains("a.dtype")) which["bits8"] = size_of(DType(int(which["a.dtype"]))) == 1;  // the words of a call
   const bool scaled = which["bits8"] != 0;
   if (which["hopper"] != 0) {
     which["variant"] = variant_index(op, which["hopper"] == 1 ? "swap_ab_sm90" : "warp_specialised_sm90");
