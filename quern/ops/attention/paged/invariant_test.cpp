@@ -61,7 +61,7 @@ TEST_P(attention_paged_invariant, a_request_keeps_its_bits_in_every_batch) {
         paged(call, options);
         const std::string mine = rows_of(call.out, first, rows.queries) + rows_of(call.out_lse, first, rows.queries);
         if (alone.empty()) alone = mine;
-        EXPECT_EQ(mine == alone, true) << "behind " << first << " query tokens, " << sms << " multiprocessors, " << call.seq_lens.shape[0] << " requests";
+        EXPECT_TRUE(mine == alone) << "behind " << first << " query tokens, " << sms << " multiprocessors, " << call.seq_lens.shape[0] << " requests";
       }
     };
     PagedArgs one = a;  // a batch of one, and a table as long as its keys
