@@ -136,6 +136,26 @@ TEST_F(jit_freeze, loads_from_disk_but_not_while_capturing) {
   second->destroy(capturing.stream);
 }
 
+/// What would be read only when a kernel is not in the cache, or the cache is full, is wrong already when a kernel comes from it.
+TEST_F(jit_freeze, a_wrong_variable_is_told_although_the_kernel_is_in_the_cache) {
+  const Op& op = find_op("norm.rms_norm");
+  CaseArgs args(op, {{"tokens", 3}, {"hidden", 96}}, 1);
+  const auto first = emulated(), second = emulated();
+  run(op, args.args(), {.device = first.get()});
+  for (const auto& [name, value, expected] : {std::tuple{"QN_JIT_FROZEN", "fals", "0 or 1"}, {"QN_CACHE_LIMIT_MB", "99999999999999999999", "0 to 1099511627776"}, {"QN_JIT_COMPILER", "nvrtcc", "one of nvrtc, nvcc"}}) {
+    setenv(name, value, 1);
+    try {
+      run(op, args.args(), {.device = second.get()});
+      ADD_FAILURE() << name;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::value);
+      EXPECT_THAT(e.what(), HasSubstr("`" + std::string(name) + "` is '" + value + "', expected " + expected));
+    }
+    unsetenv(name);
+  }
+  run(op, args.args(), {.device = second.get()});
+}
+
 TEST_F(jit_freeze, a_workspace_is_not_allocated_while_capturing) {
   const Op& op = find_op("gemm.dense");
   CaseArgs args(op, {{"m", 1}, {"n", 128}, {"k", 4104}}, 1);

@@ -2,12 +2,19 @@
 // Copyright 2026 The quern authors
 #include "quern/base/env.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <mutex>
 #include <sstream>
 
 #include "quern/base/error.h"
+#include "quern/base/log.h"
+#include "quern/base/nearest.h"
+
+extern char** environ;
 
 namespace quern {
 
@@ -137,6 +144,40 @@ std::vector<std::string> env_paths(Env variable) {
   for (std::string path; std::getline(in, path, ':');)
     if (!path.empty()) paths.push_back(expanded(info_of(variable).name, path));
   return paths;
+}
+
+/// Of "warp, fifo, shuffled" as the table has them.
+static void check_choice(const EnvInfo& e) {
+  const std::string value = system_variable(e.name);
+  std::istringstream names(e.values);
+  for (std::string name; std::getline(names >> std::ws, name, ',');)
+    if (value == name) return;
+  if (!value.empty()) refuse(e.name, value, "one of " + std::string(e.values));
+}
+
+static void warn_of_other_names() {
+  std::vector<std::string> known;
+  for (const EnvInfo& e : kTable) known.push_back(e.name);
+  for (char** variable = environ; variable && *variable; ++variable) {
+    const std::string name(*variable, std::strcspn(*variable, "="));
+    // QN_TEST_* are of quern's own tests
+    if (!name.starts_with("QN_") || name.starts_with("QN_TEST_") || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string near = nearest(name, known);
+    log(LogLevel::warning, "`" + name + "` is no variable of quern, and has no effect" + (near.empty() ? "" : ", expected `" + near + "`"));
+  }
+}
+
+void check_environment() {
+  for (const EnvInfo& e : kTable) {
+    const std::string values = e.values;
+    if (e.id == Env::device || e.id == Env::log_level || e.id == Env::log_dest || values == "command") continue;
+    if (values == "0, 1") env_flag(e.id);
+    else if (values == "integer" || values.find(" to ") != std::string::npos) env_int(e.id, 0);
+    else if (values.starts_with("path")) env_paths(e.id);
+    else check_choice(e);
+  }
+  static std::once_flag once;
+  std::call_once(once, warn_of_other_names);
 }
 
 std::string user_cache_folder() {

@@ -110,6 +110,21 @@ TEST(env, a_path_may_begin_at_home) {
   EXPECT_EQ(error_of([] { env_path(Env::trace); }), "`HOME` is 'some', expected an absolute path");
 }
 
+/// Of every row of the table but those that say for themselves what they may be: a wrong value is told although nobody reads it, a right one is not.
+TEST(env, all_of_it_is_judged) {
+  for (const EnvInfo& e : env_table()) unsetenv(e.name);
+  EXPECT_EQ(error_of(check_environment), "nothing thrown");
+  Variable home("HOME", "/home/some");
+  for (const EnvInfo& e : env_table()) {
+    const std::string values = e.values;
+    if (e.id == Env::device || e.id == Env::log_level || e.id == Env::log_dest || values == "command") continue;
+    Variable v(e.name, values.starts_with("path") ? "~other/x" : values.find(" to ") != std::string::npos ? "99999999999999999999" : "fals");
+    EXPECT_TRUE(error_of(check_environment).starts_with("`" + std::string(e.name) + "` is '" + system_variable(e.name) + "', expected ")) << e.name << ": " << error_of(check_environment);
+    v.set(values.starts_with("path") ? "~/x" : values.substr(0, values.find_first_of(", ")) == "integer" ? "7" : values.substr(0, values.find_first_of(", ")).c_str());
+    EXPECT_EQ(error_of(check_environment), "nothing thrown") << e.name << "=" << system_variable(e.name);
+  }
+}
+
 TEST(env, the_users_cache_is_an_absolute_path) {
   Variable home("HOME", "/home/some"), xdg("XDG_CACHE_HOME", nullptr);
   EXPECT_EQ(user_cache_folder(), "/home/some/.cache/quern");

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "quern/base/env.h"
 #include "quern/base/error.h"
 #include "quern/base/hash.h"
 #include "quern/base/log.h"
@@ -67,6 +68,7 @@ Function load_or_rebuild(const KernelSpec& spec, Device& device, Compiled compil
 Function load(const KernelSpec& spec, Device& device, Stream stream, size_t bucket) {
   if (device.capturing(stream))
     throw Error(ErrorKind::frozen, print(spec) + " is not loaded yet and cannot be while the stream is capturing");
+  check_environment();
   const Function function = load_or_rebuild(spec, device, build(spec, target_of(device)));
   std::lock_guard lock(g_insert);
   if (Entry* e = find(spec, device.ordinal(), bucket)) {  // another thread was first

@@ -120,13 +120,16 @@ def test_programs_compare_all_rows(dg, kind, psum, zeros):
     assert dg.testing.calc_diff(d, expected) < 1e-5
 
 
-def test_b_that_is_n_major(dg):
-    """The same bits as K-major b, in both layouts of rows; FP8 of sm_90a has no such b."""
+def test_b_that_is_n_major(dg, monkeypatch):
+    """The same bits as K-major b, in both layouts of rows, and no copy of it; FP8 of sm_90a has no such b."""
     rows, layout, _ = contiguous(SIZES, 128, False)
     a, b, _ = grouped_operands(dg, rows, len(SIZES), 136, 72, "bf16")
     n_major = b.mT.contiguous()  # [groups, k, n]
     expected, d = poisoned(rows, 136, dtype=torch.bfloat16), poisoned(rows, 136, dtype=torch.bfloat16)
     dg.m_grouped_bf16_gemm_nt_contiguous(a, b, expected, layout)
+    taken = []
+    for op in ("grouped_contiguous", "grouped_masked"):
+        monkeypatch.setattr(quern.gemm, op, lambda *, b, op=getattr(quern.gemm, op), **more: taken.append(b.data_ptr()) or op(b=b, **more))
     for function, shown in ((dg.m_grouped_bf16_gemm_nn_contiguous, n_major), (dg.m_grouped_bf16_gemm_nt_contiguous, n_major.mT)):
         function(a, shown, d.fill_(float("nan")), layout)
         dg.testing.assert_bitwise_equal(d, expected)
@@ -135,6 +138,7 @@ def test_b_that_is_n_major(dg):
     for d, shown in zip(masked, (b[:3], n_major[:3].mT)):
         dg.m_grouped_bf16_gemm_nt_masked(a, shown, d, sizes, 16)
     dg.testing.assert_bitwise_equal(*masked)
+    assert taken == [n_major.data_ptr(), n_major.data_ptr(), b.data_ptr(), n_major.data_ptr()]
 
 
 def test_legacy(dg):

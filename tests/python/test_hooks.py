@@ -143,3 +143,58 @@ def test_they_are_documented():
     assert "hook" not in quern.norm.rms_norm.__doc__
     stub = op.schema.stub()
     assert "hooks: Any = None, hook_params: Any = None, hook_tensors: Any = None" in stub
+
+
+# Four hooks of a user's, over requests that prefill and decode in one call, and over one token of each
+BLOCKS = "struct Blocks { QN_DEVICE bool visible(const HookContext& at) { return at.key_position / 8 == at.query_position / 8; } };"
+CAP = """struct Cap {
+  QN_DEVICE f32 logit(f32 x, const HookContext& at) {
+    const f32 cap = f32(*reinterpret_cast<const float*>(at.params));
+    return cap * accurate_tanh(x / cap);
+  }
+};"""
+PREFIX = """struct Prefix {
+  QN_DEVICE i32 prefix(const u8* params) { return *reinterpret_cast<const i32*>(params); }
+  QN_DEVICE bool visible(const HookContext& at) { return at.key_position <= at.query_position || at.key_position < prefix(at.params); }
+  QN_DEVICE TileVisibility tile(const HookTile& at) {
+    if (at.key_last <= at.query_first || at.key_last < prefix(at.params)) return TileVisibility::full;
+    return at.key_first > at.query_last && at.key_first >= prefix(at.params) ? TileVisibility::skip : TileVisibility::partial;
+  }
+};"""
+DECAYED = """struct Decayed {
+  QN_DEVICE f32 logit(f32 x, const HookContext& at) {
+    const i32 ahead = at.key_position - at.query_position;
+    return x + real_at(at.tensors[0], at.head_q) / f32(float(1 + max_of(ahead, -ahead)));
+  }
+};"""
+SLOPES = np.array([2, -1, 0.5, 3], np.float32)
+# Text, options, and of logits [heads, queries, keys], positions of queries [queries, 1] and of keys [1, keys] what they become
+OF_A_USER = {
+    "blocks": (BLOCKS, {}, lambda x, query, key: np.where(key // 8 == query // 8, x, -np.inf)),
+    "cap": (CAP, {"hook_params": np.float32(0.7)}, lambda x, query, key: 0.7 * np.tanh(x / 0.7)),
+    "prefix": (PREFIX, {"hook_params": np.int32(11)}, lambda x, query, key: np.where((key <= query) | (key < 11), x, -np.inf)),
+    "decayed": (DECAYED, {"hook_tensors": [SLOPES]}, lambda x, query, key: x + SLOPES[:, None, None] / (1 + abs(key - query))),
+}
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+@pytest.mark.parametrize("queries", [[1, 1, 1], [25, 1, 90]])  # decode, then two that prefill beside one that decodes
+@pytest.mark.parametrize("name", OF_A_USER)
+def test_of_a_user(name, queries, framework):
+    convert = (lambda a: a) if framework == "numpy" else pytest.importorskip("torch", reason="needs torch").from_numpy
+    text, options, meaning = OF_A_USER[name]
+    lengths, page, random = [25, 70, 100], 16, np.random.default_rng(7)
+    q = random.standard_normal((sum(queries), HEADS, DIM)).astype(np.float16)
+    k, v = (random.standard_normal((24, page, 2, DIM)).astype(np.float16) for _ in range(2))
+    table = random.permutation(24)[:21].astype(np.int32).reshape(3, 7)
+    indptr = np.cumsum([0, *queries]).astype(np.int32)
+    more = {"q_indptr": convert(indptr)} if sum(queries) > 3 else {}
+    given = {**options, "hook_tensors": [convert(a) for a in options.get("hook_tensors", [])]}
+    out = quern.attention.paged(convert(q), convert(k), convert(v), convert(table), convert(np.array(lengths, np.int32)), **more, hooks=text, **given, device="emu")
+    for b, length in enumerate(lengths):
+        keys, values = (np.repeat(cache[table[b]].reshape(-1, 2, DIM)[:length], 2, axis=1).astype(np.float64) for cache in (k, v))
+        own = slice(indptr[b], indptr[b + 1])
+        x = meaning(np.einsum("qhd,jhd->hqj", q[own].astype(np.float64), keys) / 8, np.arange(length - queries[b], length)[:, None], np.arange(length)[None])
+        p = np.exp(x)
+        expected = np.einsum("hqj,jhd->qhd", p / p.sum(axis=2, keepdims=True), values)
+        assert np.abs(np.asarray(out, dtype=np.float64)[own] - expected).max() < 4e-3, f"request {b}"

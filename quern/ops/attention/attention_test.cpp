@@ -478,6 +478,7 @@ TEST(attention_hooks, skip_whole_tiles) {
 TEST(attention_hooks, of_many_rows_mean_what_they_say) {
   CaseArgs c(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 2}, {"head_dim", 64}, {"queries", -1}, {"capacity", 90}, {"causal", 0}, {"q.dtype", i64(DType::f16)}}, 9);
   PagedArgs& a = paged_args(c);
+  const float bias[4] = {2, -1, 0.5f, 3};
   const struct {
     const char* text;
     std::function<double(double, const HookContext&)> logit;
@@ -488,24 +489,32 @@ TEST(attention_hooks, of_many_rows_mean_what_they_say) {
       {"struct Cap { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return f32(2.f) * accurate_tanh(x * f32(0.5f)) + f32(0.01f * float(at.query_index * 3 - at.query_len)); } };",
        [](double x, const HookContext& at) { return 2 * std::tanh(x / 2) + 0.01 * double(at.query_index * 3 - at.query_len); }, [](const HookContext&) { return true; }},
       {kPrefix, [](double x, const HookContext&) { return x; }, [](const HookContext& at) { return at.key_position <= at.query_position || at.key_position < 10; }},
+      {"struct Decayed { QN_DEVICE f32 logit(f32 x, const HookContext& at) { const i32 ahead = at.key_position - at.query_position; return x + real_at(at.tensors[1], at.head_q) * ptx::exp2_approx(f32(-0.1f * float(max_of(ahead, -ahead)))); } };",
+       [&](double x, const HookContext& at) { return x + double(bias[at.head_q]) * std::exp2(-0.1 * double(std::abs(at.query_position - at.key_position))); }, [](const HookContext&) { return true; }},
   };
   const i32 prefix = 10;
   std::memcpy(a.hook_params, &prefix, sizeof prefix);
   for (const auto& hook : hooks) {
     a.hooks = hooks_of(hook.text);
-    paged(a);
-    PagedArgs truth = a;
-    std::vector<double> out(size_t(a.out.numel()), 77), lse(size_t(a.out_lse.numel()), 77);
-    truth.out = {out.data(), DType::f64, {a.out.shape[0], a.out.shape[1], a.out.shape[2]}}, truth.out_lse = {lse.data(), DType::f64, {a.out.shape[0], a.out.shape[1]}};
-    paged_ref_with<double>(truth, {}, hook.logit, hook.visible);
-    for (i64 t = 0; t < a.out.shape[0]; ++t)
-      for (i64 h = 0; h < 4; ++h) {
-        const double expected_lse = lse[size_t(t * 4 + h)];
-        if (expected_lse == 77) continue;  // of no request
-        for (i64 d = 0; d < 64; ++d) EXPECT_NEAR(Ref(a.out)(t, h, d), out[size_t((t * 4 + h) * 64 + d)], 4e-3) << hook.text << t << " " << h << " " << d;
-        if (std::isfinite(expected_lse)) EXPECT_NEAR(Ref(a.out_lse)(t, h), expected_lse, 1e-3) << hook.text << t << " " << h;
-        else EXPECT_EQ(Ref(a.out_lse)(t, h), expected_lse) << hook.text << t << " " << h;
-      }
+    const bool reads = std::strstr(hook.text, "tensors[1]") != nullptr;
+    a.hook_tensors[1] = reads ? TensorView(const_cast<float*>(bias), DType::f32, {4}) : TensorView();
+    for (const char* variant : kOfManyRows) {
+      if (!reads && std::strcmp(variant, "portable") == 0) continue;  // skip_whole_tiles has it
+      std::memset(a.out.data, 0xff, size_t(a.out.extent() * 2)), std::memset(a.out_lse.data, 0xff, size_t(a.out_lse.extent() * 4));
+      paged(a, {.variant = variant});
+      PagedArgs truth = a;
+      std::vector<double> out(size_t(a.out.numel()), 77), lse(size_t(a.out_lse.numel()), 77);
+      truth.out = {out.data(), DType::f64, {a.out.shape[0], a.out.shape[1], a.out.shape[2]}}, truth.out_lse = {lse.data(), DType::f64, {a.out.shape[0], a.out.shape[1]}};
+      paged_ref_with<double>(truth, {}, hook.logit, hook.visible);
+      for (i64 t = 0; t < a.out.shape[0]; ++t)
+        for (i64 h = 0; h < 4; ++h) {
+          const double expected_lse = lse[size_t(t * 4 + h)];
+          if (expected_lse == 77) continue;  // of no request
+          for (i64 d = 0; d < 64; ++d) EXPECT_NEAR(Ref(a.out)(t, h, d), out[size_t((t * 4 + h) * 64 + d)], 4e-3) << hook.text << t << " " << h << " " << d;
+          if (std::isfinite(expected_lse)) EXPECT_NEAR(Ref(a.out_lse)(t, h), expected_lse, 1e-3) << hook.text << t << " " << h;
+          else EXPECT_EQ(Ref(a.out_lse)(t, h), expected_lse) << hook.text << t << " " << h;
+        }
+    }
   }
 }
 

@@ -8,7 +8,7 @@ namespace quern::gemm {
 struct GroupedMaskedArgs {
   TensorView out;       ///< [groups, max_m, n] bf16, f16 or f32
   TensorView a;         ///< [groups, max_m, k] bf16, f16, e4m3 or e5m2
-  TensorView b;         ///< [groups, n, k] the dtype of a; of 8 bits: e4m3 or e5m2, whichever a has
+  TensorView b;         ///< [groups, n, k] the dtype of a, strides {any, any, 1} (K-major), with 16 bits also {any, 1, any} (N-major); of 8 bits: e4m3 or e5m2, whichever a has
   TensorView scales_a;  ///< f32 [groups, max_m, ceil(k / 128)], any strides; with 8 bits, and only then
   TensorView scales_b;  ///< f32 [groups, ceil(n / 128), ceil(k / 128)], any strides; with 8 bits, and only then
   TensorView masked_m;  ///< [groups] i32: rows of each group

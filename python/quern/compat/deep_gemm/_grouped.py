@@ -9,11 +9,6 @@ from quern.compat.deep_gemm._operands import BLOCK, check_written, gran_n_of, sc
 from quern.compat.deep_gemm._settings import get_mk_alignment_for_contiguous_layout
 
 
-def _k_major(b):
-    """b of bf16 as quern's grouped GEMMs take it. One whose memory is N-major is copied, which is a pass over all weights."""
-    return b.contiguous() if b.stride(-1) != 1 and b.size(-1) > 1 else b
-
-
 def _fp8_operands(caller, a, b, recipe, recipe_a, recipe_b):
     if gran_n_of(caller, recipe, recipe_a, recipe_b) == 1:
         raise NotImplementedError(f"deep_gemm.{caller}: `recipe` has a scale for each row of b, expected one for 128: quern's grouped GEMMs take no others")
@@ -77,20 +72,20 @@ def m_grouped_fp8_fp4_gemm_nt_masked(a, b, d, masked_m, expected_m, recipe=None,
 
 @checked()
 def m_grouped_bf16_gemm_nt_contiguous(a, b, d, grouped_layout, compiled_dims="nk", use_psum_layout=False, ensure_zero_padding=True, expected_m_for_psum_layout=None):
-    """As m_grouped_fp8_fp4_gemm_nt_contiguous of bf16, without scales. A b whose memory is N-major is copied in each call."""
-    _contiguous("m_grouped_bf16_gemm_nt_contiguous", a, _k_major(b), d, grouped_layout, {}, use_psum_layout, ensure_zero_padding)
+    """As m_grouped_fp8_fp4_gemm_nt_contiguous of bf16, without scales; the memory of b may be N-major."""
+    _contiguous("m_grouped_bf16_gemm_nt_contiguous", a, b, d, grouped_layout, {}, use_psum_layout, ensure_zero_padding)
 
 
 @checked()
 def m_grouped_bf16_gemm_nn_contiguous(a, b, d, grouped_layout, compiled_dims="nk", use_psum_layout=False, ensure_zero_padding=True):
-    """The same of b [groups, k, n]. Where its memory is N-major, as that of a dense tensor is, it is copied in each call."""
+    """The same of b [groups, k, n]."""
     m_grouped_bf16_gemm_nt_contiguous(a, b.mT, d, grouped_layout, use_psum_layout=use_psum_layout, ensure_zero_padding=ensure_zero_padding)
 
 
 @checked()
 def m_grouped_bf16_gemm_nt_masked(a, b, d, masked_m, expected_m, compiled_dims="nk"):
-    """As m_grouped_fp8_fp4_gemm_nt_masked of bf16, without scales. A b whose memory is N-major is copied in each call."""
-    write("m_grouped_bf16_gemm_nt_masked", quern.gemm.grouped_masked, d, a=a, b=_k_major(b), masked_m=masked_m, expected_m=expected_m)
+    """As m_grouped_fp8_fp4_gemm_nt_masked of bf16, without scales; the memory of b may be N-major."""
+    write("m_grouped_bf16_gemm_nt_masked", quern.gemm.grouped_masked, d, a=a, b=b, masked_m=masked_m, expected_m=expected_m)
 
 
 def _check_sizes(caller, ks_cpu, psum):

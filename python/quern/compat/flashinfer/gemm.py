@@ -106,8 +106,8 @@ def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None, backend="cublas"):
 
 
 class SegmentGEMMWrapper:
-    """y[i] = x[i] @ W[weight_indices[i]] for segments i of rows, by quern.gemm.grouped_contiguous, which reads on the device where they begin. Weights that are
-    row-major, or that indices choose, are copied first: a pass over those of all segments. Nothing of the workspace is read."""
+    """y[i] = x[i] @ W[weight_indices[i]] for segments i of rows, by quern.gemm.grouped_contiguous, which reads on the device where they begin. Weights that
+    indices choose are copied first: a pass over those of all segments. Nothing of the workspace is read."""
 
     def __init__(self, float_workspace_buffer, backend="auto"):
         one_of("SegmentGEMMWrapper", "backend", backend, {"auto": None, "sm80": None, "sm90": None})
@@ -133,7 +133,7 @@ class SegmentGEMMWrapper:
         if weight_indices is not None:
             weights = weights.index_select(0, weight_indices.to(weights.device))
         if not _check.boolean(f"flashinfer.{where}", "weight_column_major", weight_column_major):
-            weights = weights.mT.contiguous()
+            weights = weights.mT
         if len(weights) != batch:
             raise ValueError(f"flashinfer.{where}: `weights` has {len(weights)} matrices, expected {batch}, one for each segment")
         result = {"out_dtype": x.dtype} if out is None else {"out": tensor(where, "out", out, 2)}

@@ -22,6 +22,19 @@ QN_DEVICE void load_rows(u32 to, const TensorMap* map, i32 rows, u32 full, Cache
   else load_box<blocks>(to, map, full, policy, column, row, matrix);
 }
 
+/// The same of the tile of b of a group: an N-major one comes in boxes as load_operand() has them, of a map [groups, k, n].
+template <Major kMajor, i32 kRows>
+QN_DEVICE void load_rows_of_b(u32 to, const TensorMap* map, i32 rows, u32 full, CachePolicy policy, i32 column, i32 row, i32 group) {
+  if constexpr (kMajor == Major::k) {
+    load_rows(to, map, rows, full, policy, column, row, group);
+  } else {
+    constexpr i32 kWidth = dense_sm90_box(kRows);
+    static_assert(kRows % kWidth == 0);
+    QN_UNROLL
+    for (i32 i = 0; i < kRows; i += kWidth) ptx::tma_load(to + u32(i) * 128, map, full, policy, row + i, column, group);
+  }
+}
+
 /// Where the rows of one group go, in the names of a kernel's parameters.
 template <class Out>
 struct GroupedRowsOut {

@@ -31,7 +31,7 @@ QN_HOST_DEVICE constexpr u32 wide_rounds(u32 along_m, u32 blocks, u32 n, u32 til
 
 struct GroupedSm90Params {
   TensorMap a;       // boxes of tile_m rows, 128 bytes of each; one matrix, or one for each group
-  TensorMap b;       // the same of tile_n rows, of pairs half of them; a matrix for each group
+  TensorMap b;       // the same of tile_n rows, of pairs half of them; a matrix for each group. N-major: [groups, k, n], boxes of 64 of k and 64 of n
   GroupedRows rows;
   void* out;         // rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row

@@ -56,7 +56,7 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
         }
         const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        load_tile_b<C.tiles>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows(to, b, p.b_rows, full, policy, step * kColumns, first, tile.group); },
+        load_tile_b<C.tiles>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows_of_b<C.tiles.b_major, C.tiles.tile_n>(to, b, p.b_rows, full, policy, step * kColumns, first, tile.group); },
                        [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, policy, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);

@@ -43,6 +43,8 @@ struct GroupedStrides {
   i64 group, row;
 };
 inline GroupedStrides strides_of(const TensorView& v) { return v.rank == 3 ? GroupedStrides{v.strides[0], v.strides[1]} : GroupedStrides{0, v.strides[0]}; }
+/// Of b, which may be N-major: from group to group, and from row to row or from k to k.
+inline GroupedStrides strides_of_b(const TensorView& b, Major major) { return {b.strides[0], b.strides[major == Major::mn ? 2 : 1]}; }
 
 /// Whether a and b are of 8 bits, and so have scales.
 template <class Args>
@@ -55,6 +57,12 @@ template <class Args>
 Rejection rejects_bits(const Problem& p) {
   const i32 a = 8 * size_of(p.dtype(&Args::a)), b = 8 * size_of(p.dtype(&Args::b));
   if (a != b) return {"bits of b", b, "{}, those of `a`", a};
+  return {};
+}
+/// 8-bit operands of the tensor cores are K-major.
+template <class Args>
+Rejection rejects_major(const Problem& p) {
+  if (is_scaled<Args>(p) && p.tensor(&Args::b).transposed) return {"b", "N-major", "K-major: `a` and `b` are of 8 bits"};
   return {};
 }
 template <class Args>
@@ -78,7 +86,7 @@ template <class Args>
 Plan plan_grouped(const Problem& problem, const DeviceInfo& device);
 
 /// Tiles as of gemm.dense's and gemm.scaled's portable kernels, for groups of `rows` rows; two blocks fit an SM.
-DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector);
+DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector, Major b_major = Major::k);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
 /// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns, with four stages: 4 groups of 128 to 246 rows 60 us and 71, 2 of
@@ -108,12 +116,13 @@ inline ColumnTiles best_column_tiles(u32 along_m, u32 n, const Sm90Tile& t) {
 }
 /// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and
 /// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128. Several groups can have a tile more along m than is expected, so the time is that of both: tiles
-/// that just fill their last round would take one more.
+/// that just fill their last round would take one more. An N-major b comes in whole boxes.
 template <size_t count>
-const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost) {
+const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost, Major b_major = Major::k) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {
     const auto tiles_of = [&](i64 along_m) { return ceil_div<i64>(along_m, pair_blocks(t)) * ceil_div<i64>(s.n, t.n); };
     const i64 along_m = tiles_along_m(s, t.m), rounds = rounds_of(t, tiles_of(along_m));
+    if (b_major == Major::mn && t.n % dense_sm90_box(t.n) != 0) return 0;
     if (t.pair && (rounds <= 2 || s.expected < rows_at_once(t))) return 0;
     if (t.tail != 0 && (s.groups > kTailGroups || rounds > kMostTailRounds)) return 0;
     const auto columns = [&](i64 of_m) { return t.tail != 0 ? i64(best_column_tiles(u32(of_m), u32(s.n), t).time) * t.n / kWideTime : columns_in_rounds(t, tiles_of(of_m)); };

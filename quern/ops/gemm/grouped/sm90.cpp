@@ -19,6 +19,12 @@ TensorMapSpec grouped_operand(const TensorView& v, i32 box, i32 fetched) {
   if (rows_to_next(v) == 0) map.rank = 3, map.shape[1] = rows, map.shape[2] = matrices, map.stride_bytes[1] = strides_of(v).group * element, map.box[2] = 1;
   return map;
 }
+TensorMapSpec grouped_n_major(const TensorView& v, i32 rows) {
+  const i64 element = size_of(v.dtype), groups = v.shape[0], row_bytes = v.strides[2] * element;
+  // Of a dimension of one the stride is not looked at, and may be anything
+  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {v.shape[1], v.shape[2], groups}, .stride_bytes = {row_bytes, groups > 1 ? v.strides[0] * element : row_bytes},
+          .box = {dense_sm90_box(rows), kDenseSm90TileK, 1}, .swizzle = dense_sm90_swizzle(rows)};
+}
 
 template <class Args>
 Rejection rejects_grouped_sm90(const Problem& p, const DeviceInfo& device) {

@@ -13,6 +13,8 @@ namespace quern::gemm {
 i32 rows_to_next(const TensorView& operand);
 /// Map of an operand of matrices (rank 3) or of one matrix: boxes of `box` rows, 128 bytes of each. The L2 fetches `fetched` bytes for a miss.
 TensorMapSpec grouped_operand(const TensorView& operand, i32 box, i32 fetched);
+/// Map of a b whose memory is [groups, k, n], for tiles of `rows` rows. Groups are a dimension of their own: what a box reads behind the last k of a group has to be zero.
+TensorMapSpec grouped_n_major(const TensorView& b, i32 rows);
 
 /// Nothing follows the sums.
 template <class Args>
@@ -27,8 +29,9 @@ Rejection rejects_grouped_sm90(const Problem& problem, const DeviceInfo& device)
 template <class Args>
 GroupedSm90Params sm90_params(const Call<Args, GroupedChoice>& c, i32 box_a, i32 box_b, i32 fetched) {
   const Args& a = c.args;
+  const bool n_major = c.problem.tensor(&Args::b).transposed;
   return {.a = c.device.make_tensor_map(grouped_operand(a.a, box_a, fetched)),
-          .b = c.device.make_tensor_map(grouped_operand(a.b, box_b, fetched)),
+          .b = c.device.make_tensor_map(n_major ? grouped_n_major(a.b, box_b) : grouped_operand(a.b, box_b, fetched)),
           .rows = rows_of(c),
           .out = a.out.data,
           .out_stride = strides_of(a.out).row,
@@ -36,7 +39,7 @@ GroupedSm90Params sm90_params(const Call<Args, GroupedChoice>& c, i32 box_a, i32
           .n = i32(c.problem[Axis::n]),
           .k = i32(c.problem[Axis::k]),
           .a_rows = rows_to_next(a.a),
-          .b_rows = rows_to_next(a.b)};
+          .b_rows = n_major ? 0 : rows_to_next(a.b)};
 }
 inline const BlockSm90& block_of(const TilesSm90Config& c) { return c.block; }
 inline const BlockSm90& block_of(const ScaledSm90Config& c) { return c.product.block; }

@@ -136,7 +136,8 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .doc("out[i, j] = sum_x a[i, x] * b[g, j, x] for the rows i of each group g, in f32; 8 bits: times scales_a[i, x / 128] * scales_b[g, j / 128, x / 128]")
     .in("a", &A::a, "m k", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .in("b", &A::b, "groups n k", like("a", {DType::e4m3, DType::e5m2}))
-    .meaning("weights as frameworks store them: rows are outputs")
+    .meaning("weights as frameworks store them: rows are outputs; with 16 bits also their transposes, [groups, k, n] in memory")
+    .either_major()
     .read_early()
     .in("scales_a", &A::scales_a, "m ceil_div(k,128)", {DType::f32})
     .optional()
@@ -166,6 +167,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .meaning("multiple of rows at which each group of group_of_row and group_ends begins")
     .columns(Axis::n)
     .require(rejects_bits<A>)
+    .require(rejects_major<A>)
     .require(rejects_scales<A>)
     .require(rejects_layout)
     .require(rejects_alignment)
@@ -195,6 +197,7 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
             {"scales_b.transposed", {0, 1}},
             {"a.pad", {0, 8, 4, 3}},
             {"b.swap", {0, 1}},
+            {"b.transposed", {0, 1}},
             {"out.pad", {0, 8, 5}}},
            derive)
     .bench(bench_shapes());

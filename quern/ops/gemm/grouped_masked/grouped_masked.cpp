@@ -55,7 +55,8 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .doc("out[g, i, j] = sum_x a[g, i, x] * b[g, j, x] for i < masked_m[g], in f32; 8 bits: times scales_a[g, i, x / 128] * scales_b[g, j / 128, x / 128]")
     .in("a", &A::a, "groups max_m k", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .in("b", &A::b, "groups n k", like("a", {DType::e4m3, DType::e5m2}))
-    .meaning("weights as frameworks store them: rows are outputs")
+    .meaning("weights as frameworks store them: rows are outputs; with 16 bits also their transposes, [groups, k, n] in memory")
+    .either_major()
     .read_early()
     .in("scales_a", &A::scales_a, "groups max_m ceil_div(k,128)", {DType::f32})
     .optional()
@@ -74,6 +75,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .meaning("rows of a group on average, 0: not known, taken as max_m; it chooses the plan, and never the result of a variant")
     .columns(Axis::n)
     .require(rejects_bits<A>)
+    .require(rejects_major<A>)
     .require(rejects_scales<A>)
     .require(rejects_rows<A>)
     .require(rejects_expected)
@@ -101,6 +103,7 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
             {"a.pad", {0, 8, 4, 3}},
             {"a.swap", {0, 1}},
             {"b.swap", {0, 1}},
+            {"b.transposed", {0, 1}},
             {"out.swap", {0, 1}},
             {"out.pad", {0, 8, 5}}},
            [](Case& which) { derive_operands("gemm.grouped_masked", which); })

@@ -59,13 +59,14 @@ template <class Args>
 static GroupedDenseParams dense_params(const Call<Args, GroupedChoice>& c) {
   const Args& a = c.args;
   const Problem& p = c.problem;
+  const GroupedStrides b = strides_of_b(a.b, major_of(p.tensor(&Args::b)));
   return {.gemm = {.a = a.a.data,
                    .b = a.b.data,
                    .bias = nullptr,
                    .out = a.out.data,
                    .partials = nullptr,
                    .a_stride = strides_of(a.a).row,
-                   .b_stride = strides_of(a.b).row,
+                   .b_stride = b.row,
                    .out_stride = strides_of(a.out).row,
                    .partial_stride = 0,
                    .m = 0,
@@ -77,7 +78,7 @@ static GroupedDenseParams dense_params(const Call<Args, GroupedChoice>& c) {
                    .c = {}},
           .rows = rows_of(c),
           .a_group = strides_of(a.a).group,
-          .b_group = strides_of(a.b).group,
+          .b_group = b.group,
           .out_group = strides_of(a.out).group};
 }
 
@@ -110,7 +111,7 @@ static GroupedScaledParams scaled_params(const Call<Args, GroupedChoice>& c) {
 
 /// One kernel takes all rows that are not aligned to 16 bytes, element by element: weights of served models are aligned, and a kernel for
 /// each tile and alignment would be six of a warm-up list.
-DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector) {
+DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector, Major b_major) {
   DenseConfig c{.dtype = dtype,
                 .out_dtype = out,
                 .vector = vector < 8 ? 1 : 8,
@@ -126,7 +127,7 @@ DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector) {
                 .has_c = 0,
                 .activation = 0,
                 .a_major = Major::k,
-                .b_major = Major::k};
+                .b_major = b_major};
   if (vector == 8 && rows <= 16) c.tile_m = 16, c.tile_n = 64, c.tile_k = 128, c.warps_m = 1, c.warps_n = 4;
   return c;
 }
@@ -150,7 +151,7 @@ Plan plan_grouped(const Problem& p, const DeviceInfo& device) {
     const ScaledConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::b), p.dtype(&Args::out), vector);
     plan.launch<scaled_params<Args>>(scaled_mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)), choice);
   } else {
-    const DenseConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::out), vector);
+    const DenseConfig c = grouped_config(s.expected, p.dtype(&Args::a), p.dtype(&Args::out), vector, major_of(p.tensor(&Args::b)));
     plan.launch<dense_params<Args>>(mma_ring, c, grid(c.tile_m, c.tile_n, grouped_smem(c)), choice);
   }
   return plan;
@@ -175,6 +176,7 @@ Cost grouped_cost(const GroupedSizes& s, const std::vector<i64>& rows, DType a, 
 }
 
 void derive_operands(const char* op, Case& which) {
+  if (which.contains("a.dtype")) which["bits8"] = size_of(DType(int(which["a.dtype"]))) == 1;  // the words of a call
   const bool scaled = which["bits8"] != 0;
   if (which["hopper"] != 0) {
     which["variant"] = variant_index(op, which["hopper"] == 1 ? "swap_ab_sm90" : "warp_specialised_sm90");
@@ -207,8 +209,10 @@ void derive_operands(const char* op, Case& which) {
   which["b.dtype"] = scaled ? int(DType::e4m3) : int(which["a.dtype"]);
   which["out.dtype"] = int(which["out_f32"] != 0 ? DType::f32 : !scaled && second ? DType::f16 : DType::bf16);
   which["scales_a.present"] = which["scales_b.present"] = scaled;
-  const i64 k = i64(which["k"]), unit = scaled ? 16 : 8;
-  if (aligned) which["a.pad"] = which["b.pad"] = double(round_up(k, unit) - k);
+  if (scaled || which["k"] <= 1 || which["b.swap"] != 0) which["b.transposed"] = 0;  // columns of one element are rows; b.swap puts another dim innermost
+  const i64 unit = scaled ? 16 : 8;
+  const auto to_unit = [&](const char* dense) { return double(round_up(i64(which[dense]), unit) - i64(which[dense])); };
+  if (aligned) which["a.pad"] = to_unit("k"), which["b.pad"] = to_unit(which["b.transposed"] != 0 ? "n" : "k");
 }
 
 }  // namespace quern::gemm

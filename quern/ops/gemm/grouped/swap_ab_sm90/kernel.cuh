@@ -17,7 +17,7 @@ QN_DEVICE void load_grouped_part(const GroupedSm90Params& p, const GroupedTile& 
   QN_NO_UNROLL
   for (int step = 0; step < part.steps; ++step) {
     const u32 full = begin_fill(fill, L.stage), stage = smem + fill.stage * L.stage;
-    load_rows(stage + L.b, &p.b, p.b_rows, full, CachePolicy::evict_first, step * kColumns, part.column, tile.group);
+    load_rows_of_b<C.tiles.b_major, C.tiles.tile_n>(stage + L.b, &p.b, p.b_rows, full, CachePolicy::evict_first, step * kColumns, part.column, tile.group);
     load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_last, step * kColumns, part.row, matrix_of(p, tile));
     end_fill(fill);
   }

@@ -38,7 +38,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     const ScaledSwapAb product{p.dtype(&Args::a), p.dtype(&Args::b), {ending, shape.tiles}, 0};
     plan.launch<scaled_params<Args, ScaledSwapAbConfig>>(scaled_swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, grid(shape, scaled_swap_bytes(shape.tiles)), choice);
   } else {
-    const SwapAbShape shape = swapped_tile(rows, columns, device);
+    SwapAbShape shape = swapped_tile(rows, columns, device);
+    shape.tiles.b_major = major_of(p.tensor(&Args::b));
     plan.launch<dense_params<Args, SwapAbConfig>>(swap_ab, {{ending, shape.tiles}, swap_ab_threads(shape.tiles), shape.min_blocks}, grid(shape, dense_swap_smem(shape.tiles).bytes), choice);
   }
   return plan;

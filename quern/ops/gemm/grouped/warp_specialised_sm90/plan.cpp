@@ -24,8 +24,9 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .block = block, .column_scales = 0}}, device);
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)), choice);
   } else {
-    const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost);
-    const auto c = with_room(TilesSm90Config{{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}}}, device);
+    const Major b_major = major_of(p.tensor(&Args::b));
+    const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost, b_major);
+    const auto c = with_room(TilesSm90Config{{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .b_major = b_major}}}, device);
     plan.launch<dense_params<Args, TilesSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)), choice);
   }
   return plan;
