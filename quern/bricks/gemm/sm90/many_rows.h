@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Which kernel makes a product of more than 128 rows on Hopper: the time of each by estimate, few of them for one weight whatever m, and of these the one with the least time.
+#pragma once
+#include <array>
+#include <cstdio>
+#include <span>
+
+#include "quern/bricks/gemm/sm90/plan.h"
+
+namespace quern::gemm {
+
+/// How a kernel for more than 128 rows makes out, as its variant is called.
+enum class Sm90Kind : i32 {
+  tiles,    ///< warp_specialised_sm90: blocks stay, and take tile after tile
+  swapped,  ///< swap_ab_sm90: a block makes one tile, rows of a are wgmma's columns; parts of K by the blocks of a cluster
+  narrow,   ///< narrow_sm90: a block makes one tile of 64 or 128 rows
+};
+/// A kernel for more than 128 rows, but for what follows the sums.
+struct Sm90Kernel {
+  Sm90Kind kind;
+  const Sm90Tile* tile;
+};
+/// Most kernels of an op that are chosen among.
+constexpr size_t kMostSm90Kernels = 64;
+
+/// Parts of K that a swapped kernel is tried with: 1, 2 and 4. Of clusters of three about 34 fit, four multiprocessors each, so there are none ((1280, 5120), m = 136, in 40 of them 18 us).
+constexpr i32 kManyRowsParts = 3;
+
+/// What the estimate reads of a product.
+struct Sm90Product {
+  i64 m, n, k;
+  i32 element = 2;      ///< bytes of an element of a and b
+  i32 out = 2;          ///< of out
+  bool m_major = false; ///< a lies M-major: a tile brings all of its rows
+};
+/// Rows of a that each of the swapped tiles above each other brings: all of them, or as even a share as whole eights make. wgmma multiplies as many as the tile has all the same, but what is not asked of the L2 is time: 160 rows in tiles of
+/// 80 and of 128 (2112, 7168) take 18.8 us and 21.1.
+i32 swapped_rows(const Sm90Product& product, i32 tile_m);
+/// Blocks, or pairs of them, that the product asks for.
+i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts);
+/// How often a multiprocessor, or a place for a block of it, takes one of them.
+i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
+/// Time in ns by estimate, of K in `parts` parts: the slowest of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory; then what starts and ends the kernel and each tile.
+double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
+
+/// A kernel of a list, by index, and the parts of K.
+struct ManyRowsChoice {
+  i32 kernel = -1, parts = 1;
+};
+/// The kernels of one weight, whatever m, as a bit each: `most` at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for the most rows, then one after another those by which the
+/// times of some 30 numbers of rows from 129 on, each beside the least of all kernels and by 1 / m, as m is rather small than large, come closest to it, while they save a hundredth.
+template <class TimeOf>
+u64 kernels_of_weight(size_t count, int most, const TimeOf& time_of) {
+  constexpr int kSteps = 30;
+  std::array<std::array<float, kSteps>, kMostSm90Kernels> share;
+  std::array<float, kSteps> taken;
+  double rows = 129, all = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    double best = 1e300;
+    std::array<double, kMostSm90Kernels> times;
+    for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, i64(rows)));
+    for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(times[i] / best, 1e6));
+    taken[size_t(step)] = 1e6f;
+    all += 1;
+    rows *= 1.125;  // to 4096; even steps of a logarithm weigh by 1 / m
+  }
+  u64 chosen = 0;
+  double before = 1e300;
+  for (int i = 0; i < most; ++i) {
+    size_t next = count;
+    double least = i == 0 ? 1e300 : before - 0.01 * all;
+    for (size_t k = 0; k < count; ++k) {
+      double sum = 0;
+      for (int step = 0; step < kSteps; ++step) sum += min_of(taken[size_t(step)], share[k][size_t(step)]);
+      if (sum < least && (i > 0 || share[k][kSteps - 1] == 1.0f)) least = sum, next = k;
+    }
+    if (next == count) break;
+    chosen |= u64(1) << next;
+    before = least;
+    for (int step = 0; step < kSteps; ++step) taken[size_t(step)] = min_of(taken[size_t(step)], share[next][size_t(step)]);
+  }
+  return chosen;
+}
+
+/// Names of candidates (Variant::candidates): those of tiles, and of swapped ones those of each with 1, 2 and 4 parts of K, in this order. "128x256", "128x192_pair", "128x192_turns", "160x64_parts2".
+template <size_t count>
+class CandidateNames {
+ public:
+  explicit CandidateNames(const Sm90Tile (&tiles)[count], bool parts = false) : count_(parts ? count * kManyRowsParts : count) {
+    for (size_t i = 0; i < count_; ++i) {
+      const Sm90Tile& t = tiles[parts ? i / kManyRowsParts : i];
+      char* const text = texts_[i].data();
+      int at = std::snprintf(text, kLength, "%dx%d%s%s", t.m, t.n, t.pair ? "_pair" : t.alternate ? "_turns" : "", t.blocks > 1 ? "_two" : "");
+      if (parts && i % kManyRowsParts != 0) std::snprintf(text + at, size_t(kLength - at), "_parts%d", 1 << i % kManyRowsParts);
+      names_[i] = text;
+    }
+  }
+  std::span<const char* const> all() const { return {names_.data(), count_}; }
+
+ private:
+  static constexpr int kLength = 32;
+  size_t count_;
+  std::array<std::array<char, kLength>, count * kManyRowsParts> texts_;
+  std::array<const char*, count * kManyRowsParts> names_;
+};
+
+}  // namespace quern::gemm
