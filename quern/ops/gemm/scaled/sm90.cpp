@@ -80,10 +80,13 @@ bool takes_tile(const Problem& p, const Sm90Tile& t) {
   return t.m == 128 || ((p[Axis::m] - 1) % 256 + 1 >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present);
 }
 
+bool takes_narrow_tile(const Problem& p, const Sm90Tile& t) { return column_scales(p) != 2 || t.m == 64 || t.n <= 80; }
+
 static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device) {
   Problem with = p;  // whether a tile of 256 rows can is asked of these rows
   with.axes[with.axis_slots[size_t(Axis::m)]] = product.m;
-  return kernel.kind != Sm90Kind::tiles || takes_tile(with, *kernel.tile) ? estimate_ns(kernel, product, parts, device) : 1e300;
+  const bool takes = kernel.kind == Sm90Kind::tiles ? takes_tile(with, *kernel.tile) : kernel.kind != Sm90Kind::narrow || takes_narrow_tile(p, *kernel.tile);
+  return takes ? estimate_ns(kernel, product, parts, device) : 1e300;
 }
 double scaled_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) { return time_of(p, kernel, scaled_product_of(p), parts, device); }
 
