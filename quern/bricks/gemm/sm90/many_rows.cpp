@@ -30,9 +30,10 @@ struct KindTimes {
   double turns;      ///< once more, of tiles in turn
   double store;      ///< of 8192 results of a tile, where nobody multiplies meanwhile
   double store_turns;
+  double wave;       ///< of each wave of blocks that have a multiprocessor for themselves: until the first bytes have come
 };
-constexpr KindTimes kTimes16[] = {{1.17, 0, 1000, 461, 154}, {1.17, 500, 0, 500, 0}, {1.25, 0, 0, 300, 0}};
-constexpr KindTimes kTimes8[] = {{1.35, 0, 0, 386, 0}, {2.2, 300, 0, 500, 0}, {1.6, 0, 0, 300, 0}};
+constexpr KindTimes kTimes16[] = {{1.17, 1500, 1000, 461, 154, 0}, {1.17, 0, 0, 500, 0, 1500}, {1.25, 0, 0, 300, 0, 1500}};
+constexpr KindTimes kTimes8[] = {{1.35, 1500, 0, 386, 0, 0}, {2.2, 0, 0, 500, 0, 1500}, {1.6, 0, 0, 300, 0, 1500}};
 
 /// Of K in parts the two blocks of a TPC share no rows: a multiprocessor takes 75 bytes a ns in the place of 143, and the L2 sends 8.7 KB in the place of 10.5 (an H100).
 constexpr double kTakenInParts = 75. / 143, kSentInParts = 8.7 / 10.5;
@@ -59,7 +60,7 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const double sums = tile / 8192;
   const double store = (t.alternate ? times.store_turns : times.store) * sums + 2 * tile * t.store / flops_sm * times.busy;
   const double added = parts > 1 ? kParts + kPart * (parts - 1) * sums : 0;
-  return max_of(max_of(waves * max_of(multiply, bring), send), memory) + waves * store + times.start + (t.alternate ? times.turns : 0) + added;
+  return max_of(max_of(waves * max_of(multiply, bring), send), memory) + waves * store + (t.blocks > 1 ? 1 : waves) * times.wave + times.start + (t.alternate ? times.turns : 0) + added;
 }
 
 }  // namespace quern::gemm

@@ -49,6 +49,8 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 par
 struct ManyRowsChoice {
   i32 kernel = -1, parts = 1;
 };
+/// What a time beside the least one counts: half as long again five times as much, lest some rows pay for others.
+inline double power_of(double x) { return x * x * x * x; }
 /// The kernels of one weight, whatever m, as a bit each: `most` at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for the most rows, then one after another those by which the
 /// times of some 30 numbers of rows from 129 on, each beside the least of all kernels and by 1 / m, as m is rather small than large, come closest to it, while they save a hundredth.
 template <class TimeOf>
@@ -56,15 +58,15 @@ u64 kernels_of_weight(size_t count, int most, const TimeOf& time_of) {
   constexpr int kSteps = 30;
   std::array<std::array<float, kSteps>, kMostSm90Kernels> share;
   std::array<float, kSteps> taken;
-  double rows = 129, all = 0;
-  for (int step = 0; step < kSteps; ++step) {
+  double rows = 4096, all = 0;
+  for (int step = kSteps - 1; step >= 0; --step) {
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
     for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, i64(rows)));
-    for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(times[i] / best, 1e6));
+    for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
     taken[size_t(step)] = 1e6f;
     all += 1;
-    rows *= 1.125;  // to 4096; even steps of a logarithm weigh by 1 / m
+    rows /= 1.1265;  // to 129; even steps of a logarithm weigh by 1 / m
   }
   u64 chosen = 0;
   double before = 1e300;

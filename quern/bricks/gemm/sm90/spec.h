@@ -39,7 +39,7 @@ struct NarrowSm90 {
   i32 halves = 0;  // 1: the two blocks of a cluster sum a half of K each
   i32 across = 1;  // warpgroups beside each other, with an even share of the columns each
   i32 walk = 0;    // 1: a block makes several tiles, every gridDim.x-th
-  i32 tall = 0;    // 1: there may be more than two tiles above each other
+  i32 tall = 0;    // 1: more than 128 rows, so there may be more than two tiles above each other
 };
 /// All that the memory of a block, and what follows its sums, depend on.
 struct BlockSm90 {

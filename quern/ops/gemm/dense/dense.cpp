@@ -258,10 +258,11 @@ static void derive_narrow_mma(Case& which) {
   if (wider != 0) which["n"] = wider, which["k"] = std::min<double>(which["k"], 320.);
 }
 
-/// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
+/// Each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
 static void derive_wide(Case& which) {
-  struct Wide { double axis, n, high, k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
-  constexpr Wide kWide[] = {{128, 5000, 5} /* 128 */, {176, 2568, 6} /* 176 */, {184, 8456, 3} /* 224 */, {256, 4232, 7} /* 144 */, {264, 2528, 6} /* 160 */, {77, 2888, 7} /* 192 */, {0, 1536, 33} /* 192 */, {8, 6344, 2} /* 112 */};
+  struct Wide { double axis, n, high; const char* tile; double k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
+  constexpr Wide kWide[] = {{128, 5000, 5, "128x128_turns"}, {176, 2568, 6, "128x176_turns"}, {184, 8456, 3, "128x224"}, {256, 4232, 7, "128x144_turns"}, {264, 2528, 6, "128x160_turns"}, {77, 2888, 7, "128x192_turns"}, {0, 1536, 33, "128x192_turns"}, {8, 6344, 2, "128x112"}};
+  constexpr Wide kNarrowest{1, 0, 0, "128x96"};
   const bool c = which["hopper"] == 6;
   which["ending"] = 0;
   if (c) {
@@ -269,15 +270,23 @@ static void derive_wide(Case& which) {
     which["a.dtype"] = which["c.dtype"] = int(DType::bf16);
     which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
   }
-  constexpr Wide kWideWithC[] = {{128, 6456, 5, 264} /* 256 */, {0, 5000, 5} /* 128 */};
+  constexpr Wide kWideWithC[] = {{128, 6456, 5, "128x256", 264}, {0, 5000, 5, "128x128_turns"}};
+  const auto take = [&](const Wide& wide) { which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + wide.tile); };
   const auto widen = [&](const Wide& wide) {
     if (which["n"] != wide.axis) return false;
     which["k"] = wide.k != 0 ? wide.k : std::clamp<double>(which["k"], 63., 72.);
     which["n"] = wide.n;
     which["m"] = 128 * (wide.high - 1) + 1 + i64(which["m"]) % 128;
     which["a.transposed"] = which["b.transposed"] = 0;
+    which["batch_invariant"] = 0;
+    take(wide);
     return true;
   };
+  if (which["n"] == kNarrowest.axis) {
+    which["b.transposed"] = which["batch_invariant"] = 0;
+    take(kNarrowest);
+    return;
+  }
   if (c && std::ranges::any_of(kWideWithC, widen)) return;
   std::ranges::any_of(kWide, widen);
 }
