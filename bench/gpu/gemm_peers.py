@@ -72,7 +72,11 @@ def with_deep_gemm(calls, product, first, b, out, reference, rows):
     if deep_gemm is None:
         return calls
     out = torch.full_like(out, float("nan"))
-    product(first, out)
+    try:
+        product(first, out)
+    except RuntimeError as e:
+        print(f"DeepGEMM does not: {tuple(out.shape)} {str(e).splitlines()[0][:160]}")
+        return calls
     error_of(out, reference, rows)
     return {**calls, DEEP_GEMM: lambda: product(next(b), out)}
 
@@ -193,14 +197,16 @@ def prepared(product, make, m, n, k, every):
     error, calls = make(m, n, k)
     if every:
         op, chosen = "gemm.dense" if product == "dense" else "gemm.scaled", calls["quern"]
-        expected = chosen.of_first().double()
+        result = chosen.of_first()
+        expected = result.double()
         for name in candidates(op, m, n, torch.cuda.get_device_properties(0).multi_processor_count):
             try:
-                out = chosen.of_first(backend=name)
-            except (RuntimeError, NotImplementedError, ValueError) as e:
-                print(f"{product} {m} {n} {k}: {name} does not: {str(e).splitlines()[0][:160]}")
+                result.fill_(float("nan"))
+                chosen.of_first(backend=name)
+                right(float((result.double() - expected).abs().max() / expected.abs().max()) / 2, result, name)  # either may be off by the bound
+            except (RuntimeError, NotImplementedError, ValueError, AssertionError) as e:
+                print(f"{product} {m} {n} {k}: {name} {'is WRONG' if isinstance(e, AssertionError) else 'does not'}: {str(e).splitlines()[0][:160]}")
                 continue
-            right(float((out.double() - expected).abs().max() / expected.abs().max()) / 2, out, name)  # either may be off by the bound
             calls[f"quern {name}"] = lambda name=name: chosen(backend=name)
     there = {}
     for by, call in calls.items():
