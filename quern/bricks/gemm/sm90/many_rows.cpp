@@ -2,6 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/bricks/gemm/sm90/many_rows.h"
 
+#include <cmath>
+
 namespace quern::gemm {
 
 i32 swapped_rows(const Sm90Product& p, i32 tile_m) {
@@ -23,7 +25,8 @@ i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const De
 
 namespace {
 
-/// What the estimate knows of a kind of kernels, for operands of 16 and of 8 bits: `busy` is the time of products, those of a tile with the cost 1, beside that of the data sheet's rate; the rest in ns.
+/// What the estimate knows of a kind of kernels, for operands of 16 and of 8 bits: `busy` is the time of products, those of a tile with the cost 1, beside that of the data sheet's rate; the rest in ns. Least squares find them, and the tiles' costs, of
+/// what bench/gpu/gemm_peers.py --candidates measures; these are an H200's.
 struct KindTimes {
   double busy;
   double start;      ///< once, beside the kind with the least
@@ -32,13 +35,15 @@ struct KindTimes {
   double store_turns;
   double wave;       ///< of each wave of blocks that have a multiprocessor for themselves: until the first bytes have come
 };
-constexpr KindTimes kTimes16[] = {{1.17, 1500, 1000, 461, 154, 0}, {1.17, 0, 0, 500, 0, 1500}, {1.25, 0, 0, 300, 0, 1500}};
-constexpr KindTimes kTimes8[] = {{1.35, 1500, 0, 386, 0, 0}, {2.2, 0, 0, 500, 0, 1500}, {1.6, 0, 0, 300, 0, 1500}};
+constexpr KindTimes kTimes16[] = {{1.171, 882, 1052, 370, 71, 0}, {1.021, 0, 0, 417, 0, 2253}, {}};
+constexpr KindTimes kTimes8[] = {{1.292, 1265, 0, 377, 0, 0}, {2.028, 2638, 0, 422, 0, 939}, {1.409, 0, 0, 388, 0, 1908}};
 
-/// Of K in parts the two blocks of a TPC share no rows: a multiprocessor takes 75 bytes a ns in the place of 143, and the L2 sends 8.7 KB in the place of 10.5 (an H100).
-constexpr double kTakenInParts = 75. / 143, kSentInParts = 8.7 / 10.5;
+/// Of K in parts the two blocks of a TPC share no rows, and a multiprocessor and the L2 give so much of their rates.
+constexpr double kTakenInParts = 0.84, kSentInParts = 0.7;
 /// Adding up the parts of K: once, and for each part but the first for 8192 sums.
-constexpr double kParts = 500, kPart = 1250;
+constexpr double kParts = 500, kPart = 500;
+
+constexpr double fourth_power(double x) { return (x * x) * (x * x); }
 
 }  // namespace
 
@@ -48,19 +53,20 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const KindTimes& times = (p.element == 1 ? kTimes8 : kTimes16)[i32(kernel.kind)];
   const double k = double(p.k) / parts, tile = double(t.m) * t.n, high = double(ceil_div<i64>(p.m, rows_at_once(t)));
   const double rows = kernel.kind == Sm90Kind::swapped ? swapped_rows(p, t.m) : double(min_of<i64>(t.m, p.m));
-  const double waves = double(waves_of(kernel, p, parts, device)) * t.blocks, blocks = double(blocks_of(kernel, p, parts)) * pair_blocks(t);
+  const double waves = double(waves_of(kernel, p, parts, device)), turns = waves * t.blocks, blocks = double(blocks_of(kernel, p, parts)) * pair_blocks(t);
   const double flops_sm = (p.element == 1 ? rates.flops_8 : rates.flops_16) / rates.sms;
-  const double multiply = 2 * tile * k / flops_sm * times.busy * t.cost;
+  const double multiply = turns * 2 * tile * k / flops_sm * times.busy * t.cost;
   // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go to both
-  const double row_bytes = k * p.element, brought = (rows + t.n) * row_bytes;
+  const double row_bytes = k * p.element;
   const double shared = parts > 1 ? rows + t.n : t.pair || high > 1 ? rows + t.n / 2. : rows / 2 + t.n;
-  const double bring = brought / (rates.tma_sm * (parts > 1 ? kTakenInParts : 1));
+  const double bring = turns * (rows + t.n) * row_bytes / (rates.tma_sm * (parts > 1 ? kTakenInParts : 1));
   const double send = blocks * shared * row_bytes / (rates.tma_l2 / rates.sms * device.sms * (parts > 1 ? kSentInParts : 1));
   const double memory = (double(p.m + p.n) * double(p.k) * p.element + double(p.m) * double(p.n) * p.out) / rates.memory;
+  const double loop = std::sqrt(std::sqrt(fourth_power(multiply) + fourth_power(bring) + fourth_power(send) + fourth_power(memory)));
   const double sums = tile / 8192;
-  const double store = (t.alternate ? times.store_turns : times.store) * sums + 2 * tile * t.store / flops_sm * times.busy;
+  const double store = (t.alternate ? times.store_turns : times.store) * sums * p.out / 2;
   const double added = parts > 1 ? kParts + kPart * (parts - 1) * sums : 0;
-  return max_of(max_of(waves * max_of(multiply, bring), send), memory) + waves * store + (t.blocks > 1 ? 1 : waves) * times.wave + times.start + (t.alternate ? times.turns : 0) + added;
+  return loop + turns * store + waves * times.wave + times.start + (t.alternate ? times.turns : 0) + added;
 }
 
 }  // namespace quern::gemm

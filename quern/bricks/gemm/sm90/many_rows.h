@@ -4,6 +4,7 @@
 // Which kernel makes a product of more than 128 rows on Hopper: the time of each by estimate, few of them for one weight whatever m, and of these the one with the least time.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdio>
 #include <span>
 
@@ -42,7 +43,7 @@ i32 swapped_rows(const Sm90Product& product, i32 tile_m);
 i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts);
 /// How often a multiprocessor, or a place for a block of it, takes one of them.
 i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
-/// Time in ns by estimate, of K in `parts` parts: the slowest of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory; then what starts and ends the kernel and each tile.
+/// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what starts and ends the kernel and each tile.
 double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 
 /// A kernel of a list, by index, and the parts of K.
@@ -51,37 +52,64 @@ struct ManyRowsChoice {
 };
 /// What a time beside the least one counts: half as long again five times as much, lest some rows pay for others.
 inline double power_of(double x) { return x * x * x * x; }
-/// The kernels of one weight, whatever m, as a bit each: `most` at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for the most rows, then one after another those by which the
-/// times of some 30 numbers of rows from 129 on, each beside the least of all kernels and by 1 / m, as m is rather small than large, come closest to it, while they save a hundredth.
+/// The kernels of one weight, whatever m, as a bit each: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of 60 numbers of rows from 129 to
+/// 4096, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each of these is changed for another while they come closer.
 template <class TimeOf>
-u64 kernels_of_weight(size_t count, int most, const TimeOf& time_of) {
-  constexpr int kSteps = 30;
-  std::array<std::array<float, kSteps>, kMostSm90Kernels> share;
-  std::array<float, kSteps> taken;
-  double rows = 4096, all = 0;
+u64 kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
+  constexpr int kSteps = 60;
+  using Steps = std::array<float, kSteps>;
+  std::array<Steps, kMostSm90Kernels> share;
+  double rows = 4096;
+  size_t first = 0;
   for (int step = kSteps - 1; step >= 0; --step) {
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
-    for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, i64(rows)));
+    for (size_t i = 0; i < count; ++i)
+      if ((times[i] = time_of(i, i64(rows + 0.5))) < best) {
+        best = times[i];
+        if (step == kSteps - 1) first = i;
+      }
     for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
-    taken[size_t(step)] = 1e6f;
-    all += 1;
-    rows /= 1.1265;  // to 129; even steps of a logarithm weigh by 1 / m
+    rows /= 1.06035;  // to 129
   }
-  u64 chosen = 0;
-  double before = 1e300;
-  for (int i = 0; i < most; ++i) {
-    size_t next = count;
-    double least = i == 0 ? 1e300 : before - 0.01 * all;
-    for (size_t k = 0; k < count; ++k) {
-      double sum = 0;
-      for (int step = 0; step < kSteps; ++step) sum += min_of(taken[size_t(step)], share[k][size_t(step)]);
-      if (sum < least && (i > 0 || share[k][kSteps - 1] == 1.0f)) least = sum, next = k;
+  const auto taken_of = [&](u64 kernels) {
+    Steps taken;
+    taken.fill(1e6f);
+    for (; kernels != 0; kernels &= kernels - 1)
+      for (size_t step = 0; step < kSteps; ++step) taken[step] = min_of(taken[step], share[size_t(std::countr_zero(kernels))][step]);
+    return taken;
+  };
+  const auto sum_with = [&](const Steps& taken, size_t kernel) {
+    float sum = 0;
+    for (size_t step = 0; step < kSteps; ++step) sum += min_of(taken[step], share[kernel][step]);
+    return sum;
+  };
+  /// The best one beside `kernels`, and the sum then.
+  const auto best_beside = [&](u64 kernels, float& least) {
+    const Steps taken = taken_of(kernels);
+    u64 best = 0;
+    least = 1e30f;
+    for (size_t k = 0; k < count; ++k)
+      if (const float sum = (kernels >> k & 1) != 0 ? 1e30f : sum_with(taken, k); sum < least) least = sum, best = u64(1) << k;
+    return best;
+  };
+  const u64 fixed = kept | u64(1) << first;
+  u64 chosen = fixed;
+  float sum = sum_with(taken_of(fixed), first);
+  for (int i = (kept >> first & 1) != 0 ? 0 : 1; i < most; ++i) {
+    float least;
+    const u64 next = best_beside(chosen, least);
+    if (least >= sum) break;
+    chosen |= next, sum = least;
+  }
+  for (bool closer = true; closer;) {
+    closer = false;
+    for (u64 left = chosen & ~fixed; left != 0; left &= left - 1) {
+      const u64 others = chosen & ~(left & (~left + 1));
+      float least;
+      const u64 next = best_beside(others, least);
+      if (least < sum * 0.9999f) chosen = others | next, sum = least, closer = true;
     }
-    if (next == count) break;
-    chosen |= u64(1) << next;
-    before = least;
-    for (int step = 0; step < kSteps; ++step) taken[size_t(step)] = min_of(taken[size_t(step)], share[next][size_t(step)]);
   }
   return chosen;
 }

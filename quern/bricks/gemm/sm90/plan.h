@@ -31,14 +31,12 @@ constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
 inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
   return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
-/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H100's, of 713 times of 126 shapes from m = 160 to 8192.
-constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1.005}, {224, 4, 1}, {192, 5, 1, true}, {176, 5, 1.01, true}, {160, 5, 1.01, true}, {144, 6, 1.03, true}, {128, 6, 1.03, true}, {112, 7, 1.11}, {96, 7, 1.2},
-                                        {192, 5, 1.03}, {160, 5, 1.05}, {144, 6, 1.07}, {128, 6, 1.1}};
+/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H200's (README). Those not in turn of 192, 176 and 128 columns are also what sums parts of K.
+constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 0.995}, {224, 4, 1.007}, {192, 5, 0.986, true}, {176, 5, 0.995, true}, {160, 5, 0.994, true}, {144, 6, 1.002, true}, {128, 6, 0.984, true}, {112, 7, 1.023}, {96, 7, 1.052},
+                                        {192, 5, 0.997}, {176, 5, 1}, {128, 6, 0.979}};
 /// Its tiles of swap_ab_sm90 for more than 128 rows: m rows of a at most, wgmma's columns, and 64 rows of b for each warpgroup.
-constexpr Sm90Tile kDenseSwappedTiles[] = {{.n = 64, .stages = 16, .cost = 1.25, .m = 64},  {.n = 64, .stages = 16, .cost = 1.1, .m = 96},   {.n = 64, .stages = 16, .cost = 1.05, .m = 128}, {.n = 64, .stages = 16, .cost = 1, .m = 160},
-                                           {.n = 64, .stages = 16, .cost = 1, .m = 192},    {.n = 64, .stages = 16, .cost = 1, .m = 256},    {.n = 128, .stages = 16, .cost = 1.1, .m = 96},  {.n = 128, .stages = 16, .cost = 1.05, .m = 128},
-                                           {.n = 128, .stages = 16, .cost = 1, .m = 160},   {.n = 128, .stages = 16, .cost = 1, .m = 192},   {.n = 128, .stages = 16, .cost = 1, .m = 256},   {.n = 192, .stages = 16, .cost = 1, .m = 160},
-                                           {.n = 128, .stages = 16, .cost = 1.1, .m = 96, .blocks = 2}, {.n = 128, .stages = 16, .cost = 1.05, .m = 128, .blocks = 2}};
+constexpr Sm90Tile kDenseSwappedTiles[] = {{.n = 64, .stages = 16, .cost = 1.131, .m = 64},  {.n = 64, .stages = 16, .cost = 1.187, .m = 96},   {.n = 64, .stages = 16, .cost = 1.092, .m = 128}, {.n = 64, .stages = 16, .cost = 1.034, .m = 160},
+                                           {.n = 64, .stages = 16, .cost = 0.967, .m = 256}, {.n = 128, .stages = 16, .cost = 1.109, .m = 96}, {.n = 128, .stages = 16, .cost = 1.119, .m = 160}};
 /// Those of which each warpgroup has half of the rows: of products of groups, and of gemm.dense where a block sums parts of K. b is read from shared memory twice for 128 rows, 80 bytes a clock for 256
 /// columns, 85 for 192, 96 for 128.
 constexpr Sm90Tile kHalvedSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}};

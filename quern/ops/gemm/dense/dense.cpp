@@ -291,13 +291,24 @@ static void derive_wide(Case& which) {
   std::ranges::any_of(kWide, widen);
 }
 
+/// Each of swap_ab_sm90's tiles for more than 128 rows, by the k of the axis, also with K in parts.
+static void derive_swapped(Case& which) {
+  struct Swapped { double axis; const char* tile; };
+  constexpr Swapped kSwapped[] = {{0, "64x64"}, {1, "96x64"}, {8, "128x64"}, {33, "160x64"}, {63, "256x64"}, {64, "96x128"}, {65, "160x128"}, {256, "160x128_parts2"}, {1000, "96x64_parts4"}, {1984, "160x64_parts2"}, {4097, "256x64_parts4"}};
+  which["m"] += 129;
+  which["a.transposed"] = which["batch_invariant"] = 0;
+  for (const Swapped& swapped : kSwapped)
+    if (which["k"] == swapped.axis) which["variant"] = variant_index("gemm.dense", std::string("swap_ab_sm90:") + swapped.tile);
+}
+
 static void derive(Case& which) {
   if (which["hopper"] < 5) derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = variant_index("gemm.dense", hopper == 1 ? "swap_ab_sm90" : hopper == 3 || hopper == 4 ? "narrow_sm90" : "warp_specialised_sm90");
+    which["variant"] = variant_index("gemm.dense", hopper == 1 || hopper == 7 ? "swap_ab_sm90" : hopper == 3 || hopper == 4 ? "narrow_sm90" : "warp_specialised_sm90");
     if (hopper == 3) derive_narrow(which);
     if (hopper == 4) derive_narrow_mma(which);
-    if (hopper >= 5) derive_wide(which);
+    if (hopper == 5 || hopper == 6) derive_wide(which);
+    if (hopper == 7) derive_swapped(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max<double>(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
@@ -360,7 +371,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2, 3, 4, 5, 6}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
+            {"hopper", {0, 1, 2, 3, 4, 5, 6, 7}, "asks for the variant swap_ab_sm90 (1; 7: each of its tiles for more than 128 rows), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
             {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},

@@ -185,14 +185,14 @@ TEST(gemm_dense, plans_of_many_rows) {
     return text.substr(0, kernel.size()) == kernel ? text.substr(kernel.size()) : text;
   };
   // One round where narrower tiles are for all multiprocessors, and wider ones for half of them
-  EXPECT_EQ(tile(384, 4096, 4096), "dense_swap_ab_sm90, tile_m=96, tile_n=128 grid 128 cluster 1");
-  EXPECT_EQ(tile(512, 4096, 4096), "128, alternate=1 grid 128 cluster 1");
+  EXPECT_EQ(tile(384, 4096, 4096), "96, alternate=0 grid 129 cluster 1");
+  EXPECT_EQ(tile(512, 4096, 4096), "128, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile(640, 4096, 4096), "160, alternate=1 grid 130 cluster 1");
-  EXPECT_EQ(tile(768, 4096, 4096), "dense_swap_ab_sm90, tile_m=96, tile_n=128 grid 256 cluster 1");  // two rounds
+  EXPECT_EQ(tile(768, 4096, 4096), "96, alternate=0 grid 132 cluster 1");  // two rounds
   EXPECT_EQ(tile(256, 7168, 2048), "112, alternate=0 grid 128 cluster 1");
-  EXPECT_EQ(tile(512, 7168, 16384), "112, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile(512, 7168, 16384), "224, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile(384, 6144, 4096), "144, alternate=1 grid 129 cluster 1");
-  EXPECT_EQ(tile(1024, 2112, 7168), "176, alternate=1 grid 96 cluster 1");
+  EXPECT_EQ(tile(1024, 2112, 7168), "dense_swap_ab_sm90, tile_m=256, tile_n=64 grid 132 cluster 1");
   // Many rounds: those that waste least of the last one, and the wider ones of these
   EXPECT_EQ(tile(4096, 2112, 7168), "176, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile(8192, 8192, 8192), "192, alternate=1 grid 132 cluster 1");
@@ -203,7 +203,7 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile_text("sm_90a", 4096, 32768, 512), "dense_warp_specialised_sm90, tile_m=128, tile_n=192, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 1), tile_text("sm_90a", 4096, 4096, 4096));  // K in one part
-  EXPECT_EQ(tile_text("sm_90a", 4096, 2112, 7168, 1), "dense_warp_specialised_sm90, tile_m=128, tile_n=192, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 2112, 7168, 1), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
@@ -212,14 +212,20 @@ TEST(gemm_dense, cases_meet_every_tile) {
   const Op& op = find_op("gemm.dense");
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   std::set<std::pair<i32, i32>> met;  // columns, whether c comes by TMA
+  std::set<std::pair<i32, i32>> swapped;  // rows and columns
   std::set<i32> earlier;
-  bool turns = false, groups = false;
+  bool turns = false, groups = false, parts = false;
   for (const Case& given : quern::testing::pairwise(op.cases, [&](const Case& c) { return quern::testing::runs(op, c, h200); })) {
     const Case full = quern::testing::derived(op, given);
     const i64 m = i64(full.at("m")), n = i64(full.at("n"));
     if (m == 0 || n == 0) continue;
     const Plan p = plan_of(h200, given);
-    if (jit::function_of(jit::print(p.launches[0].spec)) != "dense_warp_specialised_sm90") continue;
+    const std::string function = std::string(jit::function_of(jit::print(p.launches[0].spec)));
+    if (m > 128 && function == "dense_swap_ab_sm90") {
+      const SwapAbSm90& tiles = p.launches[0].spec.config_as<SwapAbConfig>().block.tiles;
+      swapped.insert({tiles.tile_m, tiles.tile_n}), parts = parts || p.launches[0].cluster > 1;
+    }
+    if (function != "dense_warp_specialised_sm90") continue;
     const auto& config = p.launches[0].spec.config_as<TilesSm90Config>();
     const TilesSm90& tiles = config.block.tiles;
     if (config.fold != 0) continue;
@@ -231,6 +237,8 @@ TEST(gemm_dense, cases_meet_every_tile) {
   for (const Sm90Tile& tile : kDenseSm90Tiles)
     for (const i32 c : {0, 1})
       EXPECT_TRUE((tile.n == 256 && c == 0) || met.contains({tile.n, c})) << tile.n << " columns, c by TMA " << c;  // plain results of 256 take 3.4e9 products to be met
+  for (const Sm90Tile& tile : kDenseSwappedTiles) EXPECT_TRUE(swapped.contains({tile.m, tile.n})) << tile.m << " rows, " << tile.n << " columns";
+  EXPECT_TRUE(parts);
   EXPECT_TRUE(turns);
   EXPECT_TRUE(groups);
   EXPECT_FALSE(earlier.empty());
@@ -258,11 +266,11 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
   // More than 128 rows: tiles of 64 while each has a multiprocessor, K whole but where all its parts are short, by what each brings of its share of the rows
   EXPECT_EQ(tile_text("sm_90a", 136, 768, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=64 grid 96 cluster 4");
-  EXPECT_EQ(tile_text("sm_90a", 384, 768, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 72 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 384, 768, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=128 grid 96 cluster 4");
   EXPECT_EQ(tile_text("sm_90a", 192, 2112, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 99 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 320, 2112, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=64 grid 132 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168), "dense_swap_ab_sm90, tile_m=160, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
-  EXPECT_EQ(tile_text("sm_90a", 513, 2112, 7168).substr(0, 17), "dense_swap_ab_sm9");
+  EXPECT_EQ(tile_text("sm_90a", 320, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 99 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
+  EXPECT_EQ(tile_text("sm_90a", 513, 2112, 7168).substr(0, 17), "dense_warp_specia");
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336, 0, nn), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 1024, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 48 cluster 3");
   EXPECT_EQ(tile_text("sm_90a", 128, 5120, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 80 cluster 1");
@@ -434,7 +442,7 @@ TEST(gemm_dense, chosen_for_more_than_128_rows_is_what_takes_least_by_estimate) 
         chosen.back().second = choose_dense_many_rows(chosen.back().first, device);
         met.insert(chosen.back().second.kernel);
       }
-      EXPECT_LE(met.size(), 5u);
+      EXPECT_LE(met.size(), 6u);
       for (const auto& [p, choice] : chosen) {
         const auto ns = [&, &p = p](size_t i, i32 parts) { return dense_many_rows_ns(p, dense_many_rows_kernels()[i], parts, device); };
         const double own = ns(size_t(choice.kernel), choice.parts);
@@ -449,7 +457,7 @@ TEST(gemm_dense, chosen_for_more_than_128_rows_is_what_takes_least_by_estimate) 
             if (waves == 1) of_one_wave = std::min(of_one_wave, ns(i, parts));
           }
         lost += std::log(own / least), ++problems;
-        if (waves_of(dense_many_rows_kernels()[size_t(choice.kernel)], dense_product_of(p), choice.parts, device) == 2) EXPECT_LE(own, 1.45 * of_one_wave) << p[Axis::m] << " x " << n << " x " << k << " on " << sms;
+        if (waves_of(dense_many_rows_kernels()[size_t(choice.kernel)], dense_product_of(p), choice.parts, device) == 2) EXPECT_LE(own, 1.2 * of_one_wave) << p[Axis::m] << " x " << n << " x " << k << " on " << sms;
       }
     }
     EXPECT_LT(std::exp(lost / problems), 1.03) << sms;
@@ -464,7 +472,7 @@ TEST(gemm_dense, candidates_are_called_by_name) {
     return jit::print(plan_of(h200, which).launches[0].spec);
   };
   EXPECT_THAT(named("swap_ab_sm90:160x128_parts2", {{"m", 160}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("dense_swap_ab_sm90"), HasSubstr("tile_m=160, tile_n=128")));
-  EXPECT_THAT(named("warp_specialised_sm90:128x144", {{"m", 64}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=144"), HasSubstr("alternate=0")));
+  EXPECT_THAT(named("warp_specialised_sm90:128x192", {{"m", 64}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=192"), HasSubstr("alternate=0")));
   EXPECT_THAT(named("warp_specialised_sm90:128x144_turns", {{"m", 4000}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=144"), HasSubstr("alternate=1")));
   const auto refused = [&](const char* variant, const Case& which, const char* why) {
     try {
@@ -478,7 +486,7 @@ TEST(gemm_dense, candidates_are_called_by_name) {
   refused("swap_ab_sm90:64x64_parts4", {{"m", 160}, {"n", 512}, {"k", 384}}, "k=384, wants more than 384 for so many parts");
   refused("swap_ab_sm90:64x64_parts2", {{"m", 160}, {"n", 4096}, {"k", 4096}, {"batch_invariant", 1}}, "parts of K=2, wants 1 with batch_invariant");
   refused("swap_ab_sm90:160x64", {{"m", 160}, {"n", 512}, {"k", 512}, {"a.transposed", 1}}, "a=M-major, wants K-major");
-  refused("warp_specialised_sm90:128x144", {{"m", 160}, {"n", 512}, {"k", 512}, {"b.transposed", 1}}, "b=N-major, wants K-major");
+  refused("warp_specialised_sm90:128x144_turns", {{"m", 160}, {"n", 512}, {"k", 512}, {"b.transposed", 1}}, "b=N-major, wants K-major");
   refused("warp_specialised_sm90:128x256", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}}, "tile_n=256, wants at most 192 in halves");
 }
 

@@ -67,9 +67,13 @@ struct DenseWeight {
 static u64 kernels_of_weight(const Problem& p, const DenseWeight& weight, const DeviceInfo& device) {
   static thread_local Memo<DenseWeight, u64, 64> memo;
   return memo.of(weight, [&](const DenseWeight&) {
-    // Beside narrow_sm90's three kernels, or swap_ab_sm90's four
+    // Beside narrow_sm90's three kernels there are five; swap_ab_sm90's four are those of 64 and 128 rows of 64 columns too. That of 128 rows is always there where it makes 256 rows at once
     const bool narrow = !p.tensor(&A::a).transposed && !p.tensor(&A::b).transposed && narrow_tiles(1, weight.n, 0, 0).occupy(weight.n);
-    return kernels_of_weight(dense_many_rows_kernels().size(), narrow ? 5 : 4, [&](size_t i, i64 m) {
+    const bool same = !narrow && weight.n <= 64 * kSm90Sms, once = 2 * ceil_div<i64>(weight.n, 64) <= kSm90Sms;
+    u64 kept = 0;
+    for (size_t i = 0; i < dense_many_rows_kernels().size(); ++i)
+      if (const Sm90Kernel& k = dense_many_rows_kernels()[i]; k.kind == Sm90Kind::swapped && k.tile->n == 64 && ((k.tile->m == 64 && same) || (k.tile->m == 128 && (same || once)))) kept |= u64(1) << i;
+    return kernels_of_weight(dense_many_rows_kernels().size(), kept, narrow ? once ? 4 : 5 : 4, [&](size_t i, i64 m) {
       Sm90Product product = dense_product_of(p);
       product.m = m;
       double ns;

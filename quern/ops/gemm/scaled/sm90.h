@@ -34,8 +34,6 @@ ManyRowsChoice choose_scaled_many_rows(const Problem& problem, const DeviceInfo&
 const Sm90Tile& scaled_many_rows_tile(const Problem& problem, Sm90Kind kind, const DeviceInfo& device);
 /// Whether tiles of warp_specialised_sm90 can make the problem.
 bool takes_tile(const Problem& problem, const Sm90Tile& tile);
-/// Whether tiles of narrow_sm90 for more than 128 rows can: with a scale of each row of b those of 128 x 96 spill 8 bytes.
-bool takes_narrow_tile(const Problem& problem, const Sm90Tile& tile);
 /// Parameters with boxes of so many rows of a and b. The L2 fetches `fetched` bytes for a miss.
 ScaledSm90Params sm90_params(const Call<ScaledArgs>& call, i32 box_a, i32 box_b, i32 fetched = 128);
 

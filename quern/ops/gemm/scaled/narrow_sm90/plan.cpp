@@ -29,7 +29,6 @@ static i32 across(const NarrowTiles& tiles) { return tiles.rows == 64 && tiles.h
 
 static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_scaled_sm90_operands(p, device)) return r;
-  if (p.candidate >= 0 && !takes_narrow_tile(p, kScaledNarrowTiles[p.candidate])) return {"tile_n", kScaledNarrowTiles[p.candidate].n, "at most {} of 128 rows with a scale of each row of b", 80};
   const NarrowTiles tiles = tiles_of(p, device);
   // The widest tiles whose sums and scales leave the registers of a thread without spills
   if (const i32 most = tiles.rows == 128 ? 96 : 256; tiles.columns > most) return {"n", p[Axis::n], "at most {}", most * kSm90Sms};
