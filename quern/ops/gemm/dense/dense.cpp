@@ -296,9 +296,11 @@ static void derive_swapped(Case& which) {
   struct Swapped { double axis; const char* tile; };
   constexpr Swapped kSwapped[] = {{0, "64x64"}, {1, "96x64"}, {8, "128x64"}, {33, "160x64"}, {63, "256x64"}, {64, "96x128"}, {65, "160x128"}, {256, "160x128_parts2"}, {1000, "96x64_parts4"}, {1984, "160x64_parts2"}, {4097, "256x64_parts4"}};
   which["m"] += 129;
+  if (which["n"] == 0) which["n"] = 200;
   which["a.transposed"] = which["batch_invariant"] = 0;
   for (const Swapped& swapped : kSwapped)
     if (which["k"] == swapped.axis) which["variant"] = variant_index("gemm.dense", std::string("swap_ab_sm90:") + swapped.tile);
+  which["k"] = std::max<double>(8, double(round_up(i64(which["k"]), i64(8))));  // rows of whole 16 bytes
 }
 
 static void derive(Case& which) {

@@ -223,7 +223,7 @@ TEST(gemm_dense, cases_meet_every_tile) {
     const std::string function = std::string(jit::function_of(jit::print(p.launches[0].spec)));
     if (m > 128 && function == "dense_swap_ab_sm90") {
       const SwapAbSm90& tiles = p.launches[0].spec.config_as<SwapAbConfig>().block.tiles;
-      swapped.insert({tiles.tile_m, tiles.tile_n}), parts = parts || p.launches[0].cluster > 1;
+      swapped.insert({tiles.tile_m, tiles.tile_n}), parts = parts || p.launches[0].config.cluster.x > 1;
     }
     if (function != "dense_warp_specialised_sm90") continue;
     const auto& config = p.launches[0].spec.config_as<TilesSm90Config>();

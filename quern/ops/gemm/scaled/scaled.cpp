@@ -126,6 +126,7 @@ static void derive_candidate(Case& which) {
       if (name.find("parts") != std::string::npos) which["batch_invariant"] = 0;
     }
   which["m"] += 129;
+  if (which["n"] == 0) which["n"] = 200;
   which["n"] = double(round_up(i64(which["n"]), i64(8)));
   which["k"] = std::max<double>(which["k"], 1.0);
   for (const char* pad : {"a.pad", "out.pad", "c.pad"}) which[pad] = which[pad] != 0 && pad[0] != 'a' ? 8 : 0;
