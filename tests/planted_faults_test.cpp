@@ -8,8 +8,12 @@
 
 #include "planted_asan_faults.h"
 #include "planted_dense_faults.h"
+#include "planted_few_rows_faults.h"
 #include "planted_grouped_faults.h"
+#include "planted_index_faults.h"
 #include "planted_k_grouped_faults.h"
+#include "planted_pdl_faults.h"
+#include "planted_prefill_sm90_faults.h"
 #include "planted_quant_faults.h"
 #include "planted_rope_faults.h"
 #include "planted_sampling_faults.h"
@@ -40,7 +44,7 @@ std::vector<FaultyCase> cases_of(const std::string& mode) {
   if (mode == "--asan") return planted::asan_faults();
   std::vector<FaultyCase> all;
   for (const auto& some :
-       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::prefill_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults()})
+       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::few_rows_faults(), planted::prefill_faults(), planted::prefill_sm90_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults(), planted::pdl_faults(), planted::index_faults()})
     all.insert(all.end(), some.begin(), some.end());
   if (const char* part = std::getenv("QN_TEST_FAULTS")) std::erase_if(all, [&](const FaultyCase& c) { return std::string(c.file).find(part) == std::string::npos; });
   EXPECT_FALSE(all.empty()) << "QN_TEST_FAULTS names no file of faults";
@@ -140,6 +144,15 @@ INSTANTIATE_TEST_SUITE_P(Compilers, PlantedFaults,
                          [](const auto& info) {
                            return (std::get<0>(info.param)[0] == 'g' ? "gcc_" : "clang_") + std::get<1>(info.param).substr(2) + "_" + std::to_string(std::get<2>(info.param));
                          });
+
+// A run samples the cases below: this looks at the texts of all of them, in milliseconds.
+TEST(PlantedFaultTexts, stand_exactly_once_in_their_kernels) {
+  for (const char* mode : {"--checked", "--asan"})
+    for (const FaultyCase& c : cases_of(mode)) {
+      const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);
+      for (const Fault& fault : c.faults) EXPECT_EQ(count_of(text, fault.from), 1u) << name << ": '" << fault.name << "' of " << c.op << " " << c.words;
+    }
+}
 
 TEST_P(PlantedFaults, are_reported_and_the_kernels_as_they_are_are_not) {
   std::vector<Attempt> correct, faulty;

@@ -19,7 +19,7 @@ inline const std::vector<FaultyCase>& rope_faults() {
        "tokens=4 angles=2 beyond=1",
        {{"rows behind those of cos are read", "if (is_one(row)) {", "{", {"GLOBAL-OOB"}},
         {"sin of another row", "row * p.sin_row_stride, first", "row * p.cos_row_stride / 2, first", {"GLOBAL-OOB", kWrongResult}},
-        {"a position that is none turns like the first", "if (!is_one(at)) r.sine", "if (false) r.sine", {kWrongResult}}}},
+        {"a position that is none turns like the first", "if (!is_one(at)) r.sine[j] = nan, r.cosine[j] = nan;", "if (!is_one(at)) r.sine[j] = 0, r.cosine[j] = 1;", {kWrongResult}}}},
       {"ops/rope/rotate/angles.cuh",
        "rope.rope",
        "tokens=33 places=3",

@@ -44,10 +44,10 @@ const SmallFault kSmallFaults[] = {
      "activation.silu_and_mul", "tokens=3 intermediate=1000", "not exact"},
     {"a chunk that begins one token late", "ops/attention/paged/split_kv/kernel.cuh", "s.begin = r.first + unit * chunk,",
      "s.begin = r.first + unit * chunk + (unit == 1),", "attention.paged",
-     "batch=1 capacity=6000 head_dim=64 gqa=1 batch_invariant=1 out_lse.present=0", "not exact"},
+     "variant=portable batch=1 capacity=6000 head_dim=64 gqa=1 batch_invariant=1 out_lse.present=0", "not exact"},
     {"partial outputs weighed by 1 + 2^-12", "ops/attention/paged/split_kv/combine.cuh",
      "out[c] = ptx::fma(part[c], weights[k], out[c])", "out[c] = ptx::fma(part[c] * f32(1.000244140625f), weights[k], out[c])",
-     "attention.paged", "batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
+     "attention.paged", "variant=portable batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
     {"splits added in an order that depends on the batch", "ops/gemm/dense/portable/sum_splits.cuh",
      "from + s * p.m * p.partial_stride", "from + (p.m == 1 ? p.splits - s : s) * p.m * p.partial_stride", "gemm.dense",
      "variant=portable m=2 n=8 k=8192 batch_invariant=1", "m index 0 is summed in another order alone than among 2"},
@@ -188,7 +188,7 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
 TEST_F(ProveCommand, finds_what_goes_wrong_for_some_lengths_only) {
   const SmallFault fault = {"the last token of some requests", "ops/attention/paged/split_kv/kernel.cuh", "s.end = min_of(r.keys.end, s.begin + taken * kTile)",
                             "s.end = min_of(r.keys.end - i32(r.keys.end % 3 == 2), s.begin + taken * kTile)", "attention.paged",
-                            "batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
+                            "variant=portable batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
   const std::string folder = planted(fault);
   for (const char* seed : {"10", "11", "14"}) {
     const ProcessResult r = command(folder, {"prove", fault.op, "--ways", "1", "--seed", seed}, fault.words);

@@ -27,7 +27,7 @@ const Work kWork[] = {
     {"norm.fused_add_rms_norm", {"tokens=3", "hidden=96"}},
     {"activation.silu_and_mul", {"tokens=4", "intermediate=72"}},
     {"gemm.dense", {"m=9", "n=24", "k=72"}},
-    {"attention.paged", {"batch=2", "capacity=700"}},  // parts in a workspace, merged by a second kernel
+    {"attention.paged", {"batch=2", "capacity=700"}},  // parts in a workspace
     {"kv_cache.append_paged", {"tokens=5"}},
     {"quant.per_token_group", {"m=3"}},
 };

@@ -56,6 +56,12 @@ class jit_warm : public cache_test::PrivateCache {
 
 // ---- a frozen server ------------------------------------------------------------------------------------------------
 
+/// Fills nothing either: workspaces are nobody's memory.
+struct UntouchedDevice : testing::NullDevice {
+  using NullDevice::NullDevice;
+  void fill(void*, u8, size_t, Stream) override {}
+};
+
 /// 500 calls of the true geometry. The device plans as an H200, loads nothing and launches nothing, so no call needs its
 /// operands' memory; every kernel must be in the cache. (quern check --model FILE --frozen runs calls on a real device.)
 TEST_F(jit_warm, a_frozen_process_compiles_nothing_in_500_random_calls) {
@@ -67,7 +73,7 @@ TEST_F(jit_warm, a_frozen_process_compiles_nothing_in_500_random_calls) {
 
   Model model = load_model(options.model);
   for (const std::string& word : options.limits) set_limit(model, word);
-  testing::NullDevice device(device_info_of(Arch{}));
+  UntouchedDevice device(device_info_of(Arch{}));
   jit::freeze();
   const i64 compiled = jit::counters().compiled;
   testing::ModelCalls calls(model, 5);

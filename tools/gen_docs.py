@@ -54,7 +54,7 @@ SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 OP_OR_BRICK = r'\{"((?:ops|bricks|kit)/[\w/.]+)",'
 ASAN_FAULTS_OF_OPS = "tests/planted_asan_faults.h"
 FAULTS_OF_OPS = sorted({os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "tests/planted_*faults.h"))} - {ASAN_FAULTS_OF_OPS})
-KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}\}"
+KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}(?:, HiddenBy::\w+)?\}"
 FAULT = re.compile(r"\{(" + STRING + r")," + (r"\s*" + STRING + r"(?:\s*" + STRING + r")*,") * 2 + r"\s*" + KINDS)
 
 
@@ -182,6 +182,8 @@ def generated(name, command):
         return planted_faults([f"quern/emu/planted_{which}.h" for which in ("kernels", "copies")], SAMPLE)
     if name == "planted faults of warpgroups":
         return planted_faults(["quern/emu/planted_wgmma.h"], SAMPLE)
+    if name == "planted faults of one order":
+        return planted_faults(["quern/emu/planted_luck.h"], SAMPLE)
     if name == "planted faults of Hopper kernels":
         return planted_faults(["quern/emu/planted_hopper.h"], SAMPLE)
     if name == "faults of ops for asan":

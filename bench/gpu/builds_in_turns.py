@@ -3,9 +3,10 @@
 # Copyright 2026 The quern authors
 """Two or more builds of quern in turns: a benchmark of this folder with each of their wheels, all of them twice, then what the others take beside the first one (docs/benchmarks.md).
 
-Usage: builds_in_turns.py FOLDER FOLDER ... -- gemm_peers.py|grouped.py [its options but --csv]
+Usage: builds_in_turns.py FOLDER FOLDER ... -- gemm_peers.py|grouped.py|attention_peers.py [its options but --csv]
 A folder has the wheels of one build, quern's and what it needs where pip has no network; its name is the build's."""
 import csv
+import itertools
 import math
 import os
 import subprocess
@@ -14,7 +15,6 @@ import tempfile
 from pathlib import Path
 
 TURNS = 2
-COLUMNS = ("product", "m", "n", "k")  # those of them that the benchmark writes tell cases apart
 
 
 def install(folder, site):
@@ -22,13 +22,14 @@ def install(folder, site):
 
 
 def run(benchmark, options, site, cache, out):
-    """quern's medians, in us, by product, shape and, where there are several, form."""
+    """quern's medians, in us, by what the benchmark's columns say before `by`, and by form where there are several."""
     path = site + os.pathsep + os.environ.get("PYTHONPATH", "")
     subprocess.run([sys.executable, str(benchmark), *options, "--csv", out], check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": path, "QN_CACHE_DIR": cache})
     with open(out, newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f))
-    ours = lambda row: row["by"] == "quern" or row["product"].endswith("forms")  # noqa: E731
-    return {(*(row[name] for name in COLUMNS if name in row), row["by"]): float(row["median_us"]) for row in rows if ours(row)}
+    columns = list(itertools.takewhile(lambda name: name != "by", rows[0]))
+    ours = lambda row: row["by"].startswith("quern") or row.get("product", "").endswith("forms")  # noqa: E731
+    return {(*(row[name] for name in columns), row["by"]): float(row["median_us"]) for row in rows if ours(row)}
 
 
 def main():

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""What rows_peers.py and sampling_peers.py share: kernel times of calls that take turns, by CUPTI with a cold L2, and what `quern bench` says of a list of cases.
+"""What attention_peers.py, rows_peers.py and sampling_peers.py share: kernel times of calls that take turns, by CUPTI with a cold L2, and what `quern bench` says of a list of cases.
 
 The L2 is filled before each call with lines that are only read, as `quern bench` does it: lines that wait to be written back would slow down whoever comes next.
-A call's time is the sum of its kernels; copies and memsets of the driver are not in it, nor the gaps between kernels."""
+A call's time is that during which one of its kernels or memsets runs: a kernel that PDL starts before the end of the one before it does not count twice. Memsets count because a kernel may need one before
+it, of counters. Copies of the driver are not in it, nor the gaps between kernels."""
 import csv
 import math
 import os
@@ -52,7 +53,7 @@ class Reader:
 
 
 class Times(NamedTuple):
-    """Of one call: microseconds of each run, and how many kernels a run has."""
+    """Of one call: microseconds of each run, and how many kernels and memsets a run has."""
 
     us: list
     kernels: float
@@ -73,15 +74,24 @@ def flush():
 
 
 def _kernels_by_call(events):
-    """The kernels behind each flush of the L2, in order of start."""
-    on_gpu = [e for e in events if e.device_type == torch.autograd.DeviceType.CUDA and not getattr(e, "is_user_annotation", False) and not e.name.startswith(("Memcpy", "Memset"))]
+    """(start, end) of the kernels and memsets behind each flush of the L2, in order of start, in microseconds."""
+    on_gpu = [e for e in events if e.device_type == torch.autograd.DeviceType.CUDA and not getattr(e, "is_user_annotation", False) and not e.name.startswith("Memcpy")]
     calls = []
     for e in sorted(on_gpu, key=lambda e: e.time_range.start):
         if e.name.startswith("flush_the_l2"):
             calls.append([])
         elif calls:
-            calls[-1].append(e.time_range.elapsed_us())
+            calls[-1].append((e.time_range.start, e.time_range.end))
     return calls
+
+
+def _busy_us(kernels):
+    """How long one of them runs at least."""
+    busy, until = 0.0, -math.inf
+    for start, end in kernels:
+        busy += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return busy
 
 
 def kernel_us(calls, runs=RUNS):
@@ -106,11 +116,11 @@ def kernel_us(calls, runs=RUNS):
         if len(by_call) == runs * len(names) and all(by_call):
             break
     else:
-        sys.exit(f"{len(by_call)} flushes of the L2 and {sum(map(len, by_call))} other kernels were recorded of {runs} runs of {', '.join(names)}")
+        sys.exit(f"{len(by_call)} flushes of the L2 and {sum(map(len, by_call))} other kernels and memsets were recorded of {runs} runs of {', '.join(names)}")
     times = {}
     for i, name in enumerate(names):
         mine = by_call[i :: len(names)]
-        times[name] = Times([sum(kernels) for kernels in mine], sum(map(len, mine)) / runs)
+        times[name] = Times([_busy_us(kernels) for kernels in mine], sum(map(len, mine)) / runs)
     return times
 
 

@@ -17,6 +17,7 @@
 #include "quern/cli/source_note.h"
 #include "quern/cli/table.h"
 #include "quern/jit/kernel_table.h"
+#include "quern/testing/hostile.h"
 #include "quern/testing/pairwise.h"
 
 namespace quern::cli {
@@ -101,6 +102,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
       const testing::CaseArgs args(*op, first, 1);
       make_plan(*op, bind(*op, args.args(), testing::options_of(*op, args.which())), judge);
     }
+    testing::add_hostility(*op, cases, options.rotate, fixed);
     if (options.each_kernel) cases = each_kernel(*op, cases, judge);
     for (const size_t i : sample_of(cases.size(), size_t(options.sample), options.rotate))
       for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, cases[i], options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});

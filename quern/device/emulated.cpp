@@ -8,18 +8,20 @@
 // calls it when the object is loaded and refuses the object if any was missed.
 #include "quern/device/emulated.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <variant>
 
 #include "quern/base/env.h"
 #include "quern/base/error.h"
+#include "quern/base/guarded_memory.h"
 #include "quern/device/tensor_map.h"
 #include "quern/emu/footprint.h"
 #include "quern/emu/launch.h"
@@ -46,7 +48,28 @@ struct Tail {
   std::shared_ptr<const emu::Footprint> footprint;
   /// Of launches that it may itself have overlapped: all, and those that may go on when it has ended.
   std::vector<std::shared_ptr<const emu::Footprint>> overlapped, left;
+  bool pretended = false;  ///< see pretend_launch_before
+  std::vector<TensorView> read_only;
 };
+/// Of a launch that touches everything: where it only reads, and else writes.
+std::shared_ptr<const emu::Footprint> footprint_of_all(const emu::MemoryMap& memory, const std::vector<TensorView>& read_only) {
+  auto all = std::make_shared<emu::Footprint>(memory);
+  for (const emu::MemoryMap::Region& region : memory.regions()) {
+    std::vector<std::pair<u64, u64>> reads;
+    for (const TensorView& v : read_only)
+      if (const u64 low = reinterpret_cast<u64>(v.data); low >= region.low && low < region.high)
+        reads.emplace_back(low, min_of(region.high, low + u64(v.extent()) * u64(size_of(v.dtype))));
+    std::sort(reads.begin(), reads.end());
+    u64 at = region.low;
+    for (const auto& [low, high] : reads) {
+      if (low > at) all->add(at, low - at, true);
+      all->add(low, high - low, false);
+      at = max_of(at, high);
+    }
+    if (at < region.high) all->add(at, region.high - at, true);
+  }
+  return all;
+}
 /// A decoder layer has 11 launches; more than these in a chain are taken to have ended.
 constexpr size_t kMostOverlapped = 16;
 
@@ -95,6 +118,16 @@ class EmulatedDevice final : public Device {
 
   const EmulatedOptions& options() const { return options_; }
 
+  void pretend_launch(Stream stream, std::vector<TensorView> read_only) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    *state_of(stream).tail = {.thread = std::this_thread::get_id(), .releases = releases_, .pretended = true, .read_only = std::move(read_only)};
+  }
+  /// Whether launches before the newest may still run when that one has ended.
+  bool left_behind(Stream stream) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return !state_of(stream).tail->left.empty();
+  }
+
  private:
   EmulatedStream& state_of(Stream stream) {
     return stream.handle ? *static_cast<EmulatedStream*>(stream.handle) : default_stream_;
@@ -113,6 +146,7 @@ class EmulatedDevice final : public Device {
   EmulatedStream default_stream_;
   std::mutex mutex_;
   std::atomic<u64> releases_{0};
+  std::unordered_map<void*, GuardedMemory> memory_;  ///< what was allocated
   /// Ranges of the call that each host thread is in.
   std::unordered_map<std::thread::id, std::shared_ptr<emu::MemoryMap>> calls_;
 };
@@ -150,18 +184,22 @@ EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& op
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 void* EmulatedDevice::allocate(size_t bytes, const char* label) {
-  const size_t room = round_up<size_t>(std::max<size_t>(bytes, 1), 256);
-  void* memory = std::aligned_alloc(256, room);
+  const size_t room = bytes > SIZE_MAX / 2 ? SIZE_MAX : round_up<size_t>(std::max<size_t>(bytes, 1), 256);
+  GuardedMemory memory(room);
   if (!memory)
     throw Error(ErrorKind::device,
                 "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
-  std::memset(memory, 0xff, room);  // NaN in every format: a value that was never written is seen
-  return memory;
+  char* const at = memory.get() + (round_up<size_t>(room, GuardedMemory::kPage) - room);  // it ends where the guard begins
+  std::memset(at, 0xff, room);  // NaN in every format: a value that was never written is seen
+  std::lock_guard<std::mutex> lock(mutex_);
+  memory_[at] = std::move(memory);
+  return at;
 }
 
 void EmulatedDevice::release(void* pointer) {
   ++releases_;
-  std::free(pointer);
+  std::lock_guard<std::mutex> lock(mutex_);
+  memory_.erase(pointer);
 }
 
 void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {
@@ -274,6 +312,7 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
       std::lock_guard<std::mutex> lock(mutex_);
       if (config.pdl && tail.thread == next.thread && tail.releases == next.releases) before = tail;
     }
+    if (before.pretended) before.footprint = footprint_of_all(*memory, before.read_only);
     const auto footprint = std::make_shared<emu::Footprint>(*memory);
     next.footprint = footprint;
     request.footprint = footprint.get();
@@ -391,6 +430,17 @@ DeviceInfo emulated_device_info(Arch arch) {
 const EmulatedOptions* emulated_options_of(const Device& device) {
   const auto* emulated = dynamic_cast<const EmulatedDevice*>(&device);
   return emulated ? &emulated->options() : nullptr;
+}
+
+void pretend_launch_before(Device& device, Stream stream, std::vector<TensorView> read_only) {
+  if (auto* emulated = dynamic_cast<EmulatedDevice*>(&device)) emulated->pretend_launch(stream, std::move(read_only));
+}
+
+void judge_launch_behind(Device& device, Stream stream) {
+  auto* emulated = dynamic_cast<EmulatedDevice*>(&device);
+  if (emulated && emulated->left_behind(stream))
+    throw Error(ErrorKind::device,
+                "RACE a dependent launch behind the call may run with the kernels launched before it: no block of the call's last kernel, or of one that this waits for, executed griddepcontrol.wait");
 }
 
 std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options) {

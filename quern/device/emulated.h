@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "quern/device/device.h"
 
@@ -39,5 +40,12 @@ QN_API const EmulatedOptions* emulated_options_of(const Device& device);
 /// A fault found while a kernel runs (deadlock, divergence, in checked mode also races and invalid accesses, with asan also
 /// undefined behaviour) is thrown by the launch as Error{device} whose text is the report. Error{value} when both are asked for.
 QN_API std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options);
+
+/// For tests of dependent launches (pdl), in checked mode. The stream is left as by a launch that reads and writes all memory of the
+/// call that comes next on it, scratch too; `read_only` it reads. What that call's kernels touch before a griddepcontrol.wait is a RACE.
+QN_API void pretend_launch_before(Device& device, Stream stream, std::vector<TensorView> read_only);
+/// A dependent launch behind the stream's newest is ordered after that one alone, which must itself have waited for those before it: else
+/// Error{device}, a RACE.
+QN_API void judge_launch_behind(Device& device, Stream stream);
 
 }  // namespace quern

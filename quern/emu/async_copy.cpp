@@ -44,7 +44,7 @@ void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_byt
                  text_of("cp.async of %u bytes from %p to smem+0x%x", bytes, source, offset), offset);
   if (source_bytes > bytes)
     worker.fatal(ReportKind::async, me, text_of("cp.async of %u bytes reads %u", bytes, source_bytes));
-  AsyncCopy copy{offset, bytes, source_bytes, source, false};
+  AsyncCopy copy{offset, bytes, source_bytes, source, false, me.pc};
   if (worker.shadow()) {
     worker.shadow()->copy_issued(me, copy);
   } else {

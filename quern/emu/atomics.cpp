@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+#include <iterator>
+#include <utility>
+
 #include "quern/emu/shadow.h"
 #include "quern/emu/table.h"
 #include "quern/emu/worker.h"
@@ -38,6 +41,15 @@ u64 apply(const AtomicCall& call) {
 }
 u64 apply_any(const AtomicCall& call) { return call.bytes == 8 ? apply<u64>(call) : apply<u32>(call); }
 
+/// Whether one of the thread's last 16 places of atomics that changed nothing had that value when it was last looked at; remembers the value.
+bool seen_before(Fiber& me, const void* address, u64 value) {
+  const u64 place = reinterpret_cast<u64>(address);
+  for (Fiber::Seen& seen : me.seen)
+    if (seen.place == place) return std::exchange(seen.value, value) == value;
+  me.seen[me.next_seen++ % std::size(me.seen)] = {place, value};
+  return false;
+}
+
 }  // namespace
 
 u64 run_atomic(const AtomicCall& call) {
@@ -50,29 +62,35 @@ u64 run_atomic(const AtomicCall& call) {
     worker.access(me, call.address, call.bytes, call.op != AtomicOp::load, "atomic access");
   }
   u64 stored = apply_any(call);
-  const bool may_spin = call.op == AtomicOp::load || call.op == AtomicOp::cas || call.op == AtomicOp::exch;
   if (result_of(call, stored) != stored) {
     ++worker.launch().progress;
-  } else if (may_spin) {
-    // The same value at the same place again: a waiting loop. Let the others run before looking once more.
-    if (me.wait_detail == reinterpret_cast<u64>(call.address) && me.polled_value == stored) {
+    // Others may come in between a lock and what it guards.
+    if (worker.shadow() && worker.launch().mixes_clusters() && worker.random() % 4 == 0) worker.let_others_run(me);
+  } else if (call.op != AtomicOp::store) {
+    // The same value at the same place again: a waiting loop, perhaps over several places. Let the others run before looking once more.
+    if (seen_before(me, call.address, stored)) {
       worker.poll(me, call.address);
       if (call.op == AtomicOp::load) {
         if (worker.shadow()) worker.shadow()->before_atomic(me, call);
         stored = apply_any(call);
+        seen_before(me, call.address, stored);
       }
     } else {
       worker.progressed();
     }
-    me.wait_detail = reinterpret_cast<u64>(call.address);
-    me.polled_value = stored;
   }
   return stored;
 }
 
-void run_fence(Scope) {
+void run_fence(Scope scope) {
   Fiber& me = Worker::me();
-  if (me.worker->shadow()) me.worker->shadow()->fence(me);
+  if (me.worker->shadow()) me.worker->shadow()->fence(me, scope);
+}
+
+void run_read_only(const void* address, u32 bytes) {
+  Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  if (me.worker->shadow()) me.worker->shadow()->read_only(me, address, bytes);
 }
 
 void run_proxy_fence(ProxyFence fence, const void*) {

@@ -31,6 +31,7 @@ struct AsyncCopy {
   u32 bytes, source_bytes;
   const void* source;
   bool done;
+  void* pc;
 };
 
 /// An arrival that happens when the thread's copies before number `until` are complete.
@@ -56,6 +57,7 @@ struct WgmmaThread {
   u64 waited = 0;           ///< those before are complete
   std::vector<u64> groups;  ///< committed: number behind the last of each, oldest first
   std::vector<HeldRegisters> held;
+  std::vector<HeldRegisters> waited_for;  ///< checked mode: accumulators that no wgmma_hold has given back to the thread yet
   bool fenced = false;
   std::unique_ptr<RegisterWatch> watch;  ///< checked mode
 };
@@ -75,7 +77,12 @@ struct Fiber {
   WaitReason reason = WaitReason::none;  ///< of the last wait; meaningful while it lasts
   u32 wait_id = 0;                       ///< barrier or collective it waits at
   u64 wait_detail = 0;                   ///< mask of a collective, address of a poll
-  u64 polled_value = 0;
+  u64 polled_value = 0;                  ///< phase of an mbarrier at its last look there
+  struct Seen {
+    u64 place, value;
+  };
+  Seen seen[16] = {};  ///< what its atomics that changed nothing have found: who finds the same again is in a loop that waits
+  u32 next_seen = 0;
   u32 vote_result = 0;
   u32 wait_line = 0;
   std::vector<AsyncCopy> copies;  ///< issued, neither waited for nor arrived at an mbarrier; oldest first
@@ -91,6 +98,14 @@ struct Fiber {
   ThreadClock clock;              ///< checked mode
   WgmmaThread wgmma;
   u32 register_changes = 0;  ///< setmaxnreg executed
+  // Checked mode.
+  u64 denied_at = 0;             ///< mbarrier and phase of its last mbarrier.try_wait that saw the phase complete
+  u32 denials = 0;               ///< how often that was denied
+  u64 aligned_steps = 0;         ///< instructions that all lanes of a warp execute together
+  void* last_access = nullptr;   ///< place of its last ordinary access
+  const void* repeated[4] = {};  ///< addresses of its last ordinary loads,
+  u32 next_repeated = 0;
+  u32 repeats = 0;               ///< and how many loads of these alone followed each other
 };
 
 /// Lanes of one mask on their way to a collective.
@@ -105,12 +120,22 @@ struct Rendezvous {
 struct Warp {
   Fiber* fibers = nullptr;  ///< of lane 0
   u32 ready = 0;            ///< lanes that may run
+  u32 lanes = 0;            ///< that the block has of it
   u32 alive = 0;            ///< lanes that have not exited
   bool queued = false;      ///< in the worker's queue
   u32 barrier_lanes = 0;    ///< lanes that stand at the block barrier below while others of the warp have not come
   u32 barrier_id = 0, barrier_line = 0;
   u32 parked = 0;          ///< those of them that need not wait for the barrier, but for their warp
   Rendezvous meetings[4];  ///< disjoint masks may meet at the same time
+  /// Checked mode: instructions of all lanes together that some lane has executed and some has not, oldest first.
+  struct Aligned {
+    const char* what;
+    void* pc;
+    u32 line;
+    u32 lanes;
+  };
+  std::deque<Aligned> aligned;
+  u64 first_aligned = 0;  ///< number of the oldest
   u32 registers = 0;       ///< of each thread
   std::vector<u32> register_changes;  ///< what setmaxnreg made of them
 };
@@ -146,6 +171,12 @@ struct Barrier {
   bool has_published = false;
 };
 
+/// Checked mode: a number for someone besides the threads who accesses memory, whose moments begin behind `before`.
+struct Agent {
+  u32 number = 0, before = 0;
+  explicit operator bool() const { return number != 0; }
+};
+
 /// An mbarrier. The word in shared memory only guards the place.
 struct Mbarrier {
   Block* block = nullptr;
@@ -154,11 +185,17 @@ struct Mbarrier {
   u32 pending = 0;  ///< arrivals that this phase still takes
   i64 bytes = 0;    ///< of copies that it still takes; below 0 when they came before they were expected
   u32 phase = 0;
+  u64 number = 0;   ///< of those that the block has made
   std::vector<Fiber*> waiting;
   // Checked mode.
-  u32 agent = 0;                 ///< makes the accesses of the copies that complete here; its clock is the phase + 1
+  Agent agent;    ///< makes the accesses of the copies that complete here, at `moment()`
+  Agent storer;   ///< likewise of st.async, which stores in the threads' own proxy; none until the first
   Epoch initialised;
-  Knowledge arrived, published;  ///< by arrivals so far, by those of completed phases
+  Knowledge arrived, published;        ///< by arrivals of the block's threads so far, by those of completed phases
+  Knowledge arrived_far, published_far;  ///< of threads of other blocks, which released to the cluster
+  Knowledge arrived_reads, published_reads;  ///< and of those that only told that they have read
+  bool has_far = false, has_reads = false;
+  u32 moment(const Agent& of) const { return of.before + phase + 1; }
 
   u64 word() const { return 0x72656972726162ull << 8 ^ offset; }
   bool complete(u32 parity) const { return (phase & 1) != (parity & 1); }
@@ -177,6 +214,7 @@ struct Block {
   u32 free_registers = 0;  ///< in the pool that setmaxnreg takes from
   Barrier barriers[16];
   std::map<u32, Mbarrier> mbarriers;  ///< by offset
+  u64 mbarriers_made = 0;
   std::unique_ptr<BlockShadow> shadow;  ///< checked mode
 };
 

@@ -96,16 +96,26 @@ class Touch {
   }
 
  private:
-  bool conflicts(Epoch epoch) const { return epoch && !(is_atomic(kind_) && epoch.atomic()) && !clock_.covers(epoch); }
+  bool both_atomic(Epoch epoch) const { return is_atomic(kind_) && epoch.atomic(); }
+  bool sizes_differ(u32 at) const { return (at & Cell::kWide) != (code_ & Cell::kWide); }
+  /// Atomics of one size need no order; of two sizes they are as ordinary accesses.
+  bool conflicts(Epoch epoch, u32 at) const { return epoch && !(both_atomic(epoch) && !sizes_differ(at)) && !clock_.covers(epoch); }
+  bool unfenced(Epoch write) const { return async_ && async_->needs_fence(write) && clock_.covers(write) && !clock_.known.fenced(async_->proxy, write); }
+  /// By an arrival from another block, of what it has read and of copies that it has seen come.
+  bool told(Epoch epoch) const { return clock_.known.fenced(Proxy::reads, epoch); }
 
   Conflict judge(u64 i, const Cell& cell) const {
-    if (conflicts(cell.write)) return {i, cell.write, cell.write_at, true, false};
-    if (async_ && cell.write && cell.write.thread() < async_->first_agent && !clock_.known.fenced(async_->proxy, cell.write))
-      return {i, cell.write, cell.write_at, true, false, true};
+    constexpr u32 kPlace = ~(Cell::kWrote | Cell::kWide);
+    const auto conflict = [&](Epoch other, u32 at, bool wrote, bool only_unfenced) {
+      return Conflict{i, other, at & kPlace, wrote, false, only_unfenced, !only_unfenced && both_atomic(other) && sizes_differ(at)};
+    };
+    if (conflicts(cell.write, cell.write_at) && !(cell.write.thread() >= clock_.first_agent && told(cell.write))) return conflict(cell.write, cell.write_at, true, false);
+    if (unfenced(cell.write)) return conflict(cell.write, cell.write_at, true, true);
     for (int r = 0; r < Cell::kReaders; ++r) {
       const bool wrote = cell.read_at[r] & Cell::kWrote;
-      if ((wrote || writes(kind_)) && conflicts(cell.read[r]))
-        return {i, cell.read[r], cell.read_at[r] & ~Cell::kWrote, wrote, false};
+      if (wrote ? conflicts(cell.read[r], cell.read_at[r]) : writes(kind_) && conflicts(cell.read[r], cell.read_at[r]) && !told(cell.read[r]))
+        return conflict(cell.read[r], cell.read_at[r], wrote, false);
+      if (wrote && unfenced(cell.read[r])) return conflict(cell.read[r], cell.read_at[r], true, true);
     }
     return {};
   }
@@ -156,7 +166,7 @@ u64 first_with(const u8* states, u64 count, u8 bits) {
 u64 first_without(const u8* states, u64 count, u8 bits) {
   u64 i = 0;
   for (; i + 8 <= count; i += 8) {
-    // A state has seven bits: adding 0x7f sets the eighth bit of each byte that is not zero, and carries into no other byte.
+    // The bits are of the lower seven: adding 0x7f sets the eighth bit of each byte that is not zero, and carries into no other byte.
     const u64 some = word_at(states + i) & eight(bits);
     if (((some + eight(0x7f)) & eight(0x80)) != eight(0x80)) break;
   }
@@ -171,6 +181,18 @@ void change(u8* states, u64 count, u8 set, u8 cleared) {
     std::memcpy(states + i, &word, 8);
   }
   for (; i < count; ++i) states[i] = u8((states[i] | set) & ~cleared);
+}
+
+u64 first_written(const CellSpan& span) {
+  u64 written = span.bytes;
+  each_group(span, [&](u64 first, u64 last) {
+    const i64 group = group_begin(span, first);
+    const bool one = span.states[group] & kOneCell;
+    for (u64 i = first; i < last && written == span.bytes; ++i)
+      if (span.states[i] & kTouched && (one ? cell_of_group(span, group) : span.cells[i]).write) written = i;
+    return written == span.bytes;
+  });
+  return written;
 }
 
 void set_writer(const CellSpan& span, Epoch epoch, std::optional<u32> code) {

@@ -244,16 +244,16 @@ void share_proxies(ThreadClock* const* clocks, size_t count) {
 }
 
 void share_fenced(ThreadClock* const* clocks, size_t count) {
-  ThreadClock* first = nullptr;
-  for (size_t i = 0; i < count; ++i) {
-    if (!clocks[i]->has_fenced) continue;
-    if (!first) first = clocks[i];
-    first->fenced.join(clocks[i]->fenced);
-  }
-  if (!first) return;
-  for (size_t i = 0; i < count; ++i) {
-    clocks[i]->fenced = first->fenced;
-    clocks[i]->has_fenced = true;
+  for (u32 scope = 0; scope < kScopes; ++scope) {
+    Scoped* first = nullptr;
+    for (size_t i = 0; i < count; ++i) {
+      Scoped& fenced = clocks[i]->fenced[scope];
+      if (!fenced.some) continue;
+      if (!first) first = &fenced;
+      first->known.join(fenced.known);
+    }
+    if (!first) continue;
+    for (size_t i = 0; i < count; ++i) clocks[i]->fenced[scope] = *first;
   }
 }
 

@@ -15,18 +15,19 @@
 
 namespace quern::emu {
 
-/// A moment of one thread, in 64 bits: block 24, thread 12, clock 27, atomic access 1. Zero is before everything.
+/// A moment of one thread or agent, in 64 bits: block 24, thread 14, clock 25, atomic access 1. Zero is before everything.
 struct Epoch {
+  static constexpr u32 kThreads = 1 << 14;  ///< numbers of threads and agents
   u64 bits = 0;
   Epoch() = default;
   Epoch(u64 block, u32 thread, u32 clock, bool atomic = false)
-      : bits(u64(atomic) << 63 | block << 39 | u64(thread) << 27 | clock) {}
+      : bits(u64(atomic) << 63 | block << 39 | u64(thread) << 25 | clock) {}
   u64 block() const { return bits >> 39 & 0xffffff; }
-  u32 thread() const { return u32(bits >> 27) & 0xfff; }
-  u32 clock() const { return u32(bits) & 0x7ffffff; }
+  u32 thread() const { return u32(bits >> 25) & (kThreads - 1); }
+  u32 clock() const { return u32(bits) & 0x1ffffff; }
   bool atomic() const { return bits >> 63; }
   /// Same thread, whatever the moment.
-  bool same_thread(Epoch other) const { return (bits ^ other.bits) << 1 >> 28 == 0; }
+  bool same_thread(Epoch other) const { return (bits ^ other.bits) << 1 >> 26 == 0; }
   explicit operator bool() const { return bits != 0; }
   friend bool operator==(Epoch, Epoch) = default;
 };
@@ -82,9 +83,10 @@ struct Foreign {
 };
 
 /// What bulk copies, matrix instructions and tensor maps see of ordinary writes takes a fence: of shared memory, of global
-/// memory, of mbarriers that were initialised. A tensor map takes two, by its writer and by its user.
-enum class Proxy : u32 { shared, global, mbarrier, tensormap_released, tensormap };
-constexpr u32 kProxies = 5;
+/// memory, of mbarriers that were initialised. A tensor map takes two, by its writer and by its user. `reads` is no proxy: which reads a
+/// thread is ordered after by an arrival that orders nothing else, at an mbarrier of another block.
+enum class Proxy : u32 { shared, global, mbarrier, tensormap_released, tensormap, reads };
+constexpr u32 kProxies = 6;
 
 struct Proxies;
 
@@ -121,17 +123,23 @@ struct Proxies {
   Knowledge known[kProxies];
 };
 
+/// Scopes of fences: the threads of a block, of a cluster, of the device (emu::Scope).
+constexpr u32 kScopes = 3;
+struct Scoped {
+  Knowledge known;
+  bool some = false;
+};
+
 /// A thread's clock. Its own accesses carry `now`; others know them when they know that clock.
 struct ThreadClock {
   Knowledge known;
   u32 thread = 0;
+  u32 first_agent = 0;  ///< numbers from here on are no threads' nor their cp.async's
   u32 now = 1;
-  /// What fences made visible to the device: later relaxed atomics publish it. A barrier hands it on: threads may
-  /// fence, meet, and let one of them do the atomic.
-  Knowledge fenced;
-  bool has_fenced = false;
-  Knowledge unfenced;  ///< what relaxed loads saw: the next fence makes it known
-  bool has_unfenced = false;
+  /// By Scope. What fences of that scope made visible, and no later one of a wider scope: later relaxed atomics publish it. A barrier
+  /// hands it on: threads may fence, meet, and let one of them do the atomic.
+  Scoped fenced[kScopes];
+  Scoped unfenced[kScopes];  ///< what relaxed loads saw that a fence of that scope, or a wider one, makes known
 
   bool covers(Epoch epoch) const;
   Epoch epoch(bool atomic = false) const { return Epoch(known.block, thread, now, atomic); }

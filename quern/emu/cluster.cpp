@@ -29,11 +29,12 @@ void open_if_complete(Worker& worker, Cluster& cluster) {
 
 }  // namespace
 
-void run_cluster_arrive(bool release) {
+void run_cluster_arrive(bool release, u32 line) {
   Fiber& me = Worker::me();
   me.pc = __builtin_return_address(0);
   Worker& worker = *me.worker;
   Cluster& cluster = *me.block->cluster;
+  execute_aligned(me, "cluster_arrive", line);
   if (me.at_cluster_barrier)
     worker.fatal(ReportKind::barrier, me, "barrier.cluster.arrive twice without a barrier.cluster.wait between");
   me.at_cluster_barrier = true;
@@ -44,11 +45,12 @@ void run_cluster_arrive(bool release) {
   open_if_complete(worker, cluster);
 }
 
-void run_cluster_wait() {
+void run_cluster_wait(u32 line) {
   Fiber& me = Worker::me();
   me.pc = __builtin_return_address(0);
   Worker& worker = *me.worker;
   Cluster& cluster = *me.block->cluster;
+  execute_aligned(me, "cluster_wait", line);
   if (!me.at_cluster_barrier)
     worker.fatal(ReportKind::barrier, me, "barrier.cluster.wait without a barrier.cluster.arrive before");
   if (cluster.phase == me.cluster_phase) {

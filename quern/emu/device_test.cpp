@@ -194,13 +194,13 @@ TEST(emu_clock, barriers_lanes_and_publications) {
 }
 
 TEST(emu_clock, an_epoch_keeps_its_parts) {
-  const Epoch epoch(0xabcdef, 4095, 0x6dcba98, true);
+  const Epoch epoch(0xabcdef, 16383, 0x1cba987, true);
   EXPECT_EQ(epoch.block(), 0xabcdefu);
-  EXPECT_EQ(epoch.thread(), 4095u);
-  EXPECT_EQ(epoch.clock(), 0x6dcba98u);
+  EXPECT_EQ(epoch.thread(), 16383u);
+  EXPECT_EQ(epoch.clock(), 0x1cba987u);
   EXPECT_TRUE(epoch.atomic());
-  EXPECT_TRUE(epoch.same_thread(Epoch(0xabcdef, 4095, 1)));
-  EXPECT_FALSE(epoch.same_thread(Epoch(0xabcdef, 4094, 0x6dcba98, true)));
+  EXPECT_TRUE(epoch.same_thread(Epoch(0xabcdef, 16383, 1)));
+  EXPECT_FALSE(epoch.same_thread(Epoch(0xabcdef, 16382, 0x1cba987, true)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cfenv>
+#include <numeric>
 
 #include "quern/emu/crew.h"
 #include "quern/emu/locate.h"
@@ -12,22 +13,33 @@
 namespace quern::emu {
 
 Launch::Launch(const LaunchRequest& r)
-    : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster.blocks()) {}
+    : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster.blocks()) {
+  if (clusters < 2) return;
+  if (mixes_clusters()) {
+    const u64 random = (r.options.seed + 1) * 0x9e3779b97f4a7c15u;
+    first_ = (random >> 32) % clusters;
+    step_ = (random >> 8) % clusters;
+    while (std::gcd(step_, clusters) != 1) ++step_;
+  } else if (r.options.async == AsyncPolicy::lazy) {
+    first_ = step_ = clusters - 1;  // the last one first
+  }
+}
 
 i64 Launch::take_cluster() {
   // Checked without changing first: the counter must not run away while workers ask again and again.
   if (!clusters_left()) return -1;
   const u64 taken = next_cluster_.fetch_add(1, std::memory_order_relaxed);
-  return taken < clusters ? i64(taken) : -1;
+  return taken < clusters ? i64((first_ + taken * step_) % clusters) : -1;
 }
 
-void Launch::add(Report report) {
-  constexpr size_t kMostReports = 20;
+void Launch::add(Report report, bool last) {
+  constexpr std::ptrdiff_t kMostReports = 20;
   std::lock_guard<std::mutex> lock(mutex_);
   // One fault is met by many threads: what happens at one place in the code is reported once.
   for (const Report& known : reports_)
     if (known.kind == report.kind && known.pc && known.pc == report.pc && known.other_pc == report.other_pc) return;
-  if (reports_.size() < kMostReports) reports_.push_back(std::move(report));
+  const auto alike = std::count_if(reports_.begin(), reports_.end(), [&](const Report& known) { return known.needs_two_places == report.needs_two_places; });
+  if (last || alike < kMostReports) reports_.push_back(std::move(report));
 }
 
 /// Numbers as a kernel expects them, for as long as a thread runs one: rounding to nearest, subnormals kept. The thread may come with

@@ -50,11 +50,14 @@ class Launch {
   const u64 blocks;
   const u64 clusters;
 
-  /// Number of the next cluster to run, or -1 when all have been taken.
+  /// Number of the next cluster to run, or -1 when all have been taken. A GPU may start them in any order: here the copies' policy and the
+  /// schedule choose one.
   i64 take_cluster();
+  bool mixes_clusters() const { return request.options.schedule == SchedulePolicy::shuffled || request.options.async == AsyncPolicy::random; }
   bool clusters_left() const { return next_cluster_.load(std::memory_order_relaxed) < clusters; }
 
-  void add(Report report);
+  /// At most 20 are kept, and 20 that need two places; `last`: the one that ends the launch is kept in any case.
+  void add(Report report, bool last = false);
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
   std::vector<Report> take_reports() { return std::move(reports_); }
@@ -73,6 +76,7 @@ class Launch {
 
  private:
   std::atomic<u64> next_cluster_{0};
+  u64 step_ = 1, first_ = 0;  ///< of the order
   std::atomic<bool> stopped_{false};
   std::mutex mutex_;
   std::vector<Report> reports_;

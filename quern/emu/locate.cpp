@@ -50,7 +50,9 @@ void locate(std::vector<Report>& reports, const Module& module) {
   try {
     output = run_process(command).output;
   } catch (...) {
-    return;  // without binutils reports have no lines
+    // Without binutils reports have no lines
+    std::erase_if(reports, [](const Report& report) { return report.needs_two_places; });
+    return;
   }
   std::istringstream lines(output);
   std::map<u64, std::vector<std::string>> frames;
@@ -62,6 +64,10 @@ void locate(std::vector<Report>& reports, const Module& module) {
       current->push_back(shortened(line));
     }
   }
+  std::erase_if(reports, [&](const Report& report) {
+    return report.needs_two_places && module.holds(report.pc) && module.holds(report.other_pc) &&
+           frames[module.offset_of(report.pc) - 1] == frames[module.offset_of(report.other_pc) - 1];
+  });
   for (auto& [offset, place] : places) place = chosen(frames[offset]);
   for (Report& report : reports) {
     report.location = shortened(report.location);

@@ -17,7 +17,7 @@ constexpr i64 kMostBytes = (1 << 20) - 1;
 const char* name(MbarrierOp op) {
   static const char* const kNames[] = {"mbarrier.init",    "mbarrier.inval",     "mbarrier.arrive",
                                        "mbarrier.arrive",  "mbarrier.expect_tx", "mbarrier.test_wait",
-                                       "mbarrier.try_wait", "cp.async.mbarrier.arrive"};
+                                       "mbarrier.try_wait", "mbarrier.try_wait", "cp.async.mbarrier.arrive"};
   return kNames[u32(op)];
 }
 
@@ -62,6 +62,7 @@ void init(Fiber& me, Block& block, const MbarrierCall& call) {
   barrier.block = &block;
   barrier.offset = offset;
   barrier.count = barrier.pending = call.count;
+  barrier.number = ++block.mbarriers_made;
   Mbarrier& placed = block.mbarriers[offset] = std::move(barrier);
   if (me.worker->shadow()) me.worker->shadow()->mbarrier_begins(me, placed);
   const u64 word = placed.word();
@@ -74,7 +75,7 @@ std::string too_many(const Mbarrier& barrier, u32 count) {
 
 void arrive(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
   if (call.count == 0 || call.count > barrier.pending) refuse(me, call, too_many(barrier, call.count));
-  if (me.worker->shadow()) me.worker->shadow()->arrive(me, barrier);
+  if (me.worker->shadow()) me.worker->shadow()->arrive(me, barrier, call.scope);
   barrier.pending -= call.count;
 }
 
@@ -84,25 +85,50 @@ void expect(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
   barrier.bytes += call.bytes;
 }
 
-bool wait(Fiber& me, Mbarrier& barrier, u32 parity) {
-  while (!barrier.complete(parity)) {
+void judge_parity(Fiber& me, const Mbarrier& barrier, const MbarrierCall& call) {
+  if (call.parity > 1) me.worker->report(ReportKind::mbarrier, me, text_of("%s at smem+0x%x: parity %u, which is 0 or 1", name(call.op), barrier.offset, call.parity));
+}
+
+/// The thread has let others run: they may have ended the mbarrier.
+void require_there(Fiber& me, const Block& block, const MbarrierCall& call, u64 number) {
+  const auto found = block.mbarriers.find(call.address & 0xffffff);
+  if (found == block.mbarriers.end() || found->second.number != number) refuse(me, call, "it was invalidated while the thread waited");
+}
+
+void wait(Fiber& me, Block& block, Mbarrier& barrier, const MbarrierCall& call) {
+  const u64 number = barrier.number;
+  me.denied_at = 0;
+  while (!barrier.complete(call.parity)) {
     barrier.waiting.push_back(&me);
-    me.worker->wait(me, WaitReason::mbarrier, barrier.offset, parity & 1);
+    me.worker->wait(me, WaitReason::mbarrier, barrier.offset, call.parity & 1);
+    require_there(me, block, call, number);
   }
-  return true;
 }
 
 /// A thread that looks again and again lets the others run before each further look.
-bool test(Fiber& me, Mbarrier& barrier, u32 parity) {
-  if (barrier.complete(parity)) return true;
+bool look(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& call) {
+  if (barrier.complete(call.parity)) return true;
   const u64 place = reinterpret_cast<u64>(&barrier);
-  if (me.wait_detail == place && me.polled_value == barrier.phase)
+  if (me.wait_detail == place && me.polled_value == barrier.phase) {
+    const u64 number = barrier.number;
     me.worker->poll(me, &barrier);
-  else
+    require_there(me, block, call, number);
+  } else {
     me.worker->progressed();
+  }
   me.wait_detail = place;
   me.polled_value = barrier.phase;
-  return barrier.complete(parity);
+  return barrier.complete(call.parity);
+}
+
+/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it does so a few times, to each thread: who does not ask in a loop is found out.
+bool test(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& call) {
+  if (!look(me, block, barrier, call)) return false;
+  if (call.op != MbarrierOp::try_wait || !me.worker->shadow()) return true;
+  const u64 denials = 2 + me.worker->options().seed % 4, asked = barrier.number << 32 | (barrier.phase + 1);
+  if (me.denied_at != asked) me.denials = 0;
+  me.denied_at = asked;
+  return me.denials++ >= denials;
 }
 
 }  // namespace
@@ -156,6 +182,7 @@ bool run_mbarrier(const MbarrierCall& call) {
     case MbarrierOp::init: break;
     case MbarrierOp::inval:
       if (!barrier.waiting.empty()) refuse(me, call, "a thread waits at it");
+      if (barrier.bytes > 0) refuse(me, call, text_of("%lld bytes of copies have not come", (long long)barrier.bytes));
       if (worker.shadow()) worker.shadow()->mbarrier_ends(me, barrier);
       std::memset(block.smem + barrier.offset, 0xff, 8);
       block.mbarriers.erase(found);
@@ -174,12 +201,15 @@ bool run_mbarrier(const MbarrierCall& call) {
       worker.announce({&me, barrier.offset, me.first_copy + u32(me.copies.size()), me.pc});
       break;
     case MbarrierOp::test_wait:
-      if (!test(me, barrier, call.parity)) return false;
-      if (worker.shadow()) worker.shadow()->phase_seen(me, barrier);
+    case MbarrierOp::try_wait:
+      judge_parity(me, barrier, call);
+      if (!test(me, block, barrier, call)) return false;
+      if (worker.shadow()) worker.shadow()->phase_seen(me, barrier, call.scope);
       break;
     case MbarrierOp::wait:
-      wait(me, barrier, call.parity);
-      if (worker.shadow()) worker.shadow()->phase_seen(me, barrier);
+      judge_parity(me, barrier, call);
+      wait(me, block, barrier, call);
+      if (worker.shadow()) worker.shadow()->phase_seen(me, barrier, call.scope);
       break;
   }
   return true;

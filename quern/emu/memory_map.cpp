@@ -106,7 +106,7 @@ MemoryMap::Region* MemoryMap::find(u64 address) {
 void MemoryMap::begin_launch() {
   for (Region& region : regions_)
     if (region.cells)
-      change(region.states.data(), region.states.size(), 0, kTouched | kOneCell);
+      change(region.states.data(), region.states.size(), 0, kTouched | kOneCell | kReadOnly);
 }
 
 void MemoryMap::mark_initialised(const void* address, u64 bytes) {

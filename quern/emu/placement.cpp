@@ -76,6 +76,7 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, const Index3& index
     barrier.has_published = false;
   }
   block.mbarriers.clear();
+  block.mbarriers_made = 0;
   block.fibers.resize(warps * 32);
   block.warps.resize(warps);
   block.warpgroups.clear();
@@ -99,12 +100,15 @@ void Worker::place(Block& block, Cluster& cluster, u32 rank, const Index3& index
     Warp& warp = block.warps[w];
     warp.fibers = &block.fibers[w * 32];
     warp.alive = request.threads - w * 32 >= 32 ? kFullWarp : (1u << (request.threads - w * 32)) - 1;
+    warp.lanes = warp.alive;
     warp.ready = 0;
     warp.queued = false;
     warp.barrier_lanes = warp.parked = 0;
     for (Rendezvous& meeting : warp.meetings) meeting.arrived = 0;
     warp.registers = request.registers;
     warp.register_changes.clear();
+    warp.aligned.clear();
+    warp.first_aligned = 0;
     for (u32 lane = 0; lane < 32; ++lane)
       if (warp.alive >> lane & 1) place_fiber(block, w * 32 + lane, first_stack + w * 32 + lane, common);
     wake(warp, warp.alive);
@@ -131,6 +135,8 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.done = false;
   fiber.reason = WaitReason::none;
   fiber.wait_detail = 0;
+  for (Fiber::Seen& seen : fiber.seen) seen = {};
+  fiber.next_seen = 0;
   fiber.copies.clear();
   fiber.first_copy = 0;
   fiber.copy_groups.clear();
@@ -138,7 +144,11 @@ void Worker::place_fiber(Block& block, u32 index, u64 slot, const ThreadContext&
   fiber.store_groups = fiber.stores_read = fiber.read_agent = fiber.write_agent = 0;
   fiber.at_cluster_barrier = fiber.dependency_waited = false;
   fiber.wgmma = {};
-  fiber.register_changes = 0;
+  fiber.register_changes = fiber.denials = fiber.repeats = 0;
+  fiber.aligned_steps = 0;
+  for (const void*& address : fiber.repeated) address = nullptr;
+  fiber.last_access = nullptr;
+  fiber.denied_at = 0;
   void* top = reinterpret_cast<void*>(context_at & ~u64(63));
   fiber.context = make_fcontext(top, size_t(static_cast<u8*>(top) - fiber.stack), fiber_start);
 }

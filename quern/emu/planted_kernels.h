@@ -8,12 +8,16 @@
 
 namespace quern::emu::planted {
 
+/// An order in which blocks may start that hides a fault: that of their numbers, or the opposite one.
+enum class HiddenBy { none, first_first, last_first };
+
 /// Replaces the first occurrence of `from`.
 struct Mutation {
   const char* name;
   const char* from;
   const char* to;
   std::vector<std::string> kinds;  ///< any of these reports is right
+  HiddenBy order = HiddenBy::none;
 };
 struct Sample {
   const char* name;
@@ -205,6 +209,9 @@ inline const std::vector<Sample>& samples() {
          "  ptx::sync_block();\n  u32",
          {"RACE"}},
         {"no fence by the reader", "  ptx::fence_gpu();\n  ticket", "  ticket", {"RACE"}},
+        {"the writers' fence is the block's", "ptx::fence_gpu();", "ptx::fence_block();", {"RACE"}},
+        {"the reader's fence is the block's", "  ptx::fence_gpu();\n  ticket", "  ptx::fence_block();\n  ticket", {"RACE"}},
+        {"the reader's fence is the cluster's", "  ptx::fence_gpu();\n  ticket", "  ptx::fence_cluster();\n  ticket", {"RACE"}},
         {"no barrier before the ticket", "  ptx::sync_block();\n  u32", "  u32", {"RACE"}},
         {"an ordinary counter", "ptx::atomic_add(p.flags, 1u)", "p.flags[0]++", {"RACE"}},
         {"result read without a barrier",

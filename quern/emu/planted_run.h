@@ -9,6 +9,7 @@
 #include "quern/emu/planted_copies.h"
 #include "quern/emu/planted_hopper.h"
 #include "quern/emu/planted_kernels.h"
+#include "quern/emu/planted_luck.h"
 #include "quern/emu/planted_wgmma.h"
 #include "quern/kit/conform/runner.h"
 
@@ -26,7 +27,7 @@ struct Params {
 /// Those of every file but planted_asan.h.
 inline std::vector<const Sample*> all_samples() {
   std::vector<const Sample*> all;
-  for (const auto* of_file : {&samples(), &copy_samples(), &wgmma_samples(), &hopper_samples()})
+  for (const auto* of_file : {&samples(), &copy_samples(), &wgmma_samples(), &hopper_samples(), &luck_samples()})
     for (const Sample& sample : *of_file) all.push_back(&sample);
   return all;
 }

@@ -41,7 +41,7 @@ void run_set_registers(bool increase, u32 registers) {
   void* const pc = __builtin_return_address(0);
   Worker& worker = *me.worker;
   const Collective kind = increase ? Collective::increase_registers : Collective::decrease_registers;
-  run_collective(kFullWarp, kind, nullptr, [](void**, u32) {});
+  run_collective(kFullWarp, kind, nullptr, [](void**, u32) {}, 0);
   me.pc = pc;
   Warp& warp = *me.warp;
   const u32 number = me.register_changes++;

@@ -45,6 +45,7 @@ struct Report {
   std::string location;      ///< file:line of pc, filled in when the launch has ended; until then what the kernel itself told
   void* other_pc = nullptr;  ///< of a race: where the other access was made
   std::string other_location;
+  bool needs_two_places = false;  ///< a fault only if pc and other_pc belong to two places of the source
 };
 /// "RACE block (0,0,0) thread 33: <text> at rms_norm.cuh:21".
 std::string describe(const Report& report);

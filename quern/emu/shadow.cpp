@@ -3,6 +3,7 @@
 #include "quern/emu/shadow.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "quern/emu/module.h"
 
@@ -30,13 +31,16 @@ void Shadow::block_started(Block& block) {
   }
   block.shadow->states.assign(request_.smem, kInside | kWritable);
   block.shadow->agents.clear();
+  for (u32 i = 0; i < 2; ++i) block.shadow->numbers[i] = {first_agent_ + i, {}};
   block.shadow->visits.clear();
   block.shadow->dependency_waits.clear();
   for (u32 i = 0; i < block.fibers.size(); ++i) {
     ThreadClock& clock = block.fibers[i].clock;
     clock = ThreadClock{};
     clock.thread = i;
-    clock.known.block = clock.fenced.block = clock.unfenced.block = block.linear;
+    clock.first_agent = first_agent_;
+    clock.known.block = block.linear;
+    for (u32 scope = 0; scope < kScopes; ++scope) clock.fenced[scope].known.block = clock.unfenced[scope].known.block = block.linear;
   }
 }
 
@@ -65,16 +69,17 @@ void Shadow::join_lanes(Warp& warp, u32 lanes) {
   synchronise(meeting_.data(), meeting_.size(), request_.threads);
 }
 
-void Shadow::fence(Fiber& fiber) {
+void Shadow::fence(Fiber& fiber, Scope scope) {
   ThreadClock& clock = fiber.clock;
-  if (clock.has_unfenced) {
-    clock.known.join(clock.unfenced);
-    clock.unfenced = Knowledge{};
-    clock.unfenced.block = clock.known.block;
-    clock.has_unfenced = false;
+  for (u32 s = 0; s <= u32(scope); ++s) {
+    Scoped& seen = clock.unfenced[s];
+    if (!seen.some) continue;
+    clock.known.join(seen.known);
+    seen = Scoped{};
+    seen.known.block = clock.known.block;
   }
-  clock.fenced = clock.published();
-  clock.has_fenced = true;
+  for (u32 s = 0; s < u32(scope); ++s) clock.fenced[s].some = false;
+  clock.fenced[u32(scope)] = {clock.published(), true};
   ++clock.now;
 }
 
@@ -112,46 +117,91 @@ void Shadow::proxy_fence(Fiber& fiber, ProxyFence fence) {
   ++clock.now;
 }
 
-u32 Shadow::new_agent(Block& block, std::string name) {
-  const u32 number = first_agent_ + u32(block.shadow->agents.size());
-  constexpr u32 kNumbers = 1 << 12;  // of an Epoch
-  if (number >= kNumbers)
-    worker_.fatal(ReportKind::async, Worker::me(),
-                  text_of("a block with more than %u mbarriers and threads with bulk copies", kNumbers - first_agent_));
-  block.shadow->agents.push_back(std::move(name));
-  return number;
+/// Numbers go up by two: every second one is of an agent in the threads' own proxy.
+Agent Shadow::new_agent(Block& block, std::string name, bool in_own_proxy) {
+  BlockShadow::Numbers& numbers = block.shadow->numbers[in_own_proxy];
+  Agent agent;
+  if (!numbers.free.empty()) {
+    agent = numbers.free.back();
+    numbers.free.pop_back();
+  } else {
+    if (numbers.next >= Epoch::kThreads)
+      worker_.fatal(ReportKind::async, Worker::me(), text_of("a block with more than %u mbarriers and threads with bulk copies at once", (Epoch::kThreads - first_agent_) / 2));
+    agent.number = numbers.next;
+    numbers.next += 2;
+  }
+  block.shadow->agents[agent.number] = std::move(name);
+  return agent;
+}
+
+void Shadow::free_agent(Block& block, Agent agent, u32 last) {
+  if (agent) block.shadow->numbers[(agent.number - first_agent_) % 2].free.push_back({agent.number, last});
+}
+
+/// Adds to what atomics have released at an address.
+void Shadow::publish(const Fiber& fiber, u64 address, Scope scope, const Knowledge& news) {
+  Publication& all = published_[address];
+  const auto add = [&](Scope to, u64 of) {
+    for (Publication::Near& near : all.near)
+      if (near.scope == to && near.of == of) return near.known.join(news);
+    all.near.push_back({to, of, news});
+  };
+  add(Scope::block, fiber.block->linear);
+  if (scope != Scope::block && fiber.block->cluster->blocks.size() > 1) add(Scope::cluster, fiber.block->cluster->blocks[0].linear);
+  if (scope != Scope::gpu) return;
+  if (all.has_device) {
+    all.of_device.join(news);
+  } else {
+    all.of_device = news;
+    all.has_device = true;
+  }
 }
 
 /// The memory model's synchronises-with: a release (or a fence before a relaxed write) publishes at the address, an
-/// acquire (or a relaxed read before a fence) learns. Read-modify-writes continue what was published; a plain store
-/// replaces it.
-void Shadow::order(Fiber& fiber, const AtomicCall& call) {
+/// acquire (or a relaxed read before a fence) learns, if the scope of each includes the other's thread. Atomics are of the device's scope.
+/// Read-modify-writes continue what was published; a plain store replaces it. `stores`: a compare-and-swap that fails does not.
+void Shadow::order(Fiber& fiber, const AtomicCall& call, bool stores) {
   ThreadClock& clock = fiber.clock;
   const bool acquires = call.order == Order::acquire || call.order == Order::acq_rel;
   const bool releases = call.order == Order::release || call.order == Order::acq_rel;
   const u64 address = reinterpret_cast<u64>(call.address);
   const auto found = published_.find(address);
   if (call.op != AtomicOp::store && found != published_.end()) {
-    if (acquires) {
-      clock.known.join(found->second);
-    } else {
-      clock.unfenced.join(found->second);
-      clock.has_unfenced = true;
-    }
+    const auto learn = [&](Scope needed, const Knowledge& news) {
+      if (acquires) {
+        clock.known.join(news);
+      } else {
+        clock.unfenced[u32(needed)].known.join(news);
+        clock.unfenced[u32(needed)].some = true;
+      }
+    };
+    const u64 own_block = fiber.block->linear, own_cluster = fiber.block->cluster->blocks[0].linear;
+    for (const Publication::Near& near : found->second.near)
+      if (near.of == (near.scope == Scope::block ? own_block : own_cluster)) learn(near.scope, near.known);
+    if (found->second.has_device) learn(Scope::gpu, found->second.of_device);
   }
-  if (call.op == AtomicOp::load) return;
+  if (!stores) return;
   if (call.op == AtomicOp::store && found != published_.end()) published_.erase(found);
-  if (!releases && !clock.has_fenced) return;
-  Knowledge news = releases ? clock.published() : clock.fenced;
-  const auto [place, first] = published_.try_emplace(address, news);
-  if (!first) place->second.join(news);
-  if (releases) ++clock.now;
+  if (releases) {
+    publish(fiber, address, Scope::gpu, clock.published());
+    ++clock.now;
+    return;
+  }
+  for (u32 scope = 0; scope < kScopes; ++scope)
+    if (clock.fenced[scope].some) publish(fiber, address, Scope(scope), clock.fenced[scope].known);
 }
 
 void Shadow::before_atomic(Fiber& fiber, const AtomicCall& call) {
-  const AccessKind kind = call.op == AtomicOp::load ? AccessKind::atomic_read : AccessKind::atomic_write;
+  bool stores = call.op != AtomicOp::load;
+  if (call.op == AtomicOp::cas) {
+    u64 stored = 0;
+    bounds_.judge(fiber, call.address, call.bytes, true, "atomic access");
+    std::memcpy(&stored, call.address, call.bytes);  // one OS thread runs a checked launch
+    stores = stored == call.compare;
+  }
+  const AccessKind kind = stores ? AccessKind::atomic_write : AccessKind::atomic_read;
   judge(fiber, reinterpret_cast<u64>(call.address), call.bytes, kind, call.op != AtomicOp::store, "atomic access");
-  order(fiber, call);
+  order(fiber, call, stores);
 }
 
 // ---- accesses -------------------------------------------------------------------------------------------------------
@@ -173,7 +223,7 @@ std::string Shadow::name_of(const Fiber& fiber, Epoch other) const {
     return (other.thread() < first_copier_ ? block : "a cp.async of " + block) + text_of("thread %u (warp %u lane %u)", thread, thread / 32, thread % 32);
   }
   for (const Block& b : fiber.block->cluster->blocks)
-    if (b.linear == other.block()) return block + b.shadow->agents[other.thread() - first_agent_];
+    if (b.linear == other.block()) return block + b.shadow->agents[other.thread()];
   return block + "a bulk copy";
 }
 
@@ -186,6 +236,7 @@ void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::
   } else if (conflict.unfenced) {
     text += ", which " + other + " wrote by an ordinary store, and no proxy fence lies between";
   } else {
+    if (conflict.sizes_differ) text += " by an atomic of another size";
     text += std::string(", not ordered after the ") + (conflict.other.atomic() ? "atomic " : "") +
             (conflict.other_writes ? "write" : "read") + " by " + other;
   }
@@ -201,7 +252,7 @@ void Shadow::report_uninitialised(Fiber& fiber, const char* what, const std::str
 
 void Shadow::judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, AccessKind kind, bool reads, const char* what,
                           const AsyncAccess* async) {
-  if (at.block != fiber.block) visit(*at.block, async ? async->epoch : fiber.clock.epoch());
+  if (at.block != fiber.block) visit(*at.block, async ? async->epoch : fiber.clock.epoch(), !async && writes(kind));
   const CellSpan span = shared_span(*at.block, at.offset, bytes);
   const auto place = [&](u64 byte) { return text_of("smem+0x%llx", u64(at.offset) + byte); };
   if (const u64 guarded = first_with(span.states, bytes, kGuarded); guarded < bytes) {
@@ -216,7 +267,7 @@ void Shadow::judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, Acce
       change(span.states, bytes, kInitialised);
     }
   }
-  const u32 code = code_of(fiber);
+  const u32 code = code_of(fiber) | (is_atomic(kind) && bytes == 8 ? Cell::kWide : 0);
   if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random(), async))
     report_race(fiber, what, writes(kind), place(conflict.byte), conflict);
   if (writes(kind)) change(span.states, bytes, kInitialised);
@@ -234,10 +285,27 @@ void Shadow::judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, 
     }
   }
   if (!span.cells) return;
-  if (const Conflict conflict = touch(span, fiber.clock, kind, code_of(fiber), worker_.random(), async))
+  const u32 code = code_of(fiber) | (is_atomic(kind) && bytes == 8 ? Cell::kWide : 0);
+  if (const Conflict conflict = touch(span, fiber.clock, kind, code, worker_.random(), async))
     report_race(fiber, what, writes(kind), memory.describe(address + conflict.byte), conflict);
-  if (writes(kind)) change(span.states, bytes, kInitialised);
+  if (!writes(kind)) return;
+  if (const u64 read = first_with(span.states, bytes, kReadOnly); read < bytes)
+    report_read_only(fiber, std::string(what) + " writes " + memory.describe(address + read) + ", which the launch reads by ld.global.nc");
+  change(span.states, bytes, kInitialised);
 }
+
+/// ld.global.nc may return what the memory held at any time since the launch began.
+void Shadow::read_only(Fiber& fiber, const void* address, u64 bytes) {
+  const u64 first = reinterpret_cast<u64>(address);
+  MemoryMap::Region* const region = request_.memory ? request_.memory->find(first) : nullptr;
+  if (!region || !region->cells || first + bytes > region->high) return;
+  const CellSpan span = region->span(first, bytes);
+  change(span.states, bytes, kReadOnly);
+  if (const u64 written = first_written(span); written < bytes)
+    report_read_only(fiber, "ld.global.nc reads " + request_.memory->describe(first + written) + ", which the launch has written");
+}
+
+void Shadow::report_read_only(const Fiber& fiber, std::string text) { worker_.report(ReportKind::race, fiber, std::move(text)); }
 
 void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
                    const AsyncAccess* async) {

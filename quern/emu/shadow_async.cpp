@@ -26,10 +26,11 @@ void Shadow::mbarrier_begins(Fiber& fiber, Mbarrier& barrier) {
   barrier.agent =
       new_agent(*barrier.block, text_of("a bulk copy that completes at mbarrier smem+0x%x", barrier.offset));
   barrier.initialised = fiber.clock.epoch();
-  barrier.arrived.block = barrier.published.block = barrier.block->linear;
+  for (Knowledge* known : {&barrier.arrived, &barrier.published, &barrier.arrived_far, &barrier.published_far, &barrier.arrived_reads, &barrier.published_reads})
+    known->block = barrier.block->linear;
 }
 
-void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine) {
+void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine, const Epoch* copy) {
   const ThreadClock& clock = fiber.clock;
   const bool fenced = clock.known.fenced(Proxy::mbarrier, barrier.initialised);
   const std::string what = text_of("uses mbarrier smem+0x%x of block rank %u", barrier.offset, barrier.block->rank);
@@ -41,37 +42,79 @@ void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine) {
                    "a bulk copy " + what + ": no fence_mbarrier_init lies behind the mbarrier.init by " +
                        name_of(fiber, barrier.initialised));
   }
-  // For who reuses the memory.
+  // For who reuses the memory: a copy uses it when it completes.
+  const AsyncAccess at_completion{copy ? *copy : Epoch(), Proxy::mbarrier, 0};
   touch(shared_span(*barrier.block, barrier.offset, 8), clock, AccessKind::atomic_read, code_of(fiber),
-        worker_.random());
+        worker_.random(), copy ? &at_completion : nullptr);
 }
 
 void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
   u8* states = &barrier.block->shadow->states[barrier.offset];
   for (u32 i = 0; i < 8; ++i) states[i] &= u8(~kGuarded);
   access(fiber, barrier.block->smem + barrier.offset, 8, true, "mbarrier.inval");
+  free_agent(*barrier.block, barrier.agent, barrier.moment(barrier.agent));
+  free_agent(*barrier.block, barrier.storer, barrier.moment(barrier.storer));
   for (u32 i = 0; i < 8; ++i) states[i] &= u8(~kInitialised);
 }
 
-void Shadow::arrive(Fiber& fiber, Mbarrier& barrier) {
-  barrier.arrived.join(fiber.clock.published());
+/// What a thread of another block releases to its own block alone tells the waiting thread that its reads are done, and nothing of its writes.
+void Shadow::arrive(Fiber& fiber, Mbarrier& barrier, Scope scope) {
+  const Knowledge news = fiber.clock.published();
+  if (fiber.block == barrier.block) {
+    barrier.arrived.join(news);
+  } else if (scope == Scope::block) {
+    barrier.arrived_reads.join(news);
+    barrier.has_reads = true;
+  } else {
+    barrier.arrived_far.join(news);
+    barrier.has_far = true;
+  }
   ++fiber.clock.now;
 }
 
 void Shadow::phase_completes(Mbarrier& barrier) {
-  barrier.arrived.learn(barrier.agent, barrier.phase);
+  barrier.arrived.learn(barrier.agent.number, barrier.agent.before + barrier.phase);
+  if (barrier.storer) barrier.arrived.learn(barrier.storer.number, barrier.storer.before + barrier.phase);
   barrier.published = barrier.arrived;
+  if (barrier.has_far) barrier.published_far = barrier.arrived_far;
+  if (barrier.has_reads) barrier.published_reads = barrier.arrived_reads;
+}
+
+/// Of what others tell: what they have read, and what they were told.
+static void learn_reads(Knowledge& known, const Knowledge& told) {
+  known.fence(Proxy::reads, told);
+  if (told.proxies) known.fence(Proxy::reads, told.proxies->known[u32(Proxy::reads)]);
+}
+
+/// A wait of the block's scope does not see what other blocks released to the cluster, but for their reads.
+void Shadow::phase_seen(Fiber& fiber, const Mbarrier& barrier, Scope scope) {
+  Knowledge& known = fiber.clock.known;
+  known.join(barrier.published);
+  if (barrier.has_reads) learn_reads(known, barrier.published_reads);
+  if (!barrier.has_far) return;
+  if (scope == Scope::block) learn_reads(known, barrier.published_far);
+  else known.join(barrier.published_far);
 }
 
 // ---- the copy engine ------------------------------------------------------------------------------------------------
+
+/// st.async stores as threads do: who reads by the copy engine needs a fence.
+Epoch Shadow::moment_of_load(const Bulk& bulk, Mbarrier& barrier) {
+  Agent* agent = &barrier.agent;
+  if (bulk.call.op == BulkOp::store_async) {
+    agent = &barrier.storer;
+    if (!*agent) *agent = new_agent(*barrier.block, text_of("an st.async that completes at mbarrier smem+0x%x", barrier.offset), true);
+  }
+  return Epoch(barrier.block->linear, agent->number, barrier.moment(*agent));
+}
 
 /// Whatever the policy, nobody may touch the destination before the phase in which the copy lands is seen to be
 /// complete. The check against earlier accesses belongs to the issue.
 void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, const char* what) {
   const BulkCall& call = bulk.call;
   const bool by_engine = call.op != BulkOp::store_async;
-  mbarrier_used(issuer, barrier, by_engine);
-  const Epoch epoch(barrier.block->linear, barrier.agent, barrier.phase + 1);
+  const Epoch epoch = moment_of_load(bulk, barrier);
+  mbarrier_used(issuer, barrier, by_engine, &epoch);
   if (call.op == BulkOp::copy_cluster) {
     async_access(issuer, bulk.source->smem + (call.source & 0xffffff), bulk.bytes, AccessKind::read, epoch, what);
     visit(*bulk.source, epoch);
@@ -92,7 +135,7 @@ void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, con
 }
 
 void Shadow::load_landed(const Bulk& bulk, Mbarrier& barrier) {
-  const Epoch epoch(barrier.block->linear, barrier.agent, barrier.phase + 1);
+  const Epoch epoch = moment_of_load(bulk, barrier);
   const CellSpan span = shared_span(*bulk.block, bulk.offset(), bulk.bytes);
   set_writer(span, epoch);
   change(span.states, span.bytes, kInitialised, kInFlight);
@@ -104,8 +147,8 @@ void Shadow::load_landed(const Bulk& bulk, Mbarrier& barrier) {
 void Shadow::store_issued(Fiber& issuer, const Bulk& bulk, const char* what) {
   const BulkCall& call = bulk.call;
   if (!issuer.read_agent) {
-    issuer.read_agent = new_agent(*issuer.block, text_of("a bulk store of thread %u", issuer.index));
-    issuer.write_agent = new_agent(*issuer.block, text_of("a bulk store of thread %u", issuer.index));
+    issuer.read_agent = new_agent(*issuer.block, text_of("a bulk store of thread %u", issuer.index)).number;
+    issuer.write_agent = new_agent(*issuer.block, text_of("a bulk store of thread %u", issuer.index)).number;
   }
   const bool reduces = call.op == BulkOp::tensor_reduce_add || call.op == BulkOp::reduce_add;
   const AccessKind kind = reduces ? AccessKind::atomic_write : AccessKind::write;
@@ -150,26 +193,28 @@ void Shadow::arrive(Fiber& fiber, Cluster& cluster, bool release) {
   } else {
     Knowledge fenced;
     fenced.block = clock.known.block;
-    if (clock.has_fenced) fenced.join(clock.fenced);
+    for (const u32 scope : {u32(Scope::cluster), u32(Scope::gpu)})
+      if (clock.fenced[scope].some) fenced.join(clock.fenced[scope].known);
     if (clock.known.proxies) fenced.fence(Proxy::mbarrier, clock.known.proxies->known[u32(Proxy::mbarrier)]);
     cluster.gathered.join(fenced);
   }
   ++clock.now;
 }
 
-void Shadow::visit(Block& block, Epoch epoch) {
-  for (Epoch& known : block.shadow->visits)
-    if (known.same_thread(epoch)) {
-      if (known.clock() < epoch.clock()) known = epoch;
+void Shadow::visit(Block& block, Epoch epoch, bool wrote) {
+  for (BlockShadow::Visit& known : block.shadow->visits)
+    if (known.epoch.same_thread(epoch) && known.wrote == wrote) {
+      if (known.epoch.clock() < epoch.clock()) known.epoch = epoch;
       return;
     }
-  block.shadow->visits.push_back(epoch);
+  block.shadow->visits.push_back({epoch, wrote});
 }
 
 void Shadow::block_exits(Block& block) {
-  for (const Epoch visit : block.shadow->visits) {
+  for (const auto& [visit, wrote] : block.shadow->visits) {
     bool known = false;
-    for (const Fiber& fiber : block.fibers) known |= fiber.index < request_.threads && fiber.clock.covers(visit);
+    for (const Fiber& fiber : block.fibers)
+      known |= fiber.index < request_.threads && (fiber.clock.covers(visit) || (!wrote && fiber.clock.known.fenced(Proxy::reads, visit)));
     if (known) continue;
     const bool foreign = visit.block() != block.linear;
     Report report{

@@ -44,6 +44,14 @@ void Shadow::judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, c
     worker_.launch().add(std::move(report));
     return;
   }
+  for (const HeldRegisters& held : fiber.wgmma.waited_for) {
+    if (!overlaps(held, address, bytes)) continue;
+    Report report{ReportKind::wgmma, fiber.block->index, i64(fiber.index), address,
+                  std::string(what) + (write ? " writes " : " reads ") + "an accumulator, and no wgmma_hold lies behind the wait for its wgmma", fiber.pc};
+    report.other_pc = held.pc;
+    worker_.launch().add(std::move(report));
+    return;
+  }
 }
 
 void Shadow::wgmma_fence(Fiber& fiber) {
@@ -73,6 +81,7 @@ void Shadow::wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call) {
 
 void Shadow::wgmma_holds(Fiber& fiber, const WgmmaCall& call, u64 number) {
   RegisterWatch& watch = watch_of(fiber);
+  std::erase_if(fiber.wgmma.waited_for, [&](const HeldRegisters& held) { return overlaps(held, reinterpret_cast<u64>(call.d), call.d_bytes); });
   const auto take = [&](u64 word, u64 bit) { watch.in_flight[word] |= bit; };
   each_word(reinterpret_cast<u64>(call.d), call.d_bytes, take);
   if (call.a_registers) each_word(reinterpret_cast<u64>(call.a_registers), 16, take);
@@ -89,16 +98,52 @@ void Shadow::wgmma_waited(Fiber& fiber, Warpgroup& group) {
   const u64 waited = fiber.wgmma.waited;
   if (group.agent) clock.known.learn(group.agent, u32(waited));
   RegisterWatch& watch = watch_of(fiber);
+  std::vector<HeldRegisters>& behind = fiber.wgmma.waited_for;
   for (const HeldRegisters& held : fiber.wgmma.held)
     if (held.until < waited)
       each_word(reinterpret_cast<u64>(held.first), held.bytes, [&](u64 word, u64 bit) { watch.in_flight[word] &= ~bit; });
   for (const HeldRegisters& held : fiber.wgmma.held)  // two may overlap, as a fault
     if (held.until >= waited)
       each_word(reinterpret_cast<u64>(held.first), held.bytes, [&](u64 word, u64 bit) { watch.in_flight[word] |= bit; });
+  for (const HeldRegisters& held : fiber.wgmma.held) {
+    if (held.until >= waited || held.n == 0) continue;
+    std::erase_if(behind, [&](const HeldRegisters& other) { return overlaps(other, reinterpret_cast<u64>(held.first), held.bytes); });
+    behind.push_back(held);
+  }
+  watch_waited_for(fiber);
+}
+
+/// Accesses of what was waited for and not held are looked at too.
+void Shadow::watch_waited_for(Fiber& fiber) {
+  RegisterWatch& watch = watch_of(fiber);
+  for (const HeldRegisters& held : fiber.wgmma.waited_for)
+    each_word(reinterpret_cast<u64>(held.first), held.bytes, [&](u64 word, u64 bit) { watch.in_flight[word] |= bit; });
+}
+
+void Shadow::wgmma_hold(Fiber& fiber, const void* registers, u64 bytes) {
+  if (fiber.wgmma.waited_for.empty()) return;
+  RegisterWatch& watch = watch_of(fiber);
+  const u64 low = reinterpret_cast<u64>(registers), high = low + bytes;
+  std::vector<HeldRegisters> left;
+  for (const HeldRegisters& held : fiber.wgmma.waited_for) {
+    if (!overlaps(held, low, bytes)) {
+      left.push_back(held);
+      continue;
+    }
+    each_word(reinterpret_cast<u64>(held.first), held.bytes, [&](u64 word, u64 bit) { watch.in_flight[word] &= ~bit; });
+    const u64 first = reinterpret_cast<u64>(held.first), end = first + held.bytes;  // a hold of a part leaves the rest
+    HeldRegisters part = held;
+    if (first < low) part.bytes = u32(low - first), left.push_back(part);
+    if (high < end) part.first = reinterpret_cast<u8*>(high), part.bytes = u32(end - high), left.push_back(part);
+  }
+  fiber.wgmma.waited_for = std::move(left);
+  for (const HeldRegisters& held : fiber.wgmma.held)
+    each_word(reinterpret_cast<u64>(held.first), held.bytes, [&](u64 word, u64 bit) { watch.in_flight[word] |= bit; });
+  watch_waited_for(fiber);
 }
 
 u32 Shadow::wgmma_agent(Fiber& fiber, Warpgroup& group) {
-  if (!group.agent) group.agent = new_agent(*fiber.block, text_of("a wgmma of warpgroup %u", fiber.index / 128));
+  if (!group.agent) group.agent = new_agent(*fiber.block, text_of("a wgmma of warpgroup %u", fiber.index / 128)).number;
   return group.agent;
 }
 

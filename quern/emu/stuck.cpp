@@ -76,7 +76,7 @@ void Worker::report_stuck(ReportKind kind) {
     text += text_of("\n    %llu blocks of the grid have not started: the device holds %u at once",
                     launch_->blocks - launch_->resident, launch_->request.resident_blocks);
   Report report{kind, {}, -1, 0, std::move(text), first ? first->pc : nullptr};
-  launch_->add(std::move(report));
+  launch_->add(std::move(report), true);
   launch_->stop();
 }
 

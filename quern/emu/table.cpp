@@ -2,9 +2,11 @@
 // Copyright 2026 The quern authors
 #include "quern/emu/table.h"
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <ctime>
+#include <iterator>
 
 #include "quern/base/error.h"
 #include "quern/emu/graph.h"
@@ -30,9 +32,39 @@ void run_access(u32 lane, const void* address, u32 bytes, bool write, const char
   me.worker->access(me.warp->fibers[lane], address, bytes, write, what);
 }
 
+/// "'flags' i32 [4] + 0x8" where somebody may write during the launch, empty elsewhere: parameters, inputs, the stack.
+std::string name_if_writable(Worker& worker, const void* address) {
+  if (worker.arena().holds_smem(address)) return "a word of shared memory";
+  MemoryMap* const memory = worker.launch().request.memory;
+  const u64 at = reinterpret_cast<u64>(address);
+  const MemoryMap::Region* const region = memory ? memory->find(at) : nullptr;
+  return region && region->cells ? memory->describe(at) : "";
+}
+
+/// A loop that reads words by ordinary loads until they change never ends here, as no other thread runs meanwhile; on a GPU it may not end either. Counted are loads
+/// of up to four words, with no store and no other call of the runtime between.
+void judge_repeats(Fiber& me, const void* address, bool write, void* pc) {
+  constexpr u32 kMost = 1 << 22;
+  const bool follows = !write && me.pc == me.last_access;
+  me.last_access = pc;
+  if (!follows) {
+    me.repeats = 0;
+    return;
+  }
+  if (std::find(std::begin(me.repeated), std::end(me.repeated), address) == std::end(me.repeated)) {
+    if (name_if_writable(*me.worker, address).empty()) return;
+    me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
+    me.repeats = 0;
+  } else if (++me.repeats == kMost) {
+    me.worker->fatal(ReportKind::livelock, me, "reads " + name_if_writable(*me.worker, address) + " again and again by an ordinary load: a loop that waits takes ld_acquire_gpu",
+                     reinterpret_cast<u64>(address));
+  }
+}
+
 void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
   Fiber& me = Worker::me();
   if (me.worker->meaning_runs) return;
+  if (me.worker->shadow()) judge_repeats(me, address, write, pc);
   me.pc = pc;
   me.worker->access(me, address, bytes, write, write ? "store" : "load");
 }
@@ -107,6 +139,8 @@ const Runtime kRuntime = {
 
     run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
     run_set_registers,
+
+    run_read_only,          run_wgmma_hold,
 
     run_undefined,
 

@@ -168,6 +168,7 @@ void run_wgmma(const WgmmaCall& call) {
   me.pc = __builtin_return_address(0);
   Worker& worker = *me.worker;
   Warpgroup& group = group_of(me);
+  execute_aligned(me, "wgmma", call.line);
   const u64 number = me.wgmma.issued++;
   if (number - group.first == group.ops.size()) group.ops.emplace_back();
   WgmmaOp& op = group.ops[number - group.first];
@@ -200,21 +201,26 @@ void run_wgmma(const WgmmaCall& call) {
   if (++op.arrived == kThreads) all_arrived(worker, *me.block, group);
 }
 
-void run_wgmma_fence() {
+void run_wgmma_fence(u32 line) {
   Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  execute_aligned(me, "wgmma_fence", line);
   me.wgmma.fenced = true;
   if (me.worker->shadow()) me.worker->shadow()->wgmma_fence(me);
 }
 
-void run_wgmma_commit() {
+void run_wgmma_commit(u32 line) {
   Fiber& me = Worker::me();
+  me.pc = __builtin_return_address(0);
+  execute_aligned(me, "wgmma_commit", line);
   me.wgmma.groups.push_back(me.wgmma.issued);
 }
 
-void run_wgmma_wait(u32 groups_left) {
+void run_wgmma_wait(u32 groups_left, u32 line) {
   Fiber& me = Worker::me();
   me.pc = __builtin_return_address(0);
   Worker& worker = *me.worker;
+  execute_aligned(me, "wgmma_wait", line);
   WgmmaThread& mine = me.wgmma;
   if (mine.groups.size() <= groups_left) return;
   const size_t count = mine.groups.size() - groups_left;
@@ -233,6 +239,11 @@ void run_wgmma_wait(u32 groups_left) {
     give_back(me, held);
     return true;
   });
+}
+
+void run_wgmma_hold(const void* registers, u32 bytes) {
+  Fiber& me = Worker::me();
+  if (me.worker->shadow()) me.worker->shadow()->wgmma_hold(me, registers, bytes);
 }
 
 /// Its accumulators are gone: nothing may be computed into them, so the launch ends.

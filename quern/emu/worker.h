@@ -44,6 +44,8 @@ class Worker {
   }
   /// Leaves a thread that polls memory until everything else has run.
   void poll(Fiber& me, const void* address);
+  /// Leaves a thread that could go on.
+  void let_others_run(Fiber& me);
   void wake(Warp& warp, u32 lanes);
   void wake(Fiber& fiber) { wake(*fiber.warp, 1u << fiber.lane); }
   /// Ends the launch. Does not return when called on a fiber.
@@ -176,6 +178,8 @@ void leave_barriers(Fiber& me);
 /// A thread does what the language leaves undefined; returns where it may go on.
 void run_undefined(Undefined what, const void* data, u64 a, u64 b, void* pc);
 void leave_warp(Fiber& me);
+/// Checked mode: the thread executes an instruction that the lanes of a warp execute together, in one place of the source. `what` is the same pointer for the same instruction.
+void execute_aligned(Fiber& me, const char* what, u32 line);
 
 extern const Runtime kRuntime;
 

@@ -79,6 +79,8 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   o.push_back("-march=x86-64-v3");
 #endif
   if (!clang) o.push_back("-fno-gnu-unique");
+  // What a kernel does not initialise is neither zero nor what the last call left there: accumulators become -1.7e38 or NaN.
+  o.push_back("-ftrivial-auto-var-init=pattern");
   if (mode.debug >= 1) o.push_back("-g");
   if (mode.number != Number::real) o.push_back("-DQN_EMU_NUMBER=" + std::to_string(int(mode.number)));
   if (mode.checked) {

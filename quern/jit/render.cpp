@@ -58,6 +58,7 @@ static std::vector<Field> declared_fields(const std::string& type, const std::ve
     while (std::getline(lines, line) && !line.starts_with('}')) {
       line = line.substr(0, line.find("//"));
       if (line.find('(') != std::string::npos) break;
+      if (line.find("static ") != std::string::npos) continue;  // a constant of the type, not a field
       add_declared(line, fields);
     }
     break;

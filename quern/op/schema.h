@@ -46,6 +46,26 @@ struct Budget {
   bool exact = false;  ///< the op copies: not even the dtype's own rounding is allowed
 };
 
+/// What floating data of a case is: close to normal, or hostile in one way.
+enum class DataKind : i32 {
+  normal,
+  nan,       ///< normal, but for a few NaN
+  infinite,  ///< normal, but for a few infinities
+  tails,     ///< normal, but for a few elements some hundred times as large
+  small,     ///< about the subnormals of small formats, many halfway between two of their numbers
+  edges,     ///< powers of two and what lies next to them, many equal
+};
+constexpr const char* kDataKinds[] = {"normal", "nan", "infinite", "tails", "small", "edges"};
+/// A set of them.
+struct DataKinds {
+  u32 bits = 0;
+  constexpr DataKinds() = default;
+  constexpr DataKinds(std::initializer_list<DataKind> kinds) {
+    for (const DataKind kind : kinds) bits |= 1u << u32(kind);
+  }
+  constexpr bool has(DataKind kind) const { return bits >> u32(kind) & 1; }
+};
+
 struct TensorDef {
   std::string name;
   ptrdiff_t offset = 0;         ///< in Args
@@ -55,6 +75,7 @@ struct TensorDef {
   bool optional = false;
   bool strided = false;         ///< also the innermost dimension may have any stride
   bool either_major = false;    ///< see Schema::either_major
+  bool early = false;           ///< see Schema::read_early
   int may_be = -1;              ///< tensor that this output may be itself: the same memory and strides
   i32 column_bytes = 0;         ///< see Schema::column_major; 0: row-major
   i32 rank = 0;
@@ -63,6 +84,7 @@ struct TensorDef {
   /// A tensor that only hooks read: optional, of any shape. Its name is no word of cases and no parameter of functions.
   bool any_shape() const { return rank == 0; }
   Values values;
+  DataKinds unfit;              ///< see Schema::unfit
   Contents contents;            ///< see Schema::contents
   std::optional<Budget> budget; ///< of this output; else the op's
   std::string doc;
@@ -133,6 +155,7 @@ struct Op {
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
   Breach (*contract)(const void* args, const Problem& problem) = nullptr;  ///< see Schema::contract
   bool (*keep_token)(void* args, i64 token, std::vector<i32>& indices) = nullptr;  ///< see Schema::token
+  DataKinds unfit;                               ///< see Schema::unfit_all
   CaseAxis broken;                               ///< see Schema::broken_contents; no name: none
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
@@ -303,6 +326,13 @@ template <class Args> class Schema {
     if (registered_) state_may_be(op_, input);
     return *this;
   }
+  /// With pdl, kernels may read this input before the kernels before have ended: a weight, which none of those writes. Of what else a call
+  /// touches, checked mode reports an access before griddepcontrol.wait.
+  Schema& read_early() {
+    op_.tensors.back().early = true;
+    *last_doc_ += std::string(last_doc_->empty() ? "" : "; ") + "with pdl, read before the kernels before have ended";
+    return *this;
+  }
   /// Where this output of two dims is allocated for the caller, it lies column by column, and each column starts at a multiple
   /// of `bytes`, as TMA reads it; a caller's own may have any strides.
   Schema& column_major(i32 bytes) { return op_.tensors.back().strided = true, op_.tensors.back().column_bytes = bytes, *this; }
@@ -310,6 +340,10 @@ template <class Args> class Schema {
   /// The contract of the elements of this index tensor, which checked mode judges and documents show. Without: what `values` says, where
   /// the op has that axis.
   Schema& contents(Contents c) { return op_.tensors.back().contents = std::move(c), *this; }
+  /// Data of these kinds is none for this tensor: checks fill it with normal data instead. Say why in a comment.
+  Schema& unfit(DataKinds kinds) { return op_.tensors.back().unfit.bits |= kinds.bits, *this; }
+  /// The same of all tensors: the op says nothing of what then comes out, or not as exactly as its budget.
+  Schema& unfit_all(DataKinds kinds) { return op_.unfit.bits |= kinds.bits, *this; }
   Schema& within(Budget b) { return op_.tensors.back().budget = b, *this; }  ///< this output's own, in place of the op's
   Schema& meaning(std::string text) { return *last_doc_ = std::move(text), *this; }
 

@@ -158,7 +158,9 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
     Buffer& b = buffers_[i];
     b.offset = kGuardBytes + shift_bytes(op, i, which_, v.dtype);
     b.size = round_up<i64>(b.offset + v.extent() * size_of(v.dtype) + kGuardBytes, 256);
-    b.bytes = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
+    const i64 before = round_up<i64>(b.size, GuardedMemory::kPage) - b.size;  // so that a page ends where the guard band does
+    b.offset += before, b.size += before;
+    b.bytes = GuardedMemory(size_t(b.size));
     b.initial = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
     if (!b.bytes || !b.initial)
       throw Error(ErrorKind::device,
@@ -186,7 +188,9 @@ void CaseArgs::fill(size_t i, Random& random, Number number, u64 redraw) {
   const TensorDef& t = op_->tensors[i];
   i64 extent = 0;
   if (t.values.kind != Values::Kind::data) extent = i64(value_or(which_, name(t.values.axis), 0));
-  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number, redraw))
+  const DataKind data = data_kind_of(which_);
+  const bool fit = !t.unfit.has(data) && !op_->unfit.has(data);
+  if (!fill_tensor(tensor(i), t.values.kind, extent, random, number, redraw, fit ? data : DataKind::normal))
     throw Error(ErrorKind::value, op_->id, t.name, "has more elements than " + std::string(name(t.values.axis)),
                 "room for distinct values");
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "quern/base/guarded_memory.h"
 #include "quern/testing/case_text.h"
 
 namespace quern::testing {
@@ -77,7 +78,7 @@ class CaseArgs {
 
   /// The block that holds tensor i with its guard bands: for device copies.
   struct Buffer {
-    std::unique_ptr<char, void (*)(void*)> bytes{nullptr, nullptr};
+    GuardedMemory bytes;
     std::unique_ptr<char, void (*)(void*)> initial{nullptr, nullptr};  ///< contents after generation
     i64 size = 0;                                                      ///< guard bands included
     i64 offset = 0;                                                    ///< of the view's data

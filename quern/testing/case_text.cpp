@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 #include "quern/base/nearest.h"
 #include "quern/op/variants.h"
@@ -42,6 +43,7 @@ std::vector<std::string> parameter_names(const Op& op) {
   }
   add("batch_invariant");
   add("pdl");
+  add("fill");
   add("variant");
   return names;
 }
@@ -96,6 +98,11 @@ Scalar parse_value(const Op& op, const std::string& name, const std::string& tex
       if (text == std::to_string(i)) return double(i);
     if (named_variant(op, text).variant < 0) throw fail(variants_text(op, text));
     return variant_index(op, text);
+  }
+  if (name == "fill") {
+    const auto* kind = std::find(std::begin(kDataKinds), std::end(kDataKinds), text);
+    if (kind == std::end(kDataKinds)) throw fail(fmt::format("one of {}", fmt::join(kDataKinds, ", ")));
+    return double(kind - kDataKinds);
   }
   const int attr = op.attr_index(name);
   if (attr >= 0 && !op.attrs[size_t(attr)].words.empty()) {
@@ -158,6 +165,8 @@ std::string case_text(const Op& op, const Case& which) {
     text += (text.empty() ? "" : " ") + key + "=";
     if (ends_with(key, ".dtype"))
       text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
+    else if (key == "fill")
+      text += kDataKinds[size_t(data_kind_of(which))];
     else if (const char* variant = key == "variant" ? variant_name(op, value) : nullptr)
       text += variant;
     else if (const int attr = op.attr_index(key); attr >= 0 && value >= 0 && value < double(op.attrs[size_t(attr)].words.size()))
@@ -214,6 +223,11 @@ std::string made_of(const Op& op, const Case& given) {
 bool breaks_contract(const Op& op, const Case& which) {
   const auto at = which.find(op.broken.name);
   return !op.broken.name.empty() && at != which.end() && at->second == op.broken.values.front();
+}
+
+DataKind data_kind_of(const Case& which) {
+  const i64 kind = i64(value_or(which, "fill", 0));
+  return kind > 0 && kind < i64(std::size(kDataKinds)) ? DataKind(kind) : DataKind::normal;
 }
 
 double value_or(const Case& which, const std::string& name, double otherwise) {

@@ -33,6 +33,8 @@ Case derived(const Op& op, const Case& given);
 std::string made_of(const Op& op, const Case& given);
 /// Whether the contents of a case's index tensors may break their contract (Schema::broken_contents).
 bool breaks_contract(const Op& op, const Case& which);
+/// The case's word `fill`.
+DataKind data_kind_of(const Case& which);
 /// A parameter's value, or `otherwise`.
 double value_or(const Case& which, const std::string& name, double otherwise);
 

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "quern/base/env.h"
+#include "quern/testing/call_chain.h"
 #include "quern/testing/rows.h"
 
 namespace quern::testing {
@@ -51,7 +52,7 @@ class VariantCheck {
  public:
   VariantCheck(CaseArgs& args, const std::vector<Truth>& truths, const CheckJob& job, const CheckDevice& on,
                DeviceArgs& device_args)
-      : op_(*job.op), args_(args), truths_(truths), job_(job), on_(on), device_args_(device_args) {}
+      : op_(*job.op), args_(args), truths_(truths), job_(job), on_(on), device_args_(device_args), chain_(*on.device) {}
 
   CheckResult run_variant(const char* variant) {
     CheckResult r;
@@ -86,7 +87,7 @@ class VariantCheck {
     args_.reset();
     const AllowBrokenContents allow(breaks_contract(op_, args_.which()));
     device_args_.upload();
-    run(op_, args, options);
+    chain_.run(op_, args, options);
     device_args_.download();
     remember_kernels(args, options);
   }
@@ -155,6 +156,7 @@ class VariantCheck {
   const CheckJob& job_;
   const CheckDevice& on_;
   DeviceArgs& device_args_;
+  CallChain chain_;
   std::vector<jit::KernelSpec> ran_;  ///< on an emulated device, by the variant
   std::vector<CheckResult> refused_kernels_;
 };

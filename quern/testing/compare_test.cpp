@@ -13,6 +13,7 @@
 
 #include "quern/base/host_dtype.h"
 #include "quern/op/ref.h"
+#include "quern/testing/case_args.h"
 
 namespace quern::testing {
 namespace {
@@ -87,6 +88,15 @@ TEST(testing_compare, nan_passes_for_nan_alone) {
   EXPECT_TRUE(f.judge().ok);
   f.set(7, 1);
   EXPECT_FALSE(f.judge({.of_value = 1e9, .absolute = 1e9}).ok);
+}
+
+TEST(testing_compare, poison_is_not_the_nan_that_is_expected) {
+  Fixture f(DType::bf16);
+  f.expected[7] = kNan;
+  f.set(7, kNan);
+  EXPECT_TRUE(f.judge().ok);
+  std::memset(static_cast<char*>(f.view.data) + 7 * 2, kPoison, 2);
+  EXPECT_FALSE(f.judge().ok) << "it was never written";
 }
 
 TEST(testing_compare, infinities_must_agree) {

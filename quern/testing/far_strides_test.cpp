@@ -78,17 +78,21 @@ class FarArgs {
   bool no_room = false;
 };
 
-/// Small cases, without tensors in the place of others and without `packed` ones, which are contiguous, that together have rows of every tensor that has some in any case.
-std::vector<Case> cases_of(const Op& op) {
+/// Small cases, without tensors in the place of others and without `packed` ones, which are contiguous, that together have rows of every tensor that has some in any case, and that each variant runs one of.
+std::vector<Case> cases_of(const Op& op, const DeviceInfo& device) {
   std::vector<Case> chosen;
   std::set<size_t> seen;
+  std::set<std::string> able;
   for (const Case& given : pairwise(op.cases, [](const Case&) { return true; })) {
     ArgsStorage args = fake_args(op, derived(op, given));
     if (operand_bytes(op, args.get()) > 1 << 20 || std::any_of(given.begin(), given.end(), [](const auto& word) { return (word.first.ends_with(".in_place") || word.first == "packed") && word.second != 0; })) continue;
     const size_t before = seen.size();
     for (size_t i = 0; i < op.tensors.size(); ++i)
       if (outer_dim(op.tensor(args.get(), i)) >= 0) seen.insert(i);
-    if (seen.size() > before) chosen.push_back(given);
+    bool more = seen.size() > before;
+    const Problem problem = bind(op, args.get(), options_of(op, derived(op, given)));
+    for (const Variant& v : op.variants) more = (v.can(problem, device) && able.insert(v.name).second) || more;
+    if (more) chosen.push_back(given);
   }
   return chosen;
 }
@@ -130,7 +134,7 @@ TEST_P(FarRows, are_found) {
   std::set<std::string> variants = {""};
   for (const Variant& v : op.variants) variants.insert(v.name);
   std::set<std::string> did;
-  const std::vector<Case> cases = cases_of(op);
+  const std::vector<Case> cases = cases_of(op, device->info());
   for (const Case& given : cases)
     for (const std::string& variant : variants)
       if (ran(op, given, variant, *device)) did.insert(variant);

@@ -3,7 +3,9 @@
 #include "quern/testing/fill.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <numeric>
@@ -26,6 +28,39 @@ static double near_normal(size_t sum) { return (double(sum) - 131070.0) * (1.732
 /// Never zero in the dtype: an unwritten or misplaced zero must not look right.
 static void store_data(void* to, DType dtype, size_t sum) {
   store_value(to, dtype, near_normal(sum));
+  if (load_value(to, dtype) == 0) store_value(to, dtype, 0.5);
+}
+
+/// What small formats make subnormals of: between two numbers there are this many units, and an odd count of units is halfway.
+static double unit_of_subnormals(DType dtype, u64 choice) {
+  switch (dtype) {
+    case DType::e4m3: return 0x1p-9;
+    case DType::e5m2: return 0x1p-16;
+    case DType::f16: return choice % 2 ? 0x1p-10 : 0x1p-17;
+    default: return choice % 3 == 0 ? 0x1p-10 : choice % 3 == 1 ? 0x1p-17 : 0x1p-25;  // halves of e4m3's, e5m2's and f16's
+  }
+}
+
+/// See DataKind. `rarity`: of how many elements one is NaN, or infinite. `choice`: of the tensor.
+static double hostile_value(DType dtype, DataKind kind, u64 bits, u64 choice, u64 rarity) {
+  const u64 more = Random(bits).next();
+  const double normal = near_normal(sum_of(bits)), sign = more >> 63 ? -1 : 1;
+  switch (kind) {
+    case DataKind::nan: return more % rarity ? normal : std::numeric_limits<double>::quiet_NaN();
+    case DataKind::infinite: return more % rarity ? normal : sign * std::numeric_limits<double>::infinity();
+    case DataKind::tails: return more % 32 ? normal : normal * double(32 << (more >> 32) % 4);
+    case DataKind::small: return sign * unit_of_subnormals(dtype, choice) * double(1 + (more >> 32) % 15);
+    case DataKind::edges: {
+      // 7 / 4: the largest numbers of e4m3 and e5m2 are that times a power of two, so scales come to lie beside one
+      const double step = dtype == DType::f32 ? 1e-6 : 2 * unit_roundoff(dtype), next[] = {1, 1 - step / 2, 1 + step};
+      return sign * std::ldexp((more >> 40 & 1 ? 1.75 : 1) * next[more % (2 + choice % 2)], int((more >> 32) % 6) - 3);
+    }
+    default: return normal;
+  }
+}
+
+static void store_hostile(void* to, DType dtype, double value) {
+  store_value(to, dtype, value);
   if (load_value(to, dtype) == 0) store_value(to, dtype, 0.5);
 }
 
@@ -70,8 +105,12 @@ static void store_code(void* to, DType dtype, Number number, u64 bits) {
   std::memcpy(to, &word, size_t(size_of(dtype)));
 }
 
-static void fill_data(const TensorView& view, u64 seed, Number number) {
+static void fill_data(const TensorView& view, u64 seed, Number number, DataKind data) {
   const DType dtype = view.dtype;
+  if (data != DataKind::normal && number == Number::real && !is_integer(dtype)) {
+    const u64 choice = Random(seed ^ 1).next(), rarity = u64(std::max<i64>(64, 2 * view.shape[view.rank - 1]));  // some rows have none
+    return each_element(view, seed, [&](char* at, u64 bits) { store_hostile(at, dtype, hostile_value(dtype, data, bits, choice, rarity)); });
+  }
   if (number != Number::real && !is_integer(dtype))
     return each_element(view, seed, [&](char* at, u64 bits) { store_code(at, dtype, number, bits); });
   if (is_integer(dtype))
@@ -102,7 +141,7 @@ static bool fill_permutation(const TensorView& view, i64 extent, Random& random)
   return true;
 }
 
-bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random, Number number, u64 redraw) {
+bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& random, Number number, u64 redraw, DataKind data) {
   if (kind == Values::Kind::permutation) return fill_permutation(view, extent, random);
   const u64 seed = random.next();
   if (view.rank == 0 || view.numel() == 0) return true;
@@ -115,7 +154,7 @@ bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& 
       each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); });
       break;
     case Values::Kind::generated: each_element(view, seed, [&](char* at, u64) { store(at, 0); }); break;
-    default: fill_data(view, is_integer(view.dtype) ? seed : seed + redraw * 0x9E3779B97F4A7C15ull, number);
+    default: fill_data(view, is_integer(view.dtype) ? seed : seed + redraw * 0x9E3779B97F4A7C15ull, number, data);
   }
   return true;
 }

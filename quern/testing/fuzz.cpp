@@ -3,6 +3,7 @@
 #include "quern/testing/fuzz.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "quern/base/env.h"
@@ -95,7 +96,10 @@ class Fuzzer {
       for (const Axis axis : op.axes)
         if (const auto at = c.find(name(axis)); at != c.end() && random.below(3))
           at->second = random_size(i64(at->second), random);
-      if (suits(op, c)) return c;
+      if (!suits(op, c)) continue;
+      const DataKind kind = DataKind(random.below(i64(std::size(kDataKinds))));
+      if (random.below(4) == 0 && !op.unfit.has(kind)) c["fill"] = int(kind);
+      return c;
     }
     return best;
   }

@@ -72,6 +72,9 @@ ModelDraw ModelCalls::draw(size_t i, const Extents& fixed) {
     draw.which[w.name] = value_of(op, w.name, w.values[size_t(random_.below(i64(w.values.size())))], extents);
   if (const auto invariant = extents.find("batch_invariant"); invariant != extents.end()) draw.which["batch_invariant"] = double(invariant->second);
   draw.which["pdl"] = double(random_.below(2));
+  // The list of a model's kernels has those of the portable variant where a call names it
+  for (size_t v = 0; v < op.variants.size() && op.variants.size() > 1; ++v)
+    if (std::string(op.variants[v].name) == "portable" && random_.below(8) == 0) draw.which["variant"] = double(v);
   for (size_t t = 0; t < op.tensors.size(); ++t) {
     const TensorDef& def = op.tensors[t];
     const auto present = draw.which.find(def.name + ".present");

@@ -6,6 +6,7 @@
 
 #include "quern/base/env.h"
 #include "quern/jit/kernel_table.h"
+#include "quern/testing/call_chain.h"
 
 namespace quern::testing {
 
@@ -54,12 +55,11 @@ ModelFailure run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& 
   try {
     CaseArgs args = CaseArgs::of_derived(*draw.op, draw.which, seed);
     RunOptions options = options_of(*draw.op, draw.which);
-    options.device = &device;
     DeviceArgs device_args(args, device);
     const bool compare = size.flops <= kMostReferenceFlops && size.bytes <= kMostReferenceFlops / 8;
     std::vector<Truth> truths;
     if (compare) truths = truth_of(args);
-    run(*draw.op, device_args.args(), options);
+    CallChain(device).run(*draw.op, device_args.args(), options);
     device_args.download();
     if (!compare) return {Verdict::right, ""};
     compared = true;

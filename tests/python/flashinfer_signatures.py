@@ -195,9 +195,109 @@ SIGNATURES = {
     "fp8_blockscale_gemm_sm90": "input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None",
     "mm_bf16": "a, b, bias=None, pdl=False, out=None, out_dtype=bfloat16, backend='cudnn'",
     "tinygemm_bf16": "input, weight, out, bias=None, use_pdl=False",
+    "xqa": (
+        "q, k_cache, v_cache, page_table, seq_lens, output, workspace_buffer, semaphores, num_kv_heads, page_size, sinks=None, q_scale=1.0, "
+        "kv_scale=1.0, sliding_win_size=0, kv_layout='NHD', sm_count=None, enable_pdl=None, rcp_out_scale=1.0, q_seq_len=1, mask=None, *, "
+        "q_cu_seq_lens=None, k_sf_cache=None, v_sf_cache=None"
+    ),
+    "cudnn_batch_decode_with_kv_cache": (
+        "q, k_cache, v_cache, scale, workspace_buffer, *, max_sequence_kv, actual_seq_lens_kv=None, block_tables=None, "
+        "is_cuda_graph_compatible=False, batch_offsets_q=None, batch_offsets_o=None, batch_offsets_k=None, batch_offsets_v=None, out=None"
+    ),
+    "trtllm_fmha_v2_prefill": (
+        "qkv, input_layout, workspace_buffer, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, batch_size, cum_seq_lens_q, cum_seq_lens_kv, "
+        "block_tables=None, out=None, out_dtype=None, sinks=None, pos_encoding_mode=None, logits_soft_cap_scale=None, mask_mode='causal', "
+        "window_left=-1, chunked_attention_size=0, save_softmax_stats=False, skip_softmax_threshold_scale_factor=0"
+    ),
+    "trtllm_ragged_attention_deepseek": (
+        "query, key, value, workspace_buffer, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, o_sf_scale, batch_size, window_left, "
+        "cum_seq_lens_q, cum_seq_lens_kv, enable_pdl, is_causal, return_lse, attention_sinks=None, skip_softmax_threshold_scale_factor=None, "
+        "out=None, lse=None, sage_attn_sfs=(None, None, None, None), num_elts_per_sage_attn_blk=(0, 0, 0, 0), backend='trtllm-gen', "
+        "q_seq_lens_cpu=None, kv_seq_lens_cpu=None, use_fp16_softmax=None, uses_spcompress=None"
+    ),
+    "cudnn_batch_prefill_with_kv_cache": (
+        "q, k_cache, v_cache, scale, workspace_buffer, *, max_token_per_sequence, max_sequence_kv, actual_seq_lens_q=None, actual_seq_lens_kv=None, "
+        "block_tables=None, causal, return_lse, q_scale=None, k_scale=None, v_scale=None, batch_offsets_q=None, batch_offsets_o=None, "
+        "batch_offsets_k=None, batch_offsets_v=None, batch_offsets_stats=None, batch_offsets_units='elements', out=None, lse=None, "
+        "is_cuda_graph_compatible=False, backend=None, o_data_type=None"
+    ),
+    "BatchDecodeWithSharedPrefixPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
+    "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.begin_forward": (
+        "unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, data_type='float16'"
+    ),
+    "BatchDecodeWithSharedPrefixPagedKVCacheWrapper.forward": "q, k_shared, v_shared, unique_kv_cache",
+    "BatchPrefillWithSharedPrefixPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
+    "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.begin_forward": "qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size",
+    "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.forward": (
+        "q, k_shared, v_shared, unique_kv_cache, causal=False, use_fp16_qk_reduction=False, sm_scale=None, rope_scale=None, rope_theta=None"
+    ),
+    "PODWithPagedKVCacheWrapper": (
+        "float_workspace_buffer, kv_layout='NHD', use_cuda_graph=False, paged_kv_indptr_buffer=None, paged_kv_indices_buffer=None, "
+        "paged_kv_last_page_len_buffer=None, jit_args=None"
+    ),
+    "PODWithPagedKVCacheWrapper.plan": (
+        "indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode='NONE', window_left=-1, "
+        "q_data_type='float16', kv_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True"
+    ),
+    "PODWithPagedKVCacheWrapper.run": (
+        "q_p, k_p, v_p, q_d, paged_kv_cache_d, custom_mask_p=None, packed_custom_mask_p=None, causal_p=False, kv_layout_p='NHD', "
+        "pos_encoding_mode_p='NONE', sm_scale_p=None, window_left_p=-1, rope_scale_p=None, rope_theta_p=None, return_lse_p=False, custom_mask_d=None, "
+        "packed_custom_mask_d=None, causal_d=False, kv_layout_d='NHD', pos_encoding_mode_d='NONE', sm_scale_d=None, window_left_d=-1, "
+        "rope_scale_d=None, rope_theta_d=None, q_scale=None, k_scale=None, v_scale=None, return_lse_d=False, use_fp16_qk_reduction=False, "
+        "enable_pdl=None, *args"
+    ),
+    "BatchPODWithPagedKVCacheWrapper": "float_workspace_buffer, kv_layout='NHD'",
+    "BatchPODWithPagedKVCacheWrapper.plan": (
+        "qo_indptr_p, kv_indptr_p, kv_indices_p, last_page_len_p, qo_indptr_d, kv_indptr_d, kv_indices_d, last_page_len_d, num_qo_heads, "
+        "num_kv_heads, head_dim, page_size, pos_encoding_mode='NONE', window_left=-1, q_data_type='float16', kv_data_type=None, data_type=None, "
+        "sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True"
+    ),
+    "BatchPODWithPagedKVCacheWrapper.run": (
+        "q_p, paged_kv_cache_p, q_d, paged_kv_cache_d, custom_mask_p=None, packed_custom_mask_p=None, causal_p=False, q_scale=None, k_scale=None, "
+        "v_scale=None, return_lse=False, use_fp16_qk_reduction=False, enable_pdl=None"
+    ),
+    "BlockSparseAttentionWrapper": "float_workspace_buffer, backend='auto'",
+    "BlockSparseAttentionWrapper.plan": (
+        "indptr, indices, M, N, R, C, num_qo_heads, num_kv_heads, head_dim, mask=None, packed_mask=None, causal=False, pos_encoding_mode='NONE', "
+        "use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, q_data_type='float16', "
+        "kv_data_type=None, o_data_type='float16', non_blocking=True, block_mask=None"
+    ),
+    "BlockSparseAttentionWrapper.run": "q, k, v, scale_q=None, scale_k=None, scale_v=None, out=None, lse=None, return_lse=False, enable_pdl=None",
+    "VariableBlockSparseAttentionWrapper": "float_workspace_buffer, backend='auto'",
+    "VariableBlockSparseAttentionWrapper.plan": (
+        "block_mask_map, block_row_sz, block_col_sz, num_qo_heads, num_kv_heads, head_dim, causal=False, pos_encoding_mode='NONE', "
+        "use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True, "
+        "q_data_type='float16', kv_data_type=None"
+    ),
+    "VariableBlockSparseAttentionWrapper.run": "q, k, v, out=None, lse=None, return_lse=False, enable_pdl=None",
+    "rope_quantize_fp8_append_paged_kv_cache": (
+        "q_rope, k_rope, q_nope, k_nope, v, cos_sin_cache, pos_ids, paged_kv_cache, kv_indices, kv_indptr, batch_indices, positions, is_neox=True, "
+        "quantize_dtype=None, quant_scale_q=1.0, quant_scale_kv=1.0, page_size=16, kv_layout='NHD', q_rope_out=None, q_nope_out=None, "
+        "enable_pdl=False"
+    ),
+    "LogitsPipe": "processors, compile=True, input_type=None, custom_fusion_rules=None, custom_validity_checks=None",
+    "LogitsPipe.__call__": "x, **kwargs",
+    "per_token_group_quant_8bit": "x, group_size, eps=1e-10, dst_dtype=None, column_major_scales=False, scale_tma_aligned=False, scale_ue8m0=False, backend='cutile'",
+    "SegmentGEMMWrapper": "float_workspace_buffer, backend='auto'",
+    "SegmentGEMMWrapper.run": "x, weights, batch_size, weight_column_major, out=None, seg_lens=None, seg_indptr=None, weight_indices=None",
+    "bmm_fp8": "A, B, A_scale, B_scale, dtype, out=None, backend='cublas'",
+    "bmm_bf16": "A, B, out=None, out_dtype=bfloat16, backend='cudnn'",
+    "grouped_mm_bf16": "a, b, m_indptr, out=None, out_dtype=bfloat16, *, backend='cudnn', tactic=-1",
+    "grouped_mm_fp8": "a, b, m_indptr, alpha=None, out=None, out_dtype=bfloat16, *, backend='cudnn', tactic=-1",
+    "concat_mla_k": "k, k_nope, k_rope",
+    "autotune": "tune_mode=True, cache=None, tuning_buckets=None, round_up=None, skip_ops=None",
+    "TaggedTensor": "data, type",
+    "LogitsProcessor": "**params",
+    "Temperature": "**params",
+    "Softmax": "enable_pdl=None, **params",
+    "TopK": "joint_topk_topp=False, **params",
+    "TopP": "**params",
+    "MinP": "**params",
+    "Sample": "deterministic=True, **params",
 }
 
 MORE = {
+    "cudnn_batch_prefill_with_kv_cache": "lse_base='log2'",
     "top_k_renorm_probs": "is_deterministic=False",
     "BatchPrefillWithPagedKVCacheWrapper.plan": "uniform_q_len=None",
     "BatchPrefillWithPagedKVCacheWrapper.workspace_size": "uniform_q_len=None",

@@ -45,7 +45,7 @@ from flashinfer import rmsnorm
 from flashinfer.page import get_seq_lens
 assert flashinfer is package and importlib.util.find_spec("flashinfer") is not None
 assert rmsnorm is package.norm.rmsnorm is sys.modules["flashinfer.norm"].rmsnorm
-for name in ("comm", "fused_moe", "mla", "jit", "autotuner"):
+for name in ("comm", "fused_moe", "mla", "jit", "cudnn"):
     assert importlib.util.find_spec("flashinfer." + name) is None, name
     try:
         importlib.import_module("flashinfer." + name)
@@ -71,7 +71,7 @@ else:
 def found(fi, full):
     """What a program gets for a name of the table; an AttributeError where it is not there."""
     module, _, name = full.rpartition(".")
-    return getattr(getattr(fi, module) if module else fi, name)
+    return getattr(importlib.import_module(f"flashinfer.{module}") if module else fi, name)
 
 
 def test_names_that_are_there(fi):
@@ -92,7 +92,7 @@ def test_names_that_are_there(fi):
 
 def test_every_public_name_is_in_the_table(fi):
     for module in _names.MODULES:
-        names = {name for name, value in vars(getattr(fi, module)).items() if not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == f"quern.compat.flashinfer.{module}"}
+        names = {name for name, value in vars(importlib.import_module(f"flashinfer.{module}")).items() if not name.startswith("_") and callable(value) and getattr(value, "__module__", None) == f"quern.compat.flashinfer.{module}"}
         assert {f"{module}.{name}" for name in names} <= set(_names.NAMES) | HELPERS
     tops = {name for name in vars(fi) if not name.startswith("_") and callable(getattr(fi, name))} - {"install"}
     assert tops == set(_names.TOP_LEVEL)
@@ -137,7 +137,7 @@ def test_signatures(fi):
             continue
         function = getattr(by_name[name], method) if method else by_name[name].__init__ if inspect.isclass(by_name[name]) else by_name[name]
         parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
-        expected = text.replace("=bfloat16", "=None").split(", ") + (MORE[full].split(", ") if full in MORE else [])
+        expected = re.split(r", (?![^(]*\))", text.replace("=bfloat16", "=None")) + (MORE[full].split(", ") if full in MORE else [])
         normal = lambda words: [re.sub(r"=(\d+(\.\d+)?(e[+-]?\d+)?)$", lambda m: f"={float(m[1])}", word) for word in words]  # noqa: E731
         assert normal(text_of(parameters)) == normal(expected), full
         checked += 1
@@ -181,6 +181,13 @@ ENGINES = {
     "decode.BatchDecodeWithPagedKVCacheWrapper.forward": (2, "sm_scale logits_soft_cap k_scale v_scale"),
     "decode.xqa_batch_decode_with_kv_cache": (0, "query kv_cache kv_cache_sf workspace_buffer block_tables seq_lens max_seq_len bmm1_scale bmm2_scale window_left out sinks kv_layout "
         "q_len_per_req mask q_cu_seq_lens"),
+    "gemm.bmm_fp8": (7, ""), "concat_ops.concat_mla_k": (3, ""), "autotuner.autotune": (1, "cache tuning_buckets round_up skip_ops"),
+    "prefill.trtllm_ragged_attention_deepseek": (0, "query key value workspace_buffer seq_lens max_q_len max_kv_len bmm1_scale bmm2_scale o_sf_scale batch_size window_left cum_seq_lens_q "
+        "cum_seq_lens_kv enable_pdl is_causal return_lse skip_softmax_threshold_scale_factor out"),
+    "prefill.trtllm_fmha_v2_prefill": (1, "input_layout workspace_buffer seq_lens max_q_len max_kv_len bmm1_scale bmm2_scale batch_size cum_seq_lens_q cum_seq_lens_kv block_tables out "
+        "out_dtype mask_mode window_left sinks skip_softmax_threshold_scale_factor"),
+    "prefill.cudnn_batch_prefill_with_kv_cache": (5, "max_token_per_sequence max_sequence_kv actual_seq_lens_q actual_seq_lens_kv causal return_lse batch_offsets_q batch_offsets_k "
+        "batch_offsets_v batch_offsets_o q_scale k_scale v_scale o_data_type out"),
     "prefill.BatchPrefillWithRaggedKVCacheWrapper.plan": (0, "qo_indptr kv_indptr num_qo_heads num_kv_heads head_dim_qk head_dim_vo causal sm_scale window_left logits_soft_cap q_data_type "
         "o_data_type"), "prefill.BatchPrefillWithRaggedKVCacheWrapper.run": (0, "q k v out return_lse"),
 }
@@ -225,7 +232,43 @@ def test_testing(fi):
             fi.testing.bench_gpu_time(lambda: None, **keywords)
 
 
+def test_autotuner(fi, tmp_path):
+    """As vLLM enters it: nothing is tuned, and the file of results goes from process to process."""
+    tuner, path = fi.autotuner.AutoTuner.get(), str(tmp_path / "configs.json")
+    assert tuner is fi.autotuner.AutoTuner.get() and not tuner._dirty
+    fi.autotuner.set_autotune_process_group(None)
+    with fi.autotune(tune_mode=True, cache=None, tuning_buckets=(1, 2, 4), round_up=True, skip_ops={"trtllm_moe"}) as entered:
+        assert entered is None
+    assert not tuner.load_configs(path)
+    with pytest.raises(KeyError), fi.autotuner.autotune(cache=path):
+        raise KeyError
+    assert not tuner.load_configs(path), "only what has ended is kept"
+    with fi.autotune(False, cache=path):
+        pass
+    assert not os.path.exists(path)
+    with fi.autotune(True, cache=path):
+        pass
+    assert tuner.load_configs(path) and tuner.clear_cache() is None
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('{"_metadata": {"flashinfer": "0.7.2"}}')
+    assert not tuner.load_configs(path)
+    tuner.save_configs(path)
+    assert tuner.load_configs(path)
+
+    @fi.autotune()
+    def tuned():
+        return 3
+
+    assert tuned() == 3
+    for keywords in ({"tune_mode": 1}, {"cache": 3}, {"round_up": "up"}, {"tuning_buckets": 8}, {"tuning_buckets": ["8"]}, {"skip_ops": "gemm"}):
+        with pytest.raises(TypeError, match=rf"^flashinfer\.autotune: `{next(iter(keywords))}` is "), fi.autotune(**keywords):
+            pass
+    with pytest.raises(TypeError, match=r"^flashinfer\.set_autotune_process_group: `group` is 'world'"):
+        fi.autotuner.set_autotune_process_group("world")
+
+
 def test_modules_are_one(fi):
     for module in _names.MODULES:
-        assert importlib.import_module("flashinfer." + module) is getattr(fi, module)
+        function = getattr(importlib.import_module("flashinfer." + module), module, None) if module == "xqa" else None  # a function of its module's name
+        assert (function or importlib.import_module("flashinfer." + module)) is getattr(fi, module)
     assert fi.__spec__ is not None and fi.__version__

@@ -117,3 +117,47 @@ def test_quantised(fi, name):
     out = torch.empty(7, 4, 64, dtype=torch.float8_e4m3fn, device=places.TORCH)
     assert getattr(fi.rope, name)(q_rope, k_rope, q_nope, k_nope, cache, integers(POSITIONS), q_rope_out=out)[0] is out
     assert not hasattr(fi, name)
+
+
+@pytest.mark.parametrize("layout", ["NHD", "HND", "MLA"])
+def test_quantised_append(fi, layout):
+    """Places in a cache of FP8: token 3 is of no request, and the rest of the cache stays."""
+    angle, table_ = table(64)
+    mla, requests, places_ = layout == "MLA", [0, 0, 1, -1, 1, 2, 2], [3, 4, 0, 0, 1, 6, 7]
+    indptr, indices = [0, 2, 3, 5], [4, 1, 0, 5, 2]
+    q_rope, q_nope = randn(7, 4, 64, dtype=BF16), randn(7, 4, 32, seed=2, dtype=BF16)
+    heads = (1,) if mla else (2,)
+    k_rope, k_nope = randn(7, *heads, 64, seed=3, dtype=BF16), randn(7, *heads, 32, seed=4, dtype=BF16)
+    v = None if mla else randn(7, 2, 96, seed=5, dtype=BF16)
+    for dtype, eps in ((torch.float8_e4m3fn, 2**-4), (torch.float8_e5m2, 2**-3)):
+        shapes = ((6, 4, 1, 32), (6, 4, 1, 64)) if mla else ((6, 4, 2, 96),) * 2
+        caches = [torch.full(shape, 1.5, device=places.TORCH).to(dtype) for shape in shapes]
+        given = [c.squeeze(2) for c in caches] if mla else [c.view(torch.uint8).transpose(1, 2).contiguous().view(dtype) if layout == "HND" else c for c in caches]
+        squeezed = (lambda t: t.squeeze(1)) if mla else (lambda t: t)
+        q_rope_out, q_nope_out = fi.rope.rope_quantize_fp8_append_paged_kv_cache(
+            q_rope=q_rope, k_rope=squeezed(k_rope), q_nope=q_nope, k_nope=squeezed(k_nope), v=v, cos_sin_cache=table_, pos_ids=integers(POSITIONS), paged_kv_cache=tuple(given),
+            kv_indices=integers(indices), kv_indptr=integers(indptr), batch_indices=integers(requests), positions=integers(places_), is_neox=False, quantize_dtype=dtype, quant_scale_q=4.0,
+            quant_scale_kv=0.5, page_size=4, kv_layout="NHD" if mla else layout, q_rope_out=None, q_nope_out=None, enable_pdl=True)
+        near(q_rope_out, 4 * rotated(q_rope, angle[POSITIONS], True), of_value=eps), near(q_nope_out, 4 * q_nope.double().cpu(), of_value=eps)
+        parts = [0.5 * k_nope.double().cpu(), 0.5 * rotated(k_rope, angle[POSITIONS], True)]
+        rows = parts if mla else [torch.cat(parts[::-1], 2), 0.5 * v.double().cpu()]
+        for cache, row in zip(given, rows):
+            got = (cache.unsqueeze(2) if mla else cache).float().cpu()
+            got = got.transpose(1, 2) if layout == "HND" else got
+            expected = torch.full(got.shape, 1.5).double()
+            for t, (b, position) in enumerate(zip(requests, places_)):
+                if b >= 0:
+                    expected[indices[indptr[b] + position // 4], position % 4] = row[t]
+            assert ((got == 1.5).flatten(2).all(2) == (expected == 1.5).flatten(2).all(2)).all()
+            near(got, expected, of_value=eps)
+    out = torch.empty(7, 4, 64, dtype=dtype, device=places.TORCH)
+    arguments = dict(v=v, cos_sin_cache=table_, pos_ids=integers(POSITIONS), paged_kv_cache=tuple(given), kv_indices=integers(indices), kv_indptr=integers(indptr), batch_indices=integers(requests),
+                     positions=integers(places_), page_size=4, kv_layout="NHD" if mla else layout)
+    result = fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), q_rope_out=out, **arguments)
+    assert result[0] is out and result[1].shape == (7, 4, 0) and result[1].dtype == dtype
+    with pytest.raises(ValueError, match="`page_size` is 16, expected 4"):
+        fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), **{**arguments, "page_size": 16})
+    with pytest.raises(ValueError, match="`quant_scale_kv` is 0, expected another number"):
+        fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), **{**arguments, "quant_scale_kv": 0.0})
+    with pytest.raises(ValueError, match="`v` is (given|None) beside `k_rope`"):
+        fi.rope.rope_quantize_fp8_append_paged_kv_cache(q_rope, squeezed(k_rope), None, squeezed(k_nope), **{**arguments, "v": k_rope if mla else None})

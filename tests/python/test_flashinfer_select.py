@@ -150,3 +150,140 @@ def test_products(fi):
     judge(out, a, b, c)
     with pytest.raises(NotImplementedError, match=r"^flashinfer\.mm_bf16: `backend` is 'tgv': it needs SM100"):
         fi.mm_bf16(a, b.mT, backend="tgv")
+
+
+def scaled_judge(d, a, b, scale, blocks=1):
+    """d is scale * a @ b.T, as judge() has it; `blocks`: roundings by the scale, one each 128 products."""
+    from products import product
+
+    expected, tolerance = product(a, b, d.dtype)
+    expected, tolerance = expected * scale, tolerance * scale + 2.0**-23 * blocks * (a.double().abs() @ b.double().abs().mT) * scale
+    worst = ((d.double() - expected).abs() / tolerance).max()
+    assert worst <= 1, f"{worst} times the tolerance"  # NaN is not
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_batches(fi, batch):
+    a, b = randn(batch, 9, 72, dtype=BF16), randn(batch, 24, 72, seed=2, dtype=BF16)
+    for dtype in (None, torch.float16, torch.float32):
+        for right in (b.mT, b.mT.contiguous()):
+            out = fi.bmm_bf16(A=a, B=right, out=None, out_dtype=dtype, backend="auto")
+            assert out.dtype == (dtype or BF16) and out.shape == (batch, 9, 24)
+            for d, x, y in zip(out, a, b):
+                judge(d, x, y)
+    out = poisoned(batch, 9, 24, dtype=BF16)
+    assert fi.bmm_bf16(a.mT.contiguous().mT, b.mT, out) is out
+    for d, x, y in zip(out, a, b):
+        judge(d, x, y)
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.bmm_bf16: `backend` is 'tgv': it needs SM100"):
+        fi.bmm_bf16(a, b.mT, backend="tgv")
+    with pytest.raises(ValueError, match=r"`B` has shape .*, expected \["):
+        fi.bmm_bf16(a, b)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_batches_of_fp8(fi, batch):
+    a, b = randn(batch, 9, 160).to(torch.float8_e4m3fn), randn(batch, 24, 160, seed=2).to(torch.float8_e4m3fn)
+    number = lambda x: torch.full((1,), x, device=places.TORCH)  # noqa: E731
+    for dtype in (BF16, torch.float16):
+        out = fi.bmm_fp8(A=a, B=b.mT, A_scale=number(0.5), B_scale=number(3.0), dtype=dtype, out=None, backend="cublas")
+        given = poisoned(batch, 9, 24, dtype=dtype)
+        assert out.dtype == dtype and fi.bmm_fp8(a, b.mT, number(0.5), number(3.0).squeeze(), dtype, given) is given and torch.equal(given, out)
+        for d, x, y in zip(out, a, b):
+            scaled_judge(d, x, y, 1.5)
+    with pytest.raises(ValueError, match="`B_scale` has 2 elements, expected 1"):
+        fi.bmm_fp8(a, b.mT, number(1.0), number(1.0).expand(2), BF16)
+    with pytest.raises(TypeError, match="`dtype` is float32, expected bfloat16 or float16"):
+        fi.bmm_fp8(a, b.mT, number(1.0), number(1.0), torch.float32)
+
+
+LENGTHS = [4, 0, 7, 1]
+
+
+def segments(x, weights, choice, dtype, got):
+    """got is each segment of x times its weight [n, k]."""
+    at = 0
+    for n, i in zip(LENGTHS, choice):
+        if n:
+            judge(got[at:at + n], x[at:at + n], weights[i])
+        at += n
+    assert got.dtype == dtype and got.shape == (sum(LENGTHS), weights.size(1))
+
+
+def test_segments(fi):
+    wrapper = fi.SegmentGEMMWrapper(float_workspace_buffer=torch.empty(1 << 20, dtype=torch.int8, device=places.TORCH), backend="auto")
+    indptr = [sum(LENGTHS[:i]) for i in range(5)]
+    for dtype in (BF16, torch.float16):
+        x, weights = randn(12, 72, dtype=dtype), randn(4, 24, 72, seed=2, dtype=dtype)
+        for column_major in (True, False):
+            given = weights if column_major else weights.mT.contiguous()
+            for lengths in ({"seg_lens": integers(LENGTHS, torch.int64), "seg_indptr": None}, {"seg_lens": None, "seg_indptr": integers(indptr)}):
+                for choice in (None, [2, 0, 2, 3]):
+                    out = poisoned(12, 24, dtype=dtype)
+                    got = wrapper.run(x=x, weights=given, batch_size=4, weight_column_major=column_major, out=out, weight_indices=None if choice is None else integers(choice, torch.int64), **lengths)
+                    assert got is out
+                    segments(x, weights, choice or range(4), dtype, got)
+    segments(x, weights, range(4), dtype, wrapper.forward(x, weights, 4, True, seg_lens=integers(LENGTHS)))
+    with pytest.raises(ValueError, match="`weights` has 3 matrices, expected 4"):
+        wrapper.run(x, weights[:3], 4, True, seg_lens=integers(LENGTHS))
+    with pytest.raises(ValueError, match="`seg_lens` and `seg_indptr` are None, expected one"):
+        wrapper.run(x, weights, 4, True)
+
+
+def test_groups(fi):
+    indptr = integers([sum(LENGTHS[:i]) for i in range(5)])
+    a, b = randn(12, 160, dtype=BF16), randn(4, 24, 160, seed=2, dtype=BF16)
+    for dtype in (None, torch.float16, torch.float32):
+        segments(a, b, range(4), dtype or BF16, fi.grouped_mm_bf16(a=a, b=b, m_indptr=indptr, out=None, out_dtype=dtype, backend="cudnn", tactic=-1))
+    out = poisoned(12, 24, dtype=BF16)
+    assert fi.grouped_mm_bf16(a, b, indptr.long(), out) is out
+    segments(a, b, range(4), BF16, out)
+    a, b, alpha = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn), torch.full((1,), 1.5, device=places.TORCH)
+    for scale, dtype in ((alpha, None), (None, torch.float16)):
+        got = fi.grouped_mm_fp8(a=a, b=b, m_indptr=indptr, alpha=scale, out=None, out_dtype=dtype, backend="cudnn", tactic=-1)
+        assert got.dtype == (dtype or BF16)
+        for i, (begin, n) in enumerate(zip(indptr.tolist(), LENGTHS)):
+            if n:
+                scaled_judge(got[begin:begin + n], a[begin:begin + n], b[i], 1.0 if scale is None else 1.5, 2)
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.grouped_mm_bf16: `tactic` is 3, expected -1"):
+        fi.grouped_mm_bf16(a, b, indptr, tactic=3)
+    with pytest.raises(ValueError, match="`alpha` has 4 elements, expected 1"):
+        fi.grouped_mm_fp8(a, b, indptr, alpha.expand(4))
+
+
+def test_concat(fi):
+    for dtype in (BF16, torch.float8_e4m3fn):
+        k = torch.full((5, 3, 72), 9.0, device=places.TORCH).to(dtype)[:, :, :48]
+        nope, rope = randn(5, 3, 32).to(dtype), randn(5, 1, 16, seed=2).to(dtype)
+        assert fi.concat_ops.concat_mla_k(k=k, k_nope=nope, k_rope=rope) is None
+        assert torch.equal(k[..., :32].float(), nope.float()) and all(torch.equal(k[:, h, 32:].float(), rope[:, 0].float()) for h in range(3))
+    with pytest.raises(ValueError, match=r"`k_rope` has shape \[5, 1, 16\], expected \[5, 1, 17\]"):
+        fi.concat_ops.concat_mla_k(k, nope[..., :31], rope)
+    with pytest.raises(TypeError, match="`k_nope` is bfloat16, expected float8_e4m3fn"):
+        fi.concat_ops.concat_mla_k(k, nope.to(BF16), rope)
+
+
+@pytest.mark.parametrize("kind", [None, torch.int8])
+def test_groups_of_8_bits(fi, kind):
+    x = randn(7, 128, dtype=BF16)
+    x[2, 32:64] = 0
+    largest, dtype = (448.0, torch.float8_e4m3fn) if kind is None else (127.0, torch.int8)
+    common = {"group_size": 32, "eps": 1e-4, "dst_dtype": kind, "scale_ue8m0": False, "backend": "cutile"}
+    groups = x.double().unflatten(1, (4, 32))
+    want = groups.abs().amax(2).clamp(min=1e-4) / largest
+    for column_major, aligned, strides in ((False, False, (4, 1)), (True, False, (1, 7)), (True, True, (1, 8))):
+        q, scales = fi.quantization.per_token_group_quant_8bit(x=x, column_major_scales=column_major, scale_tma_aligned=aligned, **common)
+        assert q.dtype == dtype and scales.dtype == torch.float32 and scales.shape == (7, 4) and scales.stride() == strides
+        assert ((scales.double() - want).abs() <= 2**-22 * want).all()
+        # A step of the numbers of 8 bits, half of it and the rounding of the product: 2^-4 of an e4m3 and its least step, or 1/2.
+        step = (groups / want[..., None]).abs() * 2**-4 + 2**-10 if kind is None else 0.5
+        assert ((q.double().unflatten(1, (4, 32)) - groups / want[..., None]).abs() <= step + 1e-4 * largest).all()
+    assert q.double().abs().amax() == largest
+    q, scales = fi.quantization.per_token_group_quant_8bit(x.view(7, 2, 64), 64)
+    assert q.shape == (7, 2, 64) and scales.shape == (7, 2, 1)
+    near = (q.double() * scales.double() - x.double().view(7, 2, 64)).abs()
+    assert (near <= x.double().view(7, 2, 64).abs() * 2**-4 + 2**-10 * scales).all()
+    for change, kind, text in (({"scale_ue8m0": True}, NotImplementedError, "`scale_ue8m0` is True"), ({"scale_tma_aligned": True}, NotImplementedError, "`scale_tma_aligned` is True"),
+                               ({"group_size": 48}, ValueError, "`group_size` is 48, expected a divisor of the 128 columns of `x`")):
+        with pytest.raises(kind, match=r"^flashinfer\.per_token_group_quant_8bit: " + text):
+            fi.quantization.per_token_group_quant_8bit(x, **{**common, **change})

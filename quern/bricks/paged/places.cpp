@@ -57,8 +57,10 @@ Breach places_contract(const PlaceTensors& t, i64 tokens) {
   return {};
 }
 
+static i64 largest_of(DType dtype) { return dtype == DType::i64 ? INT64_MAX : INT32_MAX; }
+
 /// Slots in steps of a number without a divisor in common with their count, so that none comes twice; one of eight is negative, often -1.
-static void generate_slots(const PlaceTensors& p, i64 tokens, Random& random) {
+static void generate_slots(const PlaceTensors& p, i64 tokens, bool beyond, Random& random) {
   const i64 slots = p.cache.shape[0] * p.cache.shape[1];
   if (slots == 0) return;
   i64 step = 1 + random.below(slots), slot = random.below(slots);
@@ -66,6 +68,7 @@ static void generate_slots(const PlaceTensors& p, i64 tokens, Random& random) {
   for (i64 t = 0; t < tokens; ++t, slot = (slot + step) % slots) {
     const i64 at[] = {t};
     store_integer(p.slot_mapping.at(at), p.slot_mapping.dtype, random.below(8) == 0 ? -1 - random.below(random.below(2) ? 2 : 1000) : slot);
+    if (beyond && t % 3 == 0) store_integer(p.slot_mapping.at(at), p.slot_mapping.dtype, t % 2 ? largest_of(p.slot_mapping.dtype) - t : slots + random.below(p.cache.shape[1] + 1));
   }
 }
 
@@ -88,9 +91,38 @@ static void generate_positions(const PlaceTensors& p, i64 tokens, Random& random
   }
 }
 
-void generate_places(const PlaceTensors& t, i64 tokens, Random& random) {
-  if (t.slot_mapping.present()) generate_slots(t, tokens, random);
-  else generate_positions(t, tokens, random);
+/// Of every second token a request that is none, or a position that is negative or beyond its request's pages; of some others, of request 0, a page that is none. Bounds of the first
+/// and the last request go beyond page_indices.
+static void break_positions(const PlaceTensors& p, i64 tokens, Random& random) {
+  const bool csr = p.page_indptr.present();
+  const TensorView& table = csr ? p.page_indices : p.page_table;
+  const i64 batch = csr ? p.page_indptr.shape[0] - 1 : p.page_table.shape[0], page_size = p.cache.shape[1], pages = p.cache.shape[0];
+  if (batch == 0 || page_size == 0) return;
+  const i64 columns = csr ? p.page_indices.shape[0] / batch : p.page_table.shape[1], largest = largest_of(p.batch_indices.dtype);
+  const auto set = [](const TensorView& view, i64 t, i64 value) { store_integer(view.at(&t), view.dtype, value); };
+  const i64 first = csr ? -1 - random.below(2) : 0;  // entry of request 0's page 0
+  if (csr) set(p.page_indptr, 0, first), set(p.page_indptr, batch, batch * columns + 1 + random.below(3));
+  for (i64 t = 0; t < tokens; t += 2) {
+    const i64 request = random.below(batch), end = (columns - (request == 0 ? first : 0)) * page_size;
+    const i64 requests[] = {batch, batch + random.below(3), largest - t}, positions[] = {-1, -1 - random.below(page_size + 1), largest - t};
+    const i64 way = t / 2 % 4;
+    if (way == 3) set(p.batch_indices, t, requests[t / 8 % 3]);
+    else set(p.batch_indices, t, request), set(p.positions, t, way == 2 ? positions[t / 8 % 3] : end + way * random.below(page_size));
+  }
+  const i64 nowhere[] = {pages, -1, INT32_MAX, pages + random.below(5), INT32_MIN};
+  for (i64 t = 1, broken = 0; t < tokens; t += 2) {  // pages that tokens of request 0 would go to
+    const i64 request = load_integer(p.batch_indices.at(&t), p.batch_indices.dtype), entry = first + load_integer(p.positions.at(&t), p.positions.dtype) / page_size;
+    const i64 at[] = {csr ? entry : 0, entry};
+    if (request == 0 && entry >= 0 && t % 6 < 4) store_integer(table.at(at), table.dtype, nowhere[broken++ % 5]);
+  }
+}
+
+void generate_places(const PlaceTensors& t, i64 tokens, const Case& which, Random& random) {
+  const auto word = which.find("beyond");
+  const bool beyond = word != which.end() && word->second != 0;
+  if (t.slot_mapping.present()) return generate_slots(t, tokens, beyond, random);
+  generate_positions(t, tokens, random);
+  if (beyond) break_positions(t, tokens, random);
 }
 
 }  // namespace quern::paged

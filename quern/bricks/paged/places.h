@@ -44,7 +44,8 @@ QN_API PlaceParams place_params(const PlaceTensors& t);
 /// A token that is not skipped has a place: its request has a page for it, which is one of the cache.
 QN_API Breach places_contract(const PlaceTensors& t, i64 tokens);
 
-/// Distinct places, and tokens that are skipped. Host tensors.
-QN_API void generate_places(const PlaceTensors& t, i64 tokens, Random& random);
+/// Distinct places, and tokens that are skipped. Where the case's word `beyond` is 1, some indices break the contract, each in a way that
+/// leaves a token without a place. Host tensors.
+QN_API void generate_places(const PlaceTensors& t, i64 tokens, const Case& which, Random& random);
 
 }  // namespace quern::paged

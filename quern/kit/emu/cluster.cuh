@@ -32,10 +32,10 @@ QN_DEVICE u32 cluster_rank() { return emu::current()->rank; }
 QN_DEVICE u32 cluster_blocks() { return emu::current()->cluster_blocks; }
 
 /// Every thread of the cluster arrives, then waits: what was done before the arrivals is visible after the wait.
-QN_DEVICE void cluster_arrive() { emu::current()->runtime->cluster_arrive(true); }
+QN_DEVICE void cluster_arrive(u32 line = __builtin_LINE()) { emu::current()->runtime->cluster_arrive(true, line); }
 /// Makes nothing visible but what a fence before it covers, as fence_mbarrier_init does.
-QN_DEVICE void cluster_arrive_relaxed() { emu::current()->runtime->cluster_arrive(false); }
-QN_DEVICE void cluster_wait() { emu::current()->runtime->cluster_wait(); }
+QN_DEVICE void cluster_arrive_relaxed(u32 line = __builtin_LINE()) { emu::current()->runtime->cluster_arrive(false, line); }
+QN_DEVICE void cluster_wait(u32 line = __builtin_LINE()) { emu::current()->runtime->cluster_wait(line); }
 
 /// The address in block `rank` of the cluster that `address` is in the own block.
 QN_DEVICE u32 cluster_address(u32 address, u32 rank) { return (address & 0xffffffu) | rank << 24; }

@@ -7,8 +7,8 @@
 
 namespace quern::emu {
 
-QN_DEVICE bool mbarrier(MbarrierOp op, u32 address, u32 count = 1, u32 bytes = 0, u32 parity = 0) {
-  return current()->runtime->mbarrier({op, address, count, bytes, parity});
+QN_DEVICE bool mbarrier(MbarrierOp op, u32 address, u32 count = 1, u32 bytes = 0, u32 parity = 0, Scope scope = Scope::block) {
+  return current()->runtime->mbarrier({op, address, count, bytes, parity, scope});
 }
 
 }  // namespace quern::emu
@@ -25,7 +25,7 @@ QN_DEVICE void mbarrier_arrive(u32 mbarrier) { emu::mbarrier(emu::MbarrierOp::ar
 QN_DEVICE void mbarrier_arrive(u32 mbarrier, u32 count) { emu::mbarrier(emu::MbarrierOp::arrive, mbarrier, count); }
 /// At an mbarrier of any block of the cluster (an address from cluster_address).
 QN_DEVICE void mbarrier_arrive_cluster(u32 mbarrier, u32 count = 1) {
-  emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier, count);
+  emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier, count, 0, 0, emu::Scope::cluster);
 }
 /// The same for who has only read: what the thread wrote is not released to other blocks, for which an H200 takes about
 /// 0.5 us (a GEMM that released its stages so took 1.3 to 1.9 times as long).
@@ -37,7 +37,7 @@ QN_DEVICE void mbarrier_arrive_expect_tx(u32 mbarrier, u32 bytes) {
   emu::mbarrier(emu::MbarrierOp::arrive, mbarrier, 1, bytes);
 }
 QN_DEVICE void mbarrier_arrive_expect_tx_cluster(u32 mbarrier, u32 bytes) {
-  emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier, 1, bytes);
+  emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier, 1, bytes, 0, emu::Scope::cluster);
 }
 /// Without an arrival.
 QN_DEVICE void mbarrier_expect_tx(u32 mbarrier, u32 bytes) {
@@ -48,18 +48,18 @@ QN_DEVICE void mbarrier_expect_tx(u32 mbarrier, u32 bytes) {
 QN_DEVICE bool mbarrier_test_wait(u32 mbarrier, u32 parity) {
   return emu::mbarrier(emu::MbarrierOp::test_wait, mbarrier, 0, 0, parity);
 }
-/// The same, after letting others run if it has not.
+/// The same, after letting others run if it has not; but it may say no of a phase that has completed.
 QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) {
-  return emu::mbarrier(emu::MbarrierOp::test_wait, mbarrier, 0, 0, parity);
+  return emu::mbarrier(emu::MbarrierOp::try_wait, mbarrier, 0, 0, parity);
 }
 /// The same for what other blocks of the cluster wrote before they arrived.
 QN_DEVICE bool mbarrier_try_wait_cluster(u32 mbarrier, u32 parity) {
-  return emu::mbarrier(emu::MbarrierOp::test_wait, mbarrier, 0, 0, parity);
+  return emu::mbarrier(emu::MbarrierOp::try_wait, mbarrier, 0, 0, parity, emu::Scope::cluster);
 }
 /// Waits for the phase of that parity.
 QN_DEVICE void mbarrier_wait(u32 mbarrier, u32 parity) { emu::mbarrier(emu::MbarrierOp::wait, mbarrier, 0, 0, parity); }
 QN_DEVICE void mbarrier_wait_cluster(u32 mbarrier, u32 parity) {
-  emu::mbarrier(emu::MbarrierOp::wait, mbarrier, 0, 0, parity);
+  emu::mbarrier(emu::MbarrierOp::wait, mbarrier, 0, 0, parity, emu::Scope::cluster);
 }
 
 }  // namespace quern::ptx

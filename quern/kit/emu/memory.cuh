@@ -25,6 +25,13 @@ QN_DEVICE T load(const void* address) {
   return static_cast<const AnyAlias<T>*>(address)->value;
 }
 template <class T>
+QN_DEVICE T load_read_only(const void* address) {
+#if defined(QN_EMU_CHECKED)
+  current()->runtime->read_only(address, sizeof(T));
+#endif
+  return load<T>(address);
+}
+template <class T>
 QN_DEVICE void store(void* address, T value) {
   require_aligned<T>(address);
   static_cast<AnyAlias<T>*>(address)->value = value;
@@ -42,12 +49,12 @@ QN_DEVICE T ld_global(const void* address) {
 /// Through the read-only path: the kernel must not write the memory.
 template <class T>
 QN_DEVICE T ld_global_nc(const void* address) {
-  return emu::load<T>(address);
+  return emu::load_read_only<T>(address);
 }
 /// Read-only and read once: not kept in L1.
 template <class T>
 QN_DEVICE T ld_global_nc_no_allocate(const void* address) {
-  return emu::load<T>(address);
+  return emu::load_read_only<T>(address);
 }
 template <class T>
 QN_DEVICE void st_global(void* address, T value) {

@@ -35,11 +35,11 @@ QN_UNWATCHED static void mean_ldmatrix(void** payloads, u32) {
   }
 }
 template <int matrices, bool transposed>
-QN_DEVICE void ldmatrix(u32* out, u32 address, Collective kind) {
+QN_DEVICE void ldmatrix(u32* out, u32 address, Collective kind, u32 line) {
   const ThreadContext& me = *current();
   LdmatrixPayload payload{nullptr, out};
   if (me.lane < 8 * matrices) payload.row = shared_pointer(address, 16, "ldmatrix");
-  me.runtime->collective(kFullMask, kind, &payload, mean_ldmatrix<matrices, transposed>);
+  me.runtime->collective(kFullMask, kind, &payload, mean_ldmatrix<matrices, transposed>, line);
 }
 
 struct StmatrixPayload {
@@ -67,11 +67,11 @@ QN_UNWATCHED static void mean_stmatrix(void** payloads, u32) {
   }
 }
 template <int matrices, bool transposed>
-QN_DEVICE void stmatrix(u32 address, const u32* in, Collective kind) {
+QN_DEVICE void stmatrix(u32 address, const u32* in, Collective kind, u32 line) {
   const ThreadContext& me = *current();
   StmatrixPayload payload{nullptr, in};
   if (me.lane < 8 * matrices) payload.row = shared_pointer(address, 16, "stmatrix");
-  me.runtime->collective(kFullMask, kind, &payload, mean_stmatrix<matrices, transposed>);
+  me.runtime->collective(kFullMask, kind, &payload, mean_stmatrix<matrices, transposed>, line);
 }
 
 struct MmaPayload {
@@ -115,9 +115,9 @@ QN_UNWATCHED static void mean_mma(void** payloads, u32) {
   }
 }
 template <int k, bool is_bf16>
-QN_DEVICE void mma(f32* d, const u32* a, const u32* b, Collective kind) {
+QN_DEVICE void mma(f32* d, const u32* a, const u32* b, Collective kind, u32 line) {
   MmaPayload payload{d, a, b};
-  current()->runtime->collective(kFullMask, kind, &payload, mean_mma<k, is_bf16>);
+  current()->runtime->collective(kFullMask, kind, &payload, mean_mma<k, is_bf16>, line);
 }
 
 }  // namespace quern::emu
@@ -125,58 +125,58 @@ QN_DEVICE void mma(f32* d, const u32* a, const u32* b, Collective kind) {
 namespace quern::ptx {
 
 /// 8x8 matrices of 16-bit elements from shared memory; lane 8 m + r gives the address of row r of matrix m.
-QN_DEVICE void ldmatrix_x1(u32 (&out)[1], u32 address) {
-  emu::ldmatrix<1, false>(out, address, emu::Collective::ldmatrix_x1);
+QN_DEVICE void ldmatrix_x1(u32 (&out)[1], u32 address, u32 line = __builtin_LINE()) {
+  emu::ldmatrix<1, false>(out, address, emu::Collective::ldmatrix_x1, line);
 }
-QN_DEVICE void ldmatrix_x2(u32 (&out)[2], u32 address) {
-  emu::ldmatrix<2, false>(out, address, emu::Collective::ldmatrix_x2);
+QN_DEVICE void ldmatrix_x2(u32 (&out)[2], u32 address, u32 line = __builtin_LINE()) {
+  emu::ldmatrix<2, false>(out, address, emu::Collective::ldmatrix_x2, line);
 }
-QN_DEVICE void ldmatrix_x4(u32 (&out)[4], u32 address) {
-  emu::ldmatrix<4, false>(out, address, emu::Collective::ldmatrix_x4);
+QN_DEVICE void ldmatrix_x4(u32 (&out)[4], u32 address, u32 line = __builtin_LINE()) {
+  emu::ldmatrix<4, false>(out, address, emu::Collective::ldmatrix_x4, line);
 }
-QN_DEVICE void ldmatrix_x1_trans(u32 (&out)[1], u32 address) {
-  emu::ldmatrix<1, true>(out, address, emu::Collective::ldmatrix_x1_trans);
+QN_DEVICE void ldmatrix_x1_trans(u32 (&out)[1], u32 address, u32 line = __builtin_LINE()) {
+  emu::ldmatrix<1, true>(out, address, emu::Collective::ldmatrix_x1_trans, line);
 }
-QN_DEVICE void ldmatrix_x2_trans(u32 (&out)[2], u32 address) {
-  emu::ldmatrix<2, true>(out, address, emu::Collective::ldmatrix_x2_trans);
+QN_DEVICE void ldmatrix_x2_trans(u32 (&out)[2], u32 address, u32 line = __builtin_LINE()) {
+  emu::ldmatrix<2, true>(out, address, emu::Collective::ldmatrix_x2_trans, line);
 }
-QN_DEVICE void ldmatrix_x4_trans(u32 (&out)[4], u32 address) {
-  emu::ldmatrix<4, true>(out, address, emu::Collective::ldmatrix_x4_trans);
+QN_DEVICE void ldmatrix_x4_trans(u32 (&out)[4], u32 address, u32 line = __builtin_LINE()) {
+  emu::ldmatrix<4, true>(out, address, emu::Collective::ldmatrix_x4_trans, line);
 }
 
 /// 8x8 matrices of 16-bit elements into shared memory; lane 8 m + r gives the address of row r of matrix m, in[m] is what
 /// ldmatrix would read.
-QN_DEVICE void stmatrix_x1(u32 address, const u32 (&in)[1]) {
-  emu::stmatrix<1, false>(address, in, emu::Collective::stmatrix_x1);
+QN_DEVICE void stmatrix_x1(u32 address, const u32 (&in)[1], u32 line = __builtin_LINE()) {
+  emu::stmatrix<1, false>(address, in, emu::Collective::stmatrix_x1, line);
 }
-QN_DEVICE void stmatrix_x2(u32 address, const u32 (&in)[2]) {
-  emu::stmatrix<2, false>(address, in, emu::Collective::stmatrix_x2);
+QN_DEVICE void stmatrix_x2(u32 address, const u32 (&in)[2], u32 line = __builtin_LINE()) {
+  emu::stmatrix<2, false>(address, in, emu::Collective::stmatrix_x2, line);
 }
-QN_DEVICE void stmatrix_x4(u32 address, const u32 (&in)[4]) {
-  emu::stmatrix<4, false>(address, in, emu::Collective::stmatrix_x4);
+QN_DEVICE void stmatrix_x4(u32 address, const u32 (&in)[4], u32 line = __builtin_LINE()) {
+  emu::stmatrix<4, false>(address, in, emu::Collective::stmatrix_x4, line);
 }
-QN_DEVICE void stmatrix_x1_trans(u32 address, const u32 (&in)[1]) {
-  emu::stmatrix<1, true>(address, in, emu::Collective::stmatrix_x1_trans);
+QN_DEVICE void stmatrix_x1_trans(u32 address, const u32 (&in)[1], u32 line = __builtin_LINE()) {
+  emu::stmatrix<1, true>(address, in, emu::Collective::stmatrix_x1_trans, line);
 }
-QN_DEVICE void stmatrix_x2_trans(u32 address, const u32 (&in)[2]) {
-  emu::stmatrix<2, true>(address, in, emu::Collective::stmatrix_x2_trans);
+QN_DEVICE void stmatrix_x2_trans(u32 address, const u32 (&in)[2], u32 line = __builtin_LINE()) {
+  emu::stmatrix<2, true>(address, in, emu::Collective::stmatrix_x2_trans, line);
 }
-QN_DEVICE void stmatrix_x4_trans(u32 address, const u32 (&in)[4]) {
-  emu::stmatrix<4, true>(address, in, emu::Collective::stmatrix_x4_trans);
+QN_DEVICE void stmatrix_x4_trans(u32 address, const u32 (&in)[4], u32 line = __builtin_LINE()) {
+  emu::stmatrix<4, true>(address, in, emu::Collective::stmatrix_x4_trans, line);
 }
 
 /// D += A * B with f32 accumulators, A row-major, B column-major.
-QN_DEVICE void mma_m16n8k16_bf16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-  emu::mma<16, true>(d, a, b, emu::Collective::mma_m16n8k16_bf16);
+QN_DEVICE void mma_m16n8k16_bf16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], u32 line = __builtin_LINE()) {
+  emu::mma<16, true>(d, a, b, emu::Collective::mma_m16n8k16_bf16, line);
 }
-QN_DEVICE void mma_m16n8k16_f16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-  emu::mma<16, false>(d, a, b, emu::Collective::mma_m16n8k16_f16);
+QN_DEVICE void mma_m16n8k16_f16(f32 (&d)[4], const u32 (&a)[4], const u32 (&b)[2], u32 line = __builtin_LINE()) {
+  emu::mma<16, false>(d, a, b, emu::Collective::mma_m16n8k16_f16, line);
 }
-QN_DEVICE void mma_m16n8k8_bf16(f32 (&d)[4], const u32 (&a)[2], const u32 (&b)[1]) {
-  emu::mma<8, true>(d, a, b, emu::Collective::mma_m16n8k8_bf16);
+QN_DEVICE void mma_m16n8k8_bf16(f32 (&d)[4], const u32 (&a)[2], const u32 (&b)[1], u32 line = __builtin_LINE()) {
+  emu::mma<8, true>(d, a, b, emu::Collective::mma_m16n8k8_bf16, line);
 }
-QN_DEVICE void mma_m16n8k8_f16(f32 (&d)[4], const u32 (&a)[2], const u32 (&b)[1]) {
-  emu::mma<8, false>(d, a, b, emu::Collective::mma_m16n8k8_f16);
+QN_DEVICE void mma_m16n8k8_f16(f32 (&d)[4], const u32 (&a)[2], const u32 (&b)[1], u32 line = __builtin_LINE()) {
+  emu::mma<8, false>(d, a, b, emu::Collective::mma_m16n8k8_f16, line);
 }
 
 }  // namespace quern::ptx

@@ -44,6 +44,16 @@ enum class Collective : u32 {
   decrease_registers,
 };
 
+/// A lane's part in a shuffle. `lost`: the lane that it asked for does not take part.
+struct ShufflePayload {
+  u32 value;
+  u32 argument;
+  u32 width;
+  u32 result;
+  u32 from;
+  bool lost;
+};
+
 /// The meaning of a collective: runs once, on the lane that arrives last. payloads[lane] is null for lanes outside
 /// mask.
 using Meaning = void (*)(void** payloads, u32 mask);
@@ -75,14 +85,16 @@ enum class NumberOp : u32 {
 };
 
 /// Addresses are of the shared window: offset in bits 0-23, rank of the block in its cluster above. arrive_cluster may name
-/// any block, all others the own one. arrive_copies: when the thread's cp.async so far are complete.
-enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, wait, arrive_copies };
+/// any block, all others the own one. try_wait may say no of a phase that has completed. arrive_copies: when the thread's cp.async so far are
+/// complete.
+enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, try_wait, wait, arrive_copies };
 struct MbarrierCall {
   MbarrierOp op;
   u32 address;
   u32 count;  ///< of arrivals
   u32 bytes;  ///< of copies that the phase takes besides
   u32 parity;
+  Scope scope;  ///< of an arrival's release, of a wait's acquire
 };
 
 enum class BulkOp : u32 {
@@ -144,6 +156,7 @@ struct WgmmaCall {
   u32* a_registers;  ///< A's four registers, or null when it lies in shared memory
   void* d;
   u32 d_bytes;
+  u32 line;
   void (*meaning)(const WgmmaOperands& operands);  ///< runs once for the warpgroup
 };
 
@@ -166,7 +179,8 @@ struct AsanCanary {
 /// Functions of the runtime. A kernel never links against the runtime: it is handed this table.
 struct Runtime {
   u32 bytes;  ///< sizeof(Runtime): a module compiled for another table is refused
-  void (*collective)(u32 mask, Collective kind, void* payload, Meaning meaning);
+  /// Lines of the source tell the places of instructions apart that all lanes execute together.
+  void (*collective)(u32 mask, Collective kind, void* payload, Meaning meaning, u32 line);
   /// Block barrier `id` of `threads` (0: every thread that has not exited); waits unless arrive_only. Returns the OR of
   /// the votes.
   u32 (*barrier)(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line);
@@ -193,18 +207,23 @@ struct Runtime {
   void (*bulk)(const BulkCall& call);
   void (*bulk_commit)();
   void (*bulk_wait)(u32 groups_left, bool read);
-  void (*cluster_arrive)(bool release);
-  void (*cluster_wait)();
+  void (*cluster_arrive)(bool release, u32 line);
+  void (*cluster_wait)(u32 line);
   /// Shared memory of another block of the cluster is about to be accessed.
   void (*cluster_access)(u32 rank, const char* what);
   void (*tensormap_replace)(u32 map, TensorMapField field, u32 dim, u64 value);
 
   // Warpgroups: wgmma, setmaxnreg.
   void (*wgmma)(const WgmmaCall& call);
-  void (*wgmma_fence)();
-  void (*wgmma_commit)();
-  void (*wgmma_wait)(u32 groups_left);
+  void (*wgmma_fence)(u32 line);
+  void (*wgmma_commit)(u32 line);
+  void (*wgmma_wait)(u32 groups_left, u32 line);
   void (*set_registers)(bool increase, u32 registers);
+
+  /// Checked builds: the thread reads by ld.global.nc.
+  void (*read_only)(const void* address, u32 bytes);
+  /// Checked builds: the compiler moves no access of these registers over this point.
+  void (*wgmma_hold)(const void* registers, u32 bytes);
 
   /// Undefined behaviour, of asan builds; `data` is the compiler's.
   void (*undefined)(Undefined what, const void* data, u64 a, u64 b, void* pc);

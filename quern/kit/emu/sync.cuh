@@ -9,7 +9,7 @@ namespace quern::ptx {
 
 /// Lanes in `mask` meet; what they wrote before is visible to them after.
 QN_DEVICE void sync_warp(u32 mask = kFullMask) {
-  emu::current()->runtime->collective(mask, emu::Collective::sync_warp, nullptr, nullptr);
+  emu::current()->runtime->collective(mask, emu::Collective::sync_warp, nullptr, nullptr, 0);
 }
 /// Every thread of the block meets. The line tells barriers apart: a warp whose lanes stand at two of them has
 /// diverged.

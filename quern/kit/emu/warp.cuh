@@ -8,13 +8,6 @@
 
 namespace quern::emu {
 
-struct ShufflePayload {
-  u32 value;
-  u32 argument;
-  u32 width;
-  u32 result;
-};
-
 /// Every lane takes the value of the lane that `source` names. A source outside the lane's segment means its own value;
 /// a source that does not take part has no defined value on a GPU: poison.
 template <class Source>
@@ -25,7 +18,9 @@ inline __attribute__((always_inline)) void shuffle(void** payloads, u32 mask, So
     const u32 first = lane & ~(mine.width - 1), position = lane & (mine.width - 1);
     const i32 wanted = source(i32(position), i32(mine.argument), i32(mine.width));
     const u32 from = wanted < 0 || wanted >= i32(mine.width) ? lane : first + u32(wanted);
-    mine.result = mask >> from & 1 ? static_cast<ShufflePayload*>(payloads[from])->value : 0xffffffffu;
+    mine.from = from;
+    mine.lost = !(mask >> from & 1);
+    mine.result = mine.lost ? 0xffffffffu : static_cast<ShufflePayload*>(payloads[from])->value;
   }
 }
 QN_UNWATCHED __attribute__((unused)) static void mean_shfl_xor(void** payloads, u32 mask) {
@@ -57,13 +52,13 @@ QN_UNWATCHED __attribute__((unused)) static void mean_elect(void** payloads, u32
 }
 
 QN_DEVICE u32 shuffled(u32 value, u32 argument, u32 width, u32 mask, Collective kind, Meaning meaning) {
-  ShufflePayload payload{value, argument, width, 0};
-  current()->runtime->collective(mask, kind, &payload, meaning);
+  ShufflePayload payload{value, argument, width, 0, 0, false};
+  current()->runtime->collective(mask, kind, &payload, meaning, 0);
   return payload.result;
 }
 QN_DEVICE u32 voted(bool vote, u32 mask, Collective kind) {
   u32 payload = vote;
-  current()->runtime->collective(mask, kind, &payload, mean_ballot);
+  current()->runtime->collective(mask, kind, &payload, mean_ballot, 0);
   return payload;
 }
 
@@ -116,7 +111,7 @@ QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMa
 /// True in one lane of those in `mask`, always the same one; which is not said.
 QN_DEVICE bool elect_sync(u32 mask = kFullMask) {
   u32 payload = 0;
-  emu::current()->runtime->collective(mask, emu::Collective::elect, &payload, emu::mean_elect);
+  emu::current()->runtime->collective(mask, emu::Collective::elect, &payload, emu::mean_elect, 0);
   return payload != 0;
 }
 

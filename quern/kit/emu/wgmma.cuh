@@ -41,10 +41,10 @@ QN_UNWATCHED static void mean_wgmma(const WgmmaOperands& operands) {
 }
 
 template <class A, class B, WgmmaForm form, class D, int registers>
-QN_DEVICE void wgmma(D (&d)[registers], u64 a, u32* a_registers, u64 b, bool add) {
+QN_DEVICE void wgmma(D (&d)[registers], u64 a, u32* a_registers, u64 b, bool add, u32 line) {
   constexpr int n = __is_same(D, f32) ? 2 * registers : 4 * registers;
   static_assert(is_wgmma<A, B, form, n, !__is_same(D, f32)>());
-  const WgmmaCall call{n, sizeof(A), form.a == Major::mn, form.b == Major::mn, add, a, b, a_registers, d, sizeof(d),
+  const WgmmaCall call{n, sizeof(A), form.a == Major::mn, form.b == Major::mn, add, a, b, a_registers, d, sizeof(d), line,
                        mean_wgmma<A, B, form, D, registers>};
   current()->runtime->wgmma(call);
 }
@@ -58,40 +58,48 @@ namespace quern::ptx {
 /// second row. Until wgmma_wait the registers belong to the instruction. With u32 registers D is f16 in pairs, d[2 i + j];
 /// then n is a multiple of 16.
 template <class A, class B = A, WgmmaForm form = WgmmaForm{}, int registers>
-QN_DEVICE void wgmma(f32 (&d)[registers], MatrixDescriptor a, MatrixDescriptor b, bool add) {
-  emu::wgmma<A, B, form>(d, a.bits, nullptr, b.bits, add);
+QN_DEVICE void wgmma(f32 (&d)[registers], MatrixDescriptor a, MatrixDescriptor b, bool add, u32 line = __builtin_LINE()) {
+  emu::wgmma<A, B, form>(d, a.bits, nullptr, b.bits, add, line);
 }
 template <class A, class B = A, WgmmaForm form = WgmmaForm{}, int registers>
-QN_DEVICE void wgmma(u32 (&d)[registers], MatrixDescriptor a, MatrixDescriptor b, bool add) {
-  emu::wgmma<A, B, form>(d, a.bits, nullptr, b.bits, add);
+QN_DEVICE void wgmma(u32 (&d)[registers], MatrixDescriptor a, MatrixDescriptor b, bool add, u32 line = __builtin_LINE()) {
+  emu::wgmma<A, B, form>(d, a.bits, nullptr, b.bits, add, line);
 }
 /// A from registers: a[i] holds the 4 bytes 4 (t % 4) + 16 (i / 2) of row 16 (t / 32) + t % 32 / 4 + 8 (i % 2). They too
 /// belong to the instruction until wgmma_wait, so they are an array that lives until then: here they are poison meanwhile.
 template <class A, class B = A, WgmmaForm form = WgmmaForm{}, int registers>
-QN_DEVICE void wgmma(f32 (&d)[registers], u32 (&a)[4], MatrixDescriptor b, bool add) {
+QN_DEVICE void wgmma(f32 (&d)[registers], u32 (&a)[4], MatrixDescriptor b, bool add, u32 line = __builtin_LINE()) {
   static_assert(form.a == Major::k);
-  emu::wgmma<A, B, form>(d, 0, a, b.bits, add);
+  emu::wgmma<A, B, form>(d, 0, a, b.bits, add, line);
 }
 template <class A, class B = A, WgmmaForm form = WgmmaForm{}, int registers>
-QN_DEVICE void wgmma(u32 (&d)[registers], u32 (&a)[4], MatrixDescriptor b, bool add) {
+QN_DEVICE void wgmma(u32 (&d)[registers], u32 (&a)[4], MatrixDescriptor b, bool add, u32 line = __builtin_LINE()) {
   static_assert(form.a == Major::k);
-  emu::wgmma<A, B, form>(d, 0, a, b.bits, add);
+  emu::wgmma<A, B, form>(d, 0, a, b.bits, add, line);
 }
 
 /// The compiler may not move accesses of these registers over this point: before wgmma_fence, and behind the wait. Here they
-/// are memory whose address the runtime has.
-template <int registers> QN_DEVICE void wgmma_hold(f32 (&)[registers]) {}
-template <int registers> QN_DEVICE void wgmma_hold(u32 (&)[registers]) {}
+/// are memory whose address the runtime has; checked mode reports an access of accumulators between the wait and the hold.
+template <int registers> QN_DEVICE void wgmma_hold([[maybe_unused]] f32 (&held)[registers]) {
+#if defined(QN_EMU_CHECKED)
+  emu::current()->runtime->wgmma_hold(held, sizeof(held));
+#endif
+}
+template <int registers> QN_DEVICE void wgmma_hold([[maybe_unused]] u32 (&held)[registers]) {
+#if defined(QN_EMU_CHECKED)
+  emu::current()->runtime->wgmma_hold(held, sizeof(held));
+#endif
+}
 
 /// What the thread did with registers comes before what a later wgmma does with them. Needed before the first wgmma, and
 /// before one whose registers were touched since.
-QN_DEVICE void wgmma_fence() { emu::current()->runtime->wgmma_fence(); }
+QN_DEVICE void wgmma_fence(u32 line = __builtin_LINE()) { emu::current()->runtime->wgmma_fence(line); }
 /// The wgmma issued since the last commit are a group.
-QN_DEVICE void wgmma_commit() { emu::current()->runtime->wgmma_commit(); }
+QN_DEVICE void wgmma_commit(u32 line = __builtin_LINE()) { emu::current()->runtime->wgmma_commit(line); }
 /// Waits until at most `groups_left` (0 .. 7) of the newest groups are pending.
-template <int groups_left> QN_DEVICE void wgmma_wait() {
+template <int groups_left> QN_DEVICE void wgmma_wait(u32 line = __builtin_LINE()) {
   static_assert(groups_left >= 0 && groups_left <= 7);
-  emu::current()->runtime->wgmma_wait(groups_left);
+  emu::current()->runtime->wgmma_wait(groups_left, line);
 }
 
 /// Gives registers of each thread back to the block's pool, or takes them, waiting until the pool has enough. By every warp of

@@ -14,9 +14,8 @@ enum class KeyPlaces : i32 {
   page_indices,  ///< pages of a CSR table
 };
 
-/// Whether a request of `queries` query tokens, `group` query heads a KV head, is summed by the kernel for few rows.
-constexpr i32 kFewRows = 16;
-QN_HOST_DEVICE constexpr bool has_few_rows(i64 queries, i64 group) { return queries == 1 || queries * group <= kFewRows; }
+/// Whether a request of `queries` query tokens, `group` query heads a KV head, is summed by a kernel for few rows, which takes up to `most`.
+QN_HOST_DEVICE constexpr bool has_few_rows(i64 queries, i64 group, i32 most) { return queries == 1 || queries * group <= most; }
 
 /// A scale for each request and KV head, or query token and head. Strides are elements; 0 where one serves all.
 struct ScaleTensor {
@@ -57,6 +56,7 @@ struct AttendParams {
   i32 window_left, window_right;  // kNoWindow: no bound. Causal attention is a window_right of 0
   i32 q_wide;                // 1: every row of q starts at a multiple of 16 bytes
   i32 out_pairs;             // 1: every row of out starts at a multiple of two elements
+  i32 out_wide;              // 1: every row of out starts at a multiple of 16 bytes
   DType sink_dtype;
   float scale;               // of logits, natural units; with a soft cap divided by it
   float soft_cap;

@@ -25,6 +25,9 @@ using ::testing::HasSubstr;
 RaggedArgs& ragged_args(CaseArgs& c) { return *static_cast<RaggedArgs*>(c.args()); }
 PagedArgs& paged_args(CaseArgs& c) { return *static_cast<PagedArgs*>(c.args()); }
 
+/// The kernels of requests of many rows, as variants of both ops.
+constexpr const char* kOfManyRows[] = {"prefill_sm90", "portable"};
+
 void fill(const TensorView& view, const std::function<double(const i64*)>& value) {
   i64 at[kMaxRank] = {};
   for (i64 i = 0; i < view.numel(); ++i) {
@@ -90,48 +93,51 @@ TEST_P(attention_masks, of_contiguous_keys) {
     fill(a.q, [](const i64*) { return 0; });
     fill(a.k, [](const i64*) { return 1; });
     fill(a.v, [](const i64* at) { return double(at[0] % 31); });
-    ragged(a);
-    for (i64 b = 0; b < 2; ++b) {
-      const i64 first = Ref<>(a.kv_indptr).index(b);
-      expect_means(a, ragged_request(a, b), b, [&](i64 j) { return double((first + j) % 31); });
+    for (const char* variant : kOfManyRows) {
+      ragged(a, {.variant = variant});
+      for (i64 b = 0; b < 2; ++b) {
+        const i64 first = Ref<>(a.kv_indptr).index(b);
+        expect_means(a, ragged_request(a, b), b, [&](i64 j) { return double((first + j) % 31); });
+      }
     }
   }
 }
 
 TEST_P(attention_masks, of_pages) {
-  for (const auto& [queries, keys] : {std::pair<i64, i64>{1, 300}, {3, 270}, {5, 2}, {20, 70}, {33, 17}}) {
-    CaseArgs c(find_op("attention.paged"), masked(GetParam(), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 3}, {"queries", double(queries)}, {"capacity", double(keys)}, {"length", double(keys)}, {"page_size", 7}}), 3);
-    PagedArgs& a = paged_args(c);
-    fill(a.q, [](const i64*) { return 0; });
-    fill(a.k_cache, [](const i64*) { return 1; });
-    fill(a.v_cache, [](const i64* at) { return double((at[0] * 7 + at[1]) % 31); });
-    paged(a);
-    for (i64 b = 0; b < 2; ++b) expect_means(a, paged_request(a, b), b, [&](i64 j) { return double((paged_page(a, b, j) * 7 + j % 7) % 31); });
-  }
+  for (const i64 page_size : {7, 8})  // of portable and of prefill_sm90
+    for (const auto& [queries, keys] : {std::pair<i64, i64>{1, 300}, {3, 270}, {5, 2}, {20, 70}, {33, 17}}) {
+      CaseArgs c(find_op("attention.paged"), masked(GetParam(), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 3}, {"queries", double(queries)}, {"capacity", double(keys)}, {"length", double(keys)}, {"page_size", double(page_size)}}), 3);
+      PagedArgs& a = paged_args(c);
+      fill(a.q, [](const i64*) { return 0; });
+      fill(a.k_cache, [](const i64*) { return 1; });
+      fill(a.v_cache, [&](const i64* at) { return double((at[0] * page_size + at[1]) % 31); });
+      paged(a, {.variant = page_size == 8 ? "prefill_sm90" : "portable"});
+      for (i64 b = 0; b < 2; ++b) expect_means(a, paged_request(a, b), b, [&](i64 j) { return double((paged_page(a, b, j) * page_size + j % page_size) % 31); });
+    }
 }
 INSTANTIATE_TEST_SUITE_P(all, attention_masks,
                          ::testing::Values(Mask{"none", false, -1, -1, false}, Mask{"causal", true, -1, -1, false}, Mask{"causal_window", true, 9, -1, false}, Mask{"own_key", true, 0, -1, false},
                                            Mask{"window", false, 4, 6, false}, Mask{"ahead", false, -1, 3, false}, Mask{"bits", false, -1, -1, true}, Mask{"all", true, 20, -1, true}),
                          [](const auto& info) { return info.param.name; });
 
-/// The same keys in pages and in one tensor: requests of many rows are summed by one kernel, in one order.
+/// The same keys in pages and in one tensor: requests of many rows are summed by one kernel, in one order. Which kernel that is depends on the page size, so calls name it.
 TEST(attention, pages_and_contiguous_keys_give_the_same_bits) {
-  for (const bool causal : {false, true}) {
+  for (const auto& [variant, page_size, causal] : {std::tuple{"prefill_sm90", 8, false}, {"prefill_sm90", 8, true}, {"portable", 3, true}}) {
     CaseArgs c(find_op("attention.ragged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 80}, {"queries", 37}, {"keys", 70}, {"causal", causal}, {"spare", 0}}, 5);
     RaggedArgs& r = ragged_args(c);
-    CaseArgs d(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 80}, {"queries", 37}, {"capacity", 70}, {"length", 70}, {"page_size", 3}, {"causal", causal}, {"spare", 0}}, 6);
+    CaseArgs d(find_op("attention.paged"), {{"batch", 3}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 80}, {"queries", 37}, {"capacity", 70}, {"length", 70}, {"page_size", double(page_size)}, {"causal", causal}, {"spare", 0}}, 6);
     PagedArgs& p = paged_args(d);
     p.q = r.q;
     for (i64 b = 0; b < 3; ++b)
       for (i64 j = 0; j < 70; ++j)
         for (i64 h = 0; h < 2; ++h)
           for (i64 e = 0; e < 80; ++e) {
-            const i64 from[] = {b * 70 + j, h, e}, to[] = {paged_page(p, b, j), j % 3, h, e};
+            const i64 from[] = {b * 70 + j, h, e}, to[] = {paged_page(p, b, j), j % page_size, h, e};
             std::memcpy(p.k_cache.at(to), r.k.at(from), 2), std::memcpy(p.v_cache.at(to), r.v.at(from), 2);
           }
-    ragged(r), paged(p);
-    EXPECT_EQ(bytes_of(p.out), bytes_of(r.out));
-    EXPECT_EQ(bytes_of(p.out_lse), bytes_of(r.out_lse));
+    ragged(r, {.variant = variant}), paged(p, {.variant = variant});
+    EXPECT_EQ(bytes_of(p.out), bytes_of(r.out)) << variant;
+    EXPECT_EQ(bytes_of(p.out_lse), bytes_of(r.out_lse)) << variant;
   }
 }
 
@@ -159,9 +165,11 @@ TEST(attention, logits_far_below_zero_are_no_mask) {
     fill(a.k, [](const i64*) { return -1; });
     fill(a.v, [](const i64*) { return 0.5; });
     a.sm_scale = float(-logit / 64);
-    ragged(a);
-    EXPECT_NEAR(Ref(a.out)(7, 0, 5), 0.5, 1e-2);
-    EXPECT_NEAR((Ref(a.out_lse)(7, 0) - std::log2(70.0)) / (logit / std::log(2.0)), 1, 0x1p-18);  // kLogitError
+    for (const char* variant : kOfManyRows) {
+      ragged(a, {.variant = variant});
+      EXPECT_NEAR(Ref(a.out)(7, 0, 5), 0.5, 1e-2) << variant;
+      EXPECT_NEAR((Ref(a.out_lse)(7, 0) - std::log2(70.0)) / (logit / std::log(2.0)), 1, 0x1p-18) << variant;  // kLogitError
+    }
   }
 }
 
@@ -194,9 +202,11 @@ TEST(attention, large_logits_of_bf16_are_right) {
     fill(a.q, [&](const i64*) { return size; });
     fill(a.k, [&](const i64*) { return size; });
     fill(a.v, [](const i64*) { return 0.75; });
-    ragged(a);
-    EXPECT_NEAR(Ref(a.out)(3, 0, 5), 0.75, 1e-2) << size;
-    EXPECT_NEAR(Ref(a.out_lse)(3, 0) / (Ref(a.q)(0, 0, 0) * Ref(a.k)(0, 0, 0) * 64e6 / std::log(2.0)), 1, 0x1p-18) << size;
+    for (const char* variant : kOfManyRows) {
+      ragged(a, {.variant = variant});
+      EXPECT_NEAR(Ref(a.out)(3, 0, 5), 0.75, 1e-2) << variant << " " << size;
+      EXPECT_NEAR(Ref(a.out_lse)(3, 0) / (Ref(a.q)(0, 0, 0) * Ref(a.k)(0, 0, 0) * 64e6 / std::log(2.0)), 1, 0x1p-18) << variant << " " << size;
+    }
   }
 }
 
@@ -225,9 +235,11 @@ TEST(attention, large_logits_of_f16_stay_finite) {
     for (const double size : {1.0, 1.3, 2.7, 7.1, 19.0}) {
       fill(q, [&](const i64*) { return size; });
       fill(k, [&](const i64*) { return size; });
-      if (pages) paged(paged_args(c));
-      else ragged(ragged_args(c));
-      EXPECT_TRUE(std::isfinite(Ref(out)(0, 0, 5))) << op << " " << size;
+      for (const char* variant : kOfManyRows) {
+        if (pages) paged(paged_args(c));
+        else ragged(ragged_args(c), {.variant = variant});
+        EXPECT_TRUE(std::isfinite(Ref(out)(0, 0, 5))) << op << " " << variant << " " << size;
+      }
     }
   }
 }
@@ -264,6 +276,35 @@ TEST(attention, every_option_counts) {
   EXPECT_EQ(result(hint), plain) << "max_seq_q chooses the plan only";
 }
 
+/// There are no tensor maps of no memory: such calls are the portable kernels', whatever else they hold.
+TEST(attention, calls_without_keys) {
+  const auto nothing_seen = [](const auto& a, const auto& call) {
+    std::memset(a.out.data, 0xff, size_t(a.out.extent() * 2)), std::memset(a.out_lse.data, 0xff, size_t(a.out_lse.extent() * 4));
+    call();
+    const Ref out(a.out), lse(a.out_lse);
+    for (i64 t = 0; t < a.out.shape[0]; ++t)
+      for (i64 h = 0; h < 8; ++h) {
+        EXPECT_EQ(lse(t, h), -std::numeric_limits<double>::infinity()) << t;
+        for (i64 e = 0; e < 64; ++e) EXPECT_EQ(out(t, h, e), 0) << t;
+      }
+  };
+  for (const double pad : {0, 4}) {
+    CaseArgs c(find_op("attention.ragged"), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"queries", 20}, {"keys", 0}, {"spare", 0}, {"k.pad", pad}}, 1);
+    const RaggedArgs& a = ragged_args(c);
+    ASSERT_EQ(a.k.shape[0], 0);
+    nothing_seen(a, [&] { ragged(a); });
+    EXPECT_THAT(error_of([&] { ragged(a, {.variant = "prefill_sm90"}); }, ErrorKind::unsupported), HasSubstr("keys of a request=0, wants at least 1"));
+  }
+  for (const double fp8 : {0, 1})
+    for (const double queries : {-2, 3, 20}) {
+      CaseArgs c(find_op("attention.paged"), {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"queries", queries}, {"capacity", 0}, {"spare_pages", 0}, {"spare", 0}, {"fp8", fp8}}, 1);
+      PagedArgs& a = paged_args(c);
+      a.k_cache.shape[0] = a.v_cache.shape[0] = 0;
+      nothing_seen(a, [&] { paged(a); });
+      EXPECT_THAT(error_of([&] { paged(a, {.variant = "few_rows_sm90"}); }, ErrorKind::unsupported), HasSubstr("pages=0, wants room for a key"));
+    }
+}
+
 TEST(attention, says_what_is_wrong) {
   const auto error = [](const Case& more, void (*broken)(RaggedArgs&)) {
     Case which = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"queries", 3}, {"keys", 5}, {"spare", 0}};
@@ -283,6 +324,19 @@ TEST(attention, says_what_is_wrong) {
   EXPECT_EQ(error({}, [](auto& a) { for (TensorView* v : {&a.v, &a.out}) v->shape[2] = 40; }), "attention.ragged: `head_dim_v` is 40, expected a multiple of 16 from 16 to 256");
 }
 
+/// Rows of a request and numbers of row tiles are 32-bit.
+TEST(attention, sizes_have_limits) {
+  const auto error = [](i64 tokens, i64 heads_kv) {
+    const Op& op = find_op("attention.ragged");
+    const testing::ArgsStorage args = testing::fake_args(op, testing::derived(op, {{"batch", 1}, {"tokens", double(tokens)}, {"tokens_kv", 5}, {"heads_kv", double(heads_kv)}, {"gqa", 4}, {"head_dim", 16}}));
+    return error_of([&] { bind(op, args.get(), {}); });
+  };
+  EXPECT_EQ(error((1 << 28) - 1, 1), "nothing thrown");
+  EXPECT_EQ(error(1 << 28, 1), "attention.ragged: `tokens` is 268435456, expected less than 2^30 / (heads_q / heads_kv)");
+  EXPECT_EQ(error((1 << 26) - 1, 8), "nothing thrown");
+  EXPECT_EQ(error(1 << 26, 8), "attention.ragged: `tokens` is 67108864, expected less than 2^31 / heads_q");
+}
+
 /// A NaN among the keys or values that a query sees is in its out, and one of a key in its lse, whatever form logits take.
 TEST(attention, nan_that_is_seen_stays) {
   for (const Case& form : {Case{{"q.dtype", i64(DType::bf16)}}, Case{{"q.dtype", i64(DType::f16)}}, Case{{"soft_cap", 30}}, Case{{"bits", 1}}, Case{{"scales", 3}}})
@@ -294,10 +348,12 @@ TEST(attention, nan_that_is_seen_stays) {
       if (a.mask.present()) std::memset(a.mask.data, 0xff, size_t(a.mask.shape[0]));
       const i64 at[] = {70, 0, 9};
       store_element(key ? a.k : a.v, at, NAN);
-      ragged(a);
-      EXPECT_FALSE(std::isnan(Ref(a.out_lse)(9, 0))) << "query 9 stands at key 69";
-      EXPECT_TRUE(std::isnan(Ref(a.out)(10, 0, 9)));
-      EXPECT_EQ(std::isnan(Ref(a.out_lse)(10, 0)), key);
+      for (const char* variant : kOfManyRows) {
+        ragged(a, {.variant = variant});
+        EXPECT_FALSE(std::isnan(Ref(a.out_lse)(9, 0))) << variant << ": query 9 stands at key 69";
+        EXPECT_TRUE(std::isnan(Ref(a.out)(10, 0, 9))) << variant;
+        EXPECT_EQ(std::isnan(Ref(a.out_lse)(10, 0)), key) << variant;
+      }
     }
 }
 
@@ -402,17 +458,20 @@ constexpr const char* kPrefix = R"(struct Prefix {
 };)";
 
 TEST(attention_hooks, skip_whole_tiles) {
-  CaseArgs c(find_op("attention.ragged"), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 200}, {"keys", 200}, {"causal", 0}, {"spare", 0}, {"q.dtype", i64(DType::f16)}}, 3);
-  RaggedArgs& a = ragged_args(c);
-  const i32 prefix = 10;
-  std::memcpy(a.hook_params, &prefix, sizeof prefix);
-  a.hooks = hooks_of(kPrefix);
-  ragged(a);
-  const std::string whole = bytes_of(a.out.slice(0, 0, 64));
-  fill(a.v.slice(0, 128, 200), [](const i64*) { return NAN; });
-  ragged(a);
-  EXPECT_EQ(bytes_of(a.out.slice(0, 0, 64)), whole) << "rows of the first tile read keys behind their last tile";
-  EXPECT_TRUE(std::isnan(Ref(a.out)(199, 0, 0)));
+  constexpr i64 kRows = 192;  // whole row tiles of each kernel: 3 of 64, or one
+  for (const char* variant : kOfManyRows) {
+    CaseArgs c(find_op("attention.ragged"), {{"batch", 1}, {"heads_kv", 1}, {"gqa", 1}, {"head_dim", 64}, {"queries", 2 * kRows}, {"keys", 2 * kRows}, {"causal", 0}, {"spare", 0}, {"q.dtype", i64(DType::f16)}}, 3);
+    RaggedArgs& a = ragged_args(c);
+    const i32 prefix = 10;
+    std::memcpy(a.hook_params, &prefix, sizeof prefix);
+    a.hooks = hooks_of(kPrefix);
+    ragged(a, {.variant = variant});
+    const std::string whole = bytes_of(a.out.slice(0, 0, kRows));
+    fill(a.v.slice(0, kRows, 2 * kRows), [](const i64*) { return NAN; });
+    ragged(a, {.variant = variant});
+    EXPECT_EQ(bytes_of(a.out.slice(0, 0, kRows)), whole) << variant << ": rows of the first tiles read keys behind their last tile";
+    EXPECT_TRUE(std::isnan(Ref(a.out)(2 * kRows - 1, 0, 0))) << variant;
+  }
 }
 
 /// The meanings of hooks in double beside the kernels: prefill and decode rows of one call.

@@ -51,7 +51,7 @@ struct PagedArgs {
 /// length beyond what the table can name, or beyond max_seq_kv, is cut in what is read; positions follow from the length as given, up to 2^30.
 /// Contents of the index tensors are read on the device only: a captured graph may be replayed with other lengths, pages and query tokens, with the bits
 /// that an eager call would give. Checked emulated devices report contents that break these rules.
-/// Requests of one query token, or of up to 16 rows (query tokens times g), are summed by split KV (Dao et al., Flash-Decoding, 2023), others by tiles of rows
+/// Requests of one query token, or of up to 16 rows (query tokens times g; 64 where few_rows_sm90 is chosen), are summed in equal shares of all keys (Dao et al., Flash-Decoding, 2023), others by tiles of rows
 /// (Dao, FlashAttention-2, arXiv 2307.08691), both with online softmax (Milakov and Gimelshein, arXiv 1805.02867). Throws Error.
 QN_API void paged(const PagedArgs& args, const RunOptions& options = {});
 

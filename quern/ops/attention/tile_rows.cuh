@@ -92,8 +92,7 @@ QN_DEVICE f32 add_sink(SoftmaxState& state, f32 sink, f32 shift) {
 }
 
 /// Two neighbours of an output row.
-template <class T> QN_DEVICE void store_pair(T* to, f32 low, f32 high, bool aligned) {
-  const u32 pair = pack_word(low, high, T{});
+template <class T> QN_DEVICE void store_word(T* to, u32 pair, bool aligned) {
   if (aligned) {
     ptx::st_global<u32>(to, pair);
   } else {
@@ -101,5 +100,6 @@ template <class T> QN_DEVICE void store_pair(T* to, f32 low, f32 high, bool alig
     ptx::st_global<u16>(to + 1, u16(pair >> 16));
   }
 }
+template <class T> QN_DEVICE void store_pair(T* to, f32 low, f32 high, bool aligned) { store_word(to, pack_word(low, high, T{}), aligned); }
 
 }  // namespace quern::attention

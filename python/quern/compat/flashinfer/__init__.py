@@ -23,7 +23,8 @@ for _module in _names.MODULES:
     globals()[_module].__getattr__ = _functools.partial(_names.absent, f"{__name__}.{_module}")
 for _full, _what in _names.NAMES.items():
     if not isinstance(_what, _names.Absent) and _full.rpartition(".")[2] in _names.TOP_LEVEL:
-        globals()[_full.rpartition(".")[2]] = getattr(globals()[_full.rpartition(".")[0]], _full.rpartition(".")[2])
+        # A function may have its module's name, as xqa.xqa.
+        globals()[_full.rpartition(".")[2]] = getattr(_sys.modules[f"{__name__}.{_full.rpartition('.')[0]}"], _full.rpartition(".")[2])
 del _module, _full, _what
 
 

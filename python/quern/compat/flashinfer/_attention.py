@@ -16,10 +16,10 @@ NAMES = {"k_cache": "paged_kv_cache", "v_cache": "paged_kv_cache", "page_indptr"
          "q_indptr": "qo_indptr", "mask": "packed_custom_mask", "sink": "sinks", "soft_cap": "logits_soft_cap", "out_lse": "lse", "out_scale": "v_scale", "workspace": "float_workspace_buffer"}
 
 
-def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta=None, **others):
-    """NotImplementedError for what no attention op has."""
-    one_of(where, "pos_encoding_mode", pos_encoding_mode, {"NONE": None, "ROPE_LLAMA": _ROPE, "ALIBI": _ALIBI})
-    refuse(where, "it is of ROPE_LLAMA: " + _ROPE, rope_scale=rope_scale, rope_theta=rope_theta)
+def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta=None, suffix="", **others):
+    """NotImplementedError for what no attention op has. `suffix`: behind the names of the first three."""
+    one_of(where, "pos_encoding_mode" + suffix, pos_encoding_mode, {"NONE": None, "ROPE_LLAMA": _ROPE, "ALIBI": _ALIBI})
+    refuse(where, "it is of ROPE_LLAMA: " + _ROPE, **{"rope_scale" + suffix: rope_scale, "rope_theta" + suffix: rope_theta})
     reasons = {
         "use_fp16_qk_reduction": "logits are summed in f32", "kv_cache_sf": "packed FP4 needs SM100, this is for sm_90a", "use_fp16_softmax": "softmax is in f32",
         "skip_softmax_threshold_scale_factor": "every visible key counts", "uses_spcompress": _SM100, "jit_args": "variants are hooks of quern's ops (docs/own_ops.md)",
@@ -56,25 +56,53 @@ def scales(where, q, heads_kv, batch, sm_scale, q_scale=None, k_scale=None, v_sc
     return {**factors, **result}
 
 
-def masks(where, custom_mask, packed_custom_mask, q_lens, kv_lens):
-    """{mask, mask_indptr} for the op, or {}. A mask stands in the place of causality. `q_lens`, `kv_lens`: functions that give the lengths of requests."""
+_MASKS = ("custom_mask", "packed_custom_mask")
+
+
+def _given_mask(where, custom_mask, packed_custom_mask, names):
+    """(name, mask, whether it is packed), or None."""
     if custom_mask is None and packed_custom_mask is None:
-        return {}
+        return None
     if custom_mask is not None and packed_custom_mask is not None:
-        raise ValueError(f"flashinfer.{where}: `custom_mask` and `packed_custom_mask` are given, expected one")
-    bits = q_lens() * kv_lens()
-    each = bits if custom_mask is not None else (bits + 7) // 8
-    indptr = torch.cat([each.new_zeros(1), each.cumsum(0)]).int()
-    name, given = ("custom_mask", custom_mask) if custom_mask is not None else ("packed_custom_mask", packed_custom_mask)
-    kind = torch.bool if custom_mask is not None else torch.uint8
+        raise ValueError(f"flashinfer.{where}: `{names[0]}` and `{names[1]}` are given, expected one")
+    packed = custom_mask is None
+    name, given, kind = names[packed], packed_custom_mask if packed else custom_mask, torch.uint8 if packed else torch.bool
     if tensor(where, name, given).dtype != kind:
         raise TypeError(f"flashinfer.{where}: `{name}` is {str(given.dtype)[6:]}, expected {str(kind)[6:]}")
-    if given.numel() != int(indptr[-1]):
-        raise ValueError(f"flashinfer.{where}: `{name}` has {given.numel()} elements, expected {int(indptr[-1])}, those of all queries and keys")
-    if custom_mask is None:
-        return {"mask": given.reshape(-1), "mask_indptr": indptr}
-    packed, ends = call(where, quern.quant.segment_packbits, None, x=given.reshape(-1).view(torch.uint8), indptr=indptr, bit_order="little")
+    return name, given.reshape(-1), packed
+
+
+def _check_mask(where, name, given, expected):
+    if expected is not None and given.numel() != expected:
+        raise ValueError(f"flashinfer.{where}: `{name}` has {given.numel()} elements, expected {expected}, those of all queries and keys")
+
+
+def masks(where, custom_mask, packed_custom_mask, bits, counts=None, names=_MASKS):
+    """{mask, mask_indptr} for the op, or {}. A mask stands in the place of causality. `bits`: a function that gives the pairs of a query and a key of each
+    request. `counts`: (all of them, bytes of all), or Nones where only the device knows; without it the sum is read from the device."""
+    mask = _given_mask(where, custom_mask, packed_custom_mask, names)
+    if mask is None:
+        return {}
+    name, given, packed = mask
+    each = (bits() + 7) // 8 if packed else bits()
+    indptr = torch.cat([each.new_zeros(1), each.cumsum(0)]).int()
+    _check_mask(where, name, given, int(indptr[-1]) if counts is None else counts[packed])
+    if packed:
+        return {"mask": given, "mask_indptr": indptr}
+    packed, ends = call(where, quern.quant.segment_packbits, None, x=given.view(torch.uint8), indptr=indptr, bit_order="little")
     return {"mask": packed, "mask_indptr": ends}
+
+
+def mask_of_one(where, custom_mask, packed_custom_mask, bits, names=_MASKS):
+    """The same of one request of so many pairs."""
+    mask = _given_mask(where, custom_mask, packed_custom_mask, names)
+    if mask is None:
+        return {}
+    name, given, packed = mask
+    _check_mask(where, name, given, (bits + 7) // 8 if packed else bits)
+    if not packed:
+        given = call(where, quern.quant.packbits, None, x=given.view(torch.uint8), bit_order="little")
+    return {"mask": given, "mask_indptr": ends_of((bits + 7) // 8, given.device)}
 
 
 def soft_cap_of(where, value):
@@ -114,6 +142,15 @@ def lse_for(where, q, given, return_lse, lse_base="log2", lse_layout="NH"):
     return {"out_lse": lse if lse_layout == "NH" else lse.mT, "lse_base": "two" if base == "log2" else "e"}, lse
 
 
+def planned_dtypes(where, q_data_type, kv_data_type, data_type):
+    """(q_data_type, kv_data_type) where a plan may also have the deprecated data_type: that of keys, and of q where that is not told."""
+    data_type = dtype_of(where, "data_type", data_type)
+    if data_type is not None:
+        kv_data_type = data_type if kv_data_type is None else kv_data_type
+        q_data_type = data_type if q_data_type == "float16" and data_type == torch.bfloat16 else q_data_type
+    return q_data_type, kv_data_type
+
+
 def attend(where, op, q, out, o_dtype, lse, names=NAMES, **arguments):
     """The call; (out, lse), or out alone."""
     out_arguments, returned = lse
@@ -138,10 +175,9 @@ class Wrapper:
         self._use_cuda_graph, self._kv_layout, self._backend = _check.boolean(f"flashinfer.{where}", "use_cuda_graph", use_cuda_graph), kv_layout, backend
         self.reset_workspace_buffer(float_workspace_buffer, None)
         self._buffers, self._planned = buffers, False
-        if use_cuda_graph:
-            for name, buffer in buffers.items():
-                if not name.startswith(("custom_mask", "mask_indptr")):
-                    tensor(where, name, buffer, 1)
+        for name, buffer in buffers.items():
+            if buffer is not None or (use_cuda_graph and not name.startswith(("custom_mask", "mask_indptr"))):
+                tensor(where, name, buffer, 1)
 
     @property
     def is_cuda_graph_enabled(self):
@@ -190,11 +226,11 @@ class Wrapper:
         self._o_dtype = dtype_of(self._where, "o_data_type", o_data_type)
         self._mask, self._invariant, self._planned = mask, invariant(where, fixed_split_size, disable_split_kv), True
 
-    def _check_run(self, where, q, k, heads, head_dim):
+    def _check_run(self, where, q, k, heads, head_dim, names=("q", "k")):
         """What run() is given must be what plan() was told."""
         if not self._planned:
             raise RuntimeError(f"flashinfer.{where}: plan() was not called")
-        for name, got, expected in (("q", tensor(where, "q", q, 3).dtype, self._q_dtype), ("k", k.dtype, self._kv_dtype)):
+        for name, got, expected in ((names[0], tensor(where, names[0], q, 3).dtype, self._q_dtype), (names[1], k.dtype, self._kv_dtype)):
             if got != expected:
                 raise ValueError(f"flashinfer.{where}: `{name}` is {str(got)[6:]}, expected {str(expected)[6:]}, as plan() was told, or else its default")
         if (q.size(1), q.size(2), k.size(-2)) != (heads[0], head_dim, heads[1]):
@@ -224,14 +260,18 @@ class PagedWrapper(Wrapper):
         """Keys of each request; none of one without pages."""
         return torch.where(indptr[1:] > indptr[:-1], get_seq_lens(indptr, last_page_len, page_size), 0)
 
-    def _run(self, where, q, k, v, q_indptr, out, lse, window_left, sinks, q_scale, k_scale, v_scale):
-        self._check_run(where, q, k, self._heads, self._head_dim)
+    def _run(self, where, q, k, v, q_indptr, out, lse, window_left, sinks, q_scale, k_scale, v_scale, sm_scale=None, suffix="", **options):
+        """`sm_scale`, `options`: in the place of what plan() was told. `suffix`: behind the names of q, of the cache and of the scale."""
+        cache = "paged_kv_cache" + suffix
+        self._check_run(where, q, k, self._heads, self._head_dim, ("q" + suffix, "k" if not suffix else cache))
         if k.size(1) != self._page_size:
-            raise ValueError(f"flashinfer.{where}: `paged_kv_cache` has pages of {k.size(1)}, expected {self._page_size}, as plan() was told")
+            raise ValueError(f"flashinfer.{where}: `{cache}` has pages of {k.size(1)}, expected {self._page_size}, as plan() was told")
         batch = self._paged_kv_indptr_buf.numel() - 1
-        return attend(where, quern.attention.paged, q, out, self._o_dtype, lse, k_cache=k, v_cache=v, page_indptr=self._paged_kv_indptr_buf, page_indices=self._paged_kv_indices_buf,
-                      last_page_len=self._paged_kv_last_page_len_buf, q_indptr=q_indptr, sink=sinks, **scales(where, q, k.size(2), batch, self._sm_scale, q_scale, k_scale, v_scale),
-                      **self._shared(window_left))
+        names = {**NAMES, "q": "q" + suffix, "k_cache": cache, "v_cache": cache}
+        factors = scales(where, q, k.size(2), batch, self._sm_scale if sm_scale is None else sm_scale, q_scale, k_scale, v_scale, {"sm_scale": "sm_scale" + suffix})
+        return attend(where, quern.attention.paged, q, out, self._o_dtype, lse, names, k_cache=k, v_cache=v, page_indptr=self._paged_kv_indptr_buf,
+                      page_indices=self._paged_kv_indices_buf, last_page_len=self._paged_kv_last_page_len_buf, q_indptr=q_indptr, sink=sinks, **factors,
+                      **{**self._shared(window_left), **options})
 
     def _capacity(self, indices, buffer):
         """The page indices that run() will see: in graph mode the whole buffer, which the size of the workspace follows."""
@@ -258,16 +298,33 @@ def refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_
     refuse(where, "k and v of a token lie in the same page", uses_shared_paged_kv_idx=None if _check.boolean(f"flashinfer.{where}", "uses_shared_paged_kv_idx", uses_shared_paged_kv_idx) else "False")
 
 
+def one_sink(where, sinks):
+    """The tensor of `sinks`, which may stand alone in a list."""
+    if not isinstance(sinks, (tuple, list)):
+        return sinks
+    if len(sinks) != 1:
+        raise ValueError(f"flashinfer.{where}: `sinks` has {len(sinks)} tensors, expected one")
+    return sinks[0]
+
+
+def by_scales(where, q, heads_kv, batch, bmm1_scale, bmm2_scale):
+    """What scales() gives for the factor of logits and that of the result, numbers or tensors."""
+    by_tensor = isinstance(bmm1_scale, torch.Tensor)
+    return scales(where, q, heads_kv, batch, 1.0 if by_tensor else bmm1_scale, bmm1_scale if by_tensor else None, None, bmm2_scale,
+                  {"sm_scale": "bmm1_scale", "q_scale": "bmm1_scale", "v_scale": "bmm2_scale"})
+
+
+def batch_of(where, seq_lens, batch_size):
+    """The batch, which the lengths have too."""
+    if tensor(where, "seq_lens", seq_lens, 1).numel() != _check.integer(f"flashinfer.{where}", "batch_size", batch_size, 0, 2**31 - 1):
+        raise ValueError(f"flashinfer.{where}: `seq_lens` has {seq_lens.numel()} elements, expected `batch_size`, {batch_size}")
+    return batch_size
+
+
 def dense_tables(where, query, kv_cache, block_tables, seq_lens, max_seq_len, bmm1_scale, bmm2_scale, window_left, out, out_dtype, sinks, kv_layout, q_indptr, max_q_len, causal, lse, names):
     """Attention over a dense table of pages. bmm1_scale: the factor of logits; bmm2_scale: that of the result. `names`: {argument of the op: the caller's}."""
     k, v = unpack(where, kv_cache, kv_layout, "kv_cache")
     tensor(where, "query", query, 3), tensor(where, "block_tables", block_tables, 2), tensor(where, "seq_lens", seq_lens, 1)
-    if isinstance(sinks, (tuple, list)):
-        if len(sinks) != 1:
-            raise ValueError(f"flashinfer.{where}: `sinks` has {len(sinks)} tensors, expected one")
-        sinks = sinks[0]
-    by_tensor = isinstance(bmm1_scale, torch.Tensor)
-    factors = scales(where, query, k.size(2), seq_lens.numel(), 1.0 if by_tensor else bmm1_scale, bmm1_scale if by_tensor else None, None, bmm2_scale,
-                     {"sm_scale": "bmm1_scale", "q_scale": "bmm1_scale", "v_scale": "bmm2_scale"})
+    factors = by_scales(where, query, k.size(2), seq_lens.numel(), bmm1_scale, bmm2_scale)
     return attend(where, quern.attention.paged, query, out, out_dtype, lse, k_cache=k, v_cache=v, page_table=block_tables, seq_lens=seq_lens, max_seq_kv=max_seq_len, max_seq_q=max_q_len,
-                  window_left=window_left, sink=sinks, q_indptr=q_indptr, causal=causal, names=names, **factors)
+                  window_left=window_left, sink=one_sink(where, sinks), q_indptr=q_indptr, causal=causal, names=names, **factors)

@@ -33,9 +33,11 @@ _FP4 = "packed FP4 needs SM100, this is for sm_90a"
 
 _ROWS, _ROPE, _PAGE, _SAMPLING = "test_flashinfer_rows.py", "test_flashinfer_rope.py", "test_flashinfer_page.py", "test_flashinfer_sampling.py"
 _SELECT, _OTHER, _ATTENTION = "test_flashinfer_select.py", "test_flashinfer_names.py", "test_flashinfer_attention.py"
+_PARTS, _PIPE, _TABLES = "test_flashinfer_parts.py", "test_flashinfer_pipe.py", "test_flashinfer_tables.py"
 
 # Modules of FlashInfer that are here.
-MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "gemm", "utils", "testing")
+MODULES = ("norm", "activation", "rope", "page", "sampling", "topk", "quantization", "decode", "prefill", "attention", "cascade", "pod", "sparse", "xqa", "gemm",
+           "grouped_mm", "concat_ops", "logits_processor", "autotuner", "utils", "testing")
 
 NAMES = {
     **_of("norm", There("norm.rms_norm, norm.rms_norm_heads", f"{_ROWS}::test_norms"), "rmsnorm gemma_rmsnorm"),
@@ -49,6 +51,7 @@ NAMES = {
     **_of("rope", There("rope.rope", f"{_ROPE}::test_llama31"), "apply_llama31_rope apply_llama31_rope_inplace apply_llama31_rope_pos_ids apply_llama31_rope_pos_ids_inplace"),
     **_of("rope", There("rope.rope", f"{_ROPE}::test_table"), "apply_rope_with_cos_sin_cache apply_rope_with_cos_sin_cache_inplace"),
     **_of("rope", There("rope.rope_quantise_fp8", f"{_ROPE}::test_quantised"), "rope_quantize_fp8 mla_rope_quantize_fp8"),
+    "rope.rope_quantize_fp8_append_paged_kv_cache": There("rope.rope_quantise_fp8, kv_cache.append_paged, twice", f"{_ROPE}::test_quantised_append"),
     "page.append_paged_kv_cache": There("kv_cache.append_paged", f"{_PAGE}::test_append"),
     "page.append_paged_mla_kv_cache": There("kv_cache.append_paged, twice", f"{_PAGE}::test_append_of_mla"),
     "page.get_batch_indices_positions": There("kv_cache.batch_indices_positions", f"{_PAGE}::test_indices"),
@@ -61,12 +64,17 @@ NAMES = {
     **_of("sampling", There("sampling.renorm, torch", f"{_SAMPLING}::test_renorm"), "top_p_renorm_probs top_k_renorm_probs top_p_renorm_prob top_k_renorm_prob"),
     "sampling.top_k_mask_logits": There("sampling.mask, torch", f"{_SAMPLING}::test_mask"),
     "sampling.chain_speculative_sampling": There("sampling.verify_chain", f"{_SAMPLING}::test_chain"),
+    **_of("logits_processor", There("sampling.softmax, sampling.mask, sampling.renorm, sampling.sample, torch", f"{_PIPE}::test_pipes"),
+          "LogitsPipe Temperature Softmax TopK TopP MinP Sample TensorType"),
+    **_of("logits_processor", There("Python", f"{_PIPE}::test_what_is_refused"), "CompileError LegalizationError TaggedTensor"),
+    **_of("logits_processor", There("Python", f"{_PIPE}::test_own_steps"), "LogitsProcessor Op ParameterizedOp FusionRule"),
     "topk.top_k": There("topk.select", f"{_SELECT}::test_top_k"),
     "topk.TopKTieBreak": There("Python", f"{_SELECT}::test_top_k"),
     "topk.top_k_ragged_transform": There("topk.ragged_transform", f"{_SELECT}::test_ragged_transform"),
     "topk.top_k_page_table_transform": There("topk.page_table_transform", f"{_SELECT}::test_page_table_transform"),
     "quantization.packbits": There("quant.packbits", f"{_SELECT}::test_packbits"),
     "quantization.segment_packbits": There("quant.segment_packbits", f"{_SELECT}::test_packbits"),
+    "quantization.per_token_group_quant_8bit": There("quant.per_token_group", f"{_SELECT}::test_groups_of_8_bits"),
     **_of("cascade", There("attention.merge_states", f"{_SELECT}::test_merges"), "merge_state merge_state_in_place merge_states"),
     "decode.single_decode_with_kv_cache": There("attention.paged, attention.ragged", f"{_ATTENTION}::test_single_decode"),
     **_of("decode", There("attention.paged", f"{_ATTENTION}::test_batch_decode"), "BatchDecodeWithPagedKVCacheWrapper fast_decode_plan"),
@@ -79,8 +87,25 @@ NAMES = {
     "attention.BatchAttention": There("attention.paged", f"{_ATTENTION}::test_batch_attention"),
     "attention.BatchAttentionWithAttentionSinkWrapper": There("attention.paged", f"{_ATTENTION}::test_sinks"),
     "cascade.MultiLevelCascadeAttentionWrapper": There("attention.paged, attention.merge_states", f"{_ATTENTION}::test_cascade"),
+    **_of("cascade", There("attention.ragged, attention.paged, attention.merge_states", f"{_PARTS}::test_shared_prefix"),
+          "BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper"),
+    "pod.PODWithPagedKVCacheWrapper": There("attention.ragged, attention.paged", f"{_PARTS}::test_pod"),
+    "pod.BatchPODWithPagedKVCacheWrapper": There("attention.paged, twice", f"{_PARTS}::test_batch_pod"),
+    "sparse.BlockSparseAttentionWrapper": There("attention.paged", f"{_PARTS}::test_block_sparse"),
+    "sparse.VariableBlockSparseAttentionWrapper": There("attention.paged", f"{_PARTS}::test_variable_blocks"),
+    "xqa.xqa": There("attention.paged", f"{_TABLES}::test_xqa"),
+    "decode.cudnn_batch_decode_with_kv_cache": There("attention.paged", f"{_TABLES}::test_cudnn_decode"),
+    "prefill.cudnn_batch_prefill_with_kv_cache": There("attention.paged, attention.ragged", f"{_TABLES}::test_cudnn_prefill"),
+    "prefill.trtllm_ragged_attention_deepseek": There("attention.ragged", f"{_TABLES}::test_ragged_deepseek"),
+    "prefill.trtllm_fmha_v2_prefill": There("attention.paged, attention.ragged", f"{_TABLES}::test_fmha_v2"),
     "gemm.fp8_blockscale_gemm_sm90": There("quant.per_token_group, gemm.scaled", f"{_SELECT}::test_block_scales"),
     **_of("gemm", There("gemm.dense", f"{_SELECT}::test_products"), "mm_bf16 tinygemm_bf16"),
+    "gemm.bmm_bf16": There("gemm.dense, gemm.grouped_masked", f"{_SELECT}::test_batches"),
+    "gemm.bmm_fp8": There("gemm.scaled", f"{_SELECT}::test_batches_of_fp8"),
+    "gemm.SegmentGEMMWrapper": There("gemm.grouped_contiguous, torch", f"{_SELECT}::test_segments"),
+    **_of("grouped_mm", There("gemm.grouped_contiguous", f"{_SELECT}::test_groups"), "grouped_mm_bf16 grouped_mm_fp8"),
+    "concat_ops.concat_mla_k": There("torch", f"{_SELECT}::test_concat"),
+    **_of("autotuner", There("Python", f"{_OTHER}::test_autotuner"), "autotune AutoTuner set_autotune_process_group"),
     **_of("utils", There("Python", f"{_OTHER}::test_utils"), "PosEncodingMode MaskMode TensorLayout next_positive_power_of_2 get_compute_capability is_sm90a_supported is_sm100a_supported "
           "is_sm110a_supported is_sm120a_supported is_sm121a_supported"),
     "utils.FP4Tensor": Raising(_FP4),
@@ -92,39 +117,30 @@ NAMES = {
     **_of("", Absent("quern has no MoE"), "fused_moe moe_ep cutlass_fused_moe reorder_rows_for_gated_act_gemm trtllm_bf16_moe trtllm_bf16_routed_moe trtllm_fp4_block_scale_moe "
           "trtllm_fp4_block_scale_routed_moe trtllm_fp8_block_scale_moe trtllm_fp8_block_scale_routed_moe trtllm_fp8_per_tensor_scale_moe trtllm_fp8_per_tensor_scale_routed_moe "
           "ActivationType RoutingMethodType is_gated_activation"),
-    **_of("", Absent("quern has no MLA"), "mla BatchMLAPagedAttentionWrapper BatchDecodeMlaWithPagedKVCacheWrapper xqa_mla concat_ops"),
+    **_of("", Absent("quern has no MLA"), "mla BatchMLAPagedAttentionWrapper BatchDecodeMlaWithPagedKVCacheWrapper xqa_mla"),
     **_of("", Absent("quern has no linear attention or state space models"), "mamba gdn_prefill gdn_decode kda kda_decode chunk_gated_delta_rule gdn_fused_decode_step gdn_fused_decode_step_supported "
           "RecurrentKDAPrefillWorkspace RecurrentKDAPrefillWrapper recurrent_kda fused_kda_decode packed_kda_decode"),
-    **_of("", Absent("quern's plans need no tuner"), "autotuner autotune"),
     **_of("", Absent(_FP4), "fp4_quantize nvfp4_quantize nvfp4_batched_quantize nvfp4_quantize_paged_kv_cache nvfp4_kv_quantize nvfp4_kv_dequantize nvfp4_kv_dequantize_paged mxfp4_quantize "
           "mxfp4_dequantize mxfp4_dequantize_host nvfp4_block_scale_interleave block_scale_interleave e2m1_and_ufp8sf_scale_to_float shuffle_matrix_a shuffle_matrix_sf_a "
           "scaled_fp4_grouped_quantize silu_and_mul_nvfp4_quantize silu_and_mul_scaled_nvfp4_experts_quantize get_fp4_quantization_module nvfp4_quantize_append_paged_kv_cache "
           "nvfp4_attention_sm120 nvfp4_attention_sm120_fwd nvfp4_attention_sm120_quantize_qkv mm_fp4 mm_bf16_fp4 prepare_bf16_fp4_weights mm_nvfp4_svdquant nvfp4_quantize_smooth "
           "svdquant_linear grouped_mm_fp4 SfLayout rmsnorm_fp4quant add_rmsnorm_fp4quant"),
     **_of("", Absent("scales of MXFP8 need SM100, this is for sm_90a"), "mxfp8_quantize mxfp8_grouped_quantize mxfp8_dequantize_host bmm_mxfp8 mm_mxfp8 grouped_mm_mxfp8"),
-    **_of("", Absent("it needs SM100, this is for sm_90a"), "mm_fp8 tgv_gemm_sm100 prepare_low_latency_gemm_weights msa_ops trtllm_sage_attention_quantize"),
-    **_of("", Absent("quern has no batched GEMM"), "bmm_bf16 bmm_fp8"),
-    **_of("", Absent("quern.gemm.grouped_contiguous takes other layouts"), "SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8"),
-    **_of("", Absent("quern has no fused norm of that kind"), "fused_rmsnorm_silu fused_qk_rmsnorm_rope fused_dit_residual_layernorm_scale_shift fused_dit_gate_residual_layernorm_scale_shift "
+    **_of("", Absent("it needs SM100, this is for sm_90a"), "tgv_gemm_sm100 prepare_low_latency_gemm_weights msa_ops trtllm_sage_attention_quantize"),
+    **_of("", Absent("its default takes weights that are shuffled for SM100; bmm_fp8 and gemm.fp8_blockscale_gemm_sm90 are there"), "mm_fp8"),
+    **_of("", Absent("quern has no fused norm of that kind"), "fused_rmsnorm_silu fused_dit_residual_layernorm_scale_shift fused_dit_gate_residual_layernorm_scale_shift "
           "fused_dit_gate_residual_layernorm_gamma_beta"),
+    **_of("", Absent("it is a norm and RoPE of a video's frames, rows and columns, which no op of quern has"), "fused_qk_rmsnorm_rope"),
     **_of("", Absent("quern has no hyper-connections"), "mhc"),
     **_of("", Absent("quern's recorded calls are another thing (docs/tracing.md)"), "fi_trace trace profiler"),
-    **_of("", Absent("it is a kernel of another library"), "cudnn cudnn_batch_decode_with_kv_cache cute_dsl"),
+    **_of("", Absent("it is a kernel of another library"), "cudnn cute_dsl"),
     **_of("", Absent("quern's log and commands are its own"), "green_ctx api_logging"),
     **_of("", Absent("it is no name of a release"), "__git_version__ __git_commit__"),
-    **_of("", Absent("steps of sampling are called one by one"), "logits_processor"),
-    **_of("", Absent("quern.attention.paged takes prefill and decode in one call"), "PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper pod"),
-    **_of("", Absent("MultiLevelCascadeAttentionWrapper does what they do"), "BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper"),
-    **_of("", Absent("quern has no block-sparse attention; a custom mask says the same"), "BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper sparse"),
-    **_of("", Absent("spans of both directions are custom masks"), "BatchPrefillWithCausalBidirectionalRangesWrapper"),
-    **_of("", Absent("decode.xqa_batch_decode_with_kv_cache is there"), "xqa"),
-    **_of("prefill", Absent("it is a kernel of another library"), "cudnn_batch_prefill_with_kv_cache trtllm_fmha_v2_prefill trtllm_ragged_attention_deepseek"),
-    **_of("", Absent("it is a kernel of another library"), "trtllm_fmha_v2_prefill"),
+    **_of("", Absent("its spans come with each run(), and quern's mask of them would be a bit for each query and key, made anew each time; a custom mask of plan() says the same"),
+          "BatchPrefillWithCausalBidirectionalRangesWrapper"),
     "decode.single_decode_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
     "prefill.single_prefill_with_kv_cache_with_jit_module": Absent("variants are hooks of quern's ops (docs/own_ops.md)"),
     "topk.top_k_varlen": Absent("quern has no top-k of compressed rows"),
-    "rope.rope_quantize_fp8_append_paged_kv_cache": Absent("quern.rope.rope_append_paged writes an FP8 cache, and q in 16 bits"),
-    **_of("quantization", Absent("quern.quant.per_token_group has other arguments"), "per_token_group_quant_8bit"),
 }
 
 # Names of FlashInfer's modules that `import flashinfer` has too.
@@ -142,6 +158,9 @@ TOP_LEVEL = frozenset("""
     single_decode_with_kv_cache BatchDecodeWithPagedKVCacheWrapper CUDAGraphBatchDecodeWithPagedKVCacheWrapper fast_decode_plan
     single_prefill_with_kv_cache single_prefill_with_kv_cache_return_lse BatchPrefillWithPagedKVCacheWrapper BatchPrefillWithRaggedKVCacheWrapper
     BatchAttention BatchAttentionWithAttentionSinkWrapper
+    BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchPrefillWithSharedPrefixPagedKVCacheWrapper PODWithPagedKVCacheWrapper BatchPODWithPagedKVCacheWrapper
+    BlockSparseAttentionWrapper VariableBlockSparseAttentionWrapper xqa cudnn_batch_decode_with_kv_cache trtllm_fmha_v2_prefill
+    bmm_bf16 bmm_fp8 SegmentGEMMWrapper grouped_mm_bf16 grouped_mm_fp8 autotune
     mm_bf16 next_positive_power_of_2
 """.split())
 

@@ -3,7 +3,10 @@
 """Attention over all keys from that over parts of them. Logarithms are to base 2."""
 import quern
 from quern import _check
+from quern.compat.flashinfer._attention import NAMES, attend, ends_of, lse_for, refuse_variants, scales
 from quern.compat.flashinfer._base import call, tensor, torch
+from quern.compat.flashinfer.decode import BatchDecodeWithPagedKVCacheWrapper
+from quern.compat.flashinfer.page import unpack
 from quern.compat.flashinfer.prefill import BatchPrefillWithPagedKVCacheWrapper
 
 
@@ -81,3 +84,69 @@ class MultiLevelCascadeAttentionWrapper:
 
     def end_forward(self):
         """Nothing is to be ended."""
+
+
+class _SharedPrefix:
+    """A prefix that all requests share, contiguous, and what is their own, paged: attention of both, merged. Three launches."""
+
+    def __init__(self, float_workspace_buffer, kv_layout="NHD"):
+        self._where = type(self).__name__
+        self._unique = self._paged(float_workspace_buffer, kv_layout)
+
+    def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffer):
+        """Another workspace, which is not read: memory is of the device's pool."""
+        self._unique.reset_workspace_buffer(float_workspace_buffer, int_workspace_buffer)
+
+    def _merged(self, where, q, k_shared, v_shared, sm_scale, unique):
+        """The result over both; `unique`: a function that gives (out, lse) of the second."""
+        for name, t in (("q", q), ("k_shared", k_shared), ("v_shared", v_shared)):
+            tensor(where, name, t, 3)
+        k, v = (k_shared, v_shared) if self._unique._kv_layout == "NHD" else (k_shared.transpose(0, 1), v_shared.transpose(0, 1))
+        out, lse = unique()
+        shared = attend(where, quern.attention.ragged, q, None, None, lse_for(where, q, None, True), {**NAMES, "k": "k_shared", "v": "v_shared"}, k=k, v=v,
+                        q_indptr=ends_of(q.size(0), q.device), kv_indptr=ends_of(k.size(0), q.device), max_seq_q=q.size(0), **scales(where, q, k.size(1), 1, sm_scale))
+        merge_state_in_place(out, lse, *shared)
+        return out
+
+    def end_forward(self):
+        """Nothing is to be ended."""
+
+
+class BatchDecodeWithSharedPrefixPagedKVCacheWrapper(_SharedPrefix):
+    """Decode of a query token a request over keys that all share, and over its own."""
+
+    _paged = BatchDecodeWithPagedKVCacheWrapper
+
+    def begin_forward(self, unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, data_type="float16"):
+        """Takes the tables of the keys that are not shared."""
+        for name, t in (("unique_kv_indptr", unique_kv_indptr), ("unique_kv_indices", unique_kv_indices), ("unique_kv_last_page_len", unique_kv_last_page_len)):
+            tensor(f"{self._where}.begin_forward", name, t, 1)
+        self._unique.plan(unique_kv_indptr, unique_kv_indices, unique_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, data_type=data_type)
+
+    def forward(self, q, k_shared, v_shared, unique_kv_cache):
+        """Attention of q [batch, heads, head_dim] over k_shared and v_shared [length, heads_kv, head_dim], or [heads_kv, length, head_dim] in HND, and the cache."""
+        where = f"{self._where}.forward"
+        unpack(where, unique_kv_cache, self._unique._kv_layout, "unique_kv_cache")
+        return self._merged(where, q, k_shared, v_shared, None, lambda: self._unique.run(q, unique_kv_cache, return_lse=True))
+
+
+class BatchPrefillWithSharedPrefixPagedKVCacheWrapper(_SharedPrefix):
+    """The same of any number of query tokens a request. Dtypes are those of the tensors."""
+
+    _paged = BatchPrefillWithPagedKVCacheWrapper
+
+    def begin_forward(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size):
+        """Takes the tables of the keys that are not shared."""
+        if not isinstance(head_dim, int):
+            _check.fail_type(f"flashinfer.{self._where}.begin_forward", "head_dim", head_dim, "an integer")
+        self._unique.plan(qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size)
+
+    def forward(self, q, k_shared, v_shared, unique_kv_cache, causal=False, use_fp16_qk_reduction=False, sm_scale=None, rope_scale=None, rope_theta=None):
+        """Attention of q [tokens, heads, head_dim]. causal is of the keys that are not shared: those that are stand before all queries."""
+        where = f"{self._where}.forward"
+        refuse_variants(where, "NONE", rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction)
+        tensor(where, "q", q, 3)
+        k, v = unpack(where, unique_kv_cache, self._unique._kv_layout, "unique_kv_cache")
+        _check.boolean(f"flashinfer.{where}", "causal", causal)
+        self._unique._q_dtype, self._unique._kv_dtype = q.dtype, k.dtype
+        return self._merged(where, q, k_shared, v_shared, sm_scale, lambda: self._unique.forward(q, unique_kv_cache, causal=causal, sm_scale=sm_scale, return_lse=True))

@@ -7,7 +7,7 @@ import warnings
 import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
-    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, refuse_trtllm, options_of, refuse_variants, scales, soft_cap_of,
+    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -69,10 +69,7 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
                    logits_soft_cap=None, q_data_type="float16", kv_data_type=None, o_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True,
                    block_tables=None, seq_lens=None, fixed_split_size=None, disable_split_kv=False, q_len_per_req=1):
         refuse_variants(f"{self._where}.plan", pos_encoding_mode, rope_scale, rope_theta, window_right=window_right)
-        data_type = dtype_of(f"{self._where}.plan", "data_type", data_type)
-        if data_type is not None:  # deprecated: of keys, and of q where that is not told
-            kv_data_type = data_type if kv_data_type is None else kv_data_type
-            q_data_type = data_type if q_data_type == "float16" and data_type == torch.bfloat16 else q_data_type
+        q_data_type, kv_data_type = planned_dtypes(f"{self._where}.plan", q_data_type, kv_data_type, data_type)
         restated(f"{self._where}.plan", (("block_tables", block_tables), ("seq_lens", seq_lens)))
         hint(f"{self._where}.plan", "non_blocking", non_blocking)
         self._tables({"indptr": indptr, "indices": indices, "last_page_len": last_page_len}, ("paged_kv_indptr_buffer", "paged_kv_indices_buffer", "paged_kv_last_page_len_buffer"))
@@ -181,3 +178,18 @@ def xqa_batch_decode_with_kv_cache(query, kv_cache, workspace_buffer, block_tabl
     tensor(where, "query", query, 3), tensor(where, "seq_lens", seq_lens, 1)
     q_indptr, longest = _q_indptr(where, query, seq_lens, q_len_per_req, None, "q_cu_seq_lens", q_cu_seq_lens)
     return dense_tables(where, query, kv_cache, block_tables, seq_lens, max_seq_len, bmm1_scale, bmm2_scale, window_left, out, None, sinks, kv_layout, q_indptr, longest, q_indptr is not None, ({}, None), _DENSE)
+
+
+def cudnn_batch_decode_with_kv_cache(q, k_cache, v_cache, scale, workspace_buffer, *, max_sequence_kv, actual_seq_lens_kv=None, block_tables=None, is_cuda_graph_compatible=False,
+                                     batch_offsets_q=None, batch_offsets_o=None, batch_offsets_k=None, batch_offsets_v=None, out=None):
+    """Decode of q [batch, heads, head_dim] over pages [pages, heads_kv, page_size, head_dim]: block_tables [batch, pages], and keys by actual_seq_lens_kv, a tensor of any
+    shape on the host or the device. scale: the factor of logits."""
+    where = "cudnn_batch_decode_with_kv_cache"
+    hint(where, "is_cuda_graph_compatible", is_cuda_graph_compatible)
+    refuse(where, "requests follow each other, with a query token each", batch_offsets_q=batch_offsets_q, batch_offsets_o=batch_offsets_o, batch_offsets_k=batch_offsets_k,
+           batch_offsets_v=batch_offsets_v)
+    restated(where, (("workspace_buffer", workspace_buffer),))
+    tensor(where, "q", q, 3), tensor(where, "k_cache", k_cache, 4), tensor(where, "v_cache", v_cache, 4), tensor(where, "block_tables", block_tables, 2)
+    lengths = tensor(where, "actual_seq_lens_kv", actual_seq_lens_kv).reshape(-1).to(q.device, non_blocking=True)
+    return dense_tables(where, q, (k_cache, v_cache), block_tables, lengths, max_sequence_kv, _check.number(f"flashinfer.{where}", "scale", scale), 1.0, -1, out, None, None, "HND", None, 1,
+                        False, ({}, None), {**NAMES, "k_cache": "k_cache", "v_cache": "v_cache", "page_table": "block_tables", "seq_lens": "actual_seq_lens_kv", "max_seq_kv": "max_sequence_kv"})

@@ -5,6 +5,7 @@
 import quern
 from quern import _check
 from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
+from quern.compat.flashinfer.page import LAYOUTS
 
 _NAMES = {"positions": "pos_ids", "interleaved": "interleave", "scale": "rope_scale", "theta": "rope_theta", "llama31_factor": "rope_scale", "original_max": "old_context_len",
           "q_out": "q", "k_out": "k"}
@@ -139,3 +140,49 @@ def mla_rope_quantize_fp8(q_rope, k_rope, q_nope, k_nope, cos_sin_cache, pos_ids
     hint("mla_rope_quantize_fp8", "enable_pdl", enable_pdl)
     return _quantise("mla_rope_quantize_fp8", q_rope, k_rope, q_nope, k_nope, cos_sin_cache, pos_ids, is_neox, quantize_dtype, quant_scale_q, quant_scale_kv,
                      (q_rope_out, k_rope_out, q_nope_out, k_nope_out))
+
+
+def rope_quantize_fp8_append_paged_kv_cache(q_rope, k_rope, q_nope, k_nope, v, cos_sin_cache, pos_ids, paged_kv_cache, kv_indices, kv_indptr, batch_indices, positions, is_neox=True,
+                                            quantize_dtype=None, quant_scale_q=1.0, quant_scale_kv=1.0, page_size=16, kv_layout="NHD", q_rope_out=None, q_nope_out=None,
+                                            enable_pdl=False):
+    """(q_rope, q_nope) in FP8, the first rotated, and k and v in FP8 in the cache; each is multiplied by its quant_scale. Heads of k [tokens, heads_kv, dim] are
+    k_rope rotated, then k_nope; v [tokens, heads_kv, head_dim]; the cache is (k, v) of head_dim columns in layout NHD or HND. MLA: k_rope and k_nope [tokens, dim], v
+    None, and the cache is (that of k_nope, that of k_rope), each [pages, page_size, dim]. A q_nope that is None comes back without columns. Three launches: one
+    rotates and rounds, one appends each half of the cache."""
+    where = "rope_quantize_fp8_append_paged_kv_cache"
+    hint(where, "enable_pdl", enable_pdl)
+    one_of(where, "kv_layout", kv_layout, LAYOUTS)
+    tensor(where, "q_rope", q_rope, 3), tensor(where, "k_rope", k_rope, (2, 3))
+    for name, t in (("q_nope", q_nope), ("k_nope", k_nope), ("v", v), ("q_rope_out", q_rope_out), ("q_nope_out", q_nope_out)):
+        if t is not None:
+            tensor(where, name, t)
+    page_size = _check.integer(f"flashinfer.{where}", "page_size", page_size, 1, 2**31 - 1)
+    if not isinstance(paged_kv_cache, (tuple, list)) or len(paged_kv_cache) != 2:
+        _check.fail_type(f"flashinfer.{where}", "paged_kv_cache", paged_kv_cache, "a tuple of two tensors")
+    mla = k_rope.dim() == 2
+    if mla == (v is not None) or (mla and k_nope is None):
+        raise ValueError(f"flashinfer.{where}: `v` is {'given' if v is not None else 'None'} beside `k_rope` of {k_rope.dim()} dims, expected it for 3 dims, and k_nope without it for 2")
+    caches = [tensor(where, f"paged_kv_cache[{i}]", cache, 3 if mla else 4) for i, cache in enumerate(paged_kv_cache)]
+    if not mla and kv_layout == "HND":
+        caches = [cache.transpose(1, 2) for cache in caches]
+    if caches[0].size(1) != page_size:
+        raise ValueError(f"flashinfer.{where}: `page_size` is {page_size}, expected {caches[0].size(1)}, as `paged_kv_cache` has")
+    if _check.number(f"flashinfer.{where}", "quant_scale_kv", quant_scale_kv) == 0:
+        raise ValueError(f"flashinfer.{where}: `quant_scale_kv` is 0, expected another number: v is divided by its inverse")
+    fp8 = caches[0].dtype if quantize_dtype is None else quantize_dtype
+    rope, nope = k_rope.size(-1), 0 if k_nope is None else k_nope.size(-1)
+    k = torch.empty((*k_rope.shape[:-1], rope + nope), dtype=fp8 if isinstance(fp8, torch.dtype) else None, device=k_rope.device)
+    outs = _quantise(where, q_rope, k_rope, q_nope, k_nope, cos_sin_cache, pos_ids, is_neox, fp8, quant_scale_q, quant_scale_kv,
+                     (q_rope_out, k[..., :rope], q_nope_out, None if k_nope is None else k[..., rope:]))
+    place = {"batch_indices": batch_indices, "positions": positions, "page_indptr": kv_indptr, "page_indices": kv_indices}
+    # The op writes k and v of one width and dtype: halves of a row are its k and v.
+    parts = (("k_nope", k[..., rope:], caches[0]), ("k_rope", k[..., :rope], caches[1])) if mla else (("k_rope", k, caches[0]), ("v", v, caches[1]))
+    for name, row, cache in parts:
+        row, cache = (row.unsqueeze(1), cache.unsqueeze(2)) if mla else (row, cache)
+        if row.size(-1) != cache.size(-1) or row.size(-1) % 2:
+            raise ValueError(f"flashinfer.{where}: `{name}` has {row.size(-1)} columns in all, expected the even number of `paged_kv_cache`, {cache.size(-1)}")
+        half = row.size(-1) // 2
+        scale = {} if name != "v" else {"k_scale": torch.full((1,), 1 / quant_scale_kv, dtype=torch.float32, device=v.device)}
+        call(where, quern.kv_cache.append_paged, {"k": name, "v": name, "k_cache": "paged_kv_cache", "v_cache": "paged_kv_cache", "page_indptr": "kv_indptr", "page_indices": "kv_indices"},
+             k=row[..., :half], v=row[..., half:], k_cache=cache[..., :half], v_cache=cache[..., half:], **place, **scale, **({"v_scale": scale["k_scale"]} if scale else {}))
+    return outs[0], q_rope.new_empty((*q_rope.shape[:2], 0), dtype=fp8) if q_nope is None else outs[2]

@@ -10,6 +10,7 @@
 #include "quern/bricks/gemm/store.cuh"
 #include "quern/bricks/gemm/tile_order.cuh"
 #include "quern/kit/kit.cuh"
+#include "quern/kit/quad.cuh"
 #include "quern/kit/wgmma_ring.cuh"
 
 namespace quern::gemm {
@@ -119,23 +120,6 @@ QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
   constexpr auto L = dense_sm90_smem(C);
   QN_SMEM(memory);
   zero_other_rows<C.tiles.a_major, C.tiles.tile_m, 1, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
-}
-
-/// In each quad of lanes, words[i] of lane q becomes words[q] of lane i.
-QN_DEVICE void transpose_quad(u32 (&words)[4]) {
-  const u32 lane = ptx::lane_id();
-  QN_UNROLL
-  for (int bit = 1; bit <= 2; bit *= 2) {
-    const bool upper = (lane & u32(bit)) != 0;
-    QN_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      if (i & bit) continue;
-      const u32 given = upper ? words[i] : words[i + bit];
-      const u32 taken = ptx::shfl_xor(given, bit);
-      if (upper) words[i] = taken;
-      else words[i + bit] = taken;
-    }
-  }
 }
 
 // What follows the sums. Of its parameters P, those of a kernel or of one group of rows, it reads out, out_stride, m, n and, where there

@@ -20,7 +20,7 @@ template <class Real> Real silu_ref(Real x) {
   using std::exp;
   return x / (Real(1) + exp(-x));
 }
-inline double gelu_ref(double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }
+inline double gelu_ref(double x) { return x == -HUGE_VAL ? -0.0 : x * std::erfc(-x / std::sqrt(2.0)) / 2; }
 /// As the kernels have it: order-free numbers know no erf.
 inline OrderFree gelu_ref(OrderFree x) {
   const OrderFree size = fabs(x), last = kGeluLast, y = last < size ? last : size;

@@ -31,6 +31,7 @@ QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
     .reference<clamped_swiglu_ref<double>, clamped_swiglu_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(clamped_swiglu_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(activation_cases({{"interleaved", {true, false}}, {"limit", {7.0, 1.0}}, {"alpha", {1.702, -1.0}}, {"beta", {1.0, 0.0}}}), derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 4096}, {"intermediate", 14336}},

@@ -29,6 +29,7 @@ QN_OP(clamped_swiglu_backward, A, "activation.clamped_swiglu_backward")
     .reference<clamped_swiglu_backward_ref<double>, clamped_swiglu_backward_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(gelu_tanh_backward_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(backward_cases({{"interleaved", {true, false}}, {"limit", {7.0, 1.0}}, {"alpha", {1.702, -1.0}}, {"beta", {1.0, 0.0}}}))
     .bench(backward_bench());
 

@@ -25,6 +25,7 @@ QN_OP(gelu_and_mul, A, "activation.gelu_and_mul")
     .reference<gelu_and_mul_ref<double>, gelu_and_mul_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(gelu_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(activation_cases(), derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 4096}, {"intermediate", 14336}},

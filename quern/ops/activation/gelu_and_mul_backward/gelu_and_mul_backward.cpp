@@ -23,6 +23,7 @@ QN_OP(gelu_and_mul_backward, A, "activation.gelu_and_mul_backward")
     .reference<gelu_and_mul_backward_ref<double>, gelu_and_mul_backward_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(gelu_backward_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(backward_cases())
     .bench(backward_bench());
 

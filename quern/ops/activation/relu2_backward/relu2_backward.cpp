@@ -22,6 +22,7 @@ QN_OP(relu2_backward, A, "activation.relu2_backward")
     .reference<relu2_backward_ref<double>, relu2_backward_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(relu2_backward_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(backward_cases())
     .bench(backward_bench());
 

@@ -23,6 +23,7 @@ QN_OP(silu_and_mul_backward, A, "activation.silu_and_mul_backward")
     .reference<silu_and_mul_backward_ref<double>, silu_and_mul_backward_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(silu_backward_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(backward_cases())
     .bench(backward_bench());
 

@@ -22,6 +22,7 @@ QN_OP(silu_backward, A, "activation.silu_backward")
     .reference<silu_backward_ref<double>, silu_backward_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(silu_backward_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(backward_cases())
     .bench(backward_bench());
 

@@ -29,6 +29,7 @@ QN_OP(swiglu, A, "activation.swiglu")
     .reference<swiglu_ref<double>, swiglu_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(silu_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(activation_cases({{"gate.pad", {0, 8, 1}}}), derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 4096}, {"intermediate", 14336}},

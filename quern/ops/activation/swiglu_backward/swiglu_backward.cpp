@@ -26,6 +26,7 @@ QN_OP(swiglu_backward, A, "activation.swiglu_backward")
     .reference<swiglu_backward_ref<double>, swiglu_backward_ref<OrderFree>>()
     .generate<widen<A>>()
     .budget(silu_backward_budget)
+    .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
     .cases(backward_cases({{"gate.pad", {0, 8, 1}}, {"dgate.pad", {0, 8, 1}}}))
     .bench(backward_bench());
 

@@ -2,14 +2,12 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/attention/paged.h"
 
-#include <cstdint>
-
+#include "quern/ops/attention/paged/call.h"
 #include "quern/ops/attention/paged/contract.h"
 #include "quern/ops/attention/paged/ref.h"
 #include "quern/ops/attention/paged/split_kv/spec.h"
 #include "quern/ops/attention/paged/values.h"
 #include "quern/ops/attention/options.h"
-#include "quern/ops/attention/prefill/plan.h"
 
 namespace quern::attention {
 
@@ -19,29 +17,6 @@ using A = PagedArgs;
 
 const jit::Kernel<SplitKvConfig, SplitKvParams> split_kv{"quern/ops/attention/paged/split_kv/kernel.cuh", "paged_split_kv", &kHookPoints};
 const jit::Kernel<CombineConfig, SplitKvParams> combine{"quern/ops/attention/paged/split_kv/combine.cuh", "paged_combine"};
-
-i64 product(i64 a, i64 b) {
-  i64 c;
-  return __builtin_mul_overflow(a, b, &c) ? INT64_MAX : c;
-}
-
-i64 group_of(const Problem& p) { return attention::group_of(p[Axis::heads_q], p[Axis::heads_kv]); }
-bool dense(const Problem& p) { return p.tensor(&A::page_table).present != 0; }
-/// Requests have q_indptr's query tokens; else one each.
-bool several(const Problem& p) { return p.tensor(&A::q_indptr).present != 0; }
-
-/// Tokens that the whole page table can name.
-i64 table_tokens(const Problem& p) {
-  return product(dense(p) ? product(p[Axis::batch], p[Axis::max_pages]) : p[Axis::page_indices], p[Axis::page_size]);
-}
-
-/// Most keys of a request that are read.
-i64 capacity(const Problem& p) {
-  if (p[Axis::pages] == 0) return 0;
-  i64 tokens = product(dense(p) ? p[Axis::max_pages] : p[Axis::page_indices], p[Axis::page_size]);
-  if (p.attr(&A::max_seq_kv) > 0) tokens = min_of(tokens, p.attr(&A::max_seq_kv));
-  return min_of(tokens, kMostKeys);
-}
 
 Rejection heads(const Problem& p) { return heads_divide(p[Axis::heads_q], p[Axis::heads_kv]); }
 Rejection head_dims(const Problem& p) { return head_dims_fit(p[Axis::head_dim], p[Axis::head_dim], 512); }
@@ -77,7 +52,8 @@ Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over 
   const i64 rows = product(max_of(p[Axis::batch], p[Axis::tokens]), p[Axis::heads_q]);
   if (rows >= i64(1) << 31) return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
   if (product(p[Axis::tokens], max_of<i64>(1, group_of(p))) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
-  if (table_tokens(p) > i64(1) << 36) return {"page_size", p[Axis::page_size], "a page table of at most 2^36 tokens"};
+  // At most eight tiles of rows see each key: their units of 64 keys, and one more a request, are fewer than 2^32
+  if (table_tokens(p) > i64(1) << 33) return {"page_size", p[Axis::page_size], "a page table of at most 2^33 tokens"};
   return {};
 }
 
@@ -99,16 +75,6 @@ Residency residency_of(const DeviceInfo& device, i64 head_dim, i32 group_rows) {
   return {2, 1, 2};
 }
 
-/// Most keys that the queries of a request of few rows can see, at least 1.
-i64 visible_tokens(const Problem& p) {
-  const i64 window = p.attr(&A::window_left), queries = several(p) ? kFewRows : 1;
-  return max_of<i64>(1, window < 0 ? capacity(p) : min_of(capacity(p), window + queries));
-}
-
-KeyPlaces places_of(const Problem& p) { return dense(p) ? KeyPlaces::page_table : KeyPlaces::page_indices; }
-DType lens_dtype(const Problem& p) { return dense(p) ? p.dtype(&A::seq_lens) : DType::i32; }
-i32 cache_alignment(const Problem& p) { return min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment); }
-
 /// Whether split KV has a kernel: its sums of one row tile of head_dim 512 would be 256 registers.
 bool splits(const Problem& p) { return p[Axis::head_dim] <= 256; }
 
@@ -116,7 +82,7 @@ SplitKvConfig config_of(const Problem& p, const DeviceInfo& device) {
   const i32 group_rows = group_of(p) <= 8 && !several(p) ? 8 : 16;
   const Residency fit = residency_of(device, p[Axis::head_dim], group_rows);
   // A row that one chunk holds needs no parts and no second launch.
-  const bool fixed = p.batch_invariant || visible_tokens(p) <= kChunkTokens;
+  const bool fixed = p.batch_invariant || visible_tokens(p, kFewRows) <= kChunkTokens;
   return {.dtype = product_dtype(p.dtype(&A::q)),
           .q_dtype = p.dtype(&A::q),
           .kv_dtype = p.dtype(&A::k_cache),
@@ -136,27 +102,6 @@ SplitKvConfig config_of(const Problem& p, const DeviceInfo& device) {
           .min_blocks = fit.blocks};
 }
 
-/// Requests of more rows than split KV takes, or all of a head_dim that it has not.
-PrefillShape prefill_shape(const Problem& p) {
-  return {.q = p.dtype(&A::q),
-          .kv = p.dtype(&A::k_cache),
-          .out = p.dtype(&A::out),
-          .lens = lens_dtype(p),
-          .alignment = cache_alignment(p),
-          .batch = p[Axis::batch],
-          .tokens = p[Axis::tokens],
-          .heads_q = p[Axis::heads_q],
-          .heads_kv = p[Axis::heads_kv],
-          .head_dim = p[Axis::head_dim],
-          .head_dim_v = p[Axis::head_dim],
-          .max_seq_q = several(p) ? p.attr(&A::max_seq_q) : 1,
-          .places = places_of(p),
-          .soft_cap = p.attr(&A::soft_cap) > 0,
-          .bits = p.tensor(&A::mask).present != 0,
-          .hooks = p.hooks != nullptr,
-          .leave_few_rows = splits(p)};
-}
-
 /// How work is laid out, for both launches: from the problem and the Config.
 struct Work {
   i64 items;       ///< of a row
@@ -167,14 +112,14 @@ struct Work {
 
 Work work_of(const Problem& p, const SplitKvConfig& c) {
   return {.items = p[Axis::heads_kv] * ceil_div<i64>(group_of(p), 16),
-          .max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p), kChunkTokens)),
+          .max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p, kFewRows), kChunkTokens)),
           .min_share = c.fixed_chunks ? 1 : 2,  // two block tiles: one is shorter than the start of a block
           .part_out = {}, .part_lse = {}, .leaders = {}};
 }
 
 /// All resident blocks, unless there is less work than that at full capacity.
 i64 blocks_of(const Problem& p, const SplitKvConfig& c, const Work& w, const DeviceInfo& device) {
-  const i64 units = c.fixed_chunks ? w.max_splits : ceil_div<i64>(visible_tokens(p), c.threads / 32 * kWarpTokens);
+  const i64 units = c.fixed_chunks ? w.max_splits : ceil_div<i64>(visible_tokens(p, kFewRows), c.threads / 32 * kWarpTokens);
   const i64 most = ceil_div(min_of(product(product(p[Axis::batch], w.items), units), i64(1) << 40), w.min_share);
   return min_of(most, min_of<i64>(kMostBlocks, i64(device.sms) * c.min_blocks));
 }
@@ -187,41 +132,17 @@ void add_parts(Plan& plan, const Problem& p, const SplitKvConfig& c, i64 blocks,
   w.leaders = plan.scratch("leaders", c.fixed_chunks ? 0 : blocks * 16);
 }
 
-/// What all kernels of the op are told.
-void set_params(const A& a, const Problem& p, AttendParams& to) {
-  set_attend_params(a, p, to);
-  const bool csr = !dense(p);
-  to.k = static_cast<const u8*>(a.k_cache.data), to.v = static_cast<const u8*>(a.v_cache.data);
-  const i64 size = size_of(a.k_cache.dtype);
-  to.k_page = size * a.k_cache.strides[0], to.k_token = size * a.k_cache.strides[1], to.k_head = size * a.k_cache.strides[2];
-  to.v_page = size * a.v_cache.strides[0], to.v_token = size * a.v_cache.strides[1], to.v_head = size * a.v_cache.strides[2];
-  to.kv_indptr = static_cast<const i32*>(a.page_indptr.data);
-  to.seq_lens = a.seq_lens.data;
-  to.pages = static_cast<const i32*>(csr ? a.page_indices.data : a.page_table.data);
-  to.last_page_len = static_cast<const i32*>(a.last_page_len.data);
-  to.table_row = csr ? p[Axis::page_indices] : a.page_table.strides[0];
-  to.rows_of_keys = p[Axis::pages], to.last_page = u32(max_of<i64>(1, min_of<i64>(p[Axis::pages], i64(1) << 31)) - 1), to.capacity = i32(capacity(p));
-  to.page_size = divisor(u32(p[Axis::page_size]));
-}
-
 SplitKvParams split_params(const Call<A, Work>& c) {
   const A& a = c.args;
   const Problem& p = c.problem;
   SplitKvParams to{};
-  set_params(a, p, to);
+  set_paged_params(a, p, to);
   to.part_out = reinterpret_cast<float*>(c.region(c.choice.part_out));
   to.part_lse = reinterpret_cast<float*>(c.region(c.choice.part_lse));
   to.leaders = reinterpret_cast<i32*>(c.region(c.choice.leaders));
-  to.heads_q = i32(p[Axis::heads_q]), to.head_tiles = i32(ceil_div<i64>(group_of(p), 16));
+  to.head_tiles = i32(ceil_div<i64>(group_of(p), 16));
   to.max_splits = i32(c.choice.max_splits), to.min_share = i32(c.choice.min_share);
   to.q_pairs = p.tensor(&A::q).alignment >= 4;
-  return to;
-}
-
-PrefillParams prefill_params(const Call<A, PrefillWork>& c) {
-  PrefillParams to{};
-  set_params(c.args, c.problem, to);
-  to.row_tiles = c.choice.row_tiles;
   return to;
 }
 
@@ -240,20 +161,25 @@ void plan_split_kv(Plan& plan, const Problem& p, const DeviceInfo& device) {
 
 Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (splits(p) && !several(p)) return {};  // fits everywhere
-  return prefill_rejects(prefill_shape(p), device);
+  return prefill_rejects(paged_prefill_shape(p, splits(p) ? kFewRows : 0), device);
 }
 
 /// Both kernels where requests may have many rows or few: each takes its own, as lengths on the device say.
-Plan plan(const Problem& p, const DeviceInfo& device) {
+Plan plan_both(const Problem& p, const DeviceInfo& device, bool native) {
   Plan plan;
+  const PagedPrefill prefill = several(p) || !splits(p) ? begin_prefill(plan, p, device, splits(p) ? kFewRows : 0, native) : PagedPrefill{};
   if (splits(p)) plan_split_kv(plan, p, device);
-  if (!several(p) && splits(p)) return plan;
-  const PrefillShape shape = prefill_shape(p);
-  const PrefillConfig config = prefill_config(shape, device);
-  const PrefillWork work = prefill_work(shape, config);
-  plan.launch<prefill_params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = splits(p) ? 1 : p.pdl}, work, p.hooks);
+  if (several(p) || !splits(p)) add_prefill(plan, p, device, prefill);
   return plan;
 }
+
+Plan plan(const Problem& p, const DeviceInfo& device) { return plan_both(p, device, false); }
+
+Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
+  if (!several(p)) return {"q_indptr", "absent", "query tokens of each request"};
+  return paged_prefill_sm90_rejects(p, device, kFewRows);
+}
+Plan sm90_plan(const Problem& p, const DeviceInfo& device) { return plan_both(p, device, true); }
 
 /// The table entries, K and V of keys that some query sees, q and out; a multiply-add for each in q . k and in p v.
 Cost cost(const Problem& p, const A& a) {
@@ -296,9 +222,12 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .doc("out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over a paged KV cache: prefill, decode, and batches that mix them")
     .source("Dao et al., Flash-Decoding, 2023; Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
+    .unfit({DataKind::infinite})
     .in("k_cache", &A::k_cache, "pages page_size heads_kv head_dim", like("q", {DType::e4m3, DType::e5m2}))
     .meaning("like q, or FP8 beside a q of 16 bits; HND, or K and V in one tensor, are strides; head_dim is dense")
+    .unfit({DataKind::nan, DataKind::infinite})  // of keys and values they may reach other queries of the tile
     .in("v_cache", &A::v_cache, "pages page_size heads_kv head_dim", like("k_cache"))
+    .unfit({DataKind::nan, DataKind::infinite})
     .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
     .optional()
     .values(generated())
@@ -352,10 +281,11 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .require(sizes_fit)
     .rows(Axis::batch, Axis::tokens, &A::q_indptr)
     .token<keep_paged_token>()
-    .variants({{"portable", rejects, plan, nullptr}})
+    .variants({{"prefill_sm90", sm90_rejects, sm90_plan, nullptr}, {"portable", rejects, plan, nullptr}})
     .reference<paged_ref<double>, paged_ref<OrderFree>>()
     .generate<generate_paged>()
     .contract<paged_contract>()
+    .broken_contents("beyond", 1)
     .cost<cost>()
     .budget(budget)
     .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
@@ -367,12 +297,13 @@ QN_OP(paged, PagedArgs, "attention.paged")
             {"length", {}, "tokens of each request, at most capacity; without it they differ"},
             {"spare_pages", {}, "pages that no request has; 2 without it"},
             {"head_dim", {128, 64, 80, 96, 112, 192, 256, 512}},
-            {"page_size", {16, 1, 3, 7, 64, 128}},
+            {"page_size", {16, 1, 3, 7, 64, 128, 8, 24}},
             {"csr", {false, true}, "the page table is page_indptr, page_indices and last_page_len, else dense"},
             {"q.dtype", {DType::bf16, DType::f16}},
             {"fp8", {0, 1, 2, 3, 4}, "the caches are e4m3 (1) or e5m2 (2), q too (3, 4)"},
             {"scales", {0, 1, 2, 3}, "q_scale (1), k_scale and v_scale (2), all (3)"},
             {"seq_lens.dtype", {DType::i32, DType::i64}},
+            {"beyond", {0, 1}, "some lengths are beyond what the table has room for; without bits"},
             {"spare", {1, 0}, "tokens of q that no request has (1)"},
             {"causal", {true, false}},
             {"bits", {0, 1}, "a packed mask"},

@@ -21,7 +21,7 @@ inline RefRequest paged_request(const PagedArgs& a, i64 b) {
   } else {
     const Ref<> indptr(a.page_indptr);
     const i64 count = indptr.index(b + 1) - indptr.index(b);
-    if (count > 0) r.length = (count - 1) * a.k_cache.shape[1] + Ref<>(a.last_page_len).index(b);
+    if (count > 0) r.length = (count - 1) * a.k_cache.shape[1] + std::clamp<i64>(Ref<>(a.last_page_len).index(b), 1, a.k_cache.shape[1]);
   }
   r.end = std::min(r.length, paged_capacity(a));
   return r;

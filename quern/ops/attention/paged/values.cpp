@@ -83,6 +83,19 @@ bool needs_page(const PagedArgs& a, i64 b, i64 entry, i64 page_size) {
   return first <= last && first < (entry + 1) * page_size && last >= entry * page_size;
 }
 
+/// What the contract does not allow, and the kernels cut: a length beyond what the table has room for, or beyond max_seq_kv; a last page that has more tokens
+/// than a page, or none. Keys of a request that is told to be longer are those that it has room for.
+void break_length(PagedArgs& a, i64 b, i64 length, i64 capacity, i64 page_size, Random& random) {
+  const i64 most = i64(1) << 29;
+  if (a.page_table.present()) {
+    if (length == capacity) set_entry(a.seq_lens, b, random.below(4) ? capacity + 1 + random.below(3 * page_size) : most + b);
+  } else if (length > 0) {
+    const i64 last = (length - 1) % page_size + 1;
+    if (last == page_size) set_entry(a.last_page_len, b, random.below(3) ? page_size + 1 + random.below(2 * page_size) : most + b);
+    if (last == 1) set_entry(a.last_page_len, b, -random.below(3));
+  }
+}
+
 }  // namespace
 
 void derive_paged(Case& which) {
@@ -120,6 +133,7 @@ void generate_paged(PagedArgs& a, const Case& which, Random& random) {
     for (i64 i = 0; i < a.page_indices.shape[0]; ++i) set_entry(a.page_indices, i, kPoisonedPage);
     set_entry(a.page_indptr, 0, 0);
   }
+  const bool beyond = case_word(which, "beyond", 0) != 0 && !a.mask.present();  // the mask has as many bits as keys
   i64 taken = 0, bytes = 0;
   for (i64 b = 0; b < batch; ++b) {
     const i64 length = lengths[size_t(b)], used = ceil_div(length, page_size);
@@ -139,6 +153,7 @@ void generate_paged(PagedArgs& a, const Case& which, Random& random) {
       set_entry(a.mask_indptr, b, bytes);
       bytes += ceil_div<i64>(paged_request(a, b).q_len * length, 8);
     }
+    if (beyond) break_length(a, b, length, capacity, page_size, random);
     mark_seen(a, b, order.data() + taken, page_size, seen);
     taken += used;
   }

@@ -1,22 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// From products to logits, from logits to probabilities.
+// From products to logits, from logits to probabilities, of tiles whose products lie in registers as the MMAs leave them. C is a Config of a kernel for many rows.
 #pragma once
 #include "quern/kit/tanh.cuh"
 #include "quern/ops/attention/hooks.cuh"
-#include "quern/ops/attention/prefill/tile.cuh"
+#include "quern/ops/attention/prefill/request.cuh"
 
 namespace quern::attention {
 
-/// Whether every row of the tile sees every one of the keys [first, first + tile_tokens), as far as lengths and windows say.
-template <PrefillConfig C> QN_DEVICE bool all_visible(const PrefillParams& p, const RowTile& at, i32 first) {
-  const Span top = visible_span(p, at.queries, at.keys, i32(quotient(u32(at.first_row), p.group)));
-  const Span bottom = visible_span(p, at.queries, at.keys, i32(quotient(u32(at.first_row + at.rows - 1), p.group)));
-  return bottom.first <= first && first + C.tile_tokens - 1 <= top.last;
+/// What a warp holds: logits of its rows and a tile's keys, then sums of its part of v's columns.
+template <auto C> struct WarpRows {
+  static constexpr int kColumns = C.head_dim_v / C.column_parts;
+  SoftmaxState states[C.row_tiles][2];  // rows lane / 4 and + 8 of each MMA tile; each lane has the sum of its own columns
+  f32 out[C.row_tiles][kColumns / 8][4];
+};
+template <auto C> using Logits = f32[C.row_tiles][C.tile_tokens / 8][4];
+
+template <auto C> QN_DEVICE void clear_rows(WarpRows<C>& rows) {
+  QN_UNROLL
+  for (int m = 0; m < C.row_tiles; ++m) {
+    rows.states[m][0] = rows.states[m][1] = empty_softmax();
+    for (auto& column : rows.out[m])
+      for (f32& value : column) value = 0.f;
+  }
 }
 
-template <class H> QN_DEVICE TileVisibility tile_of(const PrefillParams& p, const RowTile& at, i32 first, i32 end) {
+/// The keys that every row of the tile sees, as far as lengths and windows say.
+QN_DEVICE Span seen_by_all(const AttendParams& p, const RowTile& at) {
+  const Span top = visible_span(p, at.queries, at.keys, i32(quotient(u32(at.first_row), p.group)));
+  const Span bottom = visible_span(p, at.queries, at.keys, i32(quotient(u32(at.first_row + at.rows - 1), p.group)));
+  return {bottom.first, top.last};
+}
+
+template <class H> QN_DEVICE TileVisibility tile_of(const AttendParams& p, const RowTile& at, i32 first, i32 end) {
   const i32 query = i32(quotient(u32(at.first_row), p.group)), last = i32(quotient(u32(at.first_row + at.rows - 1), p.group));
   const i32 before = at.keys.length - at.queries.count;
   return hooked_tile<H>({.request = i32(at.request),
@@ -31,17 +48,34 @@ template <class H> QN_DEVICE TileVisibility tile_of(const PrefillParams& p, cons
                          .tensors = p.hook_tensors});
 }
 
-/// Whether logits are products times one positive number of the call: then the multiplication is one with the exponent's subtraction. The maximum is
-/// rounded and the product in the subtraction is not, so a row's probabilities have a factor of 2^d, d at most half of the maximum's last place. It cancels
-/// in the row's result while it is small: up to kLateMost it is at most 2. Beside f16's shift it could pass 2^16.
-constexpr float kLateMost = 16777216.f;
-template <PrefillConfig C, class H> QN_DEVICE bool scales_late(const PrefillParams& p) {
-  return C.dtype == DType::bf16 && !C.soft_cap && !has_logit<H> && p.scale > 0 && p.q_scale.data == nullptr && p.k_scale.data == nullptr;
+/// Tiles of keys begin at multiples of tile_tokens, so that their bounds do not depend on the block's rows. From `from` on the first that a hook's `tile` does not leave out.
+template <auto C, class H> QN_DEVICE i32 next_tile(const AttendParams& p, const RowTile& at, i32 from) {
+  if constexpr (has_tile<H>)
+    while (from < at.end && tile_of<H>(p, at, from, from + C.tile_tokens) == TileVisibility::skip) from += C.tile_tokens;
+  return from;
+}
+template <auto C, class H> QN_DEVICE i32 first_tile(const AttendParams& p, const RowTile& at) { return next_tile<C, H>(p, at, at.begin / C.tile_tokens * C.tile_tokens); }
+
+/// Whether some of a tile's keys must be tested for some of its rows, of which all see `seen`.
+template <auto C, class H> QN_DEVICE bool tests_keys(const Span& seen, i32 first) {
+  return C.bits != 0 || has_visible<H> || first < seen.first || first + C.tile_tokens - 1 > seen.last;
+}
+/// Of those the tiles that a hook's `tile` says every row sees.
+template <auto C, class H> QN_DEVICE bool hook_sees_all(const AttendParams& p, const RowTile& at, const Span& seen, i32 first) {
+  if constexpr (has_tile<H> && C.bits == 0)
+    return first >= seen.first && first + C.tile_tokens - 1 <= seen.last && tile_of<H>(p, at, first, first + C.tile_tokens) == TileVisibility::full;
+  return false;
+}
+
+/// Whether logits are products times one positive number of the call: then the multiplication is one with the exponent's subtraction.
+template <auto C, class H> QN_DEVICE bool scales_late(const AttendParams& p) {
+  return !C.soft_cap && !has_logit<H> && p.scale > 0 && p.q_scale.data == nullptr && p.k_scale.data == nullptr;
 }
 
 /// Products become logits in units of log2, but for the scale where it comes late. `masked`: what is not visible becomes -inf; else all is.
-template <PrefillConfig C, class H>
-QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first, bool masked, bool late, Logits<C>& x) {
+/// Of x the lane has rows `row` of the tile, and + 8, of each MMA tile.
+template <auto C, class H>
+QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i32 first, bool masked, bool late, Logits<C>& x) {
   constexpr bool kPlain = !C.soft_cap && !has_logit<H>;
   if (late && !masked) return;
   const u32 lane = ptx::lane_id();
@@ -49,8 +83,7 @@ QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first,
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const i32 row = at.first_row + min_of(i32(warp_row<C>() + 16 * m + lane / 4 + 8 * half), at.rows - 1);  // rows beyond the last: the last one's
-      const auto [query, head_q] = place_of_row(p, at.head_kv, row);
+      const auto [query, head_q] = place_of_row(p, at.head_kv, at.first_row + min_of(i32(row + 16 * m + 8 * half), at.rows - 1));  // rows beyond the last: the last one's
       const Span span = visible_span(p, at.queries, at.keys, query);
       const f32 scale = p.q_scale.data == nullptr ? at.scale : at.scale * scale_at(p.q_scale, at.queries.begin + query, head_q);
       QN_UNROLL
@@ -90,8 +123,14 @@ QN_DEVICE void make_logits(const PrefillParams& p, const RowTile& at, i32 first,
   }
 }
 
-/// Online softmax over a tile: logits times `scale` become probabilities, and sums move to the new maximum.
-template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 scale, WarpRows<C>& rows) {
+/// Beside a maximum beyond this the product with `scale` is rounded before the maximum is subtracted. The maximum is rounded and the product in one fma is not, so below it a row's
+/// probabilities have a factor of 2^d, d at most half of the last place of maximum - shift: 2^(1/16). That of the maximum cancels in the row's result; that of maximum - shift, of f16, is
+/// another from tile to tile, 2^-24 of the maximum at most, as the logits' own errors are.
+constexpr float kMostFused = 1048576.f;
+
+/// Online softmax over a tile: logits times `scale` become probabilities times 2^shift, states and sums move to the new maximum. `factors`: for what was
+/// summed under the old ones.
+template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 scale, SoftmaxState (&states)[C.row_tiles][2], f32 (&factors)[C.row_tiles][2]) {
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
@@ -99,32 +138,50 @@ template <PrefillConfig C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 s
       f32 most = ptx::fmax(x[m][0][2 * half], x[m][0][2 * half + 1]);
       QN_UNROLL
       for (int n = 1; n < C.tile_tokens / 8; ++n) most = ptx::fmax(most, ptx::fmax(x[m][n][2 * half], x[m][n][2 * half + 1]));
-      SoftmaxState& state = rows.states[m][half];
-      const f32 factor = raise_max(state, warp_max<4>(most) * scale);
-      const f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
-      bool rounded = C.dtype != DType::bf16;  // there scale is 1
-      if constexpr (kIsFloat<f32> && C.dtype == DType::bf16) rounded = ptx::fabs(base) > kLateMost;
+      SoftmaxState& state = states[m][half];
+      factors[m][half] = raise_max(state, warp_max<4>(most) * scale);
+      f32 base = state.max == negative_infinity() ? f32(0.f) : state.max;
+      f32 times = scale;
+      const bool rounded = ptx::fabs(base) > kMostFused;
+      if (ptx::any(rounded)) {  // each row for itself: others of the warp may be another request's
+        QN_UNROLL
+        for (int n = 0; n < C.tile_tokens / 8; ++n) {
+          QN_UNROLL
+          for (int e = 0; e < 2; ++e) {
+            f32& value = x[m][n][2 * half + e];
+            if (rounded) value = ptx::fma(value, scale, f32(-0.f)) - base;
+          }
+        }
+        if (rounded) times = 1.f, base = 0.f;
+      }
+      const f32 less = sum_shift_of<C.dtype>() - base;
       QN_UNROLL
       for (int n = 0; n < C.tile_tokens / 8; ++n) {
         QN_UNROLL
         for (int e = 0; e < 2; ++e) {
           f32& value = x[m][n][2 * half + e];
-          if (rounded) value = probability_of<C.dtype>(value * scale, base);
-          else value = ptx::exp2_approx(ptx::fma(value, scale, f32(0.f) - base));
+          value = ptx::exp2_approx(ptx::fma(value, times, less));
           state.sum = state.sum + value;
         }
-      }
-      QN_UNROLL
-      for (int j = 0; j < WarpRows<C>::kColumns / 8; ++j) {
-        rows.out[m][j][2 * half] = rows.out[m][j][2 * half] * factor;
-        rows.out[m][j][2 * half + 1] = rows.out[m][j][2 * half + 1] * factor;
       }
     }
   }
 }
 
+/// Sums move to the new maximum.
+template <auto C> QN_DEVICE void scale_sums(const f32 (&factors)[C.row_tiles][2], WarpRows<C>& rows) {
+  QN_UNROLL
+  for (int m = 0; m < C.row_tiles; ++m) {
+    QN_UNROLL
+    for (int j = 0; j < WarpRows<C>::kColumns / 8; ++j) {
+      QN_UNROLL
+      for (int e = 0; e < 4; ++e) rows.out[m][j][e] = rows.out[m][j][e] * factors[m][e / 2];
+    }
+  }
+}
+
 /// Probabilities of 16 keys as the A operand: rows by keys.
-template <PrefillConfig C> QN_DEVICE void pack_probabilities(const Logits<C>& x, int step, u32 (&packed)[C.row_tiles][4]) {
+template <auto C> QN_DEVICE void pack_probabilities(const Logits<C>& x, int step, u32 (&packed)[C.row_tiles][4]) {
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL

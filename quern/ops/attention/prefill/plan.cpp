@@ -66,7 +66,7 @@ Rejection prefill_rejects(const PrefillShape& shape, const DeviceInfo& device) {
 PrefillWork prefill_work(const PrefillShape& s, const PrefillConfig& c) {
   const i64 group = group_of(s.heads_q, s.heads_kv), rows = block_rows(c);
   i64 requests = min_of(s.batch, s.tokens);
-  if (s.leave_few_rows) requests = min_of(requests, min_of(s.tokens / 2, s.tokens * group / (kFewRows + 1)));
+  if (s.leave_few_rows > 0) requests = min_of(requests, min_of(s.tokens / 2, s.tokens * group / (s.leave_few_rows + 1)));
   return {s.tokens * group / rows + requests};  // the last tile of each request may be all but empty
 }
 

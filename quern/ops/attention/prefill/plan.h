@@ -28,11 +28,39 @@ i32 smem_room(const DeviceInfo& device, i32 blocks);
 struct PrefillShape {
   DType q, kv, out, lens;
   i32 alignment;  // of k and v
+  i32 q_alignment;
   i64 batch, tokens, heads_q, heads_kv, head_dim, head_dim_v;
   i64 max_seq_q;  // 0: unknown
+  i64 most_keys;  // of a request
   KeyPlaces places;
-  bool soft_cap, bits, hooks, leave_few_rows;
+  bool soft_cap, bits, hooks;
+  i32 leave_few_rows;  // PrefillConfig's
+  bool batch_invariant;
 };
+
+/// The shape of an op's problem whose requests have contiguous keys and query tokens from q_indptr. An op that differs there changes the fields.
+template <class A> PrefillShape prefill_shape(const Problem& p, const TensorFacts& k, const TensorFacts& v, i64 head_dim_v, i64 most_keys) {
+  return {.q = p.dtype(&A::q),
+          .kv = k.dtype,
+          .out = p.dtype(&A::out),
+          .lens = DType::i32,
+          .alignment = min_of(k.alignment, v.alignment),
+          .q_alignment = p.tensor(&A::q).alignment,
+          .batch = p[Axis::batch],
+          .tokens = p[Axis::tokens],
+          .heads_q = p[Axis::heads_q],
+          .heads_kv = p[Axis::heads_kv],
+          .head_dim = p[Axis::head_dim],
+          .head_dim_v = head_dim_v,
+          .max_seq_q = p.attr(&A::max_seq_q),
+          .most_keys = most_keys,
+          .places = KeyPlaces::contiguous,
+          .soft_cap = p.attr(&A::soft_cap) > 0,
+          .bits = p.tensor(&A::mask).present != 0,
+          .hooks = p.hooks != nullptr,
+          .leave_few_rows = 0,
+          .batch_invariant = p.batch_invariant != 0};
+}
 
 /// Handed to the params functions.
 struct PrefillWork {
@@ -109,7 +137,7 @@ template <class A> void set_attend_params(const A& a, const Problem& p, AttendPa
   to.heads_kv = i32(p[Axis::heads_kv]);
   to.window_left = a.window_left < 0 ? kNoWindow : min_of(a.window_left, kNoWindow);
   to.window_right = a.causal ? 0 : a.window_right < 0 ? kNoWindow : min_of(a.window_right, kNoWindow);
-  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4;
+  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4, to.out_wide = p.tensor(&A::out).alignment >= 16;
   to.scale = logit_scale(a, p[Axis::head_dim]), to.soft_cap = a.soft_cap, to.out_scale = a.out_scale;
   to.lse_factor = a.lse_base == LseBase::e ? 0.69314718055994531f : 1.0f;
   to.group = divisor(u32(max_of<i64>(1, group_of(p[Axis::heads_q], p[Axis::heads_kv]))));

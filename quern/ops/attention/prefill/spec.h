@@ -22,7 +22,7 @@ struct PrefillConfig {
   i32 soft_cap;         // 1: logit = cap * tanh(logit / cap)
   i32 bits;             // 1: a packed mask
   KeyPlaces places;
-  i32 leave_few_rows;   // 1: requests of few rows (few_rows) are another kernel's
+  i32 leave_few_rows;   // requests of so many rows (has_few_rows) are another kernel's; 0: none
   i32 threads;
   i32 min_blocks;
 };

@@ -4,7 +4,7 @@
 // Tiles of prefill_mma: rows of q, keys and values come into shared memory as 16-bit elements, and are multiplied by mma.sync.
 #pragma once
 #include "quern/kit/mma_tile.cuh"
-#include "quern/ops/attention/prefill/request.cuh"
+#include "quern/ops/attention/prefill/logits.cuh"
 
 namespace quern::attention {
 
@@ -53,14 +53,6 @@ QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* p
     copy_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, unit_bytes(C.kv_dtype, C.copy_bytes), kWidth>(to, row, from, read);
   }
 }
-
-/// What a warp holds: logits of its rows and a tile's keys, then sums of its part of v's columns.
-template <PrefillConfig C> struct WarpRows {
-  static constexpr int kColumns = C.head_dim_v / C.column_parts;
-  SoftmaxState states[C.row_tiles][2];  // rows lane / 4 and + 8 of each MMA tile; each lane has the sum of its own columns
-  f32 out[C.row_tiles][kColumns / 8][4];
-};
-template <PrefillConfig C> using Logits = f32[C.row_tiles][C.tile_tokens / 8][4];
 
 /// First row of the warp in the block's tile.
 template <PrefillConfig C> QN_DEVICE u32 warp_row() { return threadIdx.x / 32 / C.column_parts * (16 * C.row_tiles); }

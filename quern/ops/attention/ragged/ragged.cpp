@@ -6,6 +6,7 @@
 
 #include "quern/ops/attention/options.h"
 #include "quern/ops/attention/prefill/plan.h"
+#include "quern/ops/attention/prefill_sm90/plan.h"
 #include "quern/ops/attention/ragged/ref.h"
 #include "quern/ops/attention/ragged/values.h"
 
@@ -17,38 +18,30 @@ using A = RaggedArgs;
 
 const Axis kTokensKv = axis_of("tokens_kv"), kHeadDimV = axis_of("head_dim_v");
 
-PrefillShape shape_of(const Problem& p) {
-  return {.q = p.dtype(&A::q),
-          .kv = p.dtype(&A::k),
-          .out = p.dtype(&A::out),
-          .lens = DType::i32,
-          .alignment = min_of(p.tensor(&A::k).alignment, p.tensor(&A::v).alignment),
-          .batch = p[Axis::batch],
-          .tokens = p[Axis::tokens],
-          .heads_q = p[Axis::heads_q],
-          .heads_kv = p[Axis::heads_kv],
-          .head_dim = p[Axis::head_dim],
-          .head_dim_v = p[kHeadDimV],
-          .max_seq_q = p.attr(&A::max_seq_q),
-          .places = KeyPlaces::contiguous,
-          .soft_cap = p.attr(&A::soft_cap) > 0,
-          .bits = p.tensor(&A::mask).present != 0,
-          .hooks = p.hooks != nullptr,
-          .leave_few_rows = false};
-}
+PrefillShape shape_of(const Problem& p) { return prefill_shape<A>(p, p.tensor(&A::k), p.tensor(&A::v), p[kHeadDimV], min_of(p[kTokensKv], kMostKeys)); }
 
-PrefillParams params(const Call<A, PrefillWork>& c) {
-  const A& a = c.args;
-  PrefillParams to{};
-  set_attend_params(a, c.problem, to);
-  to.row_tiles = c.choice.row_tiles;
+void set_params(const A& a, const Problem& p, AttendParams& to) {
+  set_attend_params(a, p, to);
   to.k = static_cast<const u8*>(a.k.data), to.v = static_cast<const u8*>(a.v.data);
   to.kv_indptr = static_cast<const i32*>(a.kv_indptr.data);
   const i64 size = size_of(a.k.dtype);
   to.k_token = a.k.strides[0] * size, to.k_head = a.k.strides[1] * size;
   to.v_token = a.v.strides[0] * size, to.v_head = a.v.strides[1] * size;
-  to.rows_of_keys = c.problem[kTokensKv], to.capacity = i32(min_of(c.problem[kTokensKv], kMostKeys));
+  to.rows_of_keys = p[kTokensKv], to.capacity = i32(min_of(p[kTokensKv], kMostKeys));
   to.page_size = divisor(1);
+}
+
+PrefillParams params(const Call<A, PrefillWork>& c) {
+  PrefillParams to{};
+  set_params(c.args, c.problem, to);
+  to.row_tiles = c.choice.row_tiles;
+  return to;
+}
+
+PrefillSm90Params sm90_params(const Call<A, PrefillSm90Work>& c) {
+  PrefillSm90Params to{};
+  set_params(c.args, c.problem, to);
+  set_prefill_sm90_params(c, c.args.k, c.args.v, 0, to);
   return to;
 }
 
@@ -63,12 +56,23 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan;
 }
 
+Rejection sm90_rejects(const Problem& p, const DeviceInfo& device) {
+  return prefill_sm90_rejects(shape_of(p), device, p.tensor(&A::k), p.tensor(&A::v));
+}
+
+Plan sm90_plan(const Problem& p, const DeviceInfo& device) {
+  Plan plan;
+  add_prefill_sm90<sm90_params>(plan, begin_prefill_sm90(plan, shape_of(p), device, 0), p.pdl, p.hooks);
+  return plan;
+}
+
 Rejection head_dims(const Problem& p) { return head_dims_fit(p[Axis::head_dim], p[kHeadDimV], 256); }
 Rejection heads(const Problem& p) { return heads_divide(p[Axis::heads_q], p[Axis::heads_kv]); }
 Rejection dtypes(const Problem& p) { return dtypes_fit<A>(p, p.dtype(&A::k), "k"); }
-Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 32-bit
+Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 32-bit, numbers of row tiles too
   const i64 group = group_of(p[Axis::heads_q], p[Axis::heads_kv]);
   if (p[Axis::tokens] * max_of<i64>(1, group) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
+  if (p[Axis::heads_q] > 0 && p[Axis::tokens] >= ceil_div(i64(1) << 31, p[Axis::heads_q])) return {"tokens", p[Axis::tokens], "less than 2^31 / heads_q"};
   if (p[kTokensKv] > kMostKeys) return {"tokens_kv", p[kTokensKv], "at most 2^30"};
   return {};
 }
@@ -111,9 +115,12 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .doc("out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over contiguous keys, with causality, windows and masks")
     .source("Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
+    .unfit({DataKind::infinite})
     .in("k", &A::k, "tokens_kv heads_kv head_dim", like("q", {DType::e4m3, DType::e5m2}))
     .meaning("like q, or FP8 beside a q of 16 bits")
+    .unfit({DataKind::nan, DataKind::infinite})  // of keys and values they may reach other queries of the tile
     .in("v", &A::v, "tokens_kv heads_kv head_dim_v", like("k"))
+    .unfit({DataKind::nan, DataKind::infinite})
     .in("q_indptr", &A::q_indptr, "batch+1", {DType::i32})
     .values(generated())
     .contents(each_within("0", "tokens").ascending())
@@ -140,7 +147,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .require(sizes_fit)
     .rows(Axis::batch, Axis::tokens, &A::q_indptr)
     .token<keep_ragged_token>()
-    .variants({{"portable", rejects, plan, nullptr}})
+    .variants({{"prefill_sm90", sm90_rejects, sm90_plan, nullptr}, {"portable", rejects, plan, nullptr}})
     .reference<ragged_ref<double>, ragged_ref<OrderFree>>()
     .generate<generate_ragged>()
     .contract<contract>()
@@ -149,7 +156,7 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
     .cases({{"batch", {2, 1, 0, 4}},
             {"heads_kv", {2, 1, 3}},
             {"gqa", {4, 1, 3, 7, 8, 12, 16}, "query heads of a head of k"},
-            {"head_dim", {64, 80, 96, 112, 128, 192, 256}},
+            {"head_dim", {64, 80, 96, 112, 128, 192, 256, 16, 32, 48}},
             {"head_dim_v", {0, 128, 48}},
             {"queries", {-1, 0, 1, 2, 7, 16, 17, 64, 65}, "query tokens of each request; -1: they differ"},
             {"keys", {-1, 0, 1, 15, 16, 17, 63, 64, 65, 130}, "keys of each request; -1: they differ"},

@@ -111,7 +111,7 @@ static Cost cost(const Problem& p, const A&) {
 
 /// Scales are positive numbers with which some elements are cut to the largest of the dtype.
 static void generate(A& a, const Case& which, Random& random) {
-  paged::generate_places(place_tensors(a), a.k.shape[0], random);
+  paged::generate_places(place_tensors(a), a.k.shape[0], which, random);
   if (which.at("proof") != 0) return;
   for (const TensorView* scale : {&a.k_scale, &a.v_scale})
     for (i64 h = 0; scale->present() && h < scale->shape[0]; ++h) {
@@ -181,6 +181,7 @@ QN_OP(append_paged, A, "kv_cache.append_paged")
     .reference<append_paged_ref<double>, append_paged_ref<OrderFree>>()
     .generate<generate>()
     .contract<contract>()
+    .broken_contents("beyond", 1)
     .cost<cost>()
     .budget(budget)
     .cases({{"tokens", {4, 1, 0, 33}},
@@ -190,6 +191,7 @@ QN_OP(append_paged, A, "kv_cache.append_paged")
             {"page_size", {16, 1, 3, 7, 64}},
             {"csr", {false, true}, "the page table is page_indptr and page_indices, else dense"},
             {"slots", {false, true}, "places are told by slot_mapping"},
+            {"beyond", {0, 1}, "some tokens have no place: indices break the contract"},
             {"batch_indices.dtype", {DType::i32, DType::i64}},
             {"slot_mapping.dtype", {DType::i32, DType::i64}},
             {"k.dtype", {DType::bf16, DType::f16, DType::f32, DType::e4m3, DType::e5m2}},

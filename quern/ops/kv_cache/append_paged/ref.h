@@ -24,7 +24,7 @@ inline PlaceRef place_ref(const AppendPagedArgs& a, i64 token) {
   if (a.page_table.present()) return slot < a.page_table.shape[1] ? PlaceRef{Ref(a.page_table).index(request, slot), position % page_size} : PlaceRef{};
   const Ref indptr(a.page_indptr);
   const i64 at = indptr.index(request) + slot;
-  return at < indptr.index(request + 1) ? PlaceRef{Ref(a.page_indices).index(at), position % page_size} : PlaceRef{};
+  return at >= 0 && at < a.page_indices.shape[0] && at < indptr.index(request + 1) ? PlaceRef{Ref(a.page_indices).index(at), position % page_size} : PlaceRef{};
 }
 
 template <class Real = double>

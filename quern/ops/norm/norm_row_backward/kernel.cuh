@@ -27,6 +27,7 @@ template <int N> struct Columns {
   f32 dy[N], x[N], g[N];
 };
 
+/// g = dy * weight, rounded: fma and not *, which the compiler contracts with the sum that follows in one copy of a loop and not in another.
 template <NormRowBackwardConfig C, int N>
 QN_DEVICE void weigh(const NormRowBackwardParams& p, i64 h, Columns<N>& v) {
   using W = dtype_t<C.weight_dtype>;
@@ -34,7 +35,7 @@ QN_DEVICE void weigh(const NormRowBackwardParams& p, i64 h, Columns<N>& v) {
     f32 weight[N];
     rows::load_unit<W, N, min_of(C.vector, N)>(static_cast<const W*>(p.weight), h, p.hidden, weight);
     QN_UNROLL
-    for (int j = 0; j < N; ++j) v.g[j] = v.dy[j] * (C.centred != 0 ? weight[j] : weight[j] + f32(p.weight_bias));
+    for (int j = 0; j < N; ++j) v.g[j] = ptx::fma(v.dy[j], C.centred != 0 ? weight[j] : weight[j] + f32(p.weight_bias), f32(-0.f));
   } else {
     QN_UNROLL
     for (int j = 0; j < N; ++j) v.g[j] = v.dy[j];

@@ -33,7 +33,7 @@ QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .in("x", &A::x, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
     .meaning("a row whose sum of squares reaches 2^128, as one value of 1.8e19 does, gives zeros")
     .in("weight", &A::weight, "hidden", like("x", {DType::f32}))
-    .meaning("with pdl, read before the kernels before have ended")
+    .read_early()
     .out("out", &A::out, "tokens hidden", like("x", {DType::e4m3}))
     .may_be("x")
     .meaning("e4m3 with one kind of scale; it must not overlap x then")
@@ -52,14 +52,15 @@ QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .reference<rms_norm_ref<double>, rms_norm_ref<OrderFree>>()
     .generate<generate_norm<A>>()
     .budget(norm_form_budget)
+    // norm_row runs what has none of fp8, wide_weight and weight_bias: their first values stand several times, so that it meets the other words
     .cases({{"tokens", {1, 0, 3, 64, 101}},
             {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 40000}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
-            {"wide_weight", {0, 1}, "the weight is f32"},
-            {"weight_bias", {0.0, 1.0}},
+            {"wide_weight", {0, 0, 0, 1}, "the weight is f32"},
+            {"weight_bias", {0.0, 0.0, 0.0, 1.0}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 16, 1}},
-            {"fp8", {0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
+            {"fp8", {0, 0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
            derive_norm)
     .bench({{{"tokens", 1}, {"hidden", 4096}},
             {{"tokens", 64}, {"hidden", 4096}},

@@ -30,7 +30,7 @@ inline AppendRef append_ref(const RopeAppendPagedArgs& a, i64 token) {
       const Ref indptr(a.page_indptr);
       if (request + 1 >= indptr.dim(0)) return {};
       const i64 at = indptr.index(request) + position / page_size;
-      if (at >= indptr.index(request + 1)) return {};
+      if (at < 0 || at >= a.page_indices.shape[0] || at >= indptr.index(request + 1)) return {};
       to = {Ref(a.page_indices).index(at), position % page_size};
     }
   }

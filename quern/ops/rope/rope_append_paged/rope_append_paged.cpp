@@ -112,12 +112,12 @@ static Breach contract(const A& a, const Problem& p) {
 }
 
 /// Of q_out and of caches like k: one rounding, and what the reference counts in units of 2^-19. FP8 caches hold k's dtype over the scale: that dtype's rounding, the
-/// quotient's of 2^-24 and the last one, each of what the ones before left.
+/// quotient's of 2^-24 and the last one, each of what the ones before left. A subnormal of that dtype is off by half of its smallest number, over a scale that in cases is at least 0.002.
 static Budget budget(const Problem& p) {
   const double q = unit_roundoff(p.dtype(&A::q));
   if (!is_fp8(p.dtype(&A::k_cache))) return {.of_value = q, .of_magnitude = 0x1p-19};
   const double cache = unit_roundoff(p.dtype(&A::k_cache));
-  return {.of_value = (1 + cache) * (1 + q + 0x1p-23) - 1, .of_magnitude = (1 + cache) * (1 + q + 0x1p-23) * 0x1p-19};
+  return {.of_value = (1 + cache) * (1 + q + 0x1p-23) - 1, .of_magnitude = (1 + cache) * (1 + q + 0x1p-23) * 0x1p-19, .absolute = (1 + cache) * smallest_positive(p.dtype(&A::q)) / 2 / 0.002};
 }
 
 static Cost cost(const Problem& p, const A&) {
@@ -128,7 +128,7 @@ static Cost cost(const Problem& p, const A&) {
 
 /// Positions of pages are small; those beside slots are any.
 static void generate(A& a, const Case& which, Random& random) {
-  paged::generate_places(place_tensors(a), a.q.shape[0], random);
+  paged::generate_places(place_tensors(a), a.q.shape[0], which, random);
   for (i64 t = 0; a.slot_mapping.present() && a.positions.present() && t < a.positions.shape[0]; ++t) {
     const i64 at[] = {t};
     store_integer(a.positions.at(at), a.positions.dtype, random.below(131072));
@@ -171,7 +171,9 @@ QN_OP(rope_append_paged, A, "rope.rope_append_paged")
     .doc("q_out = rope(norm(q)); k_cache[page, offset] = rope(norm(k)), v_cache[page, offset] = v of each token, or over a scale in FP8; norms only where there are weights")
     .source("Su et al., RoFormer, arXiv 2104.09864; Kwon et al., Efficient Memory Management for LLM Serving with PagedAttention, arXiv 2309.06180")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::f32, DType::f16, DType::bf16})
+    .unfit({DataKind::infinite})  // where the angle is at a zero of the sine or cosine, the error of the angle chooses the sign
     .in("k", &A::k, "tokens heads_kv head_dim", like("q"))
+    .unfit({DataKind::infinite})
     .in("v", &A::v, "tokens heads_kv head_dim", like("q"))
     .inout("k_cache", &A::k_cache, "pages page_size heads_kv head_dim", like("q", {DType::e4m3, DType::e5m2}))
     .meaning("NHD, HND or one half of a combined cache, by strides; FP8: rotated k in k's dtype / k_scale")
@@ -240,6 +242,7 @@ QN_OP(rope_append_paged, A, "rope.rope_append_paged")
     .reference<rope_append_paged_ref>()
     .generate<generate>()
     .contract<contract>()
+    .broken_contents("beyond", 1)
     .cost<cost>()
     .budget(budget)
     .cases({{"tokens", {4, 1, 0, 33}},
@@ -254,6 +257,7 @@ QN_OP(rope_append_paged, A, "rope.rope_append_paged")
             {"places", {0, 1, 2}, "angles are of positions (0), of three of each token with sections (1) that are interleaved (2)"},
             {"csr", {false, true}, "the page table is page_indptr and page_indices, else dense"},
             {"slots", {false, true}, "places are told by slot_mapping"},
+            {"beyond", {0, 1}, "some tokens have no place: indices break the contract"},
             {"norms", {0, 1, 2, 3}, "q and k have a weight of their dtype (1) or in f32 (2), or q alone (3)"},
             {"weight_bias", {0.0, 1.0}},
             {"fp8", {0, 1, 2}, "caches are e4m3 (1) or e5m2 (2)"},

@@ -201,24 +201,6 @@ QN_DEVICE void merge_warps(const SplitKvParams& p, const Segment& s, u8* smem, W
   ptx::sync_block();  // the rings are filled again after this
 }
 
-/// Requests whose queries see nothing, dealt to the blocks: out is 0, and the sink alone is in the lse.
-template <SplitKvConfig C> QN_DEVICE void write_blind_rows(const SplitKvParams& p) {
-  QN_NO_UNROLL
-  for (i64 index = blockIdx.x; index < p.batch; index += gridDim.x) {
-    const Request r = request_of<C>(p, index);
-    if (!is_ours<C>(p, r) || visible_keys<C>(p, r) > 0) continue;
-    const i32 rows = r.queries.count * p.heads_q;
-    QN_NO_UNROLL
-    for (i32 i = i32(threadIdx.x); i < rows * C.head_dim; i += C.threads) {
-      const i32 row = i / C.head_dim;
-      ptx::st_global<u16>(out_row<C>(p, r.queries.begin + row / p.heads_q, row % p.heads_q) + i % C.head_dim, u16(0));
-    }
-    QN_NO_UNROLL
-    for (i32 i = i32(threadIdx.x); p.out_lse && i < rows; i += C.threads)
-      store_lse(p, r.queries.begin + i / p.heads_q, i % p.heads_q, finish_row(p, empty_softmax(), i % p.heads_q, 0.f).lse);
-  }
-}
-
 /// Units of one item of a request.
 template <SplitKvConfig C> QN_DEVICE i32 request_units(const SplitKvParams& p, const Request& r) {
   return units_of<C.fixed_chunks != 0>(visible_keys<C>(p, r), C.threads / 32 * kWarpTokens);
@@ -258,23 +240,6 @@ QN_DEVICE void write_leader(const SplitKvParams& p, i32 request, i32 item, i32 f
     ptx::st_global<u32x4>(p.leaders + 4 * i64(blockIdx.x), {u32(request), u32(item), u32(first), u32(last)});
 }
 
-/// Lengths and pages may be what a kernel before writes, so before the wait they are only fetched into the L2: each thread of
-/// the grid takes 32 bytes. (The pages of a request in CSR form stand at a place that only the wait makes known.)
-template <SplitKvConfig C> QN_DEVICE void fetch_tables(const SplitKvParams& p) {
-  constexpr i32 kEntries = 8;
-  const i64 thread = i64(blockIdx.x) * C.threads + threadIdx.x;
-  const i64 at = thread * kEntries;
-  if (at < p.batch) {
-    if constexpr (C.several != 0) ptx::prefetch_l2(p.q_indptr + at);
-    if constexpr (C.places == KeyPlaces::page_indices) ptx::prefetch_l2(p.kv_indptr + at), ptx::prefetch_l2(p.last_page_len + at);
-    else ptx::prefetch_l2(static_cast<const u8*>(p.seq_lens) + at * size_of(C.lens_dtype));
-  }
-  if constexpr (C.places == KeyPlaces::page_table) {
-    const i32 runs = ceil_div(i32(quotient(u32(p.capacity), p.page_size)), kEntries);  // of a row of the table
-    if (runs > 0 && thread / runs < p.batch) ptx::prefetch_l2(p.pages + thread / runs * p.table_row + thread % runs * kEntries);
-  }
-}
-
 template <SplitKvConfig C, class H> QN_DEVICE void paged_split_kv(const SplitKvParams& p) {
   constexpr auto S = split_kv_smem(C);
   constexpr i32 kTile = C.threads / 32 * kWarpTokens;
@@ -286,7 +251,7 @@ template <SplitKvConfig C, class H> QN_DEVICE void paged_split_kv(const SplitKvP
   // This block's units: [at, end)
   const i32 items = p.heads_kv * p.head_tiles;
   const i64 total = i64(count_units<C>(p, scratch)) * items;
-  write_blind_rows<C>(p);
+  write_blind_rows<C, C.threads>(p);
   const i64 share = max_of<i64>(p.min_share, ceil_div<i64>(total, gridDim.x));
   i64 at = min_of<i64>(total, i64(blockIdx.x) * share);
   const i64 end = min_of<i64>(total, at + share);

@@ -42,7 +42,6 @@ struct SplitKvParams : AttendParams {
   float* part_out;          // [slots, group_rows, head_dim]
   float* part_lse;          // [slots, group_rows]
   i32* leaders;             // [blocks, 4]: request, item, first block, last block of a cut item; request -1: none
-  i32 heads_q;
   i32 head_tiles;           // MMA tiles of a group
   i32 max_splits;           // slots of an item, fixed_chunks
   i32 min_share;            // least units of a block
@@ -51,6 +50,10 @@ struct SplitKvParams : AttendParams {
 
 /// Tokens of one warp's tile: k of the MMA that multiplies P and V.
 constexpr i32 kWarpTokens = 16;
+/// Most rows of a request of several query tokens: one tile of the MMA.
+constexpr i32 kFewRows = 16;
+QN_HOST_DEVICE constexpr i32 most_rows(const SplitKvConfig&) { return kFewRows; }
+QN_HOST_DEVICE constexpr i32 most_rows(const CombineConfig&) { return kFewRows; }
 /// fixed_chunks: the least tokens and the most chunks of a row. 256 keeps 16 requests of 1024 on 512 blocks; 128 chunks
 /// keep one request of 131072 on 1024.
 constexpr i32 kChunkTokens = 256;
