@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "quern/op/activation_ref.h"
 #include "quern/op/fp8_output.h"
 #include "quern/op/ref.h"
 
@@ -16,18 +17,8 @@ template <class Real> struct Term {
   Real value, size;
 };
 
-template <class Real> Real silu_ref(Real x) {
-  using std::exp;
-  return x / (Real(1) + exp(-x));
-}
-inline double gelu_ref(double x) { return x == -HUGE_VAL ? -0.0 : x * std::erfc(-x / std::sqrt(2.0)) / 2; }
-/// As the kernels have it: order-free numbers know no erf.
-inline OrderFree gelu_ref(OrderFree x) {
-  const OrderFree size = fabs(x), last = kGeluLast, y = last < size ? last : size;
-  OrderFree log2_tail = 0, power = 1;
-  for (int i = 0; i < kGeluTerms; ++i, power *= y) log2_tail += OrderFree(gelu_tail(i)) * power;
-  return (x < OrderFree(0) ? OrderFree(0) : x) - y * exp2(log2_tail);
-}
+using quern::gelu_ref, quern::silu_ref;
+
 inline double gelu_tanh_ref(double x) {
   const double inner = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
   return x / (1 + std::exp(-2 * inner));

@@ -4,28 +4,19 @@
 #include <cmath>
 #include <vector>
 
+#include "quern/op/activation_ref.h"
 #include "quern/op/ref.h"
 #include "quern/ops/gemm/dense.h"
 
 namespace quern::gemm {
 
-inline double gelu_ref(double x) { return x * std::erfc(-x / std::sqrt(2.0)) / 2; }
-/// As the kernels have it: order-free numbers know no erf.
-inline OrderFree gelu_ref(OrderFree x) {
-  const OrderFree size = fabs(x), last = kGeluLast, y = last < size ? last : size;
-  OrderFree log2_tail = 0, power = 1;
-  for (int i = 0; i < kGeluTerms; ++i, power *= y) log2_tail += OrderFree(gelu_tail(i)) * power;
-  return (x < OrderFree(0) ? OrderFree(0) : x) - y * exp2(log2_tail);
-}
-
 template <class Real>
 Real activated_ref(Activation activation, Real x) {
-  using std::exp;
   switch (activation) {
     case Activation::none: return x;
     case Activation::relu: return x < Real(0) ? Real(0) : x;
     case Activation::gelu: return gelu_ref(x);
-    case Activation::silu: return x / (Real(1) + exp(-x));
+    case Activation::silu: return silu_ref(x);
   }
   return x;
 }
