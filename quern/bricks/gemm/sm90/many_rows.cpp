@@ -12,16 +12,31 @@ i32 swapped_rows(const Sm90Product& p, i32 tile_m) {
   return i32(high == 1 ? p.m : round_up<i64>(ceil_div(p.m, high), 8));
 }
 
-i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts) {
-  const Sm90Tile& t = *kernel.tile;
-  return ceil_div<i64>(p.m, rows_at_once(t)) * ceil_div<i64>(p.n, t.n) * parts;
+/// Columns of wgmma for so many rows of a.
+static i32 columns_of_share(const Sm90Tile& t, i32 rows) { return max_of(t.swapped, round_up(rows, swapped_step(t.m))); }
+
+i32 swapped_share(const Sm90Tile& t, const Sm90Product& p, i32 sms) {
+  i32 best = 0;
+  i64 least = 0;
+  for (i64 high = ceil_div<i64>(p.m, t.m);; ++high) {
+    const i32 rows = i32(high == 1 ? p.m : round_up<i64>(ceil_div(p.m, high), 8));
+    const i64 made = ceil_div<i64>(ceil_div<i64>(p.m, rows) * ceil_div<i64>(p.n, t.n), sms) * columns_of_share(t, rows);
+    if (best == 0 || made < least) best = rows, least = made;
+    if (rows <= t.swapped) return best;
+  }
 }
 
-i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) {
+i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) {
   const Sm90Tile& t = *kernel.tile;
-  const i64 together = pair_blocks(t) * parts;  // blocks of a cluster
-  return ceil_div<i64>(blocks_of(kernel, p, parts) / parts, max_of<i64>(1, device.sms / together) * t.blocks);
+  return ceil_div<i64>(p.m, t.swapped ? swapped_share(t, p, device.sms) : rows_at_once(t)) * ceil_div<i64>(p.n, t.n) * parts;
 }
+
+/// Tiles that the busiest multiprocessor, or cluster of them, makes. Of clusters of four not as many fit into the GPCs as there are fours of multiprocessors: 32 take two waves on an H200, 30 one.
+static i64 turns_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) {
+  const i64 together = pair_blocks(*kernel.tile) * parts, sms = together < 4 ? device.sms : device.sms * 10 / 11;
+  return ceil_div<i64>(blocks_of(kernel, p, parts, device) / parts, max_of<i64>(1, sms / together));
+}
+i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) { return ceil_div<i64>(turns_of(kernel, p, parts, device), kernel.tile->blocks); }
 
 namespace {
 
@@ -51,14 +66,15 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const Sm90Tile& t = *kernel.tile;
   const Rates& rates = device.rates;
   const KindTimes& times = (p.element == 1 ? kTimes8 : kTimes16)[i32(kernel.kind)];
-  const double k = double(p.k) / parts, tile = double(t.m) * t.n, high = double(ceil_div<i64>(p.m, rows_at_once(t)));
-  const double rows = kernel.kind == Sm90Kind::swapped ? swapped_rows(p, t.m) : double(min_of<i64>(t.m, p.m));
-  const double waves = double(waves_of(kernel, p, parts, device)), turns = waves * t.blocks, blocks = double(blocks_of(kernel, p, parts)) * pair_blocks(t);
+  const i32 share = t.swapped ? swapped_share(t, p, device.sms) : 0;
+  const double k = double(p.k) / parts, tile = double(t.swapped ? columns_of_share(t, share) : t.m) * t.n, high = double(ceil_div<i64>(p.m, rows_at_once(t)));
+  const double rows = t.swapped ? (p.m_major ? t.m : share) : kernel.kind == Sm90Kind::swapped ? swapped_rows(p, t.m) : double(min_of<i64>(t.m, p.m));
+  const double waves = double(waves_of(kernel, p, parts, device)), turns = double(turns_of(kernel, p, parts, device)), blocks = double(blocks_of(kernel, p, parts, device)) * pair_blocks(t);
   const double flops_sm = (p.element == 1 ? rates.flops_8 : rates.flops_16) / rates.sms;
   const double multiply = turns * 2 * tile * k / flops_sm * times.busy * t.cost;
   // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go to both
   const double row_bytes = k * p.element;
-  const double shared = parts > 1 ? rows + t.n : t.pair || high > 1 ? rows + t.n / 2. : rows / 2 + t.n;
+  const double shared = parts > 1 ? rows + t.n : t.pair || (high > 1 && !t.swapped) ? rows + t.n / 2. : rows / 2 + t.n;
   const double bring = turns * (rows + t.n) * row_bytes / (rates.tma_sm * (parts > 1 ? kTakenInParts : 1));
   const double send = blocks * shared * row_bytes / (rates.tma_l2 / rates.sms * device.sms * (parts > 1 ? kSentInParts : 1));
   const double memory = (double(p.m + p.n) * double(p.k) * p.element + double(p.m) * double(p.n) * p.out) / rates.memory;

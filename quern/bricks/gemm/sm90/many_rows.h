@@ -39,8 +39,10 @@ struct Sm90Product {
 /// Rows of a that each of the swapped tiles above each other brings: all of them, or as even a share as whole eights make. wgmma multiplies as many as the tile has all the same, but what is not asked of the L2 is time: 160 rows in tiles of
 /// 80 and of 128 (2112, 7168) take 18.8 us and 21.1.
 i32 swapped_rows(const Sm90Product& product, i32 tile_m);
+/// Rows of a of each of warp_specialised_sm90's swapped tiles: even shares, of those that the tile can have the ones with which the busiest multiprocessor makes the fewest.
+i32 swapped_share(const Sm90Tile& tile, const Sm90Product& product, i32 sms);
 /// Blocks, or pairs of them, that the product asks for.
-i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts);
+i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 /// How often a multiprocessor, or a place for a block of it, takes one of them.
 i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 /// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what starts and ends the kernel and each tile.
@@ -122,7 +124,7 @@ class CandidateNames {
     for (size_t i = 0; i < count_; ++i) {
       const Sm90Tile& t = tiles[parts ? i / kManyRowsParts : i];
       char* const text = texts_[i].data();
-      int at = std::snprintf(text, kLength, "%dx%d%s%s", t.m, t.n, t.pair ? "_pair" : t.alternate ? "_turns" : "", t.blocks > 1 ? "_two" : "");
+      int at = std::snprintf(text, kLength, "%dx%d%s%s", t.m, t.n, t.pair ? "_pair" : t.swapped && t.alternate ? "_swapped_turns" : t.swapped ? "_swapped" : t.alternate ? "_turns" : "", t.blocks > 1 ? "_two" : "");
       if (parts && i % kManyRowsParts != 0) std::snprintf(text + at, size_t(kLength - at), "_parts%d", 1 << i % kManyRowsParts);
       names_[i] = text;
     }

@@ -24,16 +24,20 @@ struct Sm90Tile {
   bool pair = false;
   i32 tail = 0;
   i32 blocks = 1;  // that share a multiprocessor, of kernels for few rows
+  i32 swapped = 0;  // of many rows: TilesSm90::swapped; m is still rows of a, the most of them, and n 128
 };
 /// Rows that are made at a time, by one block or by a pair of them.
 constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
+/// wgmma's columns of a tile for many rows, whose other dim is its rows.
+constexpr i32 wgmma_columns(const Sm90Tile& t) { return t.swapped ? t.m : t.n; }
 /// Blocks of a kernel with `tiles` tiles of so many rows: one at least, or one pair.
 inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
   return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
 /// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H200's (README). Those not in turn of 192, 176 and 128 columns are also what sums parts of K.
 constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 0.995}, {224, 4, 1.007}, {192, 5, 0.986, true}, {176, 5, 0.995, true}, {160, 5, 0.994, true}, {144, 6, 1.002, true}, {128, 6, 0.984, true}, {112, 7, 1.023}, {96, 7, 1.052},
-                                        {192, 5, 0.997}, {176, 5, 1}, {128, 6, 0.979}};
+                                        {192, 5, 0.997}, {176, 5, 1}, {128, 6, 0.979},
+                                        {.n = 128, .stages = 4, .cost = 0.93, .m = 256, .swapped = 208}, {.n = 128, .stages = 5, .cost = 0.93, .m = 192, .swapped = 144}, {.n = 128, .stages = 6, .cost = 0.925, .m = 128, .swapped = 72}};
 /// Its tiles of swap_ab_sm90 for more than 128 rows: m rows of a at most, wgmma's columns, and 64 rows of b for each warpgroup.
 constexpr Sm90Tile kDenseSwappedTiles[] = {{.n = 64, .stages = 16, .cost = 1.131, .m = 64},  {.n = 64, .stages = 16, .cost = 1.187, .m = 96},   {.n = 64, .stages = 16, .cost = 1.092, .m = 128}, {.n = 64, .stages = 16, .cost = 1.034, .m = 160},
                                            {.n = 64, .stages = 16, .cost = 0.967, .m = 256}, {.n = 128, .stages = 16, .cost = 1.109, .m = 96}, {.n = 128, .stages = 16, .cost = 1.119, .m = 160}};

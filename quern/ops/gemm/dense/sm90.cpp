@@ -40,8 +40,10 @@ static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Prod
   const Sm90Tile& t = *kernel.tile;
   if (kernel.kind == Sm90Kind::swapped) return takes_swapped_rows(p, t) ? estimate_ns(kernel, product, parts, device) : 1e300;
   if (!takes_columns(p, t) || (parts > 1 && !takes_parts(t))) return 1e300;  // a block of these sums all parts
+  if (t.swapped && (product.out != 2 || p.tensor(&A::c).present)) return 1e300;
   const double ns = estimate_ns(kernel, product, 1, device);
-  const bool slow = t.alternate && t.n <= 160 && (has_end(p) || (t.n < 160 && waves_of(kernel, product, 1, device) >= kManyWaves));
+  const i32 columns = t.swapped ? swapped_share(t, product, device.sms) : t.n;
+  const bool slow = t.alternate && columns <= 160 && (has_end(p) || (columns < 160 && waves_of(kernel, product, 1, device) >= kManyWaves));
   return slow ? ns * kSlow : ns;
 }
 double dense_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) { return time_of(p, kernel, dense_product_of(p), parts, device); }

@@ -26,7 +26,7 @@ ManyRowsChoice choose_dense_many_rows(const Problem& problem, const DeviceInfo& 
 bool takes_swapped(const Problem& problem, const DeviceInfo& device);
 /// Whether a block of such tiles can sum parts of K one after another: a second set of sums, up to 96 registers, beside those of half of the rows.
 constexpr i32 kMostFolded = 192;
-constexpr bool takes_parts(const Sm90Tile& tile) { return !tile.alternate && tile.n <= kMostFolded; }
+constexpr bool takes_parts(const Sm90Tile& tile) { return !tile.alternate && !tile.swapped && tile.n <= kMostFolded; }
 /// Whether b can be in tiles of so many columns: an N-major one comes in whole boxes; and a in swapped tiles of so many rows.
 bool takes_columns(const Problem& problem, const Sm90Tile& tile);
 bool takes_swapped_rows(const Problem& problem, const Sm90Tile& tile);

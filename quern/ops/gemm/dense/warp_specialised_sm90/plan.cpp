@@ -11,7 +11,7 @@ using A = DenseArgs;
 static const jit::Kernel<TilesSm90Config, DenseSm90Params> warp_specialised{"quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh", "dense_warp_specialised_sm90"};
 
 constexpr i32 kTileM = 128;
-static i64 tiles_of(const Problem& p, i32 tile_n) { return ceil_div<i64>(p[Axis::m], kTileM) * ceil_div<i64>(p[Axis::n], tile_n); }
+static i64 tiles_of(const Problem& p, const Sm90Tile& tile, const DeviceInfo& device) { return blocks_of({Sm90Kind::tiles, &tile}, dense_product_of(p), 1, device); }
 
 Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
@@ -58,6 +58,8 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_sm90_operands(p, device)) return r;
   if (p.candidate < 0) return {};
   const Sm90Tile& tile = kDenseSm90Tiles[p.candidate];
+  if (tile.swapped && p.dtype(&A::out) == DType::f32) return {"out", "f32", "16 bits where tiles are swapped"};
+  if (tile.swapped && p.tensor(&A::c).present) return {"c", "one", "none where tiles are swapped"};
   if (!takes_columns(p, tile)) return {"b", "N-major", "K-major with tiles that are no whole boxes"};
   if (p.batch_invariant && invariant_parts(p, device) > 1 && !takes_parts(tile)) return {"tile_n", tile.n, "at most {} in halves where batch_invariant has parts of K", kMostFolded};
   return {};
@@ -83,9 +85,22 @@ i32 sm90_group_log2(i64 m, i64 k, i32 tile_n) {
   return high < 32 ? 4 : 5;
 }
 
+/// What the kernel has for a, b, m and n are the others of the call.
+static DenseSm90Params swapped_params(const Call<DenseArgs>& c, const TilesSm90Config& config) {
+  const TilesSm90& tiles = config.block.tiles;
+  const i32 rows = swapped_share({.n = tiles.tile_m, .m = tiles.tile_n, .swapped = tiles.swapped}, dense_product_of(c.problem), c.device.info().sms);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, tiles.b_major == Major::k ? rows : tiles.tile_n, tiles.b_major), sm90_few_rows(c.problem[Axis::n], tiles.tile_m, tiles.a_major), 1);
+  std::swap(params.a, params.b);
+  std::swap(params.m, params.n);
+  params.rows = rows;
+  params.results = c.device.make_tensor_map(sm90_results(c.args.out, config.block));
+  return params;
+}
+
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.config<TilesSm90Config>();
   const TilesSm90& tiles = config.block.tiles;
+  if (tiles.swapped) return swapped_params(c, config);
   DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], tiles.tile_m, tiles.a_major), tiles.a_major), tiles.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
   params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], tiles.tile_n);
   if (dense_sm90_stores_boxes(config.block)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config.block));
@@ -97,12 +112,13 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
   const Sm90Tile& tile = choose(p, device);
   const bool has_c = p.tensor(&A::c).present, c_boxes = has_c && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out);
+  const Major a_major = major_of(p.tensor(&A::a)), b_major = major_of(p.tensor(&A::b));
   const BlockSm90 block{.ending = ending_of(p),
-                        .tiles = {.tile_m = kTileM, .tile_n = tile.n, .stages = tile.stages, .alternate = tile.alternate, .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))},
+                        .tiles = {.tile_m = kTileM, .tile_n = wgmma_columns(tile), .stages = tile.stages, .alternate = tile.alternate, .a_major = tile.swapped ? b_major : a_major, .b_major = tile.swapped ? a_major : b_major, .swapped = tile.swapped},
                         .store = {.c_boxes = c_boxes}};
   const auto config = with_room(TilesSm90Config{.block = block, .fold = fold}, device);
   Plan plan;
-  plan.launch<params>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles_of(p, tile.n)), .smem = block_bytes(config), .pdl = p.pdl});
+  plan.launch<params>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles_of(p, tile, device)), .smem = block_bytes(config), .pdl = p.pdl});
   return plan;
 }
 

@@ -54,7 +54,7 @@ static ScaledSm90Params params(const Call<ScaledArgs>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p, device);
-  const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16}, .store = {.by_lanes = 1}, .narrow = {.halves = tiles.splits > 1, .across = across(tiles), .tall = p[Axis::m] > 128}};
+  const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16}, .store = {.by_lanes = 1}, .narrow = {.halves = tiles.splits > 1, .across = across(tiles), .walk = p[Axis::m] > 128 ? 2 : 0}};
   ScaledSm90Config config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = column_scales(p), .narrow = 1}, narrow_threads(block, 1)};
   config = with_room(config, device);
   Plan plan;
