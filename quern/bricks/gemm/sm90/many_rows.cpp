@@ -44,19 +44,21 @@ namespace {
 /// what bench/gpu/gemm_peers.py --candidates measures; these are an H200's.
 struct KindTimes {
   double busy;
-  double start;      ///< once, beside the kind with the least
+  double start;      ///< once
   double turns;      ///< once more, of tiles in turn
   double store;      ///< of 8192 results of a tile, where nobody multiplies meanwhile
   double store_turns;
   double wave;       ///< of each wave of blocks that have a multiprocessor for themselves: until the first bytes have come
 };
-constexpr KindTimes kTimes16[] = {{1.171, 882, 1052, 370, 71, 0}, {1.021, 0, 0, 417, 0, 2253}, {}};
-constexpr KindTimes kTimes8[] = {{1.292, 1265, 0, 377, 0, 0}, {2.028, 2638, 0, 422, 0, 939}, {1.409, 0, 0, 388, 0, 1908}};
+constexpr KindTimes kTimes16[] = {{1.077, 2052, 1302, 533, 144, 0}, {1.021, 0, 0, 483, 0, 2163}, {}};
+constexpr KindTimes kTimes8[] = {{1.163, 2994, 0, 512, 0, 0}, {2.028, 1633, 0, 658, 0, 1785}, {1.409, 853, 0, 649, 0, 1523}};
 
 /// Of K in parts the two blocks of a TPC share no rows, and a multiprocessor and the L2 give so much of their rates.
-constexpr double kTakenInParts = 0.84, kSentInParts = 0.7;
+constexpr double kTakenInParts = 0.84, kSentInParts = 0.65;
 /// Adding up the parts of K: once, and for each part but the first for 8192 sums.
-constexpr double kParts = 500, kPart = 500;
+constexpr double kParts = 560, kPart = 750;
+/// The products of a block that has the multiprocessor for itself, of two that could share it, beside those of one of two.
+constexpr double kAlone = 1.154;
 
 constexpr double fourth_power(double x) { return (x * x) * (x * x); }
 
@@ -71,10 +73,12 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const double rows = t.swapped ? (p.m_major ? t.m : share) : kernel.kind == Sm90Kind::swapped ? swapped_rows(p, t.m) : double(min_of<i64>(t.m, p.m));
   const double waves = double(waves_of(kernel, p, parts, device)), turns = double(turns_of(kernel, p, parts, device)), blocks = double(blocks_of(kernel, p, parts, device)) * pair_blocks(t);
   const double flops_sm = (p.element == 1 ? rates.flops_8 : rates.flops_16) / rates.sms;
-  const double multiply = turns * 2 * tile * k / flops_sm * times.busy * t.cost;
-  // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go to both
-  const double row_bytes = k * p.element;
-  const double shared = parts > 1 ? rows + t.n : t.pair || (high > 1 && !t.swapped) ? rows + t.n / 2. : rows / 2 + t.n;
+  const double multiply = (t.blocks == 1 ? turns : std::floor(turns / 2) * 2 + std::fmod(turns, 2) * kAlone) * 2 * tile * k / flops_sm * times.busy * t.cost;
+  // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go to both. Blocks of one tile
+  // are neighbours in their first wave alone
+  const double row_bytes = k * p.element, beside = kernel.kind == Sm90Kind::tiles ? 1 : 1 / turns;
+  const double together = parts > 1 ? rows + t.n : t.pair || (high > 1 && !t.swapped) ? rows + t.n / 2. : rows / 2 + t.n;
+  const double shared = together * beside + (rows + t.n) * (1 - beside);
   const double bring = turns * (rows + t.n) * row_bytes / (rates.tma_sm * (parts > 1 ? kTakenInParts : 1));
   const double send = blocks * shared * row_bytes / (rates.tma_l2 / rates.sms * device.sms * (parts > 1 ? kSentInParts : 1));
   const double memory = (double(p.m + p.n) * double(p.k) * p.element + double(p.m) * double(p.n) * p.out) / rates.memory;

@@ -55,24 +55,23 @@ struct ManyRowsChoice {
 /// What a time beside the least one counts: half as long again five times as much, lest some rows pay for others.
 inline double power_of(double x) { return x * x * x * x; }
 /// The kernels of one weight, whatever m, as a bit each: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of 60 numbers of rows from 129 to
-/// 4096, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each of these is changed for another while they come closer.
+/// 2048, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each of these is changed for another while they come closer.
 template <class TimeOf>
 u64 kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
   constexpr int kSteps = 60;
   using Steps = std::array<float, kSteps>;
   std::array<Steps, kMostSm90Kernels> share;
-  double rows = 4096;
+  double rows = 2048;
   size_t first = 0;
+  for (size_t i = 1; i < count; ++i)
+    if (time_of(i, 4096) < time_of(first, 4096)) first = i;
   for (int step = kSteps - 1; step >= 0; --step) {
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
     for (size_t i = 0; i < count; ++i)
-      if ((times[i] = time_of(i, i64(rows + 0.5))) < best) {
-        best = times[i];
-        if (step == kSteps - 1) first = i;
-      }
+      best = min_of(best, times[i] = time_of(i, i64(rows + 0.5)));
     for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
-    rows /= 1.06035;  // to 129
+    rows /= 1.04798;  // to 129
   }
   const auto taken_of = [&](u64 kernels) {
     Steps taken;

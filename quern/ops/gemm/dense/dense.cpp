@@ -292,6 +292,21 @@ static void derive_wide(Case& which) {
   std::ranges::any_of(kWide, widen);
 }
 
+/// Each of warp_specialised_sm90's swapped tiles, by the n of the axis: two above each other, of several widths, on all multiprocessors, with short K; and some with an M-major a, ragged weights and an activation.
+static void derive_swapped_tiles(Case& which) {
+  struct Swapped { double axis, n, first_m; const char* tile; };
+  constexpr Swapped kSwapped[] = {{128, 8440, 140, "128x128_swapped"}, {0, 8448, 180, "128x128_swapped"}, {1, 8448, 216, "128x128_swapped"}, {8, 8448, 264, "192x128_swapped"}, {77, 8448, 300, "192x128_swapped"}, {176, 8440, 340, "192x128_swapped"},
+                                  {184, 8448, 400, "256x128_swapped"}, {256, 8448, 440, "256x128_swapped"}, {264, 264, 129, "128x128_swapped"}};
+  const Swapped& swapped = *std::ranges::find(kSwapped, double(which["n"]), &Swapped::axis);
+  which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + swapped.tile);
+  if (swapped.n > swapped.axis) which["k"] = std::clamp<double>(which["k"], 63., 72.), which["a.transposed"] = which["b.transposed"] = 0;
+  else which["activation"] = double(i64(which["m"]) % 4);
+  which["n"] = swapped.n;
+  which["m"] = swapped.first_m + double(i64(which["m"]) % 64);
+  which["out_f32"] = which["ending"] = which["batch_invariant"] = 0;
+  which["k"] = std::max<double>(8, double(round_up(i64(which["k"]), i64(8))));  // rows of whole 16 bytes
+}
+
 /// Each of swap_ab_sm90's tiles for more than 128 rows, by the k of the axis, also with K in parts.
 static void derive_swapped(Case& which) {
   struct Swapped { double axis; const char* tile; };
@@ -312,6 +327,7 @@ static void derive(Case& which) {
     if (hopper == 4) derive_narrow_mma(which);
     if (hopper == 5 || hopper == 6) derive_wide(which);
     if (hopper == 7) derive_swapped(which);
+    if (hopper == 8) derive_swapped_tiles(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max<double>(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
@@ -375,7 +391,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2, 3, 4, 5, 6, 7}, "asks for the variant swap_ab_sm90 (1; 7: each of its tiles for more than 128 rows), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
+            {"hopper", {0, 1, 2, 3, 4, 5, 6, 7, 8}, "asks for the variant swap_ab_sm90 (1; 7: each of its tiles for more than 128 rows), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c; 8: swapped ones) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
             {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},

@@ -33,15 +33,15 @@ bool takes_swapped_rows(const Problem& p, const Sm90Tile& t) { return !p.tensor(
 /// Whether more follows the sums than the bias.
 static bool has_end(const Problem& p) { return p.tensor(&A::c).present || p.attr(&A::activation) != Activation::none; }
 
-/// Of more rows than the problem's too. Tiles of up to 160 columns in turn took 5 to 20 % longer than rounds and columns say in some runs with c or an activation; without, those of 128 and 144 with 25 rounds or more, in one run with 13 (README).
+/// Of more rows than the problem's too. Swapped tiles are for up to 2048 rows until more are measured. Tiles of up to 160 columns in turn took 5 to 20 % longer than rounds and columns say in some runs with c or an activation; without, those of 128 and 144 with 25 rounds or more, in one run with 13 (README).
 static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device) {
   constexpr double kSlow = 1.08;
-  constexpr i64 kManyWaves = 16;
+  constexpr i64 kManyWaves = 16, kMeasuredRows = 2048;
   const Sm90Tile& t = *kernel.tile;
   if (kernel.kind == Sm90Kind::swapped) return takes_swapped_rows(p, t) ? estimate_ns(kernel, product, parts, device) : 1e300;
   if (!takes_columns(p, t) || (parts > 1 && !takes_parts(t))) return 1e300;  // a block of these sums all parts
   if (t.swapped && (product.out != 2 || p.tensor(&A::c).present)) return 1e300;
-  const double ns = estimate_ns(kernel, product, 1, device);
+  const double ns = estimate_ns(kernel, product, 1, device) * (t.swapped && product.m > kMeasuredRows ? kSlow : 1);
   const i32 columns = t.swapped ? swapped_share(t, product, device.sms) : t.n;
   const bool slow = t.alternate && columns <= 160 && (has_end(p) || (columns < 160 && waves_of(kernel, product, 1, device) >= kManyWaves));
   return slow ? ns * kSlow : ns;

@@ -157,10 +157,10 @@ TEST(gemm_scaled, plans_of_many_rows) {
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"c.present", 1}}), "tile_m=128, tile_n=176");
   EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
   EXPECT_EQ(tile({{"m", 4096}, {"n", 2112}, {"k", 7168}}), "tile_m=128, tile_n=176");
-  EXPECT_EQ(tile({{"m", 2150}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=160");
+  EXPECT_EQ(tile({{"m", 2150}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
   // Its scales of one tile, not of two, leave room for the fourth stage
   EXPECT_THAT(plan_text({{"m", 4096}, {"n", 4096}, {"k", 7168}, {"recipe", 2}}, "sm_90a"), HasSubstr("tile_m=256, tile_n=128, stages=4"));
-  EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=128, tile_n=128");
+  EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=64, tile_n=192");
   EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 8192}, {"n", 8192}, {"k", 8192}}), "tile_m=128, tile_n=192");

@@ -61,6 +61,7 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (tile.swapped && p.dtype(&A::out) == DType::f32) return {"out", "f32", "16 bits where tiles are swapped"};
   if (tile.swapped && p.tensor(&A::c).present) return {"c", "one", "none where tiles are swapped"};
   if (!takes_columns(p, tile)) return {"b", "N-major", "K-major with tiles that are no whole boxes"};
+  if (const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1; tile.swapped && parts > 1) return {"parts of K", parts, "{} where tiles are swapped", 1};
   if (p.batch_invariant && invariant_parts(p, device) > 1 && !takes_parts(tile)) return {"tile_n", tile.n, "at most {} in halves where batch_invariant has parts of K", kMostFolded};
   return {};
 }
