@@ -137,6 +137,9 @@ static Json to_json(const Op& op) {
   j["requirements"] = op.requirements.size();
   j["variants"] = Json::array();
   for (const Variant& v : op.variants) j["variants"].push_back(v.name);
+  j["candidates"] = Json::object();
+  for (const Variant& v : op.variants)
+    if (!v.candidates.empty()) j["candidates"][v.name] = std::vector<std::string>(v.candidates.begin(), v.candidates.end());
   j["cases"] = Json::object();
   for (const CaseAxis& c : op.cases) {
     Json& values = j["cases"][c.name] = Json::array();
@@ -187,6 +190,8 @@ static void print(const Op& op) {
   Table variants({"variant", "runs"});
   for (const Variant& v : op.variants) variants.add({v.name, v.rejects ? "where `quern plan` says so" : "everything"});
   fmt::print("\n{}", variants.text());
+  for (const Variant& v : op.variants)
+    if (!v.candidates.empty()) fmt::print("candidates of {}, each a variant {}:NAME: {}\n", v.name, v.name, fmt::join(v.candidates, ", "));
   Table cases({"case", "values", "meaning"});
   for (const CaseAxis& c : op.cases) {
     std::string values;

@@ -40,12 +40,12 @@ struct ArchRates {
   i32 number;
   Rates rates;
 };
-/// Data sheets; of the H200 what quern's kernels measured of memory, L2 and a launch: gemm.dense's swap_ab_sm90 and portable.
+/// Data sheets; of the H200 what quern's kernels measured of memory, L2 and a launch: gemm.dense's swap_ab_sm90 and portable; of TMA what fits the times of its products.
 constexpr ArchRates kRates[] = {
     {80, {.memory = 2039, .flops_16 = 312e3}},
     {86, {.memory = 600, .flops_16 = 125e3}},
     {89, {.memory = 300, .flops_16 = 121e3, .flops_8 = 242e3}},
-    {90, {.memory = 4276.8, .l2 = 5544, .flops_16 = 989e3, .flops_8 = 1979e3, .launch = 1500}},
+    {90, {.memory = 4276.8, .l2 = 5544, .flops_16 = 989e3, .flops_8 = 1979e3, .launch = 1500, .tma_l2 = 17400, .tma_sm = 172, .sms = 132}},
     {100, {.memory = 8000, .flops_16 = 2250e3, .flops_8 = 4500e3}},
     {103, {.memory = 8000, .flops_16 = 2250e3, .flops_8 = 4500e3}},
     {120, {.memory = 1792, .flops_16 = 209.5e3, .flops_8 = 419e3}},

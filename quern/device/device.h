@@ -36,6 +36,9 @@ struct Rates {
   double flops_16 = 0;  ///< of dense products of 16 bits, summed in f32
   double flops_8 = 0;   ///< of 8 bits
   double launch = 0;    ///< nanoseconds that a launch behind another one adds
+  double tma_l2 = 0;    ///< bytes from the L2 by TMA, to all multiprocessors
+  double tma_sm = 0;    ///< bytes that one multiprocessor takes by TMA
+  i32 sms = 0;          ///< multiprocessors that share the rates but memory's
 };
 /// Of the arch with that number, or of the one before it where there is none.
 QN_API const Rates& rates_of(i32 arch_number);

@@ -7,7 +7,7 @@
 
 #include "quern/jit/hook_text.h"
 #include "quern/op/requirement.h"
-#include "quern/op/schema.h"
+#include "quern/op/variants.h"
 
 namespace quern {
 
@@ -353,17 +353,11 @@ AttrWord bind_attr(const Op& op, const AttrDef& attr, const void* args) {
 [[noreturn, gnu::cold, gnu::noinline]] void fail_op(const Op& op) { throw Error(ErrorKind::internal, op.fault); }
 
 void choose_variant(const Op& op, const char* wanted, Problem& p) {
-  p.variant = -1;
+  p.variant = p.candidate = -1;
   if (!wanted) return;
-  std::string known;
-  for (size_t i = 0; i < op.variants.size(); ++i) {
-    if (std::strcmp(op.variants[i].name, wanted) == 0) {
-      p.variant = i32(i);
-      return;
-    }
-    known += (i ? ", " : "") + std::string(op.variants[i].name);
-  }
-  throw Error(ErrorKind::value, op.id, "variant", std::string("is '") + wanted + "'", "one of " + known);
+  const NamedVariant named = named_variant(op, wanted);
+  if (named.variant < 0) throw Error(ErrorKind::value, op.id, "variant", std::string("is '") + wanted + "'", variants_text(op, wanted));
+  p.variant = named.variant, p.candidate = named.candidate;
 }
 
 }  // namespace

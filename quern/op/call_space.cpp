@@ -66,7 +66,7 @@ CallSpace::CallSpace(const Model& model, const ModelCall& call, const Extents& c
   problem_.op = &op_;
   problem_.axis_slots = op_.axis_slots;
   problem_.hooks = op_.hooks;
-  problem_.variant = -1;
+  problem_.variant = problem_.candidate = -1;
   const auto invariant = chosen.find("batch_invariant");
   problem_.batch_invariant = invariant != chosen.end() && invariant->second;
   for (size_t i = 0; i < op_.attrs.size(); ++i) problem_.attrs[i] = attr_word(op_.attrs[i], op_.attrs[i].standard);

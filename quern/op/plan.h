@@ -2,6 +2,7 @@
 // Copyright 2026 The quern authors
 #pragma once
 #include <new>
+#include <span>
 #include <type_traits>
 
 #include "quern/device/device.h"
@@ -186,6 +187,9 @@ struct Variant {
   Plan (*plan)(const Problem& problem, const DeviceInfo& device);
   /// What it runs, but another variant does better. Asked where `rejects` had nothing to say, not when the call names a variant. Null: nothing.
   Rejection (*slower)(const Problem& problem, const DeviceInfo& device) = nullptr;
+  /// Names of what its plan chooses among, without ':'. A call names one as VARIANT:CANDIDATE; plan then takes Problem::candidate in the place of its own choice, and `rejects`
+  /// says what that one cannot run. They are for tests, and for measuring what plan's choice is worth.
+  std::span<const char* const> candidates = {};
 
   bool can(const Problem& problem, const DeviceInfo& device) const { return !rejects || !rejects(problem, device); }
   /// Can, and does not leave it to another variant unless the call names one.

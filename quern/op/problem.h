@@ -51,6 +51,7 @@ struct Problem {
   i32 batch_invariant;      ///< RunOptions::batch_invariant
   i32 pdl;                  ///< RunOptions::pdl
   i32 variant;              ///< index of the variant asked for, or -1
+  i32 candidate;            ///< index into the candidates of that variant, where the call names one of them, or -1
   i32 empty;                ///< every output has zero elements
   const jit::Hooks* hooks = nullptr;  ///< code that the caller plugs in; null: none (see Schema::hooks)
 

@@ -203,7 +203,7 @@ constexpr Headers kHeaders = {
     QN_VERSION,
     layout_word({sizeof(TensorView), offsetof(TensorView, dtype), offsetof(TensorView, rank), offsetof(TensorView, device), offsetof(TensorView, shape), offsetof(TensorView, strides),
                  sizeof(RunOptions), offsetof(RunOptions, stream), offsetof(RunOptions, variant), offsetof(RunOptions, workspace), offsetof(RunOptions, batch_invariant), offsetof(RunOptions, skip_check),
-                 sizeof(Problem), offsetof(Problem, axis_slots), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, hooks),
+                 sizeof(Problem), offsetof(Problem, axis_slots), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, candidate), offsetof(Problem, hooks),
                  sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), sizeof(AttrWord), size_t(kDTypeCount),
                  sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device), u64(kDeviceSlots),
                  sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), offsetof(Plan, fills), offsetof(Plan, regions), sizeof(Fill), sizeof(RegionFacts),

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
+#include <set>
 #include <tuple>
 
 #include "quern/op/registration.h"
@@ -62,13 +64,49 @@ std::string variants_fault() {
   return "";
 }
 
-i32 variant_index(const Op& op, std::string_view name) {
-  std::string known;
+NamedVariant named_variant(const Op& op, std::string_view name) {
+  const size_t colon = name.find(':');
   for (size_t i = 0; i < op.variants.size(); ++i) {
-    if (name == op.variants[i].name) return i32(i);
-    known += (i ? ", " : "") + std::string(op.variants[i].name);
+    const Variant& v = op.variants[i];
+    if (name.substr(0, colon) != v.name) continue;
+    if (colon == name.npos) return {i32(i), -1};
+    for (size_t c = 0; c < v.candidates.size(); ++c)
+      if (name.substr(colon + 1) == v.candidates[c]) return {i32(i), i32(c)};
   }
-  throw Error(ErrorKind::value, op.id, "variant", "is '" + std::string(name) + "'", "one of " + known);
+  return {};
+}
+
+std::string variants_text(const Op& op, std::string_view name) {
+  const size_t colon = name.find(':');
+  const NamedVariant of = colon == name.npos ? NamedVariant{} : named_variant(op, name.substr(0, colon));
+  std::string known;
+  const auto add = [&](std::string_view one) { known += (known.empty() ? "one of " : ", ") + std::string(one); };
+  if (of.variant < 0) {
+    for (const Variant& v : op.variants) add(v.name);
+    return known;
+  }
+  const Variant& v = op.variants[size_t(of.variant)];
+  for (const char* candidate : v.candidates) add(std::string(v.name) + ":" + candidate);
+  return known.empty() ? std::string(v.name) + ", which has no candidates" : known;
+}
+
+i32 variant_index(const Op& op, std::string_view name) {
+  const NamedVariant named = named_variant(op, name);
+  if (named.variant < 0) throw Error(ErrorKind::value, op.id, "variant", "is '" + std::string(name) + "'", variants_text(op, name));
+  return named.variant + kVariantCodes * (named.candidate + 1);
+}
+
+const char* variant_name(const Op& op, double code) {
+  if (!(code >= 0 && code < 1 << 30) || code != double(i32(code))) return nullptr;
+  const size_t variant = size_t(i32(code) % kVariantCodes), candidate = size_t(i32(code) / kVariantCodes);
+  if (variant >= op.variants.size()) return nullptr;
+  const Variant& v = op.variants[variant];
+  if (candidate == 0) return v.name;
+  if (candidate > v.candidates.size()) return nullptr;
+  static std::mutex mutex;
+  static std::set<std::string> names;  // a set's elements stay where they are
+  const std::lock_guard lock(mutex);
+  return names.insert(std::string(v.name) + ":" + v.candidates[candidate - 1]).first->c_str();
 }
 i32 variant_index(std::string_view op, std::string_view name) { return variant_index(find_op(op), name); }
 

@@ -21,7 +21,8 @@ static Rejection rejects(const Problem&, const DeviceInfo&) { return {"arch", 80
 static void reference(const Args&, const Args&) {}
 
 // In this order: two join before the op is stated, one behind it.
-static const JoinVariant late("joining.op", 30, {"late", rejects, plan});
+static constexpr const char* kCandidates[] = {"wide", "tall"};
+static const JoinVariant late("joining.op", 30, {"late", rejects, plan, nullptr, kCandidates});
 static const JoinVariant second("joining.op", 20, {"second", rejects, plan});
 QN_OP(op, Args, "joining.op").doc("nothing").in("x", &Args::x, "tokens", {DType::f32}).out("out", &Args::out, "tokens", {DType::f32}).plan(plan).reference<reference>();
 static const JoinVariant first("joining.op", 20, {"first", rejects, plan});
@@ -56,6 +57,26 @@ TEST(op_variants, are_known_by_name) {
   EXPECT_FALSE(is_of_variant(problem, "first"));
   problem.variant = -1;
   EXPECT_FALSE(is_of_variant(problem, "first")) << "none is asked for";
+}
+
+TEST(op_variants, candidates_are_known_by_the_variants_name_and_theirs) {
+  const Op& op = find_op("joining.op");
+  EXPECT_EQ(named_variant(op, "late:tall").variant, 2);
+  EXPECT_EQ(named_variant(op, "late:tall").candidate, 1);
+  EXPECT_EQ(named_variant(op, "late").candidate, -1);
+  for (const char* none : {"late:", "late:talk", "late:tall:", "first:tall", ":tall", ""}) EXPECT_EQ(named_variant(op, none).variant, -1) << none;
+  for (const char* name : {"first", "late", "late:wide", "late:tall"}) EXPECT_STREQ(variant_name(op, variant_index(op, name)), name);
+  EXPECT_EQ(variant_name(op, 2 + 3 * kVariantCodes), nullptr) << "two candidates";
+  EXPECT_EQ(variant_name(op, 1 + kVariantCodes), nullptr) << "none";
+  EXPECT_EQ(variant_name(op, -1), nullptr);
+  EXPECT_EQ(variant_name(op, 0.5), nullptr);
+  EXPECT_EQ(variants_text(op, "late:talk"), "one of late:wide, late:tall");
+  EXPECT_EQ(variants_text(op, "first:tall"), "first, which has no candidates");
+  TensorView x(nullptr, DType::f32, {0});
+  const Args args{x, x};
+  EXPECT_EQ(bind(op, &args, {.variant = "late:tall"}).candidate, 1);
+  EXPECT_EQ(bind(op, &args, {.variant = "late"}).candidate, -1);
+  EXPECT_EQ(bind(op, &args, {}).candidate, -1);
 }
 
 /// In a process of its own: what is registered stays.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "quern/base/host_dtype.h"
+#include "quern/op/variants.h"
 #include "quern/testing/fill.h"
 #include "quern/testing/parallel.h"
 
@@ -108,10 +109,8 @@ RunOptions options_of(const Op& op, const Case& which) {
   options.batch_invariant = value_or(which, "batch_invariant", 0) != 0;
   options.pdl = value_or(which, "pdl", 0) != 0;
   if (const auto at = which.find("variant"); at != which.end()) {
-    if (at->second < 0 || at->second >= double(op.variants.size()))
-      throw Error(ErrorKind::value, op.id, "variant", "is " + std::to_string(i64(at->second)),
-                  "an index below " + std::to_string(op.variants.size()));
-    options.variant = op.variants[size_t(at->second)].name;
+    options.variant = variant_name(op, at->second);
+    if (!options.variant) throw Error(ErrorKind::value, op.id, "variant", "is " + std::to_string(i64(at->second)), "an index below " + std::to_string(op.variants.size()));
   }
   return options;
 }

@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "quern/base/nearest.h"
+#include "quern/op/variants.h"
 
 namespace quern::testing {
 
@@ -93,12 +94,10 @@ Scalar parse_value(const Op& op, const std::string& name, const std::string& tex
   };
   if (ends_with(name, ".dtype")) return int(dtype_from_name(text));
   if (name == "variant") {
-    std::string known;
-    for (size_t i = 0; i < op.variants.size(); ++i) {
-      if (text == op.variants[i].name || text == std::to_string(i)) return double(i);
-      known += (i ? ", " : "") + std::string(op.variants[i].name);
-    }
-    throw fail("one of " + known);
+    for (size_t i = 0; i < op.variants.size(); ++i)
+      if (text == std::to_string(i)) return double(i);
+    if (named_variant(op, text).variant < 0) throw fail(variants_text(op, text));
+    return variant_index(op, text);
   }
   if (name == "fill") {
     const auto* kind = std::find(std::begin(kDataKinds), std::end(kDataKinds), text);
@@ -168,8 +167,8 @@ std::string case_text(const Op& op, const Case& which) {
       text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
     else if (key == "fill")
       text += kDataKinds[size_t(data_kind_of(which))];
-    else if (key == "variant" && value >= 0 && size_t(value) < op.variants.size())
-      text += op.variants[size_t(value)].name;
+    else if (const char* variant = key == "variant" ? variant_name(op, value) : nullptr)
+      text += variant;
     else if (const int attr = op.attr_index(key); attr >= 0 && value >= 0 && value < double(op.attrs[size_t(attr)].words.size()))
       text += op.attrs[size_t(attr)].words[size_t(value)];
     else if (is_switch(op, key))

@@ -14,6 +14,7 @@
 #include "quern/jit/hook_text.h"
 #include "quern/op/tensor_bytes.h"
 #include "quern/op/trace.h"
+#include "quern/op/variants.h"
 
 namespace quern::testing {
 
@@ -186,9 +187,9 @@ void read_options(const Json& j, TracedCall& call) {
   call.options.pdl = j.at("pdl");
   call.options.skip_check = j.at("skip_check");
   if (j.at("variant").is_null()) return;
-  for (const Variant& v : call.op->variants)
-    if (j["variant"] == v.name) call.options.variant = v.name;
-  if (!call.options.variant) fail_in_call(call, "asks for the variant " + j["variant"].dump(), "one that " + call.op->id + " has");
+  const NamedVariant named = j["variant"].is_string() ? named_variant(*call.op, j["variant"].get<std::string>()) : NamedVariant{};
+  if (named.variant >= 0) call.options.variant = variant_name(*call.op, variant_index(*call.op, j["variant"].get<std::string>()));
+  else fail_in_call(call, "asks for the variant " + j["variant"].dump(), "one that " + call.op->id + " has");
 }
 
 void read_launch(const Json& j, TracedCall& call) {

@@ -27,6 +27,7 @@ template <class See> void each_plan(const Op& op, const DeviceInfo& device, See 
     const testing::ArgsStorage args = testing::fake_args(op, full);
     Problem problem = bind(op, args.get(), testing::options_of(op, full));
     if (problem.empty) continue;
+    problem.candidate = -1;  // a case may name one, of one variant
     for (size_t i = 0; i < op.variants.size(); ++i) {
       if (op.variants[i].rejects && op.variants[i].rejects(problem, device)) continue;
       problem.variant = i32(i);

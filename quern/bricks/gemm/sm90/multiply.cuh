@@ -7,8 +7,8 @@
 
 namespace quern::gemm {
 
-/// Rows of a tile of a from `row` on, 64 an instruction, times the tile of b.
-template <BlockSm90 C, int kM, int kRegisters>
+/// Rows of a tile of a from `row` on, 64 an instruction, times the first kColumns rows of b's tile.
+template <BlockSm90 C, int kColumns, int kM, int kRegisters>
 QN_DEVICE void multiply_stage(u32 stage, u32 row, f32 (&sums)[kM][kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
   using T = dtype_t<C.ending.dtype>;
@@ -19,8 +19,13 @@ QN_DEVICE void multiply_stage(u32 stage, u32 row, f32 (&sums)[kM][kRegisters]) {
   for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) {
     QN_UNROLL
     for (int m = 0; m < kM; ++m)
-      ptx::wgmma<T, T, WgmmaForm{.a = C.tiles.a_major, .b = C.tiles.b_major}>(sums[m], a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
+      ptx::wgmma<T, T, WgmmaForm{.a = C.tiles.a_major, .b = C.tiles.b_major}>(reinterpret_cast<f32 (&)[kColumns / 2]>(sums[m]), a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
   }
+}
+
+template <BlockSm90 C, int kM, int kRegisters>
+QN_DEVICE void multiply_stage(u32 stage, u32 row, f32 (&sums)[kM][kRegisters]) {
+  multiply_stage<C, C.tiles.tile_n>(stage, row, sums);
 }
 
 }  // namespace quern::gemm

@@ -13,13 +13,18 @@
 
 namespace quern::gemm {
 
-/// A block's part, without a division: there are at most two tiles above each other, and two parts of K with fold. What a block does before its first requests is a part
+/// A block's part, without a division but where tiles are tall: else there are at most two tiles above each other, and two parts of K with fold. What a block does before its first requests is a part
 /// of its time.
 template <BlockSm90 C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   constexpr u32 kSplits = C.narrow.halves != 0 ? 2 : 1;
   const u32 tile = blockIdx.x / kSplits, split = blockIdx.x % kSplits, high = p.m > C.tiles.tile_m;
   const u32 first = dense_sm90_part_begin(p.k, kColumns, split, kSplits), last = dense_sm90_part_begin(p.k, kColumns, split + 1, kSplits);
+  if constexpr (C.narrow.walk == 2) {
+    const u32 tiles_m = u32(p.m + C.tiles.tile_m - 1) / u32(C.tiles.tile_m), column = tile / tiles_m;
+    const i32 begin = i32((tile - column * tiles_m) * u32(C.tiles.tile_m)), before = rows_earlier<C.tiles.tile_m>(begin, p.m);
+    return {begin - before, i32(column * u32(C.tiles.tile_n)), before, i32(first), i32(last - first), split, kSplits, C.tiles.tile_m};
+  }
   const i32 row = high != 0 ? i32(tile % 2) * C.tiles.tile_m : 0, earlier = rows_earlier<C.tiles.tile_m>(row, p.m);
   return {row - earlier, i32(tile >> high) * C.tiles.tile_n, earlier, i32(first), i32(last - first), split, kSplits, C.tiles.tile_m};
 }
@@ -27,7 +32,7 @@ QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
 /// On to the block's next tile; whether there is one. Of tiles above each other a block keeps to its rows: the grid is even.
 template <BlockSm90 C>
 QN_DEVICE bool next_tile(const DenseSm90Params& p, DenseSwapPart& part) {
-  if constexpr (C.narrow.walk == 0) return false;
+  if constexpr (C.narrow.walk != 1) return false;
   const u32 column = u32(part.column) + (gridDim.x >> u32(p.m > C.tiles.tile_m)) * u32(C.tiles.tile_n);  // may be 2^31 and more
   part.column = i32(column);
   return column < u32(p.n);
@@ -179,7 +184,7 @@ QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part
 template <BlockSm90 C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C));  // warps
-  static_assert((C.tiles.tile_m % 64 == 0 || by_mma(C)) && C.store.by_lanes && (C.narrow.walk == 0 || (C.narrow.halves == 0 && fill_warps == 0)));
+  static_assert((C.tiles.tile_m % 64 == 0 || by_mma(C)) && C.store.by_lanes && (C.narrow.walk != 1 || (C.narrow.halves == 0 && fill_warps == 0)));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), warp = ptx::shfl(ptx::warp_id(), 0);
   DenseSwapPart part = part_of_narrow_block<C, kColumns * C.tiles.chunks>(p);

@@ -69,7 +69,7 @@ QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column
     }
     finish_and_store<C.ending>(p, row, column, bias, total);
   }
-  if constexpr (C.narrow.walk != 0) ptx::bar_sync(kMultiplyBarrier, kWarpgroupSize);  // the next tile's sums come there
+  if constexpr (C.narrow.walk == 1) ptx::bar_sync(kMultiplyBarrier, kWarpgroupSize);  // the next tile's sums come there
 }
 
 /// By the four warps: a tile.

@@ -23,15 +23,24 @@ struct Sm90Tile {
   double store = 0;
   bool pair = false;
   i32 tail = 0;
+  i32 blocks = 1;  // that share a multiprocessor, of kernels for few rows
+  i32 swapped = 0;  // of many rows: TilesSm90::swapped; m is still rows of a, the most of them, and n 128
 };
 /// Rows that are made at a time, by one block or by a pair of them.
 constexpr i32 rows_at_once(const Sm90Tile& t) { return pair_blocks(t) * t.m; }
+/// wgmma's columns of a tile for many rows, whose other dim is its rows.
+constexpr i32 wgmma_columns(const Sm90Tile& t) { return t.swapped ? t.m : t.n; }
 /// Blocks of a kernel with `tiles` tiles of so many rows: one at least, or one pair.
 inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
   return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
-/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H100's, of 713 times of 126 shapes from m = 160 to 8192.
-constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1.005}, {224, 4, 1}, {192, 5, 1, true}, {176, 5, 1.01, true}, {160, 5, 1.01, true}, {144, 6, 1.03, true}, {128, 6, 1.03, true}, {112, 7, 1.11}, {96, 7, 1.2}};
+/// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an H200's (README). Those not in turn of 192, 176 and 128 columns are also what sums parts of K.
+constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1}, {224, 4, 1.025}, {192, 5, 1.01, true}, {176, 5, 1.015, true}, {160, 5, 1.02, true}, {144, 6, 1.025, true}, {128, 6, 0.999, true}, {112, 7, 1.016}, {96, 7, 1.046},
+                                        {192, 5, 1.005}, {176, 5, 1.02}, {128, 6, 0.998},
+                                        {.n = 128, .stages = 4, .cost = 1.01, .m = 256, .swapped = 208}, {.n = 128, .stages = 5, .cost = 1.01, .m = 192, .swapped = 144}, {.n = 128, .stages = 6, .cost = 1.02, .m = 128, .swapped = 72}};
+/// Its tiles of swap_ab_sm90 for more than 128 rows: m rows of a at most, wgmma's columns, and 64 rows of b for each warpgroup.
+constexpr Sm90Tile kDenseSwappedTiles[] = {{.n = 64, .stages = 16, .cost = 1.297, .m = 64},  {.n = 64, .stages = 16, .cost = 1.241, .m = 96},  {.n = 64, .stages = 16, .cost = 0.997, .m = 128}, {.n = 64, .stages = 16, .cost = 0.983, .m = 160},
+                                           {.n = 64, .stages = 16, .cost = 0.939, .m = 256}, {.n = 128, .stages = 16, .cost = 1.102, .m = 96}, {.n = 128, .stages = 16, .cost = 1.062, .m = 160}};
 /// Those of which each warpgroup has half of the rows: of products of groups, and of gemm.dense where a block sums parts of K. b is read from shared memory twice for 128 rows, 80 bytes a clock for 256
 /// columns, 85 for 192, 96 for 128.
 constexpr Sm90Tile kHalvedSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}};

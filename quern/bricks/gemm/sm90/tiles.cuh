@@ -30,12 +30,25 @@ QN_DEVICE i32 row_of_pair() {
 /// A block's tiles, from `index` on every `step`-th. gemm.scaled leaves group_log2 as it is: read from the parameters it cost 1 % where all of a and b have scales 1x128 (an H200).
 template <TilesSm90 T>
 QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step, u32 group_log2 = kGroupLog2) {
-  return walk_from(index / pair_blocks(T), step / pair_blocks(T), u32(p.m + kRowsAtOnce<T> - 1) / kRowsAtOnce<T>, u32(p.n + T.tile_n - 1) / T.tile_n, group_log2);
+  const u32 columns = T.swapped != 0 ? u32(p.rows) : u32(T.tile_n);
+  return walk_from(index / pair_blocks(T), step / pair_blocks(T), u32(p.m + kRowsAtOnce<T> - 1) / kRowsAtOnce<T>, (u32(p.n) + columns - 1) / columns, group_log2);
 }
 template <TilesSm90 T>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
   const TilePlace place = place_of(walk);
   return {i32(place.m * kRowsAtOnce<T>) + row_of_pair<T>(), i32(place.n * T.tile_n)};
+}
+/// The same where tiles that are `swapped` have the columns that the parameters say.
+template <TilesSm90 T>
+QN_DEVICE DenseTile tile_of(const DenseSm90Params& p, const TileWalk& walk) {
+  if constexpr (T.swapped == 0) return tile_of<T>(walk);
+  const TilePlace place = place_of(walk);
+  return {i32(place.m) * T.tile_m, i32(place.n) * p.rows};
+}
+/// Rows of b's tile that a copy brings.
+template <TilesSm90 T>
+QN_DEVICE i32 columns_of_box(const DenseSm90Params& p) {
+  return T.swapped != 0 && T.b_major == Major::k ? p.rows : T.tile_n;
 }
 /// Whether a tile, a pair's second one, has no rows: its block loads b for the other one, and passes its stages over. A vote tells ptxas that the lanes agree: behind a branch on what was read from memory it kept
 /// the ring's stage in ordinary registers instead of uniform ones, with 390 bytes spilled.
@@ -81,11 +94,11 @@ QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
   return T.tile_m == 128 ? min_of(earlier, T.tile_n) : earlier;
 }
 
-/// By one thread: the operands of a tile of `rows` rows through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
+/// By one thread: the operands of a tile of `rows` rows and `columns` columns through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
 template <BlockSm90 C, i32 kColumns, class Beside>
-QN_DEVICE void load_tile(Producer<C.tiles.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, int steps, u32 bytes_beside, const Beside& beside) {
+QN_DEVICE void load_tile(Producer<C.tiles.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, i32 columns, int steps, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
-  const u32 bytes = u32(L.stage - (C.tiles.tile_m - rows) * 128) + bytes_beside;
+  const u32 bytes = u32(L.stage - (C.tiles.tile_m - rows + C.tiles.tile_n - columns) * 128) + bytes_beside;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
@@ -104,8 +117,8 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, 
   const int steps = (p.k + kColumns - 1) / kColumns;
   Producer<C.tiles.stages> fill{smem + dense_sm90_smem(C).barriers};
   for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x, gridDim.x, group_log2); has_tile(walk); walk_on(walk)) {
-    const DenseTile tile = tile_of<C.tiles>(walk), from = {tile.row - rows_earlier_of_tile<C.tiles>(tile.row, p.m), tile.column};
-    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.m), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
+    const DenseTile tile = tile_of<C.tiles>(p, walk), from = {tile.row - rows_earlier_of_tile<C.tiles>(tile.row, p.m), tile.column};
+    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.m), columns_of_box<C.tiles>(p), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
   }
   if constexpr (C.tiles.pair != 0) drain(fill);  // the other block's warps arrive here
 }
@@ -120,6 +133,7 @@ QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
   constexpr auto L = dense_sm90_smem(C);
   QN_SMEM(memory);
   zero_other_rows<C.tiles.a_major, C.tiles.tile_m, 1, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
+  if constexpr (C.tiles.swapped != 0) zero_other_rows<C.tiles.b_major, C.tiles.tile_n, 1, C.tiles.stages, L.stage>(memory + L.b, p.rows, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
 }
 
 // What follows the sums. Of its parameters P, those of a kernel or of one group of rows, it reads out, out_stride, m, n and, where there
@@ -206,7 +220,7 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
 /// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
 /// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
 template <BlockSm90 C>
-constexpr bool kFewRegisters = C.tiles.alternate != 0 || (C.narrow.walk != 0 && C.narrow.across > 1 && C.ending.out_dtype == DType::f32);
+constexpr bool kFewRegisters = C.tiles.alternate != 0 || (C.narrow.walk == 1 && C.narrow.across > 1 && C.ending.out_dtype == DType::f32);
 template <BlockSm90 C>
 constexpr int kPairsAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? C.tiles.tile_n / 8 : kFewRegisters<C> ? 8 : 16;
 
@@ -369,6 +383,73 @@ QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&su
       if (ptx::elect_sync()) load_c<C, kNext>(p, row, column);
     store_boxes<C, kNext>(p, first_row, column, sums, parities);
   }
+}
+
+/// Of tiles that are `swapped`: sums += the bias of a thread's two rows of weights, the first of which is `row`.
+template <class T, int kRegisters>
+QN_DEVICE void add_bias_of_rows(const void* bias, DType dtype, i32 rows, i32 row, f32 (&sums)[kRegisters]) {
+  f32 first[1], second[1];
+  load_bias<T>(bias, dtype, row, rows - row, first);
+  load_bias<T>(bias, dtype, row + 8, rows - row - 8, second);
+  QN_UNROLL
+  for (int i = 0; i < kRegisters; i += 4) {
+    QN_UNROLL
+    for (int j = 0; j < 2; ++j) sums[i + j] = sums[i + j] + first[0], sums[i + 2 + j] = sums[i + 2 + j] + second[0];
+  }
+}
+
+/// The same: 64 columns of out from `column`, by a warpgroup, from its box kFirst on. Box i has rows 16 i .. of the tile, which begins at `row`, and all columns: each warp puts its 16 columns into it, turned by stmatrix, and one of them
+/// stores it. Of the tile `rows` rows are its own, a multiple of eight but at the end of out.
+template <BlockSm90 C, int kFirst, int kRegisters>
+QN_DEVICE void store_swapped(const DenseSm90Params& p, i32 column, i32 row, const f32 (&sums)[kRegisters]) {
+  using Out = dtype_t<C.ending.out_dtype>;
+  constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
+  constexpr int kAll = (C.tiles.tile_n + kSm90StoreRows - 1) / kSm90StoreRows, kNext = kFirst + 4 * kBoxes.slots;
+  QN_SMEM(memory);
+  const u32 lane = ptx::lane_id(), warp = warp_of_warpgroup(), boxes = u32(dense_sm90_smem(C).boxes) + (warpgroup_id() - 1) * 4 * u32(kBoxes.slots * kBoxes.bytes);
+  const i32 rows = min_of(p.rows, p.n - row);  // the tile's own
+  if (ptx::elect_sync()) ptx::bulk_wait_read<0>();
+  sync_warpgroup();
+  QN_UNROLL
+  for (int box = kFirst; box < kNext && box < kAll; ++box) {
+    if (kSm90StoreRows * box >= rows) continue;
+    f32 values[8];
+    QN_UNROLL
+    for (int j = 0; j < 8; ++j) values[j] = sums[8 * box + j];
+    activate<C.ending.activation>(values);
+    const u32 words[4] = {pack_word(values[0], values[1], Out{}), pack_word(values[2], values[3], Out{}), pack_word(values[4], values[5], Out{}), pack_word(values[6], values[7], Out{})};
+    ptx::stmatrix_x4_trans(ptx::smem_address(memory) + boxes + u32((box - kFirst) * kBoxes.bytes) + dense_sm90_box_place(kBoxes, lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2), words);
+  }
+  ptx::fence_proxy_async_shared();
+  sync_warpgroup();
+  QN_UNROLL
+  for (int i = 0; i < kBoxes.slots; ++i) {
+    const i32 first = kSm90StoreRows * (kFirst + 4 * i + i32(warp));  // of the tile's rows
+    const u32 box = boxes + (4 * u32(i) + warp) * u32(kBoxes.bytes);
+    if (first >= rows) continue;
+    if (first + kSm90StoreRows <= p.rows || row + p.rows >= p.n) {
+      if (ptx::elect_sync()) {
+        ptx::tma_store(&p.results, ptx::smem_address(memory) + box, CachePolicy::evict_normal, column, row + first, 0);
+        ptx::bulk_commit();
+      }
+    } else {  // half of a box: the next eight rows are another tile's
+      QN_UNROLL
+      for (u32 chunk = lane; chunk < 64; chunk += 32) {
+        const u32x4 results = ptx::ld_shared<u32x4>(memory + box + dense_sm90_box_place(kBoxes, chunk / 8, chunk % 8));
+        if (column + 8 * i32(chunk % 8) < p.m) ptx::st_global(static_cast<Out*>(p.out) + i64(row + first + i32(chunk / 8)) * p.out_stride + column + 8 * i32(chunk % 8), results);
+      }
+    }
+    ptx::sync_warp();
+  }
+  if constexpr (kNext < kAll)
+    if (kSm90StoreRows * kNext < rows) store_swapped<C, kNext>(p, column, row, sums);
+}
+template <BlockSm90 C, int kRegisters>
+QN_DEVICE void write_swapped(const DenseSm90Params& p, i32 column, i32 row, f32 (&sums)[kRegisters]) {
+  static_assert(dense_sm90_stores_boxes(C) && C.store.c_boxes == 0 && C.tiles.tile_n % kSm90StoreRows == 0 && C.tiles.tile_m == 128);
+  if (column >= p.m) return;  // 64 of weights' rows that are not there
+  if (p.bias != nullptr) add_bias_of_rows<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, p.m, column + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4), sums);
+  store_swapped<C, 0>(p, column, row, sums);
 }
 
 /// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c. Rows before `begin` are left out, where lanes store.

@@ -258,10 +258,11 @@ static void derive_narrow_mma(Case& which) {
   if (wider != 0) which["n"] = wider, which["k"] = std::min<double>(which["k"], 320.);
 }
 
-/// Results for which plan takes each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
+/// Each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
 static void derive_wide(Case& which) {
-  struct Wide { double axis, n, high, k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
-  constexpr Wide kWide[] = {{128, 5000, 5} /* 128 */, {176, 2568, 6} /* 176 */, {184, 8456, 3} /* 224 */, {256, 4232, 7} /* 144 */, {264, 2528, 6} /* 160 */, {77, 2888, 7} /* 192 */, {0, 1536, 33} /* 192 */, {8, 6344, 2} /* 112 */};
+  struct Wide { double axis, n, high; const char* tile; double k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
+  constexpr Wide kWide[] = {{128, 5000, 5, "128x128_turns"}, {176, 2568, 6, "128x176_turns"}, {184, 8456, 3, "128x224"}, {256, 4232, 7, "128x144_turns"}, {264, 2528, 6, "128x160_turns"}, {77, 2888, 7, "128x192_turns"}, {0, 1536, 33, "128x192_turns"}, {8, 6344, 2, "128x112"}};
+  constexpr Wide kNarrowest{1, 0, 0, "128x96"};
   const bool c = which["hopper"] == 6;
   which["ending"] = 0;
   if (c) {
@@ -269,26 +270,64 @@ static void derive_wide(Case& which) {
     which["a.dtype"] = which["c.dtype"] = int(DType::bf16);
     which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
   }
-  constexpr Wide kWideWithC[] = {{128, 6456, 5, 264} /* 256 */, {0, 5000, 5} /* 128 */};
+  constexpr Wide kWideWithC[] = {{128, 6456, 5, "128x256", 264}, {0, 5000, 5, "128x128_turns"}};
+  const auto take = [&](const Wide& wide) { which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + wide.tile); };
   const auto widen = [&](const Wide& wide) {
     if (which["n"] != wide.axis) return false;
     which["k"] = wide.k != 0 ? wide.k : std::clamp<double>(which["k"], 63., 72.);
     which["n"] = wide.n;
     which["m"] = 128 * (wide.high - 1) + 1 + i64(which["m"]) % 128;
     which["a.transposed"] = which["b.transposed"] = 0;
+    which["batch_invariant"] = 0;
+    take(wide);
     return true;
   };
+  if (which["n"] == kNarrowest.axis) {
+    which["m"] = 129 + i64(which["m"]) % 31;  // the last tile begins earlier, by fewer rows than it has columns
+    which["a.transposed"] = which["b.transposed"] = which["batch_invariant"] = 0;
+    take(kNarrowest);
+    return;
+  }
   if (c && std::ranges::any_of(kWideWithC, widen)) return;
   std::ranges::any_of(kWide, widen);
+}
+
+/// Each of warp_specialised_sm90's swapped tiles, by the n of the axis: two above each other, of several widths, on all multiprocessors, with short K; and some with an M-major a, ragged weights and an activation.
+static void derive_swapped_tiles(Case& which) {
+  struct Swapped { double axis, n, first_m; const char* tile; };
+  constexpr Swapped kSwapped[] = {{128, 8440, 140, "128x128_swapped"}, {0, 8448, 180, "128x128_swapped"}, {1, 8448, 216, "128x128_swapped"}, {8, 8448, 264, "192x128_swapped"}, {77, 8448, 300, "192x128_swapped"}, {176, 8440, 340, "192x128_swapped"},
+                                  {184, 8448, 400, "256x128_swapped"}, {256, 8448, 440, "256x128_swapped"}, {264, 264, 129, "128x128_swapped"}};
+  const Swapped& swapped = *std::ranges::find(kSwapped, double(which["n"]), &Swapped::axis);
+  which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + swapped.tile);
+  if (swapped.n > swapped.axis) which["k"] = std::clamp<double>(which["k"], 63., 72.), which["a.transposed"] = which["b.transposed"] = 0;
+  else which["activation"] = double(i64(which["m"]) % 4);
+  which["n"] = swapped.n;
+  which["m"] = swapped.first_m + double(i64(which["m"]) % 64);
+  which["out_f32"] = which["ending"] = which["batch_invariant"] = 0;
+  which["k"] = std::max<double>(8, double(round_up(i64(which["k"]), i64(8))));  // rows of whole 16 bytes
+}
+
+/// Each of swap_ab_sm90's tiles for more than 128 rows, by the k of the axis, also with K in parts.
+static void derive_swapped(Case& which) {
+  struct Swapped { double axis; const char* tile; };
+  constexpr Swapped kSwapped[] = {{0, "64x64"}, {1, "96x64"}, {8, "128x64"}, {33, "160x64"}, {63, "256x64"}, {64, "96x128"}, {65, "160x128"}, {256, "160x128_parts2"}, {1000, "96x64_parts4"}, {1984, "160x64_parts2"}, {4097, "256x64_parts4"}};
+  which["m"] += 129;
+  if (which["n"] == 0) which["n"] = 200;
+  which["a.transposed"] = which["batch_invariant"] = 0;
+  for (const Swapped& swapped : kSwapped)
+    if (which["k"] == swapped.axis) which["variant"] = variant_index("gemm.dense", std::string("swap_ab_sm90:") + swapped.tile);
+  which["k"] = std::max<double>(8, double(round_up(i64(which["k"]), i64(8))));  // rows of whole 16 bytes
 }
 
 static void derive(Case& which) {
   if (which["hopper"] < 5) derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = variant_index("gemm.dense", hopper == 1 ? "swap_ab_sm90" : hopper == 3 || hopper == 4 ? "narrow_sm90" : "warp_specialised_sm90");
+    which["variant"] = variant_index("gemm.dense", hopper == 1 || hopper == 7 ? "swap_ab_sm90" : hopper == 3 || hopper == 4 ? "narrow_sm90" : "warp_specialised_sm90");
     if (hopper == 3) derive_narrow(which);
     if (hopper == 4) derive_narrow_mma(which);
-    if (hopper >= 5) derive_wide(which);
+    if (hopper == 5 || hopper == 6) derive_wide(which);
+    if (hopper == 7) derive_swapped(which);
+    if (hopper == 8) derive_swapped_tiles(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
     which["k"] = std::max<double>(which["k"], 1.0);
     for (const char* pad : {"a.pad", "b.pad", "out.pad", "c.pad"}) which[pad] = which[pad] == 0 ? 0 : 8;
@@ -352,7 +391,7 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
             {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
             {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2, 3, 4, 5, 6}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
+            {"hopper", {0, 1, 2, 3, 4, 5, 6, 7, 8}, "asks for the variant swap_ab_sm90 (1; 7: each of its tiles for more than 128 rows), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c; 8: swapped ones) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
             {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
             {"a.dtype", {DType::bf16, DType::f16}},
             {"out_f32", {0, 1}, "out is f32"},

@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "quern/device/emulated.h"
 #include "quern/op/call_words.h"
 #include "quern/op/reach.h"
+#include "quern/op/random.h"
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/dense/sm90.h"
 #include "quern/testing/case_args.h"
@@ -172,7 +175,7 @@ std::string tile_text(const char* arch, double m, double n, double k, double bat
     const size_t at = printed.find(name + "=");
     return at == printed.npos ? "" : ", " + printed.substr(at, printed.find_first_of(",>", at) - at);
   };
-  return jit::function_of(printed) + field("tile_m") + field("tile_n") + field("alternate") + " grid " + std::to_string(p.launches[0].config.grid[0]) +
+  return jit::function_of(printed) + field("tile_m") + field("tile_n") + field("alternate") + (printed.find("swapped=0") == printed.npos ? field("swapped") : "") + " grid " + std::to_string(p.launches[0].config.grid[0]) +
          " cluster " + to_string(p.launches[0].config.cluster);
 }
 
@@ -183,18 +186,18 @@ TEST(gemm_dense, plans_of_many_rows) {
     return text.substr(0, kernel.size()) == kernel ? text.substr(kernel.size()) : text;
   };
   // One round where narrower tiles are for all multiprocessors, and wider ones for half of them
-  EXPECT_EQ(tile(384, 4096, 4096), "96, alternate=0 grid 129 cluster 1");
-  EXPECT_EQ(tile(512, 4096, 4096), "128, alternate=1 grid 128 cluster 1");
-  EXPECT_EQ(tile(640, 4096, 4096), "160, alternate=1 grid 130 cluster 1");
-  EXPECT_EQ(tile(768, 4096, 4096), "96, alternate=0 grid 132 cluster 1");  // two rounds
-  EXPECT_EQ(tile(256, 7168, 2048), "112, alternate=0 grid 128 cluster 1");
+  EXPECT_EQ(tile(384, 4096, 4096), "128, alternate=0, swapped=72 grid 128 cluster 1");  // four of 96 rows
+  EXPECT_EQ(tile(512, 4096, 4096), "128, alternate=0, swapped=72 grid 128 cluster 1");
+  EXPECT_EQ(tile(640, 4096, 4096), "192, alternate=0, swapped=144 grid 128 cluster 1");  // four of 160
+  EXPECT_EQ(tile(768, 4096, 4096), "192, alternate=0, swapped=144 grid 128 cluster 1");
+  EXPECT_EQ(tile(256, 7168, 2048), "128, alternate=0, swapped=72 grid 112 cluster 1");
   EXPECT_EQ(tile(512, 7168, 16384), "224, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile(384, 6144, 4096), "144, alternate=1 grid 129 cluster 1");
-  EXPECT_EQ(tile(1024, 2112, 7168), "144, alternate=1 grid 120 cluster 1");
+  EXPECT_EQ(tile(1024, 2112, 7168), "dense_swap_ab_sm90, tile_m=256, tile_n=64 grid 132 cluster 1");
   // Many rounds: those that waste least of the last one, and the wider ones of these
   EXPECT_EQ(tile(4096, 2112, 7168), "176, alternate=1 grid 132 cluster 1");
-  EXPECT_EQ(tile(8192, 8192, 8192), "192, alternate=1 grid 132 cluster 1");
-  EXPECT_EQ(tile(4096, 5120, 5120), "160, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile(8192, 8192, 8192), "256, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile(4096, 5120, 5120), "256, alternate=0 grid 132 cluster 1");
   for (const Case& end : {Case{{"c.present", 1}}, Case{{"activation", 2}}}) EXPECT_EQ(tile(4096, 5120, 5120, end), "256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=1 grid 132 cluster 1");
@@ -210,25 +213,43 @@ TEST(gemm_dense, cases_meet_every_tile) {
   const Op& op = find_op("gemm.dense");
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   std::set<std::pair<i32, i32>> met;  // columns, whether c comes by TMA
+  std::set<std::pair<i32, i32>> swapped;  // rows and columns
+  std::map<i32, std::set<i32>> swapped_columns;  // of warp_specialised_sm90's swapped tiles, by the most that they have
+  bool swapped_m_major = false;
   std::set<i32> earlier;
-  bool turns = false, groups = false;
+  bool turns = false, groups = false, parts = false;
   for (const Case& given : quern::testing::pairwise(op.cases, [&](const Case& c) { return quern::testing::runs(op, c, h200); })) {
     const Case full = quern::testing::derived(op, given);
     const i64 m = i64(full.at("m")), n = i64(full.at("n"));
     if (m == 0 || n == 0) continue;
     const Plan p = plan_of(h200, given);
-    if (jit::function_of(jit::print(p.launches[0].spec)) != "dense_warp_specialised_sm90") continue;
+    const std::string function = std::string(jit::function_of(jit::print(p.launches[0].spec)));
+    if (m > 128 && function == "dense_swap_ab_sm90") {
+      const SwapAbSm90& tiles = p.launches[0].spec.config_as<SwapAbConfig>().block.tiles;
+      swapped.insert({tiles.tile_m, tiles.tile_n}), parts = parts || p.launches[0].config.cluster.x > 1;
+    }
+    if (function != "dense_warp_specialised_sm90") continue;
     const auto& config = p.launches[0].spec.config_as<TilesSm90Config>();
     const TilesSm90& tiles = config.block.tiles;
     if (config.fold != 0) continue;
+    if (tiles.swapped != 0) {
+      swapped_columns[tiles.tile_n].insert(max_of(tiles.swapped, round_up(swapped_share({.n = 128, .m = tiles.tile_n, .swapped = tiles.swapped}, {.m = m, .n = n}, h200.sms), swapped_step(tiles.tile_n))));
+      swapped_m_major = swapped_m_major || tiles.b_major == Major::mn;
+      continue;
+    }
     met.insert({tiles.tile_n, config.block.ending.has_c != 0 ? 2 * config.block.store.c_boxes - 1 : 0});
     turns = turns || (tiles.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
     groups = groups || (sm90_group_log2(m, i64(full.at("k")), tiles.tile_n) == 5 && m > 32 * 128 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
     if (m > 128 && m % 128 != 0 && m % 128 < 128 - tiles.tile_n && tiles.a_major == Major::k) earlier.insert(tiles.tile_n);
   }
   for (const Sm90Tile& tile : kDenseSm90Tiles)
-    for (const i32 c : {0, 1})
+    if (tile.swapped != 0)
+      EXPECT_GE(swapped_columns[tile.m].size(), 2u) << ::testing::PrintToString(swapped_columns[tile.m]);
+    else for (const i32 c : {0, 1})
       EXPECT_TRUE((tile.n == 256 && c == 0) || met.contains({tile.n, c})) << tile.n << " columns, c by TMA " << c;  // plain results of 256 take 3.4e9 products to be met
+  for (const Sm90Tile& tile : kDenseSwappedTiles) EXPECT_TRUE(swapped.contains({tile.m, tile.n})) << tile.m << " rows, " << tile.n << " columns";
+  EXPECT_TRUE(swapped_m_major);
+  EXPECT_TRUE(parts);
   EXPECT_TRUE(turns);
   EXPECT_TRUE(groups);
   EXPECT_FALSE(earlier.empty());
@@ -255,8 +276,8 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
   // More than 128 rows: tiles of 64 while each has a multiprocessor, K whole but where all its parts are short, by what each brings of its share of the rows
-  EXPECT_EQ(tile_text("sm_90a", 136, 768, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 96 cluster 4");
-  EXPECT_EQ(tile_text("sm_90a", 384, 768, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 72 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 136, 768, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=64 grid 96 cluster 4");
+  EXPECT_EQ(tile_text("sm_90a", 384, 768, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=64 grid 96 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 192, 2112, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 99 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 320, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 99 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
@@ -404,6 +425,85 @@ TEST(gemm_dense, few_kernels_serve_every_m) {
     }
 }
 
+Problem problem_of(const Case& which) {
+  const Op& op = find_op("gemm.dense");
+  const Case full = quern::testing::derived(op, which);
+  const quern::testing::ArgsStorage args = quern::testing::fake_args(op, full);
+  return bind(op, args.get(), quern::testing::options_of(op, full));
+}
+DeviceInfo with_sms(i32 sms) {
+  DeviceInfo device = device_info_of(Arch::parse("sm_90a"));
+  device.sms = sms;
+  return device;
+}
+
+/// GPUs of the arch with 114 and 78 multiprocessors too. Of the kernels that a weight meets the chosen one has the least time by estimate; these are few, yet with hardly more time than the best of all kernels has.
+TEST(gemm_dense, chosen_for_more_than_128_rows_is_what_takes_least_by_estimate) {
+  Random random(49);
+  for (const i32 sms : {132, 114, 78}) {
+    const DeviceInfo device = with_sms(sms);
+    double lost = 0;
+    int problems = 0;
+    for (int weight = 0; weight < 12; ++weight) {
+      const double n = 64. * double(8 + random.below(300)), k = 64. * double(8 + random.below(200));
+      std::set<i32> met;
+      std::vector<std::pair<Problem, ManyRowsChoice>> chosen;
+      for (double m = 129; m <= 2048; m = std::floor(m * 1.07) + 1) {
+        chosen.push_back({problem_of({{"m", m}, {"n", n}, {"k", k}}), {}});
+        chosen.back().second = choose_dense_many_rows(chosen.back().first, device);
+        met.insert(chosen.back().second.kernel);
+      }
+      EXPECT_LE(met.size(), 6u);
+      for (const auto& [p, choice] : chosen) {
+        const auto ns = [&, &p = p](size_t i, i32 parts) { return dense_many_rows_ns(p, dense_many_rows_kernels()[i], parts, device); };
+        const double own = ns(size_t(choice.kernel), choice.parts);
+        double least = 1e300, of_one_wave = 1e300;
+        for (size_t i = 0; i < dense_many_rows_kernels().size(); ++i)
+          for (const i32 parts : {1, 2, 4}) {
+            const Sm90Kernel& kernel = dense_many_rows_kernels()[i];
+            const i64 waves = waves_of(kernel, dense_product_of(p), parts, device);
+            if (parts > 1 && (kernel.kind == Sm90Kind::tiles || waves > 1 || p[Axis::k] <= 128 * (parts - 1))) continue;
+            if (met.contains(i32(i))) EXPECT_LE(own, ns(i, parts)) << p[Axis::m] << " x " << n << " x " << k << " on " << sms << ": " << i << " in " << parts;
+            least = std::min(least, ns(i, parts));
+            if (waves == 1) of_one_wave = std::min(of_one_wave, ns(i, parts));
+          }
+        lost += std::log(own / least), ++problems;
+        if (waves_of(dense_many_rows_kernels()[size_t(choice.kernel)], dense_product_of(p), choice.parts, device) == 2) EXPECT_LE(own, 1.2 * of_one_wave) << p[Axis::m] << " x " << n << " x " << k << " on " << sms;
+      }
+    }
+    EXPECT_LT(std::exp(lost / problems), 1.03) << sms;
+  }
+}
+
+/// A candidate is run as it is named, by any number of rows, and refused where it cannot.
+TEST(gemm_dense, candidates_are_called_by_name) {
+  const DeviceInfo h200 = with_sms(132);
+  const auto named = [&](const char* variant, Case which) {
+    which["variant"] = variant_index("gemm.dense", variant);
+    return jit::print(plan_of(h200, which).launches[0].spec);
+  };
+  EXPECT_THAT(named("swap_ab_sm90:160x128_parts2", {{"m", 160}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("dense_swap_ab_sm90"), HasSubstr("tile_m=160, tile_n=128")));
+  EXPECT_THAT(named("warp_specialised_sm90:128x192", {{"m", 64}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=192"), HasSubstr("alternate=0")));
+  EXPECT_THAT(named("warp_specialised_sm90:128x144_turns", {{"m", 4000}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=144"), HasSubstr("alternate=1")));
+  const auto refused = [&](const char* variant, const Case& which, const char* why) {
+    try {
+      named(variant, which);
+      ADD_FAILURE() << "no error; expected: " << why;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::unsupported);
+      EXPECT_THAT(e.what(), HasSubstr(why));
+    }
+  };
+  refused("swap_ab_sm90:64x64_parts4", {{"m", 160}, {"n", 512}, {"k", 384}}, "k=384, wants more than 384 for so many parts");
+  refused("swap_ab_sm90:64x64_parts2", {{"m", 160}, {"n", 4096}, {"k", 4096}, {"batch_invariant", 1}}, "parts of K=2, wants 1 with batch_invariant");
+  refused("swap_ab_sm90:160x64", {{"m", 160}, {"n", 512}, {"k", 512}, {"a.transposed", 1}}, "a=M-major, wants K-major");
+  refused("warp_specialised_sm90:128x144_turns", {{"m", 160}, {"n", 512}, {"k", 512}, {"b.transposed", 1}}, "b=N-major, wants K-major");
+  refused("warp_specialised_sm90:192x128_swapped", {{"m", 160}, {"n", 512}, {"k", 512}, {"out_f32", 1}}, "out=f32, wants 16 bits where tiles are swapped");
+  refused("warp_specialised_sm90:192x128_swapped", {{"m", 160}, {"n", 512}, {"k", 512}, {"c.present", 1}}, "c=one, wants none where tiles are swapped");
+  refused("warp_specialised_sm90:256x128_swapped", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}}, "parts of K=2, wants 1 where tiles are swapped");
+  refused("warp_specialised_sm90:128x256", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}}, "tile_n=256, wants at most 192 in halves");
+}
+
 /// The alignment of an M-major a is that of m: with batch_invariant a row must not meet another kernel for it. One row is K-major.
 TEST(gemm_dense, batch_invariant_rows_of_an_m_major_a_meet_one_kind_of_kernel) {
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
@@ -490,7 +590,8 @@ TEST(gemm_dense, boxes_of_every_tile) {
   tiles.insert(tiles.end(), std::begin(kHalvedSm90Tiles), std::end(kHalvedSm90Tiles));
   for (const Sm90Tile& tile : tiles)
     for (const i32 c_boxes : {0, 1}) {
-      const BlockSm90 wanted{.ending = {DType::bf16, DType::bf16, c_boxes, 0}, .tiles = {.tile_m = 128, .tile_n = tile.n, .stages = tile.stages, .alternate = tile.alternate}, .store = {.c_boxes = c_boxes}};
+      if (tile.swapped != 0 && c_boxes != 0) continue;
+      const BlockSm90 wanted{.ending = {DType::bf16, DType::bf16, c_boxes, 0}, .tiles = {.tile_m = 128, .tile_n = wgmma_columns(tile), .stages = tile.stages, .alternate = tile.alternate, .swapped = tile.swapped}, .store = {.c_boxes = c_boxes}};
       const BlockSm90 c = with_room(TilesSm90Config{wanted}, h200).block;
       EXPECT_GE(c.tiles.stages, 4);
       const Sm90Boxes b = dense_sm90_boxes(c);

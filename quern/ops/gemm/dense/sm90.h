@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
-#include "quern/bricks/gemm/sm90/plan.h"
+#include "quern/bricks/gemm/sm90/many_rows.h"
 #include "quern/op/variants.h"
 #include "quern/ops/gemm/dense.h"
 
@@ -14,8 +14,22 @@ Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device
 /// Whether an a that is M-major is better left to a kernel that takes any alignment: it depends on m, so with batch_invariant it would depend
 /// on m which kernel a row meets.
 Rejection slower_m_major(const Problem& problem);
-/// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or while each of its tiles of 128 x 64 has a multiprocessor, K being in one part. (2112, 7168), m = 512, 132 of them: 23.4 us and 28.9 of warp_specialised_sm90 (an H100).
-bool takes_swapped(const Problem& problem);
+/// The kernels for more than 128 rows: kDenseSm90Tiles, then kDenseSwappedTiles.
+std::span<const Sm90Kernel> dense_many_rows_kernels();
+/// What the estimate reads of a problem.
+Sm90Product dense_product_of(const Problem& problem);
+/// Time in ns of one of them by estimate, 1e300 where it cannot.
+double dense_many_rows_ns(const Problem& problem, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device);
+/// That with the least time of those that the weight has (kernels_of_weight()), and the parts of K. With batch_invariant these are invariant_parts().
+ManyRowsChoice choose_dense_many_rows(const Problem& problem, const DeviceInfo& device);
+/// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or where such a tile is chosen.
+bool takes_swapped(const Problem& problem, const DeviceInfo& device);
+/// Whether a block of such tiles can sum parts of K one after another: a second set of sums, up to 96 registers, beside those of half of the rows.
+constexpr i32 kMostFolded = 192;
+constexpr bool takes_parts(const Sm90Tile& tile) { return !tile.alternate && !tile.swapped && tile.n <= kMostFolded; }
+/// Whether b can be in tiles of so many columns: an N-major one comes in whole boxes; and a in swapped tiles of so many rows.
+bool takes_columns(const Problem& problem, const Sm90Tile& tile);
+bool takes_swapped_rows(const Problem& problem, const Sm90Tile& tile);
 /// Parts of K with RunOptions::batch_invariant: from n and k alone, as swapped_splits() gives for 64 rows on kSm90Sms multiprocessors.
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
 /// Of the tiles along m, as a power of two, that warp_specialised_sm90 takes before the next ones along n: eight. Each group of them reads b from memory again, which of short K takes a good part of the products' time: there up to

@@ -112,13 +112,36 @@ static void derive_scales(Case& which) {
   for (const Axis axis : {Axis::scale_rows_a, Axis::scale_columns_a, Axis::scale_rows_b, Axis::scale_columns_b}) which[name(axis)] = *shape++;
 }
 
+/// Each of the tiles for more than 128 rows that narrow_sm90 (2) and the other variants for Hopper (3) have, by the k of the axis.
+static void derive_candidate(Case& which) {
+  struct Tile { double axis; const char *narrow, *other; };
+  constexpr Tile kTiles[] = {{0, "64x48", "swap_ab_sm90:64x64_two"}, {1, "64x64", "swap_ab_sm90:128x64"}, {127, "64x96", "warp_specialised_sm90:128x144"}, {128, "64x128", "warp_specialised_sm90:128x160"}, {129, "64x192", "warp_specialised_sm90:128x176"},
+                             {130, "64x48", "warp_specialised_sm90:128x192"}, {256, "64x96", "warp_specialised_sm90:128x192_pair"}, {1000, "64x192", "swap_ab_sm90:128x64_parts2"}, {4097, "64x128", "swap_ab_sm90:64x64_two_parts4"}};
+  const bool narrow = which["narrow"] == 2;
+  for (const Tile& tile : kTiles)
+    if (which["k"] == tile.axis) {
+      const std::string name = narrow ? std::string("narrow_sm90:") + tile.narrow : tile.other;
+      which["variant"] = variant_index("gemm.scaled", name);
+      if (which["recipe"] == 1 && name.starts_with("warp")) which["recipe"] = 0;  // whose tile of 128 columns the other cases meet
+      if (name.find("parts") != std::string::npos) which["batch_invariant"] = 0;
+    }
+  which["m"] += 129;
+  if (which["n"] == 0) which["n"] = 200;
+  which["n"] = double(round_up(i64(which["n"]), i64(8)));
+  which["k"] = std::max<double>(which["k"], 1.0);
+  for (const char* pad : {"a.pad", "out.pad", "c.pad"}) which[pad] = which[pad] != 0 && pad[0] != 'a' ? 8 : 0;
+}
+
 /// a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be
 /// compiles.
 static void derive(Case& which) {
   // Wide enough for a pair of tiles one above the other
   if (which["n"] == 8640) which["m"] = 131, which["k"] = 288, which["narrow"] = 0, which["a.pad"] = 0;
   derive_scales(which);
-  if (which["narrow"] != 0) {
+  if (which["narrow"] > 1) {
+    derive_candidate(which);
+    derive_scales(which);
+  } else if (which["narrow"] != 0) {
     which["variant"] = variant_index("gemm.scaled", "narrow_sm90");
     which["m"] = std::min<double>(which["m"], 128.);
     // As wide as models have it, tiles of 24, 56, 112 and 256 columns, of 128 rows 72, of few columns of K then
@@ -196,7 +219,7 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
              {0, 1, 2, 3, 4, 5},
              "scales: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row of both, of 128 columns; 2 for each row, of all columns; 3 one for all; "
              "4 as 0, one for all of b; 5 what nobody asks for"},
-            {"narrow", {0, 1, 0}, "asks for the variant narrow_sm90, and makes the case one that it takes"},
+            {"narrow", {0, 1, 0, 2, 3}, "asks for the variant narrow_sm90 (1; 2: each of its tiles for more than 128 rows) or each of such tiles of the others for Hopper (3), and makes the case one that they take"},
             {"scales_a.transposed", {1, 0}},
             {"scales_b.transposed", {0, 1}},
             {"scales_a.pad", {0, 3}},

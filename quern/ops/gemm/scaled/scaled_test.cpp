@@ -160,8 +160,8 @@ TEST(gemm_scaled, plans_of_many_rows) {
   EXPECT_EQ(tile({{"m", 2150}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
   // Its scales of one tile, not of two, leave room for the fourth stage
   EXPECT_THAT(plan_text({{"m", 4096}, {"n", 4096}, {"k", 7168}, {"recipe", 2}}, "sm_90a"), HasSubstr("tile_m=256, tile_n=128, stages=4"));
-  EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=128, tile_n=192");
-  EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=256, tile_n=128");
+  EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=64, tile_n=192");
+  EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
   EXPECT_EQ(tile({{"m", 8192}, {"n", 8192}, {"k", 8192}}), "tile_m=128, tile_n=192");
   EXPECT_THAT(plan_text({{"m", 8192}, {"n", 8192}, {"k", 8192}}, "sm_90a"), AllOf(HasSubstr("pair=1"), HasSubstr("grid 132")));
@@ -250,7 +250,7 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
         if (more) call.bias = TensorView(bias.data(), DType::f32, {n}), call.c = TensorView(c.data() + first * n, DType::f32, {rows, n});
         return call;
       };
-      const RunOptions options{.device = device.get(), .variant = "warp_specialised_sm90"};
+      const RunOptions options{.device = device.get(), .variant = "warp_specialised_sm90:128x192_pair"};
       std::vector<float> all(size_t(m * n), NAN);
       ScaledArgs whole = args(all, 0, m);
       const Plan plan = make_plan(op, bind(op, &whole, options), device->info());
@@ -281,17 +281,19 @@ TEST(gemm_scaled, large_tiles_give_the_bits_of_smaller_ones) {
   for (std::vector<float>* of : {&scales_a, &scales_b})
     for (float& x : *of) x = float(1 + random.uniform());
   const Op& op = find_op("gemm.scaled");
-  const RunOptions options{.device = device.get(), .variant = "warp_specialised_sm90"};
   struct Tiles {
     bool all_of_k;
     i64 n;
     DType out;
     const char* tile;
+    const char* name;
   };
-  for (const Tiles& tiles : {Tiles{true, 192, DType::f32, "tile_m=128, tile_n=192"}, Tiles{true, 176, DType::f32, "tile_m=128, tile_n=176"}, Tiles{true, 256, DType::bf16, "tile_m=256, tile_n=128"},
-                             Tiles{false, 176, DType::bf16, "tile_m=128, tile_n=176"}, Tiles{false, 256, DType::bf16, "tile_m=256, tile_n=128"}}) {
+  for (const Tiles& tiles : {Tiles{true, 192, DType::f32, "tile_m=128, tile_n=192", "128x192"}, Tiles{true, 176, DType::f32, "tile_m=128, tile_n=176", "128x176"}, Tiles{true, 256, DType::bf16, "tile_m=256, tile_n=128", "256x128"},
+                             Tiles{false, 176, DType::bf16, "tile_m=128, tile_n=176", "128x176"}, Tiles{false, 256, DType::bf16, "tile_m=256, tile_n=128", "256x128"}}) {
     const i64 columns = tiles.all_of_k ? 1 : blocks, size = size_of(tiles.out);
-    const auto tile_of = [&](std::vector<float>& out, i64 first, i64 rows) {
+    const auto tile_of = [&](std::vector<float>& out, i64 first, i64 rows, const char* name) {
+      const std::string variant = std::string("warp_specialised_sm90:") + name;
+      const RunOptions options{.device = device.get(), .variant = variant.c_str()};
       ScaledArgs args{.out = TensorView(out.data(), tiles.out, {rows, tiles.n}),
                       .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
                       .scales_a = TensorView(scales_a.data() + first * columns, DType::f32, {rows, columns}),
@@ -302,10 +304,10 @@ TEST(gemm_scaled, large_tiles_give_the_bits_of_smaller_ones) {
       return kernel;
     };
     std::vector<float> all(size_t(m * tiles.n), NAN);
-    EXPECT_THAT(tile_of(all, 0, m), AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.all_of_k ? "column_scales=1" : "column_scales=0")));
+    EXPECT_THAT(tile_of(all, 0, m, tiles.name), AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.all_of_k ? "column_scales=1" : "column_scales=0")));
     for (const i64 first : {i64(0), i64(64), i64(4096), m - 130}) {
       std::vector<float> part(size_t(130 * tiles.n), 0.f);  // other poison than that of `all`
-      EXPECT_THAT(tile_of(part, first, 130), HasSubstr("tile_m=128, tile_n=128"));
+      EXPECT_THAT(tile_of(part, first, 130, "128x128"), HasSubstr("tile_m=128, tile_n=128"));
       EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * tiles.n * size, part.data(), size_t(130 * tiles.n * size)), 0)
           << tiles.tile << ", scales of all of K " << tiles.all_of_k << ", rows from " << first;
     }

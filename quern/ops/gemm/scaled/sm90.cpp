@@ -2,6 +2,11 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/gemm/scaled/sm90.h"
 
+#include <bit>
+#include <iterator>
+
+#include "quern/op/memo.h"
+
 namespace quern::gemm {
 
 using A = ScaledArgs;
@@ -52,9 +57,118 @@ ScaledSm90Params sm90_params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b, i3
 }
 
 i64 most_swapped_rows(const Problem& p) { return p[Axis::n] > 64 * kSm90Sms ? 32 : 128; }
-bool takes_few_rows(const Problem& p) {
-  const bool few = p[Axis::m] <= 128 || 2 * ceil_div<i64>(p[Axis::m], 128) * ceil_div<i64>(p[Axis::n], 128) < kSm90Sms;
-  return few && (p[Axis::m] <= most_swapped_rows(p) || p[Axis::n] <= 64 * kSm90Sms);
+
+std::span<const Sm90Kernel> scaled_many_rows_kernels(i32 column_scales) {
+  constexpr size_t kTiles = std::size(kScaledSm90Tiles), kSwapped = std::size(kScaledSwappedTiles), kNarrow = std::size(kScaledNarrowTiles), kAll = kTiles + kSwapped + kNarrow;
+  static_assert(kAll <= kMostSm90Kernels && std::size(kScaledOnceSm90Tiles) == kTiles);
+  constexpr auto all_of = [](const Sm90Tile (&tiles)[kTiles]) {
+    std::array<Sm90Kernel, kAll> all{};
+    for (size_t i = 0; i < kTiles; ++i) all[i] = {Sm90Kind::tiles, &tiles[i]};
+    for (size_t i = 0; i < kSwapped; ++i) all[kTiles + i] = {Sm90Kind::swapped, &kScaledSwappedTiles[i]};
+    for (size_t i = 0; i < kNarrow; ++i) all[kTiles + kSwapped + i] = {Sm90Kind::narrow, &kScaledNarrowTiles[i]};
+    return all;
+  };
+  static constexpr auto kByStage = all_of(kScaledSm90Tiles), kOnce = all_of(kScaledOnceSm90Tiles);
+  return column_scales == 1 ? kOnce : kByStage;
+}
+
+Sm90Product scaled_product_of(const Problem& p) { return {.m = p[Axis::m], .n = p[Axis::n], .k = p[Axis::k], .element = 1, .out = size_of(p.dtype(&A::out))}; }
+
+bool takes_tile(const Problem& p, const Sm90Tile& t) {
+  if (column_scales(p) == 2) return t.m == 128 && t.n == 128;
+  // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
+  return t.m == 128 || ((p[Axis::m] - 1) % 256 + 1 >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present);
+}
+
+/// Tiles of 144 and 160 columns were measured with up to six rounds; what follows is the others' until it is.
+static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device) {
+  constexpr double kSlow = 1.08;
+  constexpr i64 kMeasuredWaves = 6;
+  Problem with = p;  // whether a tile of 256 rows can is asked of these rows
+  with.axes[with.axis_slots[size_t(Axis::m)]] = product.m;
+  if (kernel.kind == Sm90Kind::tiles && !takes_tile(with, *kernel.tile)) return 1e300;
+  const double ns = estimate_ns(kernel, product, parts, device);
+  return kernel.kind == Sm90Kind::tiles && kernel.tile->n < 176 && kernel.tile->n > 128 && waves_of(kernel, product, 1, device) > kMeasuredWaves ? ns * kSlow : ns;
+}
+double scaled_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) { return time_of(p, kernel, scaled_product_of(p), parts, device); }
+
+static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product& product, const DeviceInfo& device, double& ns) {
+  const Sm90Kernel& kernel = scaled_many_rows_kernels(column_scales(p))[size_t(index)];
+  ManyRowsChoice best{index, 1};
+  ns = time_of(p, kernel, product, 1, device);
+  for (i32 parts = 2; !p.batch_invariant && kernel.kind == Sm90Kind::swapped && parts < 1 << kManyRowsParts; parts *= 2) {
+    if (product.k <= kScaledGroup * (parts - 1) || waves_of(kernel, product, parts, device) > 1) break;
+    if (const double more = time_of(p, kernel, product, parts, device); more < ns) ns = more, best.parts = parts;
+  }
+  return best;
+}
+
+/// All that the choice reads of a problem, but m.
+struct ScaledWeight {
+  i64 n, k;
+  i32 scales, invariant, out, c, sms, unused;
+  bool operator==(const ScaledWeight&) const = default;
+};
+static u64 kernels_of_weight(const Problem& p, const ScaledWeight& weight, const DeviceInfo& device) {
+  static thread_local Memo<ScaledWeight, u64, 64> memo;
+  return memo.of(weight, [&](const ScaledWeight&) {
+    // Beside narrow_sm90's two kernels, or three, those that split K or swap_ab_sm90's two; or swap_ab_sm90's four, of which those of 64 and 128 rows are among these. Of wide n up to 128 rows meet a tile of warp_specialised_sm90
+    const NarrowTiles narrow = narrow_tiles(1, weight.n, 0, 0);
+    const std::span<const Sm90Kernel> kernels = scaled_many_rows_kernels(weight.scales);
+    const bool few = !narrow.occupy(weight.n), wide = narrow.columns > 96;
+    const int most = few ? 4 : narrow.columns <= 32 ? 5 : (narrow.columns <= 192 ? 6 : 5) - wide;
+    Sm90Product product = scaled_product_of(p);
+    product.m = 128;
+    u64 kept = 0;
+    double least = 1e300;
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      if (few && kernels[i].kind == Sm90Kind::swapped) kept |= u64(1) << i;
+      if (const double ns = wide && kernels[i].kind == Sm90Kind::tiles ? time_of(p, kernels[i], product, 1, device) : 1e300; ns < least) least = ns, kept = u64(1) << i;
+    }
+    return kernels_of_weight(kernels.size(), kept, most, [&](size_t i, i64 m) {
+      Sm90Product product = scaled_product_of(p);
+      product.m = m;
+      double ns;
+      best_parts(p, i32(i), product, device, ns);
+      return ns;
+    });
+  });
+}
+
+ManyRowsChoice choose_scaled_many_rows(const Problem& p, const DeviceInfo& device) {
+  struct Key {
+    ScaledWeight weight;
+    i64 m;
+    bool operator==(const Key&) const = default;
+  };
+  static thread_local Memo<Key, ManyRowsChoice, 64> memo;
+  const Sm90Product product = scaled_product_of(p);
+  const ScaledWeight weight{product.n, product.k, column_scales(p), p.batch_invariant, product.out, p.tensor(&A::c).present, device.sms, 0};
+  return memo.of({weight, product.m}, [&](const Key&) {
+    ManyRowsChoice best;
+    double least = 1e301;
+    for (u64 left = kernels_of_weight(p, weight, device); left != 0; left &= left - 1) {
+      double ns;
+      const ManyRowsChoice with = best_parts(p, std::countr_zero(left), product, device, ns);
+      if (ns < least) least = ns, best = with;
+    }
+    return best;
+  });
+}
+
+const Sm90Tile& scaled_many_rows_tile(const Problem& p, Sm90Kind kind, const DeviceInfo& device) {
+  const std::span<const Sm90Kernel> kernels = scaled_many_rows_kernels(column_scales(p));
+  if (const Sm90Kernel& chosen = kernels[size_t(choose_scaled_many_rows(p, device).kernel)]; chosen.kind == kind) return *chosen.tile;
+  const Sm90Tile* best = nullptr;
+  double least = 1e300;
+  for (const Sm90Kernel& k : kernels)
+    if (const double ns = k.kind == kind ? scaled_many_rows_ns(p, k, 1, device) : 1e300; ns < least) least = ns, best = k.tile;
+  return *best;
+}
+
+bool takes_few_rows(const Problem& p, const DeviceInfo& device) {
+  if (p[Axis::m] <= 128) return p[Axis::m] <= most_swapped_rows(p) || p[Axis::n] <= 64 * kSm90Sms;
+  return scaled_many_rows_kernels(column_scales(p))[size_t(choose_scaled_many_rows(p, device).kernel)].kind == Sm90Kind::swapped;
 }
 
 }  // namespace quern::gemm

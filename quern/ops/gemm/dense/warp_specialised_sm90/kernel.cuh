@@ -4,7 +4,7 @@
 // out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j]), for sm_90a
 // Tiles, loads and stores: bricks/gemm/sm90/tiles.cuh. The two warpgroups multiply by wgmma, whose operands both come from the stage: half of
 // a tile's rows each, or whole tiles in turn, so that one stores its results while the other multiplies. An element is the sum
-// over k in ascending order, 16 columns an instruction, whatever the tile.
+// over k in ascending order, 16 columns an instruction, whatever the tile. Where tiles are `swapped` the operands have changed places, and out is made transposed.
 #pragma once
 #include "quern/bricks/gemm/sm90/multiply.cuh"
 #include "quern/bricks/gemm/sm90/tiles.cuh"
@@ -36,6 +36,25 @@ QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.tiles.stages>& rea
   }
 }
 
+/// sums = the sum of all of K; issued() follows the last products' issue.
+template <int stages, int kM, int kRegisters, class Multiply, class Free, class Issued>
+QN_DEVICE void sum_whole(Consumer<stages>& read, int steps, f32 (&sums)[kM][kRegisters], const Multiply& multiply, const Free& free, const Issued& issued) {
+  zero(sums);
+  const u32 last = multiply_stages(read, steps, sums, multiply, free);
+  issued();
+  finish_stages(steps, last, sums, free);
+}
+
+/// The same of swapped tiles, of as many columns as the call's have, in steps from kColumns on: a loop over K for each, and a branch that is the same for all tiles. So one kernel makes tiles of several widths.
+template <BlockSm90 C, int kColumns, int kM, int kRegisters, class Free, class Issued>
+QN_DEVICE void sum_columns(const DenseSm90Params& p, u32 smem, u32 row, Consumer<C.tiles.stages>& read, int steps, f32 (&sums)[kM][kRegisters], const Free& free, const Issued& issued) {
+  constexpr i32 kStep = swapped_step(C.tiles.tile_n);
+  static_assert((C.tiles.tile_n - kColumns) % kStep == 0);
+  if (kColumns >= C.tiles.tile_n || p.rows <= kColumns)
+    sum_whole(read, steps, sums, [&](u32 stage) { multiply_stage<C, kColumns>(smem + stage * dense_sm90_smem(C).stage, row, sums); }, free, issued);
+  else if constexpr (kColumns < C.tiles.tile_n) sum_columns<C, kColumns + kStep>(p, smem, row, read, steps, sums, free, issued);
+}
+
 template <BlockSm90 C, bool kFold>
 QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup) {
   constexpr u32 kTurns = C.tiles.alternate ? 2 : 1;
@@ -48,7 +67,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   if constexpr (C.tiles.alternate) skip_reads(read, turn * steps);
   for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x, u32(p.group_log2)); has_tile(walk); walk_on(walk)) {
     f32 sums[kM][C.tiles.tile_n / 2];
-    const DenseTile tile = tile_of<C.tiles>(walk);
+    const DenseTile tile = tile_of<C.tiles>(p, walk);
     bool started = false;
     const auto free = [&](u32 stage) {
       release(read, stage);
@@ -62,12 +81,14 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     // fillings apart, so that wait would not hold it back.
     if (C.tiles.alternate && walk.index != blockIdx.x) ptx::bar_sync(kMultiplyBarrier + int(turn), 2 * kWarpgroupSize);
     const u32 row_of_a = first_row + u32(rows_earlier_of_tile<C.tiles>(tile.row, p.m));
-    const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); };
-    if constexpr (!kFold) {
-      zero(sums);
-      const u32 last = multiply_stages(read, int(steps), sums, multiply, free);
+    const auto issued = [&] {
       if (C.tiles.alternate && has_tile(walk, gridDim.x)) ptx::bar_arrive(kMultiplyBarrier + 1 - int(turn), 2 * kWarpgroupSize);
-      finish_stages(int(steps), last, sums, free);
+    };
+    const auto multiply = [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, row_of_a, sums); };
+    if constexpr (C.tiles.swapped != 0) {
+      sum_columns<C, C.tiles.swapped>(p, smem, row_of_a, read, int(steps), sums, free, issued);
+    } else if constexpr (!kFold) {
+      sum_whole(read, int(steps), sums, multiply, free, issued);
     } else {
       sum_parts<C>(p, read, sums, multiply, free);
     }
@@ -83,7 +104,8 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
       for (int m = 0; m < kAtOnce; ++m) {
         const i32 row = tile.row + i32(first_row) + 64 * (first + m);
         if (first + m > 0) start_c<C>(p, row, tile.column);
-        write_rows<C>(p, row, tile.column, sums[m], parities);
+        if constexpr (C.tiles.swapped != 0) write_swapped<C>(p, row, tile.column, sums[m]);
+        else write_rows<C>(p, row, tile.column, sums[m], parities);
       }
       QN_UNROLL
       for (int i = 0; i < C.tiles.tile_n / 2; ++i) sums[0][i] = sums[kM - 1][i];
@@ -93,7 +115,7 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 
 template <TilesSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.block.tiles.alternate && C.fold) && C.block.tiles.pair == 0);
+  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.fold && (C.block.tiles.alternate || C.block.tiles.swapped)) && C.block.tiles.pair == 0);
   run_warpgroups<C.block>(p, C.block.tiles.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C.block, kDenseSm90TileK>(p, smem); },
                     [&](u32 smem, u32 warpgroup) { multiply_tiles<C.block, C.fold != 0>(p, smem, warpgroup); });
 }

@@ -40,7 +40,7 @@ QN_DEVICE void load_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem) {
       ptx::fence_proxy_tensormap_acquire(maps + 1);
       acquired = tile.group;
     }
-    load_tile<C, kColumns>(fill, smem, maps, maps + 1, tile.place, C.tiles.tile_m, (tile.columns.count + kColumns - 1) / kColumns, 0, [](u32, u32, int) {});
+    load_tile<C, kColumns>(fill, smem, maps, maps + 1, tile.place, C.tiles.tile_m, C.tiles.tile_n, (tile.columns.count + kColumns - 1) / kColumns, 0, [](u32, u32, int) {});
   });
 }
 

@@ -8,15 +8,28 @@ using A = ScaledArgs;
 
 static const jit::Kernel<ScaledSwapAbConfig, ScaledSm90Params> swap_ab{"quern/ops/gemm/scaled/swap_ab_sm90/kernel.cuh", "scaled_swap_ab_sm90"};
 
-static Rejection slower(const Problem& p, const DeviceInfo&) {
-  if (!takes_few_rows(p))
-    return {"m", p[Axis::m], "at most {}, or so few columns that tiles of 128 x 128 leave half of the multiprocessors idle", 128};
+/// The candidate of that index (CandidateNames).
+static const Sm90Tile& tile_of(i32 candidate) { return kScaledSwappedTiles[candidate / kManyRowsParts]; }
+static i32 parts_of(i32 candidate) { return 1 << candidate % kManyRowsParts; }
+
+static Rejection slower(const Problem& p, const DeviceInfo& device) {
+  if (!takes_few_rows(p, device)) return {"m", p[Axis::m], "at most {}, or such that other tiles take longer by estimate", 128};
+  return {};
+}
+
+/// A named candidate may be one that plan would not choose.
+static Rejection rejects(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_scaled_sm90_operands(p, device)) return r;
+  if (p.candidate < 0) return {};
+  const i32 parts = parts_of(p.candidate);
+  if (p.batch_invariant && parts > 1) return {"parts of K", parts, "{} with batch_invariant", 1};
+  if (p[Axis::k] <= kScaledGroup * (parts - 1)) return {"k", p[Axis::k], "more than {} for so many parts", kScaledGroup * (parts - 1)};
   return {};
 }
 
 static ScaledSm90Params params(const Call<ScaledArgs>& c) {
   const SwapAbSm90& tiles = c.config<ScaledSwapAbConfig>().product.block.tiles;
-  return sm90_params(c, sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
+  return sm90_params(c, c.problem[Axis::m] > 128 ? swapped_rows(scaled_product_of(c.problem), tiles.tile_m) : sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
 }
 
 /// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a stage, two of
@@ -39,17 +52,38 @@ static i32 scaled_swapped_splits(const SwapAbShape& c, i64 tiles, i64 n, i64 k, 
   return best;
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device) {
+static SwapAbShape shape_of(const Sm90Tile& tile, const DeviceInfo& device) {
+  SwapAbShape shape{.tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}, .min_blocks = tile.blocks};
+  fill_multiprocessor(shape, device, scaled_swap_bytes);
+  return shape;
+}
+/// Tiles, and the parts of K.
+struct SwappedTiles {
+  SwapAbShape shape;
+  i32 splits;
+};
+static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
+  if (p.candidate >= 0) return {shape_of(tile_of(p.candidate), device), parts_of(p.candidate)};
+  if (m > 128) {
+    const ManyRowsChoice choice = choose_scaled_many_rows(p, device);
+    const Sm90Tile& tile = scaled_many_rows_tile(p, Sm90Kind::swapped, device);
+    return {shape_of(tile, device), &tile == scaled_many_rows_kernels(column_scales(p))[size_t(choice.kernel)].tile ? choice.parts : 1};
+  }
   const SwapAbShape shape = scaled_swapped_tile(min_of(m, most_swapped_rows(p)), n, device);
+  return {shape, p.batch_invariant ? 1 : scaled_swapped_splits(shape, swapped_tiles(shape.tiles, m, n), n, p[Axis::k], device.sms)};
+}
+
+static Plan plan(const Problem& p, const DeviceInfo& device) {
+  const auto [shape, splits] = tiles_of(p, device);
   const ScaledSwapAb product{p.dtype(&A::a), p.dtype(&A::b), {ending_of(p), shape.tiles}, column_scales(p) == 1};
-  const i64 tiles = swapped_tiles(shape.tiles, m, n);
-  const i32 splits = p.batch_invariant ? 1 : scaled_swapped_splits(shape, tiles, n, p[Axis::k], device.sms);
+  const i64 tiles = swapped_tiles(shape.tiles, p[Axis::m], p[Axis::n]);
   Plan plan;
   plan.launch<params>(swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, {.x = tiles * splits, .smem = scaled_swap_bytes(shape.tiles), .cluster = u32(splits), .pdl = p.pdl});
   return plan;
 }
 
-static const JoinVariant join("gemm.scaled", 20, {"swap_ab_sm90", rejects_scaled_sm90_operands, plan, slower});
+static const CandidateNames names(kScaledSwappedTiles, true);
+static const JoinVariant join("gemm.scaled", 20, {"swap_ab_sm90", rejects, plan, slower, names.all()});
 
 }  // namespace quern::gemm

@@ -9,8 +9,14 @@ using A = ScaledArgs;
 static const jit::Kernel<ScaledSm90Config, ScaledSm90Params> warp_specialised{"quern/ops/gemm/scaled/warp_specialised_sm90/kernel.cuh",
                                                                               "scaled_warp_specialised_sm90"};
 
-static Rejection slower(const Problem& p, const DeviceInfo&) {
-  if (takes_few_rows(p)) return {"m", p[Axis::m], "more tiles of 128 x 128 than half the multiprocessors", 0};
+static Rejection rejects(const Problem& p, const DeviceInfo& device) {
+  if (const Rejection r = rejects_scaled_sm90_operands(p, device)) return r;
+  if (p.candidate >= 0 && !takes_tile(p, kScaledSm90Tiles[p.candidate])) return {"tile", kScaledSm90Tiles[p.candidate].n, "another: with a scale of each row of b 128 x 128, of 256 rows where the last tile has 128 of its own, with results of 16 bits and no c", 0};
+  return {};
+}
+
+static Rejection slower(const Problem& p, const DeviceInfo& device) {
+  if (takes_few_rows(p, device)) return {"m", p[Axis::m], "so many that tiles of swap_ab_sm90 take longer by estimate", 0};
   return {};
 }
 
@@ -25,27 +31,17 @@ static ScaledSm90Params params(const Call<ScaledArgs>& c) {
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
-  // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
-  const i64 last = (p[Axis::m] - 1) % 256 + 1;
-  const bool tall = last >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present;
-  // Of no more columns, whose few rows have four kernels, pairs would be the ninth for scales of each stage: they gain 1 % at most. Scales of all of K follow the same rule
-  const bool pairs = p[Axis::n] > 4096;
-  const auto tiles = [&](const Sm90Tile& t) { return ceil_div<i64>(p[Axis::m], rows_at_once(t)) * ceil_div<i64>(p[Axis::n], t.n); };
-  const auto best_of = [&](const auto& table) -> const Sm90Tile& {
-    return least_time(table, p[Axis::k], kSm90StoreCost, [&](const Sm90Tile& t) -> i64 {
-      const bool left_out = (t.m > 128 && !tall) || (t.pair && !pairs);
-      return left_out ? 0 : columns_in_rounds(t, tiles(t));
-    });
-  };
   const i32 scales = column_scales(p);
-  const Sm90Tile& tile = scales == 0 ? best_of(kScaledSm90Tiles) : scales == 1 ? best_of(kScaledOnceSm90Tiles) : best_of(kColumnScaledSm90Tiles);
+  const Sm90Tile& tile = p.candidate < 0 ? scaled_many_rows_tile(p, Sm90Kind::tiles, device) : scales == 1 ? kScaledOnceSm90Tiles[p.candidate] : kScaledSm90Tiles[p.candidate];
+  const i64 tiles = ceil_div<i64>(p[Axis::m], rows_at_once(tile)) * ceil_div<i64>(p[Axis::n], tile.n);
   const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
   const auto config = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = scales}}, device);
   Plan plan;
-  plan.launch<params>(warp_specialised, config, {.x = blocks_of(tile, tiles(tile), device.sms), .smem = block_bytes(config), .cluster = u32(pair_blocks(tile)), .pdl = p.pdl});
+  plan.launch<params>(warp_specialised, config, {.x = blocks_of(tile, tiles, device.sms), .smem = block_bytes(config), .cluster = u32(pair_blocks(tile)), .pdl = p.pdl});
   return plan;
 }
 
-static const JoinVariant join("gemm.scaled", 30, {"warp_specialised_sm90", rejects_scaled_sm90_operands, plan, slower});
+static const CandidateNames names(kScaledSm90Tiles);
+static const JoinVariant join("gemm.scaled", 30, {"warp_specialised_sm90", rejects, plan, slower, names.all()});
 
 }  // namespace quern::gemm

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+//
+// Which kernel makes a product of more than 128 rows on Hopper: the time of each by estimate, few of them for one weight whatever m, and of these the one with the least time.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <span>
+
+#include "quern/bricks/gemm/sm90/plan.h"
+
+namespace quern::gemm {
+
+/// How a kernel for more than 128 rows makes out, as its variant is called.
+enum class Sm90Kind : i32 {
+  tiles,    ///< warp_specialised_sm90: blocks stay, and take tile after tile
+  swapped,  ///< swap_ab_sm90: a block makes one tile, rows of a are wgmma's columns; parts of K by the blocks of a cluster
+  narrow,   ///< narrow_sm90: a block makes one tile of 64 or 128 rows
+};
+/// A kernel for more than 128 rows, but for what follows the sums.
+struct Sm90Kernel {
+  Sm90Kind kind;
+  const Sm90Tile* tile;
+};
+/// Most kernels of an op that are chosen among.
+constexpr size_t kMostSm90Kernels = 64;
+
+/// Parts of K that a swapped kernel is tried with: 1, 2 and 4. Of clusters of three about 34 fit, four multiprocessors each, so there are none ((1280, 5120), m = 136, in 40 of them 18 us).
+constexpr i32 kManyRowsParts = 3;
+
+/// What the estimate reads of a product.
+struct Sm90Product {
+  i64 m, n, k;
+  i32 element = 2;      ///< bytes of an element of a and b
+  i32 out = 2;          ///< of out
+  bool m_major = false; ///< a lies M-major: a tile brings all of its rows
+};
+/// Rows of a that each of the swapped tiles above each other brings: all of them, or as even a share as whole eights make. wgmma multiplies as many as the tile has all the same, but what is not asked of the L2 is time: 160 rows in tiles of
+/// 80 and of 128 (2112, 7168) take 18.8 us and 21.1.
+i32 swapped_rows(const Sm90Product& product, i32 tile_m);
+/// Rows of a of each of warp_specialised_sm90's swapped tiles: even shares, of those that the tile can have the ones with which the busiest multiprocessor makes the fewest.
+i32 swapped_share(const Sm90Tile& tile, const Sm90Product& product, i32 sms);
+/// Blocks, or pairs of them, that the product asks for.
+i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
+/// How often a multiprocessor, or a place for a block of it, takes one of them.
+i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
+/// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what starts and ends the kernel and each tile.
+double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
+
+/// A kernel of a list, by index, and the parts of K.
+struct ManyRowsChoice {
+  i32 kernel = -1, parts = 1;
+};
+/// What a time beside the least one counts: half as long again five times as much, lest some rows pay for others.
+inline double power_of(double x) { return x * x * x * x; }
+/// The kernels of one weight, whatever m, as a bit each: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of 60 numbers of rows from 129 to
+/// 2048, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each of these is changed for another while they come closer.
+template <class TimeOf>
+u64 kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
+  constexpr int kSteps = 60;
+  using Steps = std::array<float, kSteps>;
+  std::array<Steps, kMostSm90Kernels> share;
+  double rows = 2048;
+  size_t first = 0;
+  for (size_t i = 1; i < count; ++i)
+    if (time_of(i, 4096) < time_of(first, 4096)) first = i;
+  for (int step = kSteps - 1; step >= 0; --step) {
+    double best = 1e300;
+    std::array<double, kMostSm90Kernels> times;
+    for (size_t i = 0; i < count; ++i)
+      best = min_of(best, times[i] = time_of(i, i64(rows + 0.5)));
+    for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
+    rows /= 1.04798;  // to 129
+  }
+  const auto taken_of = [&](u64 kernels) {
+    Steps taken;
+    taken.fill(1e6f);
+    for (; kernels != 0; kernels &= kernels - 1)
+      for (size_t step = 0; step < kSteps; ++step) taken[step] = min_of(taken[step], share[size_t(std::countr_zero(kernels))][step]);
+    return taken;
+  };
+  const auto sum_with = [&](const Steps& taken, size_t kernel) {
+    float sum = 0;
+    for (size_t step = 0; step < kSteps; ++step) sum += min_of(taken[step], share[kernel][step]);
+    return sum;
+  };
+  /// The best one beside `kernels`, and the sum then.
+  const auto best_beside = [&](u64 kernels, float& least) {
+    const Steps taken = taken_of(kernels);
+    u64 best = 0;
+    least = 1e30f;
+    for (size_t k = 0; k < count; ++k)
+      if (const float sum = (kernels >> k & 1) != 0 ? 1e30f : sum_with(taken, k); sum < least) least = sum, best = u64(1) << k;
+    return best;
+  };
+  const u64 fixed = kept | u64(1) << first;
+  u64 chosen = fixed;
+  float sum = sum_with(taken_of(fixed), first);
+  for (int i = (kept >> first & 1) != 0 ? 0 : 1; i < most; ++i) {
+    float least;
+    const u64 next = best_beside(chosen, least);
+    if (least >= sum) break;
+    chosen |= next, sum = least;
+  }
+  for (bool closer = true; closer;) {
+    closer = false;
+    for (u64 left = chosen & ~fixed; left != 0; left &= left - 1) {
+      const u64 others = chosen & ~(left & (~left + 1));
+      float least;
+      const u64 next = best_beside(others, least);
+      if (least < sum * 0.9999f) chosen = others | next, sum = least, closer = true;
+    }
+  }
+  return chosen;
+}
+
+/// Names of candidates (Variant::candidates): those of tiles, and of swapped ones those of each with 1, 2 and 4 parts of K, in this order. "128x256", "128x192_pair", "128x192_turns", "160x64_parts2".
+template <size_t count>
+class CandidateNames {
+ public:
+  explicit CandidateNames(const Sm90Tile (&tiles)[count], bool parts = false) : count_(parts ? count * kManyRowsParts : count) {
+    for (size_t i = 0; i < count_; ++i) {
+      const Sm90Tile& t = tiles[parts ? i / kManyRowsParts : i];
+      char* const text = texts_[i].data();
+      int at = std::snprintf(text, kLength, "%dx%d%s%s", t.m, t.n, t.pair ? "_pair" : t.swapped && t.alternate ? "_swapped_turns" : t.swapped ? "_swapped" : t.alternate ? "_turns" : "", t.blocks > 1 ? "_two" : "");
+      if (parts && i % kManyRowsParts != 0) std::snprintf(text + at, size_t(kLength - at), "_parts%d", 1 << i % kManyRowsParts);
+      names_[i] = text;
+    }
+  }
+  std::span<const char* const> all() const { return {names_.data(), count_}; }
+
+ private:
+  static constexpr int kLength = 32;
+  size_t count_;
+  std::array<std::array<char, kLength>, count * kManyRowsParts> texts_;
+  std::array<const char*, count * kManyRowsParts> names_;
+};
+
+}  // namespace quern::gemm
