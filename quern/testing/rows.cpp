@@ -3,6 +3,7 @@
 #include "quern/testing/rows.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace quern::testing {
 
@@ -105,7 +106,7 @@ i64 column_count(const Op& op, const void* args) {
   return 0;
 }
 
-std::string output_bytes(const CaseArgs& args, i64 r) {
+std::string output_bytes(const CaseArgs& args, i64 r, bool one_nan) {
   std::string bytes;
   const TensorView& offsets = row_offsets(args.op(), args.args());
   const auto offset = [&](i64 at) { return load_integer(offsets.at(&at), offsets.dtype); };
@@ -119,7 +120,12 @@ std::string output_bytes(const CaseArgs& args, i64 r) {
     }
     const i64 size = size_of(v.dtype);
     each_row(v, [&](char* row, const i64*) {
-      for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) bytes.append(row + j * v.strides[v.rank - 1] * size, size_t(size));
+      for (i64 j = 0; j < v.shape[v.rank - 1]; ++j) {
+        char* const element = row + j * v.strides[v.rank - 1] * size;
+        const i64 first = 0;
+        if (one_nan && std::isnan(load_element(TensorView(element, v.dtype, {1}), &first))) bytes.append(size_t(size), '\xff');
+        else bytes.append(element, size_t(size));
+      }
     });
   }
   return bytes;

@@ -26,8 +26,8 @@ i64 row_count(const Op& op, const void* args);
 TensorView column_of(const Op& op, size_t tensor, const TensorView& view, i64 at);
 /// The number of columns of a call, 0 without any.
 i64 column_count(const Op& op, const void* args);
-/// Bytes of row r of every output that has rows; all bytes of every output when r is -1.
-std::string output_bytes(const CaseArgs& args, i64 r);
+/// Bytes of row r of every output that has rows; all bytes of every output when r is -1. one_nan: every NaN has the same.
+std::string output_bytes(const CaseArgs& args, i64 r, bool one_nan = false);
 /// True for an op whose calls may ask for batch invariance, so that it is promised only then.
 bool has_invariant_mode(const Op& op);
 
