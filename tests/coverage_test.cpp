@@ -74,11 +74,11 @@ TEST_P(ModelCoverage, other_gpus_of_the_arch_reach_no_other_kernels) {
   }
 }
 
-/// A size that entered a Config would be seen here first, as hundreds of kernels. The LM head of Qwen3-30B-A3B has the most, 48. Its
+/// A size that entered a Config would be seen here first, as hundreds of kernels. The LM head of Qwen3-30B-A3B has the most, 54. Its
 /// vocabulary is split over 1, 2, 4 or 8 GPUs: these four widths meet eight of the nine tiles for many rows, and up to two narrow
 /// tiles each. Operands that are not aligned have kernels of their own.
 TEST_P(ModelCoverage, a_call_has_few_kernels) {
-  for (const ReachedCall& call : reached.calls) EXPECT_LE(call.kernels.size(), 50u) << call.does;
+  for (const ReachedCall& call : reached.calls) EXPECT_LE(call.kernels.size(), 56u) << call.does;
 }
 
 TEST_P(ModelCoverage, every_size_along_each_range_stays_in_the_list) {

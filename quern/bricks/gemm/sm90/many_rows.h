@@ -5,6 +5,7 @@
 #pragma once
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdio>
 #include <span>
 
@@ -54,14 +55,27 @@ struct ManyRowsChoice {
 };
 /// What a time beside the least one counts: half as long again five times as much, lest some rows pay for others.
 inline double power_of(double x) { return x * x * x * x; }
-/// The kernels of one weight, whatever m, as a bit each: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of 60 numbers of rows from 129 to
+/// Numbers of rows for which the kernels of a weight are chosen: from 129 to 2048, in even steps of a logarithm.
+constexpr int kManyRowsSteps = 60;
+inline i64 rows_of_step(int step) { return i64(2048 / std::pow(1.04798, kManyRowsSteps - 1 - step) + 0.5); }
+/// The kernels of a weight, as a bit each, and which of them takes least at each of these and for 4096 rows.
+struct WeightKernels {
+  u64 all = 0;
+  std::array<u8, kManyRowsSteps + 1> least{};
+  /// Those that take least somewhere up to m rows. A list of what calls of up to so many rows reach has them all, so GPUs of the arch with other numbers of multiprocessors choose among these.
+  u64 up_to(i64 m) const {
+    u64 kernels = u64(1) << least[0];
+    for (int step = 1; step < kManyRowsSteps && rows_of_step(step) <= m; ++step) kernels |= u64(1) << least[size_t(step)];
+    return m < 4096 ? kernels : kernels | u64(1) << least[kManyRowsSteps];
+  }
+};
+/// The kernels of one weight, whatever m: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of 60 numbers of rows from 129 to
 /// 2048, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each of these is changed for another while they come closer.
 template <class TimeOf>
-u64 kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
-  constexpr int kSteps = 60;
+WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
+  constexpr int kSteps = kManyRowsSteps;
   using Steps = std::array<float, kSteps>;
   std::array<Steps, kMostSm90Kernels> share;
-  double rows = 2048;
   size_t first = 0;
   for (size_t i = 1; i < count; ++i)
     if (time_of(i, 4096) < time_of(first, 4096)) first = i;
@@ -69,9 +83,8 @@ u64 kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
     for (size_t i = 0; i < count; ++i)
-      best = min_of(best, times[i] = time_of(i, i64(rows + 0.5)));
+      best = min_of(best, times[i] = time_of(i, rows_of_step(step)));
     for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
-    rows /= 1.04798;  // to 129
   }
   const auto taken_of = [&](u64 kernels) {
     Steps taken;
@@ -112,7 +125,13 @@ u64 kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
       if (least < sum * 0.9999f) chosen = others | next, sum = least, closer = true;
     }
   }
-  return chosen;
+  WeightKernels kernels{chosen, {}};
+  for (size_t step = 0; step <= kSteps; ++step) {
+    double best = 1e301;
+    for (u64 left = chosen; left != 0; left &= left - 1)
+      if (const double ns = time_of(size_t(std::countr_zero(left)), step < kSteps ? rows_of_step(int(step)) : 4096); ns < best) best = ns, kernels.least[step] = u8(std::countr_zero(left));
+  }
+  return kernels;
 }
 
 /// Names of candidates (Variant::candidates): those of tiles, and of swapped ones those of each with 1, 2 and 4 parts of K, in this order. "128x256", "128x192_pair", "128x192_turns", "160x64_parts2".

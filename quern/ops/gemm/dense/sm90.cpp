@@ -63,11 +63,13 @@ static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product&
 /// All that the choice reads of a problem, but m. The tiles of one weight are chosen once: it takes some 30 us.
 struct DenseWeight {
   i64 n, k;
-  i32 m_major, n_major, end, invariant, out, sms;
+  i32 m_major, n_major, end, invariant, out, unused;
   bool operator==(const DenseWeight&) const = default;
 };
-static u64 kernels_of_weight(const Problem& p, const DenseWeight& weight, const DeviceInfo& device) {
-  static thread_local Memo<DenseWeight, u64, 64> memo;
+/// For kSm90Sms multiprocessors, as a pack serves all GPUs of the arch.
+static WeightKernels kernels_of_weight(const Problem& p, const DenseWeight& weight, DeviceInfo device) {
+  static thread_local Memo<DenseWeight, WeightKernels, 64> memo;
+  device.sms = kSm90Sms;
   return memo.of(weight, [&](const DenseWeight&) {
     // Beside narrow_sm90's three kernels there are five; swap_ab_sm90's four are those of 64 and 128 rows of 64 columns too. That of 128 rows is always there where it makes 256 rows at once
     const bool narrow = !p.tensor(&A::a).transposed && !p.tensor(&A::b).transposed && narrow_tiles(1, weight.n, 0, 0).occupy(weight.n);
@@ -88,16 +90,18 @@ static u64 kernels_of_weight(const Problem& p, const DenseWeight& weight, const 
 ManyRowsChoice choose_dense_many_rows(const Problem& p, const DeviceInfo& device) {
   struct Key {
     DenseWeight weight;
-    i64 m;
+    i64 m, sms;
     bool operator==(const Key&) const = default;
   };
   static thread_local Memo<Key, ManyRowsChoice, 64> memo;
   const Sm90Product product = dense_product_of(p);
-  const DenseWeight weight{product.n, product.k, p.tensor(&A::a).transposed, p.tensor(&A::b).transposed, has_end(p), p.batch_invariant ? invariant_parts(p, device) : 0, product.out, device.sms};
-  return memo.of({weight, product.m}, [&](const Key&) {
+  const DenseWeight weight{product.n, product.k, p.tensor(&A::a).transposed, p.tensor(&A::b).transposed, has_end(p), p.batch_invariant ? invariant_parts(p, device) : 0, product.out, 0};
+  return memo.of({weight, product.m, device.sms}, [&](const Key&) {
     ManyRowsChoice best;
     double least = 1e300;
-    for (u64 left = kernels_of_weight(p, weight, device); left != 0; left &= left - 1) {
+    // A model's range of rows is taken to reach 512 where it reaches beyond 128: a list of kernels then has all of these
+    const WeightKernels kernels = kernels_of_weight(p, weight, device);
+    for (u64 left = device.sms == kSm90Sms ? kernels.all : kernels.up_to(max_of<i64>(product.m, 512)); left != 0; left &= left - 1) {
       double ns;
       const ManyRowsChoice with = best_parts(p, std::countr_zero(left), product, weight.invariant, device, ns);
       if (ns < least) least = ns, best = with;

@@ -106,11 +106,13 @@ static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product&
 /// All that the choice reads of a problem, but m.
 struct ScaledWeight {
   i64 n, k;
-  i32 scales, invariant, out, c, sms, unused;
+  i32 scales, invariant, out, c;
   bool operator==(const ScaledWeight&) const = default;
 };
-static u64 kernels_of_weight(const Problem& p, const ScaledWeight& weight, const DeviceInfo& device) {
-  static thread_local Memo<ScaledWeight, u64, 64> memo;
+/// For kSm90Sms multiprocessors, as a pack serves all GPUs of the arch.
+static WeightKernels kernels_of_weight(const Problem& p, const ScaledWeight& weight, DeviceInfo device) {
+  static thread_local Memo<ScaledWeight, WeightKernels, 64> memo;
+  device.sms = kSm90Sms;
   return memo.of(weight, [&](const ScaledWeight&) {
     // Beside narrow_sm90's two kernels, or three, those that split K or swap_ab_sm90's two; or swap_ab_sm90's four, of which those of 64 and 128 rows are among these. Of wide n up to 128 rows meet a tile of warp_specialised_sm90
     const NarrowTiles narrow = narrow_tiles(1, weight.n, 0, 0);
@@ -138,16 +140,18 @@ static u64 kernels_of_weight(const Problem& p, const ScaledWeight& weight, const
 ManyRowsChoice choose_scaled_many_rows(const Problem& p, const DeviceInfo& device) {
   struct Key {
     ScaledWeight weight;
-    i64 m;
+    i64 m, sms;
     bool operator==(const Key&) const = default;
   };
   static thread_local Memo<Key, ManyRowsChoice, 64> memo;
   const Sm90Product product = scaled_product_of(p);
-  const ScaledWeight weight{product.n, product.k, column_scales(p), p.batch_invariant, product.out, p.tensor(&A::c).present, device.sms, 0};
-  return memo.of({weight, product.m}, [&](const Key&) {
+  const ScaledWeight weight{product.n, product.k, column_scales(p), p.batch_invariant, product.out, p.tensor(&A::c).present};
+  return memo.of({weight, product.m, device.sms}, [&](const Key&) {
     ManyRowsChoice best;
     double least = 1e301;
-    for (u64 left = kernels_of_weight(p, weight, device); left != 0; left &= left - 1) {
+    // A model's range of rows is taken to reach 512 where it reaches beyond 128: a list of kernels then has all of these
+    const WeightKernels kernels = kernels_of_weight(p, weight, device);
+    for (u64 left = device.sms == kSm90Sms ? kernels.all : kernels.up_to(max_of<i64>(product.m, 512)); left != 0; left &= left - 1) {
       double ns;
       const ManyRowsChoice with = best_parts(p, std::countr_zero(left), product, device, ns);
       if (ns < least) least = ns, best = with;
