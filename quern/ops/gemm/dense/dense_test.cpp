@@ -463,12 +463,16 @@ TEST(gemm_dense, chosen_for_more_than_128_rows_is_what_takes_least_by_estimate) 
             const Sm90Kernel& kernel = dense_many_rows_kernels()[i];
             const i64 waves = waves_of(kernel, dense_product_of(p), parts, device);
             if (parts > 1 && (kernel.kind == Sm90Kind::tiles || waves > 1 || p[Axis::k] <= 128 * (parts - 1))) continue;
-            if (met.contains(i32(i)) && sms == kSm90Sms) EXPECT_LE(own, ns(i, parts)) << p[Axis::m] << " x " << n << " x " << k << " on " << sms << ": " << i << " in " << parts;
+            if (met.contains(i32(i)) && sms == kSm90Sms) {
+              EXPECT_LE(own, ns(i, parts)) << p[Axis::m] << " x " << n << " x " << k << " on " << sms << ": " << i << " in " << parts;
+            }
             least = std::min(least, ns(i, parts));
             if (waves == 1) of_one_wave = std::min(of_one_wave, ns(i, parts));
           }
         lost += std::log(own / least), ++problems;
-        if (waves_of(dense_many_rows_kernels()[size_t(choice.kernel)], dense_product_of(p), choice.parts, device) == 2) EXPECT_LE(own, (sms == 78 ? 1.7 : 1.25) * of_one_wave) << p[Axis::m] << " x " << n << " x " << k << " on " << sms;
+        if (waves_of(dense_many_rows_kernels()[size_t(choice.kernel)], dense_product_of(p), choice.parts, device) == 2) {
+          EXPECT_LE(own, (sms == 78 ? 1.7 : 1.25) * of_one_wave) << p[Axis::m] << " x " << n << " x " << k << " on " << sms;
+        }
       }
     }
     EXPECT_LT(std::exp(lost / problems), sms == 78 ? 1.05 : 1.03) << sms;
