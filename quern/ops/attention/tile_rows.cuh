@@ -100,11 +100,12 @@ template <class T, class To, int kWidth> QN_DEVICE void store_row(u8* tile, u32 
     if (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8)) ptx::st_shared(tile + chunk_offset<kWidth>(row, lane + 8 * pass), widen_eight<T, To>(from.units[pass]));
 }
 
-/// The power of two that brings a row of bf16 into f16's range, its largest element to about 2^15: f16 has every element of that row but those below
+/// The power of two that brings a row of bf16 into f16's range, its largest element to less than 2^16: f16 has every element of that row but those below
 /// 2^-29 of the largest, which it rounds to multiples of 2^-39 of it. A row of zeros or with an infinity stays as it is.
 QN_DEVICE f32 f16_range_of(f32 most) {
   const bool usual = most != f32(0.f) && most < f32(3.4e38f);
-  return ptx::fmax(usual ? ptx::power_of_two_above(most) : f32(32768.f), f32(0x1p-100f)) * f32(0x1p-15f);  // its inverse is finite
+  // Its inverse is finite, and so is the power of two above the largest bf16
+  return ptx::fmin(ptx::fmax(usual ? ptx::power_of_two_above(most) : f32(32768.f), f32(0x1p-100f)), f32(0x1p127f)) * f32(0x1p-15f);
 }
 
 /// f16 cannot hold probabilities below 2^-24: sums are kept times 2^shift. bf16 has the exponents of f32.

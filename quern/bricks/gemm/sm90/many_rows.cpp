@@ -8,7 +8,7 @@ namespace quern::gemm {
 
 i32 swapped_rows(const Sm90Product& p, i32 tile_m) {
   if (p.m_major) return tile_m;
-  const i64 high = ceil_div<i64>(p.m, tile_m);
+  const i64 high = max_of<i64>(ceil_div<i64>(p.m, tile_m), 1);
   return i32(high == 1 ? p.m : round_up<i64>(ceil_div(p.m, high), 8));
 }
 
@@ -18,7 +18,7 @@ static i32 columns_of_share(const Sm90Tile& t, i32 rows) { return max_of(t.swapp
 i32 swapped_share(const Sm90Tile& t, const Sm90Product& p, i32 sms) {
   i32 best = 0;
   i64 least = 0;
-  for (i64 high = ceil_div<i64>(p.m, t.m);; ++high) {
+  for (i64 high = max_of<i64>(ceil_div<i64>(p.m, t.m), 1);; ++high) {
     const i32 rows = i32(high == 1 ? p.m : round_up<i64>(ceil_div(p.m, high), 8));
     const i64 made = ceil_div<i64>(ceil_div<i64>(p.m, rows) * ceil_div<i64>(p.n, t.n), sms) * columns_of_share(t, rows);
     if (best == 0 || made < least) best = rows, least = made;
@@ -76,7 +76,7 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const double multiply = (t.blocks == 1 ? turns : std::floor(turns / 2) * 2 + std::fmod(turns, 2) * kAlone) * 2 * tile * k / flops_sm * times.busy * t.cost;
   // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go to both. Blocks of one tile
   // are neighbours in their first wave alone
-  const double row_bytes = k * p.element, beside = kernel.kind == Sm90Kind::tiles ? 1 : 1 / turns;
+  const double row_bytes = k * p.element, beside = kernel.kind == Sm90Kind::tiles ? 1 : 1 / max_of(turns, 1.);  // no turns: n = 0
   const double together = parts > 1 ? rows + t.n : t.pair || (high > 1 && !t.swapped) ? rows + t.n / 2. : rows / 2 + t.n;
   const double shared = together * beside + (rows + t.n) * (1 - beside);
   const double bring = turns * (rows + t.n) * row_bytes / (rates.tma_sm * (parts > 1 ? kTakenInParts : 1));

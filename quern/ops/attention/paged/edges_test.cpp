@@ -133,6 +133,20 @@ TEST_P(attention_paged_edges, queries_beyond_the_range_of_f16) {
   }
 }
 
+/// Up to the largest that bf16 has, where no key multiplies it: the other elements of the row are then below f16's range, and the logits 0.
+TEST_P(attention_paged_edges, queries_up_to_the_largest_of_bf16) {
+  for (const double size : {2e38, 3.38e38}) {
+    CaseArgs c(find_op("attention.paged"), which({{"q.dtype", i64(DType::bf16)}}), 3);
+    PagedArgs& a = args_of(c);
+    a.causal = false;
+    fill(a.q, 0), fill(a.k_cache, 1), fill(a.v_cache, 0.5);
+    fill(a.q.slice(0, 1, 2).slice(2, 0, 1), size), fill(a.k_cache.slice(3, 0, 1), 0);
+    results(a, 0, 3);
+    EXPECT_NEAR(Ref(a.out)(1, 2, 5), 0.5, 4e-3) << size;
+    EXPECT_NEAR(Ref(a.out_lse)(1, 2), std::log2(600.0), 1e-3) << size;
+  }
+}
+
 /// A sink joins once, whatever parts a window leaves of the keys, and where it leaves none of some parts.
 TEST_P(attention_paged_edges, a_sink_joins_once_beside_windows_and_parts) {
   const auto device = make_emulated_device(device_info_of(Arch{}), {});

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "quern/base/error.h"
@@ -194,6 +195,15 @@ TEST(gemm_dense, plans_of_many_rows) {
   EXPECT_EQ(tile(512, 7168, 16384), "224, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile(384, 6144, 4096), "144, alternate=1 grid 129 cluster 1");
   EXPECT_EQ(tile(1024, 2112, 7168), "dense_swap_ab_sm90, tile_m=256, tile_n=64 grid 132 cluster 1");
+  // What one weight's calls have is kept: c, which swapped tiles do not take, beside an activation, in both orders
+  const Case silu{{"activation", 3}}, c{{"c.present", 1}};
+  const std::string silu_first = tile(640, 4096, 4096, silu), c_behind = tile(640, 4096, 4096, c);
+  EXPECT_THAT(silu_first, HasSubstr("swapped"));
+  EXPECT_THAT(c_behind, Not(HasSubstr("swapped")));
+  std::thread([&] {  // which has kept nothing
+    EXPECT_EQ(tile(640, 4096, 4096, c), c_behind);
+    EXPECT_EQ(tile(640, 4096, 4096, silu), silu_first);
+  }).join();
   // Many rounds: those that waste least of the last one, and the wider ones of these
   EXPECT_EQ(tile(4096, 2112, 7168), "176, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile(8192, 8192, 8192), "256, alternate=0 grid 132 cluster 1");

@@ -63,7 +63,7 @@ static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product&
 /// All that the choice reads of a problem, but m. The tiles of one weight are chosen once: it takes some 30 us.
 struct DenseWeight {
   i64 n, k;
-  i32 m_major, n_major, end, invariant, out, unused;
+  i32 m_major, n_major, end, invariant, out, c;
   bool operator==(const DenseWeight&) const = default;
 };
 /// For kSm90Sms multiprocessors, as a pack serves all GPUs of the arch.
@@ -95,7 +95,7 @@ ManyRowsChoice choose_dense_many_rows(const Problem& p, const DeviceInfo& device
   };
   static thread_local Memo<Key, ManyRowsChoice, 64> memo;
   const Sm90Product product = dense_product_of(p);
-  const DenseWeight weight{product.n, product.k, p.tensor(&A::a).transposed, p.tensor(&A::b).transposed, has_end(p), p.batch_invariant ? invariant_parts(p, device) : 0, product.out, 0};
+  const DenseWeight weight{product.n, product.k, p.tensor(&A::a).transposed, p.tensor(&A::b).transposed, has_end(p), p.batch_invariant ? invariant_parts(p, device) : 0, product.out, p.tensor(&A::c).present};
   return memo.of({weight, product.m, device.sms}, [&](const Key&) {
     ManyRowsChoice best;
     double least = 1e300;
