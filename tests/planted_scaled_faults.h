@@ -77,7 +77,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
       // Pairs of tiles, of which the last has one with rows alone; a block makes several
       {"ops/gemm/scaled/warp_specialised_sm90/kernel.cuh",
        "gemm.scaled",
-       "variant=warp_specialised_sm90 m=300 n=5640 k=200 recipe=2",
+       "variant=warp_specialised_sm90:128x192_pair m=300 n=5640 k=200 recipe=2",
        {{"the scales of a tile without rows not passed over", "        begin_read(scales);\n        end_read(scales);\n", "", {"DEADLOCK", "RACE", kWrongResult}}},
        6},
       // A tile of 256 rows, 140 of which exist
