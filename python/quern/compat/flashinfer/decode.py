@@ -7,7 +7,7 @@ import warnings
 import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
-    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of,
+    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of, whole,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -65,6 +65,7 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
             raise TypeError(f"flashinfer.{self._where}.plan: `{twice[0]}` is given twice")
         self._plan_impl(indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, **by_position, **kwargs)
 
+    @whole
     def _plan_impl(self, indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, *, pos_encoding_mode="NONE", window_left=-1, window_right=0,
                    logits_soft_cap=None, q_data_type="float16", kv_data_type=None, o_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True,
                    block_tables=None, seq_lens=None, fixed_split_size=None, disable_split_kv=False, q_len_per_req=1):
@@ -143,7 +144,7 @@ def fast_decode_plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_
     self._plan_impl(indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode=pos_encoding_mode, window_left=window_left,
                     logits_soft_cap=logits_soft_cap, q_data_type=q_data_type or "float16" if q_data_type or data_type is None else dtype_of("decode.fast_decode_plan", "data_type", data_type), kv_data_type=kv_data_type, data_type=data_type,
                     sm_scale=sm_scale, rope_scale=rope_scale, rope_theta=rope_theta, non_blocking=non_blocking, fixed_split_size=fixed_split_size,
-                    disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req)
+                    disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req, o_data_type=getattr(self, "_o_dtype", None))
 
 
 _DENSE = {**NAMES, "q": "query", "k_cache": "kv_cache", "v_cache": "kv_cache", "page_table": "block_tables", "max_seq_kv": "max_seq_len", "q_indptr": "cum_seq_lens_q"}

@@ -8,7 +8,7 @@ import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
     BACKENDS, NAMES, PagedWrapper, Wrapper, attend, batch_of, by_scales, dense_tables, dtype_of, ends_of, lse_for, mask_of_one, masks, one_sink, options_of, refuse_trtllm,
-    refuse_variants, scales, soft_cap_of,
+    refuse_variants, scales, soft_cap_of, whole,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -51,6 +51,7 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
         super().__init__(type(self).__name__, float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, jit_args=jit_args, jit_kwargs=jit_kwargs)
         self._fixed_batch_size = paged_kv_last_page_len_buf.numel() if use_cuda_graph else 0
 
+    @whole
     def plan(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim_qk, page_size, head_dim_vo=None, custom_mask=None,
              packed_custom_mask=None, causal=False, pos_encoding_mode="NONE", use_fp16_qk_reduction=False, sm_scale=None, window_left=-1, logits_soft_cap=None, rope_scale=None,
              rope_theta=None, q_data_type="float16", kv_data_type=None, o_data_type=None, non_blocking=True, prefix_len_ptr=None, token_pos_in_items_ptr=None, token_pos_in_items_len=0,
@@ -129,6 +130,7 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
         super().__init__("BatchPrefillWithRaggedKVCacheWrapper", float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, jit_args=jit_args, jit_kwargs=jit_kwargs)
         self._fixed_batch_size = qo_indptr_buf.numel() - 1 if use_cuda_graph else 0
 
+    @whole
     def plan(self, qo_indptr, kv_indptr, num_qo_heads, num_kv_heads, head_dim_qk, head_dim_vo=None, custom_mask=None, packed_custom_mask=None, causal=False, pos_encoding_mode="NONE",
              use_fp16_qk_reduction=False, window_left=-1, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, q_data_type="float16", kv_data_type=None,
              o_data_type=None, non_blocking=True, prefix_len_ptr=None, token_pos_in_items_ptr=None, token_pos_in_items_len=0, max_item_len_ptr=None, fixed_split_size=None,
@@ -177,10 +179,10 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
     def _quick_run(self):
         op, Tensor, q_dtype, kv_dtype, heads, heads_kv = quern.attention.ragged, torch.Tensor, self._q_dtype, self._kv_dtype, *self._heads
         head_dim, head_dim_v, mask, mask_indptr, in_order = self._head_dim, self._head_dim_vo, self._mask.get("mask"), self._mask.get("mask_indptr"), self._kv_layout == "NHD"
-        standard_scale = 1 / math.sqrt(head_dim)
+        standard_scale, o_dtype = 1 / math.sqrt(head_dim), self._o_dtype
 
-        def run(q, k, v, out):
-            if not type(q) is type(k) is type(v) is Tensor or q.dtype is not q_dtype or k.dtype is not kv_dtype or not q.dim() == k.dim() == v.dim() == 3:
+        def run(self, q, k, v, out):
+            if (out is not None and o_dtype is not None and out.dtype is not o_dtype) or not type(q) is type(k) is type(v) is Tensor or q.dtype is not q_dtype or k.dtype is not kv_dtype or not q.dim() == k.dim() == v.dim() == 3:
                 return None
             if not in_order:
                 k, v = k.transpose(0, 1), v.transpose(0, 1)
