@@ -24,7 +24,7 @@ def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta
     reasons = {
         "use_fp16_qk_reduction": "logits are summed in f32", "kv_cache_sf": "packed FP4 needs SM100, this is for sm_90a", "use_fp16_softmax": "softmax is in f32",
         "skip_softmax_threshold_scale_factor": "every visible key counts", "uses_spcompress": _SM100, "jit_args": "variants are hooks of quern's ops (docs/own_ops.md)",
-        "jit_kwargs": "variants are hooks of quern's ops (docs/own_ops.md)", "window_right": "decode sees no key behind its own",
+        "jit_kwargs": "variants are hooks of quern's ops (docs/own_ops.md)", "variant_owns_mask": "variants are hooks of quern's ops (docs/own_ops.md)", "window_right": "decode sees no key behind its own",
         **dict.fromkeys(("prefix_len_ptr", "token_pos_in_items_ptr", "token_pos_in_items_len", "max_item_len_ptr"), "quern has no multi-item scoring; a custom mask says the same"),
         **dict.fromkeys(("v_indptr", "o_indptr"), "v and out have the rows of k and q"), "o_scale": "results are no FP8",
     }
