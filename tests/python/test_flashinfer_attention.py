@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """FlashInfer's attention, each function called with its exact keywords; results beside torch in double."""
+import copy
 import functools
 import math
 
@@ -123,6 +124,34 @@ def test_batch_decode_of_several_tokens_and_of_fp8(fi):
     with pytest.deprecated_call():
         wrapper.plan(*step.tables(), HEADS, KV_HEADS, DIM, PAGE, "NONE", 4, None, BF16, E4M3)
     near(wrapper.run(step.q, step.cache), step.truth(window_left=4)[0])
+
+
+def test_copies_and_plans_that_fail(fi):
+    """A copy of a wrapper computes with its own tables and options; after a plan() that fails the one before stands; buffers of a graph are there before a plan; `out` is what `o_data_type` says."""
+    step = Step([1, 1, 1, 1])
+    wrapper = fi.BatchDecodeWithPagedKVCacheWrapper(workspace())
+    sizes = (HEADS, KV_HEADS, DIM, PAGE)
+    wrapper.plan(*step.tables(), *sizes, q_data_type=None, data_type=BF16)
+    near(wrapper.run(step.q, step.cache), step.truth()[0])
+    twin = copy.copy(wrapper)
+    indptr, indices, last = step.tables()
+    wrapper.plan(indptr, indices.flip(0), last, *sizes, q_data_type=BF16, window_left=2)
+    near(twin.run(step.q, step.cache), step.truth()[0])
+    planned = wrapper.run(step.q, step.cache)
+    assert (planned - twin.run(step.q, step.cache)).abs().max() > 0.1, "tables of its own"
+    near(twin.forward(step.q, step.cache, window_left=3), step.truth(window_left=3)[0])
+    with pytest.raises(TypeError):
+        wrapper.plan(*step.tables(), *sizes, q_data_type=BF16, window_left="x")
+    assert torch.equal(wrapper.run(step.q, step.cache), planned)
+    with pytest.raises(TypeError, match="q_data_type"):
+        wrapper.plan(*step.tables(), *sizes, q_data_type=None)
+    wrapper.plan(*step.tables(), *sizes, q_data_type=BF16, o_data_type=BF16)
+    fi.fast_decode_plan(wrapper, *step.tables(), *sizes, q_data_type=BF16)
+    with pytest.raises(ValueError, match="`out` is float16, expected bfloat16"):
+        wrapper.run(step.q, step.cache, out=poisoned(4, HEADS, DIM, dtype=torch.float16))
+    graph = fi.CUDAGraphBatchDecodeWithPagedKVCacheWrapper(workspace(), indptr, indices, last)
+    assert graph._paged_kv_indptr_buf is indptr and graph._paged_kv_indices_buf is indices and graph._paged_kv_last_page_len_buf is last
+    assert fi.BatchPrefillWithPagedKVCacheWrapper(workspace())._custom_mask_buf is None
 
 
 PREFILL_OPTIONS = {"pos_encoding_mode": "NONE", "use_fp16_qk_reduction": False, "sm_scale": None, "window_left": -1, "logits_soft_cap": None, "rope_scale": None, "rope_theta": None,

@@ -57,6 +57,13 @@ def test_cudnn_decode(fi):
         got = fi.cudnn_batch_decode_with_kv_cache(q=step.q, k_cache=step.cache[0], v_cache=step.cache[1], scale=0.3, workspace_buffer=workspace(), actual_seq_lens_kv=lengths, out=out, **keywords)
         assert got is out
         near(out, step.truth(sm_scale=0.3)[0])
+    several, sink = Step([3, 3, 3, 3], layout="HND"), randn(HEADS, seed=9)
+    lse = poisoned(12, HEADS, dtype=torch.float32)
+    expected = several.truth(causal=True, sm_scale=0.3, window_left=4, sink=sink)
+    got = fi.cudnn_batch_decode_with_kv_cache(q=several.q, k_cache=several.cache[0], v_cache=several.cache[1], scale=0.3, workspace_buffer=workspace(), actual_seq_lens_kv=integers(LENGTHS), return_lse=True,
+                                              lse=lse, q_len_per_req=3, window_left=4, sinks=sink, **keywords)
+    near(got[0], expected[0]), near(lse, expected[1], 1e-3)
+    assert got[1] is lse
     with pytest.raises(NotImplementedError, match="`batch_offsets_k` is a torch.Tensor"):
         fi.cudnn_batch_decode_with_kv_cache(step.q, *step.cache, 0.3, workspace(), actual_seq_lens_kv=integers(LENGTHS), **{**keywords, "batch_offsets_k": integers([0])})
     with pytest.raises(TypeError, match="`block_tables` is None, expected a tensor"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """What all attention functions share: FlashInfer's options in the words of quern.attention.paged and quern.attention.ragged."""
+import functools
 import math
 
 import quern
@@ -23,7 +24,7 @@ def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta
     reasons = {
         "use_fp16_qk_reduction": "logits are summed in f32", "kv_cache_sf": "packed FP4 needs SM100, this is for sm_90a", "use_fp16_softmax": "softmax is in f32",
         "skip_softmax_threshold_scale_factor": "every visible key counts", "uses_spcompress": _SM100, "jit_args": "variants are hooks of quern's ops (docs/own_ops.md)",
-        "jit_kwargs": "variants are hooks of quern's ops (docs/own_ops.md)", "window_right": "decode sees no key behind its own",
+        "jit_kwargs": "variants are hooks of quern's ops (docs/own_ops.md)", "variant_owns_mask": "variants are hooks of quern's ops (docs/own_ops.md)", "window_right": "decode sees no key behind its own",
         **dict.fromkeys(("prefix_len_ptr", "token_pos_in_items_ptr", "token_pos_in_items_len", "max_item_len_ptr"), "quern has no multi-item scoring; a custom mask says the same"),
         **dict.fromkeys(("v_indptr", "o_indptr"), "v and out have the rows of k and q"), "o_scale": "results are no FP8",
     }
@@ -147,7 +148,9 @@ def planned_dtypes(where, q_data_type, kv_data_type, data_type):
     data_type = dtype_of(where, "data_type", data_type)
     if data_type is not None:
         kv_data_type = data_type if kv_data_type is None else kv_data_type
-        q_data_type = data_type if q_data_type == "float16" and data_type == torch.bfloat16 else q_data_type
+        q_data_type = data_type if q_data_type is None or (q_data_type == "float16" and data_type == torch.bfloat16) else q_data_type
+    if q_data_type is None:
+        _check.fail_type(f"flashinfer.{where}", "q_data_type", None, "a dtype of torch or its name, or `data_type`")
     return q_data_type, kv_data_type
 
 
@@ -155,11 +158,28 @@ def attend(where, op, q, out, o_dtype, lse, names=NAMES, **arguments):
     """The call; (out, lse), or out alone."""
     out_arguments, returned = lse
     if out is not None:
+        if o_dtype is not None and tensor(where, "out", out).dtype != o_dtype:
+            raise ValueError(f"flashinfer.{where}: `out` is {str(out.dtype)[6:]}, expected {str(o_dtype)[6:]}, as `o_data_type` says")
         out_arguments = {**out_arguments, "out": out}
     elif o_dtype is not None and o_dtype != q.dtype:
         out_arguments = {**out_arguments, "out_dtype": o_dtype}
     result = call(where, op, names, q=q, **out_arguments, **arguments)
     return result if returned is None else (result[0], returned)
+
+
+def whole(plan):
+    """Decorates a plan(): of one that fails nothing is left but what it copied into a graph's buffers, and the plan before stands."""
+    @functools.wraps(plan)
+    def plan_or_nothing(self, *arguments, **keywords):
+        before = dict(self.__dict__)
+        try:
+            return plan(self, *arguments, **keywords)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    return plan_or_nothing
 
 
 class Wrapper:
@@ -178,6 +198,7 @@ class Wrapper:
         self.reset_workspace_buffer(float_workspace_buffer, None)
         self._buffers, self._planned = buffers, False
         for name, buffer in buffers.items():
+            setattr(self, "_" + name.removesuffix("fer"), buffer)  # `_..._buf`, as SGLang reads them before a plan
             if buffer is not None or (use_cuda_graph and not name.startswith(("custom_mask", "mask_indptr"))):
                 tensor(where, name, buffer, 1)
 
@@ -257,10 +278,11 @@ class Wrapper:
             if not self._planned or self._use_cuda_graph or self._invariant or self._o_dtype not in (None, self._q_dtype):
                 return None
             self._quick = self._quick_run()
-        return self._quick(*arguments)
+        return self._quick(self, *arguments)
 
     def _quick_run(self):
-        """_run_plainly() with what plan() alone decides looked up. It compares what the op could not: that plan() was told the same."""
+        """_run_plainly() with what plan() alone decides looked up: a function of the wrapper, which it does not hold (a copy has its own tables), and the arguments.
+        It compares what the op could not: that plan() was told the same."""
         raise NotImplementedError
 
 
@@ -290,13 +312,13 @@ class PagedWrapper(Wrapper):
                       **{**self._shared(window_left), **options})
 
     def _quick_run(self):
-        """For _run_plainly(q, paged_kv_cache, out, tokens); tokens: which q has to have, or None."""
+        """For _run_plainly(q, paged_kv_cache, out, tokens). tokens: which q has to have, or None."""
         op, Tensor, q_dtype, kv_dtype, heads, head_dim = quern.attention.paged, torch.Tensor, self._q_dtype, self._kv_dtype, self._heads[0], self._head_dim
-        mask, mask_indptr, standard_scale, in_order = self._mask.get("mask"), self._mask.get("mask_indptr"), 1 / math.sqrt(head_dim), self._kv_layout == "NHD"
+        mask, mask_indptr, standard_scale, in_order, o_dtype = self._mask.get("mask"), self._mask.get("mask_indptr"), 1 / math.sqrt(head_dim), self._kv_layout == "NHD", self._o_dtype
         page = (self._page_size, self._heads[1], head_dim) if in_order else (self._heads[1], self._page_size, head_dim)
 
-        def run(q, paged_kv_cache, out, tokens):
-            if type(q) is not Tensor or q.dtype is not q_dtype or q.dim() != 3 or q.shape[1] != heads or q.shape[2] != head_dim or (tokens is not None and q.shape[0] != tokens):
+        def run(self, q, paged_kv_cache, out, tokens):
+            if (out is not None and o_dtype is not None and out.dtype is not o_dtype) or type(q) is not Tensor or q.dtype is not q_dtype or q.dim() != 3 or q.shape[1] != heads or q.shape[2] != head_dim or (tokens is not None and q.shape[0] != tokens):
                 return None
             if type(paged_kv_cache) is Tensor and paged_kv_cache.dim() == 5 and paged_kv_cache.shape[1] == 2:
                 k, v = paged_kv_cache.unbind(1)

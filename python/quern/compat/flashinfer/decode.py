@@ -7,7 +7,7 @@ import warnings
 import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
-    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of,
+    BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of, whole,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -65,6 +65,7 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
             raise TypeError(f"flashinfer.{self._where}.plan: `{twice[0]}` is given twice")
         self._plan_impl(indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, **by_position, **kwargs)
 
+    @whole
     def _plan_impl(self, indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, *, pos_encoding_mode="NONE", window_left=-1, window_right=0,
                    logits_soft_cap=None, q_data_type="float16", kv_data_type=None, o_data_type=None, data_type=None, sm_scale=None, rope_scale=None, rope_theta=None, non_blocking=True,
                    block_tables=None, seq_lens=None, fixed_split_size=None, disable_split_kv=False, q_len_per_req=1):
@@ -143,7 +144,7 @@ def fast_decode_plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_
     self._plan_impl(indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, pos_encoding_mode=pos_encoding_mode, window_left=window_left,
                     logits_soft_cap=logits_soft_cap, q_data_type=q_data_type or "float16" if q_data_type or data_type is None else dtype_of("decode.fast_decode_plan", "data_type", data_type), kv_data_type=kv_data_type, data_type=data_type,
                     sm_scale=sm_scale, rope_scale=rope_scale, rope_theta=rope_theta, non_blocking=non_blocking, fixed_split_size=fixed_split_size,
-                    disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req)
+                    disable_split_kv=disable_split_kv, q_len_per_req=q_len_per_req, o_data_type=getattr(self, "_o_dtype", None))
 
 
 _DENSE = {**NAMES, "q": "query", "k_cache": "kv_cache", "v_cache": "kv_cache", "page_table": "block_tables", "max_seq_kv": "max_seq_len", "q_indptr": "cum_seq_lens_q"}
@@ -160,12 +161,15 @@ def _q_indptr(where, query, seq_lens, q_len_per_req, max_q_len, name, indptr):
 def trtllm_batch_decode_with_kv_cache(query, kv_cache, workspace_buffer, block_tables, seq_lens, max_seq_len, bmm1_scale=1.0, bmm2_scale=1.0, window_left=-1, out=None, out_dtype=None,
                                       o_sf_scale=None, o_sf_vec_size=None, sinks=None, kv_layout="HND", enable_pdl=None, backend="auto", q_len_per_req=1, o_scale=1.0, mask=None,
                                       max_q_len=None, cum_seq_lens_q=None, skip_softmax_threshold_scale_factor=None, kv_cache_sf=None, uses_shared_paged_kv_idx=True, lse=None,
-                                      return_lse=False, bmm1_scale_log2=None, multi_ctas_kv_counter_buffer=None, enable_block_sparse_attention=False, bf16q_fp8kv_transform_mode=None):
+                                      return_lse=False, bmm1_scale_log2=None, multi_ctas_kv_counter_buffer=None, enable_block_sparse_attention=False, cp_world=1,
+                                      cp_rank=0, causal_seqlens_kv_global=None, bf16q_fp8kv_transform_mode=None, request_order=None, request_order_plan=None):
     """Decode over a dense table of pages; q_len_per_req or cum_seq_lens_q: several causal query tokens a request."""
     where = "decode.trtllm_batch_decode_with_kv_cache"
     one_of(where, "backend", backend, {**BACKENDS, "auto": None, "xqa": None})
     refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, bmm1_scale_log2)
     refuse(where, "it needs SM100, this is for sm_90a", enable_block_sparse_attention=enable_block_sparse_attention, bf16q_fp8kv_transform_mode=bf16q_fp8kv_transform_mode)
+    refuse(where, "one rank has all keys of a request", cp_world=None if cp_world == 1 else cp_world, cp_rank=cp_rank, causal_seqlens_kv_global=causal_seqlens_kv_global)
+    refuse(where, "quern's kernels order requests themselves", request_order=request_order, request_order_plan=request_order_plan)
     hint(where, "enable_pdl", enable_pdl)
     restated(where, (("workspace_buffer", workspace_buffer), ("multi_ctas_kv_counter_buffer", multi_ctas_kv_counter_buffer)), (("max_q_len", max_q_len),))
     tensor(where, "query", query, 3), tensor(where, "seq_lens", seq_lens, 1)
@@ -187,8 +191,9 @@ def xqa_batch_decode_with_kv_cache(query, kv_cache, workspace_buffer, block_tabl
 
 
 def cudnn_batch_decode_with_kv_cache(q, k_cache, v_cache, scale, workspace_buffer, *, max_sequence_kv, actual_seq_lens_kv=None, block_tables=None, is_cuda_graph_compatible=False,
-                                     batch_offsets_q=None, batch_offsets_o=None, batch_offsets_k=None, batch_offsets_v=None, out=None):
-    """Decode of q [batch, heads, head_dim] over pages [pages, heads_kv, page_size, head_dim]: block_tables [batch, pages], and keys by actual_seq_lens_kv, a tensor of any
+                                     batch_offsets_q=None, batch_offsets_o=None, batch_offsets_k=None, batch_offsets_v=None, out=None, return_lse=False, lse=None, q_len_per_req=1,
+                                     window_left=-1, sinks=None):
+    """Decode of q [batch * q_len_per_req, heads, head_dim] over pages [pages, heads_kv, page_size, head_dim]: block_tables [batch, pages], and keys by actual_seq_lens_kv, a tensor of any
     shape on the host or the device. scale: the factor of logits."""
     where = "cudnn_batch_decode_with_kv_cache"
     hint(where, "is_cuda_graph_compatible", is_cuda_graph_compatible)
@@ -197,5 +202,6 @@ def cudnn_batch_decode_with_kv_cache(q, k_cache, v_cache, scale, workspace_buffe
     restated(where, (("workspace_buffer", workspace_buffer),))
     tensor(where, "q", q, 3), tensor(where, "k_cache", k_cache, 4), tensor(where, "v_cache", v_cache, 4), tensor(where, "block_tables", block_tables, 2)
     lengths = tensor(where, "actual_seq_lens_kv", actual_seq_lens_kv).reshape(-1).to(q.device, non_blocking=True)
-    return dense_tables(where, q, (k_cache, v_cache), block_tables, lengths, max_sequence_kv, _check.number(f"flashinfer.{where}", "scale", scale), 1.0, -1, out, None, None, "HND", None, 1,
-                        False, ({}, None), {**NAMES, "k_cache": "k_cache", "v_cache": "v_cache", "page_table": "block_tables", "seq_lens": "actual_seq_lens_kv", "max_seq_kv": "max_sequence_kv"})
+    q_indptr, longest = _q_indptr(where, q, lengths, q_len_per_req, None, "", None)
+    return dense_tables(where, q, (k_cache, v_cache), block_tables, lengths, max_sequence_kv, _check.number(f"flashinfer.{where}", "scale", scale), 1.0, window_left, out, None, sinks, "HND", q_indptr,
+                        longest, q_indptr is not None, lse_for(where, q, lse, return_lse), {**NAMES, "k_cache": "k_cache", "v_cache": "v_cache", "page_table": "block_tables", "seq_lens": "actual_seq_lens_kv", "max_seq_kv": "max_sequence_kv"})

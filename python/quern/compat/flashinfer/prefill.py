@@ -8,7 +8,7 @@ import quern
 from quern import _check
 from quern.compat.flashinfer._attention import (
     BACKENDS, NAMES, PagedWrapper, Wrapper, attend, batch_of, by_scales, dense_tables, dtype_of, ends_of, lse_for, mask_of_one, masks, one_sink, options_of, refuse_trtllm,
-    refuse_variants, scales, soft_cap_of,
+    refuse_variants, scales, soft_cap_of, whole,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -45,12 +45,13 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
     the device."""
 
     def __init__(self, float_workspace_buffer, kv_layout="NHD", use_cuda_graph=False, qo_indptr_buf=None, paged_kv_indptr_buf=None, paged_kv_indices_buf=None,
-                 paged_kv_last_page_len_buf=None, custom_mask_buf=None, mask_indptr_buf=None, backend="auto", jit_args=None, jit_kwargs=None):
+                 paged_kv_last_page_len_buf=None, custom_mask_buf=None, mask_indptr_buf=None, backend="auto", jit_args=None, jit_kwargs=None, variant_owns_mask=False):
         buffers = {"qo_indptr_buf": qo_indptr_buf, "paged_kv_indptr_buf": paged_kv_indptr_buf, "paged_kv_indices_buf": paged_kv_indices_buf,
                    "paged_kv_last_page_len_buf": paged_kv_last_page_len_buf, "custom_mask_buf": custom_mask_buf, "mask_indptr_buf": mask_indptr_buf}
-        super().__init__(type(self).__name__, float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, jit_args=jit_args, jit_kwargs=jit_kwargs)
+        super().__init__(type(self).__name__, float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, jit_args=jit_args, jit_kwargs=jit_kwargs, variant_owns_mask=variant_owns_mask)
         self._fixed_batch_size = paged_kv_last_page_len_buf.numel() if use_cuda_graph else 0
 
+    @whole
     def plan(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim_qk, page_size, head_dim_vo=None, custom_mask=None,
              packed_custom_mask=None, causal=False, pos_encoding_mode="NONE", use_fp16_qk_reduction=False, sm_scale=None, window_left=-1, logits_soft_cap=None, rope_scale=None,
              rope_theta=None, q_data_type="float16", kv_data_type=None, o_data_type=None, non_blocking=True, prefix_len_ptr=None, token_pos_in_items_ptr=None, token_pos_in_items_len=0,
@@ -124,11 +125,12 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
     """Prefill of a batch over keys that lie one request after the other."""
 
     def __init__(self, float_workspace_buffer, kv_layout="NHD", use_cuda_graph=False, qo_indptr_buf=None, kv_indptr_buf=None, custom_mask_buf=None, mask_indptr_buf=None,
-                 backend="auto", jit_args=None, jit_kwargs=None):
+                 backend="auto", jit_args=None, jit_kwargs=None, variant_owns_mask=False):
         buffers = {"qo_indptr_buf": qo_indptr_buf, "kv_indptr_buf": kv_indptr_buf, "custom_mask_buf": custom_mask_buf, "mask_indptr_buf": mask_indptr_buf}
-        super().__init__("BatchPrefillWithRaggedKVCacheWrapper", float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, jit_args=jit_args, jit_kwargs=jit_kwargs)
+        super().__init__("BatchPrefillWithRaggedKVCacheWrapper", float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, jit_args=jit_args, jit_kwargs=jit_kwargs, variant_owns_mask=variant_owns_mask)
         self._fixed_batch_size = qo_indptr_buf.numel() - 1 if use_cuda_graph else 0
 
+    @whole
     def plan(self, qo_indptr, kv_indptr, num_qo_heads, num_kv_heads, head_dim_qk, head_dim_vo=None, custom_mask=None, packed_custom_mask=None, causal=False, pos_encoding_mode="NONE",
              use_fp16_qk_reduction=False, window_left=-1, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, q_data_type="float16", kv_data_type=None,
              o_data_type=None, non_blocking=True, prefix_len_ptr=None, token_pos_in_items_ptr=None, token_pos_in_items_len=0, max_item_len_ptr=None, fixed_split_size=None,
@@ -177,10 +179,10 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
     def _quick_run(self):
         op, Tensor, q_dtype, kv_dtype, heads, heads_kv = quern.attention.ragged, torch.Tensor, self._q_dtype, self._kv_dtype, *self._heads
         head_dim, head_dim_v, mask, mask_indptr, in_order = self._head_dim, self._head_dim_vo, self._mask.get("mask"), self._mask.get("mask_indptr"), self._kv_layout == "NHD"
-        standard_scale = 1 / math.sqrt(head_dim)
+        standard_scale, o_dtype = 1 / math.sqrt(head_dim), self._o_dtype
 
-        def run(q, k, v, out):
-            if not type(q) is type(k) is type(v) is Tensor or q.dtype is not q_dtype or k.dtype is not kv_dtype or not q.dim() == k.dim() == v.dim() == 3:
+        def run(self, q, k, v, out):
+            if (out is not None and o_dtype is not None and out.dtype is not o_dtype) or not type(q) is type(k) is type(v) is Tensor or q.dtype is not q_dtype or k.dtype is not kv_dtype or not q.dim() == k.dim() == v.dim() == 3:
                 return None
             if not in_order:
                 k, v = k.transpose(0, 1), v.transpose(0, 1)
@@ -213,9 +215,10 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
 def trtllm_batch_context_with_kv_cache(query, kv_cache, workspace_buffer, block_tables, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, batch_size, cum_seq_lens_q, cum_seq_lens_kv,
                                        window_left=-1, out=None, out_dtype=None, o_sf_scale=None, o_sf_vec_size=None, kv_layout="HND", enable_pdl=None, sinks=None, kv_cache_sf=None,
                                        skip_softmax_threshold_scale_factor=None, uses_shared_paged_kv_idx=True, causal=True, lse=None, return_lse=False,
-                                       multi_ctas_kv_counter_buffer=None, use_fp16_softmax=None, uses_spcompress=None):
+                                       multi_ctas_kv_counter_buffer=None, use_fp16_softmax=None, uses_spcompress=None, backend="trtllm-gen"):
     """Prefill over a dense table of pages. cum_seq_lens_kv says what seq_lens says, and is not read."""
     where = "prefill.trtllm_batch_context_with_kv_cache"
+    one_of(where, "backend", backend, {**BACKENDS, "trtllm-gen": None})
     refuse_trtllm(where, o_sf_scale, o_sf_vec_size, 1.0, None, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, None)
     refuse_variants(where, use_fp16_softmax=use_fp16_softmax, uses_spcompress=uses_spcompress)
     hint(where, "enable_pdl", enable_pdl)
@@ -231,11 +234,12 @@ def trtllm_batch_context_with_kv_cache(query, kv_cache, workspace_buffer, block_
 def trtllm_ragged_attention_deepseek(query, key, value, workspace_buffer, seq_lens, max_q_len, max_kv_len, bmm1_scale, bmm2_scale, o_sf_scale, batch_size, window_left, cum_seq_lens_q,
                                      cum_seq_lens_kv, enable_pdl, is_causal, return_lse, attention_sinks=None, skip_softmax_threshold_scale_factor=None, out=None, lse=None,
                                      sage_attn_sfs=(None, None, None, None), num_elts_per_sage_attn_blk=(0, 0, 0, 0), backend="trtllm-gen", q_seq_lens_cpu=None, kv_seq_lens_cpu=None,
-                                     use_fp16_softmax=None, uses_spcompress=None):
+                                     use_fp16_softmax=None, uses_spcompress=None, skip_all_rows_active_check=True):
     """Attention of query [tokens, heads, head_dim] over contiguous key [keys, heads_kv, head_dim] and value [keys, heads_kv, head_dim_vo], as MLA's prefill has it.
     bmm1_scale: the factor of logits; bmm2_scale: that of the result. o_sf_scale: 1 or None. seq_lens and max_kv_len say what cum_seq_lens_kv says, and are not read. The
     backends are names of other libraries' kernels: the result is that of quern's."""
     where = "prefill.trtllm_ragged_attention_deepseek"
+    _check.boolean(f"flashinfer.{where}", "skip_all_rows_active_check", skip_all_rows_active_check)
     one_of(where, "backend", backend, dict.fromkeys(("trtllm-gen", "cute-dsl", "auto")))
     hint(where, "enable_pdl", enable_pdl)
     refuse(where, "packed FP4 needs SM100, this is for sm_90a", o_sf_scale=None if o_sf_scale == 1 else o_sf_scale)

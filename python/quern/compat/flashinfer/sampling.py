@@ -126,17 +126,17 @@ def top_k_top_p_sampling_from_probs(probs, top_k, top_p, indices=None, filter_ap
 
 def _renorm(where, probs, is_deterministic, **filters):
     _check.boolean(f"flashinfer.{where}", "is_deterministic", is_deterministic)
-    return call(where, quern.sampling.renorm, _NAMES, probs=probs, ties="all", **filters).to(probs.dtype)
+    return call(where, quern.sampling.renorm, _NAMES, probs=probs, ties="all", **filters)
 
 
 def top_p_renorm_probs(probs, top_p, is_deterministic=False):
-    """Probabilities of those that top_p keeps over their sum, 0 of the others."""
+    """Probabilities of those that top_p keeps over their sum, 0 of the others. f32."""
     return _renorm("top_p_renorm_probs", tensor("top_p_renorm_probs", "probs", probs, 2), is_deterministic, **_parameter("top_p_renorm_probs", "top_p", top_p, probs))
 
 
 def top_k_renorm_probs(probs, top_k, is_deterministic=False):
-    """The same of those that top_k keeps."""
-    return _renorm("top_k_renorm_probs", tensor("top_k_renorm_probs", "probs", probs, 2), is_deterministic, **_parameter("top_k_renorm_probs", "top_k", top_k, probs))
+    """The same of those that top_k keeps, in the dtype of probs."""
+    return _renorm("top_k_renorm_probs", tensor("top_k_renorm_probs", "probs", probs, 2), is_deterministic, **_parameter("top_k_renorm_probs", "top_k", top_k, probs)).to(probs.dtype)
 
 
 def top_k_mask_logits(logits, top_k):
