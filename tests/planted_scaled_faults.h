@@ -64,7 +64,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
       // More tiles than a block keeps scales of
       {"ops/gemm/scaled/warp_specialised_sm90/kernel.cuh",
        "gemm.scaled",
-       "variant=warp_specialised_sm90 m=600 n=136 k=129 recipe=2",
+       "variant=warp_specialised_sm90:128x128 m=600 n=136 k=129 recipe=2",
        {{"a tile scaled before its scales have come", "      begin_read(scales);\n      QN_UNROLL", "      QN_UNROLL", {"RACE", "UNINIT"}},
         {"the scales of a tile never released", "total[half]);\n      end_read(scales);\n", "total[half]);\n      skip_read(scales);\n", {"DEADLOCK"}},
         {"the scales of one tile for all", "total[half]);\n      end_read(scales);\n", "total[half]);\n      release(scales, scales.stage);\n", {"RACE", "DEADLOCK"}}},
@@ -89,13 +89,13 @@ inline const std::vector<FaultyCase>& scaled_faults() {
       // A tile of 192 columns has three scales of b
       {"bricks/gemm/sm90/scaled_tile.cuh",
        "gemm.scaled",
-       "variant=warp_specialised_sm90 m=8500 n=192 k=129 recipe=0",
+       "variant=warp_specialised_sm90:128x192 m=8500 n=192 k=129 recipe=0",
        {{"the first block's scale for all columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[0];", {kWrongResult}},
         {"scales of the first row for both", "* kScaleBytes<scale_stages(C)> + 4 * (8 * (i % 2) + 64 * (i / 2))", "* kScaleBytes<scale_stages(C)>", {kWrongResult}}}},
       // A pair of tiles, the second of which has no rows
       {"bricks/gemm/sm90/tiles.cuh",
        "gemm.scaled",
-       "variant=warp_specialised_sm90 m=300 n=5640 k=129 recipe=0",
+       "variant=warp_specialised_sm90:128x192_pair m=300 n=5640 k=129 recipe=0",
        {{"the stages of a tile without rows kept", "  for (int step = 0; step < steps; ++step) {\n    begin_read(read);\n    end_read(read);", "  for (int step = 0; step < steps; ++step) {\n    begin_read(read);\n    skip_read(read);", {"DEADLOCK"}},
         {"the first block's rows for both", "i32(blockIdx.x % 2) * T.tile_m : 0", "0 : 0", {kWrongResult, "RACE"}},
         {"a block that ends while the other's warps arrive", "  if constexpr (C.tiles.pair != 0) drain(fill);", "", {"MBARRIER", "CLUSTER", "RACE"}}},
@@ -116,7 +116,7 @@ inline const std::vector<FaultyCase>& scaled_faults() {
       // Tiles of 192 columns: three scales of b
       {"bricks/gemm/sm90/scaled_tile.cuh",
        "gemm.scaled",
-       "variant=warp_specialised_sm90 m=8500 n=168 k=129 recipe=0",
+       "variant=warp_specialised_sm90:128x192 m=8500 n=168 k=129 recipe=0",
        {{"a scale of b for the next 64 columns", "s.b[column / scaled_sm90_columns(C)];", "s.b[column / scaled_sm90_columns(C) + 1];", {kWrongResult}}}},
       // c by lanes
       {"bricks/gemm/sm90/tiles.cuh",
