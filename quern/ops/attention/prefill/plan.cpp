@@ -13,11 +13,12 @@ namespace {
 
 /// Two row tiles a warp halve the reads of K and V from shared memory, which bound the kernel with one: mma.sync of a row tile takes as long
 /// as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128. So wider heads have one, and calls that do more
-/// with a logit or an element than scale it: these spilled.
+/// with a logit or an element than scale it: these spilled, as did q and k of 112 beside v of 128.
 bool has_two_row_tiles(const PrefillShape& s) {
   const i64 group = group_of(s.heads_q, s.heads_kv);
   const bool few = s.max_seq_q > 0 && s.max_seq_q * group <= 64;  // not from tokens: each size of a step would have kernels of its own
-  return s.head_dim_v <= 128 && s.head_dim <= 192 && !few && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
+  const bool odd = s.head_dim == 112 && s.head_dim_v > 112;
+  return s.head_dim_v <= 128 && s.head_dim <= 192 && !odd && !few && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
 }
 
 }  // namespace
