@@ -326,6 +326,7 @@ static void derive(Case& which) {
     if (hopper == 3) derive_narrow(which);
     if (hopper == 4) derive_narrow_mma(which);
     if (hopper == 5 || hopper == 6) derive_wide(which);
+    if (hopper == 5) which["k"] = double(round_up(i64(which["k"]), i64(8)));  // tiles in turns want b K-major, in whole 16 bytes
     if (hopper == 7) derive_swapped(which);
     if (hopper == 8) derive_swapped_tiles(which);
     which["n"] = double(round_up(i64(which["n"]), i64(8)));
