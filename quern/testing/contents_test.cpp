@@ -261,7 +261,7 @@ TEST(contents, a_request_without_queries_may_have_any_length) {
 TEST(contents, cases_keep_the_contracts) {
   for (const auto& [id, op] : registry()) {
     bool any_broken = op->broken.name.empty();
-    for (const std::string& words : small_cases(*op, 30, 1e6)) {
+    for (const std::string& words : small_cases(*op, 60, 1e6)) {
       std::istringstream stream(words);
       const std::vector<std::string> list{std::istream_iterator<std::string>(stream), {}};
       CaseArgs c(*op, parse_case(*op, list), 1);
