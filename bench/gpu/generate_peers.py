@@ -31,8 +31,8 @@ def of_quern(program, batch, context, new):
             "decode_tokens_per_s": decode["tokens_per_s"], "prefill_tokens_per_s": out["prefill"]["tokens_per_s"]}
 
 
-def of_transformers(batch, context, new):
-    """Microseconds of a decode step: the difference of two answers' times over the difference of their tokens."""
+def model_of_transformers():
+    """Llama-3.1-8B with random weights on the GPU, by torch's sdpa."""
     import torch
     import transformers
 
@@ -41,18 +41,30 @@ def of_transformers(batch, context, new):
     config = transformers.AutoConfig.for_model(values.pop("model_type"), **{k: v for k, v in values.items() if k != "torch_dtype"})
     config._attn_implementation = "sdpa"
     with torch.device("cuda"):
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
-    ids = torch.randint(0, config.vocab_size, (batch, context), device="cuda")
+        return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+
+
+def step_us(model, ids, new, **options):
+    """Microseconds of a decode step: the difference of two answers' times over the difference of their tokens."""
+    import torch
 
     def seconds(count):
+        torch.cuda.synchronize()
         begin = time.time()
-        model.generate(ids, max_new_tokens=count, min_new_tokens=count, do_sample=False, cache_implementation="static", pad_token_id=0)
+        model.generate(ids, max_new_tokens=count, min_new_tokens=count, do_sample=False, pad_token_id=0, **options)
         torch.cuda.synchronize()
         return time.time() - begin
 
-    seconds(new)  # compiles
-    seconds(4)
-    return (min(seconds(new) for _ in range(3)) - min(seconds(4) for _ in range(3))) / (new - 4) * 1e6
+    few = 4
+    seconds(new), seconds(few)  # compiles
+    return (min(seconds(new) for _ in range(3)) - min(seconds(few) for _ in range(3))) / (new - few) * 1e6
+
+
+def prompts_of(model, batch, context):
+    """Random tokens, the same for a batch in every run."""
+    import torch
+
+    return torch.randint(0, model.config.vocab_size, (batch, context), device="cuda", generator=torch.Generator("cuda").manual_seed(batch))
 
 
 def main():
@@ -64,11 +76,11 @@ def main():
     parser.add_argument("--csv")
     parser.add_argument("--no-peer", action="store_true")
     options = parser.parse_args()
-    rows = []
+    rows, peer = [], None if options.no_peer else model_of_transformers()
     for batch in map(int, options.batch.split(",")):
         row = {"model": "llama-3.1-8b", "batch": batch, "context": options.context, **of_quern(options.quern, batch, options.context, options.new)}
         row["of_floor"] = row["step_us"] / row["floor_us"]
-        row["peer_step_us"] = "" if options.no_peer else of_transformers(batch, options.context, options.new)
+        row["peer_step_us"] = "" if peer is None else step_us(peer, prompts_of(peer, batch, options.context), options.new, cache_implementation="static")
         rows.append(row)
         print(row, flush=True)
     if options.csv:

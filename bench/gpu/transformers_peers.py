@@ -10,32 +10,15 @@ A row for each batch and way: time of a step by the wall clock, as the differenc
 graph; `quern, static` with that cache and no compilation."""
 import argparse
 import csv
-import json
-import os
 import sys
-import time
 
 import torch
 import transformers
+from generate_peers import model_of_transformers, prompts_of, step_us
 
 from quern.integrations.transformers import disable, enable
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CONFIG = os.path.join(ROOT, "examples", "engine", "configs", "llama-3.1-8b.json")
 WAYS = {"sdpa": {}, "quern": {}, "quern, static": {"cache_implementation": "static", "disable_compile": True}, "sdpa, compiled": {"cache_implementation": "static"}}
-
-
-def step_us(model, ids, new, **options):
-    def seconds(count):
-        torch.cuda.synchronize()
-        begin = time.time()
-        model.generate(ids, max_new_tokens=count, min_new_tokens=count, do_sample=False, pad_token_id=0, **options)
-        torch.cuda.synchronize()
-        return time.time() - begin
-
-    few = 4
-    seconds(new), seconds(few)  # compiles
-    return (min(seconds(new) for _ in range(3)) - min(seconds(few) for _ in range(3))) / (new - few) * 1e6
 
 
 def main():
@@ -46,12 +29,7 @@ def main():
     parser.add_argument("--csv")
     parser.add_argument("--skip", default="", help="ways that are left out, with ; between")
     arguments = parser.parse_args()
-    with open(CONFIG, encoding="utf-8") as file:
-        values = json.load(file)
-    config = transformers.AutoConfig.for_model(values.pop("model_type"), **{k: v for k, v in values.items() if k != "torch_dtype"})
-    config._attn_implementation = "sdpa"
-    with torch.device("cuda"):
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+    model = model_of_transformers()
     rows, skipped = [], arguments.skip.split(";")
     for way, options in WAYS.items():
         if way in skipped:
@@ -60,8 +38,7 @@ def main():
             enable(model)
         try:
             for batch in map(int, arguments.batch.split(",")):
-                ids = torch.randint(0, config.vocab_size, (batch, arguments.context), device="cuda", generator=torch.Generator("cuda").manual_seed(batch))
-                us = step_us(model, ids, arguments.new, **options)
+                us = step_us(model, prompts_of(model, batch, arguments.context), arguments.new, **options)
                 rows.append([way, batch, arguments.context, f"{us:.0f}", f"{batch / us * 1e6:.0f}", torch.__version__, transformers.__version__, torch.cuda.get_device_name()])
                 print(f"batch {batch:3}  {way:16} {us:8.0f} us a step  {batch / us * 1e6:8.0f} tokens/s", flush=True)
         finally:

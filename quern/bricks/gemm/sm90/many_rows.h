@@ -19,7 +19,7 @@ enum class Sm90Kind : i32 {
   swapped,  ///< swap_ab_sm90: a block makes one tile, rows of a are wgmma's columns; parts of K by the blocks of a cluster
   narrow,   ///< narrow_sm90: a block makes one tile of 64 or 128 rows
 };
-/// A kernel for more than 128 rows, but for what follows the sums.
+/// A kernel for more than 128 rows. What it does with the sums (bias, activation, c, dtype of out) is no part of it.
 struct Sm90Kernel {
   Sm90Kind kind;
   const Sm90Tile* tile;
@@ -44,7 +44,7 @@ i32 swapped_rows(const Sm90Product& product, i32 tile_m);
 i32 swapped_share(const Sm90Tile& tile, const Sm90Product& product, i32 sms);
 /// Blocks, or pairs of them, that the product asks for.
 i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
-/// How often a multiprocessor, or a place for a block of it, takes one of them.
+/// How many of them one after another the busiest multiprocessor has; where two blocks share it, the busier of the two.
 i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 /// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what starts and ends the kernel and each tile.
 double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
@@ -53,7 +53,19 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 par
 struct ManyRowsChoice {
   i32 kernel = -1, parts = 1;
 };
-/// What a time beside the least one counts: half as long again five times as much, lest some rows pay for others.
+/// A kernel with `fixed` parts of K, or where that is 0 with as many as take the least time, and that time. time_of(kernel, parts) is it, 1e300 where the kernel cannot.
+template <class TimeOf>
+ManyRowsChoice best_parts(std::span<const Sm90Kernel> kernels, i32 index, const Sm90Product& product, i32 fixed, const DeviceInfo& device, const TimeOf& time_of, double& ns) {
+  const Sm90Kernel& kernel = kernels[size_t(index)];
+  ManyRowsChoice best{index, max_of(fixed, 1)};
+  ns = time_of(kernel, best.parts);
+  for (i32 parts = 2; fixed == 0 && kernel.kind == Sm90Kind::swapped && parts < 1 << kManyRowsParts; parts *= 2) {
+    if (product.k <= 128 * (parts - 1) || waves_of(kernel, product, parts, device) > 1) break;
+    if (const double more = time_of(kernel, parts); more < ns) ns = more, best.parts = parts;
+  }
+  return best;
+}
+/// What counts where kernels of a weight are chosen: the fourth power of a kernel's time over the least one. A kernel that takes 1.5 times as long counts five times, so that few rows get one that is much slower.
 inline double power_of(double x) { return x * x * x * x; }
 /// Numbers of rows for which the kernels of a weight are chosen: from 129 to 2048, in even steps of a logarithm.
 constexpr int kManyRowsSteps = 60;
@@ -132,6 +144,19 @@ WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& 
       if (const double ns = time_of(size_t(std::countr_zero(left)), step < kSteps ? rows_of_step(int(step)) : 4096); ns < best) best = ns, kernels.least[step] = u8(std::countr_zero(left));
   }
   return kernels;
+}
+
+/// Of a weight's kernels the one that takes the least time for m rows. of(index, ns): a kernel's choice of parts, and its time.
+template <class Of> ManyRowsChoice least_of(const WeightKernels& kernels, i64 m, const DeviceInfo& device, const Of& of) {
+  ManyRowsChoice best;
+  double least = 1e301;
+  // A model's range of rows is taken to reach 512 where it reaches beyond 128: a list of kernels then has all of these
+  for (u64 left = device.sms == kSm90Sms ? kernels.all : kernels.up_to(max_of<i64>(m, 512)); left != 0; left &= left - 1) {
+    double ns;
+    const ManyRowsChoice with = of(std::countr_zero(left), ns);
+    if (ns < least) least = ns, best = with;
+  }
+  return best;
 }
 
 /// Names of candidates (Variant::candidates): those of tiles, and of swapped ones those of each with 1, 2 and 4 parts of K, in this order. "128x256", "128x192_pair", "128x192_turns", "160x64_parts2".

@@ -17,8 +17,8 @@ namespace {
 bool has_two_row_tiles(const PrefillShape& s) {
   const i64 group = group_of(s.heads_q, s.heads_kv);
   const bool few = s.max_seq_q > 0 && s.max_seq_q * group <= 64;  // not from tokens: each size of a step would have kernels of its own
-  const bool odd = s.head_dim == 112 && s.head_dim_v > 112;
-  return s.head_dim_v <= 128 && s.head_dim <= 192 && !odd && !few && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
+  const bool spilled = s.head_dim == 112 && s.head_dim_v > 112;
+  return s.head_dim_v <= 128 && s.head_dim <= 192 && !spilled && !few && !s.soft_cap && !s.bits && !s.hooks && s.kv == s.q && !is_fp8(s.kv);
 }
 
 }  // namespace

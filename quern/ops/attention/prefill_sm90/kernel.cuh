@@ -72,15 +72,14 @@ template <PrefillSm90Config C> QN_DEVICE void pack_tile(const Logits<C>& x, u32 
 
 /// A warpgroup's walk over the keys of its rows. What is not needed for each tile of keys is read from shared memory again: registers are short.
 template <PrefillSm90Config C> struct Walk {
-  u8* memory;
+  u8* memory;  // where smem is
   u32 smem, warpgroup;
   const u8* told;  // the item
   RowFactors<C> factors;
   Consumer<C.stages> keys, values;
 };
 
-/// By a warpgroup: its rows of q, which are bf16, become f16 in their places, each times the power of two that brings its largest element to about 2^15. `factors`: the inverses, for
-/// the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
+/// By a warpgroup: its rows of q, which are bf16, become f16 in their places, each times the inverse of its f16_range_of. `factors`: those, for the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
 template <PrefillSm90Config C> QN_DEVICE void widen_queries(u8* queries, RowFactors<C>& factors) {
   constexpr paged::BoxTile T = query_tile(C);
   constexpr u32 kChunks = u32(C.head_dim) / 8, kPasses = ceil_div(kChunks, 8u);

@@ -48,16 +48,9 @@ static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Prod
 }
 double dense_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) { return time_of(p, kernel, dense_product_of(p), parts, device); }
 
-/// With as many parts of K as are best; with batch_invariant `invariant`, else 0, of them.
+/// `invariant`: with batch_invariant the parts of K, else 0.
 static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product& product, i32 invariant, const DeviceInfo& device, double& ns) {
-  const Sm90Kernel& kernel = dense_many_rows_kernels()[size_t(index)];
-  ManyRowsChoice best{index, max_of(invariant, 1)};
-  ns = time_of(p, kernel, product, best.parts, device);
-  for (i32 parts = 2; invariant == 0 && kernel.kind == Sm90Kind::swapped && parts < 1 << kManyRowsParts; parts *= 2) {
-    if (product.k <= 128 * (parts - 1) || waves_of(kernel, product, parts, device) > 1) break;
-    if (const double more = time_of(p, kernel, product, parts, device); more < ns) ns = more, best.parts = parts;
-  }
-  return best;
+  return best_parts(dense_many_rows_kernels(), index, product, invariant, device, [&](const Sm90Kernel& kernel, i32 parts) { return time_of(p, kernel, product, parts, device); }, ns);
 }
 
 /// All that the choice reads of a problem, but m. The tiles of one weight are chosen once: it takes some 30 us.
@@ -97,16 +90,7 @@ ManyRowsChoice choose_dense_many_rows(const Problem& p, const DeviceInfo& device
   const Sm90Product product = dense_product_of(p);
   const DenseWeight weight{product.n, product.k, p.tensor(&A::a).transposed, p.tensor(&A::b).transposed, has_end(p), p.batch_invariant ? invariant_parts(p, device) : 0, product.out, p.tensor(&A::c).present};
   return memo.of({weight, product.m, device.sms}, [&](const Key&) {
-    ManyRowsChoice best;
-    double least = 1e300;
-    // A model's range of rows is taken to reach 512 where it reaches beyond 128: a list of kernels then has all of these
-    const WeightKernels kernels = kernels_of_weight(p, weight, device);
-    for (u64 left = device.sms == kSm90Sms ? kernels.all : kernels.up_to(max_of<i64>(product.m, 512)); left != 0; left &= left - 1) {
-      double ns;
-      const ManyRowsChoice with = best_parts(p, std::countr_zero(left), product, weight.invariant, device, ns);
-      if (ns < least) least = ns, best = with;
-    }
-    return best;
+    return least_of(kernels_of_weight(p, weight, device), product.m, device, [&](i32 index, double& ns) { return best_parts(p, index, product, weight.invariant, device, ns); });
   });
 }
 

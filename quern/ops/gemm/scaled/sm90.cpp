@@ -93,14 +93,7 @@ static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Prod
 double scaled_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) { return time_of(p, kernel, scaled_product_of(p), parts, device); }
 
 static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product& product, const DeviceInfo& device, double& ns) {
-  const Sm90Kernel& kernel = scaled_many_rows_kernels(column_scales(p))[size_t(index)];
-  ManyRowsChoice best{index, 1};
-  ns = time_of(p, kernel, product, 1, device);
-  for (i32 parts = 2; !p.batch_invariant && kernel.kind == Sm90Kind::swapped && parts < 1 << kManyRowsParts; parts *= 2) {
-    if (product.k <= kScaledGroup * (parts - 1) || waves_of(kernel, product, parts, device) > 1) break;
-    if (const double more = time_of(p, kernel, product, parts, device); more < ns) ns = more, best.parts = parts;
-  }
-  return best;
+  return best_parts(scaled_many_rows_kernels(column_scales(p)), index, product, p.batch_invariant, device, [&](const Sm90Kernel& kernel, i32 parts) { return time_of(p, kernel, product, parts, device); }, ns);
 }
 
 /// All that the choice reads of a problem, but m.
@@ -147,16 +140,7 @@ ManyRowsChoice choose_scaled_many_rows(const Problem& p, const DeviceInfo& devic
   const Sm90Product product = scaled_product_of(p);
   const ScaledWeight weight{product.n, product.k, column_scales(p), p.batch_invariant, product.out, p.tensor(&A::c).present};
   return memo.of({weight, product.m, device.sms}, [&](const Key&) {
-    ManyRowsChoice best;
-    double least = 1e301;
-    // A model's range of rows is taken to reach 512 where it reaches beyond 128: a list of kernels then has all of these
-    const WeightKernels kernels = kernels_of_weight(p, weight, device);
-    for (u64 left = device.sms == kSm90Sms ? kernels.all : kernels.up_to(max_of<i64>(product.m, 512)); left != 0; left &= left - 1) {
-      double ns;
-      const ManyRowsChoice with = best_parts(p, std::countr_zero(left), product, device, ns);
-      if (ns < least) least = ns, best = with;
-    }
-    return best;
+    return least_of(kernels_of_weight(p, weight, device), product.m, device, [&](i32 index, double& ns) { return best_parts(p, index, product, device, ns); });
   });
 }
 

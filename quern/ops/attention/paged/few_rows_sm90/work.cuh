@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // How the work of a call is dealt to the blocks. Units of 64 keys, or chunks, of all requests are numbered in the order (request, KV head, tile of rows,
-// key), and a block takes an equal run of them. To begin an item and to end it takes as long as some units, so each item has some more, before its first, of which there is nothing to sum:
-// else a block with many short items ends long after one with a part of a long one. Both roles of a block walk over its run, segment by segment: the part of one item.
+// key), and a block takes an equal run of them. To begin an item and to end it costs a block the time of several units. So each item is numbered with a few units more, in front of its
+// first one. They have no keys: a block whose run has many short items just gets fewer keys, and ends when the others do. Both roles of a block walk over its run, segment by segment: the part of one item.
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/kit/scan.cuh"
@@ -27,7 +27,7 @@ template <FewRowsConfig C> QN_DEVICE RequestWork work_of(const FewRowsParams& p,
 /// few tiles warpgroups wait for each other.
 template <FewRowsConfig C> constexpr i32 kItemUnits = C.fixed_chunks != 0 ? 0 : has_fp8_keys(C) ? 6 : 3;
 
-/// Units of a request's items for one KV head, each item with `more` units.
+/// Units of a request's items for one KV head, each with `more` units without keys.
 template <FewRowsConfig C> QN_DEVICE u32 units_of_head(const FewRowsParams& p, i64 request, i32 more) {
   const RequestWork w = work_of<C>(p, request_of<C>(p, request));
   return w.units == 0 ? 0 : u32(w.units + more) * u32(w.row_tiles);
@@ -38,7 +38,7 @@ struct Walk {
   i64 at, end, share;
   i64 request_begin;  // first unit of the request in hand
   i32 request;
-  i32 more;           // units of an item before its first one
+  i32 more;           // units without keys in front of each item
 };
 
 /// By the whole block. Lengths are read by all blocks alike, 4 bytes a request: once where each thread has one, else again to find the first request.
@@ -51,7 +51,7 @@ template <FewRowsConfig C> QN_DEVICE Walk start_walk(const FewRowsParams& p, u32
     end = block_prefix_sum<C.threads>(here, scratch, total);
   };
   count(0);
-  // Less where a block has few units: all run at the same time then, and a share rounded up is what they take
+  // At most an eighth of a block's units: where blocks have few, the time is that of a share rounded up, which units without keys would make longer
   i32 more = 0;
   if (kItemUnits<C> > 0 && total < 1u << 28) more = i32(min_of<i64>(kItemUnits<C>, i64(total) * p.heads_kv / (8 * i64(gridDim.x))));
   if (more > 0) count(more);
