@@ -97,6 +97,16 @@ def test_torch_checks_the_registration(id_):
         torch.library.opcheck(functional, captured[0], test_utils=("test_faketensor",) if bytes_in else ("test_schema", "test_faketensor"))
 
 
+@torch._dynamo.config.patch(recompile_limit=1)
+def test_integers_are_not_compiled_in():
+    """A number that changes from step to step is a number of the graph: one graph serves all."""
+    torch._dynamo.reset()
+    x = torch.randn(3, 128)
+    compiled = torch.compile(lambda x, n: quern.sampling.sample(x, seed=n, top_k=n), fullgraph=True, dynamic=True, backend="aot_eager")
+    for n in (3, 5, 9):
+        assert torch.equal(compiled(x, n), quern.sampling.sample(x, seed=n, top_k=n))
+
+
 def test_dynamic_shapes():
     torch._dynamo.reset()
     compiled = torch.compile(lambda x, w: quern.norm.rms_norm(x * 2, w) + 1, fullgraph=True, dynamic=True, backend="aot_eager")

@@ -6,6 +6,8 @@ The yardstick of an error is that of torch's own bf16 (eager attention) against 
 import copy
 import functools
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -19,6 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 import quern
+from quern.integrations import transformers as integration
 from quern.integrations.transformers import disable, enable
 
 SIZES = dict(vocab_size=128, hidden_size=96, intermediate_size=160, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, head_dim=32, max_position_embeddings=256,
@@ -162,12 +165,14 @@ GREEDY = dict(max_new_tokens=8, do_sample=False, return_dict_in_generate=True, o
 
 
 @functools.lru_cache(maxsize=None)
-def answers(family):
-    """What the model in double answers to each prompt alone: (new tokens [requests, 8], how far the best logit is above the second)."""
+def answers(family, which=2):
+    """What a model, that in double if no other is named, answers to each prompt alone: (new tokens [requests, 8], how far the best logit is above the second, log of
+    each new token's probability)."""
     ids, there, _ = padded("left")
-    alone = [models(family)[2].generate(ids[b][there[b].bool()][None], **GREEDY) for b in range(len(ids))]
-    best = torch.cat([torch.stack(a.logits, 1).topk(2).values for a in alone])
-    return torch.cat([a.sequences[:, -8:] for a in alone]), best[..., 0] - best[..., 1]
+    alone = [models(family)[which].generate(ids[b][there[b].bool()][None], **GREEDY) for b in range(len(ids))]
+    logits = torch.cat([torch.stack(a.logits, 1) for a in alone]).double()
+    best = logits.topk(2).values
+    return torch.cat([a.sequences[:, -8:] for a in alone]), best[..., 0] - best[..., 1], logits.log_softmax(-1).max(-1).values
 
 
 @every_family
@@ -176,12 +181,56 @@ def test_generate(family, cache):
     """Greedy answers to left-padded prompts, as far as each choice has a margin that errors of bf16 do not reach: beyond the first without one nothing is compared."""
     plain, ours, _ = models(family)
     ids, there, _ = padded("left")
-    truth, margins = answers(family)
+    truth, margins, _ = answers(family)
     certain = (margins > 0.06).cumprod(1).bool()
     assert certain.sum() >= 14
     for model in (ours, plain):
         new = model.generate(ids, attention_mask=there, cache_implementation=cache, **GREEDY).sequences[:, -8:]
         assert torch.equal(new[certain], truth[certain])
+
+
+def batched(model, **settings):
+    """Greedy answers of continuous batching, 16 tokens a step, so that prompts are cut into chunks beside decodes: (new tokens, log of their probabilities)."""
+    ids, there, _ = padded("left")
+    prompts = [ids[b][there[b].bool()].tolist() for b in range(len(ids))]
+    settings = transformers.ContinuousBatchingConfig(block_size=8, num_blocks=24, max_batch_tokens=16, return_logprobs=True, **settings)
+    answer = model.generate_batch(prompts, transformers.GenerationConfig(max_new_tokens=8, do_sample=False, pad_token_id=0, eos_token_id=-1), settings)
+    assert all(a.error is None for a in answer.values())
+    rows = sorted(answer.values(), key=lambda a: prompts.index(a.prompt_ids))
+    return torch.tensor([a.generated_tokens for a in rows]), torch.tensor([a.logprobs for a in rows])
+
+
+def assert_batched_as_right(family, new, logprobs):
+    """Tokens as far as margins allow, and their probabilities within twice the error of torch's bf16."""
+    truth, margins, exact = answers(family)
+    certain = (margins > 0.06).cumprod(1).bool()
+    theirs = answers(family, 0)
+    assert certain.sum() >= 14 and torch.equal(new[certain], truth[certain]) and torch.equal(theirs[0][certain], truth[certain])
+    assert (logprobs - exact)[certain].abs().max() <= 2 * (theirs[2] - exact)[certain].abs().max()
+
+
+@every_family
+def test_continuous_batching(family, monkeypatch):
+    """generate_batch of an enabled model: quern's kernels on transformers' paged cache, and the attention of before put back."""
+    ours, called = models(family)[1], set()
+    for name in ("attention.paged", "attention.ragged", "kv_cache.append_paged"):
+        room, op = name.split(".")
+        function = getattr(getattr(quern, room), op)
+        monkeypatch.setattr(getattr(quern, room), op, lambda *a, _call=function, _name=name, **k: (called.add(_name), _call(*a, **k))[1])
+    assert_batched_as_right(family, *batched(ours))
+    assert called == {"attention.paged", "attention.ragged", "kv_cache.append_paged"}
+    assert ours.config._attn_implementation == "quern"
+
+
+@torch._dynamo.config.patch(recompile_limit=2)  # steps with and without past keys
+def compiled_batches():
+    assert_batched_as_right("gemma2", *batched(models("gemma2")[1], varlen_compile_config=transformers.CompileConfig(fullgraph=True, dynamic=True, backend="aot_eager")))
+
+
+def test_continuous_batching_compiled():
+    """Lengths are numbers of the graph, and none of them is compiled in. In a process of its own: transformers compiles in a thread, and torch 2.11 then waits for ever
+    where the main thread compiles."""
+    subprocess.run([sys.executable, "-c", "import test_transformers; test_transformers.compiled_batches()"], cwd=os.path.dirname(__file__), check=True, timeout=300)
 
 
 def test_f16():
@@ -488,3 +537,20 @@ def test_planted_faults(fault, monkeypatch):
         plant(monkeypatch)
     with pytest.raises(AssertionError):
         assert_as_right(logits(ours, ids, **arguments), theirs, truth, there)
+
+
+BATCH_FAULTS = {
+    "a block of another request": ("llama", lambda m: m.setattr(integration, "_page_table", lambda *a, table=integration._page_table: table(*a).roll(1, 0))),
+    "no window in a ring": ("gemma2", lambda m: without("attention", "ragged", "window_left", lambda v: -1)(m)),
+    "scale": ("gemma2", lambda m: without("attention", "ragged", "sm_scale", lambda v: 0.3)(m)),
+    "soft cap": ("gemma2", lambda m: without("attention", "paged", "soft_cap", lambda v: 0.0)(m)),
+    "a slot beside": ("qwen3", lambda m: without("kv_cache", "append_paged", "slot_mapping", lambda v: v ^ 1)(m)),
+}
+
+
+@pytest.mark.parametrize("fault", BATCH_FAULTS)
+def test_planted_faults_of_continuous_batching(fault, monkeypatch):
+    family, plant = BATCH_FAULTS[fault]
+    plant(monkeypatch)
+    with pytest.raises(AssertionError):
+        assert_batched_as_right(family, *batched(models(family)[1]))

@@ -74,8 +74,7 @@ def mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, attention_mas
     return seen
 
 
-def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, softcap=None, sliding_window=None, is_causal=None, **others):
-    """What is registered as transformers' attention "quern": query [batch, heads_q, queries, head_dim], keys and values [batch, heads_kv, keys, head_dim]."""
+def _check_call(module, query, dropout, is_causal, others):
     _check_inference(module, query)
     if dropout:
         raise NotImplementedError(f"{_ME}: dropout is {dropout}, expected 0: attention.paged drops nothing")
@@ -86,6 +85,11 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     for name in ("s_aux", "position_bias", "head_mask"):
         if others.get(name) is not None:
             raise NotImplementedError(f"{_ME}: {type(module).__name__} calls its attention with `{name}`, expected none: it is not passed on to attention.paged")
+
+
+def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0, softcap=None, sliding_window=None, is_causal=None, **others):
+    """What is registered as transformers' attention "quern": query [batch, heads_q, queries, head_dim], keys and values [batch, heads_kv, keys, head_dim]."""
+    _check_call(module, query, dropout, is_causal, others)
     batch, heads, queries, head_dim = query.shape
     keys = key.shape[2]
     page_table, seq_lens, q_indptr = _step(batch, queries, keys, query.device)
@@ -99,7 +103,52 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     return out.view(batch, queries, heads, head_dim), None
 
 
+def _page_table(read_index, keys_indptr, max_keys, block_size):
+    """The blocks of each request. read_index has the slot of each of its keys, so every block_size-th slot names a block.
+    It is a tensor of one step, so the table stays with it; one that was made before a graph is recorded is not the graph's."""
+    recorded = read_index.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+    if not torch.compiler.is_compiling() and getattr(read_index, "quern_blocks", (None,))[0] == recorded:
+        return read_index.quern_blocks[1]
+    first = torch.arange(0, max_keys, block_size, dtype=torch.int32, device=read_index.device)
+    at = (keys_indptr[:-1, None] + first).clamp(max=read_index.shape[0] - 1)
+    table = (read_index[at] // block_size).int()
+    if not torch.compiler.is_compiling():
+        read_index.quern_blocks = (recorded, table)
+    return table
+
+
+def attend_paged(module, query, key, value, attention_mask, scaling=None, dropout=0.0, softcap=None, sliding_window=None, is_causal=None, *, cache=None, cu_seq_lens_q=None,
+                 cu_seq_lens_k=None, max_seqlen_q=0, max_seqlen_k=0, read_index=None, write_index=None, block_table=None, **others):
+    """What is registered as transformers' attention "paged|quern", which continuous batching calls: the new tokens of all requests in one row of
+    query [1, heads_q, tokens, head_dim], key and value [1, heads_kv, tokens, head_dim], their slots in `cache` in write_index, those of all keys in read_index.
+
+    A layer without a window appends its tokens and reads the cache where it lies. One with a window has a ring of slots, where new tokens
+    replace old ones that the step still needs: transformers gathers its keys first. A step without past keys reads no cache."""
+    _check_call(module, query, dropout, is_causal, others)
+    if cache is None:
+        raise ValueError(f"{_ME}: paged|quern is called without a cache, expected a call of generate_batch: set_attn_implementation(\"quern\") is for all others")
+    if attention_mask is not None or block_table is not None:
+        raise NotImplementedError(f"{_ME}: paged|quern is called with {'a mask' if block_table is None else 'a block table'}, expected read_index and write_index alone")
+    group, layer = cache.layer_index_to_group_indices[module.layer_idx]
+    if isinstance(cu_seq_lens_k, dict):
+        kind = "full_attention" if cache.sliding_windows[module.layer_idx] == 1 else "sliding_attention"
+        cu_seq_lens_k, max_seqlen_k = cu_seq_lens_k[kind], max_seqlen_k[kind]
+    tokens = query.shape[2]
+    q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+    options = {"causal": True, "window_left": -1 if sliding_window is None else sliding_window - 1, "sm_scale": scaling or 0.0, "soft_cap": softcap or 0.0, "max_seq_q": max_seqlen_q}
+    if read_index[group].shape[0] and cache.sliding_windows[module.layer_idx] == 1:
+        k_cache, v_cache = (c[layer].view(-1, cache.block_size, *k.shape[1:]) for c in (cache.key_cache, cache.value_cache))
+        quern.kv_cache.append_paged(k, v, k_cache, v_cache, slot_mapping=write_index[group])
+        table = _page_table(read_index[group], cu_seq_lens_k, max_seqlen_k, cache.block_size)
+        out = quern.attention.paged(q, k_cache, v_cache, table, cu_seq_lens_k.diff(), q_indptr=cu_seq_lens_q, max_seq_kv=max_seqlen_k, **options)
+    else:
+        k, v = cache.update(key_states=key, value_states=value, layer_idx=module.layer_idx, read_index=read_index, write_index=write_index)
+        out = quern.attention.ragged(q, k, v, cu_seq_lens_q, cu_seq_lens_k, **options)
+    return out.view(1, tokens, *q.shape[1:]), None
+
+
 modeling_utils.AttentionInterface.register("quern", attend)
+modeling_utils.AttentionInterface.register("paged|quern", attend_paged)
 masking_utils.AttentionMaskInterface.register("quern", mask)
 
 
