@@ -3,11 +3,11 @@
 # Copyright 2026 The quern authors
 """A decode step of transformers with quern's layers (quern.integrations.transformers) beside the same model with torch's: Llama-3.1-8B with random weights.
 
-Usage: transformers_peers.py [--batch 1,16] [--context 2048] [--new 32] [--csv FILE] [--skip WAY,...]
+Usage: transformers_peers.py [--batch 1,16] [--context 2048] [--new 32] [--csv FILE] [--skip WAY;...]
 
 A row for each batch and way: time of a step by the wall clock, as the difference of two answers' times over that of their tokens, and tokens a second. Ways:
-`sdpa` and `quern` with transformers' growing cache and no compilation; `sdpa, compiled` with a static cache, which transformers compiles and replays as a
-graph; `quern, static` with that cache and no compilation."""
+`sdpa` and `quern` with transformers' growing cache and no compilation; `sdpa, compiled` and `quern, compiled` with a static cache, which transformers compiles and
+replays as a graph; `quern, static` with that cache and no compilation."""
 import argparse
 import csv
 import sys
@@ -18,7 +18,8 @@ from generate_peers import model_of_transformers, prompts_of, step_us
 
 from quern.integrations.transformers import disable, enable
 
-WAYS = {"sdpa": {}, "quern": {}, "quern, static": {"cache_implementation": "static", "disable_compile": True}, "sdpa, compiled": {"cache_implementation": "static"}}
+WAYS = {"sdpa": {}, "quern": {}, "quern, static": {"cache_implementation": "static", "disable_compile": True}, "sdpa, compiled": {"cache_implementation": "static"},
+        "quern, compiled": {"cache_implementation": "static"}}
 
 
 def main():

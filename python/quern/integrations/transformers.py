@@ -49,29 +49,37 @@ def _step(batch, queries, keys, device):
     return ints(batch)[:, None], torch.full((batch,), keys, dtype=torch.int32, device=device), ints(batch + 1) * queries if queries > 1 else None
 
 
+@_kept
+def _first_bytes(batch, row, device):
+    return torch.arange(batch + 1, dtype=torch.int32, device=device) * row
+
+
+def _packed(mask):
+    """A mask of bool [batch, 1, queries, keys] as quern's, u8 [batch, 1, 1, bytes]: bit i * keys + j of each request, from a byte of its own."""
+    rows = mask.reshape(mask.shape[0], -1)
+    rows = nn.functional.pad(rows, (0, -rows.shape[1] % 8)).view(mask.shape[0], 1, 1, -1, 8)
+    return (rows * (1 << torch.arange(8, device=mask.device)).to(torch.uint8)).sum(-1, dtype=torch.uint8)
+
+
 def _bits(mask, batch, queries, keys):
-    """A mask of bool [batch, 1, queries, keys] as quern's: bit i * keys + j of each request, from a byte of its own."""
-    if mask.dtype != torch.bool:
+    """`mask` and `mask_indptr` of attention.paged, of what mask() made or of a caller's mask of bool."""
+    if mask.dtype == torch.bool:
+        if mask.shape not in ((batch, 1, queries, keys), (1, 1, queries, keys)):
+            raise ValueError(f"{_ME}: `attention_mask` has shape {list(mask.shape)}, expected {[batch, 1, queries, keys]}, one mask for all heads")
+        mask = _packed(mask.expand(batch, 1, queries, keys))
+    elif mask.dtype != torch.uint8 or mask.shape != (batch, 1, 1, -(-queries * keys // 8)):
         raise NotImplementedError(f"{_ME}: `attention_mask` of 4 dims is {mask.dtype}, expected torch.bool: numbers that are added to logits need a hook (docs/own_ops.md)")
-    if mask.shape not in ((batch, 1, queries, keys), (1, 1, queries, keys)):
-        raise ValueError(f"{_ME}: `attention_mask` has shape {list(mask.shape)}, expected {[batch, 1, queries, keys]}, one mask for all heads")
-    rows = mask.expand(batch, 1, queries, keys).reshape(batch, queries * keys)
-    rows = nn.functional.pad(rows, (0, -rows.shape[1] % 8)).view(batch, -1, 8)
-    packed = (rows * (1 << torch.arange(8, device=mask.device)).to(torch.uint8)).sum(-1, dtype=torch.uint8)
-    return packed.view(-1), torch.arange(batch + 1, dtype=torch.int32, device=mask.device) * packed.shape[1]
+    return mask.reshape(-1), _first_bytes(batch, mask.shape[3], mask.device)
 
 
 def mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, attention_mask=None, allow_is_causal_skip=True, **arguments):
-    """None where attention.paged needs no mask: causality and a window whose last query stands at the last key, and no padding. Else one of bool."""
+    """None where attention.paged needs no mask: causality and a window whose last query stands at the last key, and no padding. Else bits, packed once for all layers."""
     if allow_is_causal_skip and q_offset + q_length == kv_offset + kv_length:
         padding = None if attention_mask is None else attention_mask[:, kv_offset:kv_offset + kv_length]
         if padding is None or bool(padding.all()):
             return None
-    seen = masking_utils.sdpa_mask(batch_size, q_length, kv_length, q_offset, kv_offset, attention_mask=attention_mask,
-                                   **{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False})
-    if not torch.compiler.is_compiling():
-        seen.quern_bits = _bits(seen, batch_size, q_length, kv_length)  # once for all layers
-    return seen
+    return _packed(masking_utils.sdpa_mask(batch_size, q_length, kv_length, q_offset, kv_offset, attention_mask=attention_mask,
+                                           **{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}).expand(batch_size, 1, q_length, kv_length))
 
 
 def _check_call(module, query, dropout, is_causal, others):
@@ -96,8 +104,7 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
     if attention_mask is None:
         seen = {"causal": True, "window_left": -1 if sliding_window is None else sliding_window - 1}
     else:
-        bits = getattr(attention_mask, "quern_bits", None) or _bits(attention_mask, batch, queries, keys)
-        seen = dict(zip(("mask", "mask_indptr"), bits))
+        seen = dict(zip(("mask", "mask_indptr"), _bits(attention_mask, batch, queries, keys)))
     out = quern.attention.paged(query.transpose(1, 2).reshape(batch * queries, heads, head_dim), key.transpose(1, 2), value.transpose(1, 2), page_table, seq_lens,
                                 q_indptr=q_indptr, sm_scale=scaling or 0.0, soft_cap=softcap or 0.0, max_seq_q=queries, **seen)
     return out.view(batch, queries, heads, head_dim), None
