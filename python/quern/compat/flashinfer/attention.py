@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Prefill and decode in one call, and attention with sinks."""
+import functools
+
 from quern.compat.flashinfer._attention import PagedWrapper, lse_for, refuse_variants, soft_cap_of
 from quern.compat.flashinfer._base import refuse, tensor, torch
 from quern.compat.flashinfer.page import unpack
@@ -80,3 +82,5 @@ class BatchAttentionWithAttentionSinkWrapper(BatchPrefillWithPagedKVCacheWrapper
             return super().run(q, paged_kv_cache, **{**keywords, "sinks": args[0]})
         finally:
             self._sm_scale = planned
+
+    run_return_lse = functools.partialmethod(run, return_lse=True)

@@ -45,6 +45,15 @@ class MultiLevelCascadeAttentionWrapper:
         self._wrappers = [BatchPrefillWithPagedKVCacheWrapper(float_workspace_buffer, kv_layout, use_cuda_graph, *(array[i] if use_cuda_graph else None for array in arrays))
                           for i in range(num_levels)]
 
+    @property
+    def is_cuda_graph_enabled(self):
+        return self._wrappers[0].is_cuda_graph_enabled
+
+    def prewarm_paged_kv_stride_variant(self, variant="independent"):
+        """That of each level."""
+        for wrapper in self._wrappers:
+            wrapper.prewarm_paged_kv_stride_variant(variant)
+
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffers):
         """Another workspace for graphs."""
         for wrapper in self._wrappers:
@@ -134,6 +143,10 @@ class BatchPrefillWithSharedPrefixPagedKVCacheWrapper(_SharedPrefix):
     """The same of any number of query tokens a request. Dtypes are those of the tensors."""
 
     _paged = BatchPrefillWithPagedKVCacheWrapper
+
+    def prewarm_paged_kv_stride_variant(self, variant="independent"):
+        """That of the keys that are not shared."""
+        self._unique.prewarm_paged_kv_stride_variant(variant)
 
     def begin_forward(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size):
         """Takes the tables of the keys that are not shared."""
