@@ -6,7 +6,7 @@ import math
 
 import quern
 from quern import _check, _workspace
-from quern.compat.flashinfer._base import call, one_of, refuse, tensor, torch
+from quern.compat.flashinfer._base import call, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import get_seq_lens, unpack
 
 _ROPE, _ALIBI = "no attention op of quern rotates q and k, apply_rope_pos_ids() and its like do so before", "no attention op of quern has slopes"
@@ -211,6 +211,7 @@ class Wrapper:
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffer):
         """Another workspace for graphs. quern's ops have no integer workspace."""
         self._float_workspace_buffer = tensor(self._where, "float_workspace_buffer", float_workspace_buffer)
+        restated(self._where, (("int_workspace_buffer", int_workspace_buffer),))
         self.device = float_workspace_buffer.device
 
     def _sizes(self, **sizes):

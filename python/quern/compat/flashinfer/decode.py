@@ -136,6 +136,8 @@ class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWra
     """The same in graph mode."""
 
     def __init__(self, workspace_buffer, indptr_buffer, indices_buffer, last_page_len_buffer, kv_layout="NHD", use_tensor_cores=False):
+        for name, t in (("workspace_buffer", workspace_buffer), ("indptr_buffer", indptr_buffer), ("indices_buffer", indices_buffer), ("last_page_len_buffer", last_page_len_buffer)):
+            tensor("CUDAGraphBatchDecodeWithPagedKVCacheWrapper", name, t, 1)
         super().__init__(workspace_buffer, kv_layout, True, use_tensor_cores, indptr_buffer, indices_buffer, last_page_len_buffer)
 
 

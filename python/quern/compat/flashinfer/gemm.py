@@ -3,7 +3,7 @@
 """Matrix products. Weights are [n, k], rows are outputs."""
 import quern
 from quern import _check
-from quern.compat.flashinfer._base import asked, call, hint, one_of, tensor, torch
+from quern.compat.flashinfer._base import asked, call, hint, one_of, restated, tensor, torch
 
 
 def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None):
@@ -11,6 +11,8 @@ def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None,
     weight is e4m3. The result is bf16."""
     where = "fp8_blockscale_gemm_sm90"
     tensor(where, "input", input, 2), tensor(where, "weight", weight, 2), tensor(where, "weight_scale", weight_scale, 2)
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
+        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
     if input.dtype in (torch.bfloat16, torch.float16):
         if input_scale is not None:
             raise ValueError(f"flashinfer.{where}: `input_scale` is given, expected None beside an input of 16 bits, which is quantised here")
@@ -33,7 +35,7 @@ def mm_bf16(a, b, bias=None, pdl=False, out=None, out_dtype=None, backend="cudnn
     """a [m, k] @ b [k, n] + bias; b is column-major, as FlashInfer has it, or row-major. bf16 or f32. The backends are names of other libraries' kernels: the result
     is that of quern's."""
     where = "mm_bf16"
-    hint(where, "pdl", pdl)
+    hint(where, "pdl", pdl), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     one_of(where, "backend", backend, _MM_BF16)
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
@@ -44,7 +46,7 @@ def mm_bf16(a, b, bias=None, pdl=False, out=None, out_dtype=None, backend="cudnn
 @asked()
 def tinygemm_bf16(input, weight, out, bias=None, use_pdl=False, *, skip_check=False):
     """out = input [m, k] @ weight.T [n, k] + bias."""
-    hint("tinygemm_bf16", "use_pdl", use_pdl)
+    hint("tinygemm_bf16", "use_pdl", use_pdl), _check.boolean("flashinfer.tinygemm_bf16", "skip_check", skip_check)
     call("tinygemm_bf16", quern.gemm.dense, {"a": "input", "b": "weight"}, a=input, b=weight, bias=bias, out=tensor("tinygemm_bf16", "out", out, 2), skip_check=skip_check)
 
 
@@ -74,7 +76,7 @@ def bmm_bf16(A, B, out=None, out_dtype=None, backend="cudnn", *, skip_check=Fals
     """A [batch, m, k] @ B [batch, k, n] of bf16; out of bf16, the default, f16 or f32. A batch of one is a call of gemm.dense. More are one launch of
     gemm.grouped_masked where B is column-major, as FlashInfer has it; of a row-major B, or of an A whose rows are not dense, a launch of gemm.dense for each."""
     where = "bmm_bf16"
-    one_of(where, "backend", backend, _BMM_BF16)
+    one_of(where, "backend", backend, _BMM_BF16), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
     out = _batch(where, A, B, out, out_dtype or torch.bfloat16)
@@ -96,7 +98,7 @@ def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None, backend="cublas", *, skip_c
     """A [batch, m, k] @ B [batch, k, n] * A_scale * B_scale of e4m3 or e5m2, B column-major, the scales tensors of one f32; out of bf16 or f16. Each matrix is a
     call of gemm.scaled: engines have a batch of one. f16 is converted from f32."""
     where = "bmm_fp8"
-    one_of(where, "backend", backend, _BMM_FP8)
+    one_of(where, "backend", backend, _BMM_FP8), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     if not isinstance(dtype, torch.dtype):
         _check.fail_type(f"flashinfer.{where}", "dtype", dtype, "a dtype of torch")
     given = {}
@@ -126,7 +128,7 @@ class SegmentGEMMWrapper:
 
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffer):
         """Another workspace, which is not read: memory is of the device's pool."""
-        tensor("SegmentGEMMWrapper", "float_workspace_buffer", float_workspace_buffer)
+        restated("SegmentGEMMWrapper", (("float_workspace_buffer", tensor("SegmentGEMMWrapper", "float_workspace_buffer", float_workspace_buffer)), ("int_workspace_buffer", int_workspace_buffer)))
 
     def run(self, x, weights, batch_size, weight_column_major, out=None, seg_lens=None, seg_indptr=None, weight_indices=None):
         """[rows, n] in x's dtype: x [rows, k] of bf16 or f16, weights [matrices, n, k] where they are column-major, else [matrices, k, n]. Segments are told by

@@ -35,17 +35,17 @@ class TaggedTensor:
     @classmethod
     def logits(cls, t):
         """Logits."""
-        return cls(t, TensorType.LOGITS)
+        return cls(tensor("TaggedTensor.logits", "t", t), TensorType.LOGITS)
 
     @classmethod
     def probs(cls, t):
         """Probabilities."""
-        return cls(t, TensorType.PROBS)
+        return cls(tensor("TaggedTensor.probs", "t", t), TensorType.PROBS)
 
     @classmethod
     def indices(cls, t):
         """Tokens."""
-        return cls(t, TensorType.INDICES)
+        return cls(tensor("TaggedTensor.indices", "t", t), TensorType.INDICES)
 
     def size(self, dim=None):
         """That of the tensor."""
@@ -122,7 +122,8 @@ def _op(name, into, out, takes, run):
 
 
 def _random(op, kwargs):
-    return {"deterministic": op.default_params.get("deterministic", True), **{name: kwargs[name] for name in _RANDOM if name in kwargs}}
+    given = {**op.default_params, **kwargs}
+    return {"deterministic": op.default_params.get("deterministic", True), **{name: given[name] for name in _RANDOM if name in given}}
 
 
 def _scaled(op, logits, kwargs):
@@ -301,6 +302,9 @@ class LogitsPipe:
             ops = processor.legalize(input_type)
             for op in ops:
                 op._of = type(processor)
+                unknown = sorted(set(op.default_params) - {"joint_topk_topp", "deterministic", "enable_pdl"} - set(op.takes)) if op.takes is not None else []
+                if unknown:
+                    raise TypeError(f"{where}: `{unknown[0]}` is no parameter of {type(processor).__name__}, expected {', '.join(op.takes) or 'none'}")
             self.ops += ops
             input_type = ops[-1].OUT if ops else input_type
         self.compiled_ops = None
