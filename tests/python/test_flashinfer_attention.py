@@ -388,6 +388,8 @@ def test_sinks(fi):
     wrapper = fi.BatchAttentionWithAttentionSinkWrapper(workspace(), "NHD", q_data_type=BF16, kv_data_type=BF16, head_dim_qk=DIM, head_dim_vo=DIM, window_left=5)
     wrapper.plan(integers(step.qo_indptr), *step.tables(), HEADS, KV_HEADS, DIM, PAGE, causal=True, window_left=5, q_data_type=BF16, kv_data_type=BF16)
     near(wrapper.run(step.q, step.cache, sink, 0.3), step.truth(causal=True, window_left=5, sink=sink, sm_scale=0.3)[0])
+    for got, want in zip(wrapper.run_return_lse(step.q, step.cache, sink, 0.3), step.truth(causal=True, window_left=5, sink=sink, sm_scale=0.3)):
+        near(got, want)
     with pytest.raises(ValueError, match="`args` are 0, expected 2: sinks and sm_scale"):
         wrapper.run(step.q, step.cache)
     with pytest.raises(ValueError, match="expected a window in both or in none"):
