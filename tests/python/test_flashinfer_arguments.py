@@ -221,3 +221,30 @@ def test_every_function_is_among_them(fi):
         takes = inspect.isclass(value) or len(inspect.signature(value).parameters) > 0
         missing += [name_of(f) for f in [value] * (takes and not isinstance(value, functools.partial)) + own if name_of(f) not in called]
     assert not missing, ", ".join(missing)
+
+
+def test_the_ops_of_the_table(fi, monkeypatch):
+    """A right call of a name calls no op that its row does not have; of a row of one op, that one. Of a class, what its calls do together."""
+    import quern
+    from quern.compat.flashinfer import _names
+
+    seen, by = [], {}
+    for op in quern.ops():
+        family, name = op.id.split(".")
+        function = getattr(getattr(quern, family), name)
+
+        @functools.wraps(function)
+        def recorded(*arguments, function=function, op=op.id, **keywords):
+            seen.append(op)
+            return function(*arguments, **keywords)
+
+        monkeypatch.setattr(getattr(quern, family), name, recorded)
+    for of in (calls, more_calls, other_calls):
+        for function, arguments in of(fi):
+            seen.clear()
+            function(**arguments)
+            by.setdefault(getattr(function, "__qualname__", "").partition(".")[0], set()).update(seen)
+    rows = {full.rpartition(".")[2]: set(re.findall(r"\b[a-z_]+\.[a-z_0-9]+\b", what.by)) for full, what in _names.NAMES.items() if isinstance(what, _names.There)}
+    wrong = {name: (ops, rows[name]) for name, ops in by.items() if name in rows and (ops - rows[name] or (len(rows[name]) == 1 and ops != rows[name] and not name[0].isupper() and name != "fast_decode_plan"))}
+    assert not wrong
+    assert sum(by.get(name) == ops != set() for name, ops in rows.items()) > 60
