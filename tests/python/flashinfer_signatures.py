@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
-"""Parameters and defaults of FlashInfer's functions, as release 0.6.18 has them; of those that 0.7.2 adds MORE has the names. A class stands for its constructor."""
+"""Parameters and defaults of FlashInfer's functions, as release 0.6.18 has them, or 0.7.2 where that is the first; of parameters that 0.7.2 adds MORE has the names. A class stands for
+its constructor."""
 
 SIGNATURES = {
     "single_decode_with_kv_cache": (
@@ -288,6 +289,28 @@ SIGNATURES = {
     "grouped_mm_fp8": "a, b, m_indptr, alpha=None, out=None, out_dtype=bfloat16, *, backend='cudnn', tactic=-1",
     "concat_mla_k": "k, k_nope, k_rope",
     "autotune": "tune_mode=True, cache=None, tuning_buckets=None, round_up=None, skip_ops=None",
+    "autotune_v2": "mode='tune', persistent_cache=True, cache_root=None, measurement_policy=None, *, tuning_buckets=None, round_up=None, skip_ops=None",
+    "autotune_v2_reload": "",
+    "MeasurementPolicy": "execution_mode='auto', cold_l2=None",
+    "AutoTuner": "warmup=3, repeat=10, stream_delay_micro_secs=5000",
+    "set_autotune_process_group": "group",
+    "get_autotune_process_group": "",
+    "fused_add_rmsnorm_fp8_block_quant": "out, block_scale, normed_out, input, residual, weight, eps=1e-06, enable_pdl=None",
+    "BlockSparseAttentionWrapper.forward": (
+        "q, k, v, scale_q=None, scale_k=None, scale_v=None, pos_encoding_mode='NONE', use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, "
+        "rope_scale=None, rope_theta=None"
+    ),
+    "VariableBlockSparseAttentionWrapper.forward": (
+        "q, k, v, pos_encoding_mode='NONE', use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None"
+    ),
+    **{f"{name}.prewarm_paged_kv_stride_variant": "variant='independent'" for name in (
+        "BatchDecodeWithPagedKVCacheWrapper", "BatchPrefillWithPagedKVCacheWrapper", "BatchAttention", "MultiLevelCascadeAttentionWrapper",
+        "BatchPrefillWithSharedPrefixPagedKVCacheWrapper")},
+    "LogitsPipe.compile": "custom_fusion_rules=None, custom_validity_checks=None",
+    "TaggedTensor.logits": "t",
+    "TaggedTensor.probs": "t",
+    "TaggedTensor.indices": "t",
+    "TaggedTensor.size": "dim=None",
     "TaggedTensor": "data, type",
     "LogitsProcessor": "**params",
     "Temperature": "**params",
@@ -306,4 +329,75 @@ MORE = {
     "BatchPrefillWithPagedKVCacheWrapper.run": "lse_base='log2', lse_layout='NH'",
     "BatchPrefillWithRaggedKVCacheWrapper.plan": "uniform_q_len=None",
     "BatchPrefillWithRaggedKVCacheWrapper.run": "lse_base='log2', lse_layout='NH'",
+    "mm_bf16": "*, skip_check=False",
+    "tinygemm_bf16": "*, skip_check=False",
+    "bmm_bf16": "*, skip_check=False",
+    "bmm_fp8": "*, skip_check=False",
+    "grouped_mm_bf16": "skip_check=False",
+    "grouped_mm_fp8": "skip_check=False",
+    "concat_mla_k": "*, backend='default'",
+    "autotune": "cuda_graph_profile_replays=None",
+    "BlockSparseAttentionWrapper.plan": "kv_block_lens=None, q2k_indices=None, q2k_num=None, kv_splits=None, use_clc=None, q_scale=None, k_scale=None, v_scale=None",
+}
+
+# What `import flashinfer` has in release 0.7.2, but for modules that it loads by the way.
+PUBLIC = """
+    __git_commit__ __git_version__ __version__ ActivationType add_rmsnorm_fp4quant append_paged_kv_cache append_paged_mla_kv_cache apply_llama31_rope
+    apply_llama31_rope_inplace apply_llama31_rope_pos_ids apply_llama31_rope_pos_ids_inplace apply_rope apply_rope_inplace apply_rope_pos_ids
+    apply_rope_pos_ids_inplace apply_rope_with_cos_sin_cache apply_rope_with_cos_sin_cache_inplace autotune autotune_v2 autotune_v2_reload
+    b12x_fused_moe B12xMoEWrapper BatchAttention BatchAttentionWithAttentionSinkWrapper BatchDecodeWithPagedKVCacheWrapper
+    BatchDecodeWithSharedPrefixPagedKVCacheWrapper BatchMLAPagedAttentionWrapper BatchPODWithPagedKVCacheWrapper
+    BatchPrefillWithCausalBidirectionalRangesWrapper BatchPrefillWithPagedKVCacheWrapper BatchPrefillWithRaggedKVCacheWrapper
+    BatchPrefillWithSharedPrefixPagedKVCacheWrapper block_scale_interleave BlockSparseAttentionWrapper bmm_bf16 bmm_fp8 bmm_mxfp8
+    cake_batch_context_with_kv_cache cake_batch_decode_with_kv_cache cake_fmha_manifest cake_rmsnorm cake_rmsnorm_train_backward
+    cake_rmsnorm_train_backward_workspace_bytes cake_rmsnorm_train_forward cake_top_k_top_p_sampling_from_probs CakeFmhaRequestOrderedDecodePlan
+    CakeRMSNormFunction chain_speculative_sampling chunk_gated_delta_product chunk_gated_delta_rule chunk_gated_delta_rule2
+    compute_paged_mqa_logits_schedule CUDAGraphBatchDecodeWithPagedKVCacheWrapper cudnn_batch_decode_with_kv_cache cudnn_frost_grouped_gemm1_swiglu
+    cudnn_frost_grouped_gemm1_swiglu_workspace_size cute_dsl_fused_moe cute_dsl_fused_moe_bf16 cute_dsl_fused_moe_mxfp8_mxfp4 cute_dsl_fused_moe_nvfp4
+    CuteDslBf16MoEWrapper CuteDslMoEWrapper CuteDslMxfp8Mxfp4MoEWrapper cutlass_fused_moe e2m1_and_ufp8sf_scale_to_float fast_decode_plan fi_trace
+    fp4_paged_mqa_logits fp4_quantize fp8_paged_mqa_logits fused_add_rmsnorm fused_add_rmsnorm_fp8_block_quant fused_add_rmsnorm_quant
+    fused_dit_gate_residual_layernorm_gamma_beta fused_dit_gate_residual_layernorm_scale_shift fused_dit_residual_layernorm_scale_shift
+    fused_kda_decode fused_qk_rmsnorm_rope fused_rmsnorm_silu gdn_fused_decode_step gdn_fused_decode_step_supported gelu_and_mul gelu_tanh_and_mul
+    gemma_fused_add_rmsnorm gemma_rmsnorm get_batch_indices_positions get_dcp_spec_counter_bytes get_dcp_spec_workspace_size_bytes
+    get_fp4_quantization_module get_seq_lens grouped_mm_bf16 grouped_mm_fp4 grouped_mm_fp8 grouped_mm_mxfp8 is_gated_activation jit
+    kda_prefill_supports_fp32_checkpoints KDAPrefillPlanCache launch_sm110_gqa_decode_prepared layernorm layernorm_quant make_nvfp4_global_scale mamba
+    MeasurementPolicy merge_state merge_state_in_place merge_states mhc min_block_table_width min_p_sampling_from_probs MiniMaxH3Mxfp8PreAttention
+    MiniMaxH3Nvfp4PreAttention MiniMaxH3QkvQuantizePack mm_bf16 mm_bf16_fp4 mm_fp4 mm_fp8 mm_mxfp8 mm_nvfp4_svdquant msa_ops
+    MultiLevelCascadeAttentionWrapper mxfp4_dequantize mxfp4_dequantize_host mxfp4_quantize mxfp8_dequantize_host mxfp8_grouped_quantize
+    mxfp8_quantize next_positive_power_of_2 NVFP44Over6Config NVFP44Over6ErrMode nvfp4_attention_sm120 nvfp4_attention_sm120_fwd
+    nvfp4_attention_sm120_quantize_qkv nvfp4_batched_quantize nvfp4_block_scale_interleave nvfp4_kv_dequantize nvfp4_kv_dequantize_paged
+    nvfp4_kv_quantize nvfp4_quantize nvfp4_quantize_append_paged_kv_cache nvfp4_quantize_append_paged_kv_cache_with_slot_mapping
+    nvfp4_quantize_append_paged_mla_kv_cache nvfp4_quantize_paged_kv_cache nvfp4_quantize_smooth packbits packed_fused_kda_decode packed_kda_decode
+    padded_seq_len plan_cake_fmha_request_ordered_paged_decode PODWithPagedKVCacheWrapper precompile_paged_mqa_logits
+    prepare_balanced_batch_decode_with_kv_cache prepare_bf16_fp4_weights prepare_bf16_kda_prefill prepare_low_latency_gemm_weights
+    prepare_sm110_gqa_decode prepare_tf32_kda_prefill prims_ts_bf16_moe prims_ts_bf16_routed_moe prims_ts_fp4_block_scale_moe
+    prims_ts_fp4_block_scale_routed_moe prims_ts_fp8_block_scale_moe prims_ts_fp8_block_scale_routed_moe prims_ts_fp8_per_tensor_scale_moe
+    recurrent_kda RecurrentKDAPrefillWorkspace RecurrentKDAPrefillWrapper reorder_rows_for_gated_act_gemm resolve_nvfp4_4over6 rmsnorm
+    rmsnorm_fp4quant rmsnorm_quant RoutingMethodType sampling_from_logits sampling_from_probs scaled_fp4_grouped_quantize segment_packbits
+    SegmentGEMMWrapper SfLayout shuffle_matrix_a shuffle_matrix_sf_a silu_and_mul silu_and_mul_mxfp8_quantize silu_and_mul_mxfp8_quantize_backward
+    silu_and_mul_nvfp4_quantize silu_and_mul_scaled_nvfp4_experts_quantize single_decode_with_kv_cache single_prefill_with_kv_cache
+    single_prefill_with_kv_cache_return_lse sm110_gqa_decode softmax svdquant_linear tgv_gemm_sm100 top_k top_k_mask_logits top_k_page_table_transform
+    top_k_ragged_transform top_k_renorm_probs top_k_sampling_from_probs top_k_top_p_sampling_from_logits top_k_top_p_sampling_from_probs top_k_varlen
+    top_p_renorm_probs top_p_sampling_from_probs topk TopKTieBreak trtllm_bf16_moe trtllm_bf16_routed_moe trtllm_fmha_v2_prefill
+    trtllm_fp4_block_scale_moe trtllm_fp4_block_scale_routed_moe trtllm_fp8_block_scale_moe trtllm_fp8_block_scale_routed_moe
+    trtllm_fp8_per_tensor_scale_moe trtllm_fp8_per_tensor_scale_routed_moe trtllm_sage_attention_quantize VariableBlockSparseAttentionWrapper xqa
+    xqa_mla
+""".split()
+
+# {module of vLLM's question: names that it looks for}, by which vLLM 0.32 learns whether FlashInfer has MoE, MLA, FP4, linear attention and communication. Without names: it
+# looks for the module.
+PROBES = {
+    "comm": "", "comm.trtllm_moe_alltoall": "", "comm.trtllm_alltoall": "MnnvlMoe MoEAlltoallInfo", "comm.mnnvl": "MnnvlMemory", "fused_moe": "", "cute_dsl": "", "mla": "BatchMLAPagedAttentionWrapper",
+    "": "packed_fused_kda_decode fp4_quantize nvfp4_block_scale_interleave scaled_fp4_grouped_quantize silu_and_mul_scaled_nvfp4_experts_quantize cute_dsl_fused_moe_nvfp4 "
+        "add_rmsnorm_fp4quant mxfp4_quantize nvfp4_batched_quantize trtllm_fp4_block_scale_moe",
+    "decode": "trtllm_batch_decode_with_kv_cache_mla trtllm_batch_decode_sparse_mla_dsv4", "gemm": "mm_bf16_fp4 prepare_bf16_fp4_weights", "kda": "recurrent_kda", "kda_decode": "fused_kda_decode",
+    "fp4_quantization": "block_scale_interleave", "cute_dsl.blockscaled_gemm": "grouped_gemm_nt_masked",
+}
+
+# What SGLang 0.5.23 imports on its way to a server, outside of any `try`, from a FlashInfer on Hopper.
+SGLANG = {
+    "": "BatchDecodeWithPagedKVCacheWrapper BatchPrefillWithPagedKVCacheWrapper BatchPrefillWithRaggedKVCacheWrapper fast_decode_plan bmm_fp8 nvfp4_block_scale_interleave autotune_v2",
+    "cascade": "merge_state", "fp4_quantization": "block_scale_interleave", "fused_moe": "convert_to_block_layout trtllm_mxint4_block_scale_moe",
+    "fused_moe.core": "_maybe_get_cached_w3_w1_permute_indices get_w2_permute_indices_with_cache", "comm.mnnvl": "CommBackend", "gemm": "fp8_blockscale_gemm_sm90", "jit.core": "logger",
+    "autotuner": "AutoTuner _collect_metadata autotune get_autotune_process_group set_autotune_process_group",
 }

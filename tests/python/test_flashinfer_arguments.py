@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Wrong arguments of quern.compat.flashinfer: each parameter refuses an object that nobody knows, by its name, also those that change nothing."""
+import enum
+import functools
 import inspect
 import re
 
@@ -21,6 +23,16 @@ class Thing:
 
 def integers(*values):
     return torch.tensor(values, dtype=torch.int32, device=places.TORCH)
+
+
+def entered(context):
+    """A call that also enters what it gives."""
+    @functools.wraps(context)
+    def enter(*arguments, **keywords):
+        with context(*arguments, **keywords):
+            pass
+
+    return enter
 
 
 def calls(fi):
@@ -45,6 +57,8 @@ def calls(fi):
         of("rmsnorm", input=x, weight=row), of("gemma_rmsnorm", input=x, weight=row), of("fused_add_rmsnorm", input=x, residual=x.clone(), weight=row),
         of("gemma_fused_add_rmsnorm", input=x, residual=x.clone(), weight=row), of("rmsnorm_quant", out=out, input=x, weight=row, scale=1.0), of("layernorm", input=x, gemma=row.float(), beta=row.float()),
         of("fused_add_rmsnorm_quant", out=out, input=x, residual=x.clone(), weight=row, scale=1.0), of("layernorm_quant", out=out, input=x, gemma=row.float(), beta=row.float(), scale=1.0),
+        of("fused_add_rmsnorm_fp8_block_quant", out=randn(3, 128).to(torch.float8_e4m3fn), block_scale=torch.empty(1, 4, device=places.TORCH), normed_out=randn(3, 128, dtype=BF16),
+           input=randn(3, 128, dtype=BF16), residual=randn(3, 128, dtype=BF16), weight=randn(128, dtype=BF16)),
         of("silu_and_mul", input=x), of("gelu_and_mul", input=x), of("gelu_tanh_and_mul", input=x),
         of("apply_rope", q=heads, k=heads.clone(), indptr=integers(0, 3), offsets=integers(0)), of("apply_rope_pos_ids", q=heads, k=heads.clone(), pos_ids=integers(0, 1, 2)),
         of("apply_llama31_rope", q=heads, k=heads.clone(), indptr=integers(0, 3), offsets=integers(0)), of("apply_llama31_rope_pos_ids_inplace", q=heads, k=heads.clone(), pos_ids=integers(0, 1, 2)),
@@ -117,11 +131,53 @@ def more_calls(fi):
         (fi.quantization.per_token_group_quant_8bit, dict(x=x, group_size=32)),
         (fi.rope.rope_quantize_fp8_append_paged_kv_cache, dict(q_rope=heads, k_rope=heads, q_nope=None, k_nope=None, v=other, cos_sin_cache=randn(9, 32), pos_ids=integers(0, 1, 2),
                                                                paged_kv_cache=fp8, kv_indices=pages[1], kv_indptr=pages[0], batch_indices=integers(0, 1, 2), positions=integers(3, 0, 2), page_size=4)),
+        (blocks.forward, blocked), (variable.forward, dict(q=randn(2, 4, 32, dtype=BF16), k=randn(2, 6, 32, dtype=BF16), v=randn(2, 6, 32, dtype=BF16))),
+        (pod.prewarm_paged_kv_stride_variant, {}), (entered(fi.autotune), {}), (entered(fi.autotune_v2), {}), (fi.MeasurementPolicy, {}), (fi.autotuner.AutoTuner, {}), (fi.autotuner.set_autotune_process_group, {"group": None}),
+        (lp.LogitsPipe([lp.Softmax()]).compile, {}), (lp.TaggedTensor.probs, {"t": x}),
         (lp.LogitsPipe, {"processors": [lp.Softmax()]}), (lp.Softmax, {}), (lp.TopK, {}), (lp.Sample, {}), (lp.TaggedTensor, {"data": x, "type": lp.TensorType.LOGITS}),
     ]
 
 
-@pytest.mark.parametrize("of, least", [(calls, 400), (more_calls, 250)])
+def other_calls(fi):
+    """Constructors, old forms, tables of several levels, and what is left."""
+    x, heads, workspace = randn(3, 64, dtype=BF16), randn(3, 2, 32, dtype=BF16), torch.empty(4096, dtype=torch.uint8, device=places.TORCH)
+    cache, pages, ends = (randn(4, 4, 2, 32, dtype=BF16), randn(4, 4, 2, 32, seed=2, dtype=BF16)), (integers(0, 1, 2, 3), integers(2, 0, 3), integers(4, 1, 3)), integers(0, 1, 2, 3)
+    table, lengths = randn(9, 32), integers(4, 1, 3)
+    pos, buffers = {"q": heads, "k": heads.clone(), "pos_ids": integers(0, 1, 2)}, {"float_workspace_buffer": workspace}
+    by_offset = {"q": heads, "k": heads.clone(), "indptr": integers(0, 3), "offsets": integers(0)}
+    by_table = {"positions": integers(0, 1, 2), "query": x, "key": x.clone(), "head_size": 32, "cos_sin_cache": table}
+    decode, prefill, ragged, both = (getattr(fi, f"Batch{name}Wrapper")(workspace) for name in ("DecodeWithPagedKVCache", "PrefillWithPagedKVCache", "PrefillWithRaggedKVCache", "PODWithPagedKVCache"))
+    sizes = {"num_qo_heads": 2, "num_kv_heads": 2, "page_size": 4, "q_data_type": BF16}
+    of_decode = dict(zip(("indptr", "indices", "last_page_len"), pages)) | sizes | {"head_dim": 32}
+    of_prefill = {"qo_indptr": ends, **dict(zip(("paged_kv_indptr", "paged_kv_indices", "paged_kv_last_page_len"), pages)), **sizes, "head_dim_qk": 32}
+    attention, cascade = fi.BatchAttention(device=places.TORCH), fi.MultiLevelCascadeAttentionWrapper(1, workspace)
+    of_attention = {"qo_indptr": ends, "kv_indptr": pages[0], "kv_indices": pages[1], "kv_len_arr": lengths, "num_qo_heads": 2, "num_kv_heads": 2, "head_dim_qk": 32, "head_dim_vo": 32, "page_size": 4}
+    of_levels = {"qo_indptr_arr": [ends], **{name: [t] for name, t in zip(("paged_kv_indptr_arr", "paged_kv_indices_arr", "paged_kv_last_page_len"), pages)}, **sizes, "head_dim": 32}
+    decode.plan(**of_decode), prefill.plan(**of_prefill), ragged.plan(ends, ends, 2, 2, 32, q_data_type=BF16), attention.plan(**of_attention), cascade.plan(**of_levels)
+    e4m3, graph = x.to(torch.float8_e4m3fn), {"indptr_buffer": pages[0], "indices_buffer": pages[1], "last_page_len_buffer": pages[2]}
+    wide = torch.ones(1, 128, device=places.TORCH).to(torch.float8_e4m3fn)
+    resets = {"float_workspace_buffer": workspace, "int_workspace_buffer": workspace}
+    cascade_resets = {"float_workspace_buffer": workspace, "int_workspace_buffers": [workspace]}
+    return [
+        *((getattr(fi, name), by_offset) for name in ("apply_rope_inplace", "apply_llama31_rope_inplace")), (fi.apply_rope_pos_ids_inplace, pos), (fi.apply_llama31_rope_pos_ids, pos),
+        (fi.apply_rope_with_cos_sin_cache_inplace, by_table),
+        (fi.rope.mla_rope_quantize_fp8, dict(q_rope=heads, k_rope=heads[:, 0], q_nope=heads, k_nope=heads[:, 0], cos_sin_cache=table, pos_ids=integers(0, 1, 2))),
+        (fi.append_paged_mla_kv_cache, dict(append_ckv=x, append_kpe=x[:, :32], batch_indices=integers(0, 1, 2), positions=integers(3, 0, 2), ckv_cache=randn(4, 4, 64, dtype=BF16),
+                                            kpe_cache=randn(4, 4, 32, dtype=BF16), kv_indices=pages[1], kv_indptr=pages[0], kv_last_page_len=pages[2])),
+        *((getattr(fi, f"Batch{name}KVCacheWrapper"), buffers) for name in ("DecodeWithPaged", "PrefillWithPaged", "PrefillWithRagged")),
+        (fi.CUDAGraphBatchDecodeWithPagedKVCacheWrapper, {"workspace_buffer": workspace, **graph}), (fi.BatchAttention, {"device": places.TORCH}),
+        (fi.BatchAttentionWithAttentionSinkWrapper, buffers), *((getattr(fi, f"Batch{name}WithSharedPrefixPagedKVCacheWrapper"), buffers) for name in ("Decode", "Prefill")), (fi.MultiLevelCascadeAttentionWrapper, {"num_levels": 1, **buffers}),
+        (decode.forward, dict(q=heads, paged_kv_cache=cache)), (prefill.forward, dict(q=heads, paged_kv_cache=cache)), (ragged.forward, dict(q=heads, k=heads, v=heads)),
+        (fi.fast_decode_plan, {"self": decode, **of_decode}), (attention.plan, of_attention), (attention.run, dict(q=heads, kv_cache=cache)), (cascade.plan, of_levels),
+        (cascade.run, dict(q=heads, paged_kv_cache=cache)), (cascade.prewarm_paged_kv_stride_variant, {}), (cascade.reset_workspace_buffer, cascade_resets),
+        *((wrapper.reset_workspace_buffer, resets) for wrapper in (decode, both, fi.SegmentGEMMWrapper(workspace), fi.BatchDecodeWithSharedPrefixPagedKVCacheWrapper(workspace))),
+        (fi.gemm.fp8_blockscale_gemm_sm90, dict(input=wide, weight=wide, input_scale=torch.ones(1, 1, device=places.TORCH), weight_scale=torch.ones(1, 1, device=places.TORCH))),
+        (fi.testing.set_seed, {"random_seed": 3}), (fi.testing.bench_gpu_time, dict(fn=lambda: e4m3, dry_run_iters=1, repeat_iters=1)),
+        (fi.next_positive_power_of_2, {"x": 3}),
+    ]
+
+
+@pytest.mark.parametrize("of, least", [(calls, 400), (more_calls, 250), (other_calls, 250)])
 def test_every_parameter_refuses_a_thing(fi, of, least):
     taken, refused = [], 0
     for function, arguments in of(fi):
@@ -141,3 +197,54 @@ def test_every_parameter_refuses_a_thing(fi, of, least):
                 taken.append(f"{function.__name__}({p.name})")
     assert not taken, "\n".join(taken)
     assert refused > least
+
+
+# Abstract, or another form of one that is called above.
+ELSEWHERE = {"LogitsProcessor", "LogitsProcessor.legalize", "Op", "FusionRule", "TaggedTensor.size", "ParameterizedOp.param", "AutoTuner.save_configs", "AutoTuner.load_configs",
+             "BatchDecodeWithPagedKVCacheWrapper.plan", "BatchPrefillWithSharedPrefixPagedKVCacheWrapper.prewarm_paged_kv_stride_variant", "get_compute_capability", "is_sm90a_supported",
+             "is_sm100a_supported", "CompileError", "LegalizationError", "ParameterizedOp", "BatchAttentionWithAttentionSinkWrapper.plan", "BatchAttentionWithAttentionSinkWrapper.run",
+             "Temperature", "TopP", "MinP"}
+
+
+def test_every_function_is_among_them(fi):
+    """Of what works, each function, each constructor and each method that has parameters is in the lists above."""
+    from quern.compat.flashinfer import _names
+
+    name_of = lambda f: getattr(f, "__qualname__", "")  # noqa: E731
+    called = {name_of(function) for of in (calls, more_calls, other_calls) for function, _ in of(fi)} | ELSEWHERE
+    missing = []
+    for full, what in _names.NAMES.items():
+        value = getattr(getattr(fi, full.partition(".")[0], None), full.partition(".")[2], None) if isinstance(what, _names.There) else None
+        if full == "xqa.xqa" or value is None or (inspect.isclass(value) and issubclass(value, enum.Enum)):
+            continue
+        own = [f for name, f in vars(value).items() if inspect.isfunction(f) and not name.startswith("_") and len(inspect.signature(f).parameters) > 1] if inspect.isclass(value) else []
+        takes = inspect.isclass(value) or len(inspect.signature(value).parameters) > 0
+        missing += [name_of(f) for f in [value] * (takes and not isinstance(value, functools.partial)) + own if name_of(f) not in called]
+    assert not missing, ", ".join(missing)
+
+
+def test_the_ops_of_the_table(fi, monkeypatch):
+    """A right call of a name calls no op that its row does not have; of a row of one op, that one. Of a class, what its calls do together."""
+    import quern
+    from quern.compat.flashinfer import _names
+
+    seen, by = [], {}
+    for op in quern.ops():
+        family, name = op.id.split(".")
+        function = getattr(getattr(quern, family), name)
+
+        @functools.wraps(function)
+        def recorded(*arguments, function=function, op=op.id, **keywords):
+            seen.append(op)
+            return function(*arguments, **keywords)
+
+        monkeypatch.setattr(getattr(quern, family), name, recorded)
+    for of in (calls, more_calls, other_calls):
+        for function, arguments in of(fi):
+            seen.clear()
+            function(**arguments)
+            by.setdefault(getattr(function, "__qualname__", "").partition(".")[0], set()).update(seen)
+    rows = {full.rpartition(".")[2]: set(re.findall(r"\b[a-z_]+\.[a-z_0-9]+\b", what.by)) for full, what in _names.NAMES.items() if isinstance(what, _names.There)}
+    wrong = {name: (ops, rows[name]) for name, ops in by.items() if name in rows and (ops - rows[name] or (len(rows[name]) == 1 and ops != rows[name] and not name[0].isupper() and name != "fast_decode_plan"))}
+    assert not wrong
+    assert sum(by.get(name) == ops != set() for name, ops in rows.items()) > 60

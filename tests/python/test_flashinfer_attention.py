@@ -279,6 +279,49 @@ def test_graph_mode(fi):
         fi.BatchDecodeWithPagedKVCacheWrapper(workspace(), use_cuda_graph=True)
 
 
+def test_graph_that_is_planned_by_hand(fi):
+    """SGLang fills the buffers of a captured wrapper by itself, and calls the plan() of what FlashInfer keeps there: run() has what the buffers hold."""
+    step, masks = Step(), masks_of(QUERIES, LENGTHS)
+    names = ("qo_indptr_buf", "paged_kv_indptr_buf", "paged_kv_indices_buf", "paged_kv_last_page_len_buf", "custom_mask_buf", "mask_indptr_buf")
+    buffers = dict(zip(names, (integers([0] * 5), integers([0] * 5), integers([0] * 40), integers([0] * 4), torch.zeros(400, dtype=torch.uint8, device=places.TORCH), integers([0] * 5))))
+    for masked in (False, True):
+        wrapper = fi.BatchPrefillWithPagedKVCacheWrapper(workspace(), "NHD", True, **(buffers if masked else {name: buffers[name] for name in names[:4]}), backend="fa2")
+        assert wrapper._cached_module is None and wrapper._backend == "fa2" and wrapper.is_cuda_graph_enabled and wrapper._max_total_num_rows is None
+        given = {"custom_mask": torch.cat([m.flatten() for m in masks_of([1] * 4, [2] * 4)]).to(places.TORCH)} if masked else {}
+        wrapper.begin_forward(integers([0, 1, 2, 3, 4]), integers([0, 1, 2, 3, 4]), integers([3, 2, 1, 0]), integers([2] * 4), HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16, causal=False, **given)
+        indptr, indices, last = step.tables()
+        wrapper._qo_indptr_buf.copy_(integers(step.qo_indptr)), wrapper._paged_kv_indptr_buf.copy_(indptr), wrapper._paged_kv_last_page_len_buf.copy_(last)
+        wrapper._paged_kv_indices_buf[:len(indices)].copy_(indices)
+        if masked:
+            bits = packed(masks)
+            wrapper._custom_mask_buf[:len(bits)].copy_(bits), wrapper._mask_indptr_buf.copy_(integers(ends([(m.numel() + 7) // 8 for m in masks])))
+        host = [t.cpu() for t in (integers(step.qo_indptr), indptr, last)]
+        arguments = [wrapper._float_workspace_buffer, wrapper._int_workspace_buffer, wrapper._pin_memory_int_workspace_buffer, *host, step.qo_indptr[-1], 4, HEADS, KV_HEADS, PAGE, True, DIM, DIM, False, -1,
+                     -1, False, 0, 0]
+        wrapper._plan_info = wrapper._cached_module.plan(*arguments)
+        near(wrapper.run(step.q, step.cache), step.truth(masks)[0] if masked else step.truth()[0])
+        near(wrapper.forward(step.q, step.cache, causal=True), step.truth(masks)[0] if masked else step.truth(causal=True)[0])
+        for at, name in ((7, "batch_size"), (8, "num_qo_heads"), (9, "num_kv_heads"), (10, "page_size"), (12, "head_dim_qk"), (13, "head_dim_vo")):
+            with pytest.raises(ValueError, match=rf"^flashinfer\.BatchPrefillWithPagedKVCacheWrapper\.plan: `{name}` is 99, expected "):
+                wrapper._cached_module.plan(*arguments[:at], 99, *arguments[at + 1:])
+
+
+def test_small_methods(fi):
+    """What asks or prepares, and changes nothing."""
+    decode, prefill, cascade = fi.BatchDecodeWithPagedKVCacheWrapper(workspace(), backend="fa2"), fi.BatchPrefillWithPagedKVCacheWrapper(workspace()), fi.MultiLevelCascadeAttentionWrapper(2, workspace())
+    assert decode.resolved_backend == "fa2" and fi.BatchDecodeWithPagedKVCacheWrapper(workspace()).resolved_backend == "auto"
+    assert not cascade.is_cuda_graph_enabled and not fi.BatchPODWithPagedKVCacheWrapper(workspace()).is_cuda_graph_enabled
+    prefix = fi.BatchPrefillWithSharedPrefixPagedKVCacheWrapper(workspace())
+    for wrapper in (decode, prefill, cascade, prefix, fi.BatchAttention(device=places.TORCH)):
+        with pytest.raises(RuntimeError, match=r"prewarm_paged_kv_stride_variant: plan\(\) was not called"):
+            wrapper.prewarm_paged_kv_stride_variant()
+    step = Step([1, 1, 1, 1])
+    decode.plan(*step.tables(), HEADS, KV_HEADS, DIM, PAGE, q_data_type=BF16)
+    assert decode.prewarm_paged_kv_stride_variant(variant="independent") is None
+    with pytest.raises(ValueError, match="`variant` is 'equal', expected 'independent'"):
+        decode.prewarm_paged_kv_stride_variant("equal")
+
+
 def test_workspace_size(fi):
     step = Step()
     decode, prefill = fi.BatchDecodeWithPagedKVCacheWrapper(workspace()), fi.BatchPrefillWithPagedKVCacheWrapper(workspace())
@@ -345,6 +388,8 @@ def test_sinks(fi):
     wrapper = fi.BatchAttentionWithAttentionSinkWrapper(workspace(), "NHD", q_data_type=BF16, kv_data_type=BF16, head_dim_qk=DIM, head_dim_vo=DIM, window_left=5)
     wrapper.plan(integers(step.qo_indptr), *step.tables(), HEADS, KV_HEADS, DIM, PAGE, causal=True, window_left=5, q_data_type=BF16, kv_data_type=BF16)
     near(wrapper.run(step.q, step.cache, sink, 0.3), step.truth(causal=True, window_left=5, sink=sink, sm_scale=0.3)[0])
+    for got, want in zip(wrapper.run_return_lse(step.q, step.cache, sink, 0.3), step.truth(causal=True, window_left=5, sink=sink, sm_scale=0.3)):
+        near(got, want)
     with pytest.raises(ValueError, match="`args` are 0, expected 2: sinks and sm_scale"):
         wrapper.run(step.q, step.cache)
     with pytest.raises(ValueError, match="expected a window in both or in none"):

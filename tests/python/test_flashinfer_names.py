@@ -11,13 +11,13 @@ import sys
 
 import pytest
 
-from flashinfer_signatures import MORE, SIGNATURES
+from flashinfer_signatures import MORE, PROBES, PUBLIC, SGLANG, SIGNATURES
 
 from quern.compat.flashinfer import _names
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DOCUMENT = os.path.join(HERE, "..", "..", "docs", "flashinfer.md")
-KINDS = {kind: {full: what for full, what in _names.NAMES.items() if isinstance(what, kind)} for kind in (_names.There, _names.Raising, _names.Absent)}
+KINDS = {kind: {full: what for full, what in _names.NAMES.items() if isinstance(what, kind)} for kind in (_names.There, _names.Raising, _names.ForSglang, _names.Absent)}
 
 
 def python(script, **env):
@@ -68,6 +68,85 @@ else:
 """)
 
 
+LOOK = """
+import importlib, importlib.util
+def there(module, name):
+    try:
+        return hasattr(importlib.import_module("flashinfer" + ("." + module if module else "")), name)
+    except ModuleNotFoundError:
+        return False
+"""
+
+
+def test_engines_learn_what_there_is_not():
+    """vLLM's questions after install(): each is answered by no."""
+    python(f"""
+import quern.compat.flashinfer
+quern.compat.flashinfer.install()
+PROBES = {PROBES!r}{LOOK}
+for module, names in PROBES.items():
+    if not names:
+        assert not there(module.rpartition(".")[0], module.rpartition(".")[2]), module
+        try:
+            assert importlib.util.find_spec("flashinfer." + module) is None, module
+        except ModuleNotFoundError as e:
+            assert "flashinfer.comm" in str(e)  # its parent is not there
+    for name in names.split():
+        assert not there(module, name), (module, name)
+""")
+
+
+def test_sglang_finds_what_it_imports():
+    """Names that it imports where it starts, and nothing that it asks for."""
+    python(f"""
+import logging, sys
+import quern.compat.flashinfer as package
+from quern.compat.flashinfer import _names
+package.install()
+SGLANG = {SGLANG!r}{LOOK}
+missing = [(module, name) for module, names in SGLANG.items() for name in names.split() if not there(module, name)]
+assert len(missing) == 8 == sum(isinstance(what, _names.ForSglang) for what in _names.NAMES.values()), missing
+package.install(engine="sglang")
+package.install("sglang")
+for module, names in SGLANG.items():
+    for name in names.split():
+        assert there(module, name), (module, name)
+for full, what in _names.NAMES.items():
+    if isinstance(what, _names.ForSglang) and full != "jit.core.logger":
+        module, _, name = full.rpartition(".")
+        try:
+            getattr(sys.modules["flashinfer" + ("." + module if module else "")], name)(1, any_keyword=2)
+        except NotImplementedError as e:
+            assert str(e) == "flashinfer." + full + ": " + what.reason
+        else:
+            assert False, full
+from flashinfer.jit.core import logger
+logger.setLevel(logging.ERROR)
+import flashinfer.comm as comm, flashinfer.fused_moe.core
+assert comm is sys.modules["flashinfer.comm"] and importlib.util.find_spec("flashinfer.fused_moe") is not None
+for module, name in (("", "fp4_quantize"), ("", "mm_fp4"), ("comm", "allreduce_fusion"), ("comm.mnnvl", "TorchDistBackend"), ("fused_moe", "fused_topk_deepseek"), ("fused_moe", "cutlass_fused_moe"), ("mla", "x")):
+    assert not there(module, name), (module, name)
+try:
+    comm.allreduce_fusion
+except AttributeError as e:
+    assert str(e) == "module 'flashinfer.comm' has no attribute 'allreduce_fusion': quern has no communication", e
+else:
+    assert False
+class Backend(flashinfer.comm.mnnvl.CommBackend):
+    def __init__(self, group):
+        self.group = group
+assert Backend(3).group == 3
+for wrong, kind in (("trt", ValueError), (3, TypeError)):
+    try:
+        package.install(engine=wrong)
+    except kind as e:
+        assert str(e).startswith("quern.compat.flashinfer.install: `engine` is " + repr(wrong)), e
+    else:
+        assert False
+package.install("vllm")
+""")
+
+
 def found(fi, full):
     """What a program gets for a name of the table; an AttributeError where it is not there."""
     module, _, name = full.rpartition(".")
@@ -77,6 +156,8 @@ def found(fi, full):
 def test_names_that_are_there(fi):
     for full, what in {**KINDS[_names.There], **KINDS[_names.Raising]}.items():
         name = full.rpartition(".")[2]
+        if full == "__version__":
+            continue
         assert callable(found(fi, full)) and inspect.getdoc(found(fi, full)), full
         assert (getattr(fi, name, None) is found(fi, full)) == (name in _names.TOP_LEVEL), full
     for full, what in KINDS[_names.There].items():
@@ -98,7 +179,7 @@ def test_every_public_name_is_in_the_table(fi):
     assert tops == set(_names.TOP_LEVEL)
 
 
-HELPERS = {"page.unpack"}
+HELPERS = {"page.unpack", "autotuner.what_to_tune"}
 
 
 def test_names_that_raise(fi):
@@ -107,8 +188,22 @@ def test_names_that_raise(fi):
             found(fi, full)(1, any_keyword=2)
 
 
+def test_every_name_of_flashinfer_has_a_row(fi):
+    """All of its __init__, and no row without a module that it does not have."""
+    last = {full.rpartition(".")[2] for full in _names.NAMES} | set(_names.MODULES)
+    assert len(PUBLIC) == len(set(PUBLIC)) > 200
+    assert not [name for name in PUBLIC if name not in last]
+    assert not [name for name in _names.TOP_LEVEL if name not in PUBLIC]
+    modules = "jit aot compilation_context artifacts comm fused_moe moe_ep mla mamba gdn_prefill gdn_decode kda kda_decode fp4_quantization msa_ops mhc fi_trace trace profiler cudnn cute_dsl green_ctx api_logging"
+    assert not [full for full in _names.NAMES if "." not in full and full not in PUBLIC + modules.split()]
+
+
 def test_names_that_are_absent(fi):
-    for full, what in KINDS[_names.Absent].items():
+    for full, what in {**KINDS[_names.Absent], **KINDS[_names.ForSglang]}.items():
+        if full.count(".") > 1 or full.split(".")[0] not in ("", *_names.MODULES) and "." in full:
+            with pytest.raises(ModuleNotFoundError):
+                found(fi, full)
+            continue
         with pytest.raises(AttributeError, match=rf"has no attribute '{full.rpartition('.')[2]}': {re.escape(what.reason)}"):
             found(fi, full)
     for module in (fi, fi.norm):
@@ -137,7 +232,7 @@ def test_signatures(fi):
             continue
         function = getattr(by_name[name], method) if method else by_name[name].__init__ if inspect.isclass(by_name[name]) else by_name[name]
         parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
-        expected = re.split(r", (?![^(]*\))", text.replace("=bfloat16", "=None")) + (MORE[full].split(", ") if full in MORE else [])
+        expected = [word for word in re.split(r", (?![^(]*\))", text.replace("=bfloat16", "=None")) if word] + (MORE[full].split(", ") if full in MORE else [])
         normal = lambda words: [re.sub(r"=(\d+(\.\d+)?(e[+-]?\d+)?)$", lambda m: f"={float(m[1])}", word) for word in words]  # noqa: E731
         assert normal(text_of(parameters)) == normal(expected), full
         checked += 1
@@ -260,11 +355,47 @@ def test_autotuner(fi, tmp_path):
         return 3
 
     assert tuned() == 3
-    for keywords in ({"tune_mode": 1}, {"cache": 3}, {"round_up": "up"}, {"tuning_buckets": 8}, {"tuning_buckets": ["8"]}, {"skip_ops": "gemm"}):
+    for keywords in ({"tune_mode": 1}, {"cache": 3}, {"round_up": "up"}, {"tuning_buckets": 8}, {"tuning_buckets": ["8"]}, {"skip_ops": [3]}, {"cuda_graph_profile_replays": "3"}):
         with pytest.raises(TypeError, match=rf"^flashinfer\.autotune: `{next(iter(keywords))}` is "), fi.autotune(**keywords):
             pass
     with pytest.raises(TypeError, match=r"^flashinfer\.set_autotune_process_group: `group` is 'world'"):
         fi.autotuner.set_autotune_process_group("world")
+    with fi.autotune(skip_ops="gemm", cuda_graph_profile_replays=3):
+        pass
+    for keywords in ({"tuning_buckets": ()}, {"cuda_graph_profile_replays": 0}):
+        with pytest.raises(ValueError, match=rf"^flashinfer\.autotune: `{next(iter(keywords))}` is "), fi.autotune(**keywords):
+            pass
+
+    class Group:
+        def rank(self):
+            return 0
+
+    group = Group()
+    fi.autotuner.set_autotune_process_group(group)
+    assert fi.autotuner.get_autotune_process_group() is group
+    fi.autotuner.set_autotune_process_group(None)
+    assert fi.autotuner.get_autotune_process_group() is None and fi.autotuner._collect_metadata() == {"tuner": "quern: plans need none"}
+    with pytest.raises(TypeError, match=r"^flashinfer\.AutoTuner: `warmup` is 'no'"):
+        fi.autotuner.AutoTuner(warmup="no")
+
+
+def test_autotune_v2(fi, tmp_path):
+    """Nothing is tuned and nothing is written; every word is looked at."""
+    policy = fi.MeasurementPolicy(execution_mode="cuda_graph", cold_l2=True)
+    assert policy == fi.autotune_cache.MeasurementPolicy("cuda_graph", True) and policy.use_cuda_graph is True
+    assert fi.MeasurementPolicy().use_cuda_graph is None and fi.MeasurementPolicy("eager").use_cuda_graph is False
+    with fi.autotune_v2(mode="replay", persistent_cache=True, cache_root=str(tmp_path / "root"), measurement_policy=policy, tuning_buckets=(1, 2), round_up=True, skip_ops={"gemm"}) as entered:
+        assert entered is None
+    with fi.autotune_v2():
+        assert fi.autotune_v2_reload() is None
+    assert not list(tmp_path.iterdir())
+    for kind, keywords in ((ValueError, {"mode": "on"}), (TypeError, {"mode": None}), (TypeError, {"persistent_cache": 1}), (TypeError, {"cache_root": 3}), (TypeError, {"measurement_policy": "eager"}),
+                           (ValueError, {"tuning_buckets": ()}), (TypeError, {"round_up": 1}), (TypeError, {"skip_ops": 3})):
+        with pytest.raises(kind, match=rf"^flashinfer\.autotune_v2: `{next(iter(keywords))}` is "), fi.autotune_v2(**keywords):
+            pass
+    for kind, keywords in ((ValueError, {"execution_mode": "graph"}), (TypeError, {"cold_l2": "yes"})):
+        with pytest.raises(kind, match=rf"^flashinfer\.MeasurementPolicy: `{next(iter(keywords))}` is "):
+            fi.MeasurementPolicy(**keywords)
 
 
 def test_modules_are_one(fi):

@@ -162,8 +162,23 @@ def test_block_sparse(fi):
                          ({"packed_mask": integers([0], torch.uint8)}, "`packed_mask` has 1 elements, expected 10")):
         with pytest.raises(ValueError, match=text):
             wrapper.plan(**{**table, **change}, q_data_type=BF16)
-    with pytest.raises(NotImplementedError, match="`block_mask` is a torch.Tensor"):
-        wrapper.plan(**table, block_mask=shows)
+    for name in ("block_mask", "kv_block_lens", "q2k_indices", "q2k_num", "q_scale", "k_scale", "v_scale"):
+        with pytest.raises(NotImplementedError, match=rf"^flashinfer\.BlockSparseAttentionWrapper\.plan: `{name}` is a torch.Tensor"):
+            wrapper.plan(**table, **{name: shows})
+    for keywords in ({"kv_splits": 2}, {"kv_splits": "auto"}, {"use_clc": False}, {"use_clc": True}):
+        with pytest.raises(NotImplementedError, match=rf"`{next(iter(keywords))}` is .*, expected it left out: it is of kernels for SM100"):
+            wrapper.plan(**table, **keywords)
+    q, k, v = (randn(n, heads, DIM, seed=seed, dtype=BF16) for n, heads, seed in ((M, HEADS, 1), (N, KV_HEADS, 2), (N, KV_HEADS, 3)))
+    for word in ("cutile", "fa2"):
+        wrapper = fi.BlockSparseAttentionWrapper(workspace(), word)
+        wrapper.plan(**table, kv_splits=1, o_data_type=BF16, **PLAN)
+        near(wrapper.forward(q=q, k=k, v=v, scale_q=None, scale_k=None, scale_v=None, pos_encoding_mode="NONE", use_fp16_qk_reduction=False, logits_soft_cap=3.0, sm_scale=0.4, rope_scale=None,
+                             rope_theta=None), expected(False, 3.0, 0.4)[0])
+    for word in ("cake", "vsa_sm100_blk64", "cake_cute"):
+        with pytest.raises(NotImplementedError, match=f"`backend` is '{word}': it "):
+            fi.BlockSparseAttentionWrapper(workspace(), word)
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.BlockSparseAttentionWrapper\.forward: `pos_encoding_mode` is 'ALIBI'"):
+        wrapper.forward(q, k, v, pos_encoding_mode="ALIBI")
 
 
 @pytest.mark.parametrize("heads_kv, columns", [(HEADS, [[4, 8, 4, 0], [8, 4, 4, 0], [4, 4, 4, 4], [4, 0, 8, 4]]), (KV_HEADS, [[5, 3, 7, 1], [2, 9, 4, 1]])])

@@ -187,6 +187,18 @@ def test_own_steps(fi):
     assert repr(pipe) == "LogitsPipe([Temperature -> Softmax -> TopK], ops=[TemperatureOp -> SoftmaxOp -> ProbsTopKOp], compiled_ops=[Both -> ProbsTopKOp])"
     want = top_k(torch.softmax(logits.double().cpu() / 3, 1), {"top_k": 4})
     assert ((pipe(logits, top_k=4).double().cpu() - want).abs() <= 1e-6).all()
+    for step, text in ((lp.Temperature(heat=3), "`heat` is no parameter of Temperature, expected temperature"), (lp.Softmax(temperature=3.0), "`temperature` is no parameter of Softmax, expected none"),
+                       (lp.Sample(top_k=3), "`top_k` is no parameter of Sample, expected indices, generator, seed, offset")):
+        with pytest.raises(TypeError, match=r"^flashinfer\.LogitsPipe: " + text):
+            lp.LogitsPipe([step], input_type=lp.TensorType.LOGITS)
+    drawn = lp.LogitsPipe([lp.Softmax(), lp.Sample(seed=5, offset=6)])(logits)
+    assert torch.equal(drawn, fi.sampling_from_probs(fi.softmax(logits), seed=5, offset=6)) and not torch.equal(drawn, lp.LogitsPipe([lp.Softmax(), lp.Sample()])(logits, seed=5, offset=7))
+    pipe = lp.LogitsPipe([lp.Temperature(), lp.Softmax(), lp.TopK()], compile=False)
+    assert pipe.compile(custom_fusion_rules=[rule], custom_validity_checks=checks) is None and len(seen) == 2 and "Both -> ProbsTopKOp" in repr(pipe)
+    with pytest.raises(TypeError, match=r"^flashinfer\.LogitsPipe\.compile: `custom_fusion_rules` is "):
+        pipe.compile(custom_fusion_rules=3)
+    tagged = lp.TaggedTensor.logits(t=logits)
+    assert tagged.size() == logits.shape and tagged.size(1) == tagged.size(dim=1) == VOCAB and torch.equal(torch.softmax(tagged, dim=1), torch.softmax(logits, 1))
     never = lp.FusionRule((lp.Temperature, lp.Softmax), lambda window: False, lambda window: Both(), 20)
     assert "FusedTemperatureSoftmaxOp" in repr(lp.LogitsPipe([lp.Temperature(), lp.Softmax()], custom_fusion_rules=[never]))
 

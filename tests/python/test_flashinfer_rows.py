@@ -80,6 +80,30 @@ def test_norms_to_fp8(fi, as_tensor):
     fp8_near(out, norm_of_layer(x, weight, beta, 1e-6), scale)
 
 
+def test_fused_norm_to_blocks(fi):
+    for tokens in (5, 8):
+        x, residual, weight = randn(tokens, 256, dtype=BF16), randn(tokens, 256, seed=4, dtype=BF16), randn(256, seed=2, dtype=BF16)
+        weight[128:] *= 1e-8  # the least scale
+        total, padded = x.double() + residual.double(), -(-tokens // 4) * 4
+        out, scales, normed = poisoned(tokens, 256, dtype=E4M3), poisoned(2, padded, dtype=torch.float32), poisoned(tokens, 256, dtype=BF16)
+        given = x.clone()
+        assert fi.norm.fused_add_rmsnorm_fp8_block_quant(out=out, block_scale=scales, normed_out=normed, input=x, residual=residual, weight=weight, eps=1e-5, enable_pdl=None) is None
+        near(residual, total), near(normed, rms(total, weight, 1e-5))
+        assert torch.equal(x, given)
+        groups = normed.double().unflatten(1, (2, 128))
+        want = groups.abs().amax(2).clamp(min=1e-4) / 448
+        assert ((scales.mT[:tokens].double() - want).abs() <= 2**-22 * want).all() and (want[:, 1] == 1e-4 / 448).all()
+        step = (groups / want[..., None]).abs() * 2**-4 + 2**-10
+        assert ((out.double().unflatten(1, (2, 128)) - groups / want[..., None]).abs() <= step * 1.001).all() and out.double().abs().amax() == 448
+    arguments = dict(out=out, block_scale=scales, normed_out=normed, input=x, residual=residual, weight=weight)
+    for change, kind, text in (({"block_scale": scales[:, :4]}, ValueError, r"`block_scale` has shape \[2, 4\] and strides \[8, 1\], expected a contiguous \[2, 8\]"),
+                               ({"normed_out": normed.float()}, TypeError, "`normed_out` is float32, expected bfloat16"), ({"out": normed}, TypeError, "`out` is bfloat16, expected float8_e4m3fn"),
+                               ({"input": x[:, :100]}, ValueError, "`input` has 100 columns, expected a multiple of 128"), ({"weight": weight[:9]}, ValueError, r"`weight` has shape \[9\]"),
+                               ({"residual": residual[:3]}, ValueError, r"`residual` has shape \[3, 256\]")):
+        with pytest.raises(kind, match=r"^flashinfer\.fused_add_rmsnorm_fp8_block_quant: " + text):
+            fi.norm.fused_add_rmsnorm_fp8_block_quant(**{**arguments, **change})
+
+
 @pytest.mark.parametrize("name", ["silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"])
 def test_activations(fi, name):
     act = {"silu_and_mul": torch.nn.functional.silu, "gelu_and_mul": torch.nn.functional.gelu, "gelu_tanh_and_mul": lambda g: torch.nn.functional.gelu(g, approximate="tanh")}[name]

@@ -202,3 +202,35 @@ def test_chain(fi):
     assert abs(accepted_at_first / draws - rate) < 5 * (rate / draws) ** 0.5
     tokens, accepted, emitted = fi.chain_speculative_sampling(p[None, :drafts], ids[:1], q[None])
     assert accepted.shape == emitted.shape == (1,) and accepted.item() <= 2
+
+
+def test_dtypes(fi):
+    """Doubles and long integers give what f32 and int32 give; what would be cut is refused by its name."""
+    probs, logits = with_ties(), randn(4, VOCAB)
+    same = {"seed": 7, "offset": 3}
+    for name, x, more in (("sampling_from_probs", probs, same), ("sampling_from_logits", logits, same), ("top_p_sampling_from_probs", probs, {"top_p": 0.7, **same}), ("min_p_sampling_from_probs", probs, {"min_p": 0.2, **same}),
+                          ("top_k_top_p_sampling_from_logits", logits, {"top_k": 9, "top_p": 0.7, **same}), ("top_p_renorm_probs", probs, {"top_p": 0.7}), ("softmax", logits, {})):
+        assert torch.equal(getattr(fi, name)(x.double(), **more), getattr(fi, name)(x, **more)), name
+    for name in ("top_k_renorm_probs", "top_k_mask_logits"):
+        with pytest.raises(TypeError, match=rf"^flashinfer\.{name}: `(probs|logits)` is f64"):
+            getattr(fi, name)(probs.double(), 3)
+    drafts, target, ids = torch.softmax(randn(3, 2, VOCAB), -1), torch.softmax(randn(3, 3, VOCAB, seed=2), -1), on_device([[1, 2], [0, 5], [7, 7]], torch.int32)
+    want = fi.chain_speculative_sampling(drafts, ids, target, seed=3, offset=4)
+    got = fi.chain_speculative_sampling(drafts.double(), ids.long(), target.double(), seed=3, offset=4)
+    assert all(torch.equal(a, b) for a, b in zip(got, want)) and got[0].dtype == torch.int32
+    floats = on_device([1.5, 2.5, 3.5, 4.5])
+    for name, call in (("draft_token_ids", lambda: fi.chain_speculative_sampling(drafts, ids.float(), target)), ("top_k", lambda: fi.top_k_sampling_from_probs(probs, floats)),
+                       ("indices", lambda: fi.sampling_from_probs(probs, floats)), ("seed", lambda: fi.sampling_from_probs(probs, seed=floats, offset=0)),
+                       ("offset", lambda: fi.sampling_from_probs(probs, seed=0, offset=floats)), ("top_k", lambda: fi.top_k_renorm_probs(probs, floats))):
+        with pytest.raises(TypeError, match=rf"^flashinfer\.\w+: `{name}` is float32, expected integers"):
+            call()
+    with pytest.raises(TypeError, match=r"^flashinfer\.chain_speculative_sampling: `maybe_output_accepted_token_num` is i64"):
+        fi.chain_speculative_sampling(drafts, ids, target, torch.zeros(3, dtype=torch.int64, device=places.TORCH))
+
+
+def test_a_row_of_zeros(fi):
+    """The document says NaN where FlashInfer has 0, and that other rows and samplers do not mind."""
+    probs = with_ties()
+    probs[2] = 0
+    for got in (fi.top_p_renorm_probs(probs, 0.5), fi.top_k_renorm_probs(probs, 3)):
+        assert got[2].isnan().all() and not got[[0, 1, 3]].isnan().any()

@@ -152,6 +152,41 @@ def test_products(fi):
         fi.mm_bf16(a, b.mT, backend="tgv")
 
 
+# {function: words of its kernels that are answered by yes, by no}; None: it has no choice.
+CHOICES = {"mm_bf16": ("cudnn cublaslt tinygemm cutile", "cutlass tgv cute-dsl auto cublas"), "bmm_bf16": ("cudnn cutile", "cutlass tgv cake auto cublaslt"),
+           "bmm_fp8": ("cublas cudnn", "cutlass cute-dsl auto fa2"), "tinygemm_bf16": None, "grouped_mm_bf16": None, "grouped_mm_fp8": None}
+
+
+def test_capabilities(fi):
+    """What a function says of itself is what it does."""
+    a, e4m3, one = randn(2, 8, 128, dtype=BF16), randn(2, 8, 128).to(torch.float8_e4m3fn), torch.ones(1, device=places.TORCH)
+    call = {"mm_bf16": lambda **more: fi.mm_bf16(a[0], a[1].mT, **more), "bmm_bf16": lambda **more: fi.bmm_bf16(a, a.mT, **more), "bmm_fp8": lambda **more: fi.bmm_fp8(e4m3, e4m3.mT, one, one, BF16, **more),
+            "tinygemm_bf16": lambda **more: fi.gemm.tinygemm_bf16(a[0], a[1], torch.empty(8, 8, dtype=BF16, device=places.TORCH), **more),
+            "grouped_mm_bf16": lambda **more: fi.grouped_mm_bf16(a[0], a, integers([0, 3, 8]), **more), "grouped_mm_fp8": lambda **more: fi.grouped_mm_fp8(e4m3[0], e4m3, integers([0, 3, 8]), **more)}
+    for name, words in CHOICES.items():
+        function = getattr(fi.gemm, name, None) or getattr(fi.grouped_mm, name)
+        assert [function.is_compute_capability_supported(cc) for cc in (75, 80, 90, 100)] == [False, True, True, True]
+        assert function.has_backend_choices() == (words is not None) and not function.has_backend("auto")
+        with pytest.raises(TypeError, match=rf"^flashinfer\.{name}\.is_compute_capability_supported: `cc` is \(9, 0\)"):
+            function.is_compute_capability_supported((9, 0))
+        first, checked = call[name](), call[name](skip_check=True)
+        assert first is None or torch.equal(first, checked)
+        with pytest.raises(TypeError, match=rf"^flashinfer\.{name}: `skip_check` is 'no'"):
+            call[name](skip_check="no")
+        if words is None:
+            with pytest.raises(ValueError, match=rf"^flashinfer\.{name}\.is_backend_supported: `backend` is 'cudnn'"):
+                function.is_backend_supported("cudnn", 90)
+            continue
+        for word in words[0].split():
+            assert function.is_backend_supported(word) and function.is_backend_supported(word, 90) and function.has_backend(word) and not function.is_backend_supported(word, cc=70)
+            call[name](backend=word)
+        for word in words[1].split():
+            assert not function.is_backend_supported(word) and not function.is_backend_supported(word, 90) and not function.has_backend(word)
+            if word != "auto":
+                with pytest.raises((NotImplementedError, ValueError), match=rf"^flashinfer\.{name}: `backend` is '{word}'"):
+                    call[name](backend=word)
+
+
 def scaled_judge(d, a, b, scale, blocks=1):
     """d is scale * a @ b.T, as judge() has it; `blocks`: roundings by the scale, one each 128 products."""
     from products import product
@@ -261,6 +296,9 @@ def test_concat(fi):
         fi.concat_ops.concat_mla_k(k, nope[..., :31], rope)
     with pytest.raises(TypeError, match="`k_nope` is bfloat16, expected float8_e4m3fn"):
         fi.concat_ops.concat_mla_k(k, nope.to(BF16), rope)
+    assert fi.concat_ops.concat_mla_k(k, nope, rope, backend="default") is None
+    with pytest.raises(NotImplementedError, match=r"^flashinfer\.concat_mla_k: `backend` is 'cake'"):
+        fi.concat_ops.concat_mla_k(k, nope, rope, backend="cake")
 
 
 @pytest.mark.parametrize("kind", [None, torch.int8])

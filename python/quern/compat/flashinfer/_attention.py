@@ -6,13 +6,14 @@ import math
 
 import quern
 from quern import _check, _workspace
-from quern.compat.flashinfer._base import call, one_of, refuse, tensor, torch
+from quern.compat.flashinfer._base import call, one_of, refuse, restated, tensor, torch
 from quern.compat.flashinfer.page import get_seq_lens, unpack
 
 _ROPE, _ALIBI = "no attention op of quern rotates q and k, apply_rope_pos_ids() and its like do so before", "no attention op of quern has slopes"
 _SM100, _OTHER = "it needs SM100, this is for sm_90a", "it is a kernel of another library"
 # FlashInfer's names of kernels. quern's own are chosen in the place of those that Hopper has.
-BACKENDS = {"auto": None, "fa2": None, "fa3": None, "trtllm-gen": _SM100, "cute-dsl": _SM100, "cutlass": _SM100, "cudnn": _OTHER, "fmha_v2": _OTHER, "xqa": _OTHER}
+BACKENDS = {**dict.fromkeys(("auto", "fa2", "fa3")), **dict.fromkeys(("trtllm-gen", "cute-dsl", "cute-dsl-prims", "prims-ts", "cutlass", "cake"), _SM100),
+            **dict.fromkeys(("cudnn", "fmha_v2", "xqa"), _OTHER)}
 NAMES = {"k_cache": "paged_kv_cache", "v_cache": "paged_kv_cache", "page_indptr": "paged_kv_indptr", "page_indices": "paged_kv_indices", "last_page_len": "paged_kv_last_page_len",
          "q_indptr": "qo_indptr", "mask": "packed_custom_mask", "sink": "sinks", "soft_cap": "logits_soft_cap", "out_lse": "lse", "out_scale": "v_scale", "workspace": "float_workspace_buffer"}
 
@@ -188,11 +189,12 @@ class Wrapper:
     _heads = _head_dim = _page_size = _qo_indptr_buf = None  # until plan()
     _tokens = None  # of q, where plan() knows
     _quick = None  # see _run_plainly; None from plan() to the first run()
+    _backends = BACKENDS
 
     def __init__(self, where, float_workspace_buffer, kv_layout, use_cuda_graph, backend, buffers, **variants):
         self._where = where
         refuse_variants(where, **variants)
-        one_of(where, "backend", backend, BACKENDS)
+        one_of(where, "backend", backend, self._backends)
         one_of(where, "kv_layout", kv_layout, {"NHD": None, "HND": None})
         self._use_cuda_graph, self._kv_layout, self._backend = _check.boolean(f"flashinfer.{where}", "use_cuda_graph", use_cuda_graph), kv_layout, backend
         self.reset_workspace_buffer(float_workspace_buffer, None)
@@ -209,6 +211,7 @@ class Wrapper:
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffer):
         """Another workspace for graphs. quern's ops have no integer workspace."""
         self._float_workspace_buffer = tensor(self._where, "float_workspace_buffer", float_workspace_buffer)
+        restated(self._where, (("int_workspace_buffer", int_workspace_buffer),))
         self.device = float_workspace_buffer.device
 
     def _sizes(self, **sizes):
@@ -288,6 +291,12 @@ class Wrapper:
 
 class PagedWrapper(Wrapper):
     """The same over pages."""
+
+    def prewarm_paged_kv_stride_variant(self, variant="independent"):
+        """Nothing is to be loaded after plan(): strides of k and v, equal or not, are arguments of one kernel."""
+        one_of(f"{self._where}.prewarm_paged_kv_stride_variant", "variant", variant, {"independent": None})
+        if not self._planned:
+            raise RuntimeError(f"flashinfer.{self._where}.prewarm_paged_kv_stride_variant: plan() was not called")
 
     def _tables(self, tables, buffers):
         """`tables`: indptr, indices and lengths of last pages by their names."""

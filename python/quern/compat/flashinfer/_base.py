@@ -42,6 +42,13 @@ def tensor(where, name, value, dims=None):
     return value
 
 
+def integers(where, name, value):
+    """The tensor, which is of integers: a fraction would be cut without a word."""
+    if value.dtype.is_floating_point or value.dtype.is_complex or value.dtype == torch.bool:
+        raise TypeError(f"flashinfer.{where}: `{name}` is {str(value.dtype)[6:]}, expected integers")
+    return value
+
+
 def rows(where, name, value):
     """A tensor [..., n] as [rows, n]. It is the same memory: a ValueError where the strides do not allow that."""
     tensor(where, name, value)
@@ -85,6 +92,27 @@ def restated(where, tensors=(), integers=()):
     for name, value in integers:
         if value is not None:
             _check.integer(f"flashinfer.{where}", name, value, 0, 2**63 - 1)
+
+
+def asked(backends=None):
+    """Decorates a function that FlashInfer lets programs ask where it runs. `backends`: {FlashInfer's word of a kernel: None, or why there is none}, where it has several;
+    quern's own kernels run on every GPU from sm_80 on. A compute capability is a number as 90."""
+    def add(function):
+        def runs_on(cc):
+            return _check.integer(f"flashinfer.{function.__name__}.is_compute_capability_supported", "cc", cc, 0, 10**6) >= 80
+
+        def has(backend):
+            return backend != "auto" and (backends or {}).get(backend, "no word of this function") is None
+
+        def is_backend_supported(backend, cc=None):
+            if backends is None:
+                raise ValueError(f"flashinfer.{function.__name__}.is_backend_supported: `backend` is {backend!r}, expected no call: the function has no such choice")
+            return has(backend) and (cc is None or runs_on(cc))
+
+        function.is_backend_supported, function.is_compute_capability_supported, function.has_backend, function.has_backend_choices = is_backend_supported, runs_on, has, lambda: backends is not None
+        return function
+
+    return add
 
 
 def refusing(name, reason):

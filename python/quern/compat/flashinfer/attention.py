@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The quern authors
 """Prefill and decode in one call, and attention with sinks."""
-from quern.compat.flashinfer._attention import PagedWrapper, lse_for, refuse_variants, soft_cap_of
+import functools
+
+from quern import _check
+from quern.compat.flashinfer._attention import PagedWrapper, dtype_of, lse_for, refuse_variants, soft_cap_of
 from quern.compat.flashinfer._base import refuse, tensor, torch
 from quern.compat.flashinfer.page import unpack
 from quern.compat.flashinfer.prefill import BatchPrefillWithPagedKVCacheWrapper
@@ -11,6 +14,8 @@ class BatchAttention(PagedWrapper):
     """Attention of requests of any number of query tokens over a paged cache, in one call; run() returns (out, lse)."""
 
     def __init__(self, kv_layout="NHD", device="cuda"):
+        if not isinstance(device, (str, int, torch.device)):
+            _check.fail_type("flashinfer.BatchAttention", "device", device, "a device of torch or its name")
         super().__init__("BatchAttention", torch.empty(0, dtype=torch.uint8, device=device), kv_layout, False, "auto", {})
 
     def plan(self, qo_indptr, kv_indptr, kv_indices, kv_len_arr, num_qo_heads, num_kv_heads, head_dim_qk, head_dim_vo, page_size, causal=False, sm_scale=None, logits_soft_cap=None,
@@ -46,7 +51,11 @@ class BatchAttentionWithAttentionSinkWrapper(BatchPrefillWithPagedKVCacheWrapper
     def __init__(self, float_workspace_buffer, kv_layout="NHD", use_cuda_graph=False, qo_indptr_buf=None, paged_kv_indptr_buf=None, paged_kv_indices_buf=None,
                  paged_kv_last_page_len_buf=None, custom_mask_buf=None, mask_indptr_buf=None, backend="auto", pos_encoding_mode="NONE", use_fp16_qk_reduction=False, q_data_type=None,
                  kv_data_type=None, head_dim_qk=128, head_dim_vo=128, window_left=-1):
-        refuse_variants("BatchAttentionWithAttentionSinkWrapper", pos_encoding_mode, use_fp16_qk_reduction=use_fp16_qk_reduction)
+        where = "BatchAttentionWithAttentionSinkWrapper"
+        refuse_variants(where, pos_encoding_mode, use_fp16_qk_reduction=use_fp16_qk_reduction)
+        q_data_type, kv_data_type = dtype_of(where, "q_data_type", q_data_type), dtype_of(where, "kv_data_type", kv_data_type)
+        for name, value, least in (("head_dim_qk", head_dim_qk, 1), ("head_dim_vo", head_dim_vo, 1), ("window_left", window_left, -1)):
+            _check.integer(f"flashinfer.{where}", name, value, least, 2**31 - 1)
         if head_dim_vo != head_dim_qk:
             raise NotImplementedError(f"flashinfer.BatchAttentionWithAttentionSinkWrapper: `head_dim_vo` is {head_dim_vo}, expected that of q and k, {head_dim_qk}")
         super().__init__(float_workspace_buffer, kv_layout, use_cuda_graph, qo_indptr_buf, paged_kv_indptr_buf, paged_kv_indices_buf, paged_kv_last_page_len_buf, custom_mask_buf,
@@ -80,3 +89,5 @@ class BatchAttentionWithAttentionSinkWrapper(BatchPrefillWithPagedKVCacheWrapper
             return super().run(q, paged_kv_cache, **{**keywords, "sinks": args[0]})
         finally:
             self._sm_scale = planned
+
+    run_return_lse = functools.partialmethod(run, return_lse=True)

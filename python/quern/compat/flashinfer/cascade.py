@@ -39,14 +39,30 @@ class MultiLevelCascadeAttentionWrapper:
 
     def __init__(self, num_levels, float_workspace_buffer, kv_layout="NHD", use_cuda_graph=False, qo_indptr_buf_arr=None, paged_kv_indptr_buf_arr=None, paged_kv_indices_buf_arr=None,
                  paged_kv_last_page_len_buf_arr=None):
+        where = "flashinfer.MultiLevelCascadeAttentionWrapper"
         arrays = (qo_indptr_buf_arr, paged_kv_indptr_buf_arr, paged_kv_indices_buf_arr, paged_kv_last_page_len_buf_arr)
+        _check.integer(where, "num_levels", num_levels, 1, 2**31 - 1), _check.boolean(where, "use_cuda_graph", use_cuda_graph)
+        for name, array in zip(("qo_indptr_buf_arr", "paged_kv_indptr_buf_arr", "paged_kv_indices_buf_arr", "paged_kv_last_page_len_buf_arr"), arrays):
+            if array is not None and not isinstance(array, (tuple, list)):
+                _check.fail_type(where, name, array, "a list of tensors, one for each level")
         if use_cuda_graph and any(array is None or len(array) != num_levels for array in arrays):
             raise ValueError(f"flashinfer.MultiLevelCascadeAttentionWrapper: buffers of a graph are lists of {num_levels}, one for each level")
         self._wrappers = [BatchPrefillWithPagedKVCacheWrapper(float_workspace_buffer, kv_layout, use_cuda_graph, *(array[i] if use_cuda_graph else None for array in arrays))
                           for i in range(num_levels)]
 
+    @property
+    def is_cuda_graph_enabled(self):
+        return self._wrappers[0].is_cuda_graph_enabled
+
+    def prewarm_paged_kv_stride_variant(self, variant="independent"):
+        """That of each level."""
+        for wrapper in self._wrappers:
+            wrapper.prewarm_paged_kv_stride_variant(variant)
+
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffers):
-        """Another workspace for graphs."""
+        """Another workspace for graphs. quern's ops have no integer workspace."""
+        if int_workspace_buffers is not None and not isinstance(int_workspace_buffers, (tuple, list)):
+            _check.fail_type("flashinfer.MultiLevelCascadeAttentionWrapper.reset_workspace_buffer", "int_workspace_buffers", int_workspace_buffers, "a list of tensors, one for each level")
         for wrapper in self._wrappers:
             wrapper.reset_workspace_buffer(float_workspace_buffer, None)
 
@@ -59,7 +75,7 @@ class MultiLevelCascadeAttentionWrapper:
                             ("paged_kv_last_page_len", paged_kv_last_page_len)):
             if not isinstance(value, (tuple, list)):
                 _check.fail_type(where, name, value, "a list of tensors, one for each level")
-        _check.boolean(where, "causal", causal)
+        _check.boolean(where, "causal", causal), _check.integer(where, "head_dim", head_dim, 1, 2**31 - 1)
         if _check.integer(where, "window_left", window_left, -1, 2**31 - 1) >= 0 and len(self._wrappers) > 1:
             raise NotImplementedError(f"flashinfer.MultiLevelCascadeAttentionWrapper.plan: `window_left` is {window_left}, expected -1: a level does not know where the next ends")
         tables = list(zip(qo_indptr_arr, paged_kv_indptr_arr, paged_kv_indices_arr, paged_kv_last_page_len))
@@ -134,6 +150,10 @@ class BatchPrefillWithSharedPrefixPagedKVCacheWrapper(_SharedPrefix):
     """The same of any number of query tokens a request. Dtypes are those of the tensors."""
 
     _paged = BatchPrefillWithPagedKVCacheWrapper
+
+    def prewarm_paged_kv_stride_variant(self, variant="independent"):
+        """That of the keys that are not shared."""
+        self._unique.prewarm_paged_kv_stride_variant(variant)
 
     def begin_forward(self, qo_indptr, paged_kv_indptr, paged_kv_indices, paged_kv_last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size):
         """Takes the tables of the keys that are not shared."""

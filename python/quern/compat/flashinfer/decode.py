@@ -53,6 +53,11 @@ class BatchDecodeWithPagedKVCacheWrapper(PagedWrapper):
     def use_tensor_cores(self):
         return self._use_tensor_cores
 
+    @property
+    def resolved_backend(self):
+        """What the constructor was told. "auto" stays: quern chooses in each call."""
+        return self._backend
+
     def plan(self, indptr, indices, last_page_len, num_qo_heads, num_kv_heads, head_dim, page_size, *deprecated_positional_args, **kwargs):
         """Takes the tables of a step and what its calls have in common. Options are those of _plan_impl; by position they are FlashInfer's deprecated form."""
         if len(deprecated_positional_args) > len(_POSITIONAL):
@@ -131,6 +136,8 @@ class CUDAGraphBatchDecodeWithPagedKVCacheWrapper(BatchDecodeWithPagedKVCacheWra
     """The same in graph mode."""
 
     def __init__(self, workspace_buffer, indptr_buffer, indices_buffer, last_page_len_buffer, kv_layout="NHD", use_tensor_cores=False):
+        for name, t in (("workspace_buffer", workspace_buffer), ("indptr_buffer", indptr_buffer), ("indices_buffer", indices_buffer), ("last_page_len_buffer", last_page_len_buffer)):
+            tensor("CUDAGraphBatchDecodeWithPagedKVCacheWrapper", name, t, 1)
         super().__init__(workspace_buffer, kv_layout, True, use_tensor_cores, indptr_buffer, indices_buffer, last_page_len_buffer)
 
 

@@ -3,7 +3,7 @@
 """Matrix products. Weights are [n, k], rows are outputs."""
 import quern
 from quern import _check
-from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
+from quern.compat.flashinfer._base import asked, call, hint, one_of, restated, tensor, torch
 
 
 def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None):
@@ -11,6 +11,8 @@ def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None,
     weight is e4m3. The result is bf16."""
     where = "fp8_blockscale_gemm_sm90"
     tensor(where, "input", input, 2), tensor(where, "weight", weight, 2), tensor(where, "weight_scale", weight_scale, 2)
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
+        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
     if input.dtype in (torch.bfloat16, torch.float16):
         if input_scale is not None:
             raise ValueError(f"flashinfer.{where}: `input_scale` is given, expected None beside an input of 16 bits, which is quantised here")
@@ -21,30 +23,39 @@ def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None,
     return call(where, quern.gemm.scaled, names, a=input, scales_a=input_scale, b=weight, scales_b=weight_scale, out_dtype=out_dtype or torch.bfloat16)
 
 
-def mm_bf16(a, b, bias=None, pdl=False, out=None, out_dtype=None, backend="cudnn"):
+# FlashInfer's words for its kernels, and why there is none in the place of some. Those of the others are quern's.
+_SM100 = "it needs SM100, this is for sm_90a"
+_MM_BF16 = {**dict.fromkeys(("cudnn", "cublaslt", "tinygemm", "cutile", "auto")), **dict.fromkeys(("cutlass", "tgv", "cute-dsl"), _SM100)}
+_BMM_BF16 = {**dict.fromkeys(("cudnn", "cutile", "auto")), **dict.fromkeys(("cutlass", "tgv", "cake"), _SM100)}
+_BMM_FP8 = {**dict.fromkeys(("cublas", "cudnn", "auto")), **dict.fromkeys(("cutlass", "cute-dsl"), _SM100)}
+
+
+@asked(_MM_BF16)
+def mm_bf16(a, b, bias=None, pdl=False, out=None, out_dtype=None, backend="cudnn", *, skip_check=False):
     """a [m, k] @ b [k, n] + bias; b is column-major, as FlashInfer has it, or row-major. bf16 or f32. The backends are names of other libraries' kernels: the result
     is that of quern's."""
     where = "mm_bf16"
-    hint(where, "pdl", pdl)
-    one_of(where, "backend", backend, dict.fromkeys(("cudnn", "cublaslt", "tinygemm", "auto", "cutile", "cute-dsl")) | dict.fromkeys(("cutlass", "tgv"), "it needs SM100"))
+    hint(where, "pdl", pdl), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
+    one_of(where, "backend", backend, _MM_BF16)
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
     arguments = {"out": out} if out is not None else {"out_dtype": out_dtype or torch.bfloat16}
-    return call(where, quern.gemm.dense, None, a=tensor(where, "a", a, 2), b=tensor(where, "b", b, 2).mT, bias=bias, **arguments)
+    return call(where, quern.gemm.dense, None, a=tensor(where, "a", a, 2), b=tensor(where, "b", b, 2).mT, bias=bias, skip_check=skip_check, **arguments)
 
 
-def tinygemm_bf16(input, weight, out, bias=None, use_pdl=False):
+@asked()
+def tinygemm_bf16(input, weight, out, bias=None, use_pdl=False, *, skip_check=False):
     """out = input [m, k] @ weight.T [n, k] + bias."""
-    hint("tinygemm_bf16", "use_pdl", use_pdl)
-    call("tinygemm_bf16", quern.gemm.dense, {"a": "input", "b": "weight"}, a=input, b=weight, bias=bias, out=tensor("tinygemm_bf16", "out", out, 2))
+    hint("tinygemm_bf16", "use_pdl", use_pdl), _check.boolean("flashinfer.tinygemm_bf16", "skip_check", skip_check)
+    call("tinygemm_bf16", quern.gemm.dense, {"a": "input", "b": "weight"}, a=input, b=weight, bias=bias, out=tensor("tinygemm_bf16", "out", out, 2), skip_check=skip_check)
 
 
-def _dense(where, a, b, out, names):
+def _dense(where, a, b, out, names, skip_check):
     """out = a [m, k] @ b.T [n, k]. The op writes a's dtype or f32: another is converted from f32."""
     if out.dtype in (a.dtype, torch.float32):
-        call(where, quern.gemm.dense, names, a=a, b=b, out=out)
+        call(where, quern.gemm.dense, names, a=a, b=b, out=out, skip_check=skip_check)
     else:
-        out.copy_(call(where, quern.gemm.dense, names, a=a, b=b, out_dtype=torch.float32))
+        out.copy_(call(where, quern.gemm.dense, names, a=a, b=b, out_dtype=torch.float32, skip_check=skip_check))
 
 
 def _batch(where, A, B, out, dtype):
@@ -60,11 +71,12 @@ def _batch(where, A, B, out, dtype):
     return out
 
 
-def bmm_bf16(A, B, out=None, out_dtype=None, backend="cudnn"):
+@asked(_BMM_BF16)
+def bmm_bf16(A, B, out=None, out_dtype=None, backend="cudnn", *, skip_check=False):
     """A [batch, m, k] @ B [batch, k, n] of bf16; out of bf16, the default, f16 or f32. A batch of one is a call of gemm.dense. More are one launch of
     gemm.grouped_masked where B is column-major, as FlashInfer has it; of a row-major B, or of an A whose rows are not dense, a launch of gemm.dense for each."""
     where = "bmm_bf16"
-    one_of(where, "backend", backend, dict.fromkeys(("cudnn", "cutile", "auto")) | dict.fromkeys(("cutlass", "tgv"), "it needs SM100"))
+    one_of(where, "backend", backend, _BMM_BF16), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
         _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
     out = _batch(where, A, B, out, out_dtype or torch.bfloat16)
@@ -74,18 +86,19 @@ def bmm_bf16(A, B, out=None, out_dtype=None, backend="cudnn"):
     names = {"a": "A", "b": "B", "out_dtype": "out_dtype"}
     if len(A) > 1 and all(t.stride(2) == 1 for t in (A, B.mT, out)):
         rows = torch.full((len(A),), A.size(1), dtype=torch.int32, device=A.device)
-        call(where, quern.gemm.grouped_masked, names, a=A, b=B.mT, masked_m=rows, expected_m=A.size(1), out=out)
+        call(where, quern.gemm.grouped_masked, names, a=A, b=B.mT, masked_m=rows, expected_m=A.size(1), out=out, skip_check=skip_check)
     else:
         for a, b, c in zip(A, B, out):
-            _dense(where, a, b.mT, c, names)
+            _dense(where, a, b.mT, c, names, skip_check)
     return out
 
 
-def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None, backend="cublas"):
+@asked(_BMM_FP8)
+def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None, backend="cublas", *, skip_check=False):
     """A [batch, m, k] @ B [batch, k, n] * A_scale * B_scale of e4m3 or e5m2, B column-major, the scales tensors of one f32; out of bf16 or f16. Each matrix is a
     call of gemm.scaled: engines have a batch of one. f16 is converted from f32."""
     where = "bmm_fp8"
-    one_of(where, "backend", backend, dict.fromkeys(("cublas", "cudnn", "auto")) | dict.fromkeys(("cutlass", "cute-dsl"), "it needs SM100"))
+    one_of(where, "backend", backend, _BMM_FP8), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     if not isinstance(dtype, torch.dtype):
         _check.fail_type(f"flashinfer.{where}", "dtype", dtype, "a dtype of torch")
     given = {}
@@ -99,9 +112,9 @@ def bmm_fp8(A, B, A_scale, B_scale, dtype, out=None, backend="cublas"):
     names = {"a": "A", "b": "B", "scales_a": "A_scale", "scales_b": "B_scale"}
     for a, b, c in zip(A, B, out):
         if dtype == torch.bfloat16:
-            call(where, quern.gemm.scaled, names, a=a, b=b.mT, out=c, **given)
+            call(where, quern.gemm.scaled, names, a=a, b=b.mT, out=c, skip_check=skip_check, **given)
         else:
-            c.copy_(call(where, quern.gemm.scaled, names, a=a, b=b.mT, out_dtype=torch.float32, **given))
+            c.copy_(call(where, quern.gemm.scaled, names, a=a, b=b.mT, out_dtype=torch.float32, skip_check=skip_check, **given))
     return out
 
 
@@ -115,7 +128,7 @@ class SegmentGEMMWrapper:
 
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffer):
         """Another workspace, which is not read: memory is of the device's pool."""
-        tensor("SegmentGEMMWrapper", "float_workspace_buffer", float_workspace_buffer)
+        restated("SegmentGEMMWrapper", (("float_workspace_buffer", tensor("SegmentGEMMWrapper", "float_workspace_buffer", float_workspace_buffer)), ("int_workspace_buffer", int_workspace_buffer)))
 
     def run(self, x, weights, batch_size, weight_column_major, out=None, seg_lens=None, seg_indptr=None, weight_indices=None):
         """[rows, n] in x's dtype: x [rows, k] of bf16 or f16, weights [matrices, n, k] where they are column-major, else [matrices, k, n]. Segments are told by

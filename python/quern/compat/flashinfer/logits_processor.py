@@ -33,23 +33,29 @@ class TaggedTensor:
         self.data, self.type = tensor("TaggedTensor", "data", data), type
 
     @classmethod
-    def logits(cls, data):
+    def logits(cls, t):
         """Logits."""
-        return cls(data, TensorType.LOGITS)
+        return cls(tensor("TaggedTensor.logits", "t", t), TensorType.LOGITS)
 
     @classmethod
-    def probs(cls, data):
+    def probs(cls, t):
         """Probabilities."""
-        return cls(data, TensorType.PROBS)
+        return cls(tensor("TaggedTensor.probs", "t", t), TensorType.PROBS)
 
     @classmethod
-    def indices(cls, data):
+    def indices(cls, t):
         """Tokens."""
-        return cls(data, TensorType.INDICES)
+        return cls(tensor("TaggedTensor.indices", "t", t), TensorType.INDICES)
 
-    def size(self, *dim):
+    def size(self, dim=None):
         """That of the tensor."""
-        return self.data.size(*dim)
+        return self.data.size(dim)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        """A function of torch takes the tensor."""
+        bare = lambda x: x.data if isinstance(x, cls) else x  # noqa: E731
+        return func(*map(bare, args), **{name: bare(x) for name, x in (kwargs or {}).items()})
 
     shape, device, dtype = (property(lambda self, name=name: getattr(self.data, name)) for name in ("shape", "device", "dtype"))
 
@@ -116,7 +122,8 @@ def _op(name, into, out, takes, run):
 
 
 def _random(op, kwargs):
-    return {"deterministic": op.default_params.get("deterministic", True), **{name: kwargs[name] for name in _RANDOM if name in kwargs}}
+    given = {**op.default_params, **kwargs}
+    return {"deterministic": op.default_params.get("deterministic", True), **{name: given[name] for name in _RANDOM if name in given}}
 
 
 def _scaled(op, logits, kwargs):
@@ -260,6 +267,13 @@ def _check_joint(ops):
             raise CompileError("flashinfer.LogitsPipe: `joint_topk_topp` is True, expected that TopK of probabilities, TopP and Sample follow each other")
 
 
+def _check_custom(where, custom_fusion_rules, custom_validity_checks):
+    for name, given, right, words in (("custom_fusion_rules", custom_fusion_rules, lambda x: isinstance(x, FusionRule), "FusionRule"),
+                                      ("custom_validity_checks", custom_validity_checks, callable, "functions")):
+        if given is not None and not (isinstance(given, (list, tuple)) and all(map(right, given))):
+            _check.fail_type(where, name, given, f"a list of {words}")
+
+
 class LogitsPipe:
     """Processors one behind the other, checked when it is made: each must take what the one before it gives, nothing follows tokens, and there is one Softmax at most."""
 
@@ -273,10 +287,7 @@ class LogitsPipe:
             raise ValueError(f"{where}: `processors` is empty, expected one at least")
         if input_type is not None and not isinstance(input_type, TensorType):
             _check.fail_type(where, "input_type", input_type, "a TensorType")
-        for name, given, right, words in (("custom_fusion_rules", custom_fusion_rules, lambda x: isinstance(x, FusionRule), "FusionRule"),
-                                          ("custom_validity_checks", custom_validity_checks, callable, "functions")):
-            if given is not None and not (isinstance(given, (list, tuple)) and all(map(right, given))):
-                _check.fail_type(where, name, given, f"a list of {words}")
+        _check_custom(where, custom_fusion_rules, custom_validity_checks)
         _check.boolean(where, "compile", compile)
         self.processors, self._rules = list(processors), [*(custom_fusion_rules or ()), *_RULES]
         accepts = getattr(processors[0], "accepts", None)
@@ -291,6 +302,9 @@ class LogitsPipe:
             ops = processor.legalize(input_type)
             for op in ops:
                 op._of = type(processor)
+                unknown = sorted(set(op.default_params) - {"joint_topk_topp", "deterministic", "enable_pdl"} - set(op.takes)) if op.takes is not None else []
+                if unknown:
+                    raise TypeError(f"{where}: `{unknown[0]}` is no parameter of {type(processor).__name__}, expected {', '.join(op.takes) or 'none'}")
             self.ops += ops
             input_type = ops[-1].OUT if ops else input_type
         self.compiled_ops = None
@@ -304,8 +318,13 @@ class LogitsPipe:
         """What the pipe takes."""
         return self._initial_type
 
-    def compile(self):
-        """Joins neighbours that one function computes."""
+    def compile(self, custom_fusion_rules=None, custom_validity_checks=None):
+        """Joins neighbours that one function computes. custom_fusion_rules: in the place of those of the constructor; custom_validity_checks: more of them."""
+        _check_custom("flashinfer.LogitsPipe.compile", custom_fusion_rules, custom_validity_checks)
+        if custom_fusion_rules is not None:
+            self._rules = [*custom_fusion_rules, *_RULES]
+        for check in custom_validity_checks or ():
+            check(self.ops)
         rules = sorted(self._rules, key=lambda rule: (-rule.prio, -len(rule.pattern)))
         ops, i = list(self.ops), 0
         while i < len(ops):

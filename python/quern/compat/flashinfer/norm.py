@@ -70,6 +70,24 @@ def fused_add_rmsnorm_quant(out, input, residual, weight, scale, eps=1e-6, enabl
          static_scale=_scale(where, scale, input), eps=eps, out=rows(where, "out", out))
 
 
+def fused_add_rmsnorm_fp8_block_quant(out, block_scale, normed_out, input, residual, weight, eps=1e-6, enable_pdl=None):
+    """residual += input; normed_out = its norm; out = e4m3 of that in groups of 128 columns, block_scale [hidden / 128, round_up(rows, 4)] their f32 scales, at least
+    1e-4 / 448, as FP8 GEMMs read them. Two launches."""
+    where = "fused_add_rmsnorm_fp8_block_quant"
+    hint(where, "enable_pdl", enable_pdl)
+    x, normed, q = tensor(where, "input", input, 2), tensor(where, "normed_out", normed_out, 2), tensor(where, "out", out, 2)
+    shape = [x.size(1) // 128, -(-x.size(0) // 4) * 4]
+    if x.size(1) % 128:
+        raise ValueError(f"flashinfer.{where}: `input` has {x.size(1)} columns, expected a multiple of 128")
+    if list(tensor(where, "block_scale", block_scale, 2).shape) != shape or not block_scale.is_contiguous():
+        raise ValueError(f"flashinfer.{where}: `block_scale` has shape {list(block_scale.shape)} and strides {list(block_scale.stride())}, expected a contiguous {shape}")
+    for name, t, kind in (("normed_out", normed, x.dtype), ("out", q, torch.float8_e4m3fn), ("block_scale", block_scale, torch.float32)):
+        if t.dtype != kind:
+            raise TypeError(f"flashinfer.{where}: `{name}` is {str(t.dtype)[6:]}, expected {str(kind)[6:]}")
+    call(where, quern.norm.fused_add_rms_norm, {**_NAMES, "out": "normed_out"}, x=x, residual=tensor(where, "residual", residual, 2), weight=weight, eps=eps, out=normed)
+    call(where, quern.quant.per_token_group, {"x": "normed_out", "q": "out", "scales": "block_scale"}, x=normed, amax_floor=1e-4, q=q, scales=block_scale.mT[:x.size(0)])
+
+
 def layernorm(input, gemma, beta, eps=1e-6):
     """(input - mean) / sqrt(variance + eps) * gemma + beta."""
     out = torch.empty_like(tensor("layernorm", "input", input), memory_format=torch.contiguous_format)

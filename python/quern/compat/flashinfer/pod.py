@@ -85,6 +85,10 @@ class BatchPODWithPagedKVCacheWrapper:
     def __init__(self, float_workspace_buffer, kv_layout="NHD"):
         self._p, self._d = (PagedWrapper("BatchPODWithPagedKVCacheWrapper", float_workspace_buffer, kv_layout, False, "auto", {}) for _ in range(2))
 
+    @property
+    def is_cuda_graph_enabled(self):
+        return False
+
     def reset_workspace_buffer(self, float_workspace_buffer, int_workspace_buffer):
         """Another workspace, which is not read: memory is of the device's pool."""
         for wrapper in (self._p, self._d):

@@ -40,6 +40,24 @@ def single_prefill_with_kv_cache(q, k, v, scale_q=None, scale_k=None, scale_v=No
 single_prefill_with_kv_cache_return_lse = functools.partial(single_prefill_with_kv_cache, return_lse=True)
 
 
+class _Captured:
+    """What has a plan() that FlashInfer's kernels need before a graph runs again. quern's do not: they read their tables where they lie."""
+
+    def __init__(self, wrapper):
+        self._wrapper = wrapper
+
+    def plan(self, float_workspace, int_workspace, pinned_workspace, qo_indptr, kv_indptr, kv_lens, total_rows, batch_size, num_qo_heads, num_kv_heads, page_size, use_cuda_graph, head_dim_qk,
+             head_dim_vo, causal, window_left, *schedule):
+        """Compares the sizes with those that were planned. Nothing that the others say changes a result: the tables lie in the wrapper's buffers, and `causal` and
+        `window_left` are those of the run that was captured."""
+        wrapper = self._wrapper
+        for name, told, planned in (("batch_size", batch_size, wrapper._qo_indptr_buf.numel() - 1), ("num_qo_heads", num_qo_heads, wrapper._heads[0]), ("num_kv_heads", num_kv_heads, wrapper._heads[1]),
+                                    ("page_size", page_size, wrapper._page_size), ("head_dim_qk", head_dim_qk, wrapper._head_dim), ("head_dim_vo", head_dim_vo, wrapper._head_dim)):
+            if told != planned:
+                raise ValueError(f"flashinfer.{wrapper._where}.plan: `{name}` is {told}, expected {planned}, as the plan before the graph was told")
+        return []
+
+
 class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
     """Prefill of a batch over a paged cache: plan() for a step, run() for each layer. plan() takes tables on the host or the device; with a mask it waits for
     the device."""
@@ -75,6 +93,13 @@ class BatchPrefillWithPagedKVCacheWrapper(PagedWrapper):
         self._options(causal, window_left, logits_soft_cap, sm_scale, q_data_type, kv_data_type, o_data_type, fixed_split_size, disable_split_kv, mask)
 
     begin_forward = plan
+
+    # What SGLang reads when it plans a captured graph anew by a function of its own: it fills the buffers above, and hands the rest to `_cached_module`.
+    _max_total_num_rows = _int_workspace_buffer = _pin_memory_int_workspace_buffer = None
+
+    @property
+    def _cached_module(self):
+        return _Captured(self) if self._planned else None
 
     def run(self, q, paged_kv_cache, *args, q_scale=None, k_scale=None, v_scale=None, out=None, lse=None, return_lse=False, enable_pdl=None, window_left=None, sinks=None,
             kv_cache_sf=None, skip_softmax_threshold_scale_factor=None, use_fp16_softmax=None, uses_spcompress=None, lse_base="log2", lse_layout="NH"):

@@ -7,7 +7,7 @@ distribution. Every draw is reproducible, so `deterministic` asks for what is th
 import quern
 from quern import _check
 from quern._counter import counter_of
-from quern.compat.flashinfer._base import call, hint, one_of, tensor, torch
+from quern.compat.flashinfer._base import call, hint, integers, one_of, tensor, torch
 
 _ORDERS = {"top_k_first": None, "joint": None}
 _NAMES = {"temperatures": "temperature", "top_ks": "top_k", "top_ps": "top_p", "min_ps": "min_p"}
@@ -18,8 +18,7 @@ def _parameter(where, name, value, x):
     """{attribute or tensor of the op: value} of a filter that is one number or a tensor of rows."""
     if not isinstance(value, torch.Tensor):
         return {name: _check.integer(f"flashinfer.{where}", name, value, -2**31, 2**31 - 1) if name == "top_k" else _check.number(f"flashinfer.{where}", name, value)}
-    dtype = torch.int32 if name == "top_k" else torch.float32
-    value = value.reshape(-1).to(dtype)
+    value = integers(where, name, value).reshape(-1).int() if name == "top_k" else value.reshape(-1).float()
     return {name + "s": value.expand(x.size(0)).contiguous() if value.numel() == 1 else value}
 
 
@@ -40,11 +39,16 @@ def _random(where, rows, generator, seed, offset, device, draws=1):
         return {name: (n + 2**63) % 2**64 - 2**63 for name, n in (("seed", seed), ("offset", offset))}
     given = []
     for name, n in (("seed", seed), ("offset", offset)):
-        n = n.reshape(-1).to(torch.int64) if isinstance(n, torch.Tensor) else torch.full((1,), (n + 2**63) % 2**64 - 2**63, dtype=torch.int64, device=device)
+        n = integers(where, name, n).reshape(-1).to(torch.int64) if isinstance(n, torch.Tensor) else torch.full((1,), (n + 2**63) % 2**64 - 2**63, dtype=torch.int64, device=device)
         if n.numel() not in (1, rows):
             raise ValueError(f"flashinfer.{where}: `{name}` has {n.numel()} elements, expected 1 or {rows}, the rows of the result")
         given.append(n.expand(rows))
     return {"seeds": given[0].contiguous(), "offsets": given[1] + torch.arange(rows, dtype=torch.int64, device=device) * _ROW_STEP}
+
+
+def _f32(x):
+    """Doubles as f32, as FlashInfer converts them; what is no tensor of doubles stays as it is."""
+    return x.float() if isinstance(x, torch.Tensor) and x.dtype == torch.float64 else x
 
 
 def _check_nan(where, name, x, check_nan):
@@ -54,11 +58,11 @@ def _check_nan(where, name, x, check_nan):
 
 def _sample(where, name, x, indices, deterministic, generator, check_nan, seed, offset, return_valid=False, **filters):
     """Tokens of logits or probs, int32 or the dtype of `indices`; with return_valid also whether each row had a token to draw."""
-    tensor(where, name, x, 2)
+    x = _f32(tensor(where, name, x, 2))
     _check.boolean(f"flashinfer.{where}", "deterministic", deterministic)
     _check.boolean(f"flashinfer.{where}", "return_valid", return_valid)
     _check_nan(where, name, x, check_nan)
-    rows = x.size(0) if indices is None else tensor(where, "indices", indices, 1).numel()
+    rows = x.size(0) if indices is None else integers(where, "indices", tensor(where, "indices", indices, 1)).numel()
     valid = torch.empty(rows, dtype=torch.uint8, device=x.device) if return_valid else None
     tokens = torch.empty(rows, dtype=torch.int32, device=x.device)
     call(where, quern.sampling.sample, {"logits": name, "probs": name, **_NAMES}, **{name: x}, out=tokens, indices=None if indices is None else indices.int(), valid=valid,
@@ -72,7 +76,7 @@ def softmax(logits, temperature=None, enable_pdl=None):
     hint("softmax", "enable_pdl", enable_pdl)
     tensor("softmax", "logits", logits, 2)
     filters = {} if temperature is None else _parameter("softmax", "temperature", temperature, logits)
-    return call("softmax", quern.sampling.softmax, _NAMES, logits=logits, **filters)
+    return call("softmax", quern.sampling.softmax, _NAMES, logits=_f32(logits), **filters)
 
 
 def sampling_from_logits(logits, indices=None, deterministic=True, generator=None, check_nan=False, seed=None, offset=None):
@@ -131,7 +135,7 @@ def _renorm(where, probs, is_deterministic, **filters):
 
 def top_p_renorm_probs(probs, top_p, is_deterministic=False):
     """Probabilities of those that top_p keeps over their sum, 0 of the others. f32."""
-    return _renorm("top_p_renorm_probs", tensor("top_p_renorm_probs", "probs", probs, 2), is_deterministic, **_parameter("top_p_renorm_probs", "top_p", top_p, probs))
+    return _renorm("top_p_renorm_probs", _f32(tensor("top_p_renorm_probs", "probs", probs, 2)), is_deterministic, **_parameter("top_p_renorm_probs", "top_p", top_p, probs))
 
 
 def top_k_renorm_probs(probs, top_k, is_deterministic=False):
@@ -150,10 +154,13 @@ top_p_renorm_prob, top_k_renorm_prob = top_p_renorm_probs, top_k_renorm_probs
 
 def chain_speculative_sampling(draft_probs, draft_token_ids, target_probs, maybe_output_accepted_token_num=None, maybe_output_emitted_draft_token_num=None, deterministic=True,
                                generator=None, seed=None, offset=None):
-    """(tokens [batch, drafts + 1], accepted, emitted): the drafts that stand, a token behind them, then -1. Counts that are given are added to."""
+    """(tokens [batch, drafts + 1], accepted, emitted): the drafts that stand, a token behind them, then -1. Counts that are given are added to, so they are int32;
+    draft_token_ids are of any integers."""
     where = "chain_speculative_sampling"
+    draft_probs, target_probs = (_f32(tensor(where, name, t, 3)) for name, t in (("draft_probs", draft_probs), ("target_probs", target_probs)))
+    draft_token_ids = integers(where, "draft_token_ids", tensor(where, "draft_token_ids", draft_token_ids, 2)).int()
     _check.boolean(f"flashinfer.{where}", "deterministic", deterministic)
-    batch = tensor(where, "target_probs", target_probs, 3).size(0)
+    batch = target_probs.size(0)
     accepted, emitted = (torch.zeros(batch, dtype=torch.int32, device=target_probs.device) if given is None else given
                          for given in (maybe_output_accepted_token_num, maybe_output_emitted_draft_token_num))
     tokens, *_ = call(where, quern.sampling.verify_chain,

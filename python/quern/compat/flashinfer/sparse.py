@@ -6,8 +6,12 @@ import math
 
 import quern
 from quern import _check
-from quern.compat.flashinfer._attention import NAMES, Wrapper, attend, dtype_of, lse_for, masks, refuse_variants, scales
+from quern.compat.flashinfer._attention import BACKENDS, NAMES, Wrapper, attend, dtype_of, lse_for, masks, options_of, refuse_variants, scales
 from quern.compat.flashinfer._base import hint, refuse, tensor, torch
+
+
+_SM100 = "it is of kernels for SM100, this is for sm_90a"
+_BACKENDS = {**BACKENDS, **dict.fromkeys(("vsa_sm100_blk64", "vsa_sm100_blk128", "vsa_sm120_blk64", "cake_cute"), _SM100)}
 
 
 def _multiple(where, name, size, block_name, block):
@@ -20,18 +24,26 @@ class BlockSparseAttentionWrapper(Wrapper):
     """q [M, heads, head_dim] in blocks of R rows, k and v [N, heads_kv, head_dim] in blocks of C; a matrix of blocks in BSR form says which see each other. One
     launch over requests of R query tokens whose pages of C keys are views of k and v: nothing is copied. Small C is slow, as small pages are."""
 
+    _backends = {**_BACKENDS, "cutile": None}
+
     def __init__(self, float_workspace_buffer, backend="auto"):
         super().__init__("BlockSparseAttentionWrapper", float_workspace_buffer, "NHD", False, backend, {})
 
     def plan(self, indptr, indices, M, N, R, C, num_qo_heads, num_kv_heads, head_dim, mask=None, packed_mask=None, causal=False, pos_encoding_mode="NONE", use_fp16_qk_reduction=False,
-             logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, q_data_type="float16", kv_data_type=None, o_data_type="float16", non_blocking=True, block_mask=None):
+             logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None, q_data_type="float16", kv_data_type=None, o_data_type="float16", non_blocking=True, block_mask=None, kv_block_lens=None, q2k_indices=None,
+             q2k_num=None, kv_splits=None, use_clc=None, q_scale=None, k_scale=None, v_scale=None):
         """indptr [M / R + 1] and indices: the blocks that each row of blocks sees. mask: bool [blocks, R, C], what each of them shows; packed_mask: bits of each
         row of blocks from a byte on, little-endian, in the order of its R queries and the keys of all its blocks. A mask waits for the device. causal: as of
         one request that has the keys of a row's blocks alone: its last query sees up to its last key. With the default o_data_type a result for q of
         bfloat16 is converted to float16, as FlashInfer's is."""
         where = f"{self._where}.plan"
         refuse_variants(where, pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction)
-        refuse(where, "it is of kernels for SM100; indptr and indices say the same", block_mask=block_mask)
+        refuse(where, f"{_SM100}; indptr and indices say the same", block_mask=block_mask, q2k_indices=q2k_indices, q2k_num=q2k_num)
+        refuse(where, f"{_SM100}; mask says the same", kv_block_lens=kv_block_lens)
+        refuse(where, f"{_SM100}; run() takes scale_q, scale_k and scale_v", q_scale=q_scale, k_scale=k_scale, v_scale=v_scale)
+        if use_clc is not None or kv_splits not in (None, 1):
+            name, value = ("use_clc", use_clc) if use_clc is not None else ("kv_splits", kv_splits)
+            raise NotImplementedError(f"flashinfer.{where}: `{name}` is {_check.got(value)}, expected it left out: {_SM100}")
         hint(where, "non_blocking", non_blocking)
         m, n, r, c, *self._heads, self._head_dim = self._sizes(M=M, N=N, R=R, C=C, num_qo_heads=num_qo_heads, num_kv_heads=num_kv_heads, head_dim=head_dim)
         rows, self._pages = _multiple(where, "M", m, "R", r), _multiple(where, "N", n, "C", c)
@@ -83,6 +95,13 @@ class BlockSparseAttentionWrapper(Wrapper):
         first = first.to(dtype) if out is None else out.copy_(first)
         return (first, result[1]) if return_lse else first
 
+    def forward(self, q, k, v, scale_q=None, scale_k=None, scale_v=None, pos_encoding_mode="NONE", use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None,
+                rope_theta=None):
+        """The old form of run(), with options of its own."""
+        refuse_variants(f"{self._where}.forward", pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction)
+        *_, self._logits_soft_cap, self._sm_scale = options_of(f"{self._where}.forward", False, -1, logits_soft_cap, sm_scale)
+        return self.run(q, k, v, scale_q, scale_k, scale_v)
+
     def end_forward(self):
         """Nothing is to be ended."""
 
@@ -92,6 +111,8 @@ class VariableBlockSparseAttentionWrapper(Wrapper):
     blocks are a request; pages have as many keys as divide all blocks of columns, so that sizes without a common divisor cost a table of one entry a key that is
     seen, and the gathers of pages of one key. k and v are viewed, and copied only where their memory is not dense; q and the result are copied where heads
     share keys."""
+
+    _backends = {**_BACKENDS, "cake": None, "cake_cute": None}
 
     def __init__(self, float_workspace_buffer, backend="auto"):
         super().__init__("VariableBlockSparseAttentionWrapper", float_workspace_buffer, "HND", False, backend, {})
@@ -156,6 +177,12 @@ class VariableBlockSparseAttentionWrapper(Wrapper):
                         **scales(where, rows, 1, self._last.numel(), self._sm_scale), **self._shared())
         results = [by_head(t) if given is None else given.copy_(by_head(t)) for t, given in zip(result if return_lse else (result,), (out, lse))]
         return tuple(results) if return_lse else results[0]
+
+    def forward(self, q, k, v, pos_encoding_mode="NONE", use_fp16_qk_reduction=False, logits_soft_cap=None, sm_scale=None, rope_scale=None, rope_theta=None):
+        """The old form of run(), with options of its own."""
+        refuse_variants(f"{self._where}.forward", pos_encoding_mode, rope_scale, rope_theta, use_fp16_qk_reduction=use_fp16_qk_reduction)
+        *_, self._logits_soft_cap, self._sm_scale = options_of(f"{self._where}.forward", False, -1, logits_soft_cap, sm_scale)
+        return self.run(q, k, v)
 
     def end_forward(self):
         """Nothing is to be ended."""

@@ -12,6 +12,7 @@ def set_seed(random_seed):
     """Seeds the generators of Python, NumPy and torch."""
     import numpy
 
+    _check.integer("flashinfer.testing.set_seed", "random_seed", random_seed, 0, 2**63 - 1)
     random.seed(random_seed), numpy.random.seed(random_seed % 2**32), torch.manual_seed(random_seed)
     if torch.cuda.is_available():
         torch.cuda.manual_seed_all(random_seed)
@@ -42,8 +43,18 @@ def bench_gpu_time(fn, dry_run_iters=None, repeat_iters=None, dry_run_time_ms=25
     refuse(where, "time is taken by events, quern.testing.bench_gpu_time has kernels' times and graphs", enable_cupti=enable_cupti, use_cuda_graph=use_cuda_graph)
     refuse(where, "`cold_l2_cache` says whether the L2 is flushed", l2_flush=l2_flush, l2_flush_size_mb=l2_flush_size_mb, l2_flush_device=l2_flush_device)
     refuse(where, "calls follow each other", sleep_after_run=sleep_after_run)
-    if num_iters_within_graph != 10 or aggregate_op is not max:
-        raise NotImplementedError(f"flashinfer.{where}: `num_iters_within_graph` and `aggregate_op` are of graphs and of several processes, expected their defaults")
+    refuse(where, "it is of graphs", num_iters_within_graph=None if num_iters_within_graph == 10 else num_iters_within_graph)
+    refuse(where, "it is of several processes", aggregate_op=None if aggregate_op is max else aggregate_op)
+    for name, value in (("dry_run_iters", dry_run_iters), ("repeat_iters", repeat_iters)):
+        if value is not None:
+            _check.integer(f"flashinfer.{where}", name, value, 0, 2**31 - 1)
+    for name, value in (("dry_run_time_ms", dry_run_time_ms), ("repeat_time_ms", repeat_time_ms)):
+        _check.number(f"flashinfer.{where}", name, value)
+    _check.boolean(f"flashinfer.{where}", "cold_l2_cache", cold_l2_cache)
+    if not isinstance(input_args, (tuple, list)):
+        _check.fail_type(f"flashinfer.{where}", "input_args", input_args, "a tuple")
+    if input_kwargs is not None and not isinstance(input_kwargs, dict):
+        _check.fail_type(f"flashinfer.{where}", "input_kwargs", input_kwargs, "a dict or None")
     on_gpu = torch.cuda.is_available()
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda") if on_gpu and cold_l2_cache else None  # more than any L2
     call = lambda: fn(*input_args, **(input_kwargs or {}))  # noqa: E731
