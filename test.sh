@@ -20,6 +20,7 @@ done
 
 tools/install_dependencies.sh --test
 python3 tools/check_layers.py
+tools/format.sh --check
 export CCACHE_NOHASHDIR=1  # the wheel's build takes what this one compiled
 cmake -S . -B build -G Ninja -DQN_BUILD_TESTS=ON >/dev/null
 cmake --build build

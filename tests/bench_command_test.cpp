@@ -52,13 +52,17 @@ TEST(command_bench, shows_the_host_time_and_what_was_judged) {
   EXPECT_THAT(ran.output, HasSubstr("host us"));
   EXPECT_THAT(ran.output, HasSubstr("of its bound, all)"));
   EXPECT_THAT(ran.output, HasSubstr("emulated on this CPU), which has no L2, "));
-  EXPECT_THAT(ran.output, HasSubstr("\nof its bound: the largest error of an element over the error that its op allows, 1 and less is right;")) << "a legend";
+  EXPECT_THAT(ran.output,
+              HasSubstr("\nof its bound: the largest error of an element over the error that its op allows, 1 and less is right;"))
+      << "a legend";
 }
 
 TEST(command_bench, says_how_to_make_other_shapes_in_the_words_of_the_op) {
   const auto ran = bench({"quant.transform_scales"});
   EXPECT_EQ(ran.status, 0) << ran.output;
-  EXPECT_THAT(ran.output, HasSubstr("1 bench shapes of more than 8 MB are left to GPUs; parameters make others: quern bench quant.transform_scales m=129\n"));
+  EXPECT_THAT(
+      ran.output,
+      HasSubstr("1 bench shapes of more than 8 MB are left to GPUs; parameters make others: quern bench quant.transform_scales m=129\n"));
 }
 
 TEST(command_bench, refuses_unknown_words_and_peers) {

@@ -96,7 +96,9 @@ TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
     const auto ran = bench({"batch=2", length}, {"QN_EMU_CHECKED=1"});
     EXPECT_EQ(ran.status, 0) << ran.output;
   }
-  for (const auto& [kernel, length] : {std::pair{"activation/activate_row/kernel.cuh", "length=20"}, {"attention/paged/split_kv/kernel.cuh", "length=20"}, {"attention/paged/split_kv/combine.cuh", "length=300"}}) {
+  for (const auto& [kernel, length] : {std::pair{"activation/activate_row/kernel.cuh", "length=20"},
+                                       {"attention/paged/split_kv/kernel.cuh", "length=20"},
+                                       {"attention/paged/split_kv/combine.cuh", "length=300"}}) {
     const std::string source = changed_source(std::string("quern/ops/") + kernel, "  ptx::grid_dependency_wait();\n", "");
     const auto faulty = bench({"batch=2", length}, {"QN_EMU_CHECKED=1", source});
     EXPECT_EQ(faulty.status, 1) << kernel;
@@ -107,7 +109,8 @@ TEST_F(command_bench_layer, waits_where_it_must_in_checked_mode) {
 }
 
 TEST_F(command_bench_layer, a_wrong_layer_is_not_timed) {
-  const std::string source = changed_source("quern/ops/activation/activate_row/function.cuh", "function_of<C.function>(gate[j]) * up[j];", "function_of<C.function>(gate[j]) * up[j] * f32(1.01f);");
+  const std::string source = changed_source("quern/ops/activation/activate_row/function.cuh", "function_of<C.function>(gate[j]) * up[j];",
+                                            "function_of<C.function>(gate[j]) * up[j] * f32(1.01f);");
   const auto ran = bench({"length=20", "--json"}, {source});
   EXPECT_EQ(ran.status, 1);
   const Json results = results_of(ran);

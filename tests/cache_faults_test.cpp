@@ -25,7 +25,8 @@ namespace {
 class cache_faults : public Cache {
  protected:
   static void TearDownTestSuite() {
-    std::printf("\n| fault | rounds | processes | wrong kernels | hangs | errors | compiles per key | recoveries logged |\n|---|---|---|---|---|---|---|---|\n");
+    std::printf(
+        "\n| fault | rounds | processes | wrong kernels | hangs | errors | compiles per key | recoveries logged |\n|---|---|---|---|---|---|---|---|\n");
     for (const Tally& t : rows())
       std::printf("| %s | %d | %d | %d | %d | %d | %.2f | %d |\n", t.fault.c_str(), t.rounds, t.processes, t.wrong, t.hangs, t.errors,
                   t.compiles_per_key, t.recoveries);
@@ -87,7 +88,8 @@ TEST_F(cache_faults, race_without_locks_is_right) {
 }
 
 TEST_F(cache_faults, a_rename_that_fails_after_it_succeeded) {
-  for (const auto& [name, hook] : {std::pair{"rename reports ESTALE, but was done", &report_stale}, std::pair{"rename reports EIO once, but was done", &report_io_once}}) {
+  for (const auto& [name, hook] : {std::pair{"rename reports ESTALE, but was done", &report_stale},
+                                   std::pair{"rename reports EIO once, but was done", &report_io_once}}) {
     jit::cache_hooks().at = hook;
     const int rounds = std::max(2, rounds_ / 4);
     const Tally t = race_rounds(name, 8, rounds);
@@ -97,7 +99,8 @@ TEST_F(cache_faults, a_rename_that_fails_after_it_succeeded) {
 }
 
 TEST_F(cache_faults, a_process_that_is_killed_at_any_step) {
-  static const char* const names[] = {"locked", "folder made", "binary written", "meta.json written", "damaged entry moved away", "renamed", "evicting"};
+  static const char* const names[] = {"locked",  "folder made", "binary written", "meta.json written", "damaged entry moved away",
+                                      "renamed", "evicting"};
   static_assert(std::size(names) == size_t(CacheStep::count));
   const int rounds = full_sweep() ? 20 : 1;
   for (int step = 0; step < int(CacheStep::count); ++step) {
@@ -143,7 +146,8 @@ TEST_F(cache_faults, damaged_entries) {
   };
   const std::vector<Fault> faults = {
       {"a bit flipped", flips, [&](const std::string& f, const std::string&) { flip(f, size_t(random.next() >> 8)); }},
-      {"cut short", 5, [&](const std::string& f, const std::string&) { fs::resize_file(f, fs::file_size(f) * size_t(random.below(100)) / 100); }},
+      {"cut short", 5,
+       [&](const std::string& f, const std::string&) { fs::resize_file(f, fs::file_size(f) * size_t(random.below(100)) / 100); }},
       {"longer", 1, [](const std::string& f, const std::string&) { std::ofstream(f, std::ios::app) << "x"; }},
       {"missing", 1, [](const std::string& f, const std::string&) { fs::remove(f); }},
       {"of another entry", 1, [](const std::string& f, const std::string& o) { write_file(f, *read_file(o)); }},
@@ -164,9 +168,7 @@ TEST_F(cache_faults, damaged_entries) {
           try {
             jit::check_whole_entry(jit::DiskCache(root_).files(name));
             return false;
-          } catch (const Error&) {
-            return true;
-          }
+          } catch (const Error&) { return true; }
         }();
         // White space of JSON may change freely; nothing else may.
         EXPECT_TRUE(changed_in_meaning || std::string(file) == "meta.json") << t.fault << ": `quern cache verify` sees nothing";

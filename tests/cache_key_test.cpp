@@ -12,10 +12,10 @@
 #include "cache_processes.h"
 #include "quern/base/subprocess.h"
 #include "quern/device/emulated.h"
+#include "quern/jit/cache_entry.h"
 #include "quern/jit/denied_compilers.h"
 #include "quern/jit/nvrtc_library.h"
 #include "quern/jit/sources.h"
-#include "quern/jit/cache_entry.h"
 #include "quern/testing/case_args.h"
 #include "quern/testing/pairwise.h"
 
@@ -170,8 +170,8 @@ TEST_F(cache_key, what_does_not_decide_the_code_does_not_change_it) {
   // Another process, in another folder, by another path of the program, at other pointers and row counts.
   fs::create_symlink(QN_CLI, folder_ + "/program");
   for (const char* tokens : {"tokens=4", "tokens=77", "tokens=100000"}) {
-    const ProcessResult other = run_process({"env", "-C", folder_, "-i", "PATH=" + std::string(std::getenv("PATH")), folder_ + "/program", "plan", "norm.rms_norm",
-                                             tokens, "hidden=4096", "x.dtype=bf16", "--device", "emu", "--json"});
+    const ProcessResult other = run_process({"env", "-C", folder_, "-i", "PATH=" + std::string(std::getenv("PATH")), folder_ + "/program",
+                                             "plan", "norm.rms_norm", tokens, "hidden=4096", "x.dtype=bf16", "--device", "emu", "--json"});
     const auto j = nlohmann::json::parse(other.output, nullptr, false);
     ASSERT_TRUE(j.is_object()) << other.output;
     EXPECT_EQ(j["key"], emulated) << tokens;
@@ -188,9 +188,11 @@ class cache_denied : public cache_key {
 
 TEST_F(cache_denied, versions_in_the_table_are_refused_with_their_reason) {
   const jit::DeniedCompiler table[] = {{"13.7", "13.7", "it drops barriers"}, {"14.1.2", "14.1.9", "it swaps operands"}};
-  for (const char* version : {"13.7", "13.7.0", "13.7.99"}) EXPECT_EQ(jit::denial_of(version, table), "is denied: it drops barriers") << version;
+  for (const char* version : {"13.7", "13.7.0", "13.7.99"})
+    EXPECT_EQ(jit::denial_of(version, table), "is denied: it drops barriers") << version;
   for (const char* version : {"14.1.2", "14.1.9"}) EXPECT_EQ(jit::denial_of(version, table), "is denied: it swaps operands") << version;
-  for (const char* version : {"13.6.99", "13.8", "14.1.1", "14.1.10", "14.2", "12.8", "", "?"}) EXPECT_EQ(jit::denial_of(version, table), "") << version;
+  for (const char* version : {"13.6.99", "13.8", "14.1.1", "14.1.10", "14.2", "12.8", "", "?"})
+    EXPECT_EQ(jit::denial_of(version, table), "") << version;
 }
 
 TEST_F(cache_denied, a_denied_library_is_rejected_by_its_file_names) {

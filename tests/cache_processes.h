@@ -37,7 +37,8 @@ inline jit::KernelSpec rms_norm_spec(i64 hidden) {
 }
 
 /// Puts an entry of the kernel into `root` whose binary holds other bytes: whole by all checksums. Its name, empty on failure.
-inline std::string put_with_binary(const std::string& root, const jit::KernelSpec& spec, const jit::Target& target, const std::string& bytes) {
+inline std::string put_with_binary(const std::string& root, const jit::KernelSpec& spec, const jit::Target& target,
+                                   const std::string& bytes) {
   const jit::Digests d = jit::digests(spec, target);
   jit::Compiled c;
   c.entry = "quern_entry";
@@ -97,7 +98,8 @@ class Cache : public ::testing::Test {
     jit::digests(specs_[0], target());  // asks the compiler for its version, once for all children
   }
   void TearDown() override {
-    for (const char* name : {"QN_CACHE_DIR", "QN_JIT_HOST_COMPILER", "QN_CACHE_ROOTS", "QN_CACHE_LIMIT_MB", "QN_JIT_FROZEN"}) unsetenv(name);
+    for (const char* name : {"QN_CACHE_DIR", "QN_JIT_HOST_COMPILER", "QN_CACHE_ROOTS", "QN_CACHE_LIMIT_MB", "QN_JIT_FROZEN"})
+      unsetenv(name);
     jit::cache_hooks() = {};
     remove_folder(base_);
   }
@@ -128,9 +130,7 @@ class Cache : public ::testing::Test {
       std::fprintf(stderr, "error: %s\n", e.what());
       fflush(stderr);
       _exit(e.kind() == ErrorKind::internal ? 1 : 2);
-    } catch (...) {
-      _exit(4);
-    }
+    } catch (...) { _exit(4); }
   }
   Outcome finish(pid_t child, int id) {
     int status = 0;
@@ -203,15 +203,18 @@ class Cache : public ::testing::Test {
     const std::string path = base_ + "/fakecc";
     write_file(base_ + "/compiles", "");
     ::chmod((base_ + "/compiles").c_str(), 0666);
-    write_file(path, "#!/bin/sh\n"
-                     "[ \"$1\" = --version ] && { echo compiler for tests; exit 0; }\n"
-                     "compile=no\n"
-                     "while [ $# -gt 0 ]; do\n"
-                     "  case $1 in -o) out=$2; shift ;; -c) compile=yes; in=$2; shift ;; *.o) in=$1 ;; esac\n"
-                     "  shift\n"
-                     "done\n"
-                     "[ $compile = no ] || echo $in >>" + base_ + "/compiles\n"
-                     "cat \"$in\" >\"$out\"\n");
+    write_file(path,
+               "#!/bin/sh\n"
+               "[ \"$1\" = --version ] && { echo compiler for tests; exit 0; }\n"
+               "compile=no\n"
+               "while [ $# -gt 0 ]; do\n"
+               "  case $1 in -o) out=$2; shift ;; -c) compile=yes; in=$2; shift ;; *.o) in=$1 ;; esac\n"
+               "  shift\n"
+               "done\n"
+               "[ $compile = no ] || echo $in >>" +
+                   base_ +
+                   "/compiles\n"
+                   "cat \"$in\" >\"$out\"\n");
     ::chmod(path.c_str(), 0755);
   }
 };

@@ -67,7 +67,8 @@ TEST_F(cache_roots, a_read_only_root_serves_entries_of_another_compiler_and_the_
   jit::Digests d = jit::digests(specs_[0], target());
   d.provenance = "0123abcd";
   for (const std::string& root : {foreign, root_})
-    ASSERT_NE(jit::DiskCache(root).put(d, jit::meta_of(specs_[0], target(), d, made), jit::render(specs_[0]), jit::render(specs_[0]), false), "");
+    ASSERT_NE(
+        jit::DiskCache(root).put(d, jit::meta_of(specs_[0], target(), d, made), jit::render(specs_[0]), jit::render(specs_[0]), false), "");
   fs::remove_all(made.folder);
   take_compiles();
   EXPECT_FALSE(jit::build(specs_[0], target()).from_cache);
@@ -123,15 +124,18 @@ TEST_F(cache_roots, a_machine_without_compilers_runs_from_packs) {
   };
   for (const std::string compiler : {"g++", "clang++"}) {
     SCOPED_TRACE(compiler);
-    const std::string emu = base_ + "/" + compiler + ".pack", gpu = base_ + "/sm_90a.pack", filled = "QN_CACHE_DIR=" + base_ + "/filled." + compiler;
+    const std::string emu = base_ + "/" + compiler + ".pack", gpu = base_ + "/sm_90a.pack",
+                      filled = "QN_CACHE_DIR=" + base_ + "/filled." + compiler;
     const ProcessResult made = command(with({"plan", "--compile"}, {"--device", "emu"}), {filled, "QN_JIT_HOST_COMPILER=" + compiler});
     ASSERT_EQ(made.status, 0) << made.output;
     ASSERT_EQ(command(with({"plan", "--compile"}, {"--arch", "sm_90a"}), {filled}).status, 0);
-    EXPECT_THAT(command({"cache", "pack", emu}, {filled}).output, HasSubstr("expected one of those that the cache has kernels for: emu, sm_90a"));
+    EXPECT_THAT(command({"cache", "pack", emu}, {filled}).output,
+                HasSubstr("expected one of those that the cache has kernels for: emu, sm_90a"));
     ASSERT_EQ(command({"cache", "pack", emu, "--arch", "emu"}, {filled}).status, 0);
     ASSERT_EQ(command({"cache", "pack", gpu, "--arch", "sm_90a"}, {filled}).status, 0);
 
-    const std::vector<std::string> bare = {"PATH=/nowhere", "QN_JIT_NVRTC=/nowhere/libnvrtc.so.13", "QN_CACHE_DIR=" + base_ + "/bare." + compiler};
+    const std::vector<std::string> bare = {"PATH=/nowhere", "QN_JIT_NVRTC=/nowhere/libnvrtc.so.13",
+                                           "QN_CACHE_DIR=" + base_ + "/bare." + compiler};
     const auto bare_with = [&](const std::string& variable) {
       std::vector<std::string> all = bare;
       all.push_back(variable);
@@ -156,7 +160,8 @@ TEST_F(cache_roots, the_command_lists_verifies_and_removes) {
   const std::string name = jit::DiskCache(root_).list()[1].name;
   write_file(root_ + "/" + name + "/kernel.cu", "?");
   EXPECT_EQ(command({"cache", "verify"}).status, 1);
-  EXPECT_THAT(command({"cache", "verify"}).output, AllOf(HasSubstr(name + ": its source is damaged"), HasSubstr("4 kernels, 1 damaged"), Not(HasSubstr("rm "))));
+  EXPECT_THAT(command({"cache", "verify"}).output,
+              AllOf(HasSubstr(name + ": its source is damaged"), HasSubstr("4 kernels, 1 damaged"), Not(HasSubstr("rm "))));
   const std::string pack = base_ + "/all.pack";
   EXPECT_EQ(command({"cache", "pack", pack}).status, 1) << "one was left out";
   EXPECT_EQ(json({"cache", "prune", "--json"})["removed"], 1);

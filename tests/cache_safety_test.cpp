@@ -46,8 +46,9 @@ TEST_F(cache_safety, a_source_that_is_edited_while_the_lock_is_waited_for_is_not
   std::string compiler = *read_file(base_ + "/fakecc");
   const std::string last = "cat \"$in\" >\"$out\"\n";
   ASSERT_NE(compiler.find(last), std::string::npos);
-  compiler.replace(compiler.find(last), last.size(),
-                   "cat \"$in\" >\"$out\"\nh=$(dirname \"$in\")/source/quern/ops/norm/norm_row/kernel.cuh; [ ! -e $h ] || cat $h >>\"$out\"\n");
+  compiler.replace(
+      compiler.find(last), last.size(),
+      "cat \"$in\" >\"$out\"\nh=$(dirname \"$in\")/source/quern/ops/norm/norm_row/kernel.cuh; [ ! -e $h ] || cat $h >>\"$out\"\n");
   write_file(base_ + "/fakecc", compiler);
   for (const std::string& name : jit::source_names()) {
     const fs::path path = base_ + "/src/" + name;
@@ -115,15 +116,14 @@ TEST_F(cache_safety, an_entry_of_a_read_only_root_that_does_not_load_gives_way_t
   try {
     call();
     ADD_FAILURE() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what();
-  }
+  } catch (const Error& e) { EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what(); }
 }
 
 /// Its checksum is of the text printed again, by recursion.
 TEST_F(cache_safety, an_entry_that_nests_too_deep_is_damaged) {
   const std::string deep = std::string(200000, '[') + std::string(200000, ']');
-  for (const char* key : {"kernel", "meta_checksum"}) EXPECT_THROW(jit::parse_meta("{\"meta_checksum\": 1, \"" + std::string(key) + "\": " + deep + "}"), Error);
+  for (const char* key : {"kernel", "meta_checksum"})
+    EXPECT_THROW(jit::parse_meta("{\"meta_checksum\": 1, \"" + std::string(key) + "\": " + deep + "}"), Error);
 }
 
 /// A device that has no room, or has failed.
@@ -145,9 +145,7 @@ TEST_F(cache_safety, an_entry_is_not_to_blame_that_a_device_is_full) {
   try {
     jit::get(specs_[0], full, Stream{});
     ADD_FAILURE() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::device) << e.what();
-  }
+  } catch (const Error& e) { EXPECT_EQ(e.kind(), ErrorKind::device) << e.what(); }
   EXPECT_EQ(take_compiles(), 0);
   EXPECT_EQ(jit::counters().compiled, before);
   EXPECT_TRUE(jit::build(specs_[0], target()).from_cache);
@@ -222,7 +220,8 @@ TEST_F(cache_safety, a_pack_writes_nothing_outside_the_cache_folder) {
     const ProcessResult r = command({"cache", "unpack", pack}, {"QN_CACHE_DIR=" + base_ + "/a/b/c"});
     EXPECT_EQ(r.status, under == name ? 2 : 1) << r.output;
     EXPECT_THAT(r.output, HasSubstr(under == name ? "no entry" : "left out"));
-    for (const auto& file : fs::recursive_directory_iterator(base_)) EXPECT_EQ(file.path().string().find("outside"), std::string::npos) << file.path();
+    for (const auto& file : fs::recursive_directory_iterator(base_))
+      EXPECT_EQ(file.path().string().find("outside"), std::string::npos) << file.path();
   }
 }
 

@@ -20,7 +20,9 @@ namespace {
 using Json = nlohmann::json;
 
 /// stdout of a command line alone.
-std::string output_of(const std::string& line) { return run_process({"bash", "-c", std::string(QN_CLI) + " " + line + " 2>/dev/null"}).output; }
+std::string output_of(const std::string& line) {
+  return run_process({"bash", "-c", std::string(QN_CLI) + " " + line + " 2>/dev/null"}).output;
+}
 
 struct Document {
   const char* line;
@@ -37,11 +39,13 @@ TEST(cli_json, every_command_prints_one_document_with_its_keys) {
   const std::string layer = "bench layer length=3 --device emu --json --model " + folder + "/model.json";
   const Document documents[] = {
       {"list --json", "op formula"},
-      {"info norm.rms_norm --json", "op formula source tensors attributes variants cases words bench budget requirements parameters takes_hooks"},
+      {"info norm.rms_norm --json",
+       "op formula source tensors attributes variants cases words bench budget requirements parameters takes_hooks"},
       {"plan norm.rms_norm --device emu --json", "kernel key grid smem workspace regions launches fills rejected slower"},
       {"run norm.rms_norm tokens=2 hidden=64 --device emu --json", "op case device kernels ok error message us outputs"},
       {replayed.c_str(), "op folder device kernels recorded_kernels ok compared planned_alike recorded_error outputs"},
-      {"check norm.rms_norm tokens=2 hidden=64 x.dtype=f32 x.pad=0 out.pad=0 --device emu --json", "op case device kernels ok error message repro verdict"},
+      {"check norm.rms_norm tokens=2 hidden=64 x.dtype=f32 x.pad=0 out.pad=0 --device emu --json",
+       "op case device kernels ok error message repro verdict"},
       {"fuzz 5 --op norm --device emu --json", "calls outcomes breaks failures"},
       {"bench norm.rms_norm tokens=1 hidden=64 --device emu --budget 1 --json", "ceilings results"},
       {layer.c_str(), "ceilings results"},
@@ -96,8 +100,10 @@ TEST(cli_json, info_is_the_whole_definition_of_every_op) {
 /// What bash would offer for a line, by the script as a user loads it.
 std::string offered(const std::string& line) {
   const std::string folder = std::filesystem::path(QN_CLI).parent_path().string();
-  return run_process({"bash", "-c", "PATH=" + folder + ":$PATH; source <(quern completion bash); COMP_LINE='" + line +
-                                        "'; COMP_POINT=${#COMP_LINE}; _quern; printf '%s\n' \"${COMPREPLY[@]}\""}).output;
+  return run_process({"bash", "-c",
+                      "PATH=" + folder + ":$PATH; source <(quern completion bash); COMP_LINE='" + line +
+                          "'; COMP_POINT=${#COMP_LINE}; _quern; printf '%s\n' \"${COMPREPLY[@]}\""})
+      .output;
 }
 
 TEST(cli_completion, bash_is_offered_commands_ops_parameters_values_and_options) {
@@ -113,7 +119,8 @@ TEST(cli_completion, bash_is_offered_commands_ops_parameters_values_and_options)
 }
 
 TEST(cli_completion, the_scripts_of_other_shells_ask_the_same_command) {
-  for (const char* shell : {"bash", "zsh", "fish"}) EXPECT_NE(output_of(std::string("completion ") + shell).find("completion next"), std::string::npos) << shell;
+  for (const char* shell : {"bash", "zsh", "fish"})
+    EXPECT_NE(output_of(std::string("completion ") + shell).find("completion next"), std::string::npos) << shell;
   EXPECT_EQ(run_process({QN_CLI, "completion", "tcsh"}).status, 2);
 }
 

@@ -30,10 +30,13 @@ TEST(cli, list_names_every_op_with_its_formula) {
 }
 
 TEST(cli, plot_says_who_draws) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{"plot"}, {"plot", "a.csv", "--op", "norm", "-o", "a.svg"}, {"plot", "--help"}}) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"plot"}, {"plot", "a.csv", "--op", "norm", "-o", "a.svg"}, {"plot", "--help"}}) {
     const ProcessResult r = command(words);
     EXPECT_EQ(r.status, 2) << r.output;
-    EXPECT_TRUE(has(r.output, "plot: this program does not draw, the Python package does") && has(r.output, "`python3 python/quern/plot.py` in a checkout")) << r.output;
+    EXPECT_TRUE(has(r.output, "plot: this program does not draw, the Python package does") &&
+                has(r.output, "`python3 python/quern/plot.py` in a checkout"))
+        << r.output;
   }
 }
 
@@ -49,8 +52,7 @@ TEST(cli, plan_json_has_its_keys) {
   const ProcessResult r = command({"plan", "norm.rms_norm", "tokens=64", "hidden=4096", "--device", "emu", "--json"});
   ASSERT_EQ(r.status, 0) << r.output;
   const Json j = Json::parse(r.output);
-  for (const char* key : {"kernel", "key", "grid", "smem", "workspace", "rejected", "launches"})
-    EXPECT_TRUE(j.contains(key)) << key;
+  for (const char* key : {"kernel", "key", "grid", "smem", "workspace", "rejected", "launches"}) EXPECT_TRUE(j.contains(key)) << key;
   EXPECT_EQ(j["grid"].size(), 3u);
   EXPECT_EQ(j["key"].get<std::string>().size(), 16u);
   EXPECT_TRUE(j["rejected"].is_array());
@@ -106,7 +108,9 @@ TEST(cli, sources_of_a_checkout_that_differ_are_told) {
   if (fs::exists(QN_ROOT "/quern/bricks")) fs::copy(QN_ROOT "/quern/bricks", folder + "/quern/bricks", fs::copy_options::recursive);
   const std::vector<std::string> here = {"-C", folder, "QN_SOURCE_DIR="}, sources_here = {"-C", folder, "QN_SOURCE_DIR=" + folder};
   const std::vector<std::vector<std::string>> commands = {
-      {"plan", "norm.rms_norm", "tokens=2", "--device", "emu"}, {"run", "norm.rms_norm", "tokens=2", "hidden=96", "--device", "emu"}, {"check", "norm.rms_norm", "tokens=2", "hidden=96", "--device", "emu", "--sample", "1"}};
+      {"plan", "norm.rms_norm", "tokens=2", "--device", "emu"},
+      {"run", "norm.rms_norm", "tokens=2", "hidden=96", "--device", "emu"},
+      {"check", "norm.rms_norm", "tokens=2", "hidden=96", "--device", "emu", "--sample", "1"}};
   for (const auto& words : commands) {
     const ProcessResult r = command(words, here);
     EXPECT_EQ(r.status, 0) << r.output;
@@ -117,14 +121,18 @@ TEST(cli, sources_of_a_checkout_that_differ_are_told) {
   for (const auto& words : commands) {
     const ProcessResult r = command(words, here);
     EXPECT_EQ(r.status, 0) << r.output;
-    EXPECT_TRUE(has(r.output, "quern: note: 1 kernel source of this folder is not what this program carries and compiles (quern/kit/vec.cuh differs); QN_SOURCE_DIR=. compiles this folder's\n")) << r.output;
+    EXPECT_TRUE(has(
+        r.output,
+        "quern: note: 1 kernel source of this folder is not what this program carries and compiles (quern/kit/vec.cuh differs); QN_SOURCE_DIR=. compiles this folder's\n"))
+        << r.output;
     EXPECT_FALSE(has(command(words, sources_here).output, "note:"));
   }
   std::vector<std::string> json = commands[0];
   json.push_back("--json");
   EXPECT_EQ(Json::parse(command(json, here).output)["op"], "norm.rms_norm") << "nothing is said beside JSON";
   std::filesystem::remove(folder + "/quern/kit/scan.cuh");
-  EXPECT_TRUE(has(command(commands[0], here).output, "note: 2 kernel sources of this folder are not what")) << command(commands[0], here).output;
+  EXPECT_TRUE(has(command(commands[0], here).output, "note: 2 kernel sources of this folder are not what"))
+      << command(commands[0], here).output;
   remove_folder(folder);
 }
 
@@ -195,8 +203,10 @@ TEST(cli, a_numeric_option_says_its_range) {
 }
 
 TEST(cli, lists_end_behind_one_word) {
-  const std::vector<std::vector<std::string>> lists = {
-      {"bench", "--compile", "--arch", "sm_90a"}, {"bench", "--compile", "--arch", "sm_80,sm_90a", "--arch", "sm_120a"}, {"check", "--async", "eager,lazy"}, {"check", "--schedule", "warp"}};
+  const std::vector<std::vector<std::string>> lists = {{"bench", "--compile", "--arch", "sm_90a"},
+                                                       {"bench", "--compile", "--arch", "sm_80,sm_90a", "--arch", "sm_120a"},
+                                                       {"check", "--async", "eager,lazy"},
+                                                       {"check", "--schedule", "warp"}};
   for (std::vector<std::string> words : lists) {
     words.push_back("norm.rms_nrm");
     const ProcessResult r = command(words);
@@ -222,17 +232,21 @@ TEST(cli, run_compares_with_the_reference) {
 }
 
 TEST(cli, check_says_at_once_how_much_there_is_to_do) {
-  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "fp8=0", "weight_bias=0", "wide_weight=0", "--device", "emu", "--quiet"});
+  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0",
+                                   "out.in_place=false", "fp8=0", "weight_bias=0", "wide_weight=0", "--device", "emu", "--quiet"});
   EXPECT_EQ(r.status, 0) << r.output;
   EXPECT_EQ(r.output.find("2 cases of 1 op on 1 device\n"), 0u) << r.output;
-  const ProcessResult ways = command({"check", "norm.rms_norm", "hidden=7", "tokens=1", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "fp8=0", "weight_bias=0", "wide_weight=0", "--device", "emu", "--async", "eager,lazy", "--quiet"});
+  const ProcessResult ways =
+      command({"check", "norm.rms_norm", "hidden=7", "tokens=1", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "fp8=0",
+               "weight_bias=0", "wide_weight=0", "--device", "emu", "--async", "eager,lazy", "--quiet"});
   EXPECT_EQ(ways.output.find("1 case of 1 op in 2 ways: --device emu --async eager, --device emu --async lazy\n"), 0u) << ways.output;
 }
 
 /// Nothing was compared: that is no wrong result, and no right one.
 TEST(cli, check_counts_apart_what_did_not_run) {
   const std::string cache = "QN_CACHE_DIR=" + make_private_folder("/tmp/quern-cli-");
-  const std::vector<std::string> small = {"tokens=1", "hidden=64", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=false", "--device", "emu"};
+  const std::vector<std::string> small = {"tokens=1",  "hidden=64",          "x.dtype=f32", "x.pad=0",
+                                          "out.pad=0", "out.in_place=false", "--device",    "emu"};
   const auto ran = [&](std::vector<std::string> words, const std::vector<std::string>& variables) {
     words.insert(words.end(), small.begin(), small.end());
     return command(words, variables);
@@ -244,10 +258,12 @@ TEST(cli, check_counts_apart_what_did_not_run) {
   const ProcessResult timed = ran({"bench", "norm.rms_norm"}, {cache, "QN_JIT_FROZEN=1"});
   EXPECT_EQ(timed.status, 3) << timed.output;
   EXPECT_TRUE(has(timed.output, "FROZEN: norm.rms_norm")) << timed.output;
-  const ProcessResult refused = command({"check", "attention.paged", "batch=1", "pages=1", "length=40", "--sample", "1", "--device", "emu"});
+  const ProcessResult refused =
+      command({"check", "attention.paged", "batch=1", "pages=1", "length=40", "--sample", "1", "--device", "emu"});
   EXPECT_EQ(refused.status, 2) << refused.output;
   EXPECT_TRUE(has(refused.output, "REFUSED attention.paged")) << refused.output;
-  const ProcessResult unsupported = command({"check", "gemm.dense", "variant=swap_ab_sm90", "m=3", "n=16", "k=64", "--sample", "1", "--device", "emu:sm_80"});
+  const ProcessResult unsupported =
+      command({"check", "gemm.dense", "variant=swap_ab_sm90", "m=3", "n=16", "k=64", "--sample", "1", "--device", "emu:sm_80"});
   EXPECT_EQ(unsupported.status, 2) << unsupported.output;
   EXPECT_TRUE(has(unsupported.output, "unsupported error: gemm.dense: no variant runs this")) << unsupported.output;
 }
@@ -269,7 +285,8 @@ TEST(cli, samples_that_rotate_reach_every_case) {
 }
 
 TEST(cli, check_takes_the_sample_and_the_time_that_are_asked_for) {
-  const std::vector<std::string> words = {"check", "quant.transform_scales", "--sample", "3", "--threads", "1", "--device", "emu", "--no-nvrtc", "--json"};
+  const std::vector<std::string> words = {
+      "check", "quant.transform_scales", "--sample", "3", "--threads", "1", "--device", "emu", "--no-nvrtc", "--json"};
   const auto cases = [&](const std::string& rotate) {
     std::vector<std::string> all = words;
     all.insert(all.end(), {"--rotate", rotate});
@@ -283,7 +300,8 @@ TEST(cli, check_takes_the_sample_and_the_time_that_are_asked_for) {
   EXPECT_EQ(first.size(), 3u);
   EXPECT_EQ(second.size(), 3u);
   for (const std::string& which : second) EXPECT_FALSE(first.contains(which)) << which;
-  const ProcessResult cut = command({"check", "quant.transform_scales", "--sample", "3", "--threads", "1", "--device", "emu", "--no-nvrtc", "--seconds", "0.000001"});
+  const ProcessResult cut = command(
+      {"check", "quant.transform_scales", "--sample", "3", "--threads", "1", "--device", "emu", "--no-nvrtc", "--seconds", "0.000001"});
   EXPECT_EQ(cut.status, 0) << cut.output;
   EXPECT_TRUE(has(cut.output, "quant.transform_scales      1      0")) << cut.output;
   EXPECT_TRUE(has(cut.output, "cases left out after 1e-06 s of an op: 2 of quant.transform_scales")) << cut.output;
@@ -310,8 +328,9 @@ TEST(cli, what_is_printed_is_what_ran) {
 }
 
 TEST(cli, check_json_has_a_result_for_each_case_and_device) {
-  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0",
-                                   "out.in_place=0", "fp8=0", "weight_bias=0", "wide_weight=0", "--device", "emu", "--async", "eager,lazy", "--json"});
+  const ProcessResult r =
+      command({"check", "norm.rms_norm", "hidden=7", "tokens=1,3", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=0", "fp8=0",
+               "weight_bias=0", "wide_weight=0", "--device", "emu", "--async", "eager,lazy", "--json"});
   ASSERT_EQ(r.status, 0) << r.output;
   const Json j = Json::parse(r.output);
   EXPECT_EQ(j.size(), 4u);
@@ -323,7 +342,9 @@ TEST(cli, check_json_has_a_result_for_each_case_and_device) {
 
 /// The line that makes a case again says what the environment said.
 TEST(cli, a_repro_command_has_the_environment_in_front) {
-  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1", "x.dtype=f32", "x.pad=0", "out.pad=0", "out.in_place=0", "--device", "emu", "--json"}, {"-u", "QN_JIT_NVRTC", "QN_EMU_SMS=1", "QN_EMU_ASYNC=lazy", "QN_SOURCE_DIR=" QN_ROOT});
+  const ProcessResult r = command({"check", "norm.rms_norm", "hidden=7", "tokens=1", "x.dtype=f32", "x.pad=0", "out.pad=0",
+                                   "out.in_place=0", "--device", "emu", "--json"},
+                                  {"-u", "QN_JIT_NVRTC", "QN_EMU_SMS=1", "QN_EMU_ASYNC=lazy", "QN_SOURCE_DIR=" QN_ROOT});
   ASSERT_EQ(r.status, 0) << r.output;
   for (const Json& x : Json::parse(r.output)) {
     const std::string repro = x["repro"];
@@ -366,12 +387,18 @@ TEST(cli, new_based_on_an_op_whose_kernels_take_hooks) {
   const ProcessResult r = made("attention.paged");
   EXPECT_EQ(r.status, 0) << r.output;
   EXPECT_TRUE(has(r.output, "kernels.cpp mine/my_mask/hooks.cuh)")) << r.output;
-  const std::string hooks = read_file(folder + "/mine/my_mask/hooks.cuh").value_or(""), schema = read_file(folder + "/mine/my_mask/my_mask.cpp").value_or("");
-  EXPECT_TRUE(has(hooks, "struct MyMaskHooks {\n  QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x; }\n  QN_DEVICE bool visible(const HookContext& at) { return true; }\n};")) << hooks;
+  const std::string hooks = read_file(folder + "/mine/my_mask/hooks.cuh").value_or(""),
+                    schema = read_file(folder + "/mine/my_mask/my_mask.cpp").value_or("");
+  EXPECT_TRUE(has(
+      hooks,
+      "struct MyMaskHooks {\n  QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x; }\n  QN_DEVICE bool visible(const HookContext& at) { return true; }\n};"))
+      << hooks;
   EXPECT_TRUE(has(schema, "[]([[maybe_unused]] double x, [[maybe_unused]] const HookContext& at) { return x; }")) << schema;
-  for (const std::string& text : {hooks, schema, read_file(folder + "/mine/my_mask.h").value_or("@")}) EXPECT_FALSE(has(text, "@") || has(text, "SPDX")) << text;
+  for (const std::string& text : {hooks, schema, read_file(folder + "/mine/my_mask.h").value_or("@")})
+    EXPECT_FALSE(has(text, "@") || has(text, "SPDX")) << text;
   EXPECT_EQ(made("attention.paged").status, 2) << "never overwritten";
-  EXPECT_TRUE(has(made("norm.rms_norm").output, "`--based-on` is 'norm.rms_norm', whose kernels take no hooks, expected one of attention.paged"));
+  EXPECT_TRUE(
+      has(made("norm.rms_norm").output, "`--based-on` is 'norm.rms_norm', whose kernels take no hooks, expected one of attention.paged"));
   EXPECT_EQ(made("attention.decode").status, 2);
   EXPECT_EQ(command({"new", "mine.my_mask", "--based-on", "attention.paged"}).status, 2) << "a project of the user's own";
   remove_folder(folder);

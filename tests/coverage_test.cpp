@@ -18,7 +18,8 @@ namespace {
 
 class ModelCoverage : public ::testing::TestWithParam<std::string> {
  protected:
-  ModelCoverage() : model(load_model(GetParam())), device(device_info_of(Arch{})), reached(list_of(GetParam())), seen(reached.kernels.size()) {}
+  ModelCoverage()
+      : model(load_model(GetParam())), device(device_info_of(Arch{})), reached(list_of(GetParam())), seen(reached.kernels.size()) {}
 
   /// Made once for both tests.
   const Reach& list_of(const std::string& name) {
@@ -38,8 +39,8 @@ class ModelCoverage : public ::testing::TestWithParam<std::string> {
       size_t k = 0;
       while (k < reached.kernels.size() && !(reached.kernels[k].spec == plan.launches[i].spec)) ++k;
       if (k == reached.kernels.size()) {
-        ADD_FAILURE() << model.name << ", " << draw.call->does << ": " << jit::print(plan.launches[i].spec) << " is not in the list; reached by quern plan "
-                      << draw.op->id << " " << testing::case_text(*draw.op, draw.which);
+        ADD_FAILURE() << model.name << ", " << draw.call->does << ": " << jit::print(plan.launches[i].spec)
+                      << " is not in the list; reached by quern plan " << draw.op->id << " " << testing::case_text(*draw.op, draw.which);
         return false;
       }
       ++seen[k];
@@ -61,7 +62,8 @@ TEST_P(ModelCoverage, random_calls_reach_the_list_and_nothing_else) {
     if (!covered(calls.draw())) return;
   for (size_t k = 0; k < seen.size(); ++k)
     EXPECT_GT(seen[k], 0) << "no random call reached " << jit::print(reached.kernels[k].spec) << " for " << reached.kernels[k].calls[0];
-  std::printf("%s: %lld random calls reach %zu of %zu kernels\n", model.name.c_str(), static_cast<long long>(plans), seen.size(), reached.kernels.size());
+  std::printf("%s: %lld random calls reach %zu of %zu kernels\n", model.name.c_str(), static_cast<long long>(plans), seen.size(),
+              reached.kernels.size());
 }
 
 /// --arch plans for one well-known GPU; others of the arch have more or fewer multiprocessors.

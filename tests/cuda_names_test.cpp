@@ -31,8 +31,8 @@ std::map<std::string, std::string> names() {
 
 /// A kernel whose body is `body`.
 std::string kernel(const std::string& body) {
-  return "#include \"quern/kit/kit.cuh\"\nnamespace quern::mine {\nstruct Params { float* out; };\nQN_DEVICE void fill(const Params& p) {\n  f32 x = p.out[0];\n" + body +
-         "  p.out[0] = x;\n}\n}\nQN_ENTRY(fill, quern::mine::Params, 32, 1, quern::mine::fill(p))\n";
+  return "#include \"quern/kit/kit.cuh\"\nnamespace quern::mine {\nstruct Params { float* out; };\nQN_DEVICE void fill(const Params& p) {\n  f32 x = p.out[0];\n" +
+         body + "  p.out[0] = x;\n}\n}\nQN_ENTRY(fill, quern::mine::Params, 32, 1, quern::mine::fill(p))\n";
 }
 
 /// What g++ says of a kernel for the emulated device; empty: it compiled.
@@ -47,9 +47,7 @@ std::string emulated_errors(const std::string& source, bool clang = false) {
   std::string text;
   try {
     jit::HostCompiler::named(clang ? "clang++" : "g++").compile(folder, "fill", {});
-  } catch (const Error& e) {
-    text = e.what();
-  }
+  } catch (const Error& e) { text = e.what(); }
   remove_folder(folder);
   return text;
 }
@@ -61,9 +59,7 @@ std::string gpu_errors(const std::string& source) {
   for (const jit::Source& s : sources) headers.push_back({s.name.c_str(), s.text.c_str()});
   try {
     jit::NvrtcCompiler::get()->compile({.name = "fill", .source = source, .headers = headers, .arch = Arch{}, .extra_options = {}});
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "";
 }
 
@@ -74,17 +70,24 @@ template <class Errors> void each_name_is_refused(const Errors& errors) {
   EXPECT_EQ(errors(kernel("  x = x + f32(1.f);\n")), "");
   size_t at = 0;
   for (const auto& [name, instead] : all) {
-    if (at++ % 6 != 0 && name != "exp" && name != "sqrt" && name != "round" && name != "expf" && name != "__expf" && name != "logf" && name != "__syncthreads") continue;  // a compile each
-    EXPECT_THAT(errors(kernel("  x = " + name + "(x);\n")), HasSubstr(name + " is CUDA's, which kernels and hooks do not call: write " + instead)) << name;
+    if (at++ % 6 != 0 && name != "exp" && name != "sqrt" && name != "round" && name != "expf" && name != "__expf" && name != "logf" &&
+        name != "__syncthreads")
+      continue;  // a compile each
+    EXPECT_THAT(errors(kernel("  x = " + name + "(x);\n")),
+                HasSubstr(name + " is CUDA's, which kernels and hooks do not call: write " + instead))
+        << name;
   }
   EXPECT_THAT(errors(kernel("  x = ::expf(x);\n")), HasSubstr("expf is CUDA's")) << "by its full name";
 }
 
-TEST(cuda_names, are_refused_by_the_emulated_device) { each_name_is_refused([](const std::string& source) { return emulated_errors(source); }); }
+TEST(cuda_names, are_refused_by_the_emulated_device) {
+  each_name_is_refused([](const std::string& source) { return emulated_errors(source); });
+}
 
 TEST(cuda_names, are_refused_by_clang) {
   for (const char* name : {"expf", "exp"})
-    EXPECT_THAT(emulated_errors(kernel("  x = " + std::string(name) + "(x);\n"), true), HasSubstr(std::string(name) + " is CUDA's, which kernels and hooks do not call: write ptx::exp2_approx"));
+    EXPECT_THAT(emulated_errors(kernel("  x = " + std::string(name) + "(x);\n"), true),
+                HasSubstr(std::string(name) + " is CUDA's, which kernels and hooks do not call: write ptx::exp2_approx"));
 }
 
 TEST(cuda_names, are_refused_by_nvrtc) {
@@ -96,14 +99,15 @@ TEST(cuda_names, are_refused_by_nvrtc) {
 TEST(cuda_names, have_functions_that_are_there) {
   std::string body;
   for (const auto& [name, instead] : names())
-    if (const std::string first = instead.substr(0, instead.find(", or")); std::regex_search(first, std::regex("^ptx::\\w+\\(x\\)( \\* [0-9.f]+)?$|^ptx::\\w+\\(x \\* [0-9.f]+\\)$")) && first.find("bits_of") == std::string::npos)
+    if (const std::string first = instead.substr(0, instead.find(", or"));
+        std::regex_search(first, std::regex("^ptx::\\w+\\(x\\)( \\* [0-9.f]+)?$|^ptx::\\w+\\(x \\* [0-9.f]+\\)$")) &&
+        first.find("bits_of") == std::string::npos)
       body += "  x = " + first + ";\n";
-  body += "  f32 sine, cosine;\n  ptx::sincos(x, sine, cosine);\n  x = ptx::fma(ptx::div(sine, cosine), ptx::fmax(x, sine), ptx::fmin(x, ptx::fmax_nan(x, cosine)));\n  ptx::sync_warp();\n  ptx::sync_block();\n"
-          "  x = x + ptx::shfl(x, 0) + ptx::shfl_xor(x, 1) + ptx::shfl_up(x, 1) + ptx::shfl_down(x, 1);\n  x = to_f32(from_f32<bf16>(x)) + to_f32(from_f32<f16>(x));\n";
+  body +=
+      "  f32 sine, cosine;\n  ptx::sincos(x, sine, cosine);\n  x = ptx::fma(ptx::div(sine, cosine), ptx::fmax(x, sine), ptx::fmin(x, ptx::fmax_nan(x, cosine)));\n  ptx::sync_warp();\n  ptx::sync_block();\n"
+      "  x = x + ptx::shfl(x, 0) + ptx::shfl_xor(x, 1) + ptx::shfl_up(x, 1) + ptx::shfl_down(x, 1);\n  x = to_f32(from_f32<bf16>(x)) + to_f32(from_f32<f16>(x));\n";
   EXPECT_EQ(emulated_errors(kernel(body)), "") << body;
-  if (jit::NvrtcCompiler::get()) {
-    EXPECT_EQ(gpu_errors(kernel(body)), "") << body;
-  }
+  if (jit::NvrtcCompiler::get()) { EXPECT_EQ(gpu_errors(kernel(body)), "") << body; }
 }
 
 }  // namespace

@@ -24,8 +24,8 @@
 namespace quern {
 namespace {
 
-using testing::CaseArgs;
 using ::testing::AllOf;
+using testing::CaseArgs;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -59,9 +59,9 @@ TEST_F(jit_freeze, refuses_a_compile_and_names_op_kernel_and_command) {
   CaseArgs args(op, {{"tokens", 3}, {"hidden", 96}, {"x.pad", 8}}, 1);
   const auto device = emulated();
   const RunOptions options{.device = device.get()};
-  const auto refused = AllOf(HasSubstr("norm.rms_norm: norm_row<dtype="), HasSubstr("which is frozen"),
-                             HasSubstr("quern plan --compile norm.rms_norm tokens=3 hidden=96"), HasSubstr("x.pad=8"),
-                             HasSubstr("--device emu:sm_90a"));
+  const auto refused =
+      AllOf(HasSubstr("norm.rms_norm: norm_row<dtype="), HasSubstr("which is frozen"),
+            HasSubstr("quern plan --compile norm.rms_norm tokens=3 hidden=96"), HasSubstr("x.pad=8"), HasSubstr("--device emu:sm_90a"));
   jit::freeze();
   EXPECT_TRUE(jit::frozen());
   const i64 before = jit::counters().compiled;
@@ -104,7 +104,8 @@ TEST_F(jit_freeze, a_call_with_hooks_is_sent_to_a_trace) {
   setenv("QN_CACHE_DIR", cold.c_str(), 1);
   jit::freeze();
   EXPECT_THAT(frozen_text(op, args, {.device = second.get()}),
-              AllOf(HasSubstr("with the hooks half_logits"), HasSubstr("quern warm --trace FOLDER --device emu:sm_90a --trust-hooks"), Not(HasSubstr("plan --compile"))));
+              AllOf(HasSubstr("with the hooks half_logits"), HasSubstr("quern warm --trace FOLDER --device emu:sm_90a --trust-hooks"),
+                    Not(HasSubstr("plan --compile"))));
   const ProcessResult refused = run_process({QN_CLI, "warm", "--trace", trace, "--device", "emu:sm_90a"});
   EXPECT_EQ(refused.status, 2) << refused.output;
   EXPECT_THAT(refused.output, HasSubstr("--trust-hooks"));
@@ -123,8 +124,8 @@ TEST_F(jit_freeze, loads_from_disk_but_not_while_capturing) {
   // A second device finds the kernel on disk: while a stream of it captures it may not load it.
   const RunOptions capturing{.device = second.get(), .stream = second->create_stream()};
   second->begin_capture(capturing.stream);
-  EXPECT_THAT(frozen_text(op, args, capturing), AllOf(HasSubstr("is not loaded yet"), HasSubstr("before the capture"),
-                                                      HasSubstr("quern plan --compile norm.rms_norm")));
+  EXPECT_THAT(frozen_text(op, args, capturing),
+              AllOf(HasSubstr("is not loaded yet"), HasSubstr("before the capture"), HasSubstr("quern plan --compile norm.rms_norm")));
   EXPECT_EQ(jit::counters().from_disk, before);
   second->destroy_graph(second->end_capture(capturing.stream));
   run(op, args.args(), {.device = second.get()});
@@ -142,7 +143,9 @@ TEST_F(jit_freeze, a_wrong_variable_is_told_although_the_kernel_is_in_the_cache)
   CaseArgs args(op, {{"tokens", 3}, {"hidden", 96}}, 1);
   const auto first = emulated(), second = emulated();
   run(op, args.args(), {.device = first.get()});
-  for (const auto& [name, value, expected] : {std::tuple{"QN_JIT_FROZEN", "fals", "0 or 1"}, {"QN_CACHE_LIMIT_MB", "99999999999999999999", "0 to 1099511627776"}, {"QN_JIT_COMPILER", "nvrtcc", "one of nvrtc, nvcc"}}) {
+  for (const auto& [name, value, expected] : {std::tuple{"QN_JIT_FROZEN", "fals", "0 or 1"},
+                                              {"QN_CACHE_LIMIT_MB", "99999999999999999999", "0 to 1099511627776"},
+                                              {"QN_JIT_COMPILER", "nvrtcc", "one of nvrtc, nvcc"}}) {
     setenv(name, value, 1);
     try {
       run(op, args.args(), {.device = second.get()});
@@ -165,8 +168,8 @@ TEST_F(jit_freeze, a_workspace_is_not_allocated_while_capturing) {
   ASSERT_GT(plan.workspace, 0) << "this case shall split k";
   run(op, args.args(), options);
   device->begin_capture(options.stream);
-  EXPECT_EQ(frozen_text(op, args, options),
-            "gemm.dense: `workspace` is absent while the stream is capturing, expected " + std::to_string(plan.workspace) + " bytes (256-byte aligned) that were allocated before");
+  EXPECT_EQ(frozen_text(op, args, options), "gemm.dense: `workspace` is absent while the stream is capturing, expected " +
+                                                std::to_string(plan.workspace) + " bytes (256-byte aligned) that were allocated before");
   void* const memory = device->allocate(size_t(plan.workspace), "workspace");
   options.workspace = {memory, plan.workspace};
   run(op, args.args(), options);

@@ -27,7 +27,8 @@ ProcessResult generate(const std::vector<std::string>& words) {
 }
 
 TEST(generate_command, prints_answers_timing_and_the_check_as_json) {
-  const ProcessResult result = generate({"--random", kTiny, "--ids", "1,2,3", "--ids", "4", "--max-new", "3", "--ignore-eos", "--check", "--json"});
+  const ProcessResult result =
+      generate({"--random", kTiny, "--ids", "1,2,3", "--ids", "4", "--max-new", "3", "--ignore-eos", "--check", "--json"});
   ASSERT_EQ(result.status, 0) << result.output;
   const Json out = Json::parse(result.output);
   EXPECT_EQ(out["requests"][0]["prompt"], Json({1, 2, 3}));
@@ -63,7 +64,8 @@ TEST(generate_command, streams_a_line_a_token) {
 }
 
 TEST(generate_command, output_that_cannot_be_written_is_an_error) {
-  const ProcessResult result = run_process({"bash", "-c", std::string(QN_CLI) + " generate --device emu --random " + kTiny + " --ids 1 --max-new 1 > /dev/full"});
+  const ProcessResult result =
+      run_process({"bash", "-c", std::string(QN_CLI) + " generate --device emu --random " + kTiny + " --ids 1 --max-new 1 > /dev/full"});
   EXPECT_EQ(result.status, 3);
   EXPECT_THAT(result.output, HasSubstr("the output cannot be written"));
 }
@@ -84,7 +86,8 @@ TEST(generate_command, refuses_what_it_cannot_do) {
   EXPECT_THAT(said({"--random", kTiny, "--ids", "512"}), HasSubstr("`prompt` has token 512, expected 0 to 511"));
   EXPECT_THAT(said({"--random", kTiny, "--random-prompts", "2048"}), HasSubstr("`random-prompts` has 2048"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--max-new", "2048"}), HasSubstr("2049 tokens, expected at most the model's 2048"));
-  EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-k", "4"}), HasSubstr("`temperature` is 0 beside top-k, top-p or min-p, expected more than 0"));
+  EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-k", "4"}),
+              HasSubstr("`temperature` is 0 beside top-k, top-p or min-p, expected more than 0"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--temperature", "-1"}), HasSubstr("`temperature` is -1"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--top-p", "2", "--temperature", "1"}), HasSubstr("`top_p` is 2"));
   EXPECT_THAT(said({"--random", kTiny, "--ids", "1", "--kv-memory", "0.000001"}), HasSubstr("at least one page"));

@@ -26,7 +26,8 @@ class GpuCompileCommand : public ::testing::Test {
 
   /// Two cases of one kernel.
   ProcessResult check(std::vector<std::string> words = {}, std::vector<std::string> variables = {}, const char* device = "emu") const {
-    words.insert(words.begin(), {"check", "norm.rms_norm", "tokens=1,3", "hidden=96", "x.dtype=bf16", "x.pad=0", "out.pad=0", "out.in_place=false", "fp8=0", "weight_bias=0", "wide_weight=0", "--device", device});
+    words.insert(words.begin(), {"check", "norm.rms_norm", "tokens=1,3", "hidden=96", "x.dtype=bf16", "x.pad=0", "out.pad=0",
+                                 "out.in_place=false", "fp8=0", "weight_bias=0", "wide_weight=0", "--device", device});
     variables.push_back("QN_CACHE_DIR=" + root_ + "/cache");
     return command(words, variables);
   }

@@ -56,7 +56,8 @@ class Headers : public ::testing::Test {
     write_file(path, text.replace(at, from.size(), to));
     write_file(root_ + "/op.cpp", op_);
     const std::string library = root_ + "/libop.so", quern = QN_LIBRARY, folder = quern.substr(0, quern.rfind('/'));
-    const ProcessResult built = run_process({"g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-I" + root_, "-I" QN_ROOT, root_ + "/op.cpp", "-L" + folder, "-lquern", "-Wl,-rpath," + folder, "-o", library});
+    const ProcessResult built = run_process({"g++", "-std=c++20", "-O1", "-fPIC", "-shared", "-I" + root_, "-I" QN_ROOT, root_ + "/op.cpp",
+                                             "-L" + folder, "-lquern", "-Wl,-rpath," + folder, "-o", library});
     EXPECT_EQ(built.status, 0) << built.output;
     return command({"--load", library, "info", "mine.scale"});
   }
@@ -77,8 +78,12 @@ TEST_F(Headers, of_another_layout_are_refused) {
   for (const auto& [header, from, to] : changes) {
     const ProcessResult info = info_with(header, from, to);
     EXPECT_EQ(info.status, 2) << to;
-    EXPECT_THAT(info.output, ContainsRegex("^quern: value error: `--load` is .*/libop.so, whose `op` is mine.scale, built against quern's headers of version " QN_VERSION ", layout [0-9a-f]{16}, "
-                                           "expected version " QN_VERSION ", layout [0-9a-f]{16}, those of this libquern: build it again\n$"));
+    EXPECT_THAT(
+        info.output,
+        ContainsRegex(
+            "^quern: value error: `--load` is .*/libop.so, whose `op` is mine.scale, built against quern's headers of version " QN_VERSION
+            ", layout [0-9a-f]{16}, "
+            "expected version " QN_VERSION ", layout [0-9a-f]{16}, those of this libquern: build it again\n$"));
     remove_folder(root_ + "/quern");
   }
 }

@@ -85,7 +85,8 @@ TEST_F(jit_cache, keeps_a_whole_entry_that_somebody_published_first) {
   const jit::Compiled second = jit::build(rms_norm_spec(4096), emulated(), true);
   EXPECT_EQ(second.image_path, first.image_path);
   EXPECT_TRUE(fs::equivalent(second.image_path, root + "/first.so"));
-  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 2) << "the entry and .quern-locks, nothing else";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 2)
+      << "the entry and .quern-locks, nothing else";
 }
 
 TEST_F(jit_cache, works_where_the_folder_cannot_be_written) {
@@ -208,7 +209,8 @@ TEST_F(jit_cache, a_compile_error_names_phase_lines_and_remedy) {
     EXPECT_THAT(e.what(), testing::AllOf(testing::HasSubstr("norm_row<"), testing::HasSubstr("did not compile with"),
                                          testing::HasSubstr("no_such_name"), testing::HasSubstr("QN_JIT_DUMP")));
   }
-  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 1) << "a failed compile leaves nothing but .quern-locks";
+  EXPECT_EQ(std::distance(fs::directory_iterator(root + "/cache"), fs::directory_iterator()), 1)
+      << "a failed compile leaves nothing but .quern-locks";
 }
 
 }  // namespace

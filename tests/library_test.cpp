@@ -32,7 +32,8 @@ TEST(library, exports_nothing_of_its_dependencies) {
   const auto symbols = quern::run_process({"nm", "-D", "--defined-only", "-C", kLibrary});
   ASSERT_EQ(symbols.status, 0) << symbols.output;
   EXPECT_THAT(symbols.output, testing::HasSubstr("quern::norm::rms_norm"));
-  for (const char* foreign : {"fmt::", "nlohmann::", "boost::", "XXH"}) EXPECT_THAT(symbols.output, testing::Not(testing::HasSubstr(foreign)));
+  for (const char* foreign : {"fmt::", "nlohmann::", "boost::", "XXH"})
+    EXPECT_THAT(symbols.output, testing::Not(testing::HasSubstr(foreign)));
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "cli_process.h"
-#include "traces.h"
 #include "quern/jit/kernel_table.h"
+#include "traces.h"
 
 namespace quern::trace_test {
 namespace {
@@ -62,7 +62,8 @@ TEST(log, goes_where_it_is_sent) {
   ASSERT_EQ(files.size(), 1u);
   EXPECT_THAT(files[0], ContainsRegex("^[0-9]+\\.log$"));
   EXPECT_THAT(read_file(folder + "/" + files[0]).value(), HasSubstr(" " + files[0].substr(0, files[0].size() - 4) + "] norm.rms_norm"));
-  EXPECT_THAT(command(kRun, {"QN_LOG_LEVEL=1", "QN_LOG_DEST=" + folder + "/no/such/folder"}).output, HasSubstr("warning: QN_LOG_DEST: cannot write"));
+  EXPECT_THAT(command(kRun, {"QN_LOG_LEVEL=1", "QN_LOG_DEST=" + folder + "/no/such/folder"}).output,
+              HasSubstr("warning: QN_LOG_DEST: cannot write"));
   remove_folder(folder);
 }
 

@@ -22,8 +22,8 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
-#include <nlohmann/json.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -43,10 +43,13 @@ using Json = nlohmann::json;
 std::vector<FaultyCase> cases_of(const std::string& mode) {
   if (mode == "--asan") return planted::asan_faults();
   std::vector<FaultyCase> all;
-  for (const auto& some :
-       {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(), planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::few_rows_faults(), planted::prefill_faults(), planted::prefill_sm90_faults(), planted::sampling_faults(), planted::rope_faults(), planted::quant_faults(), planted::pdl_faults(), planted::index_faults()})
+  for (const auto& some : {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(),
+                           planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::few_rows_faults(),
+                           planted::prefill_faults(), planted::prefill_sm90_faults(), planted::sampling_faults(), planted::rope_faults(),
+                           planted::quant_faults(), planted::pdl_faults(), planted::index_faults()})
     all.insert(all.end(), some.begin(), some.end());
-  if (const char* part = std::getenv("QN_TEST_FAULTS")) std::erase_if(all, [&](const FaultyCase& c) { return std::string(c.file).find(part) == std::string::npos; });
+  if (const char* part = std::getenv("QN_TEST_FAULTS"))
+    std::erase_if(all, [&](const FaultyCase& c) { return std::string(c.file).find(part) == std::string::npos; });
   EXPECT_FALSE(all.empty()) << "QN_TEST_FAULTS names no file of faults";
   return all;
 }
@@ -62,8 +65,7 @@ std::string kind_of(const Json& result) {
   if (result["verdict"] == "right") return "";
   const std::string message = result["message"], device_error = "device error: " + result["op"].get<std::string>() + ": ";
   if (message.compare(0, device_error.size(), device_error) != 0)
-    return result["verdict"] == "wrong" && message.find(" error: ") == std::string::npos ? planted::kWrongResult
-                                                                                         : message;
+    return result["verdict"] == "wrong" && message.find(" error: ") == std::string::npos ? planted::kWrongResult : message;
   return message.substr(device_error.size(), message.find_first_of(" :", device_error.size()) - device_error.size());
 }
 
@@ -124,15 +126,14 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
 
   static void expect_reports(const Attempt& run) {
     const size_t begin = run.result.output.find('[');
-    const Json results =
-        begin == std::string::npos ? Json() : Json::parse(run.result.output.substr(begin), nullptr, false);
+    const Json results = begin == std::string::npos ? Json() : Json::parse(run.result.output.substr(begin), nullptr, false);
     ASSERT_TRUE(results.is_array()) << run.title << ": " << run.result.output;
     EXPECT_EQ(results.size(), 3u) << run.title;
     for (const Json& result : results) {
-      EXPECT_THAT(run.kinds, testing::Contains(kind_of(result))) << run.title << "\n"
-                                                                 << result["device"] << ": " << result["message"];
+      EXPECT_THAT(run.kinds, testing::Contains(kind_of(result))) << run.title << "\n" << result["device"] << ": " << result["message"];
       if (mode() == "--asan" && !run.source_dir.empty()) {
-        EXPECT_THAT(result["message"].get<std::string>(), testing::ContainsRegex("quern/(ops|bricks|kit)/[a-z0-9_/]+[.]cuh:[0-9]+")) << run.title;
+        EXPECT_THAT(result["message"].get<std::string>(), testing::ContainsRegex("quern/(ops|bricks|kit)/[a-z0-9_/]+[.]cuh:[0-9]+"))
+            << run.title;
       }
     }
   }
@@ -140,9 +141,11 @@ class PlantedFaults : public testing::TestWithParam<std::tuple<std::string, std:
   std::string root_;
 };
 INSTANTIATE_TEST_SUITE_P(Compilers, PlantedFaults,
-                         testing::Combine(testing::Values("g++", "clang++"), testing::Values("--checked", "--asan"), testing::Range(0, kParts)),
+                         testing::Combine(testing::Values("g++", "clang++"), testing::Values("--checked", "--asan"),
+                                          testing::Range(0, kParts)),
                          [](const auto& info) {
-                           return (std::get<0>(info.param)[0] == 'g' ? "gcc_" : "clang_") + std::get<1>(info.param).substr(2) + "_" + std::to_string(std::get<2>(info.param));
+                           return (std::get<0>(info.param)[0] == 'g' ? "gcc_" : "clang_") + std::get<1>(info.param).substr(2) + "_" +
+                                  std::to_string(std::get<2>(info.param));
                          });
 
 // A run samples the cases below: this looks at the texts of all of them, in milliseconds.
@@ -150,7 +153,8 @@ TEST(PlantedFaultTexts, stand_exactly_once_in_their_kernels) {
   for (const char* mode : {"--checked", "--asan"})
     for (const FaultyCase& c : cases_of(mode)) {
       const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);
-      for (const Fault& fault : c.faults) EXPECT_EQ(count_of(text, fault.from), 1u) << name << ": '" << fault.name << "' of " << c.op << " " << c.words;
+      for (const Fault& fault : c.faults)
+        EXPECT_EQ(count_of(text, fault.from), 1u) << name << ": '" << fault.name << "' of " << c.op << " " << c.words;
     }
 }
 
@@ -164,8 +168,7 @@ TEST_P(PlantedFaults, are_reported_and_the_kernels_as_they_are_are_not) {
     if (is_new) correct.push_back({title, c, "", {""}, {}});
     const std::string name = std::string("quern/") + c.file, text = jit::source_text(name);
     for (const Fault& fault : c.faults) {
-      ASSERT_EQ(count_of(text, fault.from), 1u)
-          << name << " does not hold exactly once what '" << fault.name << "' changes";
+      ASSERT_EQ(count_of(text, fault.from), 1u) << name << " does not hold exactly once what '" << fault.name << "' changes";
       const std::string folder = root_ + "/source" + std::to_string(faulty.size());
       std::string changed = text;
       changed.replace(text.find(fault.from), std::string(fault.from).size(), fault.to);

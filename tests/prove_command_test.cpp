@@ -35,22 +35,20 @@ struct SmallFault {
 
 const SmallFault kSmallFaults[] = {
     {"one of 70000 squares left out", "ops/norm/norm_row/kernel.cuh", "for (int j = 0; j < C.vector; ++j) squares = ptx::fma",
-     "for (int j = h == 640; j < C.vector; ++j) squares = ptx::fma", "norm.rms_norm", "tokens=1 hidden=70000",
-     "not exact"},
-    {"eps added to the sum instead of the mean", "ops/norm/norm_row/kernel.cuh",
-     "ptx::div(sum, f32(float(p.hidden))) + f32(p.eps)", "ptx::div(sum + f32(p.eps), f32(float(p.hidden)))",
-     "norm.rms_norm", "tokens=3 hidden=1000", "not exact"},
-    {"log2(e) to 5 digits", "kit/activation.cuh", "-1.4426950408889634f", "-1.4427f",
-     "activation.silu_and_mul", "tokens=3 intermediate=1000", "not exact"},
+     "for (int j = h == 640; j < C.vector; ++j) squares = ptx::fma", "norm.rms_norm", "tokens=1 hidden=70000", "not exact"},
+    {"eps added to the sum instead of the mean", "ops/norm/norm_row/kernel.cuh", "ptx::div(sum, f32(float(p.hidden))) + f32(p.eps)",
+     "ptx::div(sum + f32(p.eps), f32(float(p.hidden)))", "norm.rms_norm", "tokens=3 hidden=1000", "not exact"},
+    {"log2(e) to 5 digits", "kit/activation.cuh", "-1.4426950408889634f", "-1.4427f", "activation.silu_and_mul",
+     "tokens=3 intermediate=1000", "not exact"},
     {"a chunk that begins one token late", "ops/attention/paged/split_kv/kernel.cuh", "s.begin = r.first + unit * chunk,",
      "s.begin = r.first + unit * chunk + (unit == 1),", "attention.paged",
      "variant=portable batch=1 capacity=6000 head_dim=64 gqa=1 batch_invariant=1 out_lse.present=0", "not exact"},
-    {"partial outputs weighed by 1 + 2^-12", "ops/attention/paged/split_kv/combine.cuh",
-     "out[c] = ptx::fma(part[c], weights[k], out[c])", "out[c] = ptx::fma(part[c] * f32(1.000244140625f), weights[k], out[c])",
-     "attention.paged", "variant=portable batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
-    {"splits added in an order that depends on the batch", "ops/gemm/dense/portable/sum_splits.cuh",
-     "from + s * p.m * p.partial_stride", "from + (p.m == 1 ? p.splits - s : s) * p.m * p.partial_stride", "gemm.dense",
-     "variant=portable m=2 n=8 k=8192 batch_invariant=1", "m index 0 is summed in another order alone than among 2"},
+    {"partial outputs weighed by 1 + 2^-12", "ops/attention/paged/split_kv/combine.cuh", "out[c] = ptx::fma(part[c], weights[k], out[c])",
+     "out[c] = ptx::fma(part[c] * f32(1.000244140625f), weights[k], out[c])", "attention.paged",
+     "variant=portable batch=1 capacity=600 head_dim=64 gqa=1", "not exact"},
+    {"splits added in an order that depends on the batch", "ops/gemm/dense/portable/sum_splits.cuh", "from + s * p.m * p.partial_stride",
+     "from + (p.m == 1 ? p.splits - s : s) * p.m * p.partial_stride", "gemm.dense", "variant=portable m=2 n=8 k=8192 batch_invariant=1",
+     "m index 0 is summed in another order alone than among 2"},
 };
 
 /// Calls f(0) .. f(count - 1), as many at a time as there are CPUs.
@@ -144,8 +142,8 @@ TEST_F(ProveCommand, accepts_every_op_as_it_is) {
   for (const auto& [id, op] : registry()) ids.push_back(id);
   std::vector<ProcessResult> results(ids.size());
   for_all(ids.size(), [&](size_t i) {
-    results[i] = command("", {"prove", ids[i], "--json", "--ways", full ? "0" : "2", "--sample", full ? "5" : "1"},
-                         full ? "" : small_case(ids[i]));
+    results[i] =
+        command("", {"prove", ids[i], "--json", "--ways", full ? "0" : "2", "--sample", full ? "5" : "1"}, full ? "" : small_case(ids[i]));
   });
   for (size_t i = 0; i < ids.size(); ++i) {
     const std::string& id = ids[i];
@@ -186,9 +184,13 @@ TEST_F(ProveCommand, says_what_is_not_promised_and_does_not_hold) {
 
 /// Other data is drawn for each trial, but not other lengths: a fault of some lengths is no coincidence.
 TEST_F(ProveCommand, finds_what_goes_wrong_for_some_lengths_only) {
-  const SmallFault fault = {"the last token of some requests", "ops/attention/paged/split_kv/kernel.cuh", "s.end = min_of(r.keys.end, s.begin + taken * kTile)",
-                            "s.end = min_of(r.keys.end - i32(r.keys.end % 3 == 2), s.begin + taken * kTile)", "attention.paged",
-                            "variant=portable batch=7 capacity=300 head_dim=64 gqa=1", "not exact"};
+  const SmallFault fault = {"the last token of some requests",
+                            "ops/attention/paged/split_kv/kernel.cuh",
+                            "s.end = min_of(r.keys.end, s.begin + taken * kTile)",
+                            "s.end = min_of(r.keys.end - i32(r.keys.end % 3 == 2), s.begin + taken * kTile)",
+                            "attention.paged",
+                            "variant=portable batch=7 capacity=300 head_dim=64 gqa=1",
+                            "not exact"};
   const std::string folder = planted(fault);
   for (const char* seed : {"10", "11", "14"}) {
     const ProcessResult r = command(folder, {"prove", fault.op, "--ways", "1", "--seed", seed}, fault.words);
@@ -205,8 +207,8 @@ TEST_F(ProveCommand, proves_each_value_that_is_named) {
 
 /// Rows are cut out of the offsets as well.
 TEST_F(ProveCommand, cuts_rows_out_of_a_csr_form) {
-  const ProcessResult r = command("", {"prove", "attention.paged", "--json", "--ways", "1"},
-                                  "batch=5 capacity=300 head_dim=64 gqa=1 csr=1 batch_invariant=1");
+  const ProcessResult r =
+      command("", {"prove", "attention.paged", "--json", "--ways", "1"}, "batch=5 capacity=300 head_dim=64 gqa=1 csr=1 batch_invariant=1");
   ASSERT_EQ(r.status, 0) << r.output;
   const Json rows = Json::parse(r.output.substr(r.output.find('[')))[0]["rows"];
   EXPECT_TRUE(rows[1]["holds"]);

@@ -67,7 +67,8 @@ TEST_F(op_strides, of_a_cache_that_is_handed_as_it_lies) {
     Call().run(as_it_lies, as_it_lies);
     FAIL() << "an HND cache was taken for NHD";
   } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "attention.paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [4, 2, 16, 64])");
+    EXPECT_STREQ(e.what(),
+                 "attention.paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [4, 2, 16, 64])");
   }
 }
 

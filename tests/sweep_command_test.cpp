@@ -35,7 +35,9 @@ class command_sweep : public ::testing::Test {
 };
 
 TEST_F(command_sweep, writes_rows_once_and_again_where_it_is_told_to) {
-  const std::vector<std::string> words = {"norm.rms_norm", "--mode", "forward,full", "--sweep", "hidden=32:64:x2", "--sweep", "dtype=f32,bf16", "--set", "tokens=2", "--metric", "speed,memory", "--csv", csv()};
+  const std::vector<std::string> words = {"norm.rms_norm", "--mode",         "forward,full", "--sweep",  "hidden=32:64:x2",
+                                          "--sweep",       "dtype=f32,bf16", "--set",        "tokens=2", "--metric",
+                                          "speed,memory",  "--csv",          csv()};
   const ProcessResult first = bench(words);
   ASSERT_EQ(first.status, 0) << first.output;
   EXPECT_THAT(first.output, HasSubstr("times of the emulated device are no speeds of a GPU"));
@@ -48,11 +50,13 @@ TEST_F(command_sweep, writes_rows_once_and_again_where_it_is_told_to) {
 
   const ProcessResult second = bench(words);
   EXPECT_EQ(second.status, 0);
-  EXPECT_THAT(second.output, HasSubstr("16 rows of " + csv() + " were there before and are kept; --overwrite measures them again\nwrote 0 rows"));
+  EXPECT_THAT(second.output,
+              HasSubstr("16 rows of " + csv() + " were there before and are kept; --overwrite measures them again\nwrote 0 rows"));
   EXPECT_EQ(lines(), rows);
 
   std::vector<std::string> again = words;
-  again.insert(again.end(), {"--overwrite", "--filter", "hidden=64", "--filter", "dtype=f32", "--filter", "metric=speed", "--filter", "mode=full"});
+  again.insert(again.end(),
+               {"--overwrite", "--filter", "hidden=64", "--filter", "dtype=f32", "--filter", "metric=speed", "--filter", "mode=full"});
   const ProcessResult third = bench(again);
   EXPECT_EQ(third.status, 0) << third.output;
   EXPECT_THAT(third.output, HasSubstr("wrote 1 rows"));
@@ -91,7 +95,9 @@ TEST_F(command_sweep, repeats_a_row_by_its_command) {
   ASSERT_EQ(bench({"norm.rms_norm", "--sweep", "hidden=32", "--set", "tokens=2,dtype=f32,eps=0.5", "--csv", csv()}).status, 0);
   const std::vector<std::string> row = lines().at(1);
   const std::string repro = row.at(22);
-  EXPECT_EQ(repro, "quern bench norm.rms_norm --mode forward --sweep hidden=32 --set eps=0.5,tokens=2,dtype=f32 --provider quern --metric speed --seed 1 --device emu");
+  EXPECT_EQ(
+      repro,
+      "quern bench norm.rms_norm --mode forward --sweep hidden=32 --set eps=0.5,tokens=2,dtype=f32 --provider quern --metric speed --seed 1 --device emu");
   std::vector<std::string> words;
   std::istringstream in(repro.substr(6));
   for (std::string word; in >> word;) words.push_back(word);
@@ -101,7 +107,8 @@ TEST_F(command_sweep, repeats_a_row_by_its_command) {
   EXPECT_THAT(again.output, HasSubstr("1 rows of " + csv() + " were there before")) << "it has the same key";
 }
 
-/// A sum over a block that leaves out its last warp: not timed, no row, exit code 1; the row of a right run that was there goes with --overwrite.
+/// A sum over a block that leaves out its last warp: not timed, no row, exit code 1; the row of a right run that was there goes with
+/// --overwrite.
 TEST_F(command_sweep, times_no_wrong_kernel) {
   std::string text = jit::source_text("quern/kit/reduce.cuh");
   const std::string from = "for (int w = 1; w < kWarps; ++w)";
@@ -131,23 +138,33 @@ TEST_F(command_sweep, refuses_with_the_option_what_was_got_and_what_is_expected)
   EXPECT_THAT(refused({"--mode", "both"}), HasSubstr("`mode` is 'both', expected one of forward, backward, full"));
   EXPECT_THAT(refused({"--mode", "full,full"}), HasSubstr("bench: `mode` names full twice, expected each once"));
   EXPECT_THAT(refused({"--metric", "time"}), HasSubstr("`metric` is 'time', expected one of speed, memory"));
-  EXPECT_THAT(refused({"--provider", "torch"}), HasSubstr("`provider` is torch, which this program does not have, expected the `quern` of the Python package"));
-  EXPECT_THAT(refused({"--provider", "nobody"}), HasSubstr("`provider` is 'nobody', expected one of quern, cublaslt, torch, torch_compile, liger"));
-  EXPECT_THAT(refused({"--plot"}), HasSubstr("bench: `plot` is given to a program that does not draw, expected the `quern` of the Python package"));
+  EXPECT_THAT(refused({"--provider", "torch"}),
+              HasSubstr("`provider` is torch, which this program does not have, expected the `quern` of the Python package"));
+  EXPECT_THAT(refused({"--provider", "nobody"}),
+              HasSubstr("`provider` is 'nobody', expected one of quern, cublaslt, torch, torch_compile, liger"));
+  EXPECT_THAT(refused({"--plot"}),
+              HasSubstr("bench: `plot` is given to a program that does not draw, expected the `quern` of the Python package"));
   EXPECT_THAT(refused({"--set", "token=3"}), HasSubstr("`token` is no parameter of this op, expected `tokens`"));
-  EXPECT_THAT(refused({"--set", "tokens=3", "--sweep", "tokens=1,2"}), HasSubstr("`tokens` is given twice, expected one --sweep or one --set"));
-  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "hidden"}), HasSubstr("bench: `filter` is 'hidden', expected key=value"));
-  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "width=32"}), HasSubstr("bench: `filter` has the key 'width', expected one of dtype, hidden, kernel, metric, mode, provider, tokens"));
-  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "mode=full"}), HasSubstr("bench: `filter` leaves no row of this sweep, expected values that one of its points has together"));
-  EXPECT_THAT(refused({"--sweep", "hidden=32", "--overwrite"}), HasSubstr("bench: `overwrite` is given without a file, expected --csv FILE beside it"));
+  EXPECT_THAT(refused({"--set", "tokens=3", "--sweep", "tokens=1,2"}),
+              HasSubstr("`tokens` is given twice, expected one --sweep or one --set"));
+  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "hidden"}),
+              HasSubstr("bench: `filter` is 'hidden', expected key=value"));
+  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "width=32"}),
+              HasSubstr("bench: `filter` has the key 'width', expected one of dtype, hidden, kernel, metric, mode, provider, tokens"));
+  EXPECT_THAT(refused({"--set", "tokens=2", "--sweep", "hidden=32", "--filter", "mode=full"}),
+              HasSubstr("bench: `filter` leaves no row of this sweep, expected values that one of its points has together"));
+  EXPECT_THAT(refused({"--sweep", "hidden=32", "--overwrite"}),
+              HasSubstr("bench: `overwrite` is given without a file, expected --csv FILE beside it"));
   EXPECT_THAT(refused({"--sweep", "hidden=32", "--peer", "cublaslt"}), HasSubstr("bench --sweep: makes it a sweep, which has no --peer"));
-  EXPECT_THAT(refused({"--sweep", "hidden=32", "--csv", folder_ + "/no/a.csv"}), HasSubstr("whose folder is not there, expected a file that can be written"));
+  EXPECT_THAT(refused({"--sweep", "hidden=32", "--csv", folder_ + "/no/a.csv"}),
+              HasSubstr("whose folder is not there, expected a file that can be written"));
   const ProcessResult none = bench({"--mode", "forward"});
   EXPECT_EQ(none.status, 2);
   EXPECT_THAT(none.output, HasSubstr("bench: `op` is not given, expected an op, a family or all, before parameters"));
   const ProcessResult no_gradients = bench({"elementwise.add", "--mode", "backward", "--sweep", "hidden=32"});
   EXPECT_EQ(no_gradients.status, 2);
-  EXPECT_THAT(no_gradients.output, HasSubstr("elementwise.add: `mode` is backward, expected forward: the op's schema names no op for its gradients"));
+  EXPECT_THAT(no_gradients.output,
+              HasSubstr("elementwise.add: `mode` is backward, expected forward: the op's schema names no op for its gradients"));
 }
 
 TEST_F(command_sweep, says_what_is_smaller_than_was_asked_for) {

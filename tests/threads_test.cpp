@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Ops are called by several host threads at once, as docs/calls.md says they may be: other ops and the same one, kernels that nobody has loaded yet among
-// them, while other threads ask for workspaces and set what is logged.
+// Ops are called by several host threads at once, as docs/calls.md says they may be: other ops and the same one, kernels that nobody has
+// loaded yet among them, while other threads ask for workspaces and set what is logged.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -40,7 +40,8 @@ TEST(threads, call_ops_at_once) {
   const auto call = [&](int thread) {
     for (int round = 0; round < kRounds; ++round)
       for (size_t i = 0; i < std::size(kWork); ++i) {
-        const Work& work = kWork[(i + size_t(thread)) % std::size(kWork)];  // each begins with another op; from the second round on several meet
+        const Work& work =
+            kWork[(i + size_t(thread)) % std::size(kWork)];  // each begins with another op; from the second round on several meet
         const Op& op = find_op(work.op);
         testing::CaseArgs args(op, testing::parse_case(op, work.words), u64(1 + thread));
         const RunOptions options = testing::options_of(op, args.which());

@@ -23,7 +23,8 @@ using Json = nlohmann::json;
 /// A folder that calls are recorded to while it lives.
 class Recording {
  public:
-  explicit Recording(TraceOptions options = {}) : folder(make_private_folder((std::filesystem::temp_directory_path() / "quern-trace-").string())) {
+  explicit Recording(TraceOptions options = {})
+      : folder(make_private_folder((std::filesystem::temp_directory_path() / "quern-trace-").string())) {
     options.folder = folder;
     set_trace(options);
   }

@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "cli_process.h"
-#include "traces.h"
 #include "quern/device/cuda_driver.h"
 #include "quern/op/observe.h"
 #include "quern/ops/attention/paged.h"
+#include "traces.h"
 
 namespace quern::trace_test {
 namespace {
@@ -23,7 +23,9 @@ using ::testing::Not;
 
 /// A decode call whose page table names a page that the cache has not.
 struct WrongPage {
-  testing::CaseArgs c{find_op("attention.paged"), {{"batch", 2}, {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 40}, {"page_size", 16}, {"length", 40}}, 1};
+  testing::CaseArgs c{find_op("attention.paged"),
+                      {{"batch", 2}, {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 40}, {"page_size", 16}, {"length", 40}},
+                      1};
   attention::PagedArgs& args = *static_cast<attention::PagedArgs*>(c.args());
   explicit WrongPage(i32 page) { static_cast<i32*>(args.page_table.data)[1] = page; }
 };
@@ -77,9 +79,7 @@ TEST(tracing, the_error_of_an_earlier_kernel_names_the_last_calls_or_how_to_know
   const auto text_of = [](i32 result) {
     try {
       cuda::fail(result, "cuStreamSynchronize");
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
   };
   // In another process nothing was remembered yet.
   EXPECT_EXIT(

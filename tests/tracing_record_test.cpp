@@ -12,9 +12,9 @@
 #include <set>
 #include <thread>
 
-#include "traces.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/observe.h"
+#include "traces.h"
 
 namespace quern::trace_test {
 namespace {
@@ -90,7 +90,9 @@ TEST(tracing, without_data_calls_are_distinct_by_all_that_a_record_says) {
   Recording recording({.max_bytes = 0});
   const Op& op = find_op("norm.rms_norm");
   const Case base = {{"tokens", 4}, {"hidden", 64}};
-  const std::pair<const char*, double> changes[] = {{"tokens", 5}, {"hidden", 72}, {"x.dtype", double(int(DType::f32))}, {"x.pad", 8}, {"out.pad", 8}, {"x.shift", 1}, {"out.in_place", 1}, {"eps", 1e-3}};
+  const std::pair<const char*, double> changes[] = {{"tokens", 5},       {"hidden", 72}, {"x.dtype", double(int(DType::f32))},
+                                                    {"x.pad", 8},        {"out.pad", 8}, {"x.shift", 1},
+                                                    {"out.in_place", 1}, {"eps", 1e-3}};
   std::vector<std::unique_ptr<testing::CaseArgs>> calls;
   calls.push_back(std::make_unique<testing::CaseArgs>(op, base, 1));
   for (const auto& [word, value] : changes) {
@@ -140,7 +142,10 @@ TEST(tracing, a_call_that_could_not_be_written_is_recorded_when_it_can) {
 TEST(tracing, a_recording_that_starts_beside_calls_is_not_lost) {
   std::atomic<bool> done = false;
   std::vector<std::thread> others;
-  for (int i = 0; i < 3; ++i) others.emplace_back([&] { while (!done) calls_observed(); });
+  for (int i = 0; i < 3; ++i)
+    others.emplace_back([&] {
+      while (!done) calls_observed();
+    });
   int lost = 0;
   for (int i = 0; i < 2000; ++i) {
     set_trace({});

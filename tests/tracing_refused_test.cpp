@@ -31,9 +31,7 @@ TEST(tracing, a_record_that_was_damaged_or_is_of_another_format_is_refused) {
     write_file(folder + "/call.json", changed);
     try {
       testing::read_traced_call(folder);
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string("nothing thrown");
   };
   EXPECT_THAT(error_with("\"format\": 2", "\"format\": 99"), HasSubstr("is of format 99, expected format 2"));
@@ -88,7 +86,8 @@ TEST(tracing, each_value_of_a_record_is_checked_before_it_is_used) {
   };
   for (const auto& [patch, got, expected] : wrong)
     EXPECT_THAT(error_of_patched(folder, original, patch), AllOf(HasSubstr(folder + "/call.json"), HasSubstr(got), HasSubstr(expected)));
-  for (const char* word : {"nan", "inf", "-inf"}) EXPECT_EQ(error_of_patched(folder, original, replaced("/attributes/eps", word)), "nothing thrown");
+  for (const char* word : {"nan", "inf", "-inf"})
+    EXPECT_EQ(error_of_patched(folder, original, replaced("/attributes/eps", word)), "nothing thrown");
   std::string twice = original.dump();
   twice.replace(twice.find("\"eps\""), 5, "\"eps\": 1, \"eps\"");
   write_file(folder + "/call.json", twice);

@@ -9,10 +9,10 @@
 #include <filesystem>
 
 #include "cli_process.h"
-#include "traces.h"
 #include "quern/jit/kernel_table.h"
 #include "quern/op/observe.h"
 #include "quern/ops/attention/paged.h"
+#include "traces.h"
 
 namespace quern::trace_test {
 namespace {
@@ -61,7 +61,8 @@ TEST(tracing, tensors_that_share_memory_share_it_in_the_replay) {
     to.data = cache.data() + (2 + half++) * page;
     to.strides[0] = 6 * page;
     for (i64 p = 0; p < to.shape[0]; ++p)
-      for (i64 i = 0; i < page; ++i) std::memcpy(static_cast<u16*>(to.data) + p * 6 * page + i, static_cast<u16*>(v->data) + p * page + i, 2);
+      for (i64 i = 0; i < page; ++i)
+        std::memcpy(static_cast<u16*>(to.data) + p * 6 * page + i, static_cast<u16*>(v->data) + p * page + i, 2);
     *v = to;
   }
   Recording recording;
@@ -90,7 +91,8 @@ TEST(tracing, an_output_in_place_of_an_input_stays_there) {
 /// Of an arch are devices with more and fewer multiprocessors, and grids depend on them.
 TEST(tracing, a_device_that_plans_differently_is_judged_by_the_reference_alone) {
   Recording recording;
-  run_case(find_op("attention.paged"), {{"batch", 1}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 700}, {"length", 700}});
+  run_case(find_op("attention.paged"),
+           {{"batch", 1}, {"heads_kv", 1}, {"head_dim", 64}, {"page_size", 16}, {"capacity", 700}, {"length", 700}});
   recording.stop();
   DeviceInfo few = emulated().info();
   few.sms = 1;
@@ -117,12 +119,12 @@ TEST(tracing, a_call_whose_outputs_could_not_be_written_is_compared_with_the_ref
   const Problem problem = bind(c.op(), c.args(), {});
   const Plan plan = make_plan(c.op(), problem, emulated().info());
   folder = recording.folder;
-  observe({c.op(), c.args(), {}, problem, plan, emulated()}, [](const ObservedCall&) {
-    std::filesystem::create_directory(testing::traced_calls(folder)[0] + "/out.after");
-  });
+  observe({c.op(), c.args(), {}, problem, plan, emulated()},
+          [](const ObservedCall&) { std::filesystem::create_directory(testing::traced_calls(folder)[0] + "/out.after"); });
   recording.stop();
   EXPECT_EQ(json_of(recording.only() + "/result.json")["status"], kOutputsNotRecorded);
-  for (const auto& entry : std::filesystem::directory_iterator(recording.only())) EXPECT_NE(entry.path().extension(), ".after") << entry.path();
+  for (const auto& entry : std::filesystem::directory_iterator(recording.only()))
+    EXPECT_NE(entry.path().extension(), ".after") << entry.path();
   const testing::ReplayResult result = testing::replay(testing::read_traced_call(recording.only()), emulated());
   EXPECT_EQ(result.verdict(), testing::ReplayResult::Verdict::right);
   EXPECT_EQ(result.compared(), 2u);
@@ -183,7 +185,8 @@ TEST(tracing, hooks_and_their_parameters_are_recorded) {
   // Another record with these hooks is of the same kernel, which a list holds once
   const testing::TracedCall again = testing::read_traced_call(recording.only(), true);
   EXPECT_EQ(static_cast<const attention::PagedArgs*>(again.args.get())->hooks, read.hooks);
-  EXPECT_TRUE(make_plan(op, bind(op, again.args.get(), {}), emulated().info()).launches[0].spec == make_plan(op, bind(op, call.args.get(), {}), emulated().info()).launches[0].spec);
+  EXPECT_TRUE(make_plan(op, bind(op, again.args.get(), {}), emulated().info()).launches[0].spec ==
+              make_plan(op, bind(op, call.args.get(), {}), emulated().info()).launches[0].spec);
   // The reference knows no hooks, so it disagrees: the hooks were run.
   EXPECT_FALSE(result.outputs[0].replayed.ok);
 }
@@ -193,7 +196,8 @@ TEST(tracing, tensors_of_hooks_are_recorded) {
   const Op& op = find_op("attention.paged");
   testing::CaseArgs c(op, {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 40}}, 1);
   auto& a = *static_cast<attention::PagedArgs*>(c.args());
-  a.hooks = attention::hooks_of("struct Slopes { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x - real_at(at.tensors[2], at.head_q) * f32(float(at.key_position)); } };");
+  a.hooks = attention::hooks_of(
+      "struct Slopes { QN_DEVICE f32 logit(f32 x, const HookContext& at) { return x - real_at(at.tensors[2], at.head_q) * f32(float(at.key_position)); } };");
   float slopes[4][3] = {{0.1f}, {0.2f}, {0.3f}, {0.4f}};
   a.hook_tensors[2] = TensorView(slopes, DType::f32, {4, 3}).slice(1, 0, 1);
   a.hook_tensors[2].rank = 1;

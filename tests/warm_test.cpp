@@ -18,8 +18,8 @@
 #include <set>
 
 #include "cache_processes.h"
-#include "full_sweep.h"
 #include "cli_process.h"
+#include "full_sweep.h"
 #include "quern/base/fs.h"
 #include "quern/jit/build_many.h"
 #include "quern/jit/freeze.h"
@@ -43,7 +43,8 @@ class jit_warm : public cache_test::PrivateCache {
   std::string small_model(const std::string& calls = "") const {
     const std::string file = path("small" + std::to_string(calls.size()) + ".json");
     std::ofstream(file) << R"({"name": "small", "geometry": {"hidden": 256}, "limits": {"tokens": "1..8", "alignment": [16]}, "calls": [
-      {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "tokens", "hidden": ["hidden", 4096], "x.dtype": "bf16"}})" << calls << "]}";
+      {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "tokens", "hidden": ["hidden", 4096], "x.dtype": "bf16"}})"
+                        << calls << "]}";
     return file;
   }
   /// A model file with one size.
@@ -95,9 +96,7 @@ TEST_F(jit_warm, a_frozen_process_compiles_nothing_in_500_random_calls) {
   try {
     run(op, args.get(), {.device = &device});
     ADD_FAILURE() << "a kernel outside the list was found";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what();
-  }
+  } catch (const Error& e) { EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what(); }
 }
 
 // ---- workers --------------------------------------------------------------------------------------------------------
@@ -105,7 +104,8 @@ TEST_F(jit_warm, a_frozen_process_compiles_nothing_in_500_random_calls) {
 const jit::KernelInfo& kernel_info(std::string (*values)(const void*)) {
   static std::deque<jit::KernelInfo> all;
   jit::KernelInfo& info = all.emplace_back();
-  info.header = "quern/ops/nowhere/none.cuh", info.function = "quern::none", info.name = "none", info.config_type = "quern::NoneConfig", info.params_type = "quern::NoneParams";
+  info.header = "quern/ops/nowhere/none.cuh", info.function = "quern::none", info.name = "none", info.config_type = "quern::NoneConfig",
+  info.params_type = "quern::NoneParams";
   info.initialiser = [](const void*) { return std::string(); };
   info.values = values;
   info.threads = info.min_blocks = [](const void*) { return i32(32); };
@@ -178,10 +178,13 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
   setenv("QN_CACHE_DIR", folder_.c_str(), 1);
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{"--model", "llama-9"}, "llama-3.1-8b"},
-      {{"--model", small_model(), "tokns=1..8"}, "`tokns` is no limit of small, expected `tokens`; known are alignment, batch_invariant, tokens\n"},
+      {{"--model", small_model(), "tokns=1..8"},
+       "`tokns` is no limit of small, expected `tokens`; known are alignment, batch_invariant, tokens\n"},
       {{"--model", small_model(), "q=1..8"}, "`q` is no limit of small, expected one of alignment, batch_invariant, tokens\n"},
-      {{"--model", "llama-3.1-8b", "batch_invariante=1"}, "expected `batch_invariant`; known are alignment, batch_invariant, batch, tokens, length, pages, page_size, tp\n"},
-      {{"--model", small_model(), "tokens"}, "`limit` is 'tokens', expected name=1,2,4 or name=1..512; known are alignment, batch_invariant, tokens\n"},
+      {{"--model", "llama-3.1-8b", "batch_invariante=1"},
+       "expected `batch_invariant`; known are alignment, batch_invariant, batch, tokens, length, pages, page_size, tp\n"},
+      {{"--model", small_model(), "tokens"},
+       "`limit` is 'tokens', expected name=1,2,4 or name=1..512; known are alignment, batch_invariant, tokens\n"},
       {{"--model", small_model(), "tokens=8..1"}, "a range that ends where it starts or behind"},
       {{"--model", small_model(), "tokens=many"}, "a range as in 1..512"},
       {{"--model", small_model(R"(, {"does": "x", "op": "norm.rms_nrm", "case": {}})")}, "small, x: `op` is 'norm.rms_nrm'"},
@@ -209,7 +212,8 @@ TEST_F(jit_warm, failures_exit_with_3_and_bad_input_with_2) {
 }
 
 TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
-  const ProcessResult r = command({"warm", "--model", small_model(), "--list", "--json", "--arch", "sm_80,sm_90a", "--arch", "sm_120a", "tokens=1..2"});
+  const ProcessResult r =
+      command({"warm", "--model", small_model(), "--list", "--json", "--arch", "sm_80,sm_90a", "--arch", "sm_120a", "tokens=1..2"});
   ASSERT_EQ(r.status, 0) << r.output;
   std::set<std::string> archs;
   const Json report = Json::parse(r.output);
@@ -220,13 +224,15 @@ TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
 /// Some of a call's values may be refused while others reach kernels.
 TEST_F(jit_warm, values_that_the_op_refuses_are_named) {
   const std::string file = path("refused.json");
-  std::ofstream(file) << R"({"name": "m", "geometry": {"d": 64}, "limits": {"batch": "1..4", "page_size": [16, 32], "empty": [0, 1], "alignment": [16]}, "calls": [
+  std::ofstream(file)
+      << R"({"name": "m", "geometry": {"d": 64}, "limits": {"batch": "1..4", "page_size": [16, 32], "empty": [0, 1], "alignment": [16]}, "calls": [
     {"does": "decode", "op": "attention.paged", "case": {"batch": "batch", "tokens": "batch", "heads_q": 8, "heads_kv": 1, "head_dim": ["d", "1000"], "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}},
     {"does": "norm", "op": "norm.rms_norm", "case": {"tokens": "batch * empty", "hidden": "d", "x.dtype": "bf16"}}]})";
   const ProcessResult r = command({"warm", "--model", file, "--arch", "sm_90a", "--list"});
   EXPECT_EQ(r.status, 2) << r.output;
   for (const char* with : {"head_dim=1000 page_size=16", "head_dim=1000 page_size=32"})
-    EXPECT_THAT(r.output, ::testing::ContainsRegex(std::string("skipped decode with ") + with + " \\(attention.paged, sm_90a\\): .*head_dim"));
+    EXPECT_THAT(r.output,
+                ::testing::ContainsRegex(std::string("skipped decode with ") + with + " \\(attention.paged, sm_90a\\): .*head_dim"));
   EXPECT_THAT(r.output, ::testing::Not(HasSubstr("head_dim=d")));
   EXPECT_THAT(r.output, HasSubstr("skipped norm with empty=0 (norm.rms_norm, sm_90a): its outputs are empty"));
   const Json j = Json::parse(command({"warm", "--model", file, "--arch", "sm_90a", "--list", "--json"}).output);
@@ -269,7 +275,8 @@ TEST_F(jit_warm, check_model_runs_on_the_devices_that_were_asked_for) {
   EXPECT_EQ(j[0]["compared"], 2);
   EXPECT_EQ(with({"--async", "soon"}).status, 2);
   // What means nothing there is refused, not ignored
-  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--seeds", "2"}, {"--sample", "1"}, {"--seconds", "1"}, {"--full"}, {"--each-kernel"}, {"--threads", "1"}, {"--quiet"}}) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"--seeds", "2"}, {"--sample", "1"}, {"--seconds", "1"}, {"--full"}, {"--each-kernel"}, {"--threads", "1"}, {"--quiet"}}) {
     const ProcessResult r = with(more);
     EXPECT_EQ(r.status, 2) << r.output;
     EXPECT_THAT(r.output, AllOf(HasSubstr(more[0]), HasSubstr("--model")));
@@ -279,8 +286,10 @@ TEST_F(jit_warm, check_model_runs_on_the_devices_that_were_asked_for) {
 TEST_F(jit_warm, check_model_refuses_what_warm_refuses) {
   const std::pair<std::vector<std::string>, std::string> wrong[] = {
       {{small_model(), "alignment=1"}, "small, norm: norm.rms_norm: `alignment` leaves none for `x`"},
-      {{small_model(R"(, {"does": "other norm", "op": "norm.rms_norm", "case": {"tokens": "tokens"}})")}, "small, other norm: norm.rms_norm: `hidden` is not given by the model file"},
-      {{small_model(R"(, {"does": "x", "op": "norm.rms_norm", "case": {"tokens": 1, "hidden": 64, "x.dtype": ["f32", "u8"]}})")}, "small, x: norm.rms_norm: `x` is u8"},
+      {{small_model(R"(, {"does": "other norm", "op": "norm.rms_norm", "case": {"tokens": "tokens"}})")},
+       "small, other norm: norm.rms_norm: `hidden` is not given by the model file"},
+      {{small_model(R"(, {"does": "x", "op": "norm.rms_norm", "case": {"tokens": 1, "hidden": 64, "x.dtype": ["f32", "u8"]}})")},
+       "small, x: norm.rms_norm: `x` is u8"},
       {{small_model(R"(, {"does": "x", "op": "norm.rms_nrm", "case": {}})")}, "small, x: `op` is 'norm.rms_nrm'"}};
   for (const auto& [words, text] : wrong)
     for (const std::string& subcommand : {std::string("check"), std::string("warm")}) {
@@ -303,23 +312,29 @@ TEST_F(jit_warm, check_model_tells_a_wrong_result) {
   const std::string source = path("source");
   make_folders(source + "/" + name.substr(0, name.rfind('/')));
   write_file(source + "/" + name, text);
-  const ProcessResult r = command({"check", "--model", small_model(), "--calls", "2", "--device", "emu"}, {"-u", "QN_JIT_NVRTC", "QN_EMU_SMS=2", "QN_SOURCE_DIR=" + source});
+  const ProcessResult r = command({"check", "--model", small_model(), "--calls", "2", "--device", "emu"},
+                                  {"-u", "QN_JIT_NVRTC", "QN_EMU_SMS=2", "QN_SOURCE_DIR=" + source});
   EXPECT_EQ(r.status, 1) << r.output;
-  EXPECT_THAT(r.output, AllOf(HasSubstr("WRONG norm: QN_SOURCE_DIR=" + source + " QN_EMU_SMS=2 quern run norm.rms_norm "), HasSubstr("2 wrong; 2 calls compared")));
+  EXPECT_THAT(r.output, AllOf(HasSubstr("WRONG norm: QN_SOURCE_DIR=" + source + " QN_EMU_SMS=2 quern run norm.rms_norm "),
+                              HasSubstr("2 wrong; 2 calls compared")));
 }
 
 TEST_F(jit_warm, check_model_runs_frozen_calls) {
   const std::string model = small_model();
   const ProcessResult cold = command({"check", "--model", model, "--frozen", "--calls", "3", "--device", "emu"});
   EXPECT_EQ(cold.status, 3) << "a kernel that is not there is no wrong result: " << cold.output;
-  EXPECT_THAT(cold.output, AllOf(HasSubstr("FROZEN norm: "), HasSubstr("quern run norm.rms_norm "), HasSubstr(" frozen: 0 kernels compiled, 0 from the cache, 3 frozen; 0 calls compared")));
+  EXPECT_THAT(cold.output, AllOf(HasSubstr("FROZEN norm: "), HasSubstr("quern run norm.rms_norm "),
+                                 HasSubstr(" frozen: 0 kernels compiled, 0 from the cache, 3 frozen; 0 calls compared")));
   const ProcessResult by_variable = command({"check", "--model", model, "--calls", "2", "--device", "emu", "--json"}, {"QN_JIT_FROZEN=1"});
   EXPECT_EQ(by_variable.status, 3) << by_variable.output;
   EXPECT_EQ(Json::parse(by_variable.output)[0]["failures"][1]["verdict"], "frozen");
   EXPECT_EQ(command({"warm", "--model", model, "--device", "emu"}).status, 0);
   const ProcessResult warmed = command({"check", "--model", model, "--frozen", "--calls", "20", "--device", "emu"});
   EXPECT_EQ(warmed.status, 0) << warmed.output;
-  EXPECT_THAT(warmed.output, HasSubstr("20 calls of small on NVIDIA H200 (--device emu), frozen: 0 kernels compiled, 2 from the cache, 0 failures; 20 calls compared"));
+  EXPECT_THAT(
+      warmed.output,
+      HasSubstr(
+          "20 calls of small on NVIDIA H200 (--device emu), frozen: 0 kernels compiled, 2 from the cache, 0 failures; 20 calls compared"));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ struct Memory {
 const char* const kLong[] = {"batch=3", "capacity=3000", "heads_kv=2", "out.pad=0"};
 
 testing::CaseArgs long_decode() {
-  return testing::CaseArgs(find_op("attention.paged"), testing::parse_case(find_op("attention.paged"), {std::begin(kLong), std::end(kLong)}), 1);
+  return testing::CaseArgs(find_op("attention.paged"),
+                           testing::parse_case(find_op("attention.paged"), {std::begin(kLong), std::end(kLong)}), 1);
 }
 
 TEST(op_workspace, is_what_the_call_takes) {
@@ -45,9 +46,7 @@ TEST(op_workspace, is_what_the_call_takes) {
   try {
     run(op, args.args(), options);
     FAIL() << "a workspace that is a byte too small was taken";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.argument(), "workspace");
-  }
+  } catch (const Error& e) { EXPECT_EQ(e.argument(), "workspace"); }
 }
 
 TEST(op_workspace, follows_the_options) {
@@ -76,13 +75,12 @@ TEST(op_workspace, refuses_what_the_call_would_refuse) {
   const auto text = [](const auto& asked) {
     try {
       asked();
-    } catch (const Error& e) {
-      return std::string(name(e.kind())) + ": " + e.what();
-    }
+    } catch (const Error& e) { return std::string(name(e.kind())) + ": " + e.what(); }
     return std::string("nothing");
   };
   norm::RmsNormArgs none;
-  EXPECT_EQ(text([&] { workspace_bytes("norm.rms_norm", none); }), "value: norm.rms_norm: `x` is missing, expected a tensor [tokens hidden]");
+  EXPECT_EQ(text([&] { workspace_bytes("norm.rms_norm", none); }),
+            "value: norm.rms_norm: `x` is missing, expected a tensor [tokens hidden]");
   EXPECT_NE(text([&] { workspace_bytes("norm.rms_nrom", none); }).find("the nearest is norm.rms_norm"), std::string::npos);
   const std::string other = text([&] { workspace_bytes("attention.paged", none); });
   EXPECT_EQ(other.find("type: attention.paged: `args` is a "), 0u) << other;

@@ -43,9 +43,12 @@ int main() try {
   quern::Device& device = quern::device_from_name(std::getenv("QN_DEVICE") ? std::getenv("QN_DEVICE") : "emu");
   const quern::Stream stream = device.create_stream();
   using Half = std::uint16_t;  // bf16 that host_dtype.h reads and writes
-  Buffer<Half> q(device, kTokens * kHeadsQ * kDim, "q"), k(device, kTokens * kHeadsKv * kDim, "k"), v(device, kTokens * kHeadsKv * kDim, "v"), out(device, kTokens * kHeadsQ * kDim, "out");
-  Buffer<Half> k_cache(device, kPages * kPageSize * kHeadsKv * kDim, "k_cache"), v_cache(device, kPages * kPageSize * kHeadsKv * kDim, "v_cache");
-  Buffer<i32> q_indptr(device, kBatch + 1, "q_indptr"), seq_lens(device, kBatch, "seq_lens"), table(device, kBatch * kMaxPages, "page_table"), slots(device, kTokens, "slot_mapping");
+  Buffer<Half> q(device, kTokens * kHeadsQ * kDim, "q"), k(device, kTokens * kHeadsKv * kDim, "k"),
+      v(device, kTokens * kHeadsKv * kDim, "v"), out(device, kTokens * kHeadsQ * kDim, "out");
+  Buffer<Half> k_cache(device, kPages * kPageSize * kHeadsKv * kDim, "k_cache"),
+      v_cache(device, kPages * kPageSize * kHeadsKv * kDim, "v_cache");
+  Buffer<i32> q_indptr(device, kBatch + 1, "q_indptr"), seq_lens(device, kBatch, "seq_lens"),
+      table(device, kBatch * kMaxPages, "page_table"), slots(device, kTokens, "slot_mapping");
   k_cache.upload(stream), v_cache.upload(stream);
 
   const quern::DeviceId on = device.id();
@@ -92,7 +95,8 @@ int main() try {
         if (r.length % kPageSize == 0) r.pages.push_back(next_page++);
         slots.host[size_t(token)] = i32(r.pages.back() * kPageSize + r.length % kPageSize);
         for (i64 h = 0; h < kHeadsQ; ++h)
-          for (i64 d = 0; d < kDim; ++d) quern::store_value(&q.host[size_t((token * kHeadsQ + h) * kDim + d)], DType::bf16, number(r.length, h, d, int(b)));
+          for (i64 d = 0; d < kDim; ++d)
+            quern::store_value(&q.host[size_t((token * kHeadsQ + h) * kDim + d)], DType::bf16, number(r.length, h, d, int(b)));
         for (i64 h = 0; h < kHeadsKv; ++h)
           for (i64 d = 0; d < kDim; ++d) {
             quern::store_value(&k.host[size_t((token * kHeadsKv + h) * kDim + d)], DType::bf16, number(r.length, h, d, int(b) + 100));
@@ -116,19 +120,24 @@ int main() try {
           const Request& r = requests[size_t(b)];
           const i64 t = q_indptr.host[size_t(b)] + i, keys = r.length - step[b] + i + 1;  // causal: up to its own
           const auto cached = [&](const Buffer<Half>& cache, i64 j, i64 d) {
-            return quern::load_value(&cache.host[size_t(((r.pages[size_t(j / kPageSize)] * kPageSize + j % kPageSize) * kHeadsKv + h / 2) * kDim + d)], DType::bf16);
+            return quern::load_value(
+                &cache.host[size_t(((r.pages[size_t(j / kPageSize)] * kPageSize + j % kPageSize) * kHeadsKv + h / 2) * kDim + d)],
+                DType::bf16);
           };
           double sum = 0, expected = 0;
           for (i64 j = 0; j < keys; ++j) {
             double x = 0;
-            for (i64 d = 0; d < kDim; ++d) x += quern::load_value(&q.host[size_t((t * kHeadsQ + h) * kDim + d)], DType::bf16) * cached(k_cache, j, d);
+            for (i64 d = 0; d < kDim; ++d)
+              x += quern::load_value(&q.host[size_t((t * kHeadsQ + h) * kDim + d)], DType::bf16) * cached(k_cache, j, d);
             const double p = std::exp(x / 8);
             sum += p, expected += p * cached(v_cache, j, 5);
           }
-          worst = std::max(worst, std::fabs(quern::load_value(&out.host[size_t((t * kHeadsQ + h) * kDim + 5)], DType::bf16) - expected / sum));
+          worst =
+              std::max(worst, std::fabs(quern::load_value(&out.host[size_t((t * kHeadsQ + h) * kDim + 5)], DType::bf16) - expected / sum));
         }
   }
-  std::printf("4 steps by one graph, %lld bytes of workspace, largest error %.4f\n", static_cast<long long>(options.workspace.bytes), worst);
+  std::printf("4 steps by one graph, %lld bytes of workspace, largest error %.4f\n", static_cast<long long>(options.workspace.bytes),
+              worst);
   device.destroy_graph(graph);
   device.release(options.workspace.data);
   device.destroy(stream);

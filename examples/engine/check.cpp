@@ -12,8 +12,13 @@
 namespace engine {
 
 LogitsCheck::LogitsCheck(const ModelConfig& config, const Weights& weights, quern::Device& device)
-    : reference_(config, weights, device), device_(device), memory_(device), row_(memory_.tensor(DType::f32, {1, config.vocab}, "a row of logits")),
-      seed_(memory_.tensor(DType::i64, {1}, "seed")), offset_(memory_.tensor(DType::i64, {1}, "offset")), token_(memory_.tensor(DType::i32, {1}, "token")),
+    : reference_(config, weights, device),
+      device_(device),
+      memory_(device),
+      row_(memory_.tensor(DType::f32, {1, config.vocab}, "a row of logits")),
+      seed_(memory_.tensor(DType::i64, {1}, "seed")),
+      offset_(memory_.tensor(DType::i64, {1}, "offset")),
+      token_(memory_.tensor(DType::i32, {1}, "token")),
       least_(2 * quern::unit_roundoff(config.dtype) * std::sqrt(2.0 * double(config.layers) + 1)) {}
 
 i32 LogitsCheck::token_of(const std::vector<float>& logits, const Request& request, i64 position) {
@@ -21,7 +26,14 @@ i32 LogitsCheck::token_of(const std::vector<float>& logits, const Request& reque
   device_.copy(row_.data, logits.data(), logits.size() * sizeof(float), {});
   device_.copy(seed_.data, &request.seed, sizeof(i64), {});
   device_.copy(offset_.data, &position, sizeof(i64), {});
-  quern::sampling::sample({.out = token_, .logits = row_, .seeds = seed_, .offsets = offset_, .temperature = request.temperature, .top_k = request.top_k, .top_p = request.top_p, .min_p = request.min_p},
+  quern::sampling::sample({.out = token_,
+                           .logits = row_,
+                           .seeds = seed_,
+                           .offsets = offset_,
+                           .temperature = request.temperature,
+                           .top_k = request.top_k,
+                           .top_p = request.top_p,
+                           .min_p = request.min_p},
                           {.device = &device_});
   i32 token = -1;
   device_.copy(&token, token_.data, sizeof token, {});
@@ -50,7 +62,8 @@ void LogitsCheck::add(const Engine& engine, const std::vector<Request>& requests
     const double error = scale > 0 ? distance(got, expected) / scale : distance(got, expected);
     worst_ = std::isfinite(error) ? std::max(worst_, error) : std::numeric_limits<double>::infinity();
     if (scale > 0) rounded_ = std::max(rounded_, distance(rounded, expected) / scale);
-    same_largest_ += std::max_element(got.begin(), got.end()) - got.begin() == std::max_element(expected.begin(), expected.end()) - expected.begin();
+    same_largest_ +=
+        std::max_element(got.begin(), got.end()) - got.begin() == std::max_element(expected.begin(), expected.end()) - expected.begin();
     wrong_tokens_ += row.drawn && row.token != token_of(logits, requests[size_t(row.request)], row.first + row.count);
     ++rows_;
   }

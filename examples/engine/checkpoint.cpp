@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// A file of safetensors: 8 bytes, the length of the header, lowest first; the header, JSON {name: {dtype, shape, data_offsets: [begin, end]}}, which may
-// have strings of "__metadata__" beside tensors and ends in spaces; the data, which the tensors fill without holes.
+// A file of safetensors: 8 bytes, the length of the header, lowest first; the header, JSON {name: {dtype, shape, data_offsets: [begin,
+// end]}}, which may have strings of "__metadata__" beside tensors and ends in spaces; the data, which the tensors fill without holes.
 #include "checkpoint.h"
 
 #include <fcntl.h>
@@ -70,16 +70,17 @@ struct Entry {
 
 /// Bytes of an element; 0 of a dtype that is unknown or has parts of bytes.
 u64 element_bytes(const std::string& dtype) {
-  static const std::map<std::string, u64> known = {
-      {"BOOL", 1}, {"U8", 1}, {"I8", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1}, {"U16", 2}, {"I16", 2},
-      {"F16", 2}, {"BF16", 2}, {"U32", 4}, {"I32", 4}, {"F32", 4}, {"U64", 8}, {"I64", 8}, {"F64", 8}};
+  static const std::map<std::string, u64> known = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"F8_E8M0", 1},
+                                                   {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},     {"I32", 4},
+                                                   {"F32", 4},  {"U64", 8}, {"I64", 8}, {"F64", 8}};
   const auto found = known.find(dtype);
   return found == known.end() ? 0 : found->second;
 }
 
 /// Null where quern has no such dtype, or the engine nothing to do with it.
 const DType* dtype_of(const std::string& name) {
-  static const std::map<std::string, DType> known = {{"BF16", DType::bf16}, {"F16", DType::f16}, {"F32", DType::f32}, {"F8_E4M3", DType::e4m3}};
+  static const std::map<std::string, DType> known = {
+      {"BF16", DType::bf16}, {"F16", DType::f16}, {"F32", DType::f32}, {"F8_E4M3", DType::e4m3}};
   const auto found = known.find(name);
   return found == known.end() ? nullptr : &found->second;
 }
@@ -112,10 +113,12 @@ Entry read_entry(const std::string& path, const std::string& name, const Json& j
   const bool pair = offsets.is_array() && offsets.size() == 2;
   e.begin = pair ? offset_of(offsets[0]) : UINT64_MAX, e.end = pair ? offset_of(offsets[1]) : UINT64_MAX;
   if (e.begin > e.end || e.end > data_bytes)
-    fail(path, name, "has data_offsets " + shown(offsets), "[begin, end] within the file's " + std::to_string(data_bytes) + " bytes of data");
+    fail(path, name, "has data_offsets " + shown(offsets),
+         "[begin, end] within the file's " + std::to_string(data_bytes) + " bytes of data");
   const u64 element = element_bytes(e.dtype), bytes = empty ? 0 : count * element;
   if (element > 0 && e.end - e.begin != bytes)
-    fail(path, name, "has " + std::to_string(e.end - e.begin) + " bytes", std::to_string(bytes) + " of " + e.dtype + " " + shape_text(e.shape));
+    fail(path, name, "has " + std::to_string(e.end - e.begin) + " bytes",
+         std::to_string(bytes) + " of " + e.dtype + " " + shape_text(e.shape));
   return e;
 }
 
@@ -126,7 +129,8 @@ std::vector<Entry> read_entries(const std::string& path, const char* file, u64 b
   for (u64 i = 0; i < kLengthBytes; ++i) length |= u64(static_cast<unsigned char>(file[i])) << (8 * i);
   const u64 most = std::min(kMostHeaderBytes, bytes - kLengthBytes);
   if (length < 2 || length > most)
-    fail(path, "", "states a header of " + std::to_string(length) + " bytes", "2 to " + std::to_string(most) + ", as the file has " + std::to_string(bytes));
+    fail(path, "", "states a header of " + std::to_string(length) + " bytes",
+         "2 to " + std::to_string(most) + ", as the file has " + std::to_string(bytes));
   if (file[kLengthBytes] != '{') fail(path, "", "has a header that does not begin with {", "a file of safetensors");
   *data = kLengthBytes + length;
   const u64 data_bytes = bytes - *data;
@@ -137,7 +141,8 @@ std::vector<Entry> read_entries(const std::string& path, const char* file, u64 b
     if (name != "__metadata__") entries.push_back(read_entry(path, name, value, data_bytes));
     else if (!value.is_object()) fail(path, name, "is " + shown(value), "an object of strings");
   }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   u64 end = 0;
   for (const Entry& e : entries) {
     if (e.begin != end)
@@ -145,7 +150,8 @@ std::vector<Entry> read_entries(const std::string& path, const char* file, u64 b
            std::to_string(end) + ", where the tensor before it ends: data has no holes and no overlaps");
     end = e.end;
   }
-  if (end != data_bytes) fail(path, "", "has " + std::to_string(data_bytes) + " bytes of data", std::to_string(end) + ", where its last tensor ends");
+  if (end != data_bytes)
+    fail(path, "", "has " + std::to_string(data_bytes) + " bytes of data", std::to_string(end) + ", where its last tensor ends");
   return entries;
 }
 
@@ -210,7 +216,8 @@ Checkpoint::Checkpoint(const std::string& folder) {
       const auto [owner, first] = owners.emplace(e.name, file);
       if (!first) fail(m.path, e.name, "is in this file and in " + owner->second, "one of them");
       const auto place = places.find(e.name);
-      if (place != places.end() && place->second != file) fail(m.path, e.name, "is in this file", place->second + ", where the index places it");
+      if (place != places.end() && place->second != file)
+        fail(m.path, e.name, "is in this file", place->second + ", where the index places it");
       const DType* const dtype = dtype_of(e.dtype);
       if (!dtype) m.others[e.name] = "is " + e.dtype;
       else if (e.shape.size() > size_t(quern::kMaxRank)) m.others[e.name] = "has shape " + shape_text(e.shape);
@@ -232,7 +239,8 @@ TensorView Checkpoint::get(const std::string& name, const std::vector<i64>& shap
          near.empty() ? "one of its " + std::to_string(used_.size()) + " tensors" : "one of its tensors; near are " + near);
   }
   for (const auto& m : files_)
-    if (const auto other = m->others.find(name); other != m->others.end()) fail(m->path, name, other->second, "BF16, F16, F32 or F8_E4M3, of 5 dims at most");
+    if (const auto other = m->others.find(name); other != m->others.end())
+      fail(m->path, name, other->second, "BF16, F16, F32 or F8_E4M3, of 5 dims at most");
 
   TensorView view = tensors_.at(name);
   char* const data = static_cast<char*>(view.data);

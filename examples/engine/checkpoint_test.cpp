@@ -68,17 +68,18 @@ TEST(CheckpointFiles, GetRefusesOtherNamesAndShapes) {
   const Folder f;
   std::vector<float> x(6);
   std::map<std::string, TensorView> tensors;
-  for (const char* name : {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight", "model.layers.1.self_attn.q_proj.weight",
-                           "model.layers.0.mlp.up_proj.weight", "lm_head.weight"})
+  for (const char* name : {"model.layers.0.self_attn.q_proj.weight", "model.layers.0.self_attn.k_proj.weight",
+                           "model.layers.1.self_attn.q_proj.weight", "model.layers.0.mlp.up_proj.weight", "lm_head.weight"})
     tensors[name] = TensorView(x.data(), DType::f32, {2, 3});
   write_safetensors(f.at("model.safetensors"), tensors);
   Checkpoint c(f.path);
-  EXPECT_EQ(refusal([&] { c.get("model.layers.0.self_attn.q_proj.bias", {2}); }, f.path),
-            "model.layers.0.self_attn.q_proj.bias is not in the checkpoint | one of its tensors; near are model.layers.0.self_attn.q_proj.weight, "
-            "model.layers.0.self_attn.k_proj.weight, model.layers.1.self_attn.q_proj.weight");
+  EXPECT_EQ(
+      refusal([&] { c.get("model.layers.0.self_attn.q_proj.bias", {2}); }, f.path),
+      "model.layers.0.self_attn.q_proj.bias is not in the checkpoint | one of its tensors; near are model.layers.0.self_attn.q_proj.weight, "
+      "model.layers.0.self_attn.k_proj.weight, model.layers.1.self_attn.q_proj.weight");
   EXPECT_EQ(refusal([&] { c.get("xyz", {2}); }, f.path), "xyz is not in the checkpoint | one of its 5 tensors");
-  const std::pair<std::vector<i64>, const char*> others[] = {{{3, 2}, "[3, 2]"}, {{6}, "[6]"}, {{2, 3, 1}, "[2, 3, 1]"}, {{}, "[]"}, {{2, 4}, "[2, 4]"},
-                                                             {{2, -3}, "[2, -3]"}};
+  const std::pair<std::vector<i64>, const char*> others[] = {{{3, 2}, "[3, 2]"}, {{6}, "[6]"},       {{2, 3, 1}, "[2, 3, 1]"},
+                                                             {{}, "[]"},         {{2, 4}, "[2, 4]"}, {{2, -3}, "[2, -3]"}};
   for (const auto& [shape, text] : others)
     EXPECT_EQ(refusal([&, &shape = shape] { c.get("lm_head.weight", shape); }, f.at("model.safetensors")),
               "lm_head.weight has shape [2, 3] | " + std::string(text));
@@ -89,7 +90,8 @@ TEST(CheckpointFiles, OtherDtypesAreRefusedByGetAlone) {
   const Folder f;
   f.write("model.safetensors", file_of(R"({"__metadata__": {"format": "pt"},
     "i": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]}, "n": {"dtype": "F4", "shape": [4], "data_offsets": [8, 10]},
-    "r": {"dtype": "BF16", "shape": [1,1,1,1,1,1], "data_offsets": [10, 12]}, "x": {"dtype": "BF16", "shape": [], "data_offsets": [12, 14]}})", 14));
+    "r": {"dtype": "BF16", "shape": [1,1,1,1,1,1], "data_offsets": [10, 12]}, "x": {"dtype": "BF16", "shape": [], "data_offsets": [12, 14]}})",
+                                       14));
   Checkpoint c(f.path);
   EXPECT_TRUE(c.has("i") && c.has("n") && c.has("r"));
   EXPECT_FALSE(c.has("__metadata__"));
@@ -127,8 +129,11 @@ TEST(CheckpointFiles, Headers) {
   EXPECT_EQ(unreadable("{\"w\": garbage", 0).substr(0, 12), " is no JSON:");
   EXPECT_EQ(unreadable(std::string("{\"w\0\": 1}", 9), 0).substr(0, 12), " is no JSON:");
   EXPECT_EQ(unreadable("{\"a\":" + std::string(100000, '['), 0), " nests deeper than 32 objects and lists | less");
-  EXPECT_EQ(unreadable(R"({"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}, "w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}})", 4),
-            "w stands twice in one object | once");
+  EXPECT_EQ(
+      unreadable(
+          R"({"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}, "w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}})",
+          4),
+      "w stands twice in one object | once");
   EXPECT_EQ(unreadable(R"({"__metadata__": 3})", 0), "__metadata__ is 3 | an object of strings");
   EXPECT_EQ(unreadable("{}", 0), "taken");
 }
@@ -136,7 +141,7 @@ TEST(CheckpointFiles, Headers) {
 TEST(CheckpointFiles, Entries) {
   const auto entry = [](const char* text, size_t bytes = 4) { return unreadable("{\"w\": " + std::string(text) + "}", bytes); };
   const std::string whole = "an object with dtype, shape and data_offsets", list = "a list of whole numbers from 0",
-      within = "[begin, end] within the file's 4 bytes of data";
+                    within = "[begin, end] within the file's 4 bytes of data";
   EXPECT_EQ(entry("[]"), "w is [] | " + whole);
   EXPECT_EQ(entry(R"({"shape": [2], "data_offsets": [0, 4]})"), "w has no dtype | " + whole);
   EXPECT_EQ(entry(R"({"dtype": "BF16", "data_offsets": [0, 4]})"), "w has no shape | " + whole);
@@ -149,20 +154,22 @@ TEST(CheckpointFiles, Entries) {
                             "[4294967296,4294967296,4294967296,2]"})
     EXPECT_EQ(entry((R"({"dtype": "BF16", "data_offsets": [0, 4], "shape": )" + std::string(shape) + "}").c_str()),
               "w has shape " + std::string(shape) + " | at most 2^60 elements");
-  for (const char* offsets : {"4", "[4]", "[0,2,4]", "[0,\"4\"]", "[-1,4]", "[0,4.0]", "[4,0]", "[0,5]", "[18446744073709551612,18446744073709551615]",
-                              "{\"a\":0,\"b\":4}"})
+  for (const char* offsets : {"4", "[4]", "[0,2,4]", "[0,\"4\"]", "[-1,4]", "[0,4.0]", "[4,0]", "[0,5]",
+                              "[18446744073709551612,18446744073709551615]", "{\"a\":0,\"b\":4}"})
     EXPECT_EQ(entry((R"({"dtype": "BF16", "shape": [2], "data_offsets": )" + std::string(offsets) + "}").c_str()),
               "w has data_offsets " + std::string(offsets) + " | " + within);
   EXPECT_EQ(entry(R"({"dtype": "BF16", "shape": [3], "data_offsets": [0, 4]})"), "w has 4 bytes | 6 of BF16 [3]");
   EXPECT_EQ(entry(R"({"dtype": "F32", "shape": [], "data_offsets": [0, 2]})"), "w has 2 bytes | 4 of F32 []");
   EXPECT_EQ(entry(R"({"dtype": "BF16", "shape": [0], "data_offsets": [0, 4]})"), "w has 4 bytes | 0 of BF16 [0]");
-  EXPECT_EQ(entry(R"({"dtype": "I32", "shape": [2], "data_offsets": [0, 4]})"), "w has 4 bytes | 8 of I32 [2]") << "dtypes that no get() takes are judged too";
+  EXPECT_EQ(entry(R"({"dtype": "I32", "shape": [2], "data_offsets": [0, 4]})"), "w has 4 bytes | 8 of I32 [2]")
+      << "dtypes that no get() takes are judged too";
 }
 
 TEST(CheckpointFiles, DataHasNoHolesAndNoOverlaps) {
   const auto two = [](const char* a, const char* b, size_t bytes) {
-    return unreadable(R"({"a": {"dtype": "BF16", "shape": [2], "data_offsets": )" + std::string(a)
-                      + R"(}, "b": {"dtype": "BF16", "shape": [2], "data_offsets": )" + b + "}}", bytes);
+    return unreadable(R"({"a": {"dtype": "BF16", "shape": [2], "data_offsets": )" + std::string(a) +
+                          R"(}, "b": {"dtype": "BF16", "shape": [2], "data_offsets": )" + b + "}}",
+                      bytes);
   };
   const std::string why = ", where the tensor before it ends: data has no holes and no overlaps";
   EXPECT_EQ(two("[4,8]", "[0,4]", 8), "taken");
@@ -186,7 +193,8 @@ TEST(CheckpointFolder, NoFile) {
   EXPECT_EQ(refusal([&] { Checkpoint c(f.path); }, f.at("model.safetensors")), " is no regular file | a file of safetensors");
   std::filesystem::remove(f.at("model.safetensors"));
   std::filesystem::create_symlink("nowhere", f.at("model.safetensors"));
-  EXPECT_EQ(refusal([&] { Checkpoint c(f.path); }, f.at("model.safetensors")), " cannot be opened: No such file or directory | a file of safetensors");
+  EXPECT_EQ(refusal([&] { Checkpoint c(f.path); }, f.at("model.safetensors")),
+            " cannot be opened: No such file or directory | a file of safetensors");
 }
 
 struct Sharded : Folder {
@@ -227,11 +235,13 @@ TEST(CheckpointFolder, BrokenIndex) {
   EXPECT_EQ(f.with_index("{}", kIndex), "weight_map is missing | an object of tensors and their files");
   EXPECT_EQ(f.with_index(R"({"weight_map": []})", kIndex), "weight_map is [] | an object of tensors and their files");
   EXPECT_EQ(f.with_index(R"({"weight_map": {}})", kIndex), "weight_map is {} | an object of tensors and their files");
-  for (const char* file : {"\"../1.safetensors\"", "\"/etc/passwd\"", "\"a/1.safetensors\"", "\"..\"", "\"\"", "7", "null", "\"1.safetensors\\u0000\""})
+  for (const char* file :
+       {"\"../1.safetensors\"", "\"/etc/passwd\"", "\"a/1.safetensors\"", "\"..\"", "\"\"", "7", "null", "\"1.safetensors\\u0000\""})
     EXPECT_EQ(f.with_index(R"({"weight_map": {"x": )" + std::string(file) + "}}", kIndex),
               "x is in " + std::string(file) + " | a file of the same folder: a name without / and ..");
   EXPECT_EQ(f.with_index(R"({"weight_map": {"x": "1.safetensors", "x": "2.safetensors"}})", kIndex), "x stands twice in one object | once");
-  EXPECT_EQ(f.with_index(R"({"weight_map": {"x": "3.safetensors"}})", "3.safetensors"), " cannot be opened: No such file or directory | a file of safetensors");
+  EXPECT_EQ(f.with_index(R"({"weight_map": {"x": "3.safetensors"}})", "3.safetensors"),
+            " cannot be opened: No such file or directory | a file of safetensors");
   EXPECT_EQ(f.with_index(R"({"weight_map": {"x": "1.safetensors", "w": "1.safetensors"}})", "1.safetensors"),
             "w is not in this file | a tensor that the index places here");
   EXPECT_EQ(f.with_index(R"({"weight_map": {"x": "1.safetensors", "y": "1.safetensors", "z": "2.safetensors"}})", "2.safetensors"),
@@ -255,10 +265,13 @@ TEST(WriteCheckpoint, Refuses) {
   const Folder f;
   std::vector<float> x(6);
   const std::string file = f.at("a.safetensors");
-  const auto written = [&](const std::string& name, const TensorView& view) { return refusal([&] { write_safetensors(file, {{name, view}}); }, file); };
+  const auto written = [&](const std::string& name, const TensorView& view) {
+    return refusal([&] { write_safetensors(file, {{name, view}}); }, file);
+  };
   const TensorView view(x.data(), DType::f32, {2, 3});
   EXPECT_EQ(written("w", view.slice(1, 0, 2)), "w is not contiguous | a contiguous tensor");
-  EXPECT_EQ(written("w", TensorView(x.data(), DType::f32, {2, 3}, {quern::DeviceType::cuda, 0})), "w is on a device | a tensor of host memory");
+  EXPECT_EQ(written("w", TensorView(x.data(), DType::f32, {2, 3}, {quern::DeviceType::cuda, 0})),
+            "w is on a device | a tensor of host memory");
   EXPECT_EQ(written("w", TensorView()), "w has no data | a tensor of host memory");
   EXPECT_EQ(written("__metadata__", view), "__metadata__ is a tensor | another name: this one is safetensors' own");
   EXPECT_EQ(written("\xff", view).substr(0, 22), " cannot have a header:");
@@ -301,10 +314,11 @@ u64 sum_of(const TensorView& v) {
 TEST(Fuzz, HeadersGiveErrorsAlone) {
   const Folder f;
   // The data ends with the page, so that a read behind it is no read of the mapping.
-  std::string header = R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[20,10],"data_offsets":[0,800]},)"
-                       R"("b":{"dtype":"BF16","shape":[5,4,5],"data_offsets":[800,1000]},)"
-                       R"("c":{"dtype":"F8_E4M3","shape":[1000],"data_offsets":[1000,2000]},"d":{"dtype":"F16","shape":[0,3],"data_offsets":[2000,2000]},)"
-                       R"("e":{"dtype":"I64","shape":[10],"data_offsets":[2000,2080]}})";
+  std::string header =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[20,10],"data_offsets":[0,800]},)"
+      R"("b":{"dtype":"BF16","shape":[5,4,5],"data_offsets":[800,1000]},)"
+      R"("c":{"dtype":"F8_E4M3","shape":[1000],"data_offsets":[1000,2000]},"d":{"dtype":"F16","shape":[0,3],"data_offsets":[2000,2000]},)"
+      R"("e":{"dtype":"I64","shape":[10],"data_offsets":[2000,2080]}})";
   header.resize(4096 - 2080 - 8, ' ');
   const std::string good = file_of(header, 2080);
   const size_t header_end = header.find_last_not_of(' ') + 9;
@@ -320,8 +334,7 @@ TEST(Fuzz, HeadersGiveErrorsAlone) {
         for (const std::vector<i64>& shape : {std::vector<i64>{20, 10}, {5, 4, 5}, {1000}, {0, 3}, {10}}) try {
             sum += sum_of(c.get(name, shape));
             break;
-          } catch (const Error&) {
-          }
+          } catch (const Error&) {}
     } catch (const Error& e) {
       ++refused;
       ASSERT_EQ(e.kind(), ErrorKind::value) << e.what();

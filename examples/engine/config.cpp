@@ -41,13 +41,18 @@ namespace {
 /// The keys of one object. Those that were asked for are known; refuse_others() takes of all others only what is off.
 class Keys {
  public:
-  Keys(const Json& object, std::string where, std::string prefix = "") : object_(object), where_(std::move(where)), prefix_(std::move(prefix)) {
+  Keys(const Json& object, std::string where, std::string prefix = "")
+      : object_(object), where_(std::move(where)), prefix_(std::move(prefix)) {
     if (!object.is_object()) throw Error(ErrorKind::value, where_, prefix_, "is " + shown(object), "an object");
     if (!prefix_.empty()) prefix_ += ".";
   }
 
-  [[noreturn]] void refuse(const std::string& key, const std::string& got, const std::string& expected) const { fail(where_, prefix_ + key, got, expected); }
-  [[noreturn]] void refuse_value(const std::string& key, const Json& value, const std::string& expected) const { refuse(key, "is " + shown(value), expected); }
+  [[noreturn]] void refuse(const std::string& key, const std::string& got, const std::string& expected) const {
+    fail(where_, prefix_ + key, got, expected);
+  }
+  [[noreturn]] void refuse_value(const std::string& key, const Json& value, const std::string& expected) const {
+    refuse(key, "is " + shown(value), expected);
+  }
 
   /// Null where the object has no such key; may point to JSON's null.
   const Json* given(const std::string& key) {
@@ -136,7 +141,8 @@ void read_type(Keys& keys, ModelConfig& c) {
       {"llama", "LlamaForCausalLM"}, {"mistral", "MistralForCausalLM"}, {"qwen2", "Qwen2ForCausalLM"}, {"qwen3", "Qwen3ForCausalLM"}};
   c.type = keys.text("model_type");
   const auto found = known.find(c.type);
-  if (found == known.end()) keys.refuse("model_type", c.type.empty() ? "is missing" : "is " + shown(c.type), "llama, mistral, qwen2 or qwen3");
+  if (found == known.end())
+    keys.refuse("model_type", c.type.empty() ? "is missing" : "is " + shown(c.type), "llama, mistral, qwen2 or qwen3");
   // A classifier has the same model_type, and with tied embeddings the same tensors but one.
   if (const Json* const classes = keys.find("architectures")) {
     if (!classes->is_array() || (!classes->empty() && std::find(classes->begin(), classes->end(), Json(found->second)) == classes->end()))
@@ -157,8 +163,9 @@ void read_sizes(Keys& keys, ModelConfig& c) {
   c.head_dim = keys.whole("head_dim", 1, kMostSize, 0);
   if (c.head_dim == 0) {
     if (c.hidden % c.heads_q)
-      keys.refuse("head_dim", "is missing",
-                  "a number, as hidden_size=" + std::to_string(c.hidden) + " is no multiple of num_attention_heads=" + std::to_string(c.heads_q));
+      keys.refuse(
+          "head_dim", "is missing",
+          "a number, as hidden_size=" + std::to_string(c.hidden) + " is no multiple of num_attention_heads=" + std::to_string(c.heads_q));
     c.head_dim = c.hidden / c.heads_q;
   }
   if (c.head_dim % 16 || c.head_dim > 256) keys.refuse("head_dim", "is " + std::to_string(c.head_dim), "a multiple of 16 up to 256");
@@ -179,14 +186,16 @@ void read_parts(Keys& keys, ModelConfig& c) {
   if (!(eps >= 1e-30 && eps <= 1)) keys.refuse_value("rms_norm_eps", *keys.find("rms_norm_eps"), "a number from 1e-30 to 1");
   c.eps = float(eps);
   c.initializer_range = keys.number("initializer_range").value_or(0.02);
-  if (!(c.initializer_range >= 0 && c.initializer_range <= 1)) keys.refuse_value("initializer_range", *keys.find("initializer_range"), "a number from 0 to 1");
+  if (!(c.initializer_range >= 0 && c.initializer_range <= 1))
+    keys.refuse_value("initializer_range", *keys.find("initializer_range"), "a number from 0 to 1");
 }
 
 /// Which keys each layer's queries see.
 void read_windows(Keys& keys, ModelConfig& c) {
   const bool qwen = c.type == "qwen2" || c.type == "qwen3", mistral = c.type == "mistral";
   i64 window = 0, first = 0;  // 0: no window; the first layer that has it
-  if (qwen || mistral) window = keys.given("sliding_window") ? keys.whole("sliding_window", 1, kMostSize, 0) : 4096;  // transformers' default
+  if (qwen || mistral)
+    window = keys.given("sliding_window") ? keys.whole("sliding_window", 1, kMostSize, 0) : 4096;  // transformers' default
   if (qwen) {
     first = keys.whole("max_window_layers", 0, kMostSize, 28);
     if (!keys.flag("use_sliding_window", false)) window = 0;
@@ -203,13 +212,14 @@ void read_windows(Keys& keys, ModelConfig& c) {
     if (type != "full_attention" && type != "sliding_attention") keys.refuse("layer_types", got, "full_attention or sliding_attention");
     const bool slides = type == "sliding_attention";
     if (slides && window == 0) keys.refuse("layer_types", got, "full_attention, as no sliding_window is in force");
-    if (!slides && mistral && window > 0) keys.refuse("layer_types", got, "sliding_attention, as mistral's sliding_window is of all layers");
+    if (!slides && mistral && window > 0)
+      keys.refuse("layer_types", got, "sliding_attention, as mistral's sliding_window is of all layers");
     c.windows[size_t(i)] = slides ? window : 0;
   }
 }
 
-/// YaRN's attention factor where both mscales are given. FrequencyOptions has these too, but as DeepSeek's model means them: they would change the
-/// scale of the softmax as well.
+/// YaRN's attention factor where both mscales are given. FrequencyOptions has these too, but as DeepSeek's model means them: they would
+/// change the scale of the softmax as well.
 double ratio_of_mscales(double factor, double mscale, double all_dim) {
   const auto of = [&](double m) { return 0.1 * m * std::log(std::max(factor, 1.0)) + 1; };
   return of(mscale) / of(all_dim);
@@ -274,7 +284,8 @@ void read_rope(Keys& keys, ModelConfig& c) {
     return value && *value != Json(false) && !(value->is_object() && value->empty()) ? value : nullptr;
   };
   const Json *const scaling = given("rope_scaling"), *const parameters = given("rope_parameters");
-  if (scaling && parameters && *scaling != *parameters) keys.refuse_value("rope_scaling", *scaling, "the same as rope_parameters, or only one of them");
+  if (scaling && parameters && *scaling != *parameters)
+    keys.refuse_value("rope_scaling", *scaling, "the same as rope_parameters, or only one of them");
   const std::string name = parameters ? "rope_parameters" : "rope_scaling";
   Keys inner(parameters ? *parameters : scaling ? *scaling : none, keys.where(), name);
 
@@ -296,8 +307,10 @@ void read_rope(Keys& keys, ModelConfig& c) {
   try {
     (void)quern::rope::frequencies(c.rope, c.rope_options);  // has all ranges
   } catch (const Error& e) {
-    const std::map<std::string, std::string> keys_of = {{"theta", "rope_theta"}, {"original_max", "original_max_position_embeddings"},
-                                                        {"divisors", double(c.max_positions) > c.rope_options.original_max ? "long_factor" : "short_factor"}};
+    const std::map<std::string, std::string> keys_of = {
+        {"theta", "rope_theta"},
+        {"original_max", "original_max_position_embeddings"},
+        {"divisors", double(c.max_positions) > c.rope_options.original_max ? "long_factor" : "short_factor"}};
     const auto found = keys_of.find(e.argument());
     const std::string argument = found == keys_of.end() ? e.argument() : found->second;
     if (argument == "rope_theta" && !inner_theta) keys.refuse(argument, e.got(), e.expected());
@@ -334,13 +347,15 @@ void read_quantisation(Keys& keys, ModelConfig& c) {
       std::string name = module.is_string() ? module.get<std::string>() : "";
       if (name.ends_with(".weight")) name.resize(name.size() - 7);
       name = name.substr(name.rfind('.') + 1);
-      static const std::set<std::string> never = {"lm_head", "embed_tokens", "norm", "input_layernorm", "post_attention_layernorm", "q_norm", "k_norm"};
+      static const std::set<std::string> never = {"lm_head", "embed_tokens", "norm", "input_layernorm", "post_attention_layernorm",
+                                                  "q_norm",  "k_norm"};
       if (!never.count(name)) inner.refuse(key, "has " + shown(module), "only lm_head, embed_tokens and norms: all other weights are FP8");
     }
   }
   inner.refuse_others();
   if (c.dtype == DType::f16)
-    keys.refuse(keys.find("dtype") ? "dtype" : "torch_dtype", "is \"float16\"", "bfloat16 beside quantization_config: products of FP8 give no f16");
+    keys.refuse(keys.find("dtype") ? "dtype" : "torch_dtype", "is \"float16\"",
+                "bfloat16 beside quantization_config: products of FP8 give no f16");
   c.fp8 = true;
 }
 
@@ -359,19 +374,38 @@ std::optional<std::vector<i64>> read_stop_tokens(Keys& keys, i64 vocab) {
 /// Keys that do not change what a given checkpoint computes for given tokens.
 void know_the_rest(Keys& keys) {
   // Who wrote the file, and with what.
-  keys.know({"transformers_version", "_name_or_path", "name_or_path", "_commit_hash", "tokenizer_class", "unsloth_version", "unsloth_fixed"});
+  keys.know(
+      {"transformers_version", "_name_or_path", "name_or_path", "_commit_hash", "tokenizer_class", "unsloth_version", "unsloth_fixed"});
   // Tokens of a tokeniser, which puts them into prompts itself.
   keys.know({"bos_token_id", "pad_token_id", "unk_token_id", "sep_token_id", "cls_token_id", "mask_token_id", "decoder_start_token_id"});
   // Training.
   keys.know({"attention_dropout", "hidden_dropout", "embd_pdrop", "resid_pdrop", "attn_pdrop", "gradient_checkpointing", "use_bfloat16"});
   // What a Python object returns, how it computes the same, and what only other heads or an encoder have.
-  keys.know({"use_cache", "output_attentions", "output_hidden_states", "output_scores", "return_dict", "return_dict_in_generate", "torchscript", "is_decoder",
-             "chunk_size_feed_forward", "_attn_implementation", "attn_implementation", "_attn_implementation_autoset", "tf_legacy_loss", "id2label",
-             "label2id", "num_labels", "problem_type", "finetuning_task", "task_specific_params", "prefix", "max_sequence_length"});
+  keys.know({"use_cache",
+             "output_attentions",
+             "output_hidden_states",
+             "output_scores",
+             "return_dict",
+             "return_dict_in_generate",
+             "torchscript",
+             "is_decoder",
+             "chunk_size_feed_forward",
+             "_attn_implementation",
+             "attn_implementation",
+             "_attn_implementation_autoset",
+             "tf_legacy_loss",
+             "id2label",
+             "label2id",
+             "num_labels",
+             "problem_type",
+             "finetuning_task",
+             "task_specific_params",
+             "prefix",
+             "max_sequence_length"});
   // Defaults of sampling, which old files have here. A request states its own.
-  keys.know({"do_sample", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "diversity_penalty", "no_repeat_ngram_size",
-             "encoder_no_repeat_ngram_size", "num_beams", "num_beam_groups", "num_return_sequences", "early_stopping", "max_length", "min_length",
-             "max_new_tokens", "min_new_tokens", "remove_invalid_values"});
+  keys.know({"do_sample", "temperature", "top_k", "top_p", "typical_p", "repetition_penalty", "length_penalty", "diversity_penalty",
+             "no_repeat_ngram_size", "encoder_no_repeat_ngram_size", "num_beams", "num_beam_groups", "num_return_sequences",
+             "early_stopping", "max_length", "min_length", "max_new_tokens", "min_new_tokens", "remove_invalid_values"});
 }
 
 ModelConfig config_of(const Json& json, const std::string& where) {

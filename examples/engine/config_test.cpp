@@ -67,7 +67,8 @@ TEST(Config, Qwen25HasBiasesOfQkvAlone) {
 }
 
 TEST(Config, Qwen3NormalisesHeads) {
-  for (const auto& [text, hidden, heads, layers, tied] : {std::tuple{kQwen3_8B, 4096, 32, 36, false}, std::tuple{kQwen3_06B, 1024, 16, 28, true}}) {
+  for (const auto& [text, hidden, heads, layers, tied] :
+       {std::tuple{kQwen3_8B, 4096, 32, 36, false}, std::tuple{kQwen3_06B, 1024, 16, 28, true}}) {
     const ModelConfig c = parse_config(text, "config.json");
     EXPECT_EQ(c.type, "qwen3");
     EXPECT_TRUE(c.qk_norm);
@@ -110,13 +111,15 @@ TEST(Config, Qwen3InFp8) {
   EXPECT_EQ(refused(kQwen3_8B, changed("weight_block_size", "[64, 128]").c_str()), at + "weight_block_size is [64,128] | [128,128]");
   EXPECT_EQ(refused(kQwen3_8B, changed("weight_block_size", "null").c_str()), at + "weight_block_size is missing | [128,128]");
   EXPECT_EQ(refused(kQwen3_8B, changed("activation_scheme", R"("static")").c_str()), at + "activation_scheme is \"static\" | \"dynamic\"");
-  EXPECT_EQ(refused(kQwen3_8B, changed("modules_to_not_convert", R"(["model.layers.0.mlp.down_proj"])").c_str()),
-            at + "modules_to_not_convert has \"model.layers.0.mlp.down_proj\" | only lm_head, embed_tokens and norms: all other weights are FP8");
+  EXPECT_EQ(
+      refused(kQwen3_8B, changed("modules_to_not_convert", R"(["model.layers.0.mlp.down_proj"])").c_str()),
+      at + "modules_to_not_convert has \"model.layers.0.mlp.down_proj\" | only lm_head, embed_tokens and norms: all other weights are FP8");
   EXPECT_EQ(refused(kQwen3_8B, changed("scale_fmt", R"("ue8m0")").c_str()), at + "scale_fmt is \"ue8m0\"" + kUnknown);
   EXPECT_EQ(refused(kQwen3_8B, R"({"quantization_config": "fp8"})"), "quantization_config is \"fp8\" | an object");
   Json half = Json::parse(kFp8);
   half["torch_dtype"] = "float16";
-  EXPECT_EQ(refused(kQwen3_8B, half.dump().c_str()), "torch_dtype is \"float16\" | bfloat16 beside quantization_config: products of FP8 give no f16");
+  EXPECT_EQ(refused(kQwen3_8B, half.dump().c_str()),
+            "torch_dtype is \"float16\" | bfloat16 beside quantization_config: products of FP8 give no f16");
 }
 
 TEST(Config, MistralSlidesEverywhere) {
@@ -149,8 +152,10 @@ TEST(Config, WindowsOfQwen) {
   EXPECT_EQ(with(kQwen3_8B, more("max_window_layers", "0").c_str()).windows, std::vector<i64>(4, 64));
   EXPECT_EQ(with(kQwen3_8B, more("max_window_layers", "4").c_str()).windows, std::vector<i64>(4, 0));
   // layer_types wins over max_window_layers.
-  EXPECT_EQ(with(kQwen3_8B, more("layer_types", R"(["sliding_attention", "full_attention", "sliding_attention", "full_attention"])").c_str()).windows,
-            (std::vector<i64>{64, 0, 64, 0}));
+  EXPECT_EQ(
+      with(kQwen3_8B, more("layer_types", R"(["sliding_attention", "full_attention", "sliding_attention", "full_attention"])").c_str())
+          .windows,
+      (std::vector<i64>{64, 0, 64, 0}));
   EXPECT_EQ(refused(kQwen3_8B, R"({"num_hidden_layers": 1, "layer_types": ["sliding_attention"]})"),
             "layer_types has \"sliding_attention\" at layer 0 | full_attention, as no sliding_window is in force");
   EXPECT_EQ(refused(kQwen3_8B, more("layer_types", R"(["full_attention"])").c_str()),
@@ -159,20 +164,23 @@ TEST(Config, WindowsOfQwen) {
             "layer_types is \"full_attention\" | a list of num_hidden_layers=4 strings");
   EXPECT_EQ(refused(kQwen3_8B, R"({"num_hidden_layers": 1, "layer_types": ["chunked_attention"]})"),
             "layer_types has \"chunked_attention\" at layer 0 | full_attention or sliding_attention");
-  EXPECT_EQ(refused(kQwen3_8B, R"({"num_hidden_layers": 1, "layer_types": [7]})"), "layer_types has 7 at layer 0 | full_attention or sliding_attention");
+  EXPECT_EQ(refused(kQwen3_8B, R"({"num_hidden_layers": 1, "layer_types": [7]})"),
+            "layer_types has 7 at layer 0 | full_attention or sliding_attention");
   EXPECT_EQ(refused(kQwen3_8B, R"({"use_sliding_window": 1})"), "use_sliding_window is 1 | true or false");
   EXPECT_EQ(refused(kQwen3_8B, R"({"max_window_layers": -1})"), "max_window_layers is -1 | a whole number from 0 to 2147483647");
 }
 
 TEST(Config, DefaultsOfQwensWindowAreTransformers) {
-  const ModelConfig c = with(kQwen3_8B, R"({"num_hidden_layers": 30, "use_sliding_window": true})", {"max_window_layers", "sliding_window"});
+  const ModelConfig c =
+      with(kQwen3_8B, R"({"num_hidden_layers": 30, "use_sliding_window": true})", {"max_window_layers", "sliding_window"});
   EXPECT_EQ(c.windows[27], 0);
   EXPECT_EQ(c.windows[28], 4096);
   EXPECT_EQ(c.windows[29], 4096);
 }
 
 TEST(Config, LlamaHasNoWindows) {
-  EXPECT_EQ(with(kLlama31_8B, R"({"num_hidden_layers": 2, "layer_types": ["full_attention", "full_attention"]})").windows, std::vector<i64>(2, 0));
+  EXPECT_EQ(with(kLlama31_8B, R"({"num_hidden_layers": 2, "layer_types": ["full_attention", "full_attention"]})").windows,
+            std::vector<i64>(2, 0));
   EXPECT_EQ(with(kLlama31_8B, R"({"sliding_window": null})").windows, std::vector<i64>(32, 0));
   EXPECT_EQ(refused(kLlama31_8B, R"({"sliding_window": 4096})"), "sliding_window is 4096" + kUnknown);
   EXPECT_EQ(refused(kLlama31_8B, R"({"num_hidden_layers": 1, "layer_types": ["sliding_attention"]})"),
@@ -193,10 +201,10 @@ TEST(Config, Biases) {
 }
 
 TEST(Config, Defaults) {
-  const ModelConfig c = with(kLlama31_8B, R"({"head_dim": null})",
-                             {"num_key_value_heads", "rope_scaling", "rope_theta", "rms_norm_eps", "initializer_range", "tie_word_embeddings", "torch_dtype",
-                              "hidden_act", "eos_token_id",
-                              "attention_bias", "mlp_bias", "pretraining_tp", "architectures"});
+  const ModelConfig c =
+      with(kLlama31_8B, R"({"head_dim": null})",
+           {"num_key_value_heads", "rope_scaling", "rope_theta", "rms_norm_eps", "initializer_range", "tie_word_embeddings", "torch_dtype",
+            "hidden_act", "eos_token_id", "attention_bias", "mlp_bias", "pretraining_tp", "architectures"});
   EXPECT_EQ(c.heads_kv, 32);
   EXPECT_EQ(c.head_dim, 128);
   EXPECT_EQ(c.rope, FrequencyKind::plain);
@@ -218,7 +226,8 @@ TEST(Config, Dtypes) {
 }
 
 TEST(Config, StopTokens) {
-  EXPECT_EQ(with(kLlama31_8B, R"({"eos_token_id": [128001, 128008, 128009, 128001]})").stop_tokens, (std::vector<i64>{128001, 128008, 128009}));
+  EXPECT_EQ(with(kLlama31_8B, R"({"eos_token_id": [128001, 128008, 128009, 128001]})").stop_tokens,
+            (std::vector<i64>{128001, 128008, 128009}));
   EXPECT_TRUE(with(kLlama31_8B, R"({"eos_token_id": null})").stop_tokens.empty());
   EXPECT_EQ(refused(kLlama31_8B, R"({"eos_token_id": 128256})"), "eos_token_id is 128256 | a whole number from 0 to 128255");
   EXPECT_EQ(refused(kLlama31_8B, R"({"eos_token_id": [-1]})"), "eos_token_id is -1 | a whole number from 0 to 128255");
@@ -232,7 +241,8 @@ ModelConfig roped(const char* inner) { return with(kQwen25_7B, scaling(inner).c_
 std::string rope_refused(const char* inner) { return refused(kQwen25_7B, scaling(inner).c_str()); }
 
 TEST(Rope, PlainOnes) {
-  for (const char* inner : {"null", "{}", "false", R"({"type": "default"})", R"({"rope_type": "default", "type": "default", "factor": null})"}) {
+  for (const char* inner :
+       {"null", "{}", "false", R"({"type": "default"})", R"({"rope_type": "default", "type": "default", "factor": null})"}) {
     const ModelConfig c = roped(inner);
     EXPECT_EQ(c.rope, FrequencyKind::plain) << inner;
     EXPECT_EQ(c.rope_options.theta, 1e6) << inner;
@@ -269,7 +279,8 @@ TEST(Rope, Yarn) {
 }
 
 TEST(Rope, MscalesOfYarnScaleCosAndSinAlone) {
-  const ModelConfig c = roped(R"({"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "mscale": 0.7, "mscale_all_dim": 1.0})");
+  const ModelConfig c =
+      roped(R"({"type": "yarn", "factor": 40, "original_max_position_embeddings": 4096, "mscale": 0.7, "mscale_all_dim": 1.0})");
   EXPECT_DOUBLE_EQ(c.attention_factor, (0.1 * 0.7 * std::log(40.0) + 1) / (0.1 * std::log(40.0) + 1));
   EXPECT_EQ(quern::rope::frequencies(c.rope, c.rope_options).softmax_scale, 1);
   EXPECT_EQ(roped(R"({"type": "yarn", "factor": 40, "mscale": 0.7})").attention_factor, 0) << "one alone counts for nothing";
@@ -277,7 +288,8 @@ TEST(Rope, MscalesOfYarnScaleCosAndSinAlone) {
 }
 
 TEST(Rope, LongropeTakesOneListByTheContext) {
-  constexpr const char* base = R"({"num_hidden_layers": 1, "head_dim": 16, "rope_scaling": {"rope_type": "longrope", "short_factor": [1, 1, 1, 1, 1, 1, 1, 1.5],
+  constexpr const char* base =
+      R"({"num_hidden_layers": 1, "head_dim": 16, "rope_scaling": {"rope_type": "longrope", "short_factor": [1, 1, 1, 1, 1, 1, 1, 1.5],
     "long_factor": [1, 2, 3, 4, 5, 6, 7, 8.5], "original_max_position_embeddings": 4096}})";
   const auto at = [&](int max_positions, const char* outer = "null") {
     Json json = Json::parse(base);
@@ -310,7 +322,8 @@ TEST(Rope, LongropeTakesOneListByTheContext) {
 }
 
 TEST(Rope, ParametersOfTransformers5) {
-  ModelConfig c = with(kQwen3_8B, R"({"rope_parameters": {"rope_type": "default", "rope_theta": 5000000}})", {"rope_theta", "rope_scaling"});
+  ModelConfig c =
+      with(kQwen3_8B, R"({"rope_parameters": {"rope_type": "default", "rope_theta": 5000000}})", {"rope_theta", "rope_scaling"});
   EXPECT_EQ(c.rope, FrequencyKind::plain);
   EXPECT_EQ(c.rope_options.theta, 5e6);
   c = with(kLlama31_8B, R"({"rope_parameters": {"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
@@ -320,8 +333,10 @@ TEST(Rope, ParametersOfTransformers5) {
   EXPECT_EQ(c.rope_options.theta, 500000);
   EXPECT_EQ(c.rope_options.original_max, 131072) << "max_position_embeddings where it is not given";
   EXPECT_EQ(with(kQwen3_8B, R"({"rope_parameters": null})").rope_options.theta, 1e6);
-  EXPECT_EQ(refused(kQwen3_8B, R"({"rope_parameters": {"rope_theta": 10000}})"), "rope_theta is 1000000.0 | as in rope_parameters: 10000.0");
-  EXPECT_EQ(refused(kQwen3_8B, R"({"rope_parameters": {"rope_type": "linear", "factor": 2}, "rope_scaling": {"rope_type": "linear", "factor": 4}})"),
+  EXPECT_EQ(refused(kQwen3_8B, R"({"rope_parameters": {"rope_theta": 10000}})"),
+            "rope_theta is 1000000.0 | as in rope_parameters: 10000.0");
+  EXPECT_EQ(refused(kQwen3_8B,
+                    R"({"rope_parameters": {"rope_type": "linear", "factor": 2}, "rope_scaling": {"rope_type": "linear", "factor": 4}})"),
             "rope_scaling is {\"factor\":4,\"rope_type\":\"linear\"} | the same as rope_parameters, or only one of them");
   EXPECT_EQ(refused(kQwen3_8B, R"({"rope_parameters": {"full_attention": {"rope_type": "default"}}})"),
             "rope_parameters.full_attention is {\"rope_type\":\"default\"}" + kUnknown);
@@ -332,41 +347,45 @@ TEST(Rope, Refused) {
             "rope_scaling.type is \"dynamic\" | default, linear, llama3, yarn or longrope: others are not supported");
   EXPECT_EQ(rope_refused(R"({"rope_type": "mrope", "mrope_section": [16, 24, 24]})"),
             "rope_scaling.rope_type is \"mrope\" | default, linear, llama3, yarn or longrope: others are not supported");
-  EXPECT_EQ(rope_refused(R"({"type": "linear", "rope_type": "yarn", "factor": 2})"), "rope_scaling.type is \"linear\" | as rope_type: \"yarn\"");
+  EXPECT_EQ(rope_refused(R"({"type": "linear", "rope_type": "yarn", "factor": 2})"),
+            "rope_scaling.type is \"linear\" | as rope_type: \"yarn\"");
   EXPECT_EQ(rope_refused(R"({"type": 3})"), "rope_scaling.type is 3 | a string");
   EXPECT_EQ(rope_refused(R"([1])"), "rope_scaling is [1] | an object");
   EXPECT_EQ(rope_refused(R"({"type": "linear"})"), "rope_scaling.factor is missing | a number");
   EXPECT_EQ(rope_refused(R"({"type": "linear", "factor": "2"})"), "rope_scaling.factor is \"2\" | a number");
   EXPECT_EQ(rope_refused(R"({"type": "linear", "factor": 0})"), "rope_scaling.factor is 0 | a number from 0.125 to 1e+30");
   EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 0.5})"), "rope_scaling.factor is 0.5 | a number from 1 to 1e+30");
-  EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "beta_fast": 0.5})"), "rope_scaling.beta_fast is 0.5 | more than beta_slow, up to 1e30");
-  EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "attention_factor": 0})"), "rope_scaling.attention_factor is 0 | a number above 0");
+  EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "beta_fast": 0.5})"),
+            "rope_scaling.beta_fast is 0.5 | more than beta_slow, up to 1e30");
+  EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "attention_factor": 0})"),
+            "rope_scaling.attention_factor is 0 | a number above 0");
   EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "mscale": -1})"), "rope_scaling.mscale is -1 | a number from 0");
   EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "mscale_all_dim": -1})"), "rope_scaling.mscale_all_dim is -1 | a number from 0");
   EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "original_max_position_embeddings": 1})"),
             "rope_scaling.original_max_position_embeddings is 1.0 | more than 1");
   EXPECT_EQ(rope_refused(R"({"type": "yarn", "factor": 4, "attn_factor": 2})"), "rope_scaling.attn_factor is 2" + kUnknown);
-  EXPECT_EQ(rope_refused(R"({"type": "linear", "factor": 4, "attention_factor": 2})"),
-            "rope_scaling.attention_factor is 2" + kUnknown);
-  EXPECT_EQ(rope_refused(R"({"type": "llama3", "factor": 8, "high_freq_factor": 4})"), "rope_scaling.low_freq_factor is missing | a number");
+  EXPECT_EQ(rope_refused(R"({"type": "linear", "factor": 4, "attention_factor": 2})"), "rope_scaling.attention_factor is 2" + kUnknown);
+  EXPECT_EQ(rope_refused(R"({"type": "llama3", "factor": 8, "high_freq_factor": 4})"),
+            "rope_scaling.low_freq_factor is missing | a number");
   EXPECT_EQ(rope_refused(R"({"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4})"),
             "rope_scaling.high_freq_factor is 4 | more than low_freq_factor, up to 1e30");
   EXPECT_EQ(rope_refused(R"({"type": "default", "partial_rotary_factor": 0.5})"), "rope_scaling.partial_rotary_factor is 0.5 | 1.0");
   EXPECT_EQ(refused(kQwen25_7B, R"({"partial_rotary_factor": 0.5})"), "partial_rotary_factor is 0.5 | 1.0");
   EXPECT_EQ(refused(kQwen25_7B, R"({"rope_theta": 0})"), "rope_theta is 0 | a number from 1 to 1e+30");
   EXPECT_EQ(refused(kQwen25_7B, R"({"rope_theta": "10000"})"), "rope_theta is \"10000\" | a number");
-  EXPECT_EQ(refused(kQwen25_7B, R"({"original_max_position_embeddings": 4096})"),
-            "original_max_position_embeddings is 4096" + kUnknown);
+  EXPECT_EQ(refused(kQwen25_7B, R"({"original_max_position_embeddings": 4096})"), "original_max_position_embeddings is 4096" + kUnknown);
 }
 
 // ---- what is wrong with a config ---------------------------------------------------------------------------------------
 
 TEST(Config, SizesMustFit) {
-  for (const char* key : {"num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "num_attention_heads"}) {
+  for (const char* key :
+       {"num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "num_attention_heads"}) {
     const std::string name = key, range = name == "num_hidden_layers" ? "10000" : name == "num_attention_heads" ? "65536" : "2147483647";
     EXPECT_EQ(refused(kQwen3_8B, "{}", {key}), name + " is missing | a whole number from 1 to " + range);
     for (const char* value : {"0", "-1", "4294967296000", "18446744073709551615", "1e300", "32.0", "\"32\"", "[32]", "true"})
-      EXPECT_NE(refused(kQwen3_8B, ("{\"" + name + "\": " + value + "}").c_str()).find(name + " is "), std::string::npos) << key << " " << value;
+      EXPECT_NE(refused(kQwen3_8B, ("{\"" + name + "\": " + value + "}").c_str()).find(name + " is "), std::string::npos)
+          << key << " " << value;
   }
   EXPECT_EQ(refused(kQwen3_8B, R"({"hidden_size": 32.5})"), "hidden_size is 32.5 | a whole number from 1 to 2147483647");
   EXPECT_EQ(refused(kQwen3_8B, R"({"num_key_value_heads": 5})"), "num_key_value_heads is 5 | a divisor of num_attention_heads=32");
@@ -376,7 +395,8 @@ TEST(Config, SizesMustFit) {
     EXPECT_EQ(refused(kQwen3_8B, ("{\"head_dim\": " + std::to_string(head_dim) + "}").c_str()),
               "head_dim is " + std::to_string(head_dim) + " | a multiple of 16 up to 256");
   EXPECT_EQ(with(kQwen3_8B, R"({"head_dim": 256})").head_dim, 256);
-  EXPECT_EQ(refused(kLlama31_8B, R"({"hidden_size": 4095})"), "head_dim is missing | a number, as hidden_size=4095 is no multiple of num_attention_heads=32");
+  EXPECT_EQ(refused(kLlama31_8B, R"({"hidden_size": 4095})"),
+            "head_dim is missing | a number, as hidden_size=4095 is no multiple of num_attention_heads=32");
   EXPECT_EQ(refused(kLlama31_8B, R"({"rms_norm_eps": 0})"), "rms_norm_eps is 0 | a number from 1e-30 to 1");
   EXPECT_EQ(refused(kLlama31_8B, R"({"rms_norm_eps": "1e-5"})"), "rms_norm_eps is \"1e-5\" | a number");
   EXPECT_EQ(refused(kLlama31_8B, R"({"initializer_range": -0.02})"), "initializer_range is -0.02 | a number from 0 to 1");
@@ -391,7 +411,8 @@ TEST(Config, WhatItCannotCompute) {
   EXPECT_EQ(refused(kLlama31_8B, "{}", {"model_type"}), "model_type is missing | llama, mistral, qwen2 or qwen3");
   EXPECT_EQ(refused(kQwen3_06B, R"({"architectures": ["Qwen3ForSequenceClassification"]})"),
             "architectures is [\"Qwen3ForSequenceClassification\"] | a list with Qwen3ForCausalLM");
-  EXPECT_EQ(refused(kQwen3_06B, R"({"architectures": "Qwen3ForCausalLM"})"), "architectures is \"Qwen3ForCausalLM\" | a list with Qwen3ForCausalLM");
+  EXPECT_EQ(refused(kQwen3_06B, R"({"architectures": "Qwen3ForCausalLM"})"),
+            "architectures is \"Qwen3ForCausalLM\" | a list with Qwen3ForCausalLM");
 }
 
 TEST(Config, KeysItDoesNotKnow) {
@@ -401,10 +422,12 @@ TEST(Config, KeysItDoesNotKnow) {
     EXPECT_EQ(refused(kLlama31_8B, ("{\"some_feature\": " + std::string(on) + "}").c_str()),
               "some_feature is " + std::string(on) + kUnknown);
   EXPECT_EQ(refused(kLlama31_8B, R"({"is_decoder": true, "output_attentions": true, "id2label": {"0": "LABEL_0"},
-    "pad_token_id": 0, "_name_or_path": "x", "unsloth_version": "1", "top_k": 50})"), "taken");
+    "pad_token_id": 0, "_name_or_path": "x", "unsloth_version": "1", "top_k": 50})"),
+            "taken");
   EXPECT_EQ(refused(kLlama31_8B, R"({"is_encoder_decoder": true})"), "is_encoder_decoder is true" + kUnknown);
   EXPECT_EQ(refused(kLlama31_8B, R"({"num_experts": 8})"), "num_experts is 8" + kUnknown);
-  EXPECT_EQ(refused(kLlama31_8B, ("{\"long\": \"" + std::string(500, 'x') + "\"}").c_str()).substr(0, 133), "long is \"" + std::string(119, 'x') + "... |")
+  EXPECT_EQ(refused(kLlama31_8B, ("{\"long\": \"" + std::string(500, 'x') + "\"}").c_str()).substr(0, 133),
+            "long is \"" + std::string(119, 'x') + "... |")
       << "long values are cut";
 }
 
@@ -427,7 +450,8 @@ TEST(ConfigFiles, GenerationConfigHasTheStopTokens) {
   f.write("generation_config.json", R"({"temperature": 0.6})");
   EXPECT_EQ(read_config(f.path).stop_tokens, std::vector<i64>{151645});
   f.write("generation_config.json", R"({"eos_token_id": 200000})");
-  EXPECT_EQ(refusal([&] { (void)read_config(f.path); }, f.at("generation_config.json")), "eos_token_id is 200000 | a whole number from 0 to 151935");
+  EXPECT_EQ(refusal([&] { (void)read_config(f.path); }, f.at("generation_config.json")),
+            "eos_token_id is 200000 | a whole number from 0 to 151935");
   f.write("generation_config.json", "{");
   EXPECT_EQ(refusal([&] { (void)read_config(f.path); }, f.at("generation_config.json")).substr(0, 12), " is no JSON:");
   std::filesystem::remove(f.at("generation_config.json"));
@@ -450,9 +474,7 @@ TEST(Fuzz, ConfigsGiveErrorsAlone) {
     try {
       (void)parse_config(mutated(text, text.size(), random), "config.json");
       ++taken;
-    } catch (const Error& e) {
-      ASSERT_EQ(e.kind(), ErrorKind::value) << e.what();
-    }
+    } catch (const Error& e) { ASSERT_EQ(e.kind(), ErrorKind::value) << e.what(); }
   }
   EXPECT_GT(taken, fuzz_rounds() / 200);
 }

@@ -17,7 +17,8 @@ i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
 
 EngineOptions completed(EngineOptions options, const ModelConfig& config, const quern::Device& device) {
   const auto within = [](const char* what, i64 got, i64 least, i64 most) {
-    if (got < least || got > most) throw Error(ErrorKind::value, "engine", what, "is " + std::to_string(got), std::to_string(least) + " to " + std::to_string(most));
+    if (got < least || got > most)
+      throw Error(ErrorKind::value, "engine", what, "is " + std::to_string(got), std::to_string(least) + " to " + std::to_string(most));
   };
   if (options.step_tokens == 0) options.step_tokens = device.info().emulated ? 64 : 2048;
   if (options.max_length == 0) options.max_length = config.max_positions;
@@ -33,9 +34,16 @@ EngineOptions completed(EngineOptions options, const ModelConfig& config, const 
 }  // namespace
 
 Engine::Engine(const ModelConfig& config, const Weights& weights, const EngineOptions& options, quern::Device& device)
-    : config_(config), options_(completed(options, config, device)),
-      limits_{options_.step_tokens, options_.max_batch, ceil_div(options_.max_length, options_.page_size)}, device_(device), memory_(device), cache_memory_(device),
-      stream_(device), inputs_(limits_, memory_), model_(config, weights, limits_, options_.batch_invariant, memory_), table_requests_(size_t(limits_.rows), -1) {
+    : config_(config),
+      options_(completed(options, config, device)),
+      limits_{options_.step_tokens, options_.max_batch, ceil_div(options_.max_length, options_.page_size)},
+      device_(device),
+      memory_(device),
+      cache_memory_(device),
+      stream_(device),
+      inputs_(limits_, memory_),
+      model_(config, weights, limits_, options_.batch_invariant, memory_),
+      table_requests_(size_t(limits_.rows), -1) {
   reserve_workspace();
   allocate_cache();
   for (i64 page = pages_; page-- > 0;) free_pages_.push_back(i32(page));
@@ -51,16 +59,18 @@ Engine::~Engine() {
 OwnStream::~OwnStream() {
   try {
     device_.destroy(stream_);
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
 }
 
-/// The workspace is there before the cache takes what is free. Few requests may be cut into more parts than many, so several numbers are asked for.
+/// The workspace is there before the cache takes what is free. Few requests may be cut into more parts than many, so several numbers are
+/// asked for.
 void Engine::reserve_workspace() {
   Memory one_page(device_);
   std::vector<LayerCache> caches;
   for (i64 i = 0; i < config_.layers; ++i) {
-    const auto page = [&] { return one_page.tensor(config_.dtype, {1, options_.page_size, config_.heads_kv, config_.head_dim}, "one page"); };
+    const auto page = [&] {
+      return one_page.tensor(config_.dtype, {1, options_.page_size, config_.heads_kv, config_.head_dim}, "one page");
+    };
     caches.push_back({page(), page()});
   }
   for (i64 rows = 1;; rows = std::min(2 * rows, limits_.rows)) {
@@ -76,27 +86,40 @@ void Engine::allocate_cache() {
   const i64 nameable = ((i64(1) << 31) - 1) / options_.page_size;  // slots are i32
   pages_ = std::min({wanted, nameable, (options_.kv_bytes > 0 ? options_.kv_bytes : free) / page_bytes});
   if (pages_ < 1)
-    throw options_.kv_bytes > 0 ? Error(ErrorKind::value, "engine", "kv_bytes", "is " + std::to_string(options_.kv_bytes), "at least one page of " + std::to_string(page_bytes) + " bytes")
-                                : Error(ErrorKind::device, "engine: the device has " + std::to_string(free) + " bytes for the KV cache, a page needs " + std::to_string(page_bytes));
+    throw options_.kv_bytes > 0 ? Error(ErrorKind::value, "engine", "kv_bytes", "is " + std::to_string(options_.kv_bytes),
+                                        "at least one page of " + std::to_string(page_bytes) + " bytes")
+                                : Error(ErrorKind::device, "engine: the device has " + std::to_string(free) +
+                                                               " bytes for the KV cache, a page needs " + std::to_string(page_bytes));
   for (i64 i = 0; i < config_.layers; ++i) {
-    const auto cache = [&](const char* label) { return cache_memory_.tensor(config_.dtype, {pages_, options_.page_size, config_.heads_kv, config_.head_dim}, label); };
+    const auto cache = [&](const char* label) {
+      return cache_memory_.tensor(config_.dtype, {pages_, options_.page_size, config_.heads_kv, config_.head_dim}, label);
+    };
     caches_.push_back({cache("k_cache"), cache("v_cache")});
   }
   kv_bytes_ = pages_ * page_bytes;
 }
 
-i64 Engine::pages_of(const Request& request) const { return ceil_div(i64(request.prompt.size()) + request.max_new - 1, options_.page_size); }  // the last token is drawn, not stored
+i64 Engine::pages_of(const Request& request) const {
+  return ceil_div(i64(request.prompt.size()) + request.max_new - 1, options_.page_size);
+}  // the last token is drawn, not stored
 
 i64 Engine::add(const Request& request) {
-  const auto fail = [](const char* what, const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "engine", what, got, expected); };
+  const auto fail = [](const char* what, const std::string& got, const std::string& expected) {
+    throw Error(ErrorKind::value, "engine", what, got, expected);
+  };
   if (request.prompt.empty()) fail("prompt", "is empty", "at least one token");
   for (const i32 token : request.prompt)
-    if (token < 0 || token >= config_.vocab) fail("prompt", "has token " + std::to_string(token), "0 to " + std::to_string(config_.vocab - 1));
+    if (token < 0 || token >= config_.vocab)
+      fail("prompt", "has token " + std::to_string(token), "0 to " + std::to_string(config_.vocab - 1));
   if (request.max_new < 1) fail("max_new", "is " + std::to_string(request.max_new), "at least 1");
   if (request.max_new > options_.max_length || i64(request.prompt.size()) + request.max_new > options_.max_length)
-    fail("prompt and max_new", "are " + std::to_string(request.prompt.size()) + " + " + std::to_string(request.max_new) + " tokens", "at most " + std::to_string(options_.max_length));
-  if (pages_of(request) > pages_) fail("prompt and max_new", "need " + std::to_string(pages_of(request)) + " pages of the KV cache", "at most its " + std::to_string(pages_));
-  if (!(request.temperature >= 0 && request.temperature <= 3.4e38f)) fail("temperature", "is " + std::to_string(request.temperature), "a finite number, 0 or more");
+    fail("prompt and max_new", "are " + std::to_string(request.prompt.size()) + " + " + std::to_string(request.max_new) + " tokens",
+         "at most " + std::to_string(options_.max_length));
+  if (pages_of(request) > pages_)
+    fail("prompt and max_new", "need " + std::to_string(pages_of(request)) + " pages of the KV cache",
+         "at most its " + std::to_string(pages_));
+  if (!(request.temperature >= 0 && request.temperature <= 3.4e38f))
+    fail("temperature", "is " + std::to_string(request.temperature), "a finite number, 0 or more");
   if (!(request.top_p >= 0 && request.top_p <= 1)) fail("top_p", "is " + std::to_string(request.top_p), "0 to 1");
   if (!(request.min_p >= 0 && request.min_p <= 1)) fail("min_p", "is " + std::to_string(request.min_p), "0 to 1");
   if (request.top_k < 0) fail("top_k", "is " + std::to_string(request.top_k), "0 (all) or more");
@@ -124,7 +147,8 @@ void Engine::add_row(i64 request, i64 count) {
     const i64 position = entry.computed + i, token = report_.tokens + i;
     inputs_.ids.host[size_t(token)] = entry.token(position);
     inputs_.positions.host[size_t(token)] = i32(position);
-    inputs_.slots.host[size_t(token)] = i32(entry.pages[size_t(position / options_.page_size)] * options_.page_size + position % options_.page_size);
+    inputs_.slots.host[size_t(token)] =
+        i32(entry.pages[size_t(position / options_.page_size)] * options_.page_size + position % options_.page_size);
   }
   const i64 length = entry.computed + count;
   report_.tokens += count;
@@ -139,7 +163,8 @@ void Engine::add_row(i64 request, i64 count) {
     table_requests_[row] = request;
   }
   inputs_.temperature.host[row] = entry.request.temperature;
-  inputs_.top_k.host[row] = entry.request.top_k, inputs_.top_p.host[row] = entry.request.top_p, inputs_.min_p.host[row] = entry.request.min_p;
+  inputs_.top_k.host[row] = entry.request.top_k, inputs_.top_p.host[row] = entry.request.top_p,
+  inputs_.min_p.host[row] = entry.request.min_p;
   inputs_.seeds.host[row] = entry.request.seed, inputs_.offsets.host[row] = length;
 }
 
@@ -151,7 +176,8 @@ void Engine::schedule() {
     if (entries_[size_t(request)].length() - entries_[size_t(request)].computed == 1) add_row(request, 1);
   for (const i64 request : running_) {
     const i64 left = entries_[size_t(request)].length() - entries_[size_t(request)].computed, room = limits_.tokens - report_.tokens;
-    // A prompt's sums depend on where it is cut. Where they must not depend on the batch, the places are its own, and a part waits for room.
+    // A prompt's sums depend on where it is cut. Where they must not depend on the batch, the places are its own, and a part waits for
+    // room.
     const i64 part = options_.batch_invariant ? std::max<i64>(1, limits_.tokens / 2) : room;
     const i64 count = std::min(left, part - (options_.batch_invariant ? entries_[size_t(request)].computed % part : 0));
     if (left > 1 && count > 0 && count <= room) add_row(request, count);
@@ -165,7 +191,8 @@ void* Engine::graph_of(i64 rows) {
   padded = std::min(padded, limits_.rows);
   if (const auto found = graphs_.find(padded); found != graphs_.end()) return found->second;
   model_.reserve(inputs_, padded, padded, caches_);
-  model_.launch(inputs_, padded, padded, caches_, stream_);  // compiles and loads what a capture may not; it writes what the graph will write again
+  model_.launch(inputs_, padded, padded, caches_,
+                stream_);  // compiles and loads what a capture may not; it writes what the graph will write again
   device_.begin_capture(stream_);
   try {
     model_.launch(inputs_, padded, padded, caches_, stream_);
@@ -207,7 +234,8 @@ void Engine::finish_rows() {
       answer.finish = Finish::invalid_logits;
     } else {
       answer.tokens.push_back(tokens[i]);
-      const bool stops = !options_.ignore_stop && std::find(config_.stop_tokens.begin(), config_.stop_tokens.end(), tokens[i]) != config_.stop_tokens.end();
+      const bool stops = !options_.ignore_stop &&
+                         std::find(config_.stop_tokens.begin(), config_.stop_tokens.end(), tokens[i]) != config_.stop_tokens.end();
       answer.finish = stops ? Finish::stop : i64(answer.tokens.size()) == entry.request.max_new ? Finish::length : Finish::running;
     }
     if (answer.finish != Finish::running) free_pages_.insert(free_pages_.end(), entry.pages.begin(), entry.pages.end());

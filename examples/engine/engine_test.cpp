@@ -36,9 +36,7 @@ std::string config_text(const std::string& name) {
 template <class F> std::string error_of(F f) {
   try {
     f();
-  } catch (const quern::Error& e) {
-    return e.what();
-  }
+  } catch (const quern::Error& e) { return e.what(); }
   return "no error";
 }
 
@@ -68,7 +66,8 @@ EngineOptions options_for(i64 length) {
 }
 
 /// Answers of all requests; checks each step's logits where there is a check.
-std::vector<std::vector<i32>> answers(Tiny& tiny, const EngineOptions& options, const std::vector<Request>& requests, LogitsCheck* check = nullptr, i64* graphs = nullptr) {
+std::vector<std::vector<i32>> answers(Tiny& tiny, const EngineOptions& options, const std::vector<Request>& requests,
+                                      LogitsCheck* check = nullptr, i64* graphs = nullptr) {
   Engine engine(tiny.config, tiny.weights, options, tiny.device);
   for (const Request& r : requests) engine.add(r);
   while (engine.step()) {
@@ -129,7 +128,8 @@ TEST_P(TinyModels, have_the_logits_of_the_model_in_double) {
   LogitsCheck check(tiny.config, tiny.weights, tiny.device);
   i64 graphs = 0;
   // 70 tokens are more than a step's 64: two chunks, the second beside tokens that are decoded
-  answers(tiny, options_for(96), {{prompt(70, 1, tiny.config), 5}, {prompt(1, 2, tiny.config), 6}, {prompt(23, 3, tiny.config), 4}}, &check, &graphs);
+  answers(tiny, options_for(96), {{prompt(70, 1, tiny.config), 5}, {prompt(1, 2, tiny.config), 6}, {prompt(23, 3, tiny.config), 4}}, &check,
+          &graphs);
   EXPECT_TRUE(check.right()) << check.worst() << " > " << check.bound();
   EXPECT_GT(check.worst(), check.bound() / 6) << "the bound is too wide";
   EXPECT_EQ(check.rows(), 15);
@@ -146,10 +146,19 @@ TEST_P(GreedyModels, draw_the_tokens_of_a_greedy_loop_in_double) {
   EXPECT_EQ(answers(tiny, options_for(64), {request})[0], expected);
 }
 
-INSTANTIATE_TEST_SUITE_P(Random, GreedyModels, testing::Values("tiny-llama", "tiny-qwen2", "tiny-qwen3"),
-                         [](const auto& info) { std::string name = info.param; std::replace(name.begin(), name.end(), '-', '_'); return name; });
-INSTANTIATE_TEST_SUITE_P(Random, TinyModels, testing::Values(Named{"tiny-llama", false}, Named{"tiny-qwen2", false}, Named{"tiny-qwen3", false}, Named{"tiny-llama", true}, Named{"tiny-qwen2", true}),
-                         [](const auto& info) { std::string name = info.param.config; std::replace(name.begin(), name.end(), '-', '_'); return name + (info.param.fp8 ? "_fp8" : ""); });
+INSTANTIATE_TEST_SUITE_P(Random, GreedyModels, testing::Values("tiny-llama", "tiny-qwen2", "tiny-qwen3"), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+INSTANTIATE_TEST_SUITE_P(Random, TinyModels,
+                         testing::Values(Named{"tiny-llama", false}, Named{"tiny-qwen2", false}, Named{"tiny-qwen3", false},
+                                         Named{"tiny-llama", true}, Named{"tiny-qwen2", true}),
+                         [](const auto& info) {
+                           std::string name = info.param.config;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name + (info.param.fp8 ? "_fp8" : "");
+                         });
 
 TEST(engine, a_weight_that_the_reference_does_not_have_is_seen) {
   Tiny tiny("tiny-llama");
@@ -183,7 +192,8 @@ TEST(engine, requests_in_a_batch_answer_as_each_alone) {
   EngineOptions options = options_for(64);
   options.batch_invariant = true;
   std::vector<Request> requests = {{prompt(31, 4, tiny.config), 8}, {prompt(2, 5, tiny.config), 8}, {prompt(11, 6, tiny.config), 8}};
-  for (size_t i = 0; i < requests.size(); ++i) requests[i].temperature = i == 1 ? 0.f : 0.9f, requests[i].seed = i64(100 + i), requests[i].top_k = 50, requests[i].top_p = 0.95f;
+  for (size_t i = 0; i < requests.size(); ++i)
+    requests[i].temperature = i == 1 ? 0.f : 0.9f, requests[i].seed = i64(100 + i), requests[i].top_k = 50, requests[i].top_p = 0.95f;
   const std::vector<std::vector<i32>> together = answers(tiny, options, requests);
   for (size_t i = 0; i < requests.size(); ++i) EXPECT_EQ(answers(tiny, options, {requests[i]})[0], together[i]) << i;
   options.graphs = false;
@@ -214,9 +224,12 @@ TEST(engine, prompts_that_are_cut_have_the_same_bits_in_any_batch) {
     const Request request{prompt(70, 1, tiny.config), 4};  // parts of 32, 32 and 6
     const std::vector<std::vector<float>> alone = logits_of_first(tiny, options, {request}, cut);
     for (const i64 beside : {1, 15, 37}) {
-      const std::vector<std::vector<float>> together = logits_of_first(tiny, options, {request, {prompt(beside, 2, tiny.config), 6}, {prompt(50, 3, tiny.config), 2}}, cut_in_batch);
+      const std::vector<std::vector<float>> together =
+          logits_of_first(tiny, options, {request, {prompt(beside, 2, tiny.config), 6}, {prompt(50, 3, tiny.config), 2}}, cut_in_batch);
       ASSERT_EQ(together.size(), alone.size());
-      for (size_t i = 0; i < alone.size(); ++i) EXPECT_EQ(std::memcmp(together[i].data(), alone[i].data(), alone[i].size() * sizeof(float)), 0) << name << " beside " << beside << " answer " << i;
+      for (size_t i = 0; i < alone.size(); ++i)
+        EXPECT_EQ(std::memcmp(together[i].data(), alone[i].data(), alone[i].size() * sizeof(float)), 0)
+            << name << " beside " << beside << " answer " << i;
     }
     EXPECT_EQ(cut, 2);
     EXPECT_EQ(cut_in_batch, 6);
@@ -238,8 +251,7 @@ TEST(engine, a_callback_may_add_requests_and_throw) {
   };
   for (bool more = true; more;) try {
       more = engine.step(on_token);
-    } catch (const std::runtime_error&) {
-    }
+    } catch (const std::runtime_error&) {}
   EXPECT_GT(thrown, 10);
   for (i64 i = 0; i < added; ++i) EXPECT_EQ(engine.answer(i).tokens, expected) << i;
 }
@@ -338,7 +350,11 @@ struct Files {
       const bool norm = name.ends_with("norm.weight");
       for (i64 i = 0; i < view.numel(); ++i) {
         const double x = std::sin(double(i) * 0.7 + double(name.size()) * 1.3 + double(data.size()));
-        quern::store_value(bytes.data() + i * quern::size_of(view.dtype), view.dtype, norm ? 1 + 0.1 * x : stored.dtype == DType::e4m3 ? 100 * x : view.dtype == scales && config.fp8 && name.ends_with("_scale_inv") ? 0.001 + 0.0002 * x : 0.1 * x);
+        quern::store_value(bytes.data() + i * quern::size_of(view.dtype), view.dtype,
+                           norm                                                                 ? 1 + 0.1 * x
+                           : stored.dtype == DType::e4m3                                        ? 100 * x
+                           : view.dtype == scales && config.fp8 && name.ends_with("_scale_inv") ? 0.001 + 0.0002 * x
+                                                                                                : 0.1 * x);
       }
       view.data = bytes.data(), view.device = {};
       tensors[name] = view;
@@ -349,7 +365,10 @@ struct Files {
 };
 
 struct Folder {
-  Folder() { path = testing::TempDir() + "quern-engine." + std::to_string(::getpid()); std::filesystem::create_directories(path); }
+  Folder() {
+    path = testing::TempDir() + "quern-engine." + std::to_string(::getpid());
+    std::filesystem::create_directories(path);
+  }
   ~Folder() { std::filesystem::remove_all(path); }
   std::string path;
 };
@@ -374,7 +393,10 @@ TEST(checkpoints, give_the_model_that_they_hold) {
         const char* name = row < 96 ? "q_proj" : row < 128 ? "k_proj" : "v_proj";
         const i64 first = row < 96 ? 0 : row < 128 ? 96 : 128, size = quern::size_of(part->weight.dtype);
         const std::vector<u8>& expected = files.data["model.layers.1.self_attn." + std::string(name) + ".weight"];
-        ASSERT_EQ(std::memcmp(static_cast<u8*>(part->weight.data) + ((row - part->first_row) * qkv.k + c) * size, expected.data() + ((row - first) * qkv.k + c) * size, size_t(size)), 0) << row << ", " << c;
+        ASSERT_EQ(std::memcmp(static_cast<u8*>(part->weight.data) + ((row - part->first_row) * qkv.k + c) * size,
+                              expected.data() + ((row - first) * qkv.k + c) * size, size_t(size)),
+                  0)
+            << row << ", " << c;
       }
     LogitsCheck check(config, weights, memory.device());
     Tiny tiny("tiny-qwen2", [&](ModelConfig& c) { c.fp8 = fp8; });
@@ -404,7 +426,8 @@ TEST(checkpoints, that_do_not_fit_the_model_are_refused) {
   EXPECT_THAT(load([&](Files& f) { f.tensors.erase(up); }), HasSubstr(up));
   EXPECT_THAT(load([&](Files& f) { f.tensors[up].shape[0] -= 1; }), AllOf(HasSubstr(up), HasSubstr("[255, 128]"), HasSubstr("[256, 128]")));
   EXPECT_THAT(load([&](Files& f) { f.tensors[up].dtype = DType::e4m3; }), HasSubstr("`" + up + "` is e4m3, expected bf16"));
-  EXPECT_THAT(load([&](Files& f) { f.tensors["model.layers.0.self_attn.q_proj.bias"] = f.tensors["model.norm.weight"]; }), HasSubstr("q_proj.bias` is in the files, expected only tensors"));
+  EXPECT_THAT(load([&](Files& f) { f.tensors["model.layers.0.self_attn.q_proj.bias"] = f.tensors["model.norm.weight"]; }),
+              HasSubstr("q_proj.bias` is in the files, expected only tensors"));
   EXPECT_THAT(load([](Files&) {}, true), HasSubstr("model.safetensors"));
 }
 
@@ -434,7 +457,8 @@ TEST(engine, requests_that_cannot_run_are_refused) {
   options.kv_bytes = 1;
   EXPECT_THAT(error_of([&] { Engine(tiny.config, tiny.weights, options, tiny.device); }), HasSubstr("at least one page"));
   options.page_size = 0;
-  EXPECT_THAT(error_of([&] { Engine(tiny.config, tiny.weights, options, tiny.device); }), HasSubstr("`page_size` is 0, expected 1 to 1024"));
+  EXPECT_THAT(error_of([&] { Engine(tiny.config, tiny.weights, options, tiny.device); }),
+              HasSubstr("`page_size` is 0, expected 1 to 1024"));
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace engine {
 using Json = nlohmann::json;
 using quern::Error, quern::ErrorKind;
 
-constexpr int kMostDepth = 32;             // of objects and lists in a file
-constexpr size_t kMostBytes = 64u << 20;   // of a JSON file
+constexpr int kMostDepth = 32;            // of objects and lists in a file
+constexpr size_t kMostBytes = 64u << 20;  // of a JSON file
 
 [[noreturn]] static void fail(const std::string& where, const std::string& key, const std::string& got, const std::string& expected) {
   throw Error(ErrorKind::value, where, key, got, expected);

@@ -6,8 +6,8 @@
 
 namespace engine {
 
-/// The tree of a JSON text. Throws quern::Error{value} for what is no JSON, nests deeper than kMostDepth, or has a key twice in an object: the parser
-/// alone keeps the last one silently.
+/// The tree of a JSON text. Throws quern::Error{value} for what is no JSON, nests deeper than kMostDepth, or has a key twice in an object:
+/// the parser alone keeps the last one silently.
 nlohmann::json parse_json(const std::string& text, const std::string& where);
 /// A JSON file. Throws quern::Error{value} where it cannot be read.
 nlohmann::json read_json(const std::string& path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The engine as a program of its own: engine FOLDER 1,2,3 [MAX_NEW] prints the tokens behind a prompt. A FOLDER that ends with .json is a config.json of
-// a model that gets random weights. `quern generate` has more options.
+// The engine as a program of its own: engine FOLDER 1,2,3 [MAX_NEW] prints the tokens behind a prompt. A FOLDER that ends with .json is a
+// config.json of a model that gets random weights. `quern generate` has more options.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -35,7 +35,8 @@ int main(int argc, char** argv) try {
   if (model.ends_with(".json")) {
     std::ifstream file(model);
     std::stringstream text;
-    if (!file || !(text << file.rdbuf())) throw quern::Error(quern::ErrorKind::value, "engine", "model", "is " + model + ", which cannot be read", "a config.json");
+    if (!file || !(text << file.rdbuf()))
+      throw quern::Error(quern::ErrorKind::value, "engine", "model", "is " + model + ", which cannot be read", "a config.json");
     config = engine::parse_config(text.str(), model);
     weights = engine::random_weights(config, 1, memory);
   } else {

@@ -22,17 +22,17 @@ class Model {
   /// Allocates what a step writes. `weights` stays the caller's.
   Model(const ModelConfig& config, const Weights& weights, const StepLimits& limits, bool batch_invariant, Memory& memory);
 
-  /// Launches a step of so many tokens of so many requests; reads `inputs` on the device. Where tokens == rows, each request has one token: the
-  /// same kernels then serve every step of so many rows, so that it may be captured.
+  /// Launches a step of so many tokens of so many requests; reads `inputs` on the device. Where tokens == rows, each request has one token:
+  /// the same kernels then serve every step of so many rows, so that it may be captured.
   void launch(const StepInputs& inputs, i64 tokens, i64 rows, const std::vector<LayerCache>& caches, quern::Stream stream);
-  /// Makes the workspace large enough for launch() with these numbers. Not while a stream captures. One that is too small stays, as captured graphs
-  /// hold its address, and the next is at least twice as large.
+  /// Makes the workspace large enough for launch() with these numbers. Not while a stream captures. One that is too small stays, as
+  /// captured graphs hold its address, and the next is at least twice as large.
   void reserve(const StepInputs& inputs, i64 tokens, i64 rows, const std::vector<LayerCache>& caches);
 
   TensorView logits() const { return logits_; }    ///< [rows, vocab] f32, of the last step
   TensorView sampled() const { return sampled_; }  ///< [rows] i32
   i64 workspace_bytes() const { return workspace_.bytes; }
-  TensorView valid() const { return valid_; }      ///< [rows] u8: 0 where there is no token to draw: the logits hold a NaN
+  TensorView valid() const { return valid_; }  ///< [rows] u8: 0 where there is no token to draw: the logits hold a NaN
 
  private:
   /// Rows of activations as a linear layer reads them: of an FP8 model e4m3 with scales.

@@ -61,17 +61,22 @@ std::vector<double> normalised(std::vector<double> x, const std::vector<double>&
 
 Reference::Reference(const ModelConfig& config, const Weights& weights, quern::Device& device) : config_(config) {
   double count = 2.0 * double(config.vocab * config.hidden);
-  count += double(config.layers) * double(config.hidden) * double((config.heads_q * 2 + config.heads_kv * 2) * config.head_dim + 3 * config.intermediate);
-  if (count > double(1 << 28)) throw quern::Error(quern::ErrorKind::value, "engine", "check", "would need " + std::to_string(count * 8e-9) + " GB", "a model of at most 2^28 weights");
-  embeddings_ = numbers(device, weights.embeddings), lm_head_ = numbers(device, weights.lm_head), last_norm_ = numbers(device, weights.last_norm);
+  count += double(config.layers) * double(config.hidden) *
+           double((config.heads_q * 2 + config.heads_kv * 2) * config.head_dim + 3 * config.intermediate);
+  if (count > double(1 << 28))
+    throw quern::Error(quern::ErrorKind::value, "engine", "check", "would need " + std::to_string(count * 8e-9) + " GB",
+                       "a model of at most 2^28 weights");
+  embeddings_ = numbers(device, weights.embeddings), lm_head_ = numbers(device, weights.lm_head),
+  last_norm_ = numbers(device, weights.last_norm);
   for (const Layer& l : weights.layers)
-    layers_.push_back({numbers(device, l.attention_norm), numbers(device, l.mlp_norm), numbers(device, l.q_norm), numbers(device, l.k_norm), numbers(device, l.qkv),
-                       numbers(device, l.qkv.bias), numbers(device, l.out), numbers(device, l.out.bias), numbers(device, l.gate_up), numbers(device, l.gate_up.bias),
-                       numbers(device, l.down), numbers(device, l.down.bias)});
+    layers_.push_back({numbers(device, l.attention_norm), numbers(device, l.mlp_norm), numbers(device, l.q_norm), numbers(device, l.k_norm),
+                       numbers(device, l.qkv), numbers(device, l.qkv.bias), numbers(device, l.out), numbers(device, l.out.bias),
+                       numbers(device, l.gate_up), numbers(device, l.gate_up.bias), numbers(device, l.down), numbers(device, l.down.bias)});
   quern::rope::FrequencyOptions of_rope = config.rope_options;
   of_rope.rotary_dim = i32(config.head_dim);
   const quern::rope::Frequencies f = quern::rope::frequencies(config.rope, of_rope);
-  for (i64 i = 0; i < config.head_dim / 2; ++i) radians_.push_back((double(f.turns[size_t(2 * i)]) + double(f.turns[size_t(2 * i + 1)])) * 6.283185307179586);
+  for (i64 i = 0; i < config.head_dim / 2; ++i)
+    radians_.push_back((double(f.turns[size_t(2 * i)]) + double(f.turns[size_t(2 * i + 1)])) * 6.283185307179586);
   cos_sin_scale_ = config.attention_factor > 0 ? config.attention_factor : f.cos_sin_scale;
   sm_scale_ = f.softmax_scale / std::sqrt(double(config.head_dim));
   for (const double w : lm_head_) head_norm_ += w * w;
@@ -106,15 +111,18 @@ std::vector<double> Reference::as_input(std::vector<double> x, Rounding rounding
 void Reference::rotate(double* head, i64 position) const {
   const i64 half = config_.head_dim / 2;
   for (i64 i = 0; i < half; ++i) {
-    const double angle = double(position) * radians_[size_t(i)], c = cos_sin_scale_ * std::cos(angle), s = cos_sin_scale_ * std::sin(angle), a = head[i], b = head[i + half];
+    const double angle = double(position) * radians_[size_t(i)], c = cos_sin_scale_ * std::cos(angle), s = cos_sin_scale_ * std::sin(angle),
+                 a = head[i], b = head[i + half];
     head[i] = a * c - b * s;
     head[i + half] = b * c + a * s;
   }
 }
 
-void Reference::attend(const LayerWeights& layer, size_t number, Sequence& sequence, i64 position, std::vector<double>& x, Rounding rounding) const {
+void Reference::attend(const LayerWeights& layer, size_t number, Sequence& sequence, i64 position, std::vector<double>& x,
+                       Rounding rounding) const {
   const i64 d = config_.head_dim, q_width = config_.heads_q * d, kv_width = config_.heads_kv * d;
-  std::vector<double> qkv = stored(product(layer.qkv, layer.qkv_bias, as_input(normalised(x, layer.attention_norm, config_.eps), rounding)), rounding);
+  std::vector<double> qkv =
+      stored(product(layer.qkv, layer.qkv_bias, as_input(normalised(x, layer.attention_norm, config_.eps), rounding)), rounding);
   for (i64 h = 0; h < config_.heads_q + config_.heads_kv; ++h) {
     double* head = qkv.data() + h * d;
     if (config_.qk_norm) normalise(head, size_t(d), h < config_.heads_q ? layer.q_norm : layer.k_norm, config_.eps);
@@ -147,7 +155,8 @@ void Reference::attend(const LayerWeights& layer, size_t number, Sequence& seque
 }
 
 void Reference::mlp(const LayerWeights& layer, std::vector<double>& x, Rounding rounding) const {
-  const std::vector<double> gate_up = stored(product(layer.gate_up, layer.gate_up_bias, as_input(normalised(x, layer.mlp_norm, config_.eps), rounding)), rounding);
+  const std::vector<double> gate_up =
+      stored(product(layer.gate_up, layer.gate_up_bias, as_input(normalised(x, layer.mlp_norm, config_.eps), rounding)), rounding);
   std::vector<double> hidden(gate_up.size() / 2);
   for (size_t i = 0; i < hidden.size(); ++i) hidden[i] = gate_up[i] / (1 + std::exp(-gate_up[i])) * gate_up[hidden.size() + i];
   const std::vector<double> down = stored(product(layer.down, layer.down_bias, as_input(hidden, rounding)), rounding);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The model's forward pass as plain loops in double, for checks. It computes from the weights as they lie on the device and from the config, with
-// the frequencies of rope::frequencies: faults of loading and of those are not seen by it.
+// The model's forward pass as plain loops in double, for checks. It computes from the weights as they lie on the device and from the
+// config, with the frequencies of rope::frequencies: faults of loading and of those are not seen by it.
 #pragma once
 #include <string>
 #include <vector>

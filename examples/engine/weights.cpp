@@ -86,14 +86,16 @@ Weights make_weights(const ModelConfig& config, Memory& memory, const Fill& fill
     const i64 q_width = config.heads_q * config.head_dim, kv_width = config.heads_kv * config.head_dim;
     Layer l;
     l.attention_norm = make.vector(config.hidden, layer + "input_layernorm.weight");
-    l.qkv = make.linear({{attention + "q_proj", q_width}, {attention + "k_proj", kv_width}, {attention + "v_proj", kv_width}}, config.hidden, config.qkv_bias);
+    l.qkv = make.linear({{attention + "q_proj", q_width}, {attention + "k_proj", kv_width}, {attention + "v_proj", kv_width}},
+                        config.hidden, config.qkv_bias);
     if (config.qk_norm) {
       l.q_norm = make.vector(config.head_dim, attention + "q_norm.weight");
       l.k_norm = make.vector(config.head_dim, attention + "k_norm.weight");
     }
     l.out = make.linear({{attention + "o_proj", config.hidden}}, q_width, config.out_bias);
     l.mlp_norm = make.vector(config.hidden, layer + "post_attention_layernorm.weight");
-    l.gate_up = make.linear({{mlp + "gate_proj", config.intermediate}, {mlp + "up_proj", config.intermediate}}, config.hidden, config.mlp_bias);
+    l.gate_up =
+        make.linear({{mlp + "gate_proj", config.intermediate}, {mlp + "up_proj", config.intermediate}}, config.hidden, config.mlp_bias);
     l.down = make.linear({{mlp + "down_proj", config.hidden}}, config.intermediate, config.mlp_bias);
     w.layers.push_back(l);
   }
@@ -109,13 +111,16 @@ Weights load_weights(const ModelConfig& config, Checkpoint& checkpoint, Memory& 
     const TensorView from = checkpoint.get(name, {stored.shape, stored.shape + stored.rank});
     const size_t bytes = size_t(stored.numel() * quern::size_of(stored.dtype));
     const bool same = from.dtype == stored.dtype, wider = !same && from.dtype != DType::e4m3 && stored.dtype != DType::e4m3;
-    if (!same && !wider) throw quern::Error(quern::ErrorKind::type, "checkpoint", name, std::string("is ") + quern::name(from.dtype), quern::name(stored.dtype));
+    if (!same && !wider)
+      throw quern::Error(quern::ErrorKind::type, "checkpoint", name, std::string("is ") + quern::name(from.dtype),
+                         quern::name(stored.dtype));
     if (same) {
       device.copy(stored.data, from.data, bytes, {});
     } else {
       rounded.resize(bytes);
       for (i64 i = 0; i < stored.numel(); ++i)
-        quern::store_value(rounded.data() + i * quern::size_of(stored.dtype), stored.dtype, quern::load_value(static_cast<const u8*>(from.data) + i * quern::size_of(from.dtype), from.dtype));
+        quern::store_value(rounded.data() + i * quern::size_of(stored.dtype), stored.dtype,
+                           quern::load_value(static_cast<const u8*>(from.data) + i * quern::size_of(from.dtype), from.dtype));
       device.copy(stored.data, rounded.data(), bytes, {});
     }
   });
@@ -123,21 +128,23 @@ Weights load_weights(const ModelConfig& config, Checkpoint& checkpoint, Memory& 
   for (const std::string& name : checkpoint.unused()) {
     const bool head = name == "lm_head.weight" && config.tied_embeddings;  // some checkpoints hold the copy too
     const bool frequencies = name.size() > 16 && name.ends_with("rotary_emb.inv_freq");
-    if (!head && !frequencies) throw quern::Error(quern::ErrorKind::value, "checkpoint", name, "is in the files", "only tensors that a model of config.json has");
+    if (!head && !frequencies)
+      throw quern::Error(quern::ErrorKind::value, "checkpoint", name, "is in the files", "only tensors that a model of config.json has");
   }
   return weights;
 }
 
 Weights random_weights(const ModelConfig& config, u64 seed, Memory& memory) {
   quern::Device& device = memory.device();
-  // One row of normal numbers, at most 2^24 - 3 of them: a prime, so that rows of a large matrix differ. Each tensor is cut out of it from a place of
-  // its own and wraps around.
+  // One row of normal numbers, at most 2^24 - 3 of them: a prime, so that rows of a large matrix differ. Each tensor is cut out of it from
+  // a place of its own and wraps around.
   const i64 largest = std::max(config.vocab, 2 * config.intermediate) * config.hidden;
   const i64 length = std::min<i64>(largest * 2 + 1, 16777213);
   std::vector<float> normal(static_cast<size_t>(length));
   std::mt19937_64 random(seed);
   for (i64 i = 0; i < length; i += 2) {  // Box and Muller: no library's distribution, whose numbers are its own
-    const double u = (double(random() >> 11) + 1) * 0x1p-53, angle = double(random() >> 11) * 0x1p-53 * 6.283185307179586, r = std::sqrt(-2 * std::log(u));
+    const double u = (double(random() >> 11) + 1) * 0x1p-53, angle = double(random() >> 11) * 0x1p-53 * 6.283185307179586,
+                 r = std::sqrt(-2 * std::log(u));
     normal[size_t(i)] = float(r * std::cos(angle));
     if (i + 1 < length) normal[size_t(i + 1)] = float(r * std::sin(angle));
   }
@@ -147,7 +154,8 @@ Weights random_weights(const ModelConfig& config, u64 seed, Memory& memory) {
     return row;
   };
   constexpr double kFp8Range = 64;  // standard deviation of stored FP8 numbers
-  const std::vector<u8> plain = row_of(config.dtype, config.initializer_range), fp8 = config.fp8 ? row_of(DType::e4m3, kFp8Range) : std::vector<u8>();
+  const std::vector<u8> plain = row_of(config.dtype, config.initializer_range),
+                        fp8 = config.fp8 ? row_of(DType::e4m3, kFp8Range) : std::vector<u8>();
 
   Weights weights = make_weights(config, memory, [&](const std::string& name, const TensorView& stored) {
     u64 hash = 1469598103934665603u;  // FNV-1a

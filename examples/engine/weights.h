@@ -13,8 +13,8 @@
 
 namespace engine {
 
-/// Rows of a linear layer's weight that one product computes. FP8 weights have a scale for each 128 x 128: parts whose rows are no multiple of 128
-/// stay apart, else q, k and v, or gate and up, are one.
+/// Rows of a linear layer's weight that one product computes. FP8 weights have a scale for each 128 x 128: parts whose rows are no multiple
+/// of 128 stay apart, else q, k and v, or gate and up, are one.
 struct LinearPart {
   i64 first_row = 0;
   TensorView weight;  ///< [rows, k]
@@ -37,7 +37,7 @@ struct Weights {
   TensorView lm_head;     ///< [vocab, hidden]; with tied embeddings the same memory
   TensorView last_norm;   ///< [hidden]
   std::vector<Layer> layers;
-  i64 step_bytes = 0;     ///< that a step reads: all but the embeddings, with tied ones those too
+  i64 step_bytes = 0;  ///< that a step reads: all but the embeddings, with tied ones those too
 };
 
 /// Where the elements of a tensor come from. `stored` is the whole tensor on the device, in the dtype that it has there, or FP8's scales.

@@ -33,19 +33,24 @@ static const char* safetensors_name(DType dtype) {
 
 void write_safetensors(const std::string& file, const std::map<std::string, TensorView>& tensors) {
   std::vector<std::pair<std::string, TensorView>> sorted(tensors.begin(), tensors.end());
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return size_of(a.second.dtype) > size_of(b.second.dtype); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return size_of(a.second.dtype) > size_of(b.second.dtype); });
 
   nlohmann::json header = nlohmann::json::object();
   i64 end = 0;
   for (const auto& [name, view] : sorted) {
-    const auto refuse = [&, &name = name](const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, file, name, got, expected); };
+    const auto refuse = [&, &name = name](const std::string& got, const std::string& expected) {
+      throw Error(ErrorKind::value, file, name, got, expected);
+    };
     if (name == "__metadata__") refuse("is a tensor", "another name: this one is safetensors' own");
     if (view.device.type != quern::DeviceType::cpu) refuse("is on a device", "a tensor of host memory");
     if (!view.contiguous()) refuse("is not contiguous", "a contiguous tensor");
     if (!view.data && view.numel() > 0) refuse("has no data", "a tensor of host memory");
     const i64 begin = end;
     end += view.numel() * quern::size_of(view.dtype);
-    header[name] = {{"dtype", safetensors_name(view.dtype)}, {"shape", std::vector<i64>(view.shape, view.shape + view.rank)}, {"data_offsets", {begin, end}}};
+    header[name] = {{"dtype", safetensors_name(view.dtype)},
+                    {"shape", std::vector<i64>(view.shape, view.shape + view.rank)},
+                    {"data_offsets", {begin, end}}};
   }
 
   std::string text;

@@ -19,8 +19,8 @@ class ElfFile {
  public:
   explicit ElfFile(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     Elf64_Ehdr header;
-    if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-        header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_phentsize != sizeof(Elf64_Phdr))
+    if (!read(0, &header, sizeof header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+        header.e_phentsize != sizeof(Elf64_Phdr))
       return;
     segments_.resize(header.e_phnum);
     if (!read(header.e_phoff, segments_.data(), segments_.size() * sizeof(Elf64_Phdr))) segments_.clear();
@@ -46,8 +46,7 @@ class ElfFile {
   /// Offset in the file of a virtual address, or -1.
   i64 offset_of(u64 address) const {
     for (const Elf64_Phdr& s : segments_)
-      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz)
-        return i64(address - s.p_vaddr + s.p_offset);
+      if (s.p_type == PT_LOAD && address >= s.p_vaddr && address - s.p_vaddr < s.p_filesz) return i64(address - s.p_vaddr + s.p_offset);
     return -1;
   }
   std::string string_at(u64 offset) const {

@@ -19,12 +19,18 @@ extern char** environ;
 namespace quern {
 
 static const EnvInfo kTable[] = {
-    {Env::device, "QN_DEVICE", "cuda, cuda:N, emu, emu:sm_80", "device used where none is named (default: the first GPU, else the emulated H200)"},
-    {Env::source_dir, "QN_SOURCE_DIR", "path", "read kernel sources that lie below this folder (a checkout, or changed files alone: DIR/quern/ops/...) instead of the ones inside the library: edit and run", true},
+    {Env::device, "QN_DEVICE", "cuda, cuda:N, emu, emu:sm_80",
+     "device used where none is named (default: the first GPU, else the emulated H200)"},
+    {Env::source_dir, "QN_SOURCE_DIR", "path",
+     "read kernel sources that lie below this folder (a checkout, or changed files alone: DIR/quern/ops/...) instead of the ones inside the library: edit and run",
+     true},
     {Env::cache_dir, "QN_CACHE_DIR", "path", "where compiled kernels are kept (default: $XDG_CACHE_HOME/quern, else ~/.cache/quern)"},
-    {Env::cache_roots, "QN_CACHE_ROOTS", "path[:path]", "folders and packs of compiled kernels that are only read, looked at before QN_CACHE_DIR"},
-    {Env::cache_limit_mb, "QN_CACHE_LIMIT_MB", "0 to 1099511627776", "how much QN_CACHE_DIR may hold; what was not used for longest goes (default: 4096)"},
-    {Env::jit_compiler, "QN_JIT_COMPILER", "nvrtc, nvcc", "what compiles for GPUs: NVRTC in the process (default), or nvcc as a child process", true},
+    {Env::cache_roots, "QN_CACHE_ROOTS", "path[:path]",
+     "folders and packs of compiled kernels that are only read, looked at before QN_CACHE_DIR"},
+    {Env::cache_limit_mb, "QN_CACHE_LIMIT_MB", "0 to 1099511627776",
+     "how much QN_CACHE_DIR may hold; what was not used for longest goes (default: 4096)"},
+    {Env::jit_compiler, "QN_JIT_COMPILER", "nvrtc, nvcc",
+     "what compiles for GPUs: NVRTC in the process (default), or nvcc as a child process", true},
     {Env::jit_nvrtc, "QN_JIT_NVRTC", "path", "this libnvrtc.so and no other", true},
     {Env::jit_nvcc, "QN_JIT_NVCC", "path", "this nvcc and no other, for QN_JIT_COMPILER=nvcc", true},
     {Env::jit_host_compiler, "QN_JIT_HOST_COMPILER", "command", "compiler for the emulated device (default: g++, else clang++)", true},
@@ -39,12 +45,15 @@ static const EnvInfo kTable[] = {
     {Env::emu_asan, "QN_EMU_ASAN", "0, 1", "report out-of-bounds accesses, also of local arrays, and undefined behaviour of C++", true},
     {Env::emu_threads, "QN_EMU_THREADS", "0 to 1024", "OS threads of a launch (0, the default: one per CPU)", true},
     {Env::emu_sms, "QN_EMU_SMS", "1 to 1024", "multiprocessors of the emulated device (default: those of the GPU it stands for)", true},
-    {Env::load, "QN_LOAD", "paths, : between", "libraries with ops of your own that the quern command loads, as its option --load does", true},
-    {Env::log_level, "QN_LOG_LEVEL", "0 to 5", "0 warnings, 1 also calls and compiles, 3 also their tensors and attributes before the launch, 5 also what the tensors hold"},
+    {Env::load, "QN_LOAD", "paths, : between", "libraries with ops of your own that the quern command loads, as its option --load does",
+     true},
+    {Env::log_level, "QN_LOG_LEVEL", "0 to 5",
+     "0 warnings, 1 also calls and compiles, 3 also their tensors and attributes before the launch, 5 also what the tensors hold"},
     {Env::log_dest, "QN_LOG_DEST", "stderr, stdout, path", "where the log goes; %i in a path stands for the process id"},
     {Env::trace, "QN_TRACE", "path", "record each call with its data in a folder of its own here, for `quern run --replay`"},
     {Env::trace_max, "QN_TRACE_MAX", "1 to 1000000000", "calls of a process that are kept, the newest ones (default: 1000)"},
-    {Env::trace_max_mb, "QN_TRACE_MAX_MB", "0 to 1099511627776", "megabytes of their data (default: 4096); 0: distinct calls, without data"},
+    {Env::trace_max_mb, "QN_TRACE_MAX_MB", "0 to 1099511627776",
+     "megabytes of their data (default: 4096); 0: distinct calls, without data"},
 };
 
 std::span<const EnvInfo> env_table() { return kTable; }
@@ -68,7 +77,9 @@ std::string system_variable(const char* name) {
 
 /// As a POSIX shell reads it back.
 static std::string quoted(const std::string& value) {
-  if (!value.empty() && value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,+@%=-") == std::string::npos) return value;
+  if (!value.empty() &&
+      value.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:,+@%=-") == std::string::npos)
+    return value;
   std::string text = "'";
   for (const char c : value) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";

@@ -64,9 +64,9 @@ std::string env_path(Env variable);
 /// Paths with ':' between them, the empty ones left out.
 std::vector<std::string> env_paths(Env variable);
 
-/// Judges every variable of the table, whoever reads it and when: what would be read only when a cache is full, or a kernel is not in it, is wrong at once.
-/// Error{value} for the first one that is set to what it may not be; but what QN_DEVICE and the log's variables may be is told where they are read. A
-/// variable that begins with QN_ and is not in the table is a warning, once in a process.
+/// Judges every variable of the table, whoever reads it and when: what would be read only when a cache is full, or a kernel is not in it,
+/// is wrong at once. Error{value} for the first one that is set to what it may not be; but what QN_DEVICE and the log's variables may be is
+/// told where they are read. A variable that begins with QN_ and is not in the table is a warning, once in a process.
 void check_environment();
 
 /// The command as a shell takes it, behind those variables that are set and decide what it does:

@@ -16,7 +16,10 @@ namespace {
 /// Sets a variable for a scope.
 class Variable {
  public:
-  Variable(const char* name, const char* value) : name_(name), before_(std::getenv(name) ? std::getenv(name) : ""), was_set_(std::getenv(name)) { set(value); }
+  Variable(const char* name, const char* value)
+      : name_(name), before_(std::getenv(name) ? std::getenv(name) : ""), was_set_(std::getenv(name)) {
+    set(value);
+  }
   ~Variable() { was_set_ ? setenv(name_, before_.c_str(), 1) : unsetenv(name_); }
   Variable(const Variable&) = delete;
   void set(const char* value) { value ? setenv(name_, value, 1) : unsetenv(name_); }
@@ -58,16 +61,20 @@ TEST(env, a_flag_is_a_word_for_yes_or_no) {
 TEST(env, a_command_stands_behind_what_decides_what_it_does) {
   for (const EnvInfo& e : env_table()) unsetenv(e.name);
   EXPECT_EQ(with_environment("quern check all"), "quern check all");
-  Variable sms("QN_EMU_SMS", "1"), seed("QN_EMU_SEED", "-3"), checked("QN_EMU_CHECKED", ""), cache("QN_CACHE_DIR", "/tmp/cache"), trace("QN_TRACE", "/tmp/trace");
+  Variable sms("QN_EMU_SMS", "1"), seed("QN_EMU_SEED", "-3"), checked("QN_EMU_CHECKED", ""), cache("QN_CACHE_DIR", "/tmp/cache"),
+      trace("QN_TRACE", "/tmp/trace");
   EXPECT_EQ(with_environment("quern check all"), "QN_EMU_SEED=-3 QN_EMU_SMS=1 quern check all");
   Variable source("QN_SOURCE_DIR", "/my work/it's"), compiler("QN_JIT_HOST_COMPILER", "clang++");
-  EXPECT_EQ(with_environment("quern fuzz 1"), "QN_SOURCE_DIR='/my work/it'\\''s' QN_JIT_HOST_COMPILER=clang++ QN_EMU_SEED=-3 QN_EMU_SMS=1 quern fuzz 1");
+  EXPECT_EQ(with_environment("quern fuzz 1"),
+            "QN_SOURCE_DIR='/my work/it'\\''s' QN_JIT_HOST_COMPILER=clang++ QN_EMU_SEED=-3 QN_EMU_SMS=1 quern fuzz 1");
   source.set("."), seed.set(nullptr), sms.set(nullptr);
-  EXPECT_EQ(with_environment("quern check all --host-compiler clang++ --asan"), "QN_SOURCE_DIR=. quern check all --host-compiler clang++ --asan");
+  EXPECT_EQ(with_environment("quern check all --host-compiler clang++ --asan"),
+            "QN_SOURCE_DIR=. quern check all --host-compiler clang++ --asan");
 }
 
 TEST(env, a_number_lies_in_the_range_of_the_table) {
-  Variable threads("QN_EMU_THREADS", nullptr), limit("QN_CACHE_LIMIT_MB", "99999999999999999999"), seed("QN_EMU_SEED", "-9223372036854775808");
+  Variable threads("QN_EMU_THREADS", nullptr), limit("QN_CACHE_LIMIT_MB", "99999999999999999999"),
+      seed("QN_EMU_SEED", "-9223372036854775808");
   EXPECT_EQ(env_int(Env::emu_threads, 7), 7);
   for (const auto& [text, value] : {std::pair{"0", 0}, {"1024", 1024}, {"12", 12}}) {
     threads.set(text);
@@ -77,7 +84,8 @@ TEST(env, a_number_lies_in_the_range_of_the_table) {
     threads.set(bad);
     EXPECT_EQ(error_of([] { env_int(Env::emu_threads, 7); }), std::string("`QN_EMU_THREADS` is '") + bad + "', expected 0 to 1024");
   }
-  EXPECT_EQ(error_of([] { env_int(Env::cache_limit_mb, 1); }), "`QN_CACHE_LIMIT_MB` is '99999999999999999999', expected 0 to 1099511627776");
+  EXPECT_EQ(error_of([] { env_int(Env::cache_limit_mb, 1); }),
+            "`QN_CACHE_LIMIT_MB` is '99999999999999999999', expected 0 to 1099511627776");
   EXPECT_EQ(env_int(Env::emu_seed, 1), INT64_MIN);
   seed.set("-9223372036854775809");
   EXPECT_EQ(error_of([] { env_int(Env::emu_seed, 1); }), "`QN_EMU_SEED` is '-9223372036854775809', expected an integer of 64 bits");
@@ -110,7 +118,8 @@ TEST(env, a_path_may_begin_at_home) {
   EXPECT_EQ(error_of([] { env_path(Env::trace); }), "`HOME` is 'some', expected an absolute path");
 }
 
-/// Of every row of the table but those that say for themselves what they may be: a wrong value is told although nobody reads it, a right one is not.
+/// Of every row of the table but those that say for themselves what they may be: a wrong value is told although nobody reads it, a right
+/// one is not.
 TEST(env, all_of_it_is_judged) {
   for (const EnvInfo& e : env_table()) unsetenv(e.name);
   EXPECT_EQ(error_of(check_environment), "nothing thrown");
@@ -118,9 +127,14 @@ TEST(env, all_of_it_is_judged) {
   for (const EnvInfo& e : env_table()) {
     const std::string values = e.values;
     if (e.id == Env::device || e.id == Env::log_level || e.id == Env::log_dest || values == "command") continue;
-    Variable v(e.name, values.starts_with("path") ? "~other/x" : values.find(" to ") != std::string::npos ? "99999999999999999999" : "fals");
-    EXPECT_TRUE(error_of(check_environment).starts_with("`" + std::string(e.name) + "` is '" + system_variable(e.name) + "', expected ")) << e.name << ": " << error_of(check_environment);
-    v.set(values.starts_with("path") ? "~/x" : values.substr(0, values.find_first_of(", ")) == "integer" ? "7" : values.substr(0, values.find_first_of(", ")).c_str());
+    Variable v(e.name, values.starts_with("path")                 ? "~other/x"
+                       : values.find(" to ") != std::string::npos ? "99999999999999999999"
+                                                                  : "fals");
+    EXPECT_TRUE(error_of(check_environment).starts_with("`" + std::string(e.name) + "` is '" + system_variable(e.name) + "', expected "))
+        << e.name << ": " << error_of(check_environment);
+    v.set(values.starts_with("path")                                  ? "~/x"
+          : values.substr(0, values.find_first_of(", ")) == "integer" ? "7"
+                                                                      : values.substr(0, values.find_first_of(", ")).c_str());
     EXPECT_EQ(error_of(check_environment), "nothing thrown") << e.name << "=" << system_variable(e.name);
   }
 }

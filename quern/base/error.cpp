@@ -17,8 +17,7 @@ const char* name(ErrorKind kind) {
   return "?";
 }
 
-static std::string sentence(const std::string& op, const std::string& argument, const std::string& got,
-                            const std::string& expected) {
+static std::string sentence(const std::string& op, const std::string& argument, const std::string& got, const std::string& expected) {
   std::string s = op;
   if (!s.empty()) s += ": ";
   if (!argument.empty()) s += "`" + argument + "` ";

@@ -7,8 +7,8 @@
 
 namespace quern {
 
-/// Zeros, between address space that nobody may touch: an access up to 64 MiB and the memory's own size beyond either end is a SIGSEGV, so a
-/// stray store ends what made it and breaks nothing of somebody else's. The end is exact where `bytes` are whole pages.
+/// Zeros, between address space that nobody may touch: an access up to 64 MiB and the memory's own size beyond either end is a SIGSEGV, so
+/// a stray store ends what made it and breaks nothing of somebody else's. The end is exact where `bytes` are whole pages.
 class QN_API GuardedMemory {
  public:
   GuardedMemory() = default;

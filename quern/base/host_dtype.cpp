@@ -53,8 +53,7 @@ double decode(u32 bits, const Format& f) {
   const u32 exponent = (bits >> f.mantissa_bits) & ((1u << f.exponent_bits) - 1);
   const double sign = bits >> (f.exponent_bits + f.mantissa_bits) & 1 ? -1.0 : 1.0;
   if (exponent == (1u << f.exponent_bits) - 1) {
-    if (f.has_infinity)
-      return mantissa ? std::copysign(std::numeric_limits<double>::quiet_NaN(), sign) : sign * HUGE_VAL;
+    if (f.has_infinity) return mantissa ? std::copysign(std::numeric_limits<double>::quiet_NaN(), sign) : sign * HUGE_VAL;
     if (mantissa == (1u << f.mantissa_bits) - 1) return std::copysign(std::numeric_limits<double>::quiet_NaN(), sign);
   }
   if (exponent == 0) return sign * double(mantissa) * power_of_two(1 - bias(f) - f.mantissa_bits);
@@ -165,9 +164,7 @@ void store_integer(void* data, DType dtype, i64 value) {
 
 double load_element(const TensorView& view, const i64* index) { return load_value(view.at(index), view.dtype); }
 
-void store_element(const TensorView& view, const i64* index, double value) {
-  store_value(view.at(index), view.dtype, value);
-}
+void store_element(const TensorView& view, const i64* index, double value) { store_value(view.at(index), view.dtype, value); }
 
 void read_row(const void* data, DType dtype, i64 n, i64 stride, double* out) {
   const char* from = static_cast<const char*>(data);

@@ -30,8 +30,8 @@ TEST(json_depth, is_of_what_is_open) {
 TEST(json_depth, brackets_in_strings_are_text) {
   const std::string many(1000, '[');
   EXPECT_TRUE(json_nests_well("[\"" + many + "\"]"));
-  EXPECT_TRUE(json_nests_well("[\"\\\"" + many + "\"]"));       // an escaped quote ends no string
-  EXPECT_FALSE(json_nests_well("[\"\\\\\"," + many));           // an escaped backslash escapes no quote
+  EXPECT_TRUE(json_nests_well("[\"\\\"" + many + "\"]"));  // an escaped quote ends no string
+  EXPECT_FALSE(json_nests_well("[\"\\\\\"," + many));      // an escaped backslash escapes no quote
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ ProcessResult run_process(const std::vector<std::string>& command) {
     pid_t ended;
     while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {}
     result.status = ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (ended != child) result.output += "\nhow " + command[0] + " ended is unknown: " + std::strerror(errno) + " (does this process ignore SIGCHLD?)\n";
+    if (ended != child)
+      result.output += "\nhow " + command[0] + " ended is unknown: " + std::strerror(errno) + " (does this process ignore SIGCHLD?)\n";
   } else {
     result.output = command[0] + ": " + std::strerror(error);
   }

@@ -15,7 +15,9 @@ TensorView::TensorView(void* data_, DType dtype_, const i64* shape_, int rank_, 
     throw Error(ErrorKind::value, "TensorView", "shape", "has " + std::to_string(rank_) + " dims",
                 rank_ < 0 ? "0 or more" : "at most " + std::to_string(kMaxRank));
   for (int d = 0; d < rank; ++d)
-    if (shape_[d] < 0) throw Error(ErrorKind::value, "TensorView", "shape", "has " + std::to_string(shape_[d]) + " at dim " + std::to_string(d), "0 or more");
+    if (shape_[d] < 0)
+      throw Error(ErrorKind::value, "TensorView", "shape", "has " + std::to_string(shape_[d]) + " at dim " + std::to_string(d),
+                  "0 or more");
   i64 stride = 1;
   for (int d = rank - 1; d >= 0; --d) {
     shape[d] = shape_[d];
@@ -44,10 +46,13 @@ bool TensorView::contiguous() const {
 
 TensorView TensorView::slice(int dim, i64 begin, i64 end) const {
   if (dim < 0 || dim >= rank)
-    throw Error(ErrorKind::value, "TensorView::slice", "dim", "is " + std::to_string(dim) + " of " + shape_string(*this), rank > 0 ? "0 to " + std::to_string(rank - 1) : "a view with dims");
+    throw Error(ErrorKind::value, "TensorView::slice", "dim", "is " + std::to_string(dim) + " of " + shape_string(*this),
+                rank > 0 ? "0 to " + std::to_string(rank - 1) : "a view with dims");
   if (begin < 0 || begin > end || end > shape[dim])
-    throw Error(ErrorKind::value, "TensorView::slice", "begin, end", "are " + std::to_string(begin) + " and " + std::to_string(end) + " at dim " + std::to_string(dim) + " of " + shape_string(*this),
-                "0 <= begin <= end <= " + std::to_string(shape[dim]));
+    throw Error(
+        ErrorKind::value, "TensorView::slice", "begin, end",
+        "are " + std::to_string(begin) + " and " + std::to_string(end) + " at dim " + std::to_string(dim) + " of " + shape_string(*this),
+        "0 <= begin <= end <= " + std::to_string(shape[dim]));
   TensorView view = *this;
   view.data = static_cast<char*>(data) + begin * strides[dim] * size_of(dtype);
   view.shape[dim] = end - begin;

@@ -40,8 +40,7 @@ class CaseBench {
         host_(op, given, options.seed),
         run_options_(testing::options_of(op, host_.which())),
         problem_(bind(op, host_.args(), run_options_)),
-        sets_(host_, device,
-              sets_wanted(testing::operand_bytes(op, host_.args()), device.info(), options.timing.cold)) {
+        sets_(host_, device, sets_wanted(testing::operand_bytes(op, host_.args()), device.info(), options.timing.cold)) {
     run_options_.device = &device;
     cost_ = testing::cost_of(op, problem_, host_.args());
     if (ceilings.best_bytes_per_us() > 0 && ceilings.bandwidth_bound(cost_) && !device.info().emulated)

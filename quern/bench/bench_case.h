@@ -30,9 +30,10 @@ struct BenchResult {
   double floor_us = 0, copy_us = 0;
   double error = 0;  ///< largest, in units of the tolerance
   bool ok = true;
-  testing::CheckResult::Verdict verdict = testing::CheckResult::Verdict::wrong;  ///< of a result that is not ok: wrong, or the call did not run
-  std::string message;  ///< why it is wrong, or why there is no figure
-  std::string checked;  ///< "8 of 4096 rows", "all"
+  testing::CheckResult::Verdict verdict =
+      testing::CheckResult::Verdict::wrong;  ///< of a result that is not ok: wrong, or the call did not run
+  std::string message;                       ///< why it is wrong, or why there is no figure
+  std::string checked;                       ///< "8 of 4096 rows", "all"
   u32 sm_clock_mhz = 0;
   std::string clocks;  ///< the GPU's state after the runs
   HostTime host;
@@ -45,8 +46,7 @@ struct BenchResult {
 
 /// quern's result, then the peer's if one is asked for and there is one for the op. Typed errors of the call become
 /// results with a message.
-std::vector<BenchResult> bench_case(const Op& op, const Case& given, Device& device, const Ceilings& ceilings,
-                                    const BenchOptions& options);
+std::vector<BenchResult> bench_case(const Op& op, const Case& given, Device& device, const Ceilings& ceilings, const BenchOptions& options);
 
 /// The cases that "tokens=1,64 hidden=4096" names (every combination), or without words the op's bench shapes, else the
 /// first value of each parameter. Throws Error{value} for words that the op does not know.

@@ -45,20 +45,17 @@ TEST(bench_sets, have_memory_of_their_own_with_the_same_contents) {
   const testing::CaseArgs host(op, {{"tokens", 3}, {"hidden", 64}, {"x.pad", 8}}, 5);
   DeviceSets sets(host, emulated(), 3);
   ASSERT_EQ(sets.count(), 3);
-  const size_t x = size_t(op.tensor_index("x")), residual = size_t(op.tensor_index("residual")),
-               out = size_t(op.tensor_index("out"));
+  const size_t x = size_t(op.tensor_index("x")), residual = size_t(op.tensor_index("residual")), out = size_t(op.tensor_index("out"));
   EXPECT_NE(op.tensor(sets.args(0), x).data, op.tensor(sets.args(2), x).data);
   run(op, sets.args(2), {});
   for (const size_t i : {x, residual, out}) {
     const i64 bytes = host.buffer(i).size;
-    const bool changed =
-        std::memcmp(sets.download(0, i).bytes.get(), sets.download(2, i).bytes.get(), size_t(bytes)) != 0;
+    const bool changed = std::memcmp(sets.download(0, i).bytes.get(), sets.download(2, i).bytes.get(), size_t(bytes)) != 0;
     EXPECT_EQ(changed, i != x) << op.tensors[i].name;
   }
   sets.restore(2);
   for (const size_t i : {x, residual, out})
-    EXPECT_EQ(std::memcmp(host.buffer(i).initial.get(), sets.download(2, i).bytes.get(), size_t(host.buffer(i).size)),
-              0);
+    EXPECT_EQ(std::memcmp(host.buffer(i).initial.get(), sets.download(2, i).bytes.get(), size_t(host.buffer(i).size)), 0);
 }
 
 TEST(bench_judge, samples_the_first_the_last_and_some_between) {
@@ -106,8 +103,7 @@ TEST(bench_judge, sees_wrong_values_unwritten_elements_and_overruns) {
   while (std::find(rows.begin(), rows.end(), unsampled) != rows.end()) ++unsampled;
   const u16 written = data[unsampled * 64];
   data[unsampled * 64] = 0xFFFF;
-  EXPECT_EQ(judge_timed(j.host, j.sets, 0, j.problem, none).comparison.message,
-            "`out` has 1 elements that were not written");
+  EXPECT_EQ(judge_timed(j.host, j.sets, 0, j.problem, none).comparison.message, "`out` has 1 elements that were not written");
   data[unsampled * 64] = written;
   data[-1] = 0;
   EXPECT_EQ(judge_timed(j.host, j.sets, 0, j.problem, none).comparison.message, "`out` was overrun before its start");
@@ -215,9 +211,7 @@ TEST(bench_providers, tell_names_and_absence) {
   try {
     find_provider("cublas", norm);
     FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "`peer` is 'cublas', expected one of cublaslt");
-  }
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "`peer` is 'cublas', expected one of cublaslt"); }
   if (registry().count("gemm.dense") == 0) return;
   const Op& dense = find_op("gemm.dense");
   ASSERT_NE(find_provider("cublaslt", dense), nullptr);
@@ -234,8 +228,7 @@ TEST(bench_providers, tell_names_and_absence) {
 
 TEST(bench_csv, has_its_columns_and_quotes_kernels) {
   BenchResult r;
-  r.op = "norm.rms_norm", r.which = "tokens=1", r.kernel = "row<a=1, b=2>", r.device = "a \"GPU\"",
-  r.provider = "quern";
+  r.op = "norm.rms_norm", r.which = "tokens=1", r.kernel = "row<a=1, b=2>", r.device = "a \"GPU\"", r.provider = "quern";
   r.timing = {.median_us = 10, .p10_us = 9, .p90_us = 12, .min_us = 8, .runs = 15, .timer = "CUPTI activity"};
   r.cost = {1e6, 0}, r.floor_us = 5, r.copy_us = 8, r.checked = "all";
   const std::vector<Field> fields = fields_of(r, "0.1.0");
@@ -248,9 +241,8 @@ TEST(bench_csv, has_its_columns_and_quotes_kernels) {
             "activity,1,15,10,9,12,1e+06,,5,0.5,8,0.8,,100,0,quern,,0.1.0,1,all,,,\n");
   r.timing = {};
   r.error = HUGE_VAL;
-  EXPECT_EQ(
-      csv_line(fields_of(r, "0.1.0")),
-      "norm.rms_norm,tokens=1,\"row<a=1, b=2>\",\"a \"\"GPU\"\"\",,1,0,,,,1e+06,,5,,8,,,,,quern,,0.1.0,1,all,,,\n");
+  EXPECT_EQ(csv_line(fields_of(r, "0.1.0")),
+            "norm.rms_norm,tokens=1,\"row<a=1, b=2>\",\"a \"\"GPU\"\"\",,1,0,,,,1e+06,,5,,8,,,,,quern,,0.1.0,1,all,,,\n");
 }
 
 }  // namespace

@@ -82,16 +82,12 @@ Best best_copy(Device& device, size_t bytes) {
   Best best;
   const CopyBuffers& b = copy_buffers(device, bytes);
   if (device.info().emulated) {
-    best.take(time_call(
-                  device, [&] { device.copy(b.to.data(), b.from.data(), bytes, {}); }, short_timing(false))
-                  .median_us,
-              "memmove");
+    best.take(time_call(device, [&] { device.copy(b.to.data(), b.from.data(), bytes, {}); }, short_timing(false)).median_us, "memmove");
     return best;
   }
   for (const StreamShape& shape : kShapes) {
     const Timing t = time_call(
-        device, [&] { launch_stream(device, StreamPass::copy, shape, b.from.data(), b.to.data(), i64(bytes), {}); },
-        short_timing(true));
+        device, [&] { launch_stream(device, StreamPass::copy, shape, b.from.data(), b.to.data(), i64(bytes), {}); }, short_timing(true));
     best.take(t.median_us, fmt::format("stream_copy ({}), {}", text(shape), t.timer));
   }
   if (bytes >= size_t(64) << 20) best.take(driver_copy_us(device, b, bytes), "the driver's copy, CUDA events");
@@ -103,8 +99,7 @@ Best best_read(Device& device, size_t bytes) {
   const CopyBuffers& b = copy_buffers(device, bytes);
   for (const StreamShape& shape : kShapes) {
     const Timing t = time_call(
-        device, [&] { launch_stream(device, StreamPass::read, shape, b.from.data(), b.to.data(), i64(bytes), {}); },
-        short_timing(true));
+        device, [&] { launch_stream(device, StreamPass::read, shape, b.from.data(), b.to.data(), i64(bytes), {}); }, short_timing(true));
     best.take(t.median_us, fmt::format("stream_read ({}), {}", text(shape), t.timer));
   }
   return best;
@@ -132,13 +127,10 @@ void measure_products(Device& device, Ceilings& c) {
     const DeviceMemory d(device, size_t(n * n * 2), "the product");
     const DeviceMemory workspace(device, CublasLtMatmul::kWorkspaceBytes, "cuBLASLt's workspace");
     CublasLtMatmul matmul(device, n, n, n, DType::bf16, DType::bf16);
-    const Timing t =
-        time_call(device, [&] { matmul.run(a.data(), b.data(), d.data(), workspace.data(), {}); }, {.cold = false});
+    const Timing t = time_call(device, [&] { matmul.run(a.data(), b.data(), d.data(), workspace.data(), {}); }, {.cold = false});
     c.flops_per_us = 2.0 * n * n * n / t.median_us;
     c.flops_source = CublasLtMatmul::description() + ", bf16 8192^3, random data, " + t.timer;
-  } catch (const Error& e) {
-    c.flops_source = std::string("not measured: ") + e.what();
-  }
+  } catch (const Error& e) { c.flops_source = std::string("not measured: ") + e.what(); }
 }
 
 }  // namespace

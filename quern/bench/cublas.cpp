@@ -28,11 +28,11 @@ struct CublasLt {
   i32 (*preference_create)(void**) = nullptr;
   i32 (*preference_destroy)(void*) = nullptr;
   i32 (*preference_set)(void*, i32 attribute, const void*, size_t) = nullptr;
-  i32 (*get_heuristic)(void* handle, void* desc, void* a, void* b, void* c, void* d, void* preference, int wanted,
-                       cublas::HeuristicResult*, int* found) = nullptr;
-  i32 (*matmul)(void* handle, void* desc, const void* alpha, const void* a, void* a_layout, const void* b,
-                void* b_layout, const void* beta, const void* c, void* c_layout, void* d, void* d_layout,
-                const void* algorithm, void* workspace, size_t workspace_bytes, void* stream) = nullptr;
+  i32 (*get_heuristic)(void* handle, void* desc, void* a, void* b, void* c, void* d, void* preference, int wanted, cublas::HeuristicResult*,
+                       int* found) = nullptr;
+  i32 (*matmul)(void* handle, void* desc, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, const void* beta,
+                const void* c, void* c_layout, void* d, void* d_layout, const void* algorithm, void* workspace, size_t workspace_bytes,
+                void* stream) = nullptr;
   std::string path;
   std::string why;  // empty: usable
 };
@@ -53,12 +53,10 @@ CublasLt open_cublaslt() {
       take(l, "cublasLtCreate", c.create) && take(l, "cublasLtGetVersion", c.get_version) &&
       take(l, "cublasLtGetStatusName", c.get_status_name) && take(l, "cublasLtMatmulDescCreate", c.desc_create) &&
       take(l, "cublasLtMatmulDescDestroy", c.desc_destroy) && take(l, "cublasLtMatmulDescSetAttribute", c.desc_set) &&
-      take(l, "cublasLtMatrixLayoutCreate", c.layout_create) &&
-      take(l, "cublasLtMatrixLayoutDestroy", c.layout_destroy) &&
-      take(l, "cublasLtMatmulPreferenceCreate", c.preference_create) &&
-      take(l, "cublasLtMatmulPreferenceDestroy", c.preference_destroy) &&
-      take(l, "cublasLtMatmulPreferenceSetAttribute", c.preference_set) &&
-      take(l, "cublasLtMatmulAlgoGetHeuristic", c.get_heuristic) && take(l, "cublasLtMatmul", c.matmul);
+      take(l, "cublasLtMatrixLayoutCreate", c.layout_create) && take(l, "cublasLtMatrixLayoutDestroy", c.layout_destroy) &&
+      take(l, "cublasLtMatmulPreferenceCreate", c.preference_create) && take(l, "cublasLtMatmulPreferenceDestroy", c.preference_destroy) &&
+      take(l, "cublasLtMatmulPreferenceSetAttribute", c.preference_set) && take(l, "cublasLtMatmulAlgoGetHeuristic", c.get_heuristic) &&
+      take(l, "cublasLtMatmul", c.matmul);
   if (!complete) c.why = c.path + " lacks functions of cuBLASLt 12";
   return c;
 }
@@ -69,8 +67,7 @@ const CublasLt& cublaslt() {
 }
 
 void check(i32 status, const std::string& what) {
-  if (status != cublas::kSuccess)
-    throw Error(ErrorKind::device, what + " failed: " + cublaslt().get_status_name(status));
+  if (status != cublas::kSuccess) throw Error(ErrorKind::device, what + " failed: " + cublaslt().get_status_name(status));
 }
 
 // A handle belongs to the device whose context was current when it was made; never destroyed.
@@ -104,8 +101,8 @@ bool cublaslt_available(std::string* why) {
 std::string CublasLtMatmul::description() {
   if (!cublaslt_available()) return "cuBLASLt: " + cublaslt().why;
   const size_t version = cublaslt().get_version();  // 130100 is 13.1.0
-  return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
-         std::to_string(version % 100) + " (" + cublaslt().path + ")";
+  return "cuBLASLt " + std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100) +
+         " (" + cublaslt().path + ")";
 }
 
 CublasLtMatmul::CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DType out, Major a_major, Major b_major)
@@ -123,8 +120,7 @@ CublasLtMatmul::CublasLtMatmul(Device& device, i64 m, i64 n, i64 k, DType in, DT
     if (!a_k) check(lt.desc_set(description_, cublas::kDescTransB, &transpose, sizeof transpose), "setting TRANSB");
     const u8 fast_accumulation = size_of(in) == 1;
     if (fast_accumulation)
-      check(lt.desc_set(description_, cublas::kDescFastAccumulation, &fast_accumulation, sizeof fast_accumulation),
-            "setting FAST_ACCUM");
+      check(lt.desc_set(description_, cublas::kDescFastAccumulation, &fast_accumulation, sizeof fast_accumulation), "setting FAST_ACCUM");
     check(lt.layout_create(&layout_a_, data_type(in), u64(b_k ? k : n), u64(b_k ? n : k), b_k ? k : n), "cublasLtMatrixLayoutCreate");
     check(lt.layout_create(&layout_b_, data_type(in), u64(a_k ? k : m), u64(a_k ? m : k), a_k ? k : m), "cublasLtMatrixLayoutCreate");
     check(lt.layout_create(&layout_d_, data_type(out), u64(n), u64(m), n), "cublasLtMatrixLayoutCreate");
@@ -144,8 +140,7 @@ void CublasLtMatmul::choose_algorithm() {
   cublas::HeuristicResult best = {};
   int found = 0;
   if (status == cublas::kSuccess)
-    status = lt.get_heuristic(handle_of(device_), description_, layout_a_, layout_b_, layout_d_, layout_d_, preference,
-                              1, &best, &found);
+    status = lt.get_heuristic(handle_of(device_), description_, layout_a_, layout_b_, layout_d_, layout_d_, preference, 1, &best, &found);
   lt.preference_destroy(preference);
   const std::string shape = std::to_string(m_) + "x" + std::to_string(n_) + "x" + std::to_string(k_);
   check(status, "cublasLtMatmulAlgoGetHeuristic for " + shape);
@@ -165,8 +160,8 @@ CublasLtMatmul::~CublasLtMatmul() { destroy(); }
 void CublasLtMatmul::run(const void* a, const void* b, void* d, void* workspace, Stream stream) {
   const CudaDevice::ContextGuard guard(cuda_device(device_, "cuBLASLt"));
   const float one = 1, zero = 0;
-  check(cublaslt().matmul(handle_of(device_), description_, &one, b, layout_a_, a, layout_b_, &zero, d, layout_d_, d,
-                          layout_d_, algorithm_, workspace, kWorkspaceBytes, stream.handle),
+  check(cublaslt().matmul(handle_of(device_), description_, &one, b, layout_a_, a, layout_b_, &zero, d, layout_d_, d, layout_d_, algorithm_,
+                          workspace, kWorkspaceBytes, stream.handle),
         "cublasLtMatmul");
 }
 

@@ -12,9 +12,18 @@ struct Sheet {
 };
 /// Whole names: a card with other memory has another one.
 constexpr Sheet kSheets[] = {
-    {"NVIDIA A100-SXM4-40GB", 1555}, {"NVIDIA A100-PCIE-40GB", 1555}, {"NVIDIA A100-SXM4-80GB", 2039}, {"NVIDIA A100 80GB PCIe", 1935},
-    {"NVIDIA H100 PCIe", 2000},      {"NVIDIA H100 80GB HBM3", 3350}, {"NVIDIA H200", 4800},           {"NVIDIA L4", 300},
-    {"NVIDIA L40S", 864},            {"NVIDIA B200", 8000},           {"NVIDIA GeForce RTX 3090", 936}, {"NVIDIA GeForce RTX 4090", 1008},
+    {"NVIDIA A100-SXM4-40GB", 1555},
+    {"NVIDIA A100-PCIE-40GB", 1555},
+    {"NVIDIA A100-SXM4-80GB", 2039},
+    {"NVIDIA A100 80GB PCIe", 1935},
+    {"NVIDIA H100 PCIe", 2000},
+    {"NVIDIA H100 80GB HBM3", 3350},
+    {"NVIDIA H200", 4800},
+    {"NVIDIA L4", 300},
+    {"NVIDIA L40S", 864},
+    {"NVIDIA B200", 8000},
+    {"NVIDIA GeForce RTX 3090", 936},
+    {"NVIDIA GeForce RTX 4090", 1008},
 };
 
 }  // namespace

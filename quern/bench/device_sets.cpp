@@ -31,7 +31,8 @@ DeviceSets::Set DeviceSets::make(int set) {
     const testing::CaseArgs::Buffer& buffer = host_.buffer(i);
     if (!view.present()) continue;
     if (host_.holder(i) != i)
-      throw Error(ErrorKind::unsupported, op.id, op.tensors[i].name, "is in the place of an input", "an output of its own: timed runs would feed on their results");
+      throw Error(ErrorKind::unsupported, op.id, op.tensors[i].name, "is in the place of an input",
+                  "an output of its own: timed runs would feed on their results");
     DeviceMemory& block = made.blocks[i] = DeviceMemory(device_, size_t(buffer.size), op.tensors[i].name.c_str());
     const void* from = set == 0 ? buffer.initial.get() : sets_[0].blocks[i].data();
     device_.copy(block.data(), from, size_t(buffer.size), {});
@@ -46,10 +47,8 @@ void DeviceSets::restore(int set) {
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const DeviceMemory& block = sets_[size_t(set)].blocks[i];
     if (!block.data() || op.tensors[i].role == Role::in) continue;
-    if (op.tensors[i].role == Role::out)
-      device_.fill(block.data(), testing::kPoison, block.bytes(), {});
-    else
-      device_.copy(block.data(), host_.buffer(i).initial.get(), block.bytes(), {});
+    if (op.tensors[i].role == Role::out) device_.fill(block.data(), testing::kPoison, block.bytes(), {});
+    else device_.copy(block.data(), host_.buffer(i).initial.get(), block.bytes(), {});
   }
   device_.synchronize({});
 }

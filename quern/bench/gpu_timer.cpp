@@ -66,15 +66,12 @@ void buffer_completed(void* context, u32 stream, u8* buffer, size_t, size_t vali
     const auto kind = cupti::field<i32>(record, cupti::kKindOffset);
     if (kind != cupti::kConcurrentKernel && kind != cupti::kKernel) continue;
     const char* name = cupti::field<const char*>(record, cupti::kNameOffset);
-    to.records.push_back({name ? name : "?", cupti::field<u64>(record, cupti::kStartOffset),
-                          cupti::field<u64>(record, cupti::kEndOffset)});
+    to.records.push_back({name ? name : "?", cupti::field<u64>(record, cupti::kStartOffset), cupti::field<u64>(record, cupti::kEndOffset)});
   }
   size_t dropped = 0;
   if (table.get_dropped(context, stream, &dropped) == cupti::kSuccess) to.dropped += dropped;
   std::free(buffer);
-} catch (...) {
-  std::free(buffer);
-}
+} catch (...) { std::free(buffer); }
 
 template <class F>
 bool take(void* handle, const char* symbol, F& slot) {
@@ -89,13 +86,11 @@ std::string open_cupti() {
   if (cuda_device_count(&why) == 0) return why;
   void* handle = open_cuda_library({"libcupti", {"cu13", "cuda_cupti"}}, &path, &why);
   if (!handle) return why;
-  const bool complete = take(handle, "cuptiActivityRegisterCallbacks", c.register_callbacks) &&
-                        take(handle, "cuptiActivityEnable", c.enable) &&
-                        take(handle, "cuptiActivityDisable", c.disable) &&
-                        take(handle, "cuptiActivityFlushAll", c.flush_all) &&
-                        take(handle, "cuptiActivityGetNextRecord", c.get_next_record) &&
-                        take(handle, "cuptiActivityGetNumDroppedRecords", c.get_dropped) &&
-                        take(handle, "cuptiGetResultString", c.get_result_string);
+  const bool complete =
+      take(handle, "cuptiActivityRegisterCallbacks", c.register_callbacks) && take(handle, "cuptiActivityEnable", c.enable) &&
+      take(handle, "cuptiActivityDisable", c.disable) && take(handle, "cuptiActivityFlushAll", c.flush_all) &&
+      take(handle, "cuptiActivityGetNextRecord", c.get_next_record) && take(handle, "cuptiActivityGetNumDroppedRecords", c.get_dropped) &&
+      take(handle, "cuptiGetResultString", c.get_result_string);
   if (!complete) return path + " lacks functions of CUPTI 12";
   // Refusals (another profiler is attached, a container without the right) show here, not in the middle of a run.
   cupti::Result result = c.register_callbacks(buffer_requested, buffer_completed);
@@ -164,8 +159,7 @@ std::vector<KernelRecord> KernelTimer::stop() {
   check(flushed, "cuptiActivityFlushAll");
   check(disabled, "cuptiActivityDisable");
   const std::lock_guard lock(collected().mutex);
-  if (collected().dropped > 0)
-    throw Error(ErrorKind::device, "CUPTI dropped " + std::to_string(collected().dropped) + " kernel records");
+  if (collected().dropped > 0) throw Error(ErrorKind::device, "CUPTI dropped " + std::to_string(collected().dropped) + " kernel records");
   std::vector<KernelRecord> records = std::move(collected().records);
   collected().records.clear();
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });

@@ -51,7 +51,11 @@ static Json json_of(const TensorView& v) {
 
 std::string guest_request(const ModeCase& which) {
   const DeviceId device = which.device().id();
-  Json request = {{"op", which.op().id}, {"mode", name(which.mode())}, {"device", device.type == DeviceType::cuda ? "cuda:" + std::to_string(device.index) : "cpu"}, {"sets", which.sets()}, {"parts", Json::array()}};
+  Json request = {{"op", which.op().id},
+                  {"mode", name(which.mode())},
+                  {"device", device.type == DeviceType::cuda ? "cuda:" + std::to_string(device.index) : "cpu"},
+                  {"sets", which.sets()},
+                  {"parts", Json::array()}};
   for (const auto& part : which.parts()) {
     const Op& op = *part->op;
     Json p = {{"op", op.id}, {"gradients", Json::object()}, {"attributes", Json::object()}, {"sets", Json::array()}};

@@ -14,10 +14,10 @@ namespace quern::bench {
 
 /// What a guest does with one case in one mode. `set` counts the sets of buffers. All work on the default stream and throw Error.
 struct GuestCall {
-  std::string description;                 ///< "torch 2.11.0"
-  std::function<void(int set)> run;        ///< what is timed: computes, and may keep the results where it likes
-  std::function<void(int set)> deliver;    ///< puts the results of the last run on that set into the case's output tensors
-  std::function<double(int set)> memory;   ///< runs once; bytes that it took at most beside the case's tensors, its own results included
+  std::string description;                ///< "torch 2.11.0"
+  std::function<void(int set)> run;       ///< what is timed: computes, and may keep the results where it likes
+  std::function<void(int set)> deliver;   ///< puts the results of the last run on that set into the case's output tensors
+  std::function<double(int set)> memory;  ///< runs once; bytes that it took at most beside the case's tensors, its own results included
 };
 
 struct Guest {
@@ -39,9 +39,9 @@ const std::function<void(const std::string& csv, const std::vector<std::string>&
 std::span<const char* const> python_providers();
 
 class ModeCase;
-/// A case for guests, as JSON: {"op", "mode", "device", "sets", "parts": [{"op", "gradients": {tensor: the op's tensor}, "attributes": {name: number},
-/// "sets": [{tensor: {"address", "dtype", "shape", "strides"} or null}]}]}. The first part is the op,
-/// which mode backward does not time, the others are its gradients.
+/// A case for guests, as JSON: {"op", "mode", "device", "sets", "parts": [{"op", "gradients": {tensor: the op's tensor}, "attributes":
+/// {name: number}, "sets": [{tensor: {"address", "dtype", "shape", "strides"} or null}]}]}. The first part is the op, which mode backward
+/// does not time, the others are its gradients.
 std::string guest_request(const ModeCase& which);
 
 }  // namespace quern::bench

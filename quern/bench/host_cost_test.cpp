@@ -17,8 +17,7 @@ static std::atomic<long> allocations = 0;
 static void* counted(std::size_t bytes, std::size_t alignment) {
   allocations.fetch_add(1, std::memory_order_relaxed);
   void* memory = nullptr;
-  if (posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes ? bytes : 1) != 0)
-    throw std::bad_alloc();
+  if (posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, bytes ? bytes : 1) != 0) throw std::bad_alloc();
   return memory;
 }
 void* operator new(std::size_t bytes) { return counted(bytes, 16); }
@@ -81,11 +80,8 @@ TEST(bench_host_cost, a_cached_call_is_within_three_times_its_bound) {
   for (const auto& [id, op] : registry()) {
     NullCall call(*op);
     const double ns = call_ns(call), bound = bound_ns(id);
-    std::printf("%-32s %7.0f ns%s\n", id.c_str(), ns,
-                bound > 0 ? (" (bound " + std::to_string(int(bound)) + ")").c_str() : "");
-    if (bound > 0) {
-      EXPECT_LE(ns, 3 * bound) << id;
-    }
+    std::printf("%-32s %7.0f ns%s\n", id.c_str(), ns, bound > 0 ? (" (bound " + std::to_string(int(bound)) + ")").c_str() : "");
+    if (bound > 0) { EXPECT_LE(ns, 3 * bound) << id; }
   }
 }
 

@@ -93,7 +93,9 @@ i64 token_count(const Op& op, const void* args) {
   testing::ArgsStorage one(op);
   std::memcpy(one.get(), args, op.args_bytes);
   std::vector<i32> indices;
-  const size_t out = size_t(std::find_if(op.tensors.begin(), op.tensors.end(), [&](const TensorDef& t) { return t.role == Role::out && t.extents[0].is(op.row_tokens); }) - op.tensors.begin());
+  const size_t out = size_t(std::find_if(op.tensors.begin(), op.tensors.end(),
+                                         [&](const TensorDef& t) { return t.role == Role::out && t.extents[0].is(op.row_tokens); }) -
+                            op.tensors.begin());
   const i64 tokens = op.keep_token && out < op.tensors.size() ? op.tensor(args, out).shape[0] : 0;
   return tokens > 0 && op.keep_token(one.get(), 0, indices) ? tokens : 0;
 }
@@ -101,7 +103,8 @@ i64 token_count(const Op& op, const void* args) {
 /// Rows, else tokens, else columns; none: count is 0.
 Part part_of(const Op& op, const void* args) {
   if (testing::outputs_can_be_sliced(op, args))
-    return {"row", testing::row_count(op, args), false, [](const Op& o, void* a, i64 at, std::vector<i32>&) { testing::keep_rows(o, a, at, at + 1); }, row_of};
+    return {"row", testing::row_count(op, args), false,
+            [](const Op& o, void* a, i64 at, std::vector<i32>&) { testing::keep_rows(o, a, at, at + 1); }, row_of};
   if (const i64 tokens = token_count(op, args))
     return {"token", tokens, false, [](const Op& o, void* a, i64 at, std::vector<i32>& indices) { o.keep_token(a, at, indices); }, row_of};
   const auto keep = [](const Op& o, void* a, i64 at, std::vector<i32>&) {
@@ -174,7 +177,8 @@ Comparison compare_parts(const testing::CaseArgs& host, const Outputs& outputs, 
       const std::lock_guard lock(mutex);
       const LeftAlone of_part = left_alone(truths);
       if (!of_part || !left) left.reset();
-      else for (const auto& [t, n] : *of_part) (*left)[t] = max_of((*left)[t], n * part.count);
+      else
+        for (const auto& [t, n] : *of_part) (*left)[t] = max_of((*left)[t], n * part.count);
       keep_worse(worst, c);
     }
   });
@@ -238,8 +242,8 @@ std::vector<i64> sampled_rows(i64 rows, i64 wanted, u64 seed) {
   return some;
 }
 
-Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
-                    double whole_work, int roundings, std::vector<Truth>* known) {
+Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem, double whole_work, int roundings,
+                    std::vector<Truth>* known) {
   const Op& op = host.op();
   Outputs outputs;
   for (size_t i = 0; i < op.tensors.size(); ++i)
@@ -263,7 +267,9 @@ Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, co
     if (known && known->empty()) *known = truths;
     const bool some = roundings == 0 || leave_out_special(op, host.args(), truths) > 0;
     v.comparison = compare_all(op, truths, problem, roundings, [&](size_t t) { return outputs.at(t).view; }, "");
-    if (!some) v.comparison.ok = false, v.comparison.error = HUGE_VAL, v.comparison.message = "nothing is compared: all rows have inputs that are not finite";
+    if (!some)
+      v.comparison.ok = false, v.comparison.error = HUGE_VAL,
+      v.comparison.message = "nothing is compared: all rows have inputs that are not finite";
   }
   if (const std::string damage = damage_of(host, outputs, left); v.comparison.ok && !damage.empty()) {
     v.comparison.ok = false;

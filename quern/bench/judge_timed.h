@@ -24,10 +24,10 @@ constexpr double kWorkOfASecond = 2e8;
 /// Compares the outputs in one set with the op's reference on the host's arguments. When the whole is more than
 /// `whole_work` for the reference, rows are compared alone (columns, where the op has only those), each by a thread of its own, and
 /// every element of the outputs must have been written. Guard bands must be untouched either way. `roundings`: so many of the
-/// call's floating inputs' dtype, 2^-20 each at least, are allowed beside the op's budget, of the value and of the magnitude: other libraries
-/// store what they compute between two kernels, and sum in other orders. Nor are their rows compared then whose inputs are not finite.
-/// `truths`: where the whole is compared, what the reference says of these arguments; empty: it is put there, for the next time.
-Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem,
-                    double whole_work = kWorkOfASecond, int roundings = 0, std::vector<testing::Truth>* truths = nullptr);
+/// call's floating inputs' dtype, 2^-20 each at least, are allowed beside the op's budget, of the value and of the magnitude: other
+/// libraries store what they compute between two kernels, and sum in other orders. Nor are their rows compared then whose inputs are not
+/// finite. `truths`: where the whole is compared, what the reference says of these arguments; empty: it is put there, for the next time.
+Verdict judge_timed(const testing::CaseArgs& host, DeviceSets& sets, int set, const Problem& problem, double whole_work = kWorkOfASecond,
+                    int roundings = 0, std::vector<testing::Truth>* truths = nullptr);
 
 }  // namespace quern::bench

@@ -60,9 +60,11 @@ bool same_shape(const TensorView& a, const TensorView& b) {
 
 }  // namespace
 
-ModeCase::ModeCase(const Op& op, const Case& given, Mode mode, Device& device, u64 seed, bool cold) : mode_(mode), device_(device), seed_(seed) {
+ModeCase::ModeCase(const Op& op, const Case& given, Mode mode, Device& device, u64 seed, bool cold)
+    : mode_(mode), device_(device), seed_(seed) {
   if (mode != Mode::forward && op.backward.empty())
-    throw Error(ErrorKind::unsupported, op.id, "mode", std::string("is ") + name(mode), "forward: the op's schema names no op for its gradients");
+    throw Error(ErrorKind::unsupported, op.id, "mode", std::string("is ") + name(mode),
+                "forward: the op's schema names no op for its gradients");
   add(op, given, {});
   if (mode != Mode::forward && !parts_[0]->problem.empty)
     for (const Backward& b : op.backward) add(find_op(b.op), case_of_gradients(*parts_[0], find_op(b.op), b.gradients), b.gradients);
@@ -99,11 +101,13 @@ void ModeCase::share(Part& part) {
     if (there < 0 || !part.host.tensor(here).present()) continue;
     const TensorView of_op = forward.host.tensor(size_t(there));
     if (!same_shape(of_op, part.host.tensor(here)))
-      throw Error(ErrorKind::unsupported, part.op->id, t.name, "is " + shape_string(part.host.tensor(here)) + " " + quern::name(part.host.tensor(here).dtype) + " in this case",
+      throw Error(ErrorKind::unsupported, part.op->id, t.name,
+                  "is " + shape_string(part.host.tensor(here)) + " " + quern::name(part.host.tensor(here).dtype) + " in this case",
                   "that of " + forward.op->id + ", " + shape_string(of_op) + " " + quern::name(of_op.dtype));
     part.shared.push_back({here, size_t(there)});
     if (forward.op->tensors[size_t(there)].role == Role::in) copy_elements(of_op, part.host.tensor(here));
-    for (int set = 0; set < part.sets->count(); ++set) part.op->tensor(part.sets->args(set), here) = forward.op->tensor(forward.sets->args(set), size_t(there));
+    for (int set = 0; set < part.sets->count(); ++set)
+      part.op->tensor(part.sets->args(set), here) = forward.op->tensor(forward.sets->args(set), size_t(there));
   }
 }
 
@@ -134,7 +138,8 @@ Verdict ModeCase::judge(int set, int roundings) {
   Verdict worst;
   for (Part* part : timed_) {
     read_results(*part, set);
-    Verdict v = judge_timed(part->host, *part->sets, set, part->problem, kWorkOfASecond, roundings, part->reads_results ? nullptr : &part->truths);
+    Verdict v =
+        judge_timed(part->host, *part->sets, set, part->problem, kWorkOfASecond, roundings, part->reads_results ? nullptr : &part->truths);
     if (!v.comparison.ok && timed_.size() > 1) v.comparison.message = part->op->id + ": " + v.comparison.message;
     const bool first = part == timed_.front();
     if (first || (worst.comparison.ok && (!v.comparison.ok || v.comparison.error > worst.comparison.error))) worst = v;
@@ -161,13 +166,15 @@ double ModeCase::output_bytes() const {
   double bytes = 0;
   for (const Part* part : timed_)
     for (size_t i = 0; i < part->op->tensors.size(); ++i)
-      if (const TensorView v = part->host.tensor(i); part->op->tensors[i].role == Role::out && v.present()) bytes += double(v.numel()) * size_of(v.dtype);
+      if (const TensorView v = part->host.tensor(i); part->op->tensors[i].role == Role::out && v.present())
+        bytes += double(v.numel()) * size_of(v.dtype);
   return bytes;
 }
 
 std::string ModeCase::kernels() const {
   std::string text;
-  for (const Part* part : timed_) text += (text.empty() ? "" : " + ") + testing::kernels_text(make_plan(*part->op, part->problem, device_.info()));
+  for (const Part* part : timed_)
+    text += (text.empty() ? "" : " + ") + testing::kernels_text(make_plan(*part->op, part->problem, device_.info()));
   return text;
 }
 

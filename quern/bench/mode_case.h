@@ -17,9 +17,9 @@ namespace quern::bench {
 
 class ModeCase {
  public:
-  /// Makes arguments as `quern check` does, and several sets of them on the device (sets_wanted). Tensors that an op of the gradients has in
-  /// common with `op` are the same memory. In mode backward the op itself is run once a set. Throws Error{value, unsupported} for a case that
-  /// an op refuses, and for an op that names none for its gradients.
+  /// Makes arguments as `quern check` does, and several sets of them on the device (sets_wanted). Tensors that an op of the gradients has
+  /// in common with `op` are the same memory. In mode backward the op itself is run once a set. Throws Error{value, unsupported} for a case
+  /// that an op refuses, and for an op that names none for its gradients.
   ModeCase(const Op& op, const Case& given, Mode mode, Device& device, u64 seed, bool cold);
   ModeCase(const ModeCase&) = delete;
 

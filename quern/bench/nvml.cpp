@@ -54,15 +54,13 @@ Nvml open_nvml() {
     n.why = reason ? reason : "libnvidia-ml.so.1 does not load";
     return n;
   }
-  const bool complete =
-      take(l, "nvmlInit_v2", n.init) && take(l, "nvmlErrorString", n.error_string) &&
-      take(l, "nvmlSystemGetDriverVersion", n.driver_version) &&
-      take(l, "nvmlDeviceGetHandleByPciBusId_v2", n.handle_by_pci) && take(l, "nvmlDeviceGetClockInfo", n.clock) &&
-      take(l, "nvmlDeviceGetMaxClockInfo", n.max_clock) && take(l, "nvmlDeviceGetPowerUsage", n.power) &&
-      take(l, "nvmlDeviceGetEnforcedPowerLimit", n.power_limit) && take(l, "nvmlDeviceGetTemperature", n.temperature);
+  const bool complete = take(l, "nvmlInit_v2", n.init) && take(l, "nvmlErrorString", n.error_string) &&
+                        take(l, "nvmlSystemGetDriverVersion", n.driver_version) &&
+                        take(l, "nvmlDeviceGetHandleByPciBusId_v2", n.handle_by_pci) && take(l, "nvmlDeviceGetClockInfo", n.clock) &&
+                        take(l, "nvmlDeviceGetMaxClockInfo", n.max_clock) && take(l, "nvmlDeviceGetPowerUsage", n.power) &&
+                        take(l, "nvmlDeviceGetEnforcedPowerLimit", n.power_limit) && take(l, "nvmlDeviceGetTemperature", n.temperature);
   // Renamed in driver 535; the older name stays.
-  if (!take(l, "nvmlDeviceGetCurrentClocksEventReasons", n.throttle))
-    take(l, "nvmlDeviceGetCurrentClocksThrottleReasons", n.throttle);
+  if (!take(l, "nvmlDeviceGetCurrentClocksEventReasons", n.throttle)) take(l, "nvmlDeviceGetCurrentClocksThrottleReasons", n.throttle);
   if (!complete || !n.throttle) {
     n.why = "libnvidia-ml.so.1 lacks functions";
   } else if (const int result = n.init(); result != 0) {
@@ -131,8 +129,8 @@ std::string throttle_text(u64 bits) {
 
 std::string text(const GpuState& s) {
   char line[160];
-  std::snprintf(line, sizeof line, "%u of %u MHz, memory %u of %u MHz, %.0f of %.0f W, %u C", s.sm_mhz, s.sm_max_mhz,
-                s.memory_mhz, s.memory_max_mhz, s.power_w, s.power_limit_w, s.temperature_c);
+  std::snprintf(line, sizeof line, "%u of %u MHz, memory %u of %u MHz, %.0f of %.0f W, %u C", s.sm_mhz, s.sm_max_mhz, s.memory_mhz,
+                s.memory_max_mhz, s.power_w, s.power_limit_w, s.temperature_c);
   return line + (s.throttle.empty() ? "" : ", " + s.throttle);
 }
 

@@ -27,7 +27,8 @@ std::string nvml_driver_version();
 /// The state of a CUDA device, matched by its PCI address. Throws Error{device}.
 GpuState gpu_state(Device& device);
 
-/// The same while it works: an idle GPU lowers its clocks before NVML has answered. Queues 5 ms of calls that take `us` each, and waits for them.
+/// The same while it works: an idle GPU lowers its clocks before NVML has answered. Queues 5 ms of calls that take `us` each, and waits for
+/// them.
 GpuState gpu_state_at_work(Device& device, double us, const std::function<void(int run)>& call);
 
 /// The names of NVML's throttle (event) reasons that are set, idle and the user's own clock settings included.

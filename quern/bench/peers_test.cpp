@@ -71,8 +71,7 @@ TEST(bench_cublaslt, multiplies_and_is_timed_by_kernel) {
   std::vector<u16> a(m * k, kOne), b(n * k, kOne);
   for (i64 i = 0; i < k; ++i) a[size_t(i)] = kTwo;
   std::vector<float> d(m * n);
-  void* on_device[] = {device.allocate(a.size() * 2, "a"), device.allocate(b.size() * 2, "b"),
-                       device.allocate(d.size() * 4, "d"),
+  void* on_device[] = {device.allocate(a.size() * 2, "a"), device.allocate(b.size() * 2, "b"), device.allocate(d.size() * 4, "d"),
                        device.allocate(CublasLtMatmul::kWorkspaceBytes, "workspace")};
   const Stream stream = device.create_stream();
   device.copy(on_device[0], a.data(), a.size() * 2, stream);
@@ -97,8 +96,7 @@ TEST(bench_cublaslt, multiplies_and_is_timed_by_kernel) {
   device.copy(d.data(), on_device[2], d.size() * 4, stream);
   device.synchronize(stream);
   for (i64 row = 0; row < m; ++row)
-    for (i64 column = 0; column < n; ++column)
-      ASSERT_EQ(d[size_t(row * n + column)], row == 0 ? 2 * k : k) << row << ", " << column;
+    for (i64 column = 0; column < n; ++column) ASSERT_EQ(d[size_t(row * n + column)], row == 0 ? 2 * k : k) << row << ", " << column;
   for (void* pointer : on_device) device.release(pointer);
   device.destroy(stream);
 }
@@ -117,7 +115,8 @@ TEST(bench_cublaslt, takes_every_layout) {
       const auto upload = [&](i64 rows, Major major) {
         std::vector<u16> host(size_t(rows * k));
         for (i64 r = 0; r < rows; ++r)
-          for (i64 x = 0; x < k; ++x) host[size_t(major == Major::k ? r * k + x : x * rows + r)] = u16(std::bit_cast<u32>(element(r, x)) >> 16);
+          for (i64 x = 0; x < k; ++x)
+            host[size_t(major == Major::k ? r * k + x : x * rows + r)] = u16(std::bit_cast<u32>(element(r, x)) >> 16);
         bench::DeviceMemory memory(device, host.size() * 2, "operand");
         device.copy(memory.data(), host.data(), host.size() * 2, {});
         device.synchronize({});

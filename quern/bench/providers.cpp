@@ -30,11 +30,8 @@ Major major_of(const TensorView& v, const Refuse& refuse) {
 
 /// gemm.dense without a bias, c and activation.
 std::function<void()> make_cublaslt(const Op& op, const void* args, Device& device) {
-  const TensorView a = tensor_named(op, args, "a"), b = tensor_named(op, args, "b"),
-                   out = tensor_named(op, args, "out");
-  const auto refuse = [&](const char* why) {
-    throw Error(ErrorKind::unsupported, op.id, "", std::string("cuBLASLt is timed ") + why, "");
-  };
+  const TensorView a = tensor_named(op, args, "a"), b = tensor_named(op, args, "b"), out = tensor_named(op, args, "out");
+  const auto refuse = [&](const char* why) { throw Error(ErrorKind::unsupported, op.id, "", std::string("cuBLASLt is timed ") + why, ""); };
   if (tensor_named(op, args, "bias").present() || tensor_named(op, args, "c").present()) refuse("without a bias and c only");
   if (const int i = op.attr_index("activation"); i >= 0 && attr_value(op.attrs[size_t(i)], args) != 0) refuse("without an activation only");
   const Major a_major = major_of(a, refuse), b_major = major_of(b, refuse);

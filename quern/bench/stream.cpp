@@ -29,15 +29,14 @@ jit::KernelSpec stream_kernel(StreamPass what, const StreamShape& shape) {
   return kernel_of(what)(StreamConfig{shape.accesses, shape.threads});
 }
 
-void launch_stream(Device& device, StreamPass what, const StreamShape& shape, const void* from, void* to, i64 bytes,
-                   Stream stream) {
+void launch_stream(Device& device, StreamPass what, const StreamShape& shape, const void* from, void* to, i64 bytes, Stream stream) {
   if (bytes <= 0 || bytes % 16) throw Error(ErrorKind::internal, "a stream over " + std::to_string(bytes) + " bytes");
   const Function function = jit::get(stream_kernel(what, shape), device, stream);
   const StreamParams params{from, to, bytes / 16};
   const i64 chunks = ceil_div<i64>(params.vectors, i64(shape.accesses) * shape.threads);
   LaunchConfig config;
-  config.grid[0] = u32(shape.blocks_an_sm ? min_of<i64>(chunks, i64(device.info().sms) * shape.blocks_an_sm)
-                                          : min_of<i64>(chunks, (i64(1) << 31) - 1));
+  config.grid[0] =
+      u32(shape.blocks_an_sm ? min_of<i64>(chunks, i64(device.info().sms) * shape.blocks_an_sm) : min_of<i64>(chunks, (i64(1) << 31) - 1));
   config.threads = u32(shape.threads);
   device.launch(function, config, &params, sizeof params, stream);
 }
@@ -53,8 +52,8 @@ void flush_l2(Device& device, Stream stream) {
     buffer = DeviceMemory(device, size_t(bytes) + 16, "what flushes the L2");
     device.fill(buffer.data(), 0x5A, buffer.bytes(), stream);
   }
-  launch_stream(device, StreamPass::flush_l2, {.accesses = 8, .threads = 512, .blocks_an_sm = 2}, buffer.data(),
-                buffer.data() + bytes, bytes, stream);
+  launch_stream(device, StreamPass::flush_l2, {.accesses = 8, .threads = 512, .blocks_an_sm = 2}, buffer.data(), buffer.data() + bytes,
+                bytes, stream);
 }
 
 DeviceMemory::~DeviceMemory() {

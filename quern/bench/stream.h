@@ -26,8 +26,7 @@ std::string text(const StreamShape& shape);
 jit::KernelSpec stream_kernel(StreamPass what, const StreamShape& shape);
 
 /// Launches one pass over `bytes` (a multiple of 16). `to` holds as many bytes for a copy and 16 otherwise.
-void launch_stream(Device& device, StreamPass what, const StreamShape& shape, const void* from, void* to, i64 bytes,
-                   Stream stream);
+void launch_stream(Device& device, StreamPass what, const StreamShape& shape, const void* from, void* to, i64 bytes, Stream stream);
 
 /// Replaces what lies in the L2 by three times its size of clean lines, so that the next kernel neither finds its
 /// operands nor pays for writing back somebody else's. The buffer is made once for each device and kept. Does nothing
@@ -40,8 +39,7 @@ constexpr const char* kFlushSymbol = "flush_l2__";
 class DeviceMemory {
  public:
   DeviceMemory() = default;
-  DeviceMemory(Device& device, size_t bytes, const char* label)
-      : device_(&device), data_(device.allocate(bytes, label)), bytes_(bytes) {}
+  DeviceMemory(Device& device, size_t bytes, const char* label) : device_(&device), data_(device.allocate(bytes, label)), bytes_(bytes) {}
   ~DeviceMemory();
   DeviceMemory(DeviceMemory&& other) noexcept { *this = std::move(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {

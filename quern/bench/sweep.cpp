@@ -36,7 +36,8 @@ std::string parameter_of(const Op& op, const std::string& word) {
 }
 
 [[noreturn]] void fail_sweep(const Op& op, const std::string& text) {
-  throw Error(ErrorKind::value, op.id, "sweep", "is '" + text + "'", "axis=FROM:TO:xFACTOR, axis=FROM:TO:+STEP or axis=VALUE,VALUE, as in hidden=1024:16384:x2");
+  throw Error(ErrorKind::value, op.id, "sweep", "is '" + text + "'",
+              "axis=FROM:TO:xFACTOR, axis=FROM:TO:+STEP or axis=VALUE,VALUE, as in hidden=1024:16384:x2");
 }
 
 /// The values of "1024:4096:x2".
@@ -47,20 +48,26 @@ std::vector<CaseValue> progression(const Op& op, const std::string& parameter, c
   if (how != 'x' && how != '+') fail_sweep(op, text);
   const auto whole = [&](const std::string& number) {
     const Scalar value = testing::parse_value(op, parameter, number);
-    if (!value.is_integral()) throw Error(ErrorKind::value, op.id, parameter, "is '" + number + "' in a sweep from one number to another", "an integer");
+    if (!value.is_integral())
+      throw Error(ErrorKind::value, op.id, parameter, "is '" + number + "' in a sweep from one number to another", "an integer");
     return value.integer();
   };
   const i64 from = whole(values.substr(0, first)), to = whole(values.substr(first + 1, second - first - 1));
   const std::string step_text = values.substr(second + 2);
   if (step_text.find_first_not_of("0123456789") != std::string::npos || step_text.size() > 15) fail_sweep(op, text);
   const i64 step = std::stoll(step_text);
-  if (step < (how == 'x' ? 2 : 1)) throw Error(ErrorKind::value, op.id, "sweep", std::string("steps by ") + how + step_text + " in '" + text + "'", how == 'x' ? "a factor of at least 2" : "a step of at least 1");
-  if (to < from || (how == 'x' && from < 1)) throw Error(ErrorKind::value, op.id, "sweep", "goes from " + std::to_string(from) + " to " + std::to_string(to), how == 'x' ? "a start of at least 1 and no smaller end" : "no smaller end");
+  if (step < (how == 'x' ? 2 : 1))
+    throw Error(ErrorKind::value, op.id, "sweep", std::string("steps by ") + how + step_text + " in '" + text + "'",
+                how == 'x' ? "a factor of at least 2" : "a step of at least 1");
+  if (to < from || (how == 'x' && from < 1))
+    throw Error(ErrorKind::value, op.id, "sweep", "goes from " + std::to_string(from) + " to " + std::to_string(to),
+                how == 'x' ? "a start of at least 1 and no smaller end" : "no smaller end");
   std::vector<CaseValue> list;
   bool over = false;
   for (i64 v = from; !over && v <= to; over = how == 'x' ? __builtin_mul_overflow(v, step, &v) : __builtin_add_overflow(v, step, &v)) {
     list.push_back(v);
-    if (list.size() > kMostValues) throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostValues) + " values in '" + text + "'", "fewer");
+    if (list.size() > kMostValues)
+      throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostValues) + " values in '" + text + "'", "fewer");
   }
   return list;
 }
@@ -99,8 +106,10 @@ CaseAxis parse_sweep(const Op& op, const std::string& text) {
   }
   for (size_t i = 0; i < axis.values.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      if (axis.values[i] == axis.values[j]) throw Error(ErrorKind::value, op.id, "sweep", "has " + to_string(axis.values[i]) + " twice in '" + text + "'", "each value once");
-  if (axis.values.size() > kMostValues) throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostValues) + " values", "fewer");
+      if (axis.values[i] == axis.values[j])
+        throw Error(ErrorKind::value, op.id, "sweep", "has " + to_string(axis.values[i]) + " twice in '" + text + "'", "each value once");
+  if (axis.values.size() > kMostValues)
+    throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostValues) + " values", "fewer");
   return axis;
 }
 
@@ -139,15 +148,18 @@ std::map<std::string, std::string> SweepPoint::config(const Op& op) const {
 std::vector<SweepPoint> sweep_points(const Op& op, const std::vector<CaseAxis>& axes, const Case& fixed) {
   const CaseAxis& x = axes.at(0);
   if (testing::case_text(op, {{x.name, x.values.at(0)}}).find_first_not_of("0123456789+-.e", x.name.size() + 1) != std::string::npos)
-    throw Error(ErrorKind::value, op.id, "sweep", "begins with " + x.name + ", whose values are words", "an axis of numbers first: it is x");
+    throw Error(ErrorKind::value, op.id, "sweep", "begins with " + x.name + ", whose values are words",
+                "an axis of numbers first: it is x");
   std::vector<SweepPoint> points = {{fixed, x.name}};
   for (size_t a = axes.size(); a-- > 0;) {  // the first innermost
     std::vector<SweepPoint> more;
-    if (points.size() * axes[a].values.size() > kMostPoints) throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostPoints) + " points", "fewer");
+    if (points.size() * axes[a].values.size() > kMostPoints)
+      throw Error(ErrorKind::value, op.id, "sweep", "has more than " + std::to_string(kMostPoints) + " points", "fewer");
     for (const SweepPoint& point : points)
       for (const CaseValue& value : axes[a].values) {
         more.push_back(point);
-        if (!more.back().given.emplace(axes[a].name, value).second) throw Error(ErrorKind::value, op.id, axes[a].name, "is given twice", "one --sweep or one --set");
+        if (!more.back().given.emplace(axes[a].name, value).second)
+          throw Error(ErrorKind::value, op.id, axes[a].name, "is given twice", "one --sweep or one --set");
       }
     points = std::move(more);
   }
@@ -177,7 +189,8 @@ CaseAxis standard_sweep(const Op& op, Case& fixed, bool small) {
   }
   // Nothing is timed of no rows
   std::erase_if(best.values, [](const CaseValue& v) { return double(v) < 1; });
-  if (best.values.empty()) throw Error(ErrorKind::value, op.id, "sweep", "is not given", "one: this op's shapes name no axis with several values");
+  if (best.values.empty())
+    throw Error(ErrorKind::value, op.id, "sweep", "is not given", "one: this op's shapes name no axis with several values");
   std::sort(best.values.begin(), best.values.end(), [](const CaseValue& a, const CaseValue& b) { return double(a) < double(b); });
   return best;
 }
@@ -186,7 +199,9 @@ std::string shrink(const Op& op, std::vector<SweepPoint>& points, double most) {
   const auto too_large = [&](const SweepPoint& p) { return case_bytes(op, p.given) > most; };
   const std::string rows = op.has_rows ? quern::name(op.rows) : "";
   std::string said;
-  const bool can = !rows.empty() && std::all_of(points.begin(), points.end(), [&](const SweepPoint& p) { return p.x != rows && testing::complete(op, p.given).count(rows) != 0; });
+  const bool can = !rows.empty() && std::all_of(points.begin(), points.end(), [&](const SweepPoint& p) {
+    return p.x != rows && testing::complete(op, p.given).count(rows) != 0;
+  });
   if (can && std::any_of(points.begin(), points.end(), too_large)) {
     i64 fit = 0, asked = 0;
     for (const SweepPoint& p : points) asked = max_of(asked, testing::complete(op, p.given).at(rows).integer());
@@ -197,7 +212,8 @@ std::string shrink(const Op& op, std::vector<SweepPoint>& points, double most) {
     // Several values of the rows in a grid may have become one
     std::vector<SweepPoint> distinct;
     for (SweepPoint& p : points)
-      if (std::none_of(distinct.begin(), distinct.end(), [&](const SweepPoint& d) { return d.given == p.given; })) distinct.push_back(std::move(p));
+      if (std::none_of(distinct.begin(), distinct.end(), [&](const SweepPoint& d) { return d.given == p.given; }))
+        distinct.push_back(std::move(p));
     points = std::move(distinct);
     if (fit < asked) said = rows + " is " + std::to_string(fit) + " instead of " + std::to_string(asked);
   }

@@ -25,10 +25,31 @@ struct Column {
 };
 /// The first 14 are those that other tools read.
 constexpr Column kColumns[] = {
-    {"kernel_name", false, true}, {"kernel_provider", false, true}, {"kernel_operation_mode", false, true}, {"metric_name", false, true}, {"metric_unit"},
-    {"x_name", false, true}, {"x_label"}, {"x_value", true, true}, {"y_value_50", true}, {"y_value_20", true}, {"y_value_80", true},
-    {"extra_benchmark_config_str", false, true}, {"gpu_name", false, true}, {"timestamp"},
-    {"version"}, {"arch"}, {"dtype"}, {"spec"}, {"bytes", true}, {"flops", true}, {"sol_ms", true}, {"pct_sol", true}, {"repro"}, {"sheet_ms", true}, {"timer"},
+    {"kernel_name", false, true},
+    {"kernel_provider", false, true},
+    {"kernel_operation_mode", false, true},
+    {"metric_name", false, true},
+    {"metric_unit"},
+    {"x_name", false, true},
+    {"x_label"},
+    {"x_value", true, true},
+    {"y_value_50", true},
+    {"y_value_20", true},
+    {"y_value_80", true},
+    {"extra_benchmark_config_str", false, true},
+    {"gpu_name", false, true},
+    {"timestamp"},
+    {"version"},
+    {"arch"},
+    {"dtype"},
+    {"spec"},
+    {"bytes", true},
+    {"flops", true},
+    {"sol_ms", true},
+    {"pct_sol", true},
+    {"repro"},
+    {"sheet_ms", true},
+    {"timer"},
 };
 constexpr size_t kFirst = 14;
 
@@ -52,9 +73,11 @@ std::string repro_of(const Op& op, const SweepPoint& point, const SweepResult& r
   std::string fixed;
   const std::string dtype = dtype_parameter(op);
   for (const auto& [parameter, value] : point.given)
-    if (parameter != point.x) fixed += (fixed.empty() ? "" : ",") + (parameter == dtype ? "dtype" : parameter) + "=" + point.text(op, parameter);
-  return fmt::format("quern bench {} --mode {} --sweep {}={}{} --provider {} --metric {}{} --seed {} --device {}", op.id, name(r.mode), point.x, point.text(op, point.x),
-                     fixed.empty() ? "" : " --set " + fixed, r.provider, name(metric), run.hot ? " --hot" : "", run.seed, run.device);
+    if (parameter != point.x)
+      fixed += (fixed.empty() ? "" : ",") + (parameter == dtype ? "dtype" : parameter) + "=" + point.text(op, parameter);
+  return fmt::format("quern bench {} --mode {} --sweep {}={}{} --provider {} --metric {}{} --seed {} --device {}", op.id, name(r.mode),
+                     point.x, point.text(op, point.x), fixed.empty() ? "" : " --set " + fixed, r.provider, name(metric),
+                     run.hot ? " --hot" : "", run.seed, run.device);
 }
 
 /// The meaning of an axis in the glossary, else its name.
@@ -98,7 +121,9 @@ SweepRun sweep_run(const Device& device, const std::string& named, const std::st
           .arch = device.info().arch.name(),
           .version = version,
           .timestamp = stamp,
-          .device = !named.empty() ? named : emulated ? "emu" : "cuda:" + std::to_string(device.id().index),
+          .device = !named.empty() ? named
+                    : emulated     ? "emu"
+                                   : "cuda:" + std::to_string(device.id().index),
           .hot = !options.timing.cold,
           .seed = options.seed};
 }
@@ -150,7 +175,8 @@ SweepFile::SweepFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
   if (!std::filesystem::exists(path_)) {
     const std::string folder = std::filesystem::path(path_).parent_path().string();
-    if (!folder.empty() && !std::filesystem::is_directory(folder)) fail_file(path_, "whose folder is not there", "a file that can be written");
+    if (!folder.empty() && !std::filesystem::is_directory(folder))
+      fail_file(path_, "whose folder is not there", "a file that can be written");
     return;
   }
   const std::optional<std::string> text = read_regular_file(path_);
@@ -159,13 +185,20 @@ SweepFile::SweepFile(std::string path) : path_(std::move(path)) {
   if (lines.empty()) return;
   const std::vector<std::string>& header = lines[0];
   for (size_t i = 0; i < header.size() || i < kFirst; ++i) {
-    const bool known = i < header.size() && (i < kFirst ? header[i] == kColumns[i].name : std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& c) { return header[i] == c.name; }));
+    const bool known =
+        i < header.size() &&
+        (i < kFirst ? header[i] == kColumns[i].name
+                    : std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& c) { return header[i] == c.name; }));
     if (!known)
-      fail_file(path_, i < header.size() ? "whose column " + std::to_string(i + 1) + " is '" + header[i] + "'" : "which has " + std::to_string(header.size()) + " columns",
+      fail_file(path_,
+                i < header.size() ? "whose column " + std::to_string(i + 1) + " is '" + header[i] + "'"
+                                  : "which has " + std::to_string(header.size()) + " columns",
                 std::string("the columns of a sweep, here ") + (i < kFirst ? kColumns[i].name : "one of those behind timestamp"));
   }
   for (size_t l = 1; l < lines.size(); ++l) {
-    if (lines[l].size() != header.size()) fail_file(path_, "which has " + std::to_string(lines[l].size()) + " fields in row " + std::to_string(l), std::to_string(header.size()));
+    if (lines[l].size() != header.size())
+      fail_file(path_, "which has " + std::to_string(lines[l].size()) + " fields in row " + std::to_string(l),
+                std::to_string(header.size()));
     std::map<std::string, std::string> texts;
     for (size_t i = 0; i < header.size(); ++i) texts[header[i]] = lines[l][i];
     rows_.push_back(row_from(texts));
@@ -195,9 +228,7 @@ void SweepFile::write() const {
   const std::string beside = path_ + "." + std::to_string(getpid());
   try {
     write_file(beside, text);
-  } catch (const Error& e) {
-    fail_file(path_, "which cannot be written: " + std::string(e.what()), "a file that can be written");
-  }
+  } catch (const Error& e) { fail_file(path_, "which cannot be written: " + std::string(e.what()), "a file that can be written"); }
   if (std::rename(beside.c_str(), path_.c_str()) == 0) return;
   std::remove(beside.c_str());
   fail_file(path_, "which cannot be replaced", "a file that can be written");

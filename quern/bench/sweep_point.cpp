@@ -16,8 +16,8 @@ namespace quern::bench {
 
 namespace {
 
-constexpr int kRounds = 4;             // in which providers take turns
-constexpr int kGuestRoundings = 4;     // of results between the kernels of another library
+constexpr int kRounds = 4;          // in which providers take turns
+constexpr int kGuestRoundings = 4;  // of results between the kernels of another library
 
 /// quern's calls of a mode. Forward and backward together are captured as one graph a set.
 class QuernCalls {
@@ -149,11 +149,15 @@ class PointBench {
   /// Another library's kernel that quern itself calls (providers.h).
   void peer(Side& s) {
     const Provider* provider = which_.mode() == Mode::forward ? find_provider(s.r.provider, which_.op()) : nullptr;
-    if (!provider) throw Error(ErrorKind::unsupported, which_.op().id, "provider", "is " + s.r.provider + " in mode " + name(which_.mode()), "quern, or one of the Python package: it has no kernel for this");
-    if (std::string why; !provider->available(&why)) throw Error(ErrorKind::unsupported, which_.op().id, "provider", "is " + s.r.provider + ", which is not here: " + why, "its library");
+    if (!provider)
+      throw Error(ErrorKind::unsupported, which_.op().id, "provider", "is " + s.r.provider + " in mode " + name(which_.mode()),
+                  "quern, or one of the Python package: it has no kernel for this");
+    if (std::string why; !provider->available(&why))
+      throw Error(ErrorKind::unsupported, which_.op().id, "provider", "is " + s.r.provider + ", which is not here: " + why, "its library");
     s.r.spec = provider->description();
     auto calls = std::make_shared<std::vector<std::function<void()>>>();
-    for (int set = 0; set < which_.sets(); ++set) calls->push_back(provider->make(which_.op(), which_.timed()[0]->sets->args(set), device_));
+    for (int set = 0; set < which_.sets(); ++set)
+      calls->push_back(provider->make(which_.op(), which_.timed()[0]->sets->args(set), device_));
     s.call = [calls](int set) { (*calls)[size_t(set)](); };
     s.memory = [this, provider] {
       MeteredDevice metered(device_);
@@ -207,8 +211,8 @@ class PointBench {
     s.timer = std::make_unique<CallTimer>(device_, [this, &s](int run) { s.call(run % which_.sets()); }, options_.timing);
   }
 
-  /// A round of the timed runs. Before the last one outputs are poisoned, behind it judged; tensors updated in place have drifted by then, so those calls
-  /// start again and run once more.
+  /// A round of the timed runs. Before the last one outputs are poisoned, behind it judged; tensors updated in place have drifted by then,
+  /// so those calls start again and run once more.
   void time(Side& s, int round) {
     const bool last = round + 1 == kRounds;
     if (last) restore();
@@ -216,7 +220,8 @@ class PointBench {
     s.timer->run(max_of(1, all * (round + 1) / kRounds - all * round / kRounds));
     if (!last) return;
     s.r.timing = s.timer->timing();
-    if (!device_.info().emulated && nvml_available()) s.r.clocks = text(gpu_state_at_work(device_, s.r.timing.median_us, [&](int run) { s.call(run % which_.sets()); }));
+    if (!device_.info().emulated && nvml_available())
+      s.r.clocks = text(gpu_state_at_work(device_, s.r.timing.median_us, [&](int run) { s.call(run % which_.sets()); }));
     const int judged = (s.r.timing.runs - 1) % which_.sets();
     if (which_.updates_in_place()) {
       which_.restore(judged);
@@ -253,8 +258,8 @@ void check_provider(const std::string& name) {
   throw Error(ErrorKind::value, "", "provider", "is '" + name + "'", "one of " + known);
 }
 
-std::vector<SweepResult> bench_point(const Op& op, const SweepPoint& point, Mode mode, const std::vector<std::string>& providers, Device& device,
-                                     const Ceilings& ceilings, const SweepOptions& options) {
+std::vector<SweepResult> bench_point(const Op& op, const SweepPoint& point, Mode mode, const std::vector<std::string>& providers,
+                                     Device& device, const Ceilings& ceilings, const SweepOptions& options) {
   try {
     return PointBench(op, point, mode, device, ceilings, options).run(providers);
   } catch (const Error& e) {  // the case cannot even be made

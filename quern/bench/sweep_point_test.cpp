@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// A point of a sweep: modes, what is judged before it is timed, guests, memory. An op of this file's own has a reduction over a block that may be the kit's
-// or one that loses warps where their number is no power of two.
+// A point of a sweep: modes, what is judged before it is timed, guests, memory. An op of this file's own has a reduction over a block that
+// may be the kit's or one that loses warps where their number is no power of two.
 #include "quern/bench/sweep_point.h"
 
 #include <gmock/gmock.h>
@@ -72,7 +72,7 @@ template <MeanConfig C> QN_DEVICE void mean_row(const MeanParams& p) {
 }
 }  // namespace quern::planted
 )"},
-                                       {"planted/mean_backward.cuh", R"(
+                                        {"planted/mean_backward.cuh", R"(
 #pragma once
 #include "quern/kit/kit.cuh"
 namespace quern::planted {
@@ -98,8 +98,12 @@ template <MeanBackwardConfig C> QN_DEVICE void mean_backward_row(const MeanBackw
 static const jit::Kernel<MeanConfig, MeanParams> mean_kernel{"planted/mean.cuh", "mean_row"};
 static const jit::Kernel<MeanBackwardConfig, MeanBackwardParams> backward_kernel{"planted/mean_backward.cuh", "mean_backward_row"};
 
-static MeanParams mean_params(const Call<MeanArgs>& c) { return {c.args.x.data, c.args.out.data, c.args.x.strides[0], c.problem[Axis::hidden]}; }
-static MeanBackwardParams backward_params(const Call<MeanBackwardArgs>& c) { return {c.args.dy.data, c.args.out.data, c.args.dx.data, c.args.dx.strides[0], c.problem[Axis::hidden]}; }
+static MeanParams mean_params(const Call<MeanArgs>& c) {
+  return {c.args.x.data, c.args.out.data, c.args.x.strides[0], c.problem[Axis::hidden]};
+}
+static MeanBackwardParams backward_params(const Call<MeanBackwardArgs>& c) {
+  return {c.args.dy.data, c.args.out.data, c.args.dx.data, c.args.dx.strides[0], c.problem[Axis::hidden]};
+}
 
 static Plan plan_mean(const Problem& p, const DeviceInfo&) {
   Plan plan;
@@ -169,22 +173,23 @@ SweepOptions quick(bool memory = false) {
   o.timing.budget_ms = 1, o.timing.max_runs = 5, o.memory = memory;
   return o;
 }
-SweepPoint at(const Op& op, const std::string& sweep, const Case& fixed = {}) { return sweep_points(op, {parse_sweep(op, sweep)}, fixed).at(0); }
+SweepPoint at(const Op& op, const std::string& sweep, const Case& fixed = {}) {
+  return sweep_points(op, {parse_sweep(op, sweep)}, fixed).at(0);
+}
 
 /// What an Error says; "none" where there is none.
 template <class F> std::string error_of(F&& f) {
   try {
     f();
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "none";
 }
 
 TEST(sweep_modes, judge_time_and_count_what_they_run) {
   for (const Mode mode : {Mode::forward, Mode::backward, Mode::full}) {
     const Ceilings ceilings{.bytes_per_us = 1e3};
-    const std::vector<SweepResult> results = bench_point(norm(), at(norm(), "hidden=96", {{"tokens", 3}}), mode, {"quern"}, emulated(), ceilings, quick(true));
+    const std::vector<SweepResult> results =
+        bench_point(norm(), at(norm(), "hidden=96", {{"tokens", 3}}), mode, {"quern"}, emulated(), ceilings, quick(true));
     ASSERT_THAT(results, SizeIs(1));
     const SweepResult& r = results[0];
     EXPECT_TRUE(r.ok) << name(mode) << ": " << r.message;
@@ -205,9 +210,11 @@ TEST(sweep_modes, judge_time_and_count_what_they_run) {
 }
 
 TEST(sweep_modes, of_an_op_without_gradients_are_refused) {
-  const std::vector<SweepResult> results = bench_point(find_op("elementwise.add"), at(find_op("elementwise.add"), "hidden=96"), Mode::full, {"quern"}, emulated(), {}, quick());
+  const std::vector<SweepResult> results =
+      bench_point(find_op("elementwise.add"), at(find_op("elementwise.add"), "hidden=96"), Mode::full, {"quern"}, emulated(), {}, quick());
   EXPECT_FALSE(results[0].ok);
-  EXPECT_EQ(results[0].message, "unsupported error: elementwise.add: `mode` is full, expected forward: the op's schema names no op for its gradients");
+  EXPECT_EQ(results[0].message,
+            "unsupported error: elementwise.add: `mode` is full, expected forward: the op's schema names no op for its gradients");
 }
 
 TEST(sweep_modes, hand_what_the_op_wrote_to_its_gradients) {
@@ -217,12 +224,11 @@ TEST(sweep_modes, hand_what_the_op_wrote_to_its_gradients) {
     const ModeCase::Part &forward = *which.parts()[0], &backward = *which.parts()[1];
     const size_t out = size_t(mean().tensor_index("out")), read = size_t(backward.op->tensor_index("out"));
     ASSERT_GE(which.sets(), 2);
-    for (int set = 0; set < which.sets(); ++set) EXPECT_EQ(mean().tensor(forward.sets->args(set), out).data, backward.op->tensor(backward.sets->args(set), read).data);
+    for (int set = 0; set < which.sets(); ++set)
+      EXPECT_EQ(mean().tensor(forward.sets->args(set), out).data, backward.op->tensor(backward.sets->args(set), read).data);
     const SweepResult r = bench_point(mean(), at(mean(), "hidden=96"), mode, {"quern"}, emulated(), {}, quick(true))[0];
     EXPECT_TRUE(r.ok) << name(mode) << ": " << r.message;
-    if (!emulated().wants_memory_ranges()) {
-      EXPECT_EQ(r.memory_bytes, r.planned_bytes);
-    }
+    if (!emulated().wants_memory_ranges()) { EXPECT_EQ(r.memory_bytes, r.planned_bytes); }
     EXPECT_EQ(r.planned_bytes, 3 * 96 * 4 + (mode == Mode::full ? 3 * 4 + 1024 : 0));
   }
 }
@@ -244,9 +250,11 @@ TEST(sweep_modes, judge_gradients_by_what_the_op_wrote_this_time) {
 TEST(sweep_judges, a_reduction_that_loses_warps_before_it_is_timed) {
   for (const i64 hidden : {64, 96, 128, 768, 1024}) {
     const bool lost = hidden == 96 || hidden == 768;
-    const SweepResult kit = bench_point(mean(), at(mean(), "hidden=" + std::to_string(hidden)), Mode::forward, {"quern"}, emulated(), {}, quick())[0];
+    const SweepResult kit =
+        bench_point(mean(), at(mean(), "hidden=" + std::to_string(hidden)), Mode::forward, {"quern"}, emulated(), {}, quick())[0];
     EXPECT_TRUE(kit.ok && kit.timed()) << hidden << ": " << kit.message;
-    const SweepResult halving = bench_point(mean(), at(mean(), "hidden=" + std::to_string(hidden), {{"halving", 1}}), Mode::forward, {"quern"}, emulated(), {}, quick(true))[0];
+    const SweepResult halving = bench_point(mean(), at(mean(), "hidden=" + std::to_string(hidden), {{"halving", 1}}), Mode::forward,
+                                            {"quern"}, emulated(), {}, quick(true))[0];
     EXPECT_EQ(halving.ok, !lost) << hidden << ": " << halving.message;
     EXPECT_EQ(halving.timed(), !lost) << hidden;
     if (!lost) continue;
@@ -290,7 +298,8 @@ TEST(sweep_guests, are_judged_before_they_are_timed_and_take_turns) {
   Copycat right, wrong;
   wrong.factor = 1.01f;
   right.invite("right"), wrong.invite("wrong");
-  const std::vector<SweepResult> results = bench_point(mean(), at(mean(), "hidden=96"), Mode::forward, {"quern", "wrong", "right"}, emulated(), {}, quick(true));
+  const std::vector<SweepResult> results =
+      bench_point(mean(), at(mean(), "hidden=96"), Mode::forward, {"quern", "wrong", "right"}, emulated(), {}, quick(true));
   ASSERT_THAT(results, SizeIs(3));
   EXPECT_TRUE(results[0].ok && results[0].timed()) << results[0].message;
   EXPECT_FALSE(results[1].ok || results[1].timed());
@@ -314,8 +323,10 @@ TEST(sweep_guests, that_cannot_are_results_and_names_that_nobody_has_are_errors)
   EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::unsupported);
   EXPECT_EQ(r.message, "unsupported error: no such expression");
   EXPECT_EQ(error_of([] { check_provider("cannot"); }), "none");
-  EXPECT_EQ(error_of([] { check_provider("absent"); }), "`provider` is absent, which is not here, expected the package absent: pip install absent");
-  EXPECT_THAT(error_of([] { check_provider("torch"); }), HasSubstr("`provider` is torch, which this program does not have, expected the `quern` of the Python package"));
+  EXPECT_EQ(error_of([] { check_provider("absent"); }),
+            "`provider` is absent, which is not here, expected the package absent: pip install absent");
+  EXPECT_THAT(error_of([] { check_provider("torch"); }),
+              HasSubstr("`provider` is torch, which this program does not have, expected the `quern` of the Python package"));
   EXPECT_EQ(error_of([] { check_provider("trch"); }), "`provider` is 'trch', expected one of quern, cublaslt, torch, torch_compile, liger");
 }
 

@@ -18,9 +18,7 @@ constexpr const char* kWallClock = "wall clock";
 constexpr const char* kEvents = "CUDA events";
 using Call = std::function<void(int)>;
 
-double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_us() { return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 void run_once(Device& device, const Call& call, const TimingOptions& o, int run) {
   if (o.cold) flush_l2(device, o.stream);
@@ -85,8 +83,7 @@ std::vector<double> by_records(Device& device, const Call& call, const TimingOpt
 bool is_flush(const KernelRecord& record) { return record.name.rfind(kFlushSymbol, 0) == 0; }
 
 [[noreturn]] void fail_records(size_t records, int runs, const char* why) {
-  throw Error(ErrorKind::device,
-              "CUPTI saw " + std::to_string(records) + " kernels in " + std::to_string(runs) + " calls: " + why);
+  throw Error(ErrorKind::device, "CUPTI saw " + std::to_string(records) + " kernels in " + std::to_string(runs) + " calls: " + why);
 }
 
 }  // namespace
@@ -95,14 +92,10 @@ std::vector<double> call_spans(const std::vector<KernelRecord>& records, int run
   std::vector<std::vector<const KernelRecord*>> calls;
   std::vector<const KernelRecord*> kernels;
   for (const KernelRecord& r : records) {
-    if (cold && is_flush(r))
-      calls.emplace_back();
-    else if (!cold)
-      kernels.push_back(&r);
-    else if (!calls.empty())
-      calls.back().push_back(&r);
-    else
-      fail_records(records.size(), runs, "one ran before the first flush of the L2");
+    if (cold && is_flush(r)) calls.emplace_back();
+    else if (!cold) kernels.push_back(&r);
+    else if (!calls.empty()) calls.back().push_back(&r);
+    else fail_records(records.size(), runs, "one ran before the first flush of the L2");
   }
   if (!cold) {
     if (kernels.size() % size_t(runs)) fail_records(records.size(), runs, "the calls differ");
@@ -144,7 +137,9 @@ const char* timer_name() { return cuda_device_count() > 0 ? KernelTimer::name() 
 const char* timer_name(Device& device) { return device.info().emulated ? kWallClock : KernelTimer::name(); }
 
 CallTimer::CallTimer(Device& device, std::function<void(int run)> call, const TimingOptions& options)
-    : device_(device), call_(std::move(call)), options_(options),
+    : device_(device),
+      call_(std::move(call)),
+      options_(options),
       timer_(options.events && !device.info().emulated ? kEvents : timer_name(device)) {
   affordable_ = runs_within(options_, warm_up(device_, call_, options_), device.info().emulated);
   if (!device.info().emulated && timer_ != kEvents && !cupti_available()) timer_ = kEvents;

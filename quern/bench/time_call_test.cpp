@@ -34,9 +34,8 @@ TEST(bench_timing, quantiles_lie_between_runs) {
 
 // Two kernels a call, the second begun before the first ended; a flush before each when cold.
 TEST(bench_timing, a_call_lasts_from_its_first_kernel_to_its_last_end) {
-  const std::vector<KernelRecord> cold = {
-      {"flush_l2__accesses8_threads512", 0, 900},     {"a", 1000, 3000}, {"b", 2500, 2900},
-      {"flush_l2__accesses8_threads512", 4000, 4900}, {"a", 5000, 6000}, {"b", 5900, 9000}};
+  const std::vector<KernelRecord> cold = {{"flush_l2__accesses8_threads512", 0, 900},     {"a", 1000, 3000}, {"b", 2500, 2900},
+                                          {"flush_l2__accesses8_threads512", 4000, 4900}, {"a", 5000, 6000}, {"b", 5900, 9000}};
   EXPECT_THAT(call_spans(cold, 2, true), ElementsAre(2, 4));
   const std::vector<KernelRecord> hot = {{"a", 1000, 3000}, {"b", 2500, 2900}, {"a", 5000, 6000}, {"b", 5900, 9000}};
   EXPECT_THAT(call_spans(hot, 2, false), ElementsAre(2, 4));
@@ -49,9 +48,7 @@ TEST(bench_timing, records_that_do_not_fit_the_calls_are_an_error) {
     try {
       call_spans(records, runs, cold);
       return "";
-    } catch (const Error& e) {
-      return e.what();
-    }
+    } catch (const Error& e) { return e.what(); }
   };
   EXPECT_THAT(message(odd, 2, false), HasSubstr("3 kernels in 2 calls: the calls differ"));
   EXPECT_THAT(message(odd, 3, true), HasSubstr("before the first flush"));

@@ -12,14 +12,12 @@ namespace quern::bench {
 
 namespace {
 
-constexpr int kOften = 16;     // layers behind each other whose bits are compared
-constexpr int kRounds = 4;     // in which ways take turns: a GPU at its power limit favours whoever comes first
-constexpr int kQueued = 300;   // launches that the host may be ahead; a queue is about 1000 long
-constexpr int kBatches = 4;    // of layers in a row, a round
+constexpr int kOften = 16;    // layers behind each other whose bits are compared
+constexpr int kRounds = 4;    // in which ways take turns: a GPU at its power limit favours whoever comes first
+constexpr int kQueued = 300;  // launches that the host may be ahead; a queue is about 1000 long
+constexpr int kBatches = 4;   // of layers in a row, a round
 
-double now_us() {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_us() { return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
@@ -101,7 +99,8 @@ std::string TimedLayer::judge_calls(const std::function<void(const std::string&)
   }
   for (const testing::LayerOutput& output : layer_.outputs())
     if (!output.ok())
-      return output.tensor + " of the layer is " + std::to_string(output.relative_error) + " off, expected at most " + std::to_string(output.bound);
+      return output.tensor + " of the layer is " + std::to_string(output.relative_error) + " off, expected at most " +
+             std::to_string(output.bound);
   return "";
 }
 

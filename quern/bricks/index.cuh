@@ -7,8 +7,12 @@
 
 namespace quern {
 
-template <DType kDType> struct Integer { using type = i32; };
-template <> struct Integer<DType::i64> { using type = i64; };
+template <DType kDType> struct Integer {
+  using type = i32;
+};
+template <> struct Integer<DType::i64> {
+  using type = i64;
+};
 
 template <DType kDType> QN_DEVICE i64 load_index(const void* from, i64 at) {
   using T = typename Integer<kDType>::type;

@@ -74,8 +74,7 @@ void thin(std::vector<Item>& items, size_t begin, const std::vector<size_t>& kep
 
 void add_reached(const Op& op, Arch arch, std::vector<Item>& items) {
   const DeviceInfo device = device_info_of(arch);
-  const std::vector<Case> cases =
-      testing::pairwise(op.cases, [&](const Case& c) { return testing::runs(op, c, device_info_of(Arch{})); });
+  const std::vector<Case> cases = testing::pairwise(op.cases, [&](const Case& c) { return testing::runs(op, c, device_info_of(Arch{})); });
   for (size_t v = 0; v < op.variants.size(); ++v) {
     bool ran = false;
     std::string why;
@@ -87,9 +86,8 @@ void add_reached(const Op& op, Arch arch, std::vector<Item>& items) {
       ran = true;
       for (i32 i = 0; i < plan.count; ++i) {
         const jit::KernelSpec& spec = plan.launches[i].spec;
-        const bool known = std::any_of(items.begin(), items.end(), [&](const Item& x) {
-          return x.rejected.empty() && x.arch == arch && x.spec == spec;
-        });
+        const bool known =
+            std::any_of(items.begin(), items.end(), [&](const Item& x) { return x.rejected.empty() && x.arch == arch && x.spec == spec; });
         if (!known) items.push_back({op.id, jit::print(spec), arch, spec, {}, "", ""});
       }
     }
@@ -107,9 +105,7 @@ void compile_all(std::vector<Item>& items, int threads) {
       if (item.rejected.empty()) {
         try {
           item.compiled = jit::build(item.spec, {.arch = item.arch}, true);
-        } catch (const Error& e) {
-          item.error = e.what();
-        }
+        } catch (const Error& e) { item.error = e.what(); }
       }
       std::lock_guard lock(mutex);
       progress.step(item.arch.name() + " " + item.op);
@@ -135,10 +131,8 @@ void print_json(const std::vector<Item>& items) {
   nlohmann::ordered_json j = nlohmann::ordered_json::array();
   for (const Item& i : items) {
     nlohmann::ordered_json x = {{"op", i.op}, {"kernel", i.kernel}, {"arch", i.arch.name()}};
-    if (!i.rejected.empty())
-      x["rejected"] = i.rejected;
-    else if (!i.error.empty())
-      x["error"] = i.error;
+    if (!i.rejected.empty()) x["rejected"] = i.rejected;
+    else if (!i.error.empty()) x["error"] = i.error;
     else {
       x["compile_ms"] = i.compiled.compile_ms;
       x["registers"] = i.compiled.registers;
@@ -158,13 +152,11 @@ void print_table(const std::vector<Item>& items) {
   for (const Item& i : items) {
     const bool done = i.rejected.empty() && i.error.empty();
     table.add({i.kernel, i.arch.name(), done ? fmt::format("{:.0f}", i.compiled.compile_ms) : "-",
-               done ? std::to_string(i.compiled.registers) : "-", done ? std::to_string(i.compiled.spill_bytes) : "-",
-               i.note()});
+               done ? std::to_string(i.compiled.registers) : "-", done ? std::to_string(i.compiled.spill_bytes) : "-", i.note()});
   }
   fmt::print("{}", table.text());
   const std::vector<double> ms = times(items);
-  if (!ms.empty())
-    fmt::print("{} compiles: p50 {:.0f} ms, max {:.0f} ms\n", ms.size(), ms[(ms.size() - 1) / 2], ms.back());
+  if (!ms.empty()) fmt::print("{} compiles: p50 {:.0f} ms, max {:.0f} ms\n", ms.size(), ms[(ms.size() - 1) / 2], ms.back());
 }
 
 }  // namespace
@@ -183,10 +175,8 @@ int bench_compile(const BenchCompileOptions& options) {
       thin(items, begin, sample_of(items.size() - begin, size_t(options.sample), options.rotate));
     }
   compile_all(items, options.threads);
-  if (options.json)
-    print_json(items);
-  else
-    print_table(items);
+  if (options.json) print_json(items);
+  else print_table(items);
   const bool nothing = !items.empty() && times(items).empty();
   for (const Item& i : items)
     if (nothing && !i.error.empty()) throw Error(ErrorKind::compile, i.error);

@@ -89,8 +89,8 @@ void print_calls(const bench::TimedLayer& layer, const bench::Ceilings& ceilings
   header.push_back("error");
   Table table(header);
   double alone = 0, call_us = 0, launch_us = 0;
-  const auto add = [&](const std::string& does, const std::string& kernel, int launches, double bytes, double floor_us, double us, double call,
-                       double launch, const std::string& error) {
+  const auto add = [&](const std::string& does, const std::string& kernel, int launches, double bytes, double floor_us, double us,
+                       double call, double launch, const std::string& error) {
     std::vector<std::string> row = {does, kernel, std::to_string(launches), fmt::format("{:.1f}", bytes / 1e3)};
     if (gpu) row.insert(row.end(), {us_text(floor_us), us_text(us), ratio_text(us, floor_us), us_text(call), us_text(launch)});
     row.push_back(error);
@@ -109,7 +109,8 @@ void print_calls(const bench::TimedLayer& layer, const bench::Ceilings& ceilings
 }
 
 void print_case(const Measured& m, const Model& model, const bench::Ceilings& ceilings, bool gpu) {
-  fmt::print("one decode layer of {}, batch {}, {} tokens each, pages of {}: ", model.name, m.which.batch, m.which.length, m.which.page_size);
+  fmt::print("one decode layer of {}, batch {}, {} tokens each, pages of {}: ", model.name, m.which.batch, m.which.length,
+             m.which.page_size);
   if (!m.wrong.empty()) {
     fmt::print("WRONG: {}\n\n", m.wrong);
     return;
@@ -123,7 +124,8 @@ void print_case(const Measured& m, const Model& model, const bench::Ceilings& ce
 }
 
 /// Lines of the CSV: three of each way that was timed (alone, in a row, by the wall clock), one of each call.
-std::vector<bench::BenchResult> results_of(const Measured& m, const Model& model, Device& device, const bench::Ceilings& ceilings, bool cold) {
+std::vector<bench::BenchResult> results_of(const Measured& m, const Model& model, Device& device, const bench::Ceilings& ceilings,
+                                           bool cold) {
   bench::BenchResult blank;
   blank.op = "layer";
   blank.device = std::string(device.info().name) + (device.info().emulated ? " (emulated)" : "");
@@ -132,7 +134,8 @@ std::vector<bench::BenchResult> results_of(const Measured& m, const Model& model
   blank.cold = cold && !device.info().emulated;
   blank.ok = m.wrong.empty();
   blank.message = m.wrong;
-  const std::string which = fmt::format("model={} batch={} length={} page_size={}", model.name, m.which.batch, m.which.length, m.which.page_size);
+  const std::string which =
+      fmt::format("model={} batch={} length={} page_size={}", model.name, m.which.batch, m.which.length, m.which.page_size);
   blank.which = which;
   if (!m.layer || !blank.ok) return {blank};
   blank.checked = "all";
@@ -227,8 +230,10 @@ int bench_layer(const BenchLayerOptions& options) {
   for (const Measured& m : all) print_case(m, model, ceilings, gpu);
   const std::string& clocks = all.back().clocks;
   fmt::print("on {} ({}), L2 {}, layers timed by {}{}\n", device.info().name, gpu ? device.info().arch.name() : "emulated on this CPU",
-             !gpu ? "absent" : options.hot ? "as the last run left it" : "cold", gpu ? "CUDA events" : "wall clock",
-             clocks.empty() ? "" : ", after the last case " + clocks);
+             !gpu          ? "absent"
+             : options.hot ? "as the last run left it"
+                           : "cold",
+             gpu ? "CUDA events" : "wall clock", clocks.empty() ? "" : ", after the last case " + clocks);
   if (!gpu) std::puts("the graphs' times, floors and times of calls alone need a GPU");
   return right ? kRight : kWrong;
 }

@@ -91,11 +91,13 @@ void print(const std::vector<Loaded>& all, bool json) {
   std::vector<double> totals;
   for (const Loaded& l : all) {
     totals.push_back(l.total);
-    table.add({l.kernel, std::to_string(l.bytes), fmt::format("{:.3f}", l.find), fmt::format("{:.3f}", l.load), fmt::format("{:.3f}", l.total)});
+    table.add(
+        {l.kernel, std::to_string(l.bytes), fmt::format("{:.3f}", l.find), fmt::format("{:.3f}", l.load), fmt::format("{:.3f}", l.total)});
   }
   fmt::print("{}", table.text());
   if (!totals.empty())
-    fmt::print("{} kernels from disk: p50 {:.2f} ms, max {:.2f} ms\n", totals.size(), p50(totals), *std::max_element(totals.begin(), totals.end()));
+    fmt::print("{} kernels from disk: p50 {:.2f} ms, max {:.2f} ms\n", totals.size(), p50(totals),
+               *std::max_element(totals.begin(), totals.end()));
 }
 
 }  // namespace

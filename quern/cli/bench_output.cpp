@@ -31,18 +31,15 @@ static nlohmann::ordered_json json_of(const std::vector<bench::Field>& fields) {
   nlohmann::ordered_json j;
   for (const bench::Field& f : fields) {
     if (f.text.empty()) continue;
-    if (f.number)
-      j[f.column] = nlohmann::ordered_json::parse(f.text);
-    else
-      j[f.column] = f.text;
+    if (f.number) j[f.column] = nlohmann::ordered_json::parse(f.text);
+    else j[f.column] = f.text;
   }
   return j;
 }
 
 static nlohmann::ordered_json json_of(const bench::Ceilings& c) {
-  return {{"copy_gbps", c.bytes_per_us / 1e3},      {"copy_source", c.copy_source},
-          {"read_gbps", c.read_bytes_per_us / 1e3}, {"read_source", c.read_source},
-          {"bf16_tflops", c.flops_per_us / 1e6},    {"flops_source", c.flops_source}};
+  return {{"copy_gbps", c.bytes_per_us / 1e3}, {"copy_source", c.copy_source},        {"read_gbps", c.read_bytes_per_us / 1e3},
+          {"read_source", c.read_source},      {"bf16_tflops", c.flops_per_us / 1e6}, {"flops_source", c.flops_source}};
 }
 
 void print_json(const bench::Ceilings& ceilings, const std::vector<std::vector<bench::Field>>& results) {
@@ -52,9 +49,8 @@ void print_json(const bench::Ceilings& ceilings, const std::vector<std::vector<b
 }
 
 void print_ceilings(const bench::Ceilings& c) {
-  fmt::print("ceilings, measured now: copy {:.3f} TB/s ({}), read {:.3f} TB/s ({}), bf16 {:.0f} TFLOP/s ({})\n",
-             c.bytes_per_us / 1e6, c.copy_source, c.read_bytes_per_us / 1e6, c.read_source, c.flops_per_us / 1e6,
-             c.flops_source);
+  fmt::print("ceilings, measured now: copy {:.3f} TB/s ({}), read {:.3f} TB/s ({}), bf16 {:.0f} TFLOP/s ({})\n", c.bytes_per_us / 1e6,
+             c.copy_source, c.read_bytes_per_us / 1e6, c.read_source, c.flops_per_us / 1e6, c.flops_source);
 }
 
 CsvFile::CsvFile(const std::string& path) {
@@ -62,7 +58,9 @@ CsvFile::CsvFile(const std::string& path) {
   if (std::ifstream before(path); before) {
     std::string header;
     std::getline(before, header);
-    if (bench::is_sweep_header(header)) throw Error(ErrorKind::value, "", "csv", "is '" + path + "', which holds rows of sweeps", "another file, or --sweep: sweeps add rows, this writes the file anew");
+    if (bench::is_sweep_header(header))
+      throw Error(ErrorKind::value, "", "csv", "is '" + path + "', which holds rows of sweeps",
+                  "another file, or --sweep: sweeps add rows, this writes the file anew");
   }
   file_ = std::fopen(path.c_str(), "w");
   if (!file_) throw Error(ErrorKind::value, "", "csv", "is '" + path + "'", "a file that can be written");

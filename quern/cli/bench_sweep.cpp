@@ -76,7 +76,8 @@ Asked asked_of(const BenchSweepOptions& options) {
   }
   for (const std::string& filter : options.filters) {
     const size_t equals = filter.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == filter.size()) fail("filter", "is '" + filter + "'", "key=value, as in provider=quern");
+    if (equals == std::string::npos || equals == 0 || equals + 1 == filter.size())
+      fail("filter", "is '" + filter + "'", "key=value, as in provider=quern");
     a.filters.emplace_back(filter.substr(0, equals), filter.substr(equals + 1));
   }
   return a;
@@ -112,7 +113,8 @@ std::vector<Job> jobs_of(const Asked& asked, const BenchSweepOptions& options, b
     for (const SweepPoint& point : points) testing::derived(*op, point.given);  // throws where the words are none
     if (emulated)
       if (const std::string made = bench::shrink(*op, points, kEmulatedBytes); !made.empty())
-        notes.push_back(fmt::format("{}: {}: the emulated device takes operands of up to {:.0f} MB", op->id, made, kEmulatedBytes / 1048576));
+        notes.push_back(
+            fmt::format("{}: {}: the emulated device takes operands of up to {:.0f} MB", op->id, made, kEmulatedBytes / 1048576));
     for (const Mode mode : asked.modes) {
       if (mode != Mode::forward && op->backward.empty()) {
         const std::string why = "the op's schema names no op for its gradients";
@@ -151,7 +153,8 @@ class Sweep {
     for (const std::string& provider : asked_.providers)
       if (is_wanted(job, provider)) wanted.push_back(provider);
     if (wanted.empty()) return;
-    for (const SweepResult& r : bench::bench_point(*job.op, job.point, job.mode, wanted, device_, ceilings_, sweep_)) take(job, r, progress);
+    for (const SweepResult& r : bench::bench_point(*job.op, job.point, job.mode, wanted, device_, ceilings_, sweep_))
+      take(job, r, progress);
   }
   /// Throws Error{value} where the filters leave nothing.
   void check_filters(const std::vector<Job>& jobs) const {
@@ -182,9 +185,13 @@ class Sweep {
     blank.op = job.op->id, blank.provider = provider, blank.mode = job.mode;
     return bench::key_of(bench::row_of(*job.op, job.point, blank, metric, run_));
   }
-  bool chosen(const Job& job, const std::string& provider, Metric metric) const { return passes(asked_.filters, facts_of(job, provider, metric)); }
+  bool chosen(const Job& job, const std::string& provider, Metric metric) const {
+    return passes(asked_.filters, facts_of(job, provider, metric));
+  }
   /// Whether a row is to be made: one that the file has stays.
-  bool is_new(const Job& job, const std::string& provider, Metric metric) const { return options_.overwrite || !file_.has(key_of(job, provider, metric)); }
+  bool is_new(const Job& job, const std::string& provider, Metric metric) const {
+    return options_.overwrite || !file_.has(key_of(job, provider, metric));
+  }
 
   bool is_wanted(const Job& job, const std::string& provider) {
     bool wanted = false;
@@ -207,16 +214,21 @@ class Sweep {
     add_line(job, r);
     if (!r.clocks.empty()) clocks_ = r.clocks;
     if (r.ok) return;
-    code_ = r.verdict == testing::CheckResult::Verdict::wrong || code_ == kWrong ? kWrong : r.verdict == testing::CheckResult::Verdict::frozen ? kEnvironment : kBadInput;
-    const std::string text = fmt::format("{}: {} {} {} by {}: {}", upper(name(r.verdict)), job.op->id, name(job.mode), testing::case_text(*job.op, job.point.given), r.provider, r.message);
+    code_ = r.verdict == testing::CheckResult::Verdict::wrong || code_ == kWrong ? kWrong
+            : r.verdict == testing::CheckResult::Verdict::frozen                 ? kEnvironment
+                                                                                 : kBadInput;
+    const std::string text = fmt::format("{}: {} {} {} by {}: {}", upper(name(r.verdict)), job.op->id, name(job.mode),
+                                         testing::case_text(*job.op, job.point.given), r.provider, r.message);
     if (!options_.json) progress.line(text);
     else std::fprintf(stderr, "quern: %s\n", text.c_str());
   }
 
   void add_line(const Job& job, const SweepResult& r) {
     std::vector<std::string> line = {job.op->id, name(job.mode), testing::case_text(*job.op, job.point.given), r.provider};
-    if (asked_.has(Metric::speed)) line.insert(line.end(), {ms_text(r.timing.median_us), r.timed() ? ms_text(r.timing.p20_us) + ".." + ms_text(r.timing.p80_us) : "-"});
-    if (asked_.has(Metric::speed) && !device_.info().emulated) line.push_back(r.timed() && r.floor_us > 0 ? fmt::format("{:.0f}", 100 * r.floor_us / r.timing.median_us) : "-");
+    if (asked_.has(Metric::speed))
+      line.insert(line.end(), {ms_text(r.timing.median_us), r.timed() ? ms_text(r.timing.p20_us) + ".." + ms_text(r.timing.p80_us) : "-"});
+    if (asked_.has(Metric::speed) && !device_.info().emulated)
+      line.push_back(r.timed() && r.floor_us > 0 ? fmt::format("{:.0f}", 100 * r.floor_us / r.timing.median_us) : "-");
     if (asked_.has(Metric::memory)) line.push_back(r.memory_bytes >= 0 ? fmt::format("{:.4g}", r.memory_bytes / 1048576) : "-");
     line.push_back(result_text(r));
     table_.add(line);
@@ -237,11 +249,16 @@ class Sweep {
 
 void print(const Sweep& sweep, const BenchSweepOptions& options, const std::vector<std::string>& notes, Device& device) {
   const bool emulated = device.info().emulated;
-  fmt::print("{}on {} ({}), {}, times by {}{}\n", sweep.text(), device.info().name, emulated ? "emulated on this CPU" : device.info().arch.name(),
-             emulated ? "which has no L2" : options.hot ? "hot L2" : "cold L2", bench::timer_name(device), sweep.clocks().empty() ? "" : ", after the last runs " + sweep.clocks());
+  fmt::print("{}on {} ({}), {}, times by {}{}\n", sweep.text(), device.info().name,
+             emulated ? "emulated on this CPU" : device.info().arch.name(),
+             emulated      ? "which has no L2"
+             : options.hot ? "hot L2"
+                           : "cold L2",
+             bench::timer_name(device), sweep.clocks().empty() ? "" : ", after the last runs " + sweep.clocks());
   if (emulated) fmt::print("times of the emulated device are no speeds of a GPU: they show that the benchmark works\n");
   for (const std::string& note : notes) fmt::print("{}\n", note);
-  if (sweep.kept() > 0) fmt::print("{} rows of {} were there before and are kept; --overwrite measures them again\n", sweep.kept(), options.csv);
+  if (sweep.kept() > 0)
+    fmt::print("{} rows of {} were there before and are kept; --overwrite measures them again\n", sweep.kept(), options.csv);
   if (!options.csv.empty()) fmt::print("wrote {} rows to {}\n", sweep.rows().size(), options.csv);
 }
 
@@ -250,7 +267,8 @@ void print(const Sweep& sweep, const BenchSweepOptions& options, const std::vect
 int bench_sweep(BenchSweepOptions options) {
   const Asked asked = asked_of(options);
   if (options.plot && !bench::plotter())
-    throw Error(ErrorKind::unsupported, "bench", "plot", "is given to a program that does not draw", "the `quern` of the Python package, which `pip install '.[plot]'` makes of a checkout");
+    throw Error(ErrorKind::unsupported, "bench", "plot", "is given to a program that does not draw",
+                "the `quern` of the Python package, which `pip install '.[plot]'` makes of a checkout");
   if (options.plot && options.csv.empty()) options.csv = (asked.ops.size() == 1 ? asked.ops[0]->id : "sweep") + ".csv";
   if (options.overwrite && options.csv.empty()) fail("overwrite", "is given without a file", "--csv FILE beside it");
   Device& device = device_from_name(options.device);

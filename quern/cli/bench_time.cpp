@@ -48,10 +48,8 @@ std::vector<Job> jobs_of(const std::vector<std::string>& words, bool emulated, L
   for (const Op* op : ops)
     for (const Case& which : bench::bench_cases(*op, parameters)) {
       testing::derived(*op, which);  // throws where the words are none
-      if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes)
-        ++left_out.count, left_out.op = op;
-      else
-        jobs.push_back({op, which});
+      if (emulated && parameters.empty() && bench::case_bytes(*op, which) > kEmulatedBytes) ++left_out.count, left_out.op = op;
+      else jobs.push_back({op, which});
     }
   return jobs;
 }
@@ -83,12 +81,9 @@ class ResultTable {
     row.push_back(us_text(r.timing.median_us));
     row.push_back(r.timed() ? us_text(r.timing.p10_us) + ".." + us_text(r.timing.p90_us) : "-");
     row.push_back(rate_text(r, ceilings));
-    if (gpu_)
-      row.insert(row.end(), {us_text(r.floor_us), share_text(r.share_of_floor()), share_text(r.share_of_copy())});
+    if (gpu_) row.insert(row.end(), {us_text(r.floor_us), share_text(r.share_of_floor()), share_text(r.share_of_copy())});
     if (peer_) row.push_back(r.timed() && beside_us > 0 ? fmt::format("{:.3f}", r.timing.median_us / beside_us) : "-");
-    if (host_)
-      row.insert(row.end(),
-                 {us_text(r.host.call_us), us_text(r.host.launch_us), fmt::format("{:.2f}", r.host.own_us())});
+    if (host_) row.insert(row.end(), {us_text(r.host.call_us), us_text(r.host.launch_us), fmt::format("{:.2f}", r.host.own_us())});
     row.push_back(remark(r));
     table_.add(row);
   }
@@ -120,8 +115,7 @@ bench::BenchOptions bench_options(const BenchTimeOptions& options) {
 }
 
 /// Results of one job; a case that cannot even be made becomes a result with its error.
-std::vector<BenchResult> results_of(const Job& job, Device& device, const bench::Ceilings& ceilings,
-                                    const bench::BenchOptions& o) {
+std::vector<BenchResult> results_of(const Job& job, Device& device, const bench::Ceilings& ceilings, const bench::BenchOptions& o) {
   try {
     return bench::bench_case(*job.op, job.which, device, ceilings, o);
   } catch (const Error& e) {
@@ -180,7 +174,8 @@ int run_jobs(const std::vector<Job>& jobs, Device& device, const BenchTimeOption
   fmt::print("{}on {} ({}), {}, times by {}{}\n", table.text(), device.info().name,
              gpu ? device.info().arch.name() : "emulated on this CPU", gpu ? options.hot ? "hot L2" : "cold L2" : "which has no L2",
              bench::timer_name(device), clocks.empty() ? "" : ", after the last case " + clocks);
-  fmt::print("of its bound: the largest error of an element over the error that its op allows, 1 and less is right; all elements were compared, or the rows that are named\n");
+  fmt::print(
+      "of its bound: the largest error of an element over the error that its op allows, 1 and less is right; all elements were compared, or the rows that are named\n");
   return code;
 }
 
@@ -193,8 +188,8 @@ int bench_time(const BenchTimeOptions& options) {
   const int code = jobs.empty() ? kRight : run_jobs(jobs, device, options);
   if (left_out.op && !options.json) {
     const CaseAxis& first = left_out.op->cases.at(0);
-    fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench {} {}\n", left_out.count, kEmulatedBytes / 1048576,
-               left_out.op->id, testing::case_text(*left_out.op, {{first.name, first.values[0]}}));
+    fmt::print("{} bench shapes of more than {:.0f} MB are left to GPUs; parameters make others: quern bench {} {}\n", left_out.count,
+               kEmulatedBytes / 1048576, left_out.op->id, testing::case_text(*left_out.op, {{first.name, first.values[0]}}));
   }
   return code;
 }

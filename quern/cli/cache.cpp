@@ -36,7 +36,7 @@ struct Item {
   i64 bytes = 0, idle_seconds = -1;  ///< -1: packs do not know
   jit::EntryFiles files;
   jit::EntryMeta meta;
-  std::string problem;               ///< why it is not used; empty: it is whole
+  std::string problem;  ///< why it is not used; empty: it is whole
 };
 
 void judge(Item& item, Depth depth) {
@@ -44,9 +44,7 @@ void judge(Item& item, Depth depth) {
     item.meta = jit::parse_meta(item.files.meta);
     if (depth != Depth::meta) jit::check_whole_entry(item.files);
     if (jit::digests_of(item.meta).folder_name() != item.name) throw Error(ErrorKind::internal, "it is not the entry of its name");
-  } catch (const Error& e) {
-    item.problem = e.what();
-  }
+  } catch (const Error& e) { item.problem = e.what(); }
   if (depth != Depth::contents) item.files = {};
 }
 
@@ -56,7 +54,8 @@ std::vector<Item> items_of(const std::string& root, Depth depth) {
   if (is_folder(root)) {
     const jit::DiskCache cache(root, true);
     for (const jit::EntryStat& e : cache.list()) {
-      items.push_back({root, e.name, e.bytes, e.idle_seconds, depth == Depth::meta ? cache.meta_file(e.name) : cache.files(e.name), {}, {}});
+      items.push_back(
+          {root, e.name, e.bytes, e.idle_seconds, depth == Depth::meta ? cache.meta_file(e.name) : cache.files(e.name), {}, {}});
       judge(items.back(), depth);
     }
   } else {
@@ -143,10 +142,10 @@ int verify(bool json) {
     damaged.push_back(to_json(item));
   }
   const size_t count = damaged.size();
-  if (json)
-    std::puts(Json{{"entries", items.size()}, {"damaged", damaged}}.dump(2).c_str());
+  if (json) std::puts(Json{{"entries", items.size()}, {"damaged", damaged}}.dump(2).c_str());
   else
-    fmt::print("{} kernels, {} damaged{}\n", items.size(), count, count ? " (never used: compiled again when needed; `quern cache prune` removes them)" : "");
+    fmt::print("{} kernels, {} damaged{}\n", items.size(), count,
+               count ? " (never used: compiled again when needed; `quern cache prune` removes them)" : "");
   return count ? kWrong : kRight;
 }
 
@@ -187,7 +186,8 @@ std::string target_of(const std::vector<Item>& items, const std::string& wanted)
   if (target.empty() && known.size() == 1) return *known.begin();
   if (known.count(target)) return target;
   throw Error(ErrorKind::value, "", "arch", target.empty() ? "is not given" : "is " + target,
-              known.empty() ? "a cache that holds kernels" : fmt::format("one of those that the cache has kernels for: {}", fmt::join(known, ", ")));
+              known.empty() ? "a cache that holds kernels"
+                            : fmt::format("one of those that the cache has kernels for: {}", fmt::join(known, ", ")));
 }
 
 int pack(const CacheCommandOptions& o) {
@@ -205,7 +205,9 @@ int pack(const CacheCommandOptions& o) {
     }
   }
   jit::write_pack(o.file, entries);
-  if (o.json) std::puts(Json{{"file", o.file}, {"target", target}, {"kernels", entries.size()}, {"bytes", bytes}, {"damaged", damaged}}.dump().c_str());
+  if (o.json)
+    std::puts(
+        Json{{"file", o.file}, {"target", target}, {"kernels", entries.size()}, {"bytes", bytes}, {"damaged", damaged}}.dump().c_str());
   else fmt::print("packed {} kernels for {} into {}, {:.2f} MB\n", entries.size(), target, o.file, double(bytes) / 1e6);
   return damaged ? kWrong : kRight;
 }

@@ -86,7 +86,8 @@ void refuse_word(const Op& op, const std::vector<CaseAxis>& fixed, const std::ve
   }
 }
 
-std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices, testing::GpuCompiles& compiles) {
+std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& wanted, const Devices& devices,
+                              testing::GpuCompiles& compiles) {
   std::vector<CheckJob> jobs;
   const DeviceInfo& judge = devices.list()[0].device->info();
   for (const Op* op : wanted.ops) {
@@ -94,8 +95,7 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
     const std::vector<CaseAxis> parameters = testing::parameters_of(*op, fixed);
     const auto allowed = [&](const Case& c) { return testing::runs(*op, c, judge); };
     refuse_word(*op, fixed, parameters, judge);
-    std::vector<Case> cases =
-        options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
+    std::vector<Case> cases = options.full ? testing::full_product(parameters, allowed) : testing::pairwise(parameters, allowed);
     if (cases.empty()) {  // say why: bind and plan the first case without a net
       Case first;
       for (const CaseAxis& p : parameters) first[p.name] = p.values[0];
@@ -105,7 +105,8 @@ std::vector<CheckJob> jobs_of(const CheckCommandOptions& options, const Wanted& 
     testing::add_hostility(*op, cases, options.rotate, fixed);
     if (options.each_kernel) cases = each_kernel(*op, cases, judge);
     for (const size_t i : sample_of(cases.size(), size_t(options.sample), options.rotate))
-      for (int s = 0; s < options.seeds; ++s) jobs.push_back({op, cases[i], options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});
+      for (int s = 0; s < options.seeds; ++s)
+        jobs.push_back({op, cases[i], options.seed + u64(s), devices.list(), options.no_nvrtc ? nullptr : &compiles});
   }
   return jobs;
 }
@@ -139,16 +140,23 @@ int exit_code_of(const std::map<std::string, Tally>& tallies) {
 }
 
 nlohmann::ordered_json to_json(const CheckResult& r) {
-  return {{"op", r.op},           {"case", r.which},        {"runs_as", r.made},
-          {"device", r.device},   {"variant", r.variant},
-          {"kernels", r.kernels}, {"verdict", name(r.verdict)},
-          {"ok", r.ok()},         {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
-          {"us", r.us},           {"message", r.message},
-          {"repro", r.repro},     {"gpu_arch", r.gpu_arch}};
+  return {{"op", r.op},
+          {"case", r.which},
+          {"runs_as", r.made},
+          {"device", r.device},
+          {"variant", r.variant},
+          {"kernels", r.kernels},
+          {"verdict", name(r.verdict)},
+          {"ok", r.ok()},
+          {"error", std::isfinite(r.error) ? nlohmann::ordered_json(r.error) : "infinite"},
+          {"us", r.us},
+          {"message", r.message},
+          {"repro", r.repro},
+          {"gpu_arch", r.gpu_arch}};
 }
 
-/// What a call was refused with, without the kernel and the place: of a compiler the lines that say "error:", from there on. Empty: it was not
-/// refused, its result is wrong.
+/// What a call was refused with, without the kernel and the place: of a compiler the lines that say "error:", from there on. Empty: it was
+/// not refused, its result is wrong.
 std::string refusal_of(const CheckResult& r) {
   if (r.message.starts_with("value error: ")) return r.message;
   if (!r.message.starts_with("compile error: ")) return "";
@@ -167,12 +175,14 @@ class Failures {
   void print(Progress& progress, const CheckResult& r) {
     const std::string refusal = refusal_of(r);
     if (!refusal.empty() && times_[{r.op, refusal}]++ > 0) return;
-    progress.line(fmt::format("{} {}{}{} {}{}\n  {}\n  {}\n  {}", upper(name(r.verdict)), r.op, r.variant.empty() ? "" : " ", r.variant, r.which, runs_as(r),
-                              r.message, r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
+    progress.line(fmt::format("{} {}{}{} {}{}\n  {}\n  {}\n  {}", upper(name(r.verdict)), r.op, r.variant.empty() ? "" : " ", r.variant,
+                              r.which, runs_as(r), r.message, r.kernels.empty() ? "no kernel" : r.kernels, r.repro));
   }
   void print_counts() const {
     for (const auto& [said, times] : times_)
-      if (times > 1) fmt::print("{}: {} with the same text: {}\n", said.first, counted(size_t(times - 1), "more failure"), said.second.substr(0, said.second.find('\n')));
+      if (times > 1)
+        fmt::print("{}: {} with the same text: {}\n", said.first, counted(size_t(times - 1), "more failure"),
+                   said.second.substr(0, said.second.find('\n')));
   }
 
  private:
@@ -188,11 +198,13 @@ void print_summary(const std::map<std::string, Tally>& tallies, const testing::G
     table.add(row);
   }
   const jit::Counters c = jit::counters();
-  const std::string for_gpu = compiles.count() ? fmt::format("; {} also compiled for a GPU", counted(size_t(compiles.count()), "kernel")) : "";
+  const std::string for_gpu =
+      compiles.count() ? fmt::format("; {} also compiled for a GPU", counted(size_t(compiles.count()), "kernel")) : "";
   fmt::print("{}{:.1f} s, {} kernels compiled, {} from the cache{}\n", table.text(), seconds, c.compiled, c.from_disk, for_gpu);
   if (!compiles.left_out().empty()) fmt::print(stderr, "{}\n", compiles.left_out());
   for (const auto& [op, t] : tallies)
-    if (t[CheckResult::Verdict::unsupported]) return fmt::print("unsupported: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
+    if (t[CheckResult::Verdict::unsupported])
+      return fmt::print("unsupported: no kernel of the op runs the case there, and it says why; neither right nor wrong\n");
 }
 
 void print_left_out(FILE* to, const std::map<std::string, size_t>& cases, double seconds) {
@@ -218,7 +230,8 @@ int check(const CheckCommandOptions& options) {
   std::map<std::string, size_t> left_out;  // cases by op
   const auto start = std::chrono::steady_clock::now();
   {
-    if (!options.json) fmt::print(stderr, "{} of {} {}\n", counted(jobs.size(), "case"), counted(wanted.ops.size(), "op"), devices_text(devices));
+    if (!options.json)
+      fmt::print(stderr, "{} of {} {}\n", counted(jobs.size(), "case"), counted(wanted.ops.size(), "op"), devices_text(devices));
     Progress progress(i64(jobs.size()));
     testing::check_cases(jobs, options.threads, options.seconds, [&](const CheckJob& job, const std::vector<CheckResult>& results) {
       if (results.empty()) ++left_out[job.op->id];
@@ -226,22 +239,18 @@ int check(const CheckCommandOptions& options) {
         Tally& t = tallies[r.op];
         ++t.of[int(r.verdict)];
         t.error = std::fmax(t.error, r.error);
-        if (options.json)
-          results_json.push_back(to_json(r));
-        else if (!r.ok())
-          failures.print(progress, r);
+        if (options.json) results_json.push_back(to_json(r));
+        else if (!r.ok()) failures.print(progress, r);
         else if (wanted.ops.size() == 1 && !options.quiet && jobs.size() <= 100)
-          progress.line(fmt::format("{} {} {} {}{} {} error {:.3g}{}", r.verdict == CheckResult::Verdict::right ? "right" : "UNSUPPORTED", r.op, r.variant,
-                                    r.which, runs_as(r), r.device, r.error, r.message.empty() ? "" : ": " + r.message));
+          progress.line(fmt::format("{} {} {} {}{} {} error {:.3g}{}", r.verdict == CheckResult::Verdict::right ? "right" : "UNSUPPORTED",
+                                    r.op, r.variant, r.which, runs_as(r), r.device, r.error, r.message.empty() ? "" : ": " + r.message));
       }
       progress.step(job.op->id);
     });
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (options.json)
-    std::puts(results_json.dump(2).c_str());
-  else
-    failures.print_counts(), print_summary(tallies, compiles, seconds);
+  if (options.json) std::puts(results_json.dump(2).c_str());
+  else failures.print_counts(), print_summary(tallies, compiles, seconds);
   print_left_out(options.json ? stderr : stdout, left_out, options.seconds);
   return exit_code_of(tallies);
 }

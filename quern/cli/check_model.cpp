@@ -42,17 +42,19 @@ struct Failed {
 nlohmann::ordered_json to_json(const testing::ModelRunReport& r, const std::string& on) {
   auto failures = nlohmann::ordered_json::array();
   for (const testing::ModelFailure& f : r.failures) failures.push_back({{"verdict", name(f.verdict)}, {"text", f.text}});
-  return {{"device", on},              {"calls", r.calls},       {"compared", r.compared}, {"compiled", r.compiled},
-          {"from_cache", r.from_disk}, {"failures", failures}, {"left_out", r.left_out}};
+  return {{"device", on},         {"calls", r.calls},      {"compared", r.compared}, {"compiled", r.compiled}, {"from_cache", r.from_disk},
+          {"failures", failures}, {"left_out", r.left_out}};
 }
 
 void print(const testing::ModelRunReport& r, const Model& model, const testing::CheckDevice& on, bool frozen, Progress& progress) {
   Failed failed;
   failed.add(r);
   for (const testing::ModelFailure& f : r.failures) progress.line(upper(name(f.verdict)) + " " + f.text);
-  for (const auto& [call, example] : r.left_out) progress.line(fmt::format("left out as too large for this device: {} ({})", call, example));
-  progress.line(fmt::format("{} calls of {} on {} ({}){}: {} kernels compiled, {} from the cache, {}; {} calls compared with their references", r.calls, model.name,
-                            on.device->info().name, on.words, frozen ? ", frozen" : "", r.compiled, r.from_disk, failed.text(), r.compared));
+  for (const auto& [call, example] : r.left_out)
+    progress.line(fmt::format("left out as too large for this device: {} ({})", call, example));
+  progress.line(fmt::format(
+      "{} calls of {} on {} ({}){}: {} kernels compiled, {} from the cache, {}; {} calls compared with their references", r.calls,
+      model.name, on.device->info().name, on.words, frozen ? ", frozen" : "", r.compiled, r.from_disk, failed.text(), r.compared));
 }
 
 }  // namespace
@@ -67,8 +69,8 @@ int check_model(const CheckModelOptions& options) {
   bool called = true;
   Failed failed;
   for (const testing::CheckDevice& on : devices.list()) {
-    const testing::ModelRunReport r =
-        testing::run_model(model, {.calls = options.calls, .seed = options.seed, .on = on}, [&](const testing::ModelDraw& draw) { progress.step(draw.call->does); });
+    const testing::ModelRunReport r = testing::run_model(model, {.calls = options.calls, .seed = options.seed, .on = on},
+                                                         [&](const testing::ModelDraw& draw) { progress.step(draw.call->does); });
     if (options.json) results.push_back(to_json(r, on.words));
     else print(r, model, on, options.frozen, progress);
     failed.add(r);

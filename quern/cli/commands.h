@@ -69,7 +69,7 @@ struct RunCommandOptions {
   DeviceOptions on;
   unsigned long long seed = 1;
   int iterations = 1;
-  std::string replay;  ///< folder of a recorded call, in place of op and words
+  std::string replay;        ///< folder of a recorded call, in place of op and words
   bool trust_hooks = false;  ///< that are recorded in it, whoever wrote them
   bool json = false;
 };
@@ -111,21 +111,21 @@ struct ProveOptions {
 int prove(const ProveOptions& options);
 
 struct GenerateOptions {
-  std::string folder;                    ///< of a checkpoint
-  std::string random;                    ///< instead: a config.json, and random weights
+  std::string folder;  ///< of a checkpoint
+  std::string random;  ///< instead: a config.json, and random weights
   unsigned long long weights_seed = 1;
-  std::vector<std::string> ids;          ///< a prompt each: "1,2,3"
-  std::vector<long long> random_prompts; ///< a prompt of so many random tokens each
+  std::vector<std::string> ids;           ///< a prompt each: "1,2,3"
+  std::vector<long long> random_prompts;  ///< a prompt of so many random tokens each
   long long max_new = 16;
   float temperature = 0, top_p = 1, min_p = 0;
   int top_k = 0;
   unsigned long long seed = 0;
   bool ignore_eos = false, batch_invariant = false, no_graphs = false;
   long long step_tokens = 0, max_batch = 0, page_size = 16;  ///< 0: the engine's own
-  double kv_memory = 0;                  ///< GB; 0: what is needed, at most what is free but 1 GiB
+  double kv_memory = 0;                                      ///< GB; 0: what is needed, at most what is free but 1 GiB
   DeviceOptions on;
-  std::string logits;                    ///< file that gets the logits of each answer
-  bool floor = false;                    ///< measure the read rate, and tell the time that the bytes of a decode step need
+  std::string logits;  ///< file that gets the logits of each answer
+  bool floor = false;  ///< measure the read rate, and tell the time that the bytes of a decode step need
   bool check = false, stream = false, json = false;
 };
 int generate(const GenerateOptions& options);
@@ -150,8 +150,8 @@ struct BenchCompileOptions {
   std::string op;                  ///< op, family or empty: all
   std::vector<std::string> archs;  ///< empty: every known one
   int threads = 0;
-  int sample = 0;                  ///< so many kernels of each op and arch; 0: all
-  u64 rotate = 0;                  ///< which sample, see sample.h
+  int sample = 0;  ///< so many kernels of each op and arch; 0: all
+  u64 rotate = 0;  ///< which sample, see sample.h
   bool json = false;
 };
 int bench_compile(const BenchCompileOptions& options);
@@ -218,9 +218,9 @@ int doctor(const DoctorOptions& options);
 struct WarmCommandOptions {
   WarmOptions what;
   std::vector<std::string> archs;
-  std::string trace;   ///< folder that QN_TRACE wrote; empty: none
+  std::string trace;         ///< folder that QN_TRACE wrote; empty: none
   bool trust_hooks = false;  ///< that are recorded in it, whoever wrote them
-  std::string device;  ///< with no archs and empty: the standard device
+  std::string device;        ///< with no archs and empty: the standard device
   bool json = false;
 };
 int warm(const WarmCommandOptions& options);
@@ -243,7 +243,7 @@ int cache(const CacheCommandOptions& options);
 struct NewOptions {
   std::string op;
   std::string checkout = ".";
-  std::string project;  ///< root of a project of the user's; empty: a checkout of quern
+  std::string project;   ///< root of a project of the user's; empty: a checkout of quern
   std::string based_on;  ///< an op whose kernels take hooks; empty: an op with kernels of its own
 };
 int new_op(const NewOptions& options);

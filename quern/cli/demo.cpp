@@ -33,8 +33,14 @@ static std::string share_text(const testing::LayerStep& step, const bench::Ceili
 using Json = nlohmann::ordered_json;
 
 static Json to_json(const testing::LayerStep& s) {
-  return {{"step", s.does}, {"op", s.op}, {"kernels", s.kernels}, {"compiled", s.compiled}, {"us", s.us}, {"ok", s.comparison.ok},
-          {"error", std::isfinite(s.comparison.error) ? Json(s.comparison.error) : Json("infinite")}, {"message", s.comparison.message}};
+  return {{"step", s.does},
+          {"op", s.op},
+          {"kernels", s.kernels},
+          {"compiled", s.compiled},
+          {"us", s.us},
+          {"ok", s.comparison.ok},
+          {"error", std::isfinite(s.comparison.error) ? Json(s.comparison.error) : Json("infinite")},
+          {"message", s.comparison.message}};
 }
 
 /// What a step's requests do: "decode", "prefill", "mixed".
@@ -45,20 +51,26 @@ static const char* kind_of(const testing::LayerSizes& sizes) {
 }
 
 static void check_sizes(const testing::LayerSizes& sizes) {
-  const auto fail = [](const char* what, const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "demo", what, got, expected); };
+  const auto fail = [](const char* what, const std::string& got, const std::string& expected) {
+    throw Error(ErrorKind::value, "demo", what, got, expected);
+  };
   for (const i64 length : sizes.lengths)
     if (length < 1 || length > 1 << 20) fail("lengths", "has " + std::to_string(length), "each in [1, 2^20]");
   if (sizes.queries.empty()) return;
-  if (sizes.queries.size() != sizes.lengths.size()) fail("queries", "has " + std::to_string(sizes.queries.size()) + " numbers", std::to_string(sizes.lengths.size()) + ", as lengths has");
+  if (sizes.queries.size() != sizes.lengths.size())
+    fail("queries", "has " + std::to_string(sizes.queries.size()) + " numbers", std::to_string(sizes.lengths.size()) + ", as lengths has");
   for (size_t b = 0; b < sizes.queries.size(); ++b)
-    if (sizes.queries[b] < 1 || sizes.queries[b] > sizes.lengths[b]) fail("queries", "has " + std::to_string(sizes.queries[b]), "1 to " + std::to_string(sizes.lengths[b]) + ", the request's length");
+    if (sizes.queries[b] < 1 || sizes.queries[b] > sizes.lengths[b])
+      fail("queries", "has " + std::to_string(sizes.queries[b]), "1 to " + std::to_string(sizes.lengths[b]) + ", the request's length");
 }
 
 /// One step; adds to `steps` and `outputs`. Whether all was right.
-static bool run_step(const DemoOptions& options, const Model& model, const testing::LayerSizes& sizes, Device& device, Json& steps, Json& outputs) {
+static bool run_step(const DemoOptions& options, const Model& model, const testing::LayerSizes& sizes, Device& device, Json& steps,
+                     Json& outputs) {
   const bool gpu = !device.info().emulated;
   if (!options.json) {
-    fmt::print("one {} step of one {} layer, {} requests with {} cached tokens", kind_of(sizes), model.name, sizes.lengths.size(), fmt::join(sizes.lengths, ", "));
+    fmt::print("one {} step of one {} layer, {} requests with {} cached tokens", kind_of(sizes), model.name, sizes.lengths.size(),
+               fmt::join(sizes.lengths, ", "));
     if (!sizes.queries.empty()) fmt::print(", of which {} are of this step", fmt::join(sizes.queries, ", "));
     fmt::print(", on {} ({}{})\n", device.info().name, device.info().arch.name(), gpu ? "" : ", emulated on this CPU");
   }
@@ -78,22 +90,35 @@ static bool run_step(const DemoOptions& options, const Model& model, const testi
     if (gpu) time = [&](const std::function<void()>& call) { return bench::time_call(device, call).median_us; };
     const testing::LayerStep step = layer.step(i, time);
     right &= step.comparison.ok;
-    std::vector<std::string> row = {step.does, step.op, short_kernel(step.kernels), gpu ? "cuda" : "emu", step.compiled ? "compiled" : "cached",
-                                    time_text(step.us), fmt::format("{:.2f} of its bound{}", step.comparison.error, step.comparison.ok ? "" : " WRONG")};
+    std::vector<std::string> row = {step.does,
+                                    step.op,
+                                    short_kernel(step.kernels),
+                                    gpu ? "cuda" : "emu",
+                                    step.compiled ? "compiled" : "cached",
+                                    time_text(step.us),
+                                    fmt::format("{:.2f} of its bound{}", step.comparison.error, step.comparison.ok ? "" : " WRONG")};
     if (gpu) row.push_back(share_text(step, ceilings));
     table.add(row);
     steps.push_back(to_json(step));
-    if (!options.json) progress.line(fmt::format("[{}/{}] {}: {}, {}", i + 1, layer.steps(), step.does, time_text(step.us), step.comparison.ok ? "right" : "WRONG: " + step.comparison.message));
+    if (!options.json)
+      progress.line(fmt::format("[{}/{}] {}: {}, {}", i + 1, layer.steps(), step.does, time_text(step.us),
+                                step.comparison.ok ? "right" : "WRONG: " + step.comparison.message));
   }
   if (!options.json) fmt::print("\n{}\n", table.text());
   for (const testing::LayerOutput& output : layer.outputs()) {
     right &= output.ok();
-    outputs.push_back({{"name", output.tensor}, {"ok", output.ok()}, {"relative_error", std::isfinite(output.relative_error) ? Json(output.relative_error) : Json("infinite")}, {"bound", output.bound}});
-    if (!options.json) fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
-               output.relative_error, output.bound, output.ok() ? "right" : "WRONG");
+    outputs.push_back({{"name", output.tensor},
+                       {"ok", output.ok()},
+                       {"relative_error", std::isfinite(output.relative_error) ? Json(output.relative_error) : Json("infinite")},
+                       {"bound", output.bound}});
+    if (!options.json)
+      fmt::print("layer output {}: relative error {:.2e} against the whole layer in double, bound {:.2e}: {}\n", output.tensor,
+                 output.relative_error, output.bound, output.ok() ? "right" : "WRONG");
   }
-  if (!options.json && gpu) fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n", bench::timer_name(device),
-                      ceilings.bytes_per_us / 1e6, ceilings.read_bytes_per_us / 1e6, ceilings.flops_per_us / 1e6, ceilings.flops_source);
+  if (!options.json && gpu)
+    fmt::print("times by {}; ceilings measured now: copy {:.2f} TB/s, read {:.2f} TB/s, bf16 {:.0f} TFLOP/s ({})\n",
+               bench::timer_name(device), ceilings.bytes_per_us / 1e6, ceilings.read_bytes_per_us / 1e6, ceilings.flops_per_us / 1e6,
+               ceilings.flops_source);
   return right;
 }
 

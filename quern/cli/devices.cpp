@@ -24,8 +24,7 @@ std::string upper(std::string word) {
 }
 
 template <class T>
-static T word_of(const std::string& option, const std::string& text,
-                 const std::vector<std::pair<const char*, T>>& known) {
+static T word_of(const std::string& option, const std::string& text, const std::vector<std::pair<const char*, T>>& known) {
   std::string names;
   for (const auto& [name, value] : known) {
     if (text == name) return value;
@@ -35,13 +34,12 @@ static T word_of(const std::string& option, const std::string& text,
 }
 
 static AsyncPolicy async_of(const std::string& text) {
-  return word_of<AsyncPolicy>(
-      "--async", text, {{"eager", AsyncPolicy::eager}, {"lazy", AsyncPolicy::lazy}, {"random", AsyncPolicy::random}});
+  return word_of<AsyncPolicy>("--async", text,
+                              {{"eager", AsyncPolicy::eager}, {"lazy", AsyncPolicy::lazy}, {"random", AsyncPolicy::random}});
 }
 static SchedulePolicy schedule_of(const std::string& text) {
   return word_of<SchedulePolicy>(
-      "--schedule", text,
-      {{"warp", SchedulePolicy::warp_first}, {"fifo", SchedulePolicy::fifo}, {"shuffled", SchedulePolicy::shuffled}});
+      "--schedule", text, {{"warp", SchedulePolicy::warp_first}, {"fifo", SchedulePolicy::fifo}, {"shuffled", SchedulePolicy::shuffled}});
 }
 
 void Devices::add_emulated(const DeviceOptions& options, const std::string& name, int os_threads) {
@@ -54,8 +52,7 @@ void Devices::add_emulated(const DeviceOptions& options, const std::string& name
       std::string words = "--device " + name;
       if (!async.empty()) how.async = async_of(async), words += " --async " + async;
       if (!schedule.empty()) how.schedule = schedule_of(schedule), words += " --schedule " + schedule;
-      if (options.emu_seed != 1)
-        how.seed = u64(options.emu_seed), words += " --emu-seed " + std::to_string(options.emu_seed);
+      if (options.emu_seed != 1) how.seed = u64(options.emu_seed), words += " --emu-seed " + std::to_string(options.emu_seed);
       if (options.checked) how.checked = true, words += " --checked";
       if (options.asan) how.asan = true, words += " --asan";
       if (!options.host_compiler.empty()) words += " --host-compiler " + options.host_compiler;
@@ -80,10 +77,8 @@ Devices::Devices(const DeviceOptions& options, int os_threads) {
     for (int i = 0; i < cuda_device_count(); ++i) add_cuda("cuda:" + std::to_string(i));
   } else if (name.empty()) {
     Device& device = device_from_name("");
-    if (device.id().type == DeviceType::cuda)
-      add_cuda("cuda:" + std::to_string(device.id().index));
-    else
-      add_emulated(options, "emu:" + device.info().arch.name(), os_threads);
+    if (device.id().type == DeviceType::cuda) add_cuda("cuda:" + std::to_string(device.id().index));
+    else add_emulated(options, "emu:" + device.info().arch.name(), os_threads);
   } else {
     add_cuda(name);
   }

@@ -48,9 +48,7 @@ Json devices() {
     const std::string name = "cuda:" + std::to_string(i);
     try {
       list.push_back(device_json(name, device_from_name(name).info()));
-    } catch (const Error& e) {
-      list.push_back({{"name", name}, {"missing", e.what()}});
-    }
+    } catch (const Error& e) { list.push_back({{"name", name}, {"missing", e.what()}}); }
   }
   if (count == 0) list.push_back({{"name", "cuda"}, {"missing", why}});
   list.push_back(device_json("emu", device_from_name("emu").info()));
@@ -101,9 +99,7 @@ Json read_only_roots() {
       if (std::filesystem::is_directory(path, error)) root["kind"] = "folder", root["entries"] = jit::DiskCache(path, true).list().size();
       else if (std::filesystem::exists(path, error)) root["kind"] = "pack", root["entries"] = jit::Pack::read(path).names().size();
       else root["problem"] = "is not there";
-    } catch (const Error& e) {
-      root["problem"] = e.what();
-    }
+    } catch (const Error& e) { root["problem"] = e.what(); }
     list.push_back(root);
   }
   return list;
@@ -116,11 +112,14 @@ Json cache() {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
     entries += entry.is_directory(error) && fs::exists(entry.path() / "meta.json", error);
-  for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::recursive_directory_iterator();
-       at.increment(error))
+  for (auto at = fs::recursive_directory_iterator(folder, error); !error && at != fs::recursive_directory_iterator(); at.increment(error))
     if (at->is_regular_file(error)) bytes += i64(at->file_size(error));
   make_folders(folder);
-  return {{"folder", folder}, {"writable", access(folder.c_str(), W_OK) == 0}, {"entries", entries}, {"bytes", bytes}, {"read_only", read_only_roots()}};
+  return {{"folder", folder},
+          {"writable", access(folder.c_str(), W_OK) == 0},
+          {"entries", entries},
+          {"bytes", bytes},
+          {"read_only", read_only_roots()}};
 }
 
 Json environment() {
@@ -146,9 +145,7 @@ Json test_compile(const std::string& name, const jit::Target& target) {
   Json result = {{"toolchain", name}, {"kernel", jit::print(plan.launches[0].spec)}};
   try {
     result["ms"] = jit::build(plan.launches[0].spec, target, true).compile_ms;
-  } catch (const Error& e) {
-    result["error"] = e.what();
-  }
+  } catch (const Error& e) { result["error"] = e.what(); }
   return result;
 }
 
@@ -170,19 +167,15 @@ void print_devices(const Json& j) {
   fmt::print("devices\n");
   for (const Json& d : j) {
     const std::string name = d["name"];
-    if (d.contains("missing"))
-      fmt::print("  {}: none, {}\n", name, d["missing"].get<std::string>());
+    if (d.contains("missing")) fmt::print("  {}: none, {}\n", name, d["missing"].get<std::string>());
     else
       fmt::print("  {}: {} ({}, {} SMs, {} B shared memory a block, {} GiB)\n", name, d["model"].get<std::string>(),
-                 d["arch"].get<std::string>(), d["sms"].get<int>(), d["smem_block"].get<int>(),
-                 d["memory_bytes"].get<i64>() >> 30);
+                 d["arch"].get<std::string>(), d["sms"].get<int>(), d["smem_block"].get<int>(), d["memory_bytes"].get<i64>() >> 30);
   }
 }
 
 void print(const Json& j) {
-  const auto text = [](const Json& x, const char* key) {
-    return x.contains(key) ? x[key].get<std::string>() : std::string();
-  };
+  const auto text = [](const Json& x, const char* key) { return x.contains(key) ? x[key].get<std::string>() : std::string(); };
   fmt::print("quern {}, {} ops\n", text(j, "version"), j["ops"].get<size_t>());
   print_devices(j["devices"]);
   const auto print_candidates = [&](const char* title, const char* key) {
@@ -194,28 +187,27 @@ void print(const Json& j) {
   print_candidates("NVRTC (compiles for GPUs)", "nvrtc");
   if (j["nvrtc"].empty()) fmt::print("  none found: pip install nvidia-cuda-nvrtc, or set QN_JIT_NVRTC\n");
   print_candidates("nvcc (compiles for GPUs with QN_JIT_COMPILER=nvcc)", "nvcc");
-  if (j["nvcc"].empty()) fmt::print("  none found at QN_JIT_NVCC, CUDA_HOME, CUDA_PATH, on PATH, in /usr/local/cuda or pip's nvidia trees\n");
+  if (j["nvcc"].empty())
+    fmt::print("  none found at QN_JIT_NVCC, CUDA_HOME, CUDA_PATH, on PATH, in /usr/local/cuda or pip's nvidia trees\n");
   fmt::print("host compilers (compile for the emulated device)\n");
   for (const Json& c : j["host_compilers"])
     fmt::print("  {}: {}\n", text(c, "name"),
                c.contains("missing") ? text(c, "missing") : text(c, "version") + " (" + text(c, "path") + ")");
   const Json& cache = j["cache"];
-  fmt::print("cache\n  {}: {} entries, {}, {}\n", text(cache, "folder"), cache["entries"].get<i64>(),
-             megabytes(cache["bytes"].get<i64>()),
+  fmt::print("cache\n  {}: {} entries, {}, {}\n", text(cache, "folder"), cache["entries"].get<i64>(), megabytes(cache["bytes"].get<i64>()),
              cache["writable"].get<bool>() ? "writable" : "NOT writable: kernels are compiled anew in each process");
   for (const Json& root : cache["read_only"])
     fmt::print("  {}: {}\n", text(root, "path"),
-               root.contains("problem") ? text(root, "problem") : fmt::format("read-only {} of {} entries", text(root, "kind"), root["entries"].get<i64>()));
-  fmt::print("disassembler\n  {}\n",
-             text(j, "disassembler").empty() ? "none found (cuobjdump, nvdisasm)" : text(j, "disassembler"));
+               root.contains("problem") ? text(root, "problem")
+                                        : fmt::format("read-only {} of {} entries", text(root, "kind"), root["entries"].get<i64>()));
+  fmt::print("disassembler\n  {}\n", text(j, "disassembler").empty() ? "none found (cuobjdump, nvdisasm)" : text(j, "disassembler"));
   fmt::print("environment\n");
   for (const auto& [name, value] : j["environment"].items()) fmt::print("  {}={}\n", name, value.get<std::string>());
   if (j["environment"].empty()) fmt::print("  no QN_ variable is set\n");
   fmt::print("test compiles\n");
   for (const Json& t : j["test_compiles"])
     fmt::print("  {}: {}\n", text(t, "toolchain"),
-               t.contains("error") ? "FAILED, " + text(t, "error")
-                                   : fmt::format("{:.0f} ms {}", t["ms"].get<double>(), text(t, "kernel")));
+               t.contains("error") ? "FAILED, " + text(t, "error") : fmt::format("{:.0f} ms {}", t["ms"].get<double>(), text(t, "kernel")));
 }
 
 Json report() {
@@ -241,10 +233,8 @@ int doctor(const DoctorOptions& options) {
   const Json j = report();
   bool any = false, failed = false;
   for (const Json& t : j["test_compiles"]) (t.contains("error") ? failed : any) = true;
-  if (options.json)
-    std::puts(j.dump(2).c_str());
-  else
-    print(j);
+  if (options.json) std::puts(j.dump(2).c_str());
+  else print(j);
   return any && !failed ? kRight : kEnvironment;
 }
 

@@ -25,8 +25,7 @@ static void say_last_words(int) {
 }
 
 static void set_last_words(const std::string& repro) {
-  std::snprintf(g_last_words, sizeof g_last_words, "\nWRONG the process was killed by this call:\n  %s\n",
-                repro.c_str());
+  std::snprintf(g_last_words, sizeof g_last_words, "\nWRONG the process was killed by this call:\n  %s\n", repro.c_str());
 }
 
 static void catch_signals() {
@@ -71,8 +70,7 @@ int fuzz(const FuzzCommandOptions& options) {
   if (options.json) {
     nlohmann::ordered_json j = {{"calls", report.calls}, {"outcomes", report.outcomes}, {"breaks", report.breaks}};
     j["failures"] = nlohmann::ordered_json::array();
-    for (const testing::FuzzFailure& f : report.failures)
-      j["failures"].push_back({{"what", f.what}, {"repro", f.repro}});
+    for (const testing::FuzzFailure& f : report.failures) j["failures"].push_back({{"what", f.what}, {"repro", f.repro}});
     std::puts(j.dump(2).c_str());
   } else {
     print(report);

@@ -20,7 +20,9 @@ namespace quern::cli {
 
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] static void fail(const std::string& what, const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "generate", what, got, expected); }
+[[noreturn]] static void fail(const std::string& what, const std::string& got, const std::string& expected) {
+  throw Error(ErrorKind::value, "generate", what, got, expected);
+}
 
 /// "1,2,3", or "@FILE" with the same, or with spaces and ends of lines, in a file: a word of the command is at most 128 KB long.
 static std::vector<i32> ids_of(std::string text) {
@@ -40,7 +42,8 @@ static std::vector<i32> ids_of(std::string text) {
   for (size_t at = 0; at <= text.size();) {
     const size_t end = std::min(text.find(',', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (word.empty() || word.size() > 9 || word.find_first_not_of("0123456789") != std::string::npos) fail("ids", "has `" + word + "`", "token ids with commas: 1,2,3");
+    if (word.empty() || word.size() > 9 || word.find_first_not_of("0123456789") != std::string::npos)
+      fail("ids", "has `" + word + "`", "token ids with commas: 1,2,3");
     ids.push_back(std::stoi(word));
     at = end + 1;
   }
@@ -52,14 +55,17 @@ static std::vector<engine::Request> requests_of(const GenerateOptions& o, const 
     fail("temperature", "is 0 beside top-k, top-p or min-p", "more than 0: at 0 the largest logit is taken, whatever they say");
   std::vector<engine::Request> all;
   engine::Request request;
-  request.max_new = o.max_new, request.temperature = o.temperature, request.top_k = o.top_k, request.top_p = o.top_p, request.min_p = o.min_p;
+  request.max_new = o.max_new, request.temperature = o.temperature, request.top_k = o.top_k, request.top_p = o.top_p,
+  request.min_p = o.min_p;
   for (const std::string& ids : o.ids) {
     request.prompt = ids_of(ids);
     all.push_back(request);
   }
   std::mt19937_64 random(o.seed);
   for (const long long length : o.random_prompts) {
-    if (length >= config.max_positions) fail("random-prompts", "has " + std::to_string(length), "less than the model's " + std::to_string(config.max_positions) + " positions");
+    if (length >= config.max_positions)
+      fail("random-prompts", "has " + std::to_string(length),
+           "less than the model's " + std::to_string(config.max_positions) + " positions");
     request.prompt.clear();
     for (long long i = 0; i < length; ++i) request.prompt.push_back(i32(random() % u64(config.vocab)));
     all.push_back(request);
@@ -95,7 +101,8 @@ struct Timing {
 };
 
 int generate(const GenerateOptions& options) {
-  if (options.folder.empty() == options.random.empty()) fail("model", options.folder.empty() ? "is not named" : "is named twice", "a folder, or --random CONFIG.json");
+  if (options.folder.empty() == options.random.empty())
+    fail("model", options.folder.empty() ? "is not named" : "is named twice", "a folder, or --random CONFIG.json");
   const Devices devices(options.on);
   if (devices.list().size() != 1) fail("device", "is " + std::to_string(devices.list().size()) + " devices", "one");
   Device& device = *devices.list()[0].device;
@@ -103,7 +110,8 @@ int generate(const GenerateOptions& options) {
   const std::vector<engine::Request> requests = requests_of(options, config);
 
   if (!options.logits.empty()) engine::write_safetensors(options.logits, {});  // told before the work where the file cannot be written
-  if (options.kv_memory > 0 && options.kv_memory < 1e-9) fail("kv-memory", "is " + std::to_string(options.kv_memory), "at least one byte, in GB");
+  if (options.kv_memory > 0 && options.kv_memory < 1e-9)
+    fail("kv-memory", "is " + std::to_string(options.kv_memory), "at least one byte, in GB");
 
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -121,16 +129,20 @@ int generate(const GenerateOptions& options) {
   of_engine.step_tokens = options.step_tokens, of_engine.page_size = options.page_size, of_engine.kv_bytes = i64(options.kv_memory * 1e9);
   of_engine.max_batch = options.max_batch > 0 ? options.max_batch : std::min<i64>(64, i64(requests.size()));
   of_engine.ignore_stop = options.ignore_eos, of_engine.batch_invariant = options.batch_invariant, of_engine.graphs = !options.no_graphs;
-  for (const engine::Request& r : requests) of_engine.max_length = std::max(of_engine.max_length, i64(r.prompt.size()) + std::max<i64>(r.max_new, 1));
-  if (of_engine.max_length > config.max_positions) fail("prompt and max-new", "are " + std::to_string(of_engine.max_length) + " tokens", "at most the model's " + std::to_string(config.max_positions));
+  for (const engine::Request& r : requests)
+    of_engine.max_length = std::max(of_engine.max_length, i64(r.prompt.size()) + std::max<i64>(r.max_new, 1));
+  if (of_engine.max_length > config.max_positions)
+    fail("prompt and max-new", "are " + std::to_string(of_engine.max_length) + " tokens",
+         "at most the model's " + std::to_string(config.max_positions));
   engine::Engine engine(config, weights, of_engine, device);
   for (const engine::Request& r : requests) engine.add(r);
   std::unique_ptr<engine::LogitsCheck> check;
   if (options.check) check = std::make_unique<engine::LogitsCheck>(config, weights, device);
 
   if (!options.json)
-    fmt::print("{}, {} layers, {:.3g} GB of weights in {:.1f} s, {} pages of {} tokens, on {} ({}{})\n", config.type, config.layers, double(memory.bytes()) / 1e9, load_s, engine.pages(),
-               options.page_size, device.info().name, device.info().arch.name(), device.info().emulated ? ", emulated on this CPU" : "");
+    fmt::print("{}, {} layers, {:.3g} GB of weights in {:.1f} s, {} pages of {} tokens, on {} ({}{})\n", config.type, config.layers,
+               double(memory.bytes()) / 1e9, load_s, engine.pages(), options.page_size, device.info().name, device.info().arch.name(),
+               device.info().emulated ? ", emulated on this CPU" : "");
   Timing prefill, decode, capture;
   const bool one = requests.size() == 1 && !options.json;
   const auto on_token = [&](i64 request, i32 token) {
@@ -155,14 +167,16 @@ int generate(const GenerateOptions& options) {
   const auto write_logits = [&] {
     if (options.logits.empty()) return;
     std::map<std::string, TensorView> tensors;
-    for (size_t i = 0; i < logits.size(); ++i) tensors["request." + std::to_string(i)] = {logits[i].data(), DType::f32, {i64(logits[i].size()) / config.vocab, config.vocab}};
+    for (size_t i = 0; i < logits.size(); ++i)
+      tensors["request." + std::to_string(i)] = {logits[i].data(), DType::f32, {i64(logits[i].size()) / config.vocab, config.vocab}};
     engine::write_safetensors(options.logits, tensors);
   };
 
   const double kv_token_bytes = double(2 * config.heads_kv * config.head_dim * size_of(config.dtype));  // of a layer
-  double floor_us = 0;  // of all steps that decode
+  double floor_us = 0;                                                                                  // of all steps that decode
   if (options.floor && !device.info().emulated)
-    floor_us = (double(decode.steps) * double(weights.step_bytes) + double(decode.keys) * kv_token_bytes) / bench::measure_ceilings(device).read_bytes_per_us;
+    floor_us = (double(decode.steps) * double(weights.step_bytes) + double(decode.keys) * kv_token_bytes) /
+               bench::measure_ceilings(device).read_bytes_per_us;
   bool right = !check || check->right();
   Json answers = Json::array();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -173,19 +187,39 @@ int generate(const GenerateOptions& options) {
     if (!options.json && answer.finish != engine::Finish::length) fmt::print("request {} ended by {}\n", i, name(answer.finish));
   }
   if (options.json) {
-    const auto timing = [](const Timing& t) { return Json{{"steps", t.steps}, {"tokens", t.tokens}, {"us", t.us}, {"tokens_per_s", t.rate()}}; };
-    Json out{{"model", config.type}, {"device", device.info().name}, {"emulated", bool(device.info().emulated)}, {"weight_bytes", memory.bytes()}, {"step_weight_bytes", weights.step_bytes},
-             {"kv_bytes", engine.kv_bytes()}, {"requests", answers}, {"prefill", timing(prefill)}, {"decode", timing(decode)}, {"capture", timing(capture)}};
+    const auto timing = [](const Timing& t) {
+      return Json{{"steps", t.steps}, {"tokens", t.tokens}, {"us", t.us}, {"tokens_per_s", t.rate()}};
+    };
+    Json out{{"model", config.type},
+             {"device", device.info().name},
+             {"emulated", bool(device.info().emulated)},
+             {"weight_bytes", memory.bytes()},
+             {"step_weight_bytes", weights.step_bytes},
+             {"kv_bytes", engine.kv_bytes()},
+             {"requests", answers},
+             {"prefill", timing(prefill)},
+             {"decode", timing(decode)},
+             {"capture", timing(capture)}};
     if (floor_us > 0) out["decode"]["floor_us"] = floor_us;
-    if (check) out["check"] = {{"ok", check->right()}, {"rows", check->rows()}, {"error", std::isfinite(check->worst()) ? Json(check->worst()) : Json("infinite")}, {"bound", check->bound()}, {"same_largest", check->same_largest()}, {"wrong_tokens", check->wrong_tokens()}};
+    if (check)
+      out["check"] = {{"ok", check->right()},
+                      {"rows", check->rows()},
+                      {"error", std::isfinite(check->worst()) ? Json(check->worst()) : Json("infinite")},
+                      {"bound", check->bound()},
+                      {"same_largest", check->same_largest()},
+                      {"wrong_tokens", check->wrong_tokens()}};
     std::puts(out.dump(options.stream ? -1 : 2).c_str());
   } else {
-    for (const auto& [what, t] : {std::pair("steps with prompts", prefill), std::pair("steps that capture a graph", capture), std::pair("steps that decode", decode)})
+    for (const auto& [what, t] : {std::pair("steps with prompts", prefill), std::pair("steps that capture a graph", capture),
+                                  std::pair("steps that decode", decode)})
       if (t.steps > 0) fmt::print("{} {}: {} tokens in {:.4g} s, {:.4g} tokens a second\n", t.steps, what, t.tokens, t.us / 1e6, t.rate());
-    if (floor_us > 0) fmt::print("a step that decodes: {:.1f} us, {:.3f} of the time in which its weights and cache are read\n", decode.us / double(decode.steps), decode.us / floor_us);
+    if (floor_us > 0)
+      fmt::print("a step that decodes: {:.1f} us, {:.3f} of the time in which its weights and cache are read\n",
+                 decode.us / double(decode.steps), decode.us / floor_us);
     if (check)
-      fmt::print("logits of {} rows: relative error {:.2e} against the model in double, bound {:.2e}; {} tokens are not what the logits give; the largest is the same in {}: {}\n", check->rows(), check->worst(),
-                 check->bound(), check->wrong_tokens(), check->same_largest(), check->right() ? "right" : "WRONG");
+      fmt::print(
+          "logits of {} rows: relative error {:.2e} against the model in double, bound {:.2e}; {} tokens are not what the logits give; the largest is the same in {}: {}\n",
+          check->rows(), check->worst(), check->bound(), check->wrong_tokens(), check->same_largest(), check->right() ? "right" : "WRONG");
   }
   write_logits();
   return right ? kRight : kWrong;

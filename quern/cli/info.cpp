@@ -66,7 +66,8 @@ static Json formula_json(const Op& op, const Expression& formula) {
   for (const Expression::Step& step : formula.steps()) {
     const size_t at = size_t(step.value), most = size_t(kMaxAxes);
     if (step.kind == Expression::Kind::number) steps.push_back(step.value);
-    else if (step.kind == Expression::Kind::name) steps.push_back({{"name", at < most ? name(op.axes[at]) : op.attrs[at - most].name.c_str()}});
+    else if (step.kind == Expression::Kind::name)
+      steps.push_back({{"name", at < most ? name(op.axes[at]) : op.attrs[at - most].name.c_str()}});
     else steps.push_back(kOperators[int(step.kind)]);
   }
   return steps;
@@ -78,7 +79,10 @@ static Json axes_json(const Op& op, const TensorDef& t) {
   for (int d = 0; d < t.rank; ++d) {
     const Extent& e = t.extents[d];
     const bool plain = e.formula < 0;
-    axes.push_back({{"axis", plain && e.factor ? Json(name(e.axis)) : Json()}, {"factor", e.factor}, {"divisor", e.divisor}, {"offset", e.offset},
+    axes.push_back({{"axis", plain && e.factor ? Json(name(e.axis)) : Json()},
+                    {"factor", e.factor},
+                    {"divisor", e.divisor},
+                    {"offset", e.offset},
                     {"formula", plain ? Json() : formula_json(op, op.formulas[size_t(e.formula)])}});
   }
   return axes;
@@ -97,7 +101,8 @@ static Json budgets_json(const Op& op) {
   return {{"case", testing::case_text(op, testing::complete(op, {}))}, {"outputs", budgets}};
 }
 
-/// What may be plugged into its kernels. `own`: the name of hooks that the op has by itself; `params_bytes`: how many those read, or may be given.
+/// What may be plugged into its kernels. `own`: the name of hooks that the op has by itself; `params_bytes`: how many those read, or may be
+/// given.
 static Json hooks_json(const Op& op) {
   Json points = Json::array(), tensors = Json::array();
   for (const jit::HookPoint& p : op.hook_points->list) points.push_back({{"name", p.name}, {"signature", p.signature}});
@@ -131,7 +136,8 @@ static Json to_json(const Op& op) {
   for (const Axis axis : op.axes) j["axes"][name(axis)] = meaning(axis);
   j["attributes"] = Json::array();
   for (const AttrDef& a : op.attrs)
-    j["attributes"].push_back({{"name", a.name}, {"type", word(a.kind)}, {"words", a.words}, {"default", to_json(a.standard)}, {"meaning", a.doc}});
+    j["attributes"].push_back(
+        {{"name", a.name}, {"type", word(a.kind)}, {"words", a.words}, {"default", to_json(a.standard)}, {"meaning", a.doc}});
   j["takes_hooks"] = op.hooks_offset >= 0;
   if (op.hooks_offset >= 0) j["hooks"] = hooks_json(op);
   j["requirements"] = op.requirements.size();
@@ -178,8 +184,7 @@ static void print(const Op& op) {
     also(t.either_major ? "rows or columns are dense" : "");
     also(t.column_bytes ? fmt::format("allocated column by column, each a multiple of {} bytes", t.column_bytes) : "");
     also(t.may_be >= 0 ? "may be " + op.tensors[size_t(t.may_be)].name + " itself" : "");
-    tensors.add({t.name, name(t.role), "[" + t.extents_text + "]",
-                 fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
+    tensors.add({t.name, name(t.role), "[" + t.extents_text + "]", fmt::format("{}", fmt::join(dtype_words(op, t), " ")), meaning});
   }
   fmt::print("\n{}", tensors.text());
   if (!op.attrs.empty()) {
@@ -204,10 +209,8 @@ static void print(const Op& op) {
 std::string info_json(const std::string& op) { return to_json(find_op(op)).dump(2); }
 
 int info(const InfoOptions& options) {
-  if (options.json)
-    std::puts(info_json(options.op).c_str());
-  else
-    print(find_op(options.op));
+  if (options.json) std::puts(info_json(options.op).c_str());
+  else print(find_op(options.op));
   return kRight;
 }
 

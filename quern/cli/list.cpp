@@ -11,8 +11,7 @@ namespace quern::cli {
 int list(const ListOptions& options) {
   if (options.json) {
     nlohmann::ordered_json ops = nlohmann::ordered_json::array();
-    for (const auto& [id, op] : registry())
-      ops.push_back({{"op", id}, {"formula", op->doc.substr(0, op->doc.find('\n'))}});
+    for (const auto& [id, op] : registry()) ops.push_back({{"op", id}, {"formula", op->doc.substr(0, op->doc.find('\n'))}});
     std::puts(ops.dump(2).c_str());
     return kRight;
   }

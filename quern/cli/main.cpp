@@ -45,18 +45,22 @@ CLI::Validator positive() {
       [](std::string& text) {
         char* end = nullptr;
         const double value = std::strtod(text.c_str(), &end);
-        return end != text.c_str() && !*end && value > 0 && value <= 1e9 ? std::string() : "is '" + text + "', expected a number above 0, up to 1e9";
+        return end != text.c_str() && !*end && value > 0 && value <= 1e9 ? std::string()
+                                                                         : "is '" + text + "', expected a number above 0, up to 1e9";
       },
       "");
 }
 
 void add_device_options(CLI::App& c, DeviceOptions& o, const std::string& standard) {
   c.add_option("--device", o.device, "emu, emu:ARCH, cuda, cuda:N or all (default: " + standard + ")");
-  list_option(c.add_option("--async", o.async, "emulated device: when asynchronous copies complete: eager, lazy, random (one or more, with commas)"));
-  list_option(c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more, with commas)"));
+  list_option(c.add_option("--async", o.async,
+                           "emulated device: when asynchronous copies complete: eager, lazy, random (one or more, with commas)"));
+  list_option(
+      c.add_option("--schedule", o.schedule, "emulated device: order of ready threads: warp, fifo, shuffled (one or more, with commas)"));
   c.add_option("--emu-seed", o.emu_seed, "emulated device: seed of its random choices")->check(seed());
   c.add_flag("--checked", o.checked, "emulated device: report races, uninitialised and out-of-bounds accesses");
-  c.add_flag("--asan", o.asan, "emulated device: report accesses outside of tensors, shared memory and local arrays, and undefined behaviour");
+  c.add_flag("--asan", o.asan,
+             "emulated device: report accesses outside of tensors, shared memory and local arrays, and undefined behaviour");
   c.add_option("--host-compiler", o.host_compiler, "compiler for the emulated device: g++ or clang++");
 }
 
@@ -101,7 +105,8 @@ void add_running(CLI::App& app, Action& action) {
   add_device_options(*run_command, run_options->on, "QN_DEVICE, else the first GPU, else emu");
   auto* replayed = run_command->add_option("--replay", run_options->replay, "instead: the call recorded in this folder (see QN_TRACE)");
   replayed->excludes(run_op_option);
-  run_command->add_flag("--trust-hooks", run_options->trust_hooks, "--replay: also run code that is recorded in the folder")->needs(replayed);
+  run_command->add_flag("--trust-hooks", run_options->trust_hooks, "--replay: also run code that is recorded in the folder")
+      ->needs(replayed);
   run_command->callback([&action, run_options] {
     if (run_options->replay.empty() && run_options->op.empty()) throw CLI::RequiredError("op");
     action = [=] { return run_options->replay.empty() ? run_op(*run_options) : replay(*run_options); };
@@ -109,23 +114,27 @@ void add_running(CLI::App& app, Action& action) {
 
   auto* check_command = app.add_subcommand("check", "compare ops with their references over their cases");
   auto check_options = std::make_shared<CheckCommandOptions>();
-  check_command->add_option("words", check_options->words,
-                            "ops, families or all; then parameters that are fixed: tokens=1,64");
+  check_command->add_option("words", check_options->words, "ops, families or all; then parameters that are fixed: tokens=1,64");
   check_command->add_option("--seed", check_options->seed, "seed of the data")->check(seed());
   const std::vector<CLI::Option*> of_cases = {
       check_command->add_option("--seeds", check_options->seeds, "seeds a case")->check(whole(1, kMostCount)),
       check_command->add_option("--sample", check_options->sample, "only so many cases of each op; 0: all")->check(whole(0, kMostCount)),
       check_command->add_option("--rotate", check_options->rotate, "--sample: which of the samples of that size")->needs("--sample"),
-      check_command->add_option("--seconds", check_options->seconds, "leave out the other cases of an op when its cases have taken so long together; 0: none")->check(CLI::Range(0.0, 1e6)),
+      check_command
+          ->add_option("--seconds", check_options->seconds,
+                       "leave out the other cases of an op when its cases have taken so long together; 0: none")
+          ->check(CLI::Range(0.0, 1e6)),
       check_command->add_flag("--each-kernel", check_options->each_kernel, "only the first case that reaches each kernel"),
-      check_command->add_option("--threads", check_options->threads, "cases at a time (0, the default: one per CPU)")->check(whole(0, kMostThreads)),
+      check_command->add_option("--threads", check_options->threads, "cases at a time (0, the default: one per CPU)")
+          ->check(whole(0, kMostThreads)),
       check_command->add_flag("--no-nvrtc", check_options->no_nvrtc, "do not also compile for a GPU what runs on the emulated device"),
       check_command->add_flag("--full", check_options->full, "every combination instead of every pair"),
       check_command->add_flag("--quiet", check_options->quiet, "only what is wrong, and the summary")};
   check_command->add_flag("--json", check_options->json);
   auto model_options = std::make_shared<CheckModelOptions>();
-  auto* model = check_command->add_option("--model", model_options->model,
-                                          "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
+  auto* model =
+      check_command->add_option("--model", model_options->model,
+                                "instead: random calls within the limits of a model file, which the words replace: tokens=1..64 tp=1");
   for (CLI::Option* option : of_cases) model->excludes(option);
   check_command->add_option("--calls", model_options->calls, "--model: how many")->check(whole(1, kMostCount))->needs(model);
   check_command->add_flag("--frozen", model_options->frozen, "--model: compile nothing, as a server after its warm-up")->needs(model);
@@ -142,14 +151,16 @@ void add_running(CLI::App& app, Action& action) {
     action = [=] { return check_model(*model_options); };
   });
 
-  check_command->footer("Exit codes: 1 when a result is WRONG or a GPU's compiler refuses a kernel (COMPILE), else 2 when a call was REFUSED, else 3 when a kernel was FROZEN or nothing ran, else 0. Cases that a device has no variant for are UNSUPPORTED.");
+  check_command->footer(
+      "Exit codes: 1 when a result is WRONG or a GPU's compiler refuses a kernel (COMPILE), else 2 when a call was REFUSED, else 3 when a kernel was FROZEN or nothing ran, else 0. Cases that a device has no variant for are UNSUPPORTED.");
 
   auto* prove_command = app.add_subcommand("prove", "show that plans agree exactly and what the order of sums depends on");
   auto prove_options = std::make_shared<ProveOptions>();
   prove_command->add_option("words", prove_options->words, "ops, families or all; then parameters that are fixed: tokens=64");
   prove_command->add_option("--seed", prove_options->seed, "seed of the data")->check(seed());
   prove_command->add_option("--sample", prove_options->sample, "so many cases of each op (default: 1)")->check(whole(1, kMostCount));
-  prove_command->add_option("--ways", prove_options->ways, "only so many layouts, modes and devices of each case; 0: all")->check(whole(0, kMostCount));
+  prove_command->add_option("--ways", prove_options->ways, "only so many layouts, modes and devices of each case; 0: all")
+      ->check(whole(0, kMostCount));
   prove_command->add_flag("--json", prove_options->json);
   prove_command->callback([&action, prove_options] { action = [=] { return prove(*prove_options); }; });
 
@@ -158,8 +169,11 @@ void add_running(CLI::App& app, Action& action) {
   demo_command->add_option("--model", demo_options->model, "model inside the library, or a model file");
   demo_command->add_option("--device", demo_options->device, "emu, cuda:N (default: the first GPU, else emu)");
   list_option(demo_command->add_option("--lengths", demo_options->lengths, "tokens of each request, those of this step included: 37,129"));
-  list_option(demo_command->add_option("--queries", demo_options->queries, "tokens of each request in this step (default: one each, decode): 20,1"));
-  demo_command->add_flag("--prefill", demo_options->prefill, "instead: a step of two prompts, and one that mixes a prompt with decode")->excludes("--lengths")->excludes("--queries");
+  list_option(demo_command->add_option("--queries", demo_options->queries,
+                                       "tokens of each request in this step (default: one each, decode): 20,1"));
+  demo_command->add_flag("--prefill", demo_options->prefill, "instead: a step of two prompts, and one that mixes a prompt with decode")
+      ->excludes("--lengths")
+      ->excludes("--queries");
   demo_command->add_option("--seed", demo_options->seed, "seed of weights and activations")->check(seed());
   demo_command->add_flag("--json", demo_options->json);
   demo_command->callback([&action, demo_options] { action = [=] { return demo(*demo_options); }; });
@@ -170,29 +184,38 @@ void add_running(CLI::App& app, Action& action) {
   generate_command->add_option("--random", o->random, "instead: this config.json, and random weights");
   generate_command->add_option("--weights-seed", o->weights_seed, "seed of random weights")->check(seed());
   generate_command->add_option("--ids", o->ids, "a prompt: 1,2,3, or @FILE; once for each request")->allow_extra_args(false);
-  list_option(generate_command->add_option("--random-prompts", o->random_prompts, "prompts of so many random tokens: 16,5"))->check(whole(1, kMostCount));
+  list_option(generate_command->add_option("--random-prompts", o->random_prompts, "prompts of so many random tokens: 16,5"))
+      ->check(whole(1, kMostCount));
   generate_command->add_option("--max-new", o->max_new, "most tokens of an answer (default: 16)")->check(whole(1, kMostCount));
   generate_command->add_option("--temperature", o->temperature, "0, the default: the largest logit");
   generate_command->add_option("--top-k", o->top_k, "0: all");
   generate_command->add_option("--top-p", o->top_p, "1: all");
   generate_command->add_option("--min-p", o->min_p, "0: all");
-  generate_command->add_option("--seed", o->seed, "of random prompts, and of the first request's random numbers; the next one has the next")->check(seed());
+  generate_command->add_option("--seed", o->seed, "of random prompts, and of the first request's random numbers; the next one has the next")
+      ->check(seed());
   generate_command->add_flag("--ignore-eos", o->ignore_eos, "stop tokens do not end an answer");
   generate_command->add_flag("--batch-invariant", o->batch_invariant, "a request's logits do not depend on those that run beside it");
-  generate_command->add_option("--step-tokens", o->step_tokens, "most tokens of a step (default: 2048, emulated 64)")->check(whole(1, 1 << 20));
-  generate_command->add_option("--max-batch", o->max_batch, "most requests that run at once (default: all, at most 64)")->check(whole(1, 1024));
+  generate_command->add_option("--step-tokens", o->step_tokens, "most tokens of a step (default: 2048, emulated 64)")
+      ->check(whole(1, 1 << 20));
+  generate_command->add_option("--max-batch", o->max_batch, "most requests that run at once (default: all, at most 64)")
+      ->check(whole(1, 1024));
   generate_command->add_option("--page-size", o->page_size, "tokens of a page of the KV cache (default: 16)")->check(whole(1, 1024));
-  generate_command->add_option("--kv-memory", o->kv_memory, "GB of the KV cache (default: what is needed, at most what is free)")->check(positive());
+  generate_command->add_option("--kv-memory", o->kv_memory, "GB of the KV cache (default: what is needed, at most what is free)")
+      ->check(positive());
   generate_command->add_flag("--no-graphs", o->no_graphs, "launch every step instead of replaying captured ones");
   generate_command->add_flag("--check", o->check, "compare each step's logits with the model in double: for small models");
-  generate_command->add_option("--logits", o->logits, "write the logits behind each drawn token to this file: safetensors, request.N [tokens, vocab] f32");
-  generate_command->add_flag("--floor", o->floor, "on a GPU: also measure the read rate, and print the time that reading weights and cache takes in steps that decode");
+  generate_command->add_option("--logits", o->logits,
+                               "write the logits behind each drawn token to this file: safetensors, request.N [tokens, vocab] f32");
+  generate_command->add_flag(
+      "--floor", o->floor,
+      "on a GPU: also measure the read rate, and print the time that reading weights and cache takes in steps that decode");
   generate_command->add_flag("--stream", o->stream, "print each token when it is there");
   generate_command->add_flag("--json", o->json);
   add_device_options(*generate_command, o->on, "the first GPU, else emu");
   generate_command->callback([&action, o] { action = [=] { return generate(*o); }; });
 
-  auto* report_command = app.add_subcommand("trace-report", "where the time of recorded calls goes: each distinct one is made again and timed");
+  auto* report_command =
+      app.add_subcommand("trace-report", "where the time of recorded calls goes: each distinct one is made again and timed");
   auto report_options = std::make_shared<TraceReportOptions>();
   report_command->add_option("folder", report_options->folder, "what QN_TRACE named")->required();
   report_command->add_option("--device", report_options->device, "emu, cuda:N (default: the first GPU, else emu)");
@@ -236,8 +259,8 @@ void add_cache(CLI::App& app, Action& action) {
 }
 
 void add_bench(CLI::App& app, Action& action) {
-  auto* bench_command =
-      app.add_subcommand("bench", "time ops beside what the device sustains, along an axis and beside other libraries, or what compiling them takes");
+  auto* bench_command = app.add_subcommand(
+      "bench", "time ops beside what the device sustains, along an axis and beside other libraries, or what compiling them takes");
   auto time_options = std::make_shared<BenchTimeOptions>();
   auto compile_options = std::make_shared<BenchCompileOptions>();
   auto compile = std::make_shared<bool>(false);
@@ -247,41 +270,54 @@ void add_bench(CLI::App& app, Action& action) {
   bench_command->add_option("--device", time_options->device,
                             "emu, emu:ARCH, cuda or cuda:N (default: QN_DEVICE, else the first GPU, else emu)");
   bench_command->add_flag("--hot", time_options->hot, "leave the L2 as the last run left it");
-  bench_command->add_flag("--host", time_options->host,
-                          "also the host's time: a whole call, a bare launch, the difference");
+  bench_command->add_flag("--host", time_options->host, "also the host's time: a whole call, a bare launch, the difference");
   bench_command->add_option("--peer", time_options->peer, "also another library's kernel where it has one: cublaslt");
   bench_command->add_option("--csv", time_options->csv, "write the results to this file");
-  bench_command->add_option("--budget", time_options->budget_ms, "milliseconds of timed runs a case")
-      ->check(positive());
+  bench_command->add_option("--budget", time_options->budget_ms, "milliseconds of timed runs a case")->check(positive());
   bench_command->add_option("--seed", time_options->seed, "seed of the data")->check(seed());
   bench_command->add_flag("--json", time_options->json);
   bench_command->add_flag("--compile", *compile, "instead: time of compiling each kernel that the cases reach");
   list_option(bench_command->add_option("--arch", compile_options->archs, "--compile only for these: sm_80,sm_90a (default: all known)"));
-  bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch; 0: all")->check(whole(0, kMostCount));
-  bench_command->add_option("--rotate", compile_options->rotate, "--compile: which of the samples of that size")->needs("--compile")->needs("--sample");
-  bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)")->check(whole(1, kMostThreads));
+  bench_command->add_option("--sample", compile_options->sample, "--compile, --load: only so many kernels of each op and arch; 0: all")
+      ->check(whole(0, kMostCount));
+  bench_command->add_option("--rotate", compile_options->rotate, "--compile: which of the samples of that size")
+      ->needs("--compile")
+      ->needs("--sample");
+  bench_command->add_option("--threads", compile_options->threads, "--compile so many at a time (default: 1)")
+      ->check(whole(1, kMostThreads));
   auto load = std::make_shared<bool>(false);
-  bench_command->add_flag("--load", *load, "instead: time of loading each kernel that the cases reach from the cache")->excludes("--compile");
+  bench_command->add_flag("--load", *load, "instead: time of loading each kernel that the cases reach from the cache")
+      ->excludes("--compile");
   auto layer_options = std::make_shared<BenchLayerOptions>();
   auto* model = bench_command->add_option("--model", layer_options->model, "layer: model inside the library, or a model file");
-  auto* rate = bench_command->add_option("--rate", layer_options->rate, "layer: TB/s of the memory floor (default: as measured)")
-                   ->check(positive());
+  auto* rate =
+      bench_command->add_option("--rate", layer_options->rate, "layer: TB/s of the memory floor (default: as measured)")->check(positive());
   auto sweep_options = std::make_shared<BenchSweepOptions>();
   BenchSweepOptions& s = *sweep_options;
-  bench_command->add_option("--sweep", s.sweeps, "along an axis, hidden=1024:16384:x2, tokens=1:9:+4 or hidden=96,768; again: a grid (the first is x)")->type_size(1)->allow_extra_args(false);
+  bench_command
+      ->add_option("--sweep", s.sweeps,
+                   "along an axis, hidden=1024:16384:x2, tokens=1:9:+4 or hidden=96,768; again: a grid (the first is x)")
+      ->type_size(1)
+      ->allow_extra_args(false);
   list_option(bench_command->add_option("--set", s.set, "what is the same everywhere: tokens=4096,dtype=bf16"));
   list_option(bench_command->add_option("--mode", s.modes, "forward, backward, full (both, captured as one graph) (default: forward)"));
-  list_option(bench_command->add_option("--provider", s.providers, "quern, cublaslt; with the Python package also torch, torch_compile, liger (default: quern)"));
+  list_option(bench_command->add_option("--provider", s.providers,
+                                        "quern, cublaslt; with the Python package also torch, torch_compile, liger (default: quern)"));
   list_option(bench_command->add_option("--metric", s.metrics, "speed, memory (default: speed)"));
-  bench_command->add_option("--filter", s.filters, "only where key=value, as provider=quern or hidden=1024; again: all must hold")->type_size(1)->allow_extra_args(false);
+  bench_command->add_option("--filter", s.filters, "only where key=value, as provider=quern or hidden=1024; again: all must hold")
+      ->type_size(1)
+      ->allow_extra_args(false);
   bench_command->add_flag("--overwrite", s.overwrite, "replace rows that the file of --csv has");
   bench_command->add_flag("--plot", s.plot, "also draw it; with the Python package");
-  bench_command->footer("One of --sweep, --set, --mode, --provider, --metric, --filter, --overwrite and --plot makes it a sweep: docs/benchmarks.md.\n"
-                        "Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED or UNSUPPORTED, else 3 when a kernel was FROZEN, else 0.");
+  bench_command->footer(
+      "One of --sweep, --set, --mode, --provider, --metric, --filter, --overwrite and --plot makes it a sweep: docs/benchmarks.md.\n"
+      "Exit codes: 1 when a result is WRONG, else 2 when a call was REFUSED or UNSUPPORTED, else 3 when a kernel was FROZEN, else 0.");
   std::vector<CLI::Option*> of_sweeps;
-  for (const char* name : {"--sweep", "--set", "--mode", "--provider", "--metric", "--filter", "--overwrite", "--plot"}) of_sweeps.push_back(bench_command->get_option(name)->group("Of a sweep"));
+  for (const char* name : {"--sweep", "--set", "--mode", "--provider", "--metric", "--filter", "--overwrite", "--plot"})
+    of_sweeps.push_back(bench_command->get_option(name)->group("Of a sweep"));
   std::vector<CLI::Option*> of_others;
-  for (const char* name : {"--peer", "--host", "--compile", "--load", "--arch", "--sample", "--rotate", "--threads", "--model", "--rate"}) of_others.push_back(bench_command->get_option(name));
+  for (const char* name : {"--peer", "--host", "--compile", "--load", "--arch", "--sample", "--rotate", "--threads", "--model", "--rate"})
+    of_others.push_back(bench_command->get_option(name));
   bench_command->callback([=, &action] {
     const BenchTimeOptions& t = *time_options;
     const auto is_given = [](const CLI::Option* option) { return option->count() > 0; };
@@ -329,8 +365,9 @@ void add_plot(CLI::App& app, Action& action) {
   plot_command->set_help_flag();
   plot_command->callback([&action] {
     action = []() -> int {
-      throw Error(ErrorKind::unsupported, "plot: this program does not draw, the Python package does: `quern plot` where it is installed, "
-                                          "`python3 python/quern/plot.py` in a checkout");
+      throw Error(ErrorKind::unsupported,
+                  "plot: this program does not draw, the Python package does: `quern plot` where it is installed, "
+                  "`python3 python/quern/plot.py` in a checkout");
     };
   });
 }
@@ -341,10 +378,12 @@ void add_building(CLI::App& app, Action& action) {
   warm_command->add_option("limits", warm_options->what.limits, "in the place of the model file's: tokens=1..64 tp=1,2 alignment=16");
   warm_command->add_option("--model", warm_options->what.model, "model inside the library, or a model file");
   auto* trace = warm_command->add_option("--trace", warm_options->trace, "also what calls recorded by QN_TRACE need: their folder");
-  warm_command->add_flag("--trust-hooks", warm_options->trust_hooks, "--trace: also compile code that is recorded in the folder")->needs(trace);
+  warm_command->add_flag("--trust-hooks", warm_options->trust_hooks, "--trace: also compile code that is recorded in the folder")
+      ->needs(trace);
   list_option(warm_command->add_option("--arch", warm_options->archs, "for these GPUs, which need not be here: sm_90a,..."));
   warm_command->add_option("--device", warm_options->device, "for this device: emu, cuda:N (default: the first GPU, else emu)");
-  warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")->check(whole(1, kMostThreads));
+  warm_command->add_option("-j,--jobs", warm_options->what.processes, "worker processes (default: one per CPU)")
+      ->check(whole(1, kMostThreads));
   warm_command->add_flag("--list", warm_options->what.list_only, "compile nothing");
   warm_command->add_flag("--json", warm_options->json);
   warm_command->callback([&action, warm_options] { action = [=] { return warm(*warm_options); }; });
@@ -360,7 +399,9 @@ void add_building(CLI::App& app, Action& action) {
   new_command->add_option("op", new_options->op, "family.name")->required();
   auto* project = new_command->add_option("--project", new_options->project, "root of a project of your own, in place of a checkout");
   new_command->add_option("--checkout", new_options->checkout, "root of the checkout (default: here)");
-  new_command->add_option("--based-on", new_options->based_on, "an op whose kernels take hooks: the new one is that with hooks, in three files")->needs(project);
+  new_command
+      ->add_option("--based-on", new_options->based_on, "an op whose kernels take hooks: the new one is that with hooks, in three files")
+      ->needs(project);
   new_command->callback([&action, new_options] { action = [=] { return new_op(*new_options); }; });
 }
 
@@ -378,7 +419,8 @@ void say_commands(const CLI::App& app, const std::vector<std::string>& words) {
   std::string list;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     known.push_back(command->get_name());
-    list += "  " + command->get_name() + std::string(command->get_name().size() < 12 ? 12 - command->get_name().size() : 1, ' ') + command->get_description() + "\n";
+    list += "  " + command->get_name() + std::string(command->get_name().size() < 12 ? 12 - command->get_name().size() : 1, ' ') +
+            command->get_description() + "\n";
   }
   size_t at = 0;
   while (at < words.size() && (words[at] == "--load" || words[at].starts_with("--load="))) at += words[at] == "--load" ? 2 : 1;
@@ -399,9 +441,7 @@ void load_ops(const std::string& path) {
     throw Error(ErrorKind::value, "", "--load", std::string("cannot be loaded: ") + dlerror(), "a library that links with libquern");
   try {
     registry();
-  } catch (const Error& e) {
-    throw Error(ErrorKind::value, "", "--load", "is " + path + ", whose `op` " + e.got(), e.expected());
-  }
+  } catch (const Error& e) { throw Error(ErrorKind::value, "", "--load", "is " + path + ", whose `op` " + e.got(), e.expected()); }
 }
 
 /// Those of QN_LOAD and those named.
@@ -420,9 +460,12 @@ int command_line(int argc, char** argv) {
   app.require_subcommand(1);
   app.fallthrough();
   std::vector<std::string> libraries;
-  app.add_option("--load", libraries, "library with ops of your own, before the command; repeatable")->type_size(1)->allow_extra_args(false);
+  app.add_option("--load", libraries, "library with ops of your own, before the command; repeatable")
+      ->type_size(1)
+      ->allow_extra_args(false);
   app.get_formatter()->column_width(34);
-  app.footer("Exit codes: 0 right, 1 a wrong result, 2 bad input or a refused call, 3 the environment (a GPU, compiler or kernel is missing, frozen), 4 a replay with nothing to compare.");
+  app.footer(
+      "Exit codes: 0 right, 1 a wrong result, 2 bad input or a refused call, 3 the environment (a GPU, compiler or kernel is missing, frozen), 4 a replay with nothing to compare.");
   Action action;
   add_explaining(app, action);
   add_running(app, action);

@@ -23,10 +23,8 @@ static std::string pascal(const std::string& name) {
   std::string out;
   bool up = true;
   for (const char c : name) {
-    if (c == '_')
-      up = true;
-    else
-      out += up ? char(std::toupper(static_cast<unsigned char>(c))) : c, up = false;
+    if (c == '_') up = true;
+    else out += up ? char(std::toupper(static_cast<unsigned char>(c))) : c, up = false;
   }
   return out;
 }
@@ -35,8 +33,7 @@ using Words = std::vector<std::pair<std::string, std::string>>;
 
 static std::string filled(std::string text, const Words& words) {
   for (const auto& [from, to] : words)
-    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-      text.replace(at, from.size(), to);
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
   return text;
 }
 
@@ -44,7 +41,8 @@ static std::string filled(std::string text, const Words& words) {
 static std::pair<std::string, std::string> neutral(const std::string& signature) {
   const size_t open = signature.find('('), first_end = signature.find_first_of(",)", open);
   const std::string first = signature.substr(open + 1, first_end - open - 1), rest = signature.substr(first_end);
-  const std::string name = first.substr(first.find_last_of(' ') + 1), body = " { return " + (signature.starts_with("bool ") ? "true" : name) + "; }";
+  const std::string name = first.substr(first.find_last_of(' ') + 1),
+                    body = " { return " + (signature.starts_with("bool ") ? "true" : name) + "; }";
   const std::string exact = first.starts_with("f32 ") ? "double " + name : first;
   std::string others = rest;
   if (others.starts_with(", ")) others.insert(2, "[[maybe_unused]] ");
@@ -57,7 +55,8 @@ static Words words_of_base(const std::string& id) {
   std::string takers;
   for (const auto& [other, op] : registry())
     if (op->hook_points && !op->base) takers += (takers.empty() ? "" : ", ") + other;
-  if (!base.hook_points) throw Error(ErrorKind::value, "", "--based-on", "is '" + id + "', whose kernels take no hooks", "one of " + takers);
+  if (!base.hook_points)
+    throw Error(ErrorKind::value, "", "--based-on", "is '" + id + "', whose kernels take no hooks", "one of " + takers);
   if (base.base) throw Error(ErrorKind::value, "", "--based-on", "is '" + id + "', which has hooks of its own already", "one of " + takers);
   const size_t dot = id.find('.');
   std::string members, meanings;
@@ -67,7 +66,8 @@ static Words words_of_base(const std::string& id) {
     members += member, meanings += meaning;
   }
   const std::string name = id.substr(dot + 1);
-  return {{"@base@", id}, {"@scope@", id.substr(0, dot)}, {"@Args@", pascal(name) + "Args"}, {"@based@", name}, {"@members@", members}, {"@meanings@", meanings}};
+  return {{"@base@", id},    {"@scope@", id.substr(0, dot)}, {"@Args@", pascal(name) + "Args"},
+          {"@based@", name}, {"@members@", members},         {"@meanings@", meanings}};
 }
 
 /// Without the lines of licence and copyright: files of a project of the user's own are the user's.
@@ -79,13 +79,12 @@ static std::string without_licence(const std::string& text) {
 
 int new_op(const NewOptions& options) {
   const size_t dot = options.op.find('.');
-  const std::string family = options.op.substr(0, dot),
-                    name = dot == std::string::npos ? "" : options.op.substr(dot + 1);
+  const std::string family = options.op.substr(0, dot), name = dot == std::string::npos ? "" : options.op.substr(dot + 1);
   if (!is_word(family) || !is_word(name))
-    throw Error(ErrorKind::value, "", "op", "is '" + options.op + "'",
-                "family.name in snake_case, as in elementwise.scale");
+    throw Error(ErrorKind::value, "", "op", "is '" + options.op + "'", "family.name in snake_case, as in elementwise.scale");
   if (registry().count(options.op))
-    throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', which is built into this quern", "a new name (or build again, if you removed its files)");
+    throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', which is built into this quern",
+                "a new name (or build again, if you removed its files)");
   const bool own = !options.project.empty();
   if (own && !std::filesystem::is_directory(options.project))
     throw Error(ErrorKind::value, "", "--project", "is '" + options.project + "', which is no folder", "the root of your project");
@@ -101,8 +100,7 @@ int new_op(const NewOptions& options) {
   const auto path_of = [&](const TemplateFile& file) { return folder + "/" + filled(file.path, words); };
   for (const TemplateFile& file : files)
     if (const std::string path = path_of(file); std::filesystem::exists(path))
-      throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', whose file " + path + " exists",
-                  "nothing to overwrite");
+      throw Error(ErrorKind::value, "", "op", "is '" + options.op + "', whose file " + path + " exists", "nothing to overwrite");
   if (!make_folders(folder + "/" + name)) throw Error(ErrorKind::device, "the folder " + folder + "/" + name + " cannot be made");
   for (const TemplateFile& file : files) {
     const std::string path = path_of(file);

@@ -212,7 +212,11 @@ std::span<const TemplateFile> hooks_template() {
 }
 
 std::span<const TemplateFile> op_template() {
-  static const TemplateFile kFiles[] = {{"@name@.h", kHeader}, {"@name@/@name@.cpp", kSchema}, {"@name@/spec.h", kSpec}, {"@name@/kernel.cuh", kKernel}, {"@name@/ref.h", kReference}};
+  static const TemplateFile kFiles[] = {{"@name@.h", kHeader},
+                                        {"@name@/@name@.cpp", kSchema},
+                                        {"@name@/spec.h", kSpec},
+                                        {"@name@/kernel.cuh", kKernel},
+                                        {"@name@/ref.h", kReference}};
   return kFiles;
 }
 

@@ -32,8 +32,8 @@ struct Explained {
   DeviceInfo device;
   jit::Target target;
   Plan plan;
-  std::vector<Candidate> rejected;     ///< cannot run it
-  std::vector<Candidate> slower;       ///< can, but leave it to another
+  std::vector<Candidate> rejected;  ///< cannot run it
+  std::vector<Candidate> slower;    ///< can, but leave it to another
   std::vector<Candidate> not_reached;
   std::string cost_note;
   Cost cost;
@@ -55,16 +55,13 @@ void judge_variants(Explained& e) {
   for (size_t i = 0; i < e.op->variants.size(); ++i) {
     const Variant& v = e.op->variants[i];
     const Rejection r = v.rejects ? v.rejects(e.problem, e.device) : Rejection{};
-    if (r)
-      e.rejected.push_back({v.name, to_string(r)});
-    else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i)
-      e.not_reached.push_back({v.name, "another was asked for"});
-    else if (const Rejection s = e.problem.variant < 0 && v.slower ? v.slower(e.problem, e.device) : Rejection{}; s && (e.problem.empty || size_t(e.plan.variant) != i))
+    if (r) e.rejected.push_back({v.name, to_string(r)});
+    else if (e.problem.variant >= 0 && size_t(e.problem.variant) != i) e.not_reached.push_back({v.name, "another was asked for"});
+    else if (const Rejection s = e.problem.variant < 0 && v.slower ? v.slower(e.problem, e.device) : Rejection{};
+             s && (e.problem.empty || size_t(e.plan.variant) != i))
       e.slower.push_back({v.name, to_string(s)});
-    else if (chosen)
-      e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
-    else
-      chosen = true;
+    else if (chosen) e.not_reached.push_back({v.name, "comes after " + std::string(e.op->variants[size_t(e.plan.variant)].name)});
+    else chosen = true;
   }
 }
 
@@ -138,8 +135,7 @@ Json to_json(const Explained& e) {
                         {"pdl", l.config.pdl},
                         {"source", l.spec.kernel->header}});
   }
-  for (const char* name : {"kernel", "key", "grid", "threads", "smem"})
-    j[name] = launches.empty() ? Json() : launches[0][name];
+  for (const char* name : {"kernel", "key", "grid", "threads", "smem"}) j[name] = launches.empty() ? Json() : launches[0][name];
   j["workspace"] = e.plan.workspace;
   j["regions"] = Json::array();
   for (i32 i = 0; i < e.plan.region_count; ++i) {
@@ -148,7 +144,8 @@ Json to_json(const Explained& e) {
   }
   j["launches"] = launches;
   j["fills"] = Json::array();
-  for (i32 i = 0; i < e.plan.fill_count; ++i) j["fills"].push_back({{"of", filled(e, e.plan.fills[i])}, {"byte", e.plan.fills[i].byte}, {"before", e.plan.fills[i].before}});
+  for (i32 i = 0; i < e.plan.fill_count; ++i)
+    j["fills"].push_back({{"of", filled(e, e.plan.fills[i])}, {"byte", e.plan.fills[i].byte}, {"before", e.plan.fills[i].before}});
   const auto list = [&](const char* key, const std::vector<Candidate>& candidates) {
     j[key] = Json::array();
     for (const Candidate& c : candidates) j[key].push_back({{"variant", c.variant}, {"reason", c.reason}});
@@ -170,10 +167,8 @@ void print(const Explained& e) {
   fmt::print("on {} ({}{})\n", e.device.name, e.device.arch.name(), e.target.emulated ? ", emulated" : "");
   for (const Candidate& c : e.rejected) fmt::print("  {}: rejected, {}\n", c.variant, c.reason);
   for (const Candidate& c : e.slower) fmt::print("  {}: slower, {}\n", c.variant, c.reason);
-  if (!e.problem.empty)
-    fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
-  else
-    fmt::print("  nothing to do: every output is empty\n");
+  if (!e.problem.empty) fmt::print("  {}: chosen\n", e.op->variants[size_t(e.plan.variant)].name);
+  else fmt::print("  nothing to do: every output is empty\n");
   for (const Candidate& c : e.not_reached) fmt::print("  {}: not reached, {}\n", c.variant, c.reason);
   for (i32 i = 0; i < e.plan.count; ++i) {
     const Launch& l = e.plan.launches[i];
@@ -181,10 +176,9 @@ void print(const Explained& e) {
     std::string why;
     const std::string key = key_of(l.spec, e.target, &why);
     fmt::print("launch {}  {}\n", i, jit::print(l.spec));
-    fmt::print("  grid {}x{}x{}  cluster {}  threads {}  smem {} B{}\n", l.config.grid[0], l.config.grid[1],
-               l.config.grid[2], to_string(l.config.cluster), l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
-    fmt::print("  key {}  source {}\n", key.empty() ? "unknown (" + why.substr(0, why.find('\n')) + ")" : key,
-               l.spec.kernel->header);
+    fmt::print("  grid {}x{}x{}  cluster {}  threads {}  smem {} B{}\n", l.config.grid[0], l.config.grid[1], l.config.grid[2],
+               to_string(l.config.cluster), l.config.threads, l.config.smem, l.config.pdl ? "  pdl" : "");
+    fmt::print("  key {}  source {}\n", key.empty() ? "unknown (" + why.substr(0, why.find('\n')) + ")" : key, l.spec.kernel->header);
   }
   print_fills(e, e.plan.count);
   fmt::print("workspace {} B\n", e.plan.workspace);
@@ -192,10 +186,8 @@ void print(const Explained& e) {
     const RegionFacts& r = e.plan.regions[i];
     fmt::print("  {} {} {} B\n", name(r.kind), r.name, r.bytes);
   }
-  if (e.cost_note.empty())
-    fmt::print("cost {:.0f} B, {:.0f} flop\n", e.cost.bytes, e.cost.flops);
-  else
-    fmt::print("cost {}\n", e.cost_note);
+  if (e.cost_note.empty()) fmt::print("cost {:.0f} B, {:.0f} flop\n", e.cost.bytes, e.cost.flops);
+  else fmt::print("cost {}\n", e.cost_note);
 }
 
 }  // namespace
@@ -215,8 +207,7 @@ int plan(const PlanOptions& options) {
     Json j = to_json(e);
     for (size_t i = 0; i < compiled.size(); ++i) j["launches"][i]["folder"] = compiled[i].folder;
     if (options.source)
-      for (i32 i = 0; i < e.plan.count; ++i)
-        j["launches"][size_t(i)]["rendered"] = jit::render(e.plan.launches[i].spec);
+      for (i32 i = 0; i < e.plan.count; ++i) j["launches"][size_t(i)]["rendered"] = jit::render(e.plan.launches[i].spec);
     std::puts(j.dump(2).c_str());
     return kRight;
   }

@@ -31,9 +31,7 @@ std::vector<std::pair<std::string, std::string>> sums_of(const Op& op, const Cas
     if (modes) which["batch_invariant"] = mode;
     try {
       all.push_back({mode ? "batch_invariant" : "", testing::sum_text_of(op, which, seed)});
-    } catch (const Error& e) {
-      all.push_back({mode ? "batch_invariant" : "", std::string("not shown: ") + e.what()});
-    }
+    } catch (const Error& e) { all.push_back({mode ? "batch_invariant" : "", std::string("not shown: ") + e.what()}); }
   }
   return all;
 }
@@ -84,7 +82,8 @@ struct Total {
   std::string exact_text() const {
     if (!skipped.empty()) return "skipped: " + skipped;
     if (wrong) return fmt::format("{} wrong", wrong);
-    return fmt::format("yes, {}{}", by_meaning ? "the op's meaning" : "each other", coincidences ? fmt::format(" ({} coincidences)", coincidences) : "");
+    return fmt::format("yes, {}{}", by_meaning ? "the op's meaning" : "each other",
+                       coincidences ? fmt::format(" ({} coincidences)", coincidences) : "");
   }
   std::string rows_text() const {
     if (!skipped.empty()) return "";
@@ -103,7 +102,9 @@ std::vector<Case> cases_of(const Op& op, const std::vector<CaseAxis>& fixed, int
   const DeviceInfo device = device_info_of(Arch{});
   const auto allowed = [&](const Case& c) { return testing::runs(op, c, device); };
   std::vector<CaseAxis> parameters = testing::parameters_of(op, fixed);
-  const auto is_fixed = [&](const std::string& axis) { return std::any_of(fixed.begin(), fixed.end(), [&](const CaseAxis& f) { return f.name == axis; }); };
+  const auto is_fixed = [&](const std::string& axis) {
+    return std::any_of(fixed.begin(), fixed.end(), [&](const CaseAxis& f) { return f.name == axis; });
+  };
   // When nothing else is asked for: each combination of what is fixed with the first values of the others, with rows enough
   std::vector<CaseAxis> few = parameters;
   for (CaseAxis& p : few)
@@ -151,7 +152,8 @@ int prove(const ProveOptions& options) {
   for (const Op* op : ops)
     for (const Case& which : cases_of(*op, testing::parse_words(*op, words), options.sample)) {
       const Proof proof = prover.prove(*op, which, options.seed);
-      const auto sums = ops.size() == 1 && proof.skipped.empty() ? sums_of(*op, which, options.seed) : std::vector<std::pair<std::string, std::string>>();
+      const auto sums =
+          ops.size() == 1 && proof.skipped.empty() ? sums_of(*op, which, options.seed) : std::vector<std::pair<std::string, std::string>>();
       right &= proof.ok();
       totals[op->id].add(proof);
       if (options.json) {
@@ -168,8 +170,7 @@ int prove(const ProveOptions& options) {
   } else if (ops.size() > 1) {
     Table table({"op", "cases", "ways", "plans", "exact", "batch-invariant"});
     for (const auto& [id, t] : totals)
-      table.add({id, std::to_string(t.cases), std::to_string(t.ways), std::to_string(t.plans),
-                 t.exact_text(), t.rows_text()});
+      table.add({id, std::to_string(t.cases), std::to_string(t.ways), std::to_string(t.plans), t.exact_text(), t.rows_text()});
     fmt::print("{}", table.text());
   }
   return right ? kRight : kWrong;

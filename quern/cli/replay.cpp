@@ -28,8 +28,11 @@ void print(const testing::TracedCall& call, const testing::ReplayResult& result,
   else if (!result.planned_alike) fmt::print("planned differently; bits not compared\n");
   if (result.compared() == 0) fmt::print("nothing was compared\n");
   for (const testing::ReplayedOutput& o : result.outputs) {
-    if (o.has_bits) fmt::print("{}: {}\n", o.name, o.different ? fmt::format("{} elements DIFFER from the record; {}", o.different, o.first) : "the recorded bits");
-    fmt::print("{}: against the reference {}{}\n", o.name, verdict(o.replayed), result.has_recorded ? "; as recorded " + verdict(o.recorded) : "");
+    if (o.has_bits)
+      fmt::print("{}: {}\n", o.name,
+                 o.different ? fmt::format("{} elements DIFFER from the record; {}", o.different, o.first) : "the recorded bits");
+    fmt::print("{}: against the reference {}{}\n", o.name, verdict(o.replayed),
+               result.has_recorded ? "; as recorded " + verdict(o.recorded) : "");
   }
 }
 
@@ -46,8 +49,16 @@ Json to_json(const testing::TracedCall& call, const testing::ReplayResult& resul
                        {"different", o.has_bits ? Json(o.different) : Json()},
                        {"replayed", to_json(o.replayed)},
                        {"recorded", result.has_recorded ? to_json(o.recorded) : Json()}});
-  return {{"op", call.op->id},         {"folder", call.folder},   {"device", on}, {"kernels", result.kernels}, {"recorded_kernels", call.kernels},
-          {"ok", result.verdict() == testing::ReplayResult::Verdict::right}, {"compared", result.compared()}, {"planned_alike", result.planned_alike}, {"recorded_error", call.error}, {"outputs", outputs}};
+  return {{"op", call.op->id},
+          {"folder", call.folder},
+          {"device", on},
+          {"kernels", result.kernels},
+          {"recorded_kernels", call.kernels},
+          {"ok", result.verdict() == testing::ReplayResult::Verdict::right},
+          {"compared", result.compared()},
+          {"planned_alike", result.planned_alike},
+          {"recorded_error", call.error},
+          {"outputs", outputs}};
 }
 
 }  // namespace

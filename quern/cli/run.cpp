@@ -88,7 +88,8 @@ void print(const RunResult& r, const std::string& called, const std::string& mad
                text("min"), text("max"), std::to_string(o["odd"].get<i64>()),
                o["error"].is_string() ? "inf" : fmt::format("{:.3g}", o["error"].get<double>())});
   }
-  fmt::print("{}{}{}; the call took {} the first time, compile included", table.text(), r.comparison.ok ? "right" : "WRONG: ", r.comparison.message, time_text(r.us[0]));
+  fmt::print("{}{}{}; the call took {} the first time, compile included", table.text(),
+             r.comparison.ok ? "right" : "WRONG: ", r.comparison.message, time_text(r.us[0]));
   if (std::vector<double> us(r.us.begin() + 1, r.us.end()); !us.empty()) {
     std::nth_element(us.begin(), us.begin() + ptrdiff_t(us.size() - 1) / 2, us.end());
     fmt::print(", then {} (wall, with synchronisation; not a benchmark)", time_text(us[(us.size() - 1) / 2]));
@@ -130,8 +131,16 @@ int run_op(const RunCommandOptions& options) {
     right &= r.comparison.ok;
     const std::string which = testing::case_text(op, args.given()), made = testing::made_of(op, args.given());
     if (!options.json) print(r, op.id + " " + which, made);
-    results.push_back({{"op", op.id}, {"case", which}, {"runs_as", made}, {"device", r.device}, {"kernels", r.kernels}, {"ok", r.comparison.ok},
-                       {"error", number(r.comparison.error)}, {"message", r.comparison.message}, {"us", us}, {"outputs", r.outputs}});
+    results.push_back({{"op", op.id},
+                       {"case", which},
+                       {"runs_as", made},
+                       {"device", r.device},
+                       {"kernels", r.kernels},
+                       {"ok", r.comparison.ok},
+                       {"error", number(r.comparison.error)},
+                       {"message", r.comparison.message},
+                       {"us", us},
+                       {"outputs", r.outputs}});
   }
   if (options.json) std::puts(results.dump(2).c_str());
   return right ? kRight : kWrong;

@@ -26,8 +26,9 @@ std::string source_note(const std::string& folder) {
     if (count++ == 0) first = name + (here ? " differs" : " is missing here");
   }
   if (count == 0) return "";
-  return fmt::format("quern: note: {} kernel source{} of this folder {} not what this program carries and compiles ({}{}); QN_SOURCE_DIR=. compiles this folder's", count, count == 1 ? "" : "s",
-                     count == 1 ? "is" : "are", first, count == 1 ? "" : ", ..");
+  return fmt::format(
+      "quern: note: {} kernel source{} of this folder {} not what this program carries and compiles ({}{}); QN_SOURCE_DIR=. compiles this folder's",
+      count, count == 1 ? "" : "s", count == 1 ? "is" : "are", first, count == 1 ? "" : ", ..");
 }
 
 void print_source_note() {

@@ -24,7 +24,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Calls of one op with the same extents, dtypes, options and kernels, that move about the same bytes: those of attention depend on lengths.
+/// Calls of one op with the same extents, dtypes, options and kernels, that move about the same bytes: those of attention depend on
+/// lengths.
 struct Group {
   std::string op, sizes, kernels, folder;  ///< of the first
   i64 calls = 0;
@@ -40,7 +41,8 @@ std::string sizes_of(const testing::TracedCall& call, const Problem& problem) {
   for (size_t i = 0; i < call.op->axes.size(); ++i)
     if (problem.axes[i] != 0) add(fmt::format("{}={}", name(call.op->axes[i]), problem.axes[i]));
   for (size_t i = 0; i < call.op->tensors.size(); ++i)
-    if (problem.tensors[i].present && (i == 0 || problem.tensors[i].dtype != problem.tensors[0].dtype)) add(fmt::format("{}={}", call.op->tensors[i].name, name(problem.tensors[i].dtype)));
+    if (problem.tensors[i].present && (i == 0 || problem.tensors[i].dtype != problem.tensors[0].dtype))
+      add(fmt::format("{}={}", call.op->tensors[i].name, name(problem.tensors[i].dtype)));
   if (problem.batch_invariant) add("batch_invariant");
   return text;
 }
@@ -55,7 +57,8 @@ std::vector<Group> groups_of(const std::string& folder, bool trust_hooks) {
     if (call.left_out.empty()) cost = testing::cost_of(call);
     const std::string bytes = cost.bytes > 0 ? std::to_string(std::lround(4 * std::log2(cost.bytes))) : "";  // steps of 19 %
     const auto [place, fresh] = places.try_emplace(call.op->id + "\n" + sizes + "\n" + call.kernels + "\n" + bytes, groups.size());
-    if (fresh) groups.push_back({call.op->id, sizes, call.kernels, one, 0, cost, 0, 0, call.left_out.empty() ? "" : "no data: " + call.left_out});
+    if (fresh)
+      groups.push_back({call.op->id, sizes, call.kernels, one, 0, cost, 0, 0, call.left_out.empty() ? "" : "no data: " + call.left_out});
     Group& group = groups[place->second];
     ++group.calls;
   }
@@ -71,20 +74,29 @@ void time_group(Group& group, bool trust_hooks, Device& device, const bench::Cei
     device.synchronize(Stream{});
     group.us = bench::time_call(device, [&] { again.run(); }).median_us;
     if (!device.info().emulated) group.floor_us = ceilings.floor_us(group.cost);
-  } catch (const Error& e) {
-    group.note = e.what();
-  }
+  } catch (const Error& e) { group.note = e.what(); }
 }
 
 Json to_json(const Group& g) {
-  return {{"op", g.op}, {"sizes", g.sizes}, {"kernels", g.kernels}, {"calls", g.calls}, {"bytes", g.cost.bytes}, {"flops", g.cost.flops}, {"us", g.note.empty() ? Json(g.us) : Json()}, {"floor_us", g.floor_us > 0 ? Json(g.floor_us) : Json()}, {"folder", g.folder}, {"note", g.note}};
+  return {{"op", g.op},
+          {"sizes", g.sizes},
+          {"kernels", g.kernels},
+          {"calls", g.calls},
+          {"bytes", g.cost.bytes},
+          {"flops", g.cost.flops},
+          {"us", g.note.empty() ? Json(g.us) : Json()},
+          {"floor_us", g.floor_us > 0 ? Json(g.floor_us) : Json()},
+          {"folder", g.folder},
+          {"note", g.note}};
 }
 
 }  // namespace
 
 int trace_report(const TraceReportOptions& options) {
   std::vector<Group> groups = groups_of(options.folder, options.trust_hooks);
-  if (groups.empty()) throw Error(ErrorKind::value, "", "trace-report", "is given '" + options.folder + "', which holds no recorded calls", "a folder that QN_TRACE named");
+  if (groups.empty())
+    throw Error(ErrorKind::value, "", "trace-report", "is given '" + options.folder + "', which holds no recorded calls",
+                "a folder that QN_TRACE named");
   Device& device = device_from_name(options.device);
   const bool gpu = !device.info().emulated;
   bench::Ceilings ceilings;
@@ -96,20 +108,30 @@ int trace_report(const TraceReportOptions& options) {
   }
   double all_us = 0, all_floor = 0;
   for (const Group& g : groups) all_us += double(g.calls) * g.us, all_floor += double(g.calls) * g.floor_us;
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return double(a.calls) * a.us > double(b.calls) * b.us; });
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return double(a.calls) * a.us > double(b.calls) * b.us; });
   const bool timed = std::any_of(groups.begin(), groups.end(), [](const Group& g) { return g.note.empty(); });
   if (options.json) {
     Json list = Json::array();
     for (const Group& g : groups) list.push_back(to_json(g));
-    std::puts(Json{{"device", device.info().name}, {"emulated", bool(device.info().emulated)}, {"timer", bench::timer_name(device)}, {"calls", list}, {"us", all_us}, {"floor_us", gpu ? Json(all_floor) : Json()}}.dump(2).c_str());
+    std::puts(Json{{"device", device.info().name},
+                   {"emulated", bool(device.info().emulated)},
+                   {"timer", bench::timer_name(device)},
+                   {"calls", list},
+                   {"us", all_us},
+                   {"floor_us", gpu ? Json(all_floor) : Json()}}
+                  .dump(2)
+                  .c_str());
     return timed ? kRight : kNotCompared;
   }
-  fmt::print("calls of {} on {} ({}{}), times by {}\n", options.folder, device.info().name, device.info().arch.name(), gpu ? "" : ", emulated on this CPU", bench::timer_name(device));
+  fmt::print("calls of {} on {} ({}{}), times by {}\n", options.folder, device.info().name, device.info().arch.name(),
+             gpu ? "" : ", emulated on this CPU", bench::timer_name(device));
   Table table({"op", "calls", "us a call", "of all", "of the floor", "MB", "sizes", "kernels"});
   for (const Group& g : groups) {
     if (!g.note.empty()) continue;
     table.add({g.op, std::to_string(g.calls), fmt::format("{:.1f}", g.us), fmt::format("{:.1f} %", 100 * double(g.calls) * g.us / all_us),
-               g.floor_us > 0 ? fmt::format("{:.0f} %", 100 * g.floor_us / g.us) : "-", g.cost.bytes > 0 ? fmt::format("{:.3g}", g.cost.bytes / 1e6) : "-", g.sizes, short_kernel(g.kernels)});
+               g.floor_us > 0 ? fmt::format("{:.0f} %", 100 * g.floor_us / g.us) : "-",
+               g.cost.bytes > 0 ? fmt::format("{:.3g}", g.cost.bytes / 1e6) : "-", g.sizes, short_kernel(g.kernels)});
   }
   fmt::print("{}\n", table.text());
   std::map<std::string, i64> untimed;  // calls by the reason

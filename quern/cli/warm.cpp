@@ -57,13 +57,16 @@ nlohmann::ordered_json to_json(const WarmReport& report) {
   nlohmann::ordered_json j;
   j["kernels"] = nlohmann::ordered_json::array();
   for (const WarmKernel& k : report.kernels) {
-    nlohmann::ordered_json x = {{"kernel", k.kernel}, {"arch", k.arch}, {"state", name(k.state)}, {"calls", k.calls}, {"aligned", k.aligned}};
+    nlohmann::ordered_json x = {
+        {"kernel", k.kernel}, {"arch", k.arch}, {"state", name(k.state)}, {"calls", k.calls}, {"aligned", k.aligned}};
     if (k.state == State::failed) x["error"] = k.error;
     else if (k.state != State::listed) x["compile_ms"] = k.compile_ms, x["image_bytes"] = k.image_bytes;
     j["kernels"].push_back(std::move(x));
   }
   j["skipped"] = nlohmann::ordered_json::array();
-  for (const WarmSkipped& s : report.skipped) j["skipped"].push_back({{"call", s.call}, {"op", s.op}, {"arch", s.arch}, {"with", s.with}, {"refused", s.refused}, {"reason", s.reason}});
+  for (const WarmSkipped& s : report.skipped)
+    j["skipped"].push_back(
+        {{"call", s.call}, {"op", s.op}, {"arch", s.arch}, {"with", s.with}, {"refused", s.refused}, {"reason", s.reason}});
   j["plans"] = report.plans;
   j["list_seconds"] = report.list_seconds;
   j["build_seconds"] = report.build_seconds;
@@ -91,7 +94,8 @@ void print_summary(const WarmOptions& options, const WarmReport& report) {
   print_skipped(report);
   const Counts c = count(report);
   fmt::print("{} kernels, listed by {} plans in {:.1f} s", report.kernels.size(), report.plans, report.list_seconds);
-  if (c.unaligned) fmt::print("; {} of them only for operands that are less than 16-byte aligned (alignment=16 leaves these out)", c.unaligned);
+  if (c.unaligned)
+    fmt::print("; {} of them only for operands that are less than 16-byte aligned (alignment=16 leaves these out)", c.unaligned);
   std::puts("");
   if (options.list_only) return;
   fmt::print("{} compiled, {} cached, {} failed in {:.1f} s", c[State::compiled], c[State::cached], c[State::failed], report.build_seconds);
@@ -101,7 +105,8 @@ void print_summary(const WarmOptions& options, const WarmReport& report) {
 
 }  // namespace
 
-std::string warm_json(WarmOptions what, const std::vector<std::string>& archs, const std::string& device, const std::string& trace, const WarmProgress& progress) {
+std::string warm_json(WarmOptions what, const std::vector<std::string>& archs, const std::string& device, const std::string& trace,
+                      const WarmProgress& progress) {
   complete(what, archs, device);
   if (!trace.empty()) what.calls = testing::warm_calls(trace);
   return to_json(quern::warm(what, progress)).dump(2);
@@ -118,7 +123,10 @@ int warm(const WarmCommandOptions& options) {
     if (!progress) progress = std::make_unique<Progress>(i64(all));
     progress->step(k.kernel, seconds_left);
     if (k.state != State::failed && progress->terminal()) return;
-    progress->line(fmt::format("[{}/{}] {}{}", done, all, line_of(k), k.error.empty() ? "" : k.error == last_error ? ": the same" : ": " + k.error));
+    progress->line(fmt::format("[{}/{}] {}{}", done, all, line_of(k),
+                               k.error.empty()         ? ""
+                               : k.error == last_error ? ": the same"
+                                                       : ": " + k.error));
     last_error = k.error;
   });
   progress.reset();

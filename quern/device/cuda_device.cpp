@@ -44,8 +44,8 @@ CudaDevice::CudaDevice(int index) : driver_(cuda::driver()) {
   ordinal_ = u32(index);
   const int count = cuda::device_count();
   if (index < 0 || index >= count)
-    throw Error(ErrorKind::device, "cuda:" + std::to_string(index) + " does not exist: this process sees " +
-                                       std::to_string(count) + (count == 1 ? " GPU" : " GPUs"));
+    throw Error(ErrorKind::device, "cuda:" + std::to_string(index) + " does not exist: this process sees " + std::to_string(count) +
+                                       (count == 1 ? " GPU" : " GPUs"));
   check(driver_.device_get(&device_, index), "cuDeviceGet");
   info_ = read_info(driver_, device_);
   check(driver_.primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
@@ -70,8 +70,7 @@ CudaDevice::ContextGuard::~ContextGuard() {
 
 CudaDevice& cuda_device(Device& device, const char* user) {
   if (device.id().type != DeviceType::cuda)
-    throw Error(ErrorKind::unsupported,
-                std::string(user) + " needs a CUDA device, this one is emulated (" + device.info().name + ")");
+    throw Error(ErrorKind::unsupported, std::string(user) + " needs a CUDA device, this one is emulated (" + device.info().name + ")");
   return static_cast<CudaDevice&>(device);
 }
 
@@ -114,8 +113,7 @@ void CudaDevice::keep_pool_memory() {
 void* CudaDevice::allocate_async(size_t bytes, Stream stream) {
   const ContextGuard guard(*this);
   if (capturing(stream))
-    throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) +
-                                       " bytes would be allocated while the stream is capturing");
+    throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) + " bytes would be allocated while the stream is capturing");
   std::call_once(pool_once_, [this] { keep_pool_memory(); });
   cuda::DevicePointer pointer = 0;
   const cuda::Result result = driver_.mem_alloc_async(&pointer, bytes ? bytes : 1, stream.handle);
@@ -140,12 +138,10 @@ void CudaDevice::copy(void* destination, const void* source, size_t bytes, Strea
   check(driver_.pointer_get_attributes(1, &wanted, &into, address(source)), "cuPointerGetAttributes");
   const bool from_host = type != cuda::kMemoryDevice;
   if (from_host && capturing(stream))
-    throw Error(ErrorKind::device,
-                "a copy from host memory cannot be captured: a replay would read the source when it is gone");
+    throw Error(ErrorKind::device, "a copy from host memory cannot be captured: a replay would read the source when it is gone");
   const cuda::Result result = driver_.memcpy_async(address(destination), address(source), bytes, stream.handle);
   if (result != cuda::kSuccess)
-    fail(result, "cuMemcpyAsync of " + std::to_string(bytes) + " bytes from " + address_text(source) + " to " +
-                     address_text(destination));
+    fail(result, "cuMemcpyAsync of " + std::to_string(bytes) + " bytes from " + address_text(source) + " to " + address_text(destination));
   if (from_host) check(driver_.stream_synchronize(stream.handle), "cuStreamSynchronize");
 }
 
@@ -239,8 +235,7 @@ double CudaDevice::elapsed_us(Event from, Event to) {
 
 void CudaDevice::begin_capture(Stream stream) {
   const ContextGuard guard(*this);
-  if (!stream.handle)
-    throw Error(ErrorKind::device, "the default stream cannot be captured: make one with create_stream()");
+  if (!stream.handle) throw Error(ErrorKind::device, "the default stream cannot be captured: make one with create_stream()");
   check(driver_.stream_begin_capture(stream.handle, cuda::kCaptureThreadLocal), "cuStreamBeginCapture");
 }
 

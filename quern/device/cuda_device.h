@@ -45,12 +45,10 @@ class CudaDevice final : public Device {
 
   /// A load has no stream, so whether it is allowed is for the caller to say (capturing(), freeze); done while some
   /// stream captures, it leaves that capture valid.
-  Function load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry,
-                int smem) override;
+  Function load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry, int smem) override;
   void unload(Function function) override;
   /// Neither allocates nor locks.
-  void launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
-              Stream stream) override;
+  void launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes, Stream stream) override;
   TensorMap make_tensor_map(const TensorMapSpec& spec) override;
 
   /// Waits for all work of the device.

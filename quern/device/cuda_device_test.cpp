@@ -28,9 +28,7 @@ class device_cuda : public testing::Test {
   std::string error_of(auto&& call) {
     try {
       call();
-    } catch (const Error& error) {
-      return std::string(name(error.kind())) + ": " + error.what();
-    }
+    } catch (const Error& error) { return std::string(name(error.kind())) + ": " + error.what(); }
     return "no error";
   }
   Device* device_ = nullptr;
@@ -54,9 +52,9 @@ TEST_F(device_cuda, describes_itself) {
   EXPECT_GT(info.sms, 0);
   EXPECT_LT(info.smem_block, info.smem_sm);
   EXPECT_EQ(info.emulated, 0);
-  RecordProperty("device", std::string(info.name) + " " + info.arch.name() + " sms " + std::to_string(info.sms) +
-                               " smem " + std::to_string(info.smem_block) + "/" + std::to_string(info.smem_sm) +
-                               " l2 " + std::to_string(info.l2_bytes) + " memory " + std::to_string(info.memory_bytes));
+  RecordProperty("device", std::string(info.name) + " " + info.arch.name() + " sms " + std::to_string(info.sms) + " smem " +
+                               std::to_string(info.smem_block) + "/" + std::to_string(info.smem_sm) + " l2 " +
+                               std::to_string(info.l2_bytes) + " memory " + std::to_string(info.memory_bytes));
   for (const Arch& arch : known_archs()) {
     const DeviceInfo known = device_info_of(arch);
     if (std::string(known.name) != info.name) continue;
@@ -164,9 +162,9 @@ TEST_F(device_cuda, restores_the_context_of_each_thread) {
 }
 
 TEST_F(device_cuda, errors_name_the_call) {
-  EXPECT_THAT(error_of([&] { device_->allocate(size_t(1) << 60, "huge"); }),
-              testing::AllOf(HasSubstr("device: cuda:0: cuMemAlloc of "), HasSubstr("for `huge`"),
-                             HasSubstr("CUDA_ERROR_OUT_OF_MEMORY (")));
+  EXPECT_THAT(
+      error_of([&] { device_->allocate(size_t(1) << 60, "huge"); }),
+      testing::AllOf(HasSubstr("device: cuda:0: cuMemAlloc of "), HasSubstr("for `huge`"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY (")));
   EXPECT_THAT(error_of([&] { device_->load(ImageKind::cubin, std::vector<char>(64), "", "kernel", 0); }),
               HasSubstr("cuModuleLoadData of kernel failed: CUDA_ERROR_"));
 }

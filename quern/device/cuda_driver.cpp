@@ -20,9 +20,7 @@ struct Library {
 
 using GetProcAddress = Result (*)(const char*, void**, int, u64, i32*);
 
-std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
+std::string version_text(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
 // Fills the table; returns the first symbol that is missing, or nullptr.
 const char* fill(Driver& d, GetProcAddress get) {
@@ -122,8 +120,7 @@ const Library& library() {
 std::string describe(const Driver& d, Result result) {
   const char* name = nullptr;
   const char* text = nullptr;
-  if (!d.get_error_name || d.get_error_name(result, &name) != kSuccess || !name)
-    return "CUDA error " + std::to_string(result);
+  if (!d.get_error_name || d.get_error_name(result, &name) != kSuccess || !name) return "CUDA error " + std::to_string(result);
   if (d.get_error_string(result, &text) != kSuccess || !text) return name;
   return std::string(name) + " (" + text + ")";
 }

@@ -70,8 +70,8 @@ struct Driver {
   Call<Function, FunctionAttribute, int> func_set_attribute;
   Call<const LaunchConfig*, Function, void**, void**> launch_kernel_ex;
 
-  Call<void*, TensorMapDataType, u32, void*, const u64*, const u64*, const u32*, const u32*, TensorMapInterleave,
-       TensorMapSwizzle, TensorMapPromotion, TensorMapFill>
+  Call<void*, TensorMapDataType, u32, void*, const u64*, const u64*, const u32*, const u32*, TensorMapInterleave, TensorMapSwizzle,
+       TensorMapPromotion, TensorMapFill>
       tensor_map_encode_tiled;
 
   int version = 0;  ///< as CUDA writes it: 12080 is 12.8

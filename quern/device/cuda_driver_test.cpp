@@ -17,16 +17,15 @@ namespace {
 // Arguments pass alike when they are of one size, and both pointers or both not.
 template <class Ours, class Theirs>
 constexpr bool passes_alike() {
-  return sizeof(Ours) == sizeof(Theirs) && (std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> &&
-                                            std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>);
+  return sizeof(Ours) == sizeof(Theirs) &&
+         (std::is_pointer_v<Ours> == std::is_pointer_v<Theirs> && std::is_floating_point_v<Ours> == std::is_floating_point_v<Theirs>);
 }
 
 template <class Ours, class Theirs>
 struct SameCall : std::false_type {};
 template <class... A, class R, class... B>
-requires(sizeof...(A) == sizeof...(B)) struct SameCall<Result (*)(A...), R (*)(B...)>
-    : std::bool_constant<sizeof(R) == 4 && (passes_alike<A, B>() && ...)> {
-};
+  requires(sizeof...(A) == sizeof...(B))
+struct SameCall<Result (*)(A...), R (*)(B...)> : std::bool_constant<sizeof(R) == 4 && (passes_alike<A, B>() && ...)> {};
 
 template <class Ours, class Theirs>
 void expect_same_call(const char* name) {
@@ -44,10 +43,8 @@ TEST(device_cuda_driver, entry_points_take_what_cuda_h_says) {
   expect_same_call<decltype(Driver::device_get_pci_bus_id), decltype(&cuDeviceGetPCIBusId)>("cuDeviceGetPCIBusId");
   expect_same_call<decltype(Driver::device_get_attribute), decltype(&cuDeviceGetAttribute)>("cuDeviceGetAttribute");
   expect_same_call<decltype(Driver::device_total_mem), decltype(&cuDeviceTotalMem)>("cuDeviceTotalMem");
-  expect_same_call<decltype(Driver::device_get_default_mem_pool), decltype(&cuDeviceGetDefaultMemPool)>(
-      "cuDeviceGetDefaultMemPool");
-  expect_same_call<decltype(Driver::primary_ctx_retain), decltype(&cuDevicePrimaryCtxRetain)>(
-      "cuDevicePrimaryCtxRetain");
+  expect_same_call<decltype(Driver::device_get_default_mem_pool), decltype(&cuDeviceGetDefaultMemPool)>("cuDeviceGetDefaultMemPool");
+  expect_same_call<decltype(Driver::primary_ctx_retain), decltype(&cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain");
   expect_same_call<decltype(Driver::ctx_get_current), decltype(&cuCtxGetCurrent)>("cuCtxGetCurrent");
   expect_same_call<decltype(Driver::ctx_push_current), decltype(&cuCtxPushCurrent)>("cuCtxPushCurrent");
   expect_same_call<decltype(Driver::ctx_pop_current), decltype(&cuCtxPopCurrent)>("cuCtxPopCurrent");
@@ -80,8 +77,7 @@ TEST(device_cuda_driver, further_entry_points_take_what_cuda_h_says) {
   expect_same_call<decltype(Driver::event_record), decltype(&cuEventRecord)>("cuEventRecord");
   expect_same_call<decltype(Driver::event_synchronize), decltype(&cuEventSynchronize)>("cuEventSynchronize");
   expect_same_call<decltype(Driver::event_elapsed_time), decltype(&cuEventElapsedTime)>("cuEventElapsedTime");
-  expect_same_call<decltype(Driver::graph_instantiate), decltype(&cuGraphInstantiateWithFlags)>(
-      "cuGraphInstantiateWithFlags");
+  expect_same_call<decltype(Driver::graph_instantiate), decltype(&cuGraphInstantiateWithFlags)>("cuGraphInstantiateWithFlags");
   expect_same_call<decltype(Driver::graph_launch), decltype(&cuGraphLaunch)>("cuGraphLaunch");
   expect_same_call<decltype(Driver::graph_destroy), decltype(&cuGraphDestroy)>("cuGraphDestroy");
   expect_same_call<decltype(Driver::graph_exec_destroy), decltype(&cuGraphExecDestroy)>("cuGraphExecDestroy");
@@ -91,8 +87,7 @@ TEST(device_cuda_driver, further_entry_points_take_what_cuda_h_says) {
   expect_same_call<decltype(Driver::func_get_attribute), decltype(&cuFuncGetAttribute)>("cuFuncGetAttribute");
   expect_same_call<decltype(Driver::func_set_attribute), decltype(&cuFuncSetAttribute)>("cuFuncSetAttribute");
   expect_same_call<decltype(Driver::launch_kernel_ex), decltype(&cuLaunchKernelEx)>("cuLaunchKernelEx");
-  expect_same_call<decltype(Driver::tensor_map_encode_tiled), decltype(&cuTensorMapEncodeTiled)>(
-      "cuTensorMapEncodeTiled");
+  expect_same_call<decltype(Driver::tensor_map_encode_tiled), decltype(&cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
 }
 
 }  // namespace

@@ -21,9 +21,7 @@ struct LoadedKernel {
 /// Lets this thread load code while a stream captures: without it cuModuleLoadData invalidates the capture.
 class RelaxedCapture {
  public:
-  explicit RelaxedCapture(const cuda::Driver& driver) : driver_(driver) {
-    driver_.thread_exchange_stream_capture_mode(&mode_);
-  }
+  explicit RelaxedCapture(const cuda::Driver& driver) : driver_(driver) { driver_.thread_exchange_stream_capture_mode(&mode_); }
   ~RelaxedCapture() { driver_.thread_exchange_stream_capture_mode(&mode_); }
   RelaxedCapture(const RelaxedCapture&) = delete;
   RelaxedCapture& operator=(const RelaxedCapture&) = delete;
@@ -34,18 +32,15 @@ class RelaxedCapture {
 };
 
 std::string launch_text(const std::string& entry, const LaunchConfig& c, size_t params_bytes) {
-  return "cuLaunchKernelEx of " + entry + " (grid " + std::to_string(c.grid[0]) + "x" + std::to_string(c.grid[1]) +
-         "x" + std::to_string(c.grid[2]) + ", cluster " + to_string(c.cluster) + ", " + std::to_string(c.threads) +
-         " threads, " + std::to_string(c.smem) + " B of shared memory, " + std::to_string(params_bytes) +
-         " B of parameters)";
+  return "cuLaunchKernelEx of " + entry + " (grid " + std::to_string(c.grid[0]) + "x" + std::to_string(c.grid[1]) + "x" +
+         std::to_string(c.grid[2]) + ", cluster " + to_string(c.cluster) + ", " + std::to_string(c.threads) + " threads, " +
+         std::to_string(c.smem) + " B of shared memory, " + std::to_string(params_bytes) + " B of parameters)";
 }
 
 }  // namespace
 
-Function CudaDevice::load(ImageKind kind, std::span<const char> image, const std::string& image_path,
-                          const std::string& entry, int smem) {
-  if (kind != ImageKind::cubin)
-    throw Error(ErrorKind::internal, "a GPU was given a kernel of the emulated device (" + image_path + ")");
+Function CudaDevice::load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry, int smem) {
+  if (kind != ImageKind::cubin) throw Error(ErrorKind::internal, "a GPU was given a kernel of the emulated device (" + image_path + ")");
   const ContextGuard guard(*this);
   const RelaxedCapture relaxed(driver_);
   auto kernel = std::make_unique<LoadedKernel>();
@@ -65,8 +60,7 @@ Function CudaDevice::load(ImageKind kind, std::span<const char> image, const std
     fail(result, std::string(call) + " of " + entry + " (" + std::to_string(smem) + " B of shared memory)");
   }
   // Clusters of 16 blocks need it. Where it is refused, launches of such clusters say so; all others go on.
-  if (info_.arch.number >= 90)
-    driver_.func_set_attribute(kernel->function, cuda::kFunctionNonPortableClusterAllowed, 1);
+  if (info_.arch.number >= 90) driver_.func_set_attribute(kernel->function, cuda::kFunctionNonPortableClusterAllowed, 1);
   return {kernel.release()};
 }
 
@@ -78,8 +72,7 @@ void CudaDevice::unload(Function function) {
     fail(result, "cuModuleUnload of " + kernel->entry);
 }
 
-void CudaDevice::launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
-                        Stream stream) {
+void CudaDevice::launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes, Stream stream) {
   const ContextGuard guard(*this);
   const LoadedKernel& kernel = *static_cast<const LoadedKernel*>(function.handle);
   cuda::LaunchAttribute attributes[2];
@@ -123,10 +116,9 @@ static cuda::TensorMapDataType tensor_type(DType dtype) {
 TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
   static_assert(int(Swizzle::none) == cuda::kSwizzleNone && int(Swizzle::b32) == cuda::kSwizzle32 &&
                 int(Swizzle::b64) == cuda::kSwizzle64 && int(Swizzle::b128) == cuda::kSwizzle128);
-  if (spec.rank < 1 || spec.rank > 5)
-    throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
+  if (spec.rank < 1 || spec.rank > 5) throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
   const ContextGuard guard(*this);  // without one the driver answers CUDA_ERROR_INVALID_CONTEXT
-  alignas(128) TensorMap map;  // CUDA 13's own type asks for 128
+  alignas(128) TensorMap map;       // CUDA 13's own type asks for 128
   u64 shape[5], strides[4];
   u32 box[5], steps[5];
   for (int d = 0; d < spec.rank; ++d) {
@@ -135,14 +127,15 @@ TensorMap CudaDevice::make_tensor_map(const TensorMapSpec& spec) {
     steps[d] = 1;
     if (d < spec.rank - 1) strides[d] = u64(spec.stride_bytes[d]);
   }
-  // By default 128 B, the row of a box: with 256 B a stream of weights took 2 to 6 % longer on an H200, bf16 products at the power limit as long or 1 % longer.
+  // By default 128 B, the row of a box: with 256 B a stream of weights took 2 to 6 % longer on an H200, bf16 products at the power limit as
+  // long or 1 % longer.
   const cuda::Result result = driver_.tensor_map_encode_tiled(
       &map, tensor_type(spec.dtype), u32(spec.rank), spec.base, shape, strides, box, steps, cuda::kInterleaveNone,
       cuda::TensorMapSwizzle(int(spec.swizzle)), spec.fetched > 128 ? cuda::kPromoteL2_256 : cuda::kPromoteL2_128, cuda::kFillZeros);
   if (result != cuda::kSuccess) [[unlikely]] {
     const char* problem = tensor_map_problem(spec);
-    fail(result, "cuTensorMapEncodeTiled of " + tensor_map_text(spec) + ": " +
-                     (problem ? problem : "no rule that quern knows is broken") + "; it");
+    fail(result,
+         "cuTensorMapEncodeTiled of " + tensor_map_text(spec) + ": " + (problem ? problem : "no rule that quern knows is broken") + "; it");
   }
   return map;
 }

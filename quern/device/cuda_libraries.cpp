@@ -63,8 +63,7 @@ std::vector<std::string> pip_roots() {
   }
   // The interpreter that loaded us: <prefix>/bin/python3.
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error && program.filename().string().rfind("python", 0) == 0)
-    add_prefix(roots, program.parent_path().parent_path());
+  if (!error && program.filename().string().rfind("python", 0) == 0) add_prefix(roots, program.parent_path().parent_path());
   const fs::path home = home_folder();
   if (!home.empty()) {
     add_prefix(roots, home / ".local");
@@ -128,8 +127,7 @@ SearchPlaces search_places() {
     if (const std::string folder = system_variable(name); !folder.empty()) places.chosen.push_back({name, folder});
   places.pip_roots = pip_roots();
   places.installed.push_back({"/usr/local/cuda", "/usr/local/cuda"});
-  for (const fs::path& folder : folders_in("/usr/local", "cuda-"))
-    places.installed.push_back({folder.string(), folder.string()});
+  for (const fs::path& folder : folders_in("/usr/local", "cuda-")) places.installed.push_back({folder.string(), folder.string()});
   return places;
 }
 
@@ -141,12 +139,10 @@ std::vector<LibraryPlace> find_cuda_library(const CudaLibraryName& name, const S
     if (!found.add_first(toolkit.origin, name, toolkit_folders(toolkit.folder)))
       found.add(toolkit.origin, fs::path(toolkit.folder) / "lib64" / (name.stem + ".so"));
   for (const std::string& root : places.pip_roots)
-    for (const std::string& folder : name.pip_folders)
-      found.add_first("pip", name, {fs::path(root) / "nvidia" / folder / "lib"});
+    for (const std::string& folder : name.pip_folders) found.add_first("pip", name, {fs::path(root) / "nvidia" / folder / "lib"});
   for (const int major : name.majors) found.add_name(name.stem + ".so." + std::to_string(major));
   found.add_name(name.stem + ".so");
-  for (const SearchPlaces::Toolkit& toolkit : places.installed)
-    found.add_first(toolkit.origin, name, toolkit_folders(toolkit.folder));
+  for (const SearchPlaces::Toolkit& toolkit : places.installed) found.add_first(toolkit.origin, name, toolkit_folders(toolkit.folder));
   return found.take();
 }
 

@@ -44,14 +44,12 @@ TEST_F(device_cuda_libraries, come_in_the_stated_order) {
   places.chosen = {{"CUDA_HOME", folder("toolkit")}};
   places.pip_roots = {folder("site")};
   places.installed = {{"/usr/local/cuda", folder("local")}};
-  const std::string home = file("toolkit/lib64/libnvrtc.so.13"),
-                    new_wheel = file("site/nvidia/cu13/lib/libnvrtc.so.13"),
-                    old_wheel = file("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"),
-                    local = file("local/lib64/libnvrtc.so.12");
-  EXPECT_EQ(paths(find_cuda_library(nvrtc_, places)),
-            (std::vector<std::string>{"loaded=" + folder("torch/libnvrtc.so.12"), "CUDA_HOME=" + home,
-                                      "pip=" + new_wheel, "pip=" + old_wheel, "loader=libnvrtc.so.13",
-                                      "loader=libnvrtc.so.12", "loader=libnvrtc.so", "/usr/local/cuda=" + local}));
+  const std::string home = file("toolkit/lib64/libnvrtc.so.13"), new_wheel = file("site/nvidia/cu13/lib/libnvrtc.so.13"),
+                    old_wheel = file("site/nvidia/cuda_nvrtc/lib/libnvrtc.so.12"), local = file("local/lib64/libnvrtc.so.12");
+  EXPECT_EQ(
+      paths(find_cuda_library(nvrtc_, places)),
+      (std::vector<std::string>{"loaded=" + folder("torch/libnvrtc.so.12"), "CUDA_HOME=" + home, "pip=" + new_wheel, "pip=" + old_wheel,
+                                "loader=libnvrtc.so.13", "loader=libnvrtc.so.12", "loader=libnvrtc.so", "/usr/local/cuda=" + local}));
 }
 
 TEST_F(device_cuda_libraries, prefer_the_newer_major_and_name_a_file_once) {

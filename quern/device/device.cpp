@@ -40,7 +40,8 @@ struct ArchRates {
   i32 number;
   Rates rates;
 };
-/// Data sheets; of the H200 what quern's kernels measured of memory, L2 and a launch: gemm.dense's swap_ab_sm90 and portable; of TMA what fits the times of its products.
+/// Data sheets; of the H200 what quern's kernels measured of memory, L2 and a launch: gemm.dense's swap_ab_sm90 and portable; of TMA what
+/// fits the times of its products.
 constexpr ArchRates kRates[] = {
     {80, {.memory = 2039, .flops_16 = 312e3}},
     {86, {.memory = 600, .flops_16 = 125e3}},
@@ -67,9 +68,7 @@ struct Devices {
 
   Device& make_emulated(Arch arch) {
     Device*& slot = emulated[2 * arch.number + arch.specific];
-    if (!slot) {
-      slot = make_emulated_device(emulated_device_info(arch), emulated_options_from_env()).release();
-    }
+    if (!slot) { slot = make_emulated_device(emulated_device_info(arch), emulated_options_from_env()).release(); }
     return *slot;
   }
 };
@@ -115,8 +114,7 @@ Device& cuda_of(int index) {
     if (Device* made = all.cuda[size_t(index)].load(std::memory_order_acquire)) return *made;
   }
   const std::lock_guard lock(all.mutex);
-  if (index < 0 || index >= kMaxGpus)
-    throw Error(ErrorKind::device, "cuda:" + std::to_string(index) + " does not exist");
+  if (index < 0 || index >= kMaxGpus) throw Error(ErrorKind::device, "cuda:" + std::to_string(index) + " does not exist");
   std::atomic<Device*>& slot = all.cuda[size_t(index)];
   if (!slot.load(std::memory_order_relaxed)) slot.store(new CudaDevice(index), std::memory_order_release);
   return *slot.load(std::memory_order_relaxed);

@@ -13,8 +13,8 @@ namespace quern {
 
 /// A GPU architecture as a compile target: compute capability and the `a` (arch-specific) suffix.
 struct QN_API Arch {
-  i32 number = 90;      ///< 80, 86, 89, 90, 100, 103, 120, 121
-  i32 specific = 1;     ///< 1: "sm_90a", arch-specific instructions may be used; 0: "sm_90"
+  i32 number = 90;   ///< 80, 86, 89, 90, 100, 103, 120, 121
+  i32 specific = 1;  ///< 1: "sm_90a", arch-specific instructions may be used; 0: "sm_90"
   friend bool operator==(const Arch&, const Arch&) = default;
   std::string name() const { return "sm_" + std::to_string(number) + (specific ? "a" : ""); }
   /// From "sm_90a", "90a", "sm_80". Throws Error{value} listing the known ones.
@@ -28,8 +28,8 @@ QN_API std::span<const Arch> known_archs();
 /// node of the expression's graph (emu/graph.h).
 enum class Number : i32 { real, order_free, tree, graph };
 
-/// What a GPU does in a nanosecond, for plans that compare times. A row an arch, of a well-known GPU; only ratios of times matter for a choice, so
-/// all GPUs of an arch choose alike. 0: not known.
+/// What a GPU does in a nanosecond, for plans that compare times. A row an arch, of a well-known GPU; only ratios of times matter for a
+/// choice, so all GPUs of an arch choose alike. 0: not known.
 struct Rates {
   double memory = 0;    ///< bytes from memory
   double l2 = 0;        ///< bytes from the L2, to all multiprocessors
@@ -46,13 +46,13 @@ QN_API const Rates& rates_of(i32 arch_number);
 /// What plan may know of a device. A plain value: tests and `quern plan --arch` use ones without a device behind them.
 struct DeviceInfo {
   Arch arch;
-  i32 sms = 132;                  ///< multiprocessors
-  i32 smem_block = 232448;        ///< shared memory a block may opt in to, bytes
-  i32 smem_sm = 233472;           ///< shared memory of a multiprocessor, bytes
-  i32 threads_sm = 2048;          ///< resident threads of a multiprocessor
+  i32 sms = 132;            ///< multiprocessors
+  i32 smem_block = 232448;  ///< shared memory a block may opt in to, bytes
+  i32 smem_sm = 233472;     ///< shared memory of a multiprocessor, bytes
+  i32 threads_sm = 2048;    ///< resident threads of a multiprocessor
   i64 l2_bytes = 60 << 20;
   i64 memory_bytes = i64(141) << 30;
-  i32 emulated = 0;               ///< 1: kernels run on the CPU
+  i32 emulated = 0;  ///< 1: kernels run on the CPU
   Rates rates = rates_of(90);
   char name[64] = "NVIDIA H200";
 };
@@ -93,8 +93,8 @@ struct LaunchConfig {
   u32 grid[3] = {1, 1, 1};
   ClusterShape cluster = {};
   u32 threads = 1;
-  u32 smem = 0;         ///< dynamic shared memory, bytes
-  bool pdl = false;     ///< programmatic dependent launch: may start before its predecessor ends
+  u32 smem = 0;      ///< dynamic shared memory, bytes
+  bool pdl = false;  ///< programmatic dependent launch: may start before its predecessor ends
 };
 
 struct TensorMapSpec {
@@ -105,7 +105,7 @@ struct TensorMapSpec {
   i64 stride_bytes[4];  ///< of dims 1..rank-1
   i32 box[5];
   Swizzle swizzle;
-  i32 fetched = 128;    ///< bytes that the L2 fetches for a miss: 128 or 256
+  i32 fetched = 128;  ///< bytes that the L2 fetches for a miss: 128 or 256
 };
 
 enum class ImageKind { cubin, shared_object };
@@ -166,11 +166,12 @@ class QN_API Device {
   Number number() const { return number_; }
   virtual void begin_call(std::span<const MemoryRange>, const char* /*op*/) {}
   virtual void end_call() {}
-  /// Checked emulated devices do `judgement` on the host when the stream comes to it, on each replay of a graph again; it throws what it finds.
+  /// Checked emulated devices do `judgement` on the host when the stream comes to it, on each replay of a graph again; it throws what it
+  /// finds.
   virtual void judge(std::function<void()> /*judgement*/, Stream) {}
 
-  /// Bytes that allocate() could get now, of all processes; of an emulated device what the host's kernel calls available. What others take meanwhile is not
-  /// known, so leave some.
+  /// Bytes that allocate() could get now, of all processes; of an emulated device what the host's kernel calls available. What others take
+  /// meanwhile is not known, so leave some.
   virtual i64 free_memory();
 
  protected:

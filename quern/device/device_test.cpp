@@ -20,9 +20,7 @@ using testing::HasSubstr;
 std::string error_of(auto&& call) {
   try {
     call();
-  } catch (const Error& error) {
-    return std::string(name(error.kind())) + ": " + error.what();
-  }
+  } catch (const Error& error) { return std::string(name(error.kind())) + ": " + error.what(); }
   return "no error";
 }
 
@@ -99,8 +97,7 @@ TEST(device_names, give_one_device_each) {
 TEST(device_names, that_are_wrong_are_errors) {
   for (const char* text : {"gpu", "cuda:", "cuda:x", "cuda:-1", "emu:", "emu:sm_1", "cpu"})
     EXPECT_THAT(error_of([&] { device_from_name(text); }), HasSubstr("value: ")) << text;
-  EXPECT_THAT(error_of([&] { device_from_name("gpu"); }),
-              HasSubstr("is 'gpu', expected cuda, cuda:N, emu or emu:ARCH"));
+  EXPECT_THAT(error_of([&] { device_from_name("gpu"); }), HasSubstr("is 'gpu', expected cuda, cuda:N, emu or emu:ARCH"));
   EXPECT_THAT(error_of([&] { device_from_name("cuda:99"); }), HasSubstr("device: "));
 }
 

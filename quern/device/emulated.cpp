@@ -105,11 +105,9 @@ class EmulatedDevice final : public Device {
   void replay(void* graph, Stream stream) override;
   void destroy_graph(void* graph) override { delete static_cast<Graph*>(graph); }
 
-  Function load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry,
-                int smem) override;
+  Function load(ImageKind kind, std::span<const char> image, const std::string& image_path, const std::string& entry, int smem) override;
   void unload(Function function) override { delete static_cast<emu::Module*>(function.handle); }
-  void launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
-              Stream stream) override;
+  void launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes, Stream stream) override;
   TensorMap make_tensor_map(const TensorMapSpec& spec) override;
 
   void begin_call(std::span<const MemoryRange> ranges, const char* op) override;
@@ -120,7 +118,8 @@ class EmulatedDevice final : public Device {
 
   void pretend_launch(Stream stream, std::vector<TensorView> read_only) {
     std::lock_guard<std::mutex> lock(mutex_);
-    *state_of(stream).tail = {.thread = std::this_thread::get_id(), .releases = releases_, .pretended = true, .read_only = std::move(read_only)};
+    *state_of(stream).tail = {
+        .thread = std::this_thread::get_id(), .releases = releases_, .pretended = true, .read_only = std::move(read_only)};
   }
   /// Whether launches before the newest may still run when that one has ended.
   bool left_behind(Stream stream) {
@@ -129,13 +128,10 @@ class EmulatedDevice final : public Device {
   }
 
  private:
-  EmulatedStream& state_of(Stream stream) {
-    return stream.handle ? *static_cast<EmulatedStream*>(stream.handle) : default_stream_;
-  }
+  EmulatedStream& state_of(Stream stream) { return stream.handle ? *static_cast<EmulatedStream*>(stream.handle) : default_stream_; }
   void submit(Stream stream, std::function<void()> work);
   void check(const emu::Module& module, const LaunchConfig& config) const;
-  void run(const emu::Module& module, const LaunchConfig& config, const void* params, emu::MemoryMap* memory,
-           Tail& tail);
+  void run(const emu::Module& module, const LaunchConfig& config, const void* params, emu::MemoryMap* memory, Tail& tail);
   void forget(Tail& tail) {
     std::lock_guard<std::mutex> lock(mutex_);
     tail = {};
@@ -155,11 +151,14 @@ std::atomic<u32> device_count{0};
 
 /// Throws Error{value} for what nothing can be emulated by.
 void check_emulated(const DeviceInfo& info, const EmulatedOptions& options) {
-  const auto refuse = [](const char* what, i64 got, const char* expected) { throw Error(ErrorKind::value, "", what, "is " + std::to_string(got), expected); };
+  const auto refuse = [](const char* what, i64 got, const char* expected) {
+    throw Error(ErrorKind::value, "", what, "is " + std::to_string(got), expected);
+  };
   if (info.sms < 1) refuse("sms", info.sms, "1 or more");
   if (info.smem_block < 0) refuse("smem_block", info.smem_block, "0 or more");
   if (i32(options.async) < 0 || options.async > AsyncPolicy::random) refuse("async", i32(options.async), "an AsyncPolicy, 0 to 2");
-  if (i32(options.schedule) < 0 || options.schedule > SchedulePolicy::shuffled) refuse("schedule", i32(options.schedule), "a SchedulePolicy, 0 to 2");
+  if (i32(options.schedule) < 0 || options.schedule > SchedulePolicy::shuffled)
+    refuse("schedule", i32(options.schedule), "a SchedulePolicy, 0 to 2");
   if (options.os_threads < 0) refuse("os_threads", options.os_threads, "0 (one a CPU) or more");
 }
 
@@ -186,9 +185,7 @@ EmulatedDevice::EmulatedDevice(const DeviceInfo& info, const EmulatedOptions& op
 void* EmulatedDevice::allocate(size_t bytes, const char* label) {
   const size_t room = bytes > SIZE_MAX / 2 ? SIZE_MAX : round_up<size_t>(std::max<size_t>(bytes, 1), 256);
   GuardedMemory memory(room);
-  if (!memory)
-    throw Error(ErrorKind::device,
-                "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
+  if (!memory) throw Error(ErrorKind::device, "emulated device: no " + std::to_string(bytes) + " bytes for " + (label ? label : "?"));
   char* const at = memory.get() + (round_up<size_t>(room, GuardedMemory::kPage) - room);  // it ends where the guard begins
   std::memset(at, 0xff, room);  // NaN in every format: a value that was never written is seen
   std::lock_guard<std::mutex> lock(mutex_);
@@ -204,8 +201,7 @@ void EmulatedDevice::release(void* pointer) {
 
 void* EmulatedDevice::allocate_async(size_t bytes, Stream stream) {
   if (capturing(stream))
-    throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) +
-                                       " bytes would be allocated while the stream is capturing");
+    throw Error(ErrorKind::frozen, "a workspace of " + std::to_string(bytes) + " bytes would be allocated while the stream is capturing");
   return allocate(bytes, "scratch");
 }
 
@@ -262,35 +258,30 @@ void EmulatedDevice::replay(void* graph, Stream stream) {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
-Function EmulatedDevice::load(ImageKind kind, std::span<const char>, const std::string& image_path, const std::string&,
-                              int smem) {
-  if (kind != ImageKind::shared_object)
-    throw Error(ErrorKind::device, "emulated device: runs shared objects, not GPU images");
+Function EmulatedDevice::load(ImageKind kind, std::span<const char>, const std::string& image_path, const std::string&, int smem) {
+  if (kind != ImageKind::shared_object) throw Error(ErrorKind::device, "emulated device: runs shared objects, not GPU images");
   if (smem > info_.smem_block)
-    throw Error(ErrorKind::device, "emulated device: kernel needs " + std::to_string(smem) + " B of shared memory, " +
-                                       info_.arch.name() + " has " + std::to_string(info_.smem_block));
+    throw Error(ErrorKind::device, "emulated device: kernel needs " + std::to_string(smem) + " B of shared memory, " + info_.arch.name() +
+                                       " has " + std::to_string(info_.smem_block));
   return {new emu::Module(image_path, options_)};
 }
 
 void EmulatedDevice::check(const emu::Module& module, const LaunchConfig& config) const {
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorKind::device, "emulated device: launch of " + what);
-  };
+  const auto refuse = [](const std::string& what) { throw Error(ErrorKind::device, "emulated device: launch of " + what); };
   if (config.threads != u32(module.threads))
     refuse(std::to_string(config.threads) + " threads, the kernel was compiled for " + std::to_string(module.threads));
   if (config.threads == 0 || config.threads > 1024) refuse(std::to_string(config.threads) + " threads a block");
   if (config.smem > u32(info_.smem_block))
     refuse(std::to_string(config.smem) + " B of shared memory, a block has " + std::to_string(info_.smem_block));
   if (!config.grid[0] || !config.grid[1] || !config.grid[2]) refuse("an empty grid");
-  if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535)
-    refuse("a grid that is too large");
+  if (config.grid[0] > 0x7fffffffu || config.grid[1] > 65535 || config.grid[2] > 65535) refuse("a grid that is too large");
   const ClusterShape& c = config.cluster;
   if (const u64 all = u64(c.x) * c.y * c.z; all == 0 || all > 16 || config.grid[0] % c.x || config.grid[1] % c.y || config.grid[2] % c.z)
-    refuse("clusters of " + to_string(c) + " blocks in a grid of " + to_string(ClusterShape(config.grid[0], config.grid[1], config.grid[2])));
+    refuse("clusters of " + to_string(c) + " blocks in a grid of " +
+           to_string(ClusterShape(config.grid[0], config.grid[1], config.grid[2])));
 }
 
-void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, const void* params,
-                         emu::MemoryMap* memory, Tail& tail) {
+void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, const void* params, emu::MemoryMap* memory, Tail& tail) {
   emu::LaunchRequest request;
   request.entry = module.entry;
   request.params = params;
@@ -336,8 +327,7 @@ void EmulatedDevice::run(const emu::Module& module, const LaunchConfig& config, 
   if (!reports.empty()) throw Error(ErrorKind::device, emu::describe(reports));
 }
 
-void EmulatedDevice::launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes,
-                            Stream stream) {
+void EmulatedDevice::launch(Function function, const LaunchConfig& config, const void* params, size_t params_bytes, Stream stream) {
   const emu::Module& module = *static_cast<const emu::Module*>(function.handle);
   check(module, config);
   const std::shared_ptr<emu::MemoryMap> memory = call_memory();
@@ -359,8 +349,7 @@ void EmulatedDevice::launch(Function function, const LaunchConfig& config, const
 }
 
 TensorMap EmulatedDevice::make_tensor_map(const TensorMapSpec& spec) {
-  if (spec.rank < 1 || spec.rank > 5)
-    throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
+  if (spec.rank < 1 || spec.rank > 5) throw Error(ErrorKind::internal, "a tensor map of rank " + std::to_string(spec.rank));
   if (const char* problem = tensor_map_problem(spec))
     throw Error(ErrorKind::device, "emulated device: a tensor map of " + tensor_map_text(spec) + ": " + problem);
   emu::EncodedTensorMap encoded{};
@@ -410,7 +399,8 @@ Policy policy_from(Env variable, std::initializer_list<const char*> names, std::
 
 EmulatedOptions emulated_options_from_env() {
   EmulatedOptions options;
-  options.async = policy_from(Env::emu_async, {"eager", "lazy", "random"}, {AsyncPolicy::eager, AsyncPolicy::lazy, AsyncPolicy::random}, options.async);
+  options.async =
+      policy_from(Env::emu_async, {"eager", "lazy", "random"}, {AsyncPolicy::eager, AsyncPolicy::lazy, AsyncPolicy::random}, options.async);
   options.schedule = policy_from(Env::emu_schedule, {"warp", "fifo", "shuffled"},
                                  {SchedulePolicy::warp_first, SchedulePolicy::fifo, SchedulePolicy::shuffled}, options.schedule);
   options.seed = u64(env_int(Env::emu_seed, i64(options.seed)));
@@ -439,8 +429,9 @@ void pretend_launch_before(Device& device, Stream stream, std::vector<TensorView
 void judge_launch_behind(Device& device, Stream stream) {
   auto* emulated = dynamic_cast<EmulatedDevice*>(&device);
   if (emulated && emulated->left_behind(stream))
-    throw Error(ErrorKind::device,
-                "RACE a dependent launch behind the call may run with the kernels launched before it: no block of the call's last kernel, or of one that this waits for, executed griddepcontrol.wait");
+    throw Error(
+        ErrorKind::device,
+        "RACE a dependent launch behind the call may run with the kernels launched before it: no block of the call's last kernel, or of one that this waits for, executed griddepcontrol.wait");
 }
 
 std::unique_ptr<Device> make_emulated_device(const DeviceInfo& info, const EmulatedOptions& options) {

@@ -22,9 +22,9 @@ struct EmulatedOptions {
   AsyncPolicy async = AsyncPolicy::eager;
   SchedulePolicy schedule = SchedulePolicy::warp_first;
   u64 seed = 1;
-  bool checked = false;   ///< report races, uninitialised and out-of-bounds accesses; one OS thread a launch, so that a seed replays
-  bool asan = false;      ///< report out-of-bounds accesses, also of local arrays, and undefined behaviour; not together with checked
-  int os_threads = 0;     ///< 0: one per CPU; blocks of a launch are spread over them
+  bool checked = false;  ///< report races, uninitialised and out-of-bounds accesses; one OS thread a launch, so that a seed replays
+  bool asan = false;     ///< report out-of-bounds accesses, also of local arrays, and undefined behaviour; not together with checked
+  int os_threads = 0;    ///< 0: one per CPU; blocks of a launch are spread over them
   Number number = Number::real;  ///< what f32 is in the device's kernels
   emu::Graph* graph = nullptr;   ///< Number::graph: where expressions are kept; not owned
 };

@@ -14,10 +14,9 @@ std::string tensor_map_text(const TensorMapSpec& s) {
   };
   char base[32];
   std::snprintf(base, sizeof base, "%p", s.base);
-  return std::string(name(s.dtype)) + " at " + base + ", shape " + list(s.shape, s.rank) + ", strides " +
-         list(s.stride_bytes, s.rank - 1) + " B, box " + list(s.box, s.rank) + ", swizzle " +
-         std::to_string(s.swizzle == Swizzle::none ? 0 : 16 << int(s.swizzle)) + " B, " + std::to_string(s.fetched) +
-         " B fetched for a miss";
+  return std::string(name(s.dtype)) + " at " + base + ", shape " + list(s.shape, s.rank) + ", strides " + list(s.stride_bytes, s.rank - 1) +
+         " B, box " + list(s.box, s.rank) + ", swizzle " + std::to_string(s.swizzle == Swizzle::none ? 0 : 16 << int(s.swizzle)) + " B, " +
+         std::to_string(s.fetched) + " B fetched for a miss";
 }
 
 // CUDA only says "invalid argument"; these are its rules, in the order in which they are usually broken.

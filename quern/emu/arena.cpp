@@ -16,9 +16,7 @@ u8* reserve(u64 bytes, int protection) {
   void* memory = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return memory == MAP_FAILED ? nullptr : static_cast<u8*>(memory);
 }
-u8* aligned_up(u8* address, u64 alignment) {
-  return reinterpret_cast<u8*>(round_up<u64>(reinterpret_cast<u64>(address), alignment));
-}
+u8* aligned_up(u8* address, u64 alignment) { return reinterpret_cast<u8*>(round_up<u64>(reinterpret_cast<u64>(address), alignment)); }
 
 }  // namespace
 
@@ -29,8 +27,7 @@ Arena::Arena() {
     if (stack_mapping_) break;
   }
   smem_mapping_ = reserve((kSmemSlots + 1) * kSmemStride, PROT_NONE);
-  if (!stack_mapping_ || !smem_mapping_)
-    throw Error(ErrorKind::device, "emulated device: cannot reserve address space for thread stacks");
+  if (!stack_mapping_ || !smem_mapping_) throw Error(ErrorKind::device, "emulated device: cannot reserve address space for thread stacks");
   // A kernel's stack is small and scattered over slots; huge pages would back each slot with megabytes.
   madvise(stack_mapping_, (stack_count_ + 2) * kStackBytes, MADV_NOHUGEPAGE);
   stacks_ = aligned_up(stack_mapping_, kStackBytes) + kStackBytes;

@@ -104,9 +104,7 @@ TEST_P(Asan, the_same_faults_are_not_seen_without_it) {
         if (kind == "UNDEFINED" || kind == "LOCAL-OOB" || kind == "INDEX-OOB") {
           EXPECT_THAT(report, ::testing::AnyOf("", HasSubstr("division by zero"))) << sample.mutations[i].name;
         }
-        if (!checked) {
-          EXPECT_THAT(kind_of(report), ::testing::AnyOf("", "FAULT", "SMEM-OOB")) << sample.mutations[i].name;
-        }
+        if (!checked) { EXPECT_THAT(kind_of(report), ::testing::AnyOf("", "FAULT", "SMEM-OOB")) << sample.mutations[i].name; }
       }
     }
   EXPECT_GE(unseen, 40);
@@ -128,7 +126,8 @@ TEST_P(Asan, reports_say_what_and_where) {
     expect("local array written past its end", "taken[p.n / 8] =", {"store of ", "4 bytes past the end of 'held' (32 bytes)"});
     // Where g++ 14 knows the object it checks its size before the access, and its scope no longer.
     const bool sizes_first = GetParam() == "g++" && std::stoi(run_process({GetParam(), "-dumpversion"}).output) >= 14;
-    expect("a variable used after its scope", "sum += kept", {"load of ", sizes_first ? "its object has too few bytes" : "whose scope has ended"});
+    expect("a variable used after its scope", "sum += kept",
+           {"load of ", sizes_first ? "its object has too few bytes" : "whose scope has ended"});
     expect("index past a local array", "inner[p.n / 16]", {"index 4 of an array of type", "[4]"});
     expect("another thread's variable", "if (t == 1)", {"load of 4 bytes in another thread's stack"});
     expect("shift by the width", "1 << (n / 2)", {"shift of 32-bit type 'int' by 32 places"});
@@ -185,7 +184,8 @@ TEST_P(Asan, an_object_whose_instrumentation_does_not_reach_us_is_refused) {
       if (!option.empty()) compile.push_back(option);
     }
     compile.insert(compile.end(), {"-I" + (folder_.path / "source").string(), "-x", "c++", "-c", stem + ".cu", "-o", stem + ".o"});
-    const std::vector<std::string> link = {GetParam(), "-shared", "-Wl,--wrap=memcpy,--wrap=memset,--wrap=memmove", stem + ".o", "-o", stem + ".so"};
+    const std::vector<std::string> link = {GetParam(),  "-shared", "-Wl,--wrap=memcpy,--wrap=memset,--wrap=memmove",
+                                           stem + ".o", "-o",      stem + ".so"};
     for (const auto& command : {compile, link}) {
       const ProcessResult result = run_process(command);
       EXPECT_EQ(result.status, 0) << result.output;

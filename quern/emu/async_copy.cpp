@@ -35,15 +35,11 @@ void run_cp_async(u32 destination, const void* source, u32 bytes, u32 source_byt
   Worker& worker = *me.worker;
   const u32 offset = destination & 0xffffff;
   if (destination >> 24 != me.block->rank || offset + bytes > me.thread->smem_bytes)
-    worker.fatal(
-        ReportKind::smem_oob, me,
-        text_of("cp.async of %u bytes to smem+0x%x, the block has %u bytes", bytes, offset, me.thread->smem_bytes),
-        offset);
+    worker.fatal(ReportKind::smem_oob, me,
+                 text_of("cp.async of %u bytes to smem+0x%x, the block has %u bytes", bytes, offset, me.thread->smem_bytes), offset);
   if (offset % bytes || (source_bytes && reinterpret_cast<u64>(source) % bytes))
-    worker.fatal(ReportKind::misaligned, me,
-                 text_of("cp.async of %u bytes from %p to smem+0x%x", bytes, source, offset), offset);
-  if (source_bytes > bytes)
-    worker.fatal(ReportKind::async, me, text_of("cp.async of %u bytes reads %u", bytes, source_bytes));
+    worker.fatal(ReportKind::misaligned, me, text_of("cp.async of %u bytes from %p to smem+0x%x", bytes, source, offset), offset);
+  if (source_bytes > bytes) worker.fatal(ReportKind::async, me, text_of("cp.async of %u bytes reads %u", bytes, source_bytes));
   AsyncCopy copy{offset, bytes, source_bytes, source, false, me.pc};
   if (worker.shadow()) {
     worker.shadow()->copy_issued(me, copy);

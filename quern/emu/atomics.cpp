@@ -34,14 +34,13 @@ u64 apply(const AtomicCall& call) {
   Word* address = static_cast<Word*>(call.address);
   if (call.op == AtomicOp::load) return __atomic_load_n(address, __ATOMIC_ACQUIRE);
   Word stored = __atomic_load_n(address, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(address, &stored, Word(result_of(call, stored)), false, __ATOMIC_ACQ_REL,
-                                      __ATOMIC_RELAXED)) {
-  }
+  while (!__atomic_compare_exchange_n(address, &stored, Word(result_of(call, stored)), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {}
   return stored;
 }
 u64 apply_any(const AtomicCall& call) { return call.bytes == 8 ? apply<u64>(call) : apply<u32>(call); }
 
-/// Whether one of the thread's last 16 places of atomics that changed nothing had that value when it was last looked at; remembers the value.
+/// Whether one of the thread's last 16 places of atomics that changed nothing had that value when it was last looked at; remembers the
+/// value.
 bool seen_before(Fiber& me, const void* address, u64 value) {
   const u64 place = reinterpret_cast<u64>(address);
   for (Fiber::Seen& seen : me.seen)

@@ -23,8 +23,8 @@ static void check_warp_converged(Worker& worker, Fiber& me, u32 id, u32 line) {
     warp.barrier_line = line;
   } else if (warp.barrier_id != id || warp.barrier_line != line) {
     worker.fatal(ReportKind::barrier, me,
-                 text_of("barrier %u (line %u) while lanes %08x of the warp stand at barrier %u (line %u)", id, line,
-                         warp.barrier_lanes, warp.barrier_id, warp.barrier_line));
+                 text_of("barrier %u (line %u) while lanes %08x of the warp stand at barrier %u (line %u)", id, line, warp.barrier_lanes,
+                         warp.barrier_id, warp.barrier_line));
   }
   warp.barrier_lanes |= 1u << me.lane;
   if (warp.barrier_lanes == warp.alive) release_parked(worker, warp);
@@ -52,9 +52,8 @@ u32 run_barrier(u32 id, u32 threads, bool arrive_only, u32 vote, u32 line) {
   Barrier& barrier = block.barriers[id];
   if (barrier.arrived == 0) barrier.expected = threads;
   if (barrier.expected != threads)
-    worker.fatal(
-        ReportKind::barrier, me,
-        text_of("barrier %u of %u threads, but others arrived at it for %u (0: all)", id, threads, barrier.expected));
+    worker.fatal(ReportKind::barrier, me,
+                 text_of("barrier %u of %u threads, but others arrived at it for %u (0: all)", id, threads, barrier.expected));
   ++barrier.arrived;
   barrier.vote |= vote;
   me.wait_line = line;
@@ -80,8 +79,7 @@ void leave_barriers(Fiber& me) {
   Warp& warp = *me.warp;
   if (warp.barrier_lanes && warp.barrier_lanes == warp.alive) release_parked(*me.worker, warp);
   for (Barrier& barrier : me.block->barriers)
-    if (barrier.arrived && barrier.expected == 0 && barrier.arrived == me.block->live)
-      open(*me.worker, barrier, nullptr);
+    if (barrier.arrived && barrier.expected == 0 && barrier.arrived == me.block->live) open(*me.worker, barrier, nullptr);
 }
 
 }  // namespace quern::emu

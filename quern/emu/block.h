@@ -46,9 +46,9 @@ struct CopyArrival {
 struct HeldRegisters {
   u8* first;
   u32 bytes;
-  u64 until;         ///< number of the last wgmma that has them
-  u32 n;             ///< of accumulators: only a wgmma of as many columns may have them too; 0: they hold A
-  u32 values[4];     ///< of A, which is poison meanwhile
+  u64 until;      ///< number of the last wgmma that has them
+  u32 n;          ///< of accumulators: only a wgmma of as many columns may have them too; 0: they hold A
+  u32 values[4];  ///< of A, which is poison meanwhile
   void* pc;
 };
 /// A thread's place in the sequence of its warpgroup's wgmma, which are numbered from 0.
@@ -85,9 +85,9 @@ struct Fiber {
   u32 next_seen = 0;
   u32 vote_result = 0;
   u32 wait_line = 0;
-  std::vector<AsyncCopy> copies;  ///< issued, neither waited for nor arrived at an mbarrier; oldest first
-  u32 first_copy = 0;             ///< number of the oldest: a thread's copies are numbered from 0
-  std::vector<u32> copy_groups;   ///< committed: number behind the last of each, oldest first
+  std::vector<AsyncCopy> copies;              ///< issued, neither waited for nor arrived at an mbarrier; oldest first
+  u32 first_copy = 0;                         ///< number of the oldest: a thread's copies are numbered from 0
+  std::vector<u32> copy_groups;               ///< committed: number behind the last of each, oldest first
   std::vector<std::shared_ptr<Bulk>> stores;  ///< bulk stores not known to be complete, oldest first
   u32 store_groups = 0;                       ///< committed
   u32 stores_read = 0;                        ///< groups whose sources are known to have been read
@@ -95,7 +95,7 @@ struct Fiber {
   bool at_cluster_barrier = false;            ///< arrived, has not waited
   u32 cluster_phase = 0;                      ///< of that arrival
   bool dependency_waited = false;
-  ThreadClock clock;              ///< checked mode
+  ThreadClock clock;  ///< checked mode
   WgmmaThread wgmma;
   u32 register_changes = 0;  ///< setmaxnreg executed
   // Checked mode.
@@ -105,7 +105,7 @@ struct Fiber {
   void* last_access = nullptr;   ///< place of its last ordinary access
   const void* repeated[4] = {};  ///< addresses of its last ordinary loads,
   u32 next_repeated = 0;
-  u32 repeats = 0;               ///< and how many loads of these alone followed each other
+  u32 repeats = 0;  ///< and how many loads of these alone followed each other
 };
 
 /// Lanes of one mask on their way to a collective.
@@ -125,8 +125,9 @@ struct Warp {
   bool queued = false;      ///< in the worker's queue
   u32 barrier_lanes = 0;    ///< lanes that stand at the block barrier below while others of the warp have not come
   u32 barrier_id = 0, barrier_line = 0;
-  u32 parked = 0;          ///< those of them that need not wait for the barrier, but for their warp
-  Rendezvous meetings[4];  ///< disjoint masks may meet at the same time
+  u32 parked = 0;  ///< those of them that need not wait for the barrier, but for their warp
+  /// Disjoint masks may meet at the same time: of two lanes 16, and one lane alone waits for nobody.
+  Rendezvous meetings[16];
   /// Checked mode: instructions of all lanes together that some lane has executed and some has not, oldest first.
   struct Aligned {
     const char* what;
@@ -135,8 +136,8 @@ struct Warp {
     u32 lanes;
   };
   std::deque<Aligned> aligned;
-  u64 first_aligned = 0;  ///< number of the oldest
-  u32 registers = 0;       ///< of each thread
+  u64 first_aligned = 0;              ///< number of the oldest
+  u32 registers = 0;                  ///< of each thread
   std::vector<u32> register_changes;  ///< what setmaxnreg made of them
 };
 
@@ -157,8 +158,8 @@ struct Warpgroup {
   u64 first = 0;            ///< number of the oldest
   u64 arrived = 0;          ///< wgmma that all threads have issued
   u64 done = 0;
-  u32 agent = 0;            ///< checked mode: who reads shared memory; 0: none yet
-  bool pending = false;     ///< random policy: in the worker's list
+  u32 agent = 0;         ///< checked mode: who reads shared memory; 0: none yet
+  bool pending = false;  ///< random policy: in the worker's list
   std::vector<Fiber*> waiting;
 };
 
@@ -185,14 +186,14 @@ struct Mbarrier {
   u32 pending = 0;  ///< arrivals that this phase still takes
   i64 bytes = 0;    ///< of copies that it still takes; below 0 when they came before they were expected
   u32 phase = 0;
-  u64 number = 0;   ///< of those that the block has made
+  u64 number = 0;  ///< of those that the block has made
   std::vector<Fiber*> waiting;
   // Checked mode.
-  Agent agent;    ///< makes the accesses of the copies that complete here, at `moment()`
-  Agent storer;   ///< likewise of st.async, which stores in the threads' own proxy; none until the first
+  Agent agent;   ///< makes the accesses of the copies that complete here, at `moment()`
+  Agent storer;  ///< likewise of st.async, which stores in the threads' own proxy; none until the first
   Epoch initialised;
-  Knowledge arrived, published;        ///< by arrivals of the block's threads so far, by those of completed phases
-  Knowledge arrived_far, published_far;  ///< of threads of other blocks, which released to the cluster
+  Knowledge arrived, published;              ///< by arrivals of the block's threads so far, by those of completed phases
+  Knowledge arrived_far, published_far;      ///< of threads of other blocks, which released to the cluster
   Knowledge arrived_reads, published_reads;  ///< and of those that only told that they have read
   bool has_far = false, has_reads = false;
   u32 moment(const Agent& of) const { return of.before + phase + 1; }

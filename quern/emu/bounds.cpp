@@ -43,7 +43,7 @@ std::string nearest_local(u64 address, u64 stack) {
     if (away >= nearest) continue;
     nearest = away;
     const std::string variable = "'" + name + "' (" + std::to_string(size) + " bytes)";
-    found = away == 0 ? "in " + variable
+    found = away == 0       ? "in " + variable
             : address < low ? text_of("%llu bytes before ", away) + variable
                             : text_of("%llu bytes past the end of ", away - 1) + variable;
   }
@@ -63,13 +63,12 @@ bool Bounds::judge_shared(Fiber& fiber, u64 address, u64 bytes, const char* what
     low = reinterpret_cast<u64>(block->smem);
   }
   if (block != fiber.block && block->live == 0)
-    worker_.fatal(ReportKind::cluster, fiber,
-                  text_of("%s to the shared memory of block rank %u, which has exited", what, block->rank), address);
+    worker_.fatal(ReportKind::cluster, fiber, text_of("%s to the shared memory of block rank %u, which has exited", what, block->rank),
+                  address);
   const i64 offset = i64(address - low);
   if (offset < 0 || u64(offset) + bytes > request_.smem)
     worker_.fatal(ReportKind::smem_oob, fiber,
-                  text_of("%s of %llu bytes at smem%+lld; the block has %u bytes", what, bytes, offset, request_.smem),
-                  address);
+                  text_of("%s of %llu bytes at smem%+lld; the block has %u bytes", what, bytes, offset, request_.smem), address);
   place.block = block;
   place.offset = u32(offset);
   return true;
@@ -113,8 +112,7 @@ MemoryMap::Region* Bounds::judge_global(Fiber& fiber, u64 address, u64 bytes, bo
   if (!last_ || address < last_->low || address >= last_->high) last_ = memory.find(address);
   u64 inside = 0;
   if (last_)
-    while (inside < bytes && address + inside < last_->high && last_->states[address + inside - last_->low] & kInside)
-      ++inside;
+    while (inside < bytes && address + inside < last_->high && last_->states[address + inside - last_->low] & kInside) ++inside;
   if (inside < bytes)
     worker_.fatal(ReportKind::global_oob, fiber,
                   text_of("%s of %llu bytes at 0x%llx: ", what, bytes, address) + memory.describe(address + inside) +
@@ -122,8 +120,7 @@ MemoryMap::Region* Bounds::judge_global(Fiber& fiber, u64 address, u64 bytes, bo
                   address);
   for (u64 i = 0; write && i < bytes; ++i)
     if (!(last_->states[address + i - last_->low] & kWritable))
-      worker_.fatal(ReportKind::write_to_input, fiber,
-                    std::string(what) + " writes the input " + memory.describe(address + i), address);
+      worker_.fatal(ReportKind::write_to_input, fiber, std::string(what) + " writes the input " + memory.describe(address + i), address);
   return last_;
 }
 

@@ -20,12 +20,9 @@ const char* name(BulkOp op) {
 }
 bool is_tensor(BulkOp op) { return op <= BulkOp::tensormap_prefetch; }
 bool is_store(BulkOp op) {
-  return op == BulkOp::tensor_store || op == BulkOp::tensor_reduce_add || op == BulkOp::store ||
-         op == BulkOp::reduce_add;
+  return op == BulkOp::tensor_store || op == BulkOp::tensor_reduce_add || op == BulkOp::store || op == BulkOp::reduce_add;
 }
-bool is_prefetch(BulkOp op) {
-  return op == BulkOp::tensor_prefetch || op == BulkOp::tensormap_prefetch || op == BulkOp::prefetch;
-}
+bool is_prefetch(BulkOp op) { return op == BulkOp::tensor_prefetch || op == BulkOp::tensormap_prefetch || op == BulkOp::prefetch; }
 bool reduces(BulkOp op) { return op == BulkOp::tensor_reduce_add || op == BulkOp::reduce_add; }
 bool is_multicast(BulkOp op) { return op == BulkOp::tensor_load_multicast || op == BulkOp::load_multicast; }
 
@@ -39,8 +36,7 @@ EncodedTensorMap map_of(Fiber& me, const BulkCall& call) {
     refuse(me, call, ReportKind::misaligned, text_of(" with a tensor map at %p, no multiple of 64", call.global));
   EncodedTensorMap map;
   std::memcpy(&map, call.global, sizeof(map));
-  if (map.magic != EncodedTensorMap::kMagic)
-    refuse(me, call, ReportKind::async, text_of(": there is no tensor map at %p", call.global));
+  if (map.magic != EncodedTensorMap::kMagic) refuse(me, call, ReportKind::async, text_of(": there is no tensor map at %p", call.global));
   if (call.op != BulkOp::tensormap_prefetch && u32(map.rank) != call.rank)
     refuse(me, call, ReportKind::async, text_of(" of %u dimensions, the tensor map has %d", call.rank, map.rank));
   if (map.base % 16) refuse(me, call, ReportKind::misaligned, text_of(": the tensor begins at 0x%llx", map.base));
@@ -55,27 +51,26 @@ EncodedTensorMap map_of(Fiber& me, const BulkCall& call) {
 void check_coordinates(Fiber& me, const BulkCall& call, const EncodedTensorMap& map) {
   const i64 begin = i64(call.at[0]) * size_of(map.dtype);
   if (begin % 16)
-    refuse(me, call, ReportKind::misaligned, text_of(": the box begins %lld bytes into a row of the tensor, no multiple of 16", (long long)begin));
+    refuse(me, call, ReportKind::misaligned,
+           text_of(": the box begins %lld bytes into a row of the tensor, no multiple of 16", (long long)begin));
   if (!is_store(call.op)) return;
   for (int d = 0; d < map.rank; ++d)
-    if (call.at[d] < 0) refuse(me, call, ReportKind::async, text_of(" of a box that begins at coordinate %d of dimension %d, below 0", call.at[d], d));
+    if (call.at[d] < 0)
+      refuse(me, call, ReportKind::async, text_of(" of a box that begins at coordinate %d of dimension %d, below 0", call.at[d], d));
 }
 
 void check_shared(Fiber& me, const BulkCall& call, u32 address, u32 bytes) {
   const u32 offset = address & 0xffffff, rank = address >> 24;
   const u32 alignment = call.op == BulkOp::store_async ? min_of(bytes, 16u) : is_tensor(call.op) ? 128u : 16u;
-  if (offset % alignment)
-    refuse(me, call, ReportKind::misaligned, text_of(" at smem+0x%x, no multiple of %u", offset, alignment));
+  if (offset % alignment) refuse(me, call, ReportKind::misaligned, text_of(" at smem+0x%x, no multiple of %u", offset, alignment));
   if (rank >= me.block->cluster->blocks.size() || offset + u64(bytes) > me.thread->smem_bytes)
     refuse(me, call, ReportKind::smem_oob,
-           text_of(" of %u bytes at smem+0x%x of block rank %u; the block has %u bytes", bytes, offset, rank,
-                   me.thread->smem_bytes));
+           text_of(" of %u bytes at smem+0x%x of block rank %u; the block has %u bytes", bytes, offset, rank, me.thread->smem_bytes));
 }
 
 void check_contiguous(Fiber& me, const BulkCall& call) {
   if (call.op == BulkOp::store_async) return;
-  if (call.bytes == 0 || call.bytes % 16)
-    refuse(me, call, ReportKind::misaligned, text_of(" of %u bytes, no multiple of 16", call.bytes));
+  if (call.bytes == 0 || call.bytes % 16) refuse(me, call, ReportKind::misaligned, text_of(" of %u bytes, no multiple of 16", call.bytes));
   if (call.op != BulkOp::copy_cluster && reinterpret_cast<u64>(call.global) % 16)
     refuse(me, call, ReportKind::misaligned, text_of(" with global memory at %p, no multiple of 16", call.global));
 }
@@ -83,9 +78,8 @@ void check_contiguous(Fiber& me, const BulkCall& call) {
 Mbarrier& mbarrier_of(Fiber& me, const BulkCall& call, Block& block) {
   const auto found = block.mbarriers.find(call.mbarrier & 0xffffff);
   if (found == block.mbarriers.end())
-    refuse(
-        me, call, ReportKind::mbarrier,
-        text_of(": no mbarrier was initialised at smem+0x%x of block rank %u", call.mbarrier & 0xffffff, block.rank));
+    refuse(me, call, ReportKind::mbarrier,
+           text_of(": no mbarrier was initialised at smem+0x%x of block rank %u", call.mbarrier & 0xffffff, block.rank));
   return found->second;
 }
 
@@ -107,9 +101,7 @@ void add_words(u8* to, const u8* from, u32 bytes, u32 (*sum)(u32, u32)) {
     Word* address = reinterpret_cast<Word*>(to + i);
     Word operand, stored = __atomic_load_n(address, __ATOMIC_RELAXED);
     std::memcpy(&operand, from + i, sizeof(Word));
-    while (!__atomic_compare_exchange_n(address, &stored, Word(sum(stored, operand)), false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED)) {
-    }
+    while (!__atomic_compare_exchange_n(address, &stored, Word(sum(stored, operand)), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {}
   }
 }
 
@@ -143,8 +135,7 @@ void load(Bulk& bulk) {
 
 void read_source(Bulk& bulk) {
   bulk.data.resize(bulk.bytes);
-  for_each_chunk(bulk,
-                 [&](u32 at, u32 offset, u32 bytes) { std::memcpy(&bulk.data[at], bulk.block->smem + offset, bytes); });
+  for_each_chunk(bulk, [&](u32 at, u32 offset, u32 bytes) { std::memcpy(&bulk.data[at], bulk.block->smem + offset, bytes); });
 }
 
 void write_results(Bulk& bulk) {
@@ -165,7 +156,8 @@ void judge_global(Fiber& me, const Bulk& bulk, bool write) {
   if (call.op == BulkOp::store_async || call.op == BulkOp::copy_cluster) return;
   if (!bulk.map.magic) return worker.access(me, call.global, bulk.bytes, write, what);
   worker.access(me, call.global, sizeof(TensorMap), false, what);
-  for_each_run(bulk.map, call.at, write ? BoxUse::store : BoxUse::load, [&](const u8* at, u32, u32 bytes) { worker.access(me, at, bytes, write, what); });
+  for_each_run(bulk.map, call.at, write ? BoxUse::store : BoxUse::load,
+               [&](const u8* at, u32, u32 bytes) { worker.access(me, at, bytes, write, what); });
 }
 
 void issue_load(Fiber& me, Bulk bulk, u32 rank) {
@@ -173,8 +165,7 @@ void issue_load(Fiber& me, Bulk bulk, u32 rank) {
   bulk.block = &me.block->cluster->blocks[rank];
   if (bulk.call.op == BulkOp::copy_cluster) bulk.source = me.block;
   if (rank != me.block->rank && bulk.block->live == 0)
-    refuse(me, bulk.call, ReportKind::cluster,
-           text_of(" to the shared memory of block rank %u, which has exited", rank));
+    refuse(me, bulk.call, ReportKind::cluster, text_of(" to the shared memory of block rank %u, which has exited", rank));
   Mbarrier& barrier = mbarrier_of(me, bulk.call, *bulk.block);
   if (worker.shadow()) {
     worker.shadow()->load_issued(me, bulk, barrier, name(bulk.call.op));
@@ -187,8 +178,7 @@ void issue_load(Fiber& me, Bulk bulk, u32 rank) {
 void issue_store(Fiber& me, Bulk bulk) {
   Worker& worker = *me.worker;
   if (bulk.call.shared >> 24 != me.block->rank)
-    refuse(me, bulk.call, ReportKind::smem_oob,
-           text_of(" from the shared memory of block rank %u", bulk.call.shared >> 24));
+    refuse(me, bulk.call, ReportKind::smem_oob, text_of(" from the shared memory of block rank %u", bulk.call.shared >> 24));
   bulk.block = me.block;
   bulk.group = me.store_groups + 1;
   const DType type = is_tensor(bulk.call.op) ? bulk.map.dtype : bulk.call.type;
@@ -217,8 +207,7 @@ void advance(Worker& worker, Bulk& bulk) {
     const auto found = bulk.block->mbarriers.find(bulk.call.mbarrier & 0xffffff);
     if (found == bulk.block->mbarriers.end()) {
       worker.report(ReportKind::mbarrier, bulk.block->fibers[0],
-                    text_of("the mbarrier at smem+0x%x was invalidated while a copy was in flight to it",
-                            bulk.call.mbarrier & 0xffffff));
+                    text_of("the mbarrier at smem+0x%x was invalidated while a copy was in flight to it", bulk.call.mbarrier & 0xffffff));
       return;
     }
     if (worker.shadow()) worker.shadow()->load_landed(bulk, found->second);
@@ -263,8 +252,8 @@ void finish_bulks(Worker& worker, Block& block) {
     if (bulk->loads() || !bulk->read) {
       if (!worker.shadow())
         worker.launch().add({ReportKind::async, bulk->issuer_block, i64(bulk->issuer_thread), 0,
-                             text_of("block (%u,%u,%u) exits before this %s is known to be complete", block.index.x,
-                                     block.index.y, block.index.z, name(bulk->call.op)),
+                             text_of("block (%u,%u,%u) exits before this %s is known to be complete", block.index.x, block.index.y,
+                                     block.index.z, name(bulk->call.op)),
                              bulk->pc});
       advance(worker, *bulk);
     }
@@ -273,8 +262,7 @@ void finish_bulks(Worker& worker, Block& block) {
     u64 word;
     std::memcpy(&word, block.smem + offset, 8);
     if (word != barrier.word())
-      worker.report(ReportKind::mbarrier, block.fibers[0],
-                    text_of("the mbarrier at smem+0x%x was overwritten", offset));
+      worker.report(ReportKind::mbarrier, block.fibers[0], text_of("the mbarrier at smem+0x%x was overwritten", offset));
   }
 }
 
@@ -298,8 +286,7 @@ void run_bulk(const BulkCall& call) {
   check_shared(me, call, call.shared, bulk.bytes);
   if (call.op == BulkOp::copy_cluster) check_shared(me, call, call.source, bulk.bytes);
   if (is_store(call.op)) return issue_store(me, std::move(bulk));
-  if (call.mbarrier % 8)
-    refuse(me, call, ReportKind::misaligned, text_of(" with an mbarrier at smem+0x%x", call.mbarrier));
+  if (call.mbarrier % 8) refuse(me, call, ReportKind::misaligned, text_of(" with an mbarrier at smem+0x%x", call.mbarrier));
   if (!is_multicast(call.op)) {
     if (call.mbarrier >> 24 != call.shared >> 24)
       refuse(me, call, ReportKind::mbarrier, ": the mbarrier lies in another block than the destination");
@@ -336,8 +323,7 @@ void run_tensormap_replace(u32 address, TensorMapField field, u32 dim, u64 value
   const char* what = "tensormap.replace";
   if (address >> 24 != me.block->rank || offset + sizeof(TensorMap) > me.thread->smem_bytes)
     worker.fatal(ReportKind::smem_oob, me, text_of("%s at smem+0x%x", what, offset), offset);
-  if (offset % 128)
-    worker.fatal(ReportKind::misaligned, me, text_of("%s at smem+0x%x, no multiple of 128", what, offset));
+  if (offset % 128) worker.fatal(ReportKind::misaligned, me, text_of("%s at smem+0x%x, no multiple of 128", what, offset));
   u8* place = me.block->smem + offset;
   worker.access(me, place, sizeof(TensorMap), false, what);
   worker.access(me, place, sizeof(TensorMap), true, what);

@@ -77,7 +77,12 @@ void each_group(const CellSpan& span, F&& f) {
 class Touch {
  public:
   Touch(const ThreadClock& clock, AccessKind kind, u32 code, u64 random, const AsyncAccess* async)
-      : clock_(clock), kind_(kind), code_(code), random_(random), async_(async), now_(async ? async->epoch : clock.epoch(is_atomic(kind))) {}
+      : clock_(clock),
+        kind_(kind),
+        code_(code),
+        random_(random),
+        async_(async),
+        now_(async ? async->epoch : clock.epoch(is_atomic(kind))) {}
 
   /// Judges the access of the bytes from `i` on whose cell this is, and records it unless it conflicts.
   Conflict step(u64 i, Cell& cell) {
@@ -100,7 +105,9 @@ class Touch {
   bool sizes_differ(u32 at) const { return (at & Cell::kWide) != (code_ & Cell::kWide); }
   /// Atomics of one size need no order; of two sizes they are as ordinary accesses.
   bool conflicts(Epoch epoch, u32 at) const { return epoch && !(both_atomic(epoch) && !sizes_differ(at)) && !clock_.covers(epoch); }
-  bool unfenced(Epoch write) const { return async_ && async_->needs_fence(write) && clock_.covers(write) && !clock_.known.fenced(async_->proxy, write); }
+  bool unfenced(Epoch write) const {
+    return async_ && async_->needs_fence(write) && clock_.covers(write) && !clock_.known.fenced(async_->proxy, write);
+  }
   /// By an arrival from another block, of what it has read and of copies that it has seen come.
   bool told(Epoch epoch) const { return clock_.known.fenced(Proxy::reads, epoch); }
 
@@ -109,11 +116,13 @@ class Touch {
     const auto conflict = [&](Epoch other, u32 at, bool wrote, bool only_unfenced) {
       return Conflict{i, other, at & kPlace, wrote, false, only_unfenced, !only_unfenced && both_atomic(other) && sizes_differ(at)};
     };
-    if (conflicts(cell.write, cell.write_at) && !(cell.write.thread() >= clock_.first_agent && told(cell.write))) return conflict(cell.write, cell.write_at, true, false);
+    if (conflicts(cell.write, cell.write_at) && !(cell.write.thread() >= clock_.first_agent && told(cell.write)))
+      return conflict(cell.write, cell.write_at, true, false);
     if (unfenced(cell.write)) return conflict(cell.write, cell.write_at, true, true);
     for (int r = 0; r < Cell::kReaders; ++r) {
       const bool wrote = cell.read_at[r] & Cell::kWrote;
-      if (wrote ? conflicts(cell.read[r], cell.read_at[r]) : writes(kind_) && conflicts(cell.read[r], cell.read_at[r]) && !told(cell.read[r]))
+      if (wrote ? conflicts(cell.read[r], cell.read_at[r])
+                : writes(kind_) && conflicts(cell.read[r], cell.read_at[r]) && !told(cell.read[r]))
         return conflict(cell.read[r], cell.read_at[r], wrote, false);
       if (wrote && unfenced(cell.read[r])) return conflict(cell.read[r], cell.read_at[r], true, true);
     }

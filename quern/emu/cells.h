@@ -25,11 +25,11 @@ enum ByteState : u8 {
   kInside = 1,  ///< belongs to a tensor (shared memory: always)
   kInitialised = 2,
   kWritable = 4,
-  kTouched = 8,    ///< the cell belongs to this launch, in shared memory to this block
-  kInFlight = 16,  ///< destination of a copy that has not completed, or of a cp.async that was not waited for and has not arrived
-  kGuarded = 32,   ///< part of an mbarrier
-  kOneCell = 64,   ///< in the state of a group's first byte: the group's cell stands for the cells of its bytes
-  kReadOnly = 128, ///< global memory: this launch has read it by ld.global.nc
+  kTouched = 8,     ///< the cell belongs to this launch, in shared memory to this block
+  kInFlight = 16,   ///< destination of a copy that has not completed, or of a cp.async that was not waited for and has not arrived
+  kGuarded = 32,    ///< part of an mbarrier
+  kOneCell = 64,    ///< in the state of a group's first byte: the group's cell stands for the cells of its bytes
+  kReadOnly = 128,  ///< global memory: this launch has read it by ld.global.nc
 };
 
 /// 16 aligned bytes are a group. Most accesses cover whole groups, whose bytes then have one history: it is kept once, in an
@@ -54,8 +54,11 @@ struct AsyncAccess {
   Epoch epoch;  ///< whoever knows this moment of the agent is ordered after the access
   Proxy proxy;
   u32 first_agent;  ///< 0: it is in the threads' own proxy, no fence is needed
-  /// Whether a write takes a proxy fence before this access: a thread's, its cp.async's, or an st.async's, whose agents have every second number.
-  bool needs_fence(Epoch write) const { return write && first_agent && (write.thread() < first_agent || (write.thread() - first_agent) % 2); }
+  /// Whether a write takes a proxy fence before this access: a thread's, its cp.async's, or an st.async's, whose agents have every second
+  /// number.
+  bool needs_fence(Epoch write) const {
+    return write && first_agent && (write.thread() < first_agent || (write.thread() - first_agent) % 2);
+  }
 };
 
 /// The access that another one is not ordered after.
@@ -65,15 +68,14 @@ struct Conflict {
   u32 other_at = 0;
   bool other_writes = false;
   bool in_flight = false;
-  bool unfenced = false;  ///< ordered, but the write was an ordinary one and no proxy fence covers it
+  bool unfenced = false;      ///< ordered, but the write was an ordinary one and no proxy fence covers it
   bool sizes_differ = false;  ///< both are atomics, of 4 and of 8 bytes
   explicit operator bool() const { return other || in_flight; }
 };
 
 /// Looks for a conflict of an access by the thread with that clock and records the access. code: where in the module.
 /// async: the thread only issues the access.
-Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
-               const AsyncAccess* async = nullptr);
+Conflict touch(const CellSpan& span, const ThreadClock& clock, AccessKind kind, u32 code, u64 random, const AsyncAccess* async = nullptr);
 
 /// Records a write at that moment, which may be to come: of a copy's destination. Without a code the earlier write's stays.
 void set_writer(const CellSpan& span, Epoch epoch, std::optional<u32> code = {});

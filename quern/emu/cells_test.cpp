@@ -23,7 +23,8 @@ struct Memory {
 };
 
 /// One access, by spans of one byte: these are never whole groups.
-Conflict touch_bytes(Memory& memory, u64 at, u64 bytes, const ThreadClock& clock, AccessKind kind, u32 code, u64 random, const AsyncAccess* async) {
+Conflict touch_bytes(Memory& memory, u64 at, u64 bytes, const ThreadClock& clock, AccessKind kind, u32 code, u64 random,
+                     const AsyncAccess* async) {
   for (u64 i = 0; i < bytes; ++i)
     if (Conflict conflict = touch(memory.span(at + i, 1), clock, kind, code, random, async)) return conflict.byte = i, conflict;
   return {};
@@ -53,7 +54,8 @@ TEST(cells, groups_say_what_bytes_say) {
         const bool lands = below(2);
         set_writer(grouped.span(at, bytes), epoch, code);
         for (u64 i = 0; i < bytes; ++i) set_writer(bytewise.span(at + i, 1), epoch, code);
-        for (Memory* memory : {&grouped, &bytewise}) change(memory->states.data() + at, bytes, lands ? kInitialised : kInFlight, lands ? 0 : kInitialised);
+        for (Memory* memory : {&grouped, &bytewise})
+          change(memory->states.data() + at, bytes, lands ? kInitialised : kInFlight, lands ? 0 : kInitialised);
       } else if (action == 2 && below(4) == 0) {  // all copies land; another launch
         for (Memory* memory : {&grouped, &bytewise}) change(memory->states.data(), kBytes, kInitialised, kInFlight | kTouched | kOneCell);
       } else {
@@ -61,7 +63,8 @@ TEST(cells, groups_say_what_bytes_say) {
         const AsyncAccess agent{Epoch(0, kThreads + 1, u32(step + 1)), Proxy::shared, kThreads};
         const AsyncAccess* const async = below(5) == 0 ? &agent : nullptr;
         const u64 chance = random();
-        const Conflict a = touch(grouped.span(at, bytes), clock, kind, code, chance, async), b = touch_bytes(bytewise, at, bytes, clock, kind, code, chance, async);
+        const Conflict a = touch(grouped.span(at, bytes), clock, kind, code, chance, async),
+                       b = touch_bytes(bytewise, at, bytes, clock, kind, code, chance, async);
         ASSERT_EQ(a.byte, b.byte) << round << " " << step;
         ASSERT_EQ(a.other, b.other) << round << " " << step;
         ASSERT_EQ(a.other_at, b.other_at) << round << " " << step;

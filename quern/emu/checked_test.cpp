@@ -40,11 +40,9 @@ class PlantedIn : public ::testing::TestWithParam<std::tuple<std::string, const 
   const Sample& sample() const { return *std::get<1>(GetParam()); }
 };
 INSTANTIATE_TEST_SUITE_P(Kernels, PlantedIn,
-                         ::testing::Combine(::testing::ValuesIn(conform::host_compilers()),
-                                            ::testing::ValuesIn(planted::all_samples())),
+                         ::testing::Combine(::testing::ValuesIn(conform::host_compilers()), ::testing::ValuesIn(planted::all_samples())),
                          [](const auto& info) {
-                           return std::get<1>(info.param)->name + std::string("_") +
-                                  (std::get<0>(info.param)[0] == 'g' ? "gcc" : "clang");
+                           return std::get<1>(info.param)->name + std::string("_") + (std::get<0>(info.param)[0] == 'g' ? "gcc" : "clang");
                          });
 
 /// In one object, but for what takes more stack than all have.
@@ -69,11 +67,13 @@ void expect_reported(const std::string& path, const Sample& sample, const Mutati
     for (const SchedulePolicy schedule : kSchedules) {
       if (!full_sweep() && kSchedules[(turn + size_t(async)) % 3] != schedule) continue;
       const bool mixed = async == AsyncPolicy::random || schedule == SchedulePolicy::shuffled;
-      if (!mixed && mutation.order == (async == AsyncPolicy::lazy ? planted::HiddenBy::last_first : planted::HiddenBy::first_first)) continue;
+      if (!mixed && mutation.order == (async == AsyncPolicy::lazy ? planted::HiddenBy::last_first : planted::HiddenBy::first_first))
+        continue;
       if (mixed && mutation.order != planted::HiddenBy::none) {  // some of the seeds show it
         std::vector<std::string> reported;
         for (u64 seed = 1; seed <= 8; ++seed)
-          if (const std::string report = run(path, sample, options_of(async, schedule, seed), which); !report.empty()) reported.push_back(planted::kind_of(report));
+          if (const std::string report = run(path, sample, options_of(async, schedule, seed), which); !report.empty())
+            reported.push_back(planted::kind_of(report));
         EXPECT_GE(reported.size(), 2u) << mutation.name;
         EXPECT_THAT(reported, ::testing::Each(::testing::AnyOfArray(mutation.kinds))) << mutation.name;
         continue;
@@ -120,9 +120,8 @@ TEST_P(Planted, a_deadlock_at_an_mbarrier_names_phase_arrivals_and_bytes) {
   options.os_threads = 1;
   const std::string report = run(path, sample, options);
   EXPECT_THAT(report, ::testing::StartsWith("DEADLOCK"));
-  EXPECT_THAT(report,
-              ::testing::HasSubstr("32 threads of block (1,0,0) warp  1: mbarrier smem+0x200, parity 0 [phase 0, "
-                                   "0 of 1 arrivals and 128 bytes missing]"));
+  EXPECT_THAT(report, ::testing::HasSubstr("32 threads of block (1,0,0) warp  1: mbarrier smem+0x200, parity 0 [phase 0, "
+                                           "0 of 1 arrivals and 128 bytes missing]"));
 }
 
 TEST_P(Planted, a_missing_proxy_fence_names_the_store) {
@@ -132,9 +131,8 @@ TEST_P(Planted, a_missing_proxy_fence_names_the_store) {
   body.erase(body.find(from), from.size());
   const std::string path = planted::object_of(planted::text_of(sample, body), GetParam(), {.checked = true});
   const std::string report = run(path, sample, options_of(AsyncPolicy::eager, SchedulePolicy::warp_first, 1));
-  EXPECT_THAT(report,
-              ::testing::HasSubstr("tma_store reads smem+0x0, which thread 0 (warp 0 lane 0) wrote by an ordinary "
-                                   "store, and no proxy fence lies between"));
+  EXPECT_THAT(report, ::testing::HasSubstr("tma_store reads smem+0x0, which thread 0 (warp 0 lane 0) wrote by an ordinary "
+                                           "store, and no proxy fence lies between"));
   EXPECT_THAT(report, ::testing::HasSubstr("; the other access at"));
 }
 
@@ -149,8 +147,7 @@ TEST_P(Planted, a_launch_that_never_waits_does_not_order_what_is_behind_it) {
 )", {}};
   const std::string path = planted::object_of(planted::text_of(chain, chain.body), GetParam(), {.checked = true});
   const auto report_of = [&](std::vector<i32> launches) -> std::string {
-    const auto device =
-        make_emulated_device(DeviceInfo{}, options_of(AsyncPolicy::eager, SchedulePolicy::warp_first, 1));
+    const auto device = make_emulated_device(DeviceInfo{}, options_of(AsyncPolicy::eager, SchedulePolicy::warp_first, 1));
     const Function function = device->load(ImageKind::shared_object, {}, path, "planted", 0);
     std::vector<u32> flags(64, 0);
     const MemoryRange range{TensorView(flags.data(), DType::i32, {64}), "flags", MemoryRange::Access::read_write};
@@ -163,9 +160,7 @@ TEST_P(Planted, a_launch_that_never_waits_does_not_order_what_is_behind_it) {
         params.n = what;
         device->launch(function, {.threads = 32, .pdl = true}, &params, sizeof(params), {});
       }
-    } catch (const Error& error) {
-      report = error.what();
-    }
+    } catch (const Error& error) { report = error.what(); }
     device->end_call();
     device->unload(function);
     return report;
@@ -219,9 +214,7 @@ TEST_P(Planted, an_object_without_hooks_is_refused_in_checked_mode) {
   try {
     device->load(ImageKind::shared_object, {}, path, "planted", 0);
     FAIL() << "loaded";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::internal);
-  }
+  } catch (const Error& error) { EXPECT_EQ(error.kind(), ErrorKind::internal); }
 }
 
 }  // namespace

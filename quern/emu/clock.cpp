@@ -18,16 +18,14 @@ void raise_all(std::vector<u32>& clocks, const std::vector<u32>& by) {
 }
 /// Sorted by thread, each thread once, with its latest clock.
 void normalise(std::vector<Recent::Entry>& entries) {
-  std::sort(entries.begin(), entries.end(), [](const Recent::Entry& a, const Recent::Entry& b) {
-    return a.thread != b.thread ? a.thread < b.thread : a.clock > b.clock;
-  });
-  entries.erase(std::unique(entries.begin(), entries.end(),
-                            [](const Recent::Entry& a, const Recent::Entry& b) { return a.thread == b.thread; }),
-                entries.end());
+  std::sort(entries.begin(), entries.end(),
+            [](const Recent::Entry& a, const Recent::Entry& b) { return a.thread != b.thread ? a.thread < b.thread : a.clock > b.clock; });
+  entries.erase(
+      std::unique(entries.begin(), entries.end(), [](const Recent::Entry& a, const Recent::Entry& b) { return a.thread == b.thread; }),
+      entries.end());
 }
 auto find_block(const std::vector<Foreign::Entry>& entries, u64 block) {
-  return std::lower_bound(entries.begin(), entries.end(), block,
-                          [](const Foreign::Entry& entry, u64 b) { return entry.block < b; });
+  return std::lower_bound(entries.begin(), entries.end(), block, [](const Foreign::Entry& entry, u64 b) { return entry.block < b; });
 }
 Shared<Snapshot> joined(const Shared<Snapshot>& a, const Shared<Snapshot>& b) {
   if (!a || a == b) return b;
@@ -45,8 +43,8 @@ bool Knowledge::covers(Epoch epoch) const {
     if (base && at(*base, thread) >= clock) return true;
     if (!recent) return false;
     const auto& entries = recent->entries;
-    const auto found = std::lower_bound(entries.begin(), entries.end(), thread,
-                                        [](const Recent::Entry& entry, u32 t) { return entry.thread < t; });
+    const auto found =
+        std::lower_bound(entries.begin(), entries.end(), thread, [](const Recent::Entry& entry, u32 t) { return entry.thread < t; });
     return found != entries.end() && found->thread == thread && found->clock >= clock;
   }
   if (!foreign) return false;
@@ -98,8 +96,8 @@ void Knowledge::join_snapshot(u64 of_block, const Shared<Snapshot>& known) {
     if (found != foreign->entries.end() && found->block == of_block && found->known == known) return;
     entries = foreign->entries;
   }
-  const auto place = std::lower_bound(entries.begin(), entries.end(), of_block,
-                                      [](const Foreign::Entry& entry, u64 b) { return entry.block < b; });
+  const auto place =
+      std::lower_bound(entries.begin(), entries.end(), of_block, [](const Foreign::Entry& entry, u64 b) { return entry.block < b; });
   if (place != entries.end() && place->block == of_block) {
     place->known = joined(place->known, known);
   } else {

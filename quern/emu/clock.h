@@ -20,8 +20,7 @@ struct Epoch {
   static constexpr u32 kThreads = 1 << 14;  ///< numbers of threads and agents
   u64 bits = 0;
   Epoch() = default;
-  Epoch(u64 block, u32 thread, u32 clock, bool atomic = false)
-      : bits(u64(atomic) << 63 | block << 39 | u64(thread) << 25 | clock) {}
+  Epoch(u64 block, u32 thread, u32 clock, bool atomic = false) : bits(u64(atomic) << 63 | block << 39 | u64(thread) << 25 | clock) {}
   u64 block() const { return bits >> 39 & 0xffffff; }
   u32 thread() const { return u32(bits >> 25) & (kThreads - 1); }
   u32 clock() const { return u32(bits) & 0x1ffffff; }

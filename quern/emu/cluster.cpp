@@ -35,8 +35,7 @@ void run_cluster_arrive(bool release, u32 line) {
   Worker& worker = *me.worker;
   Cluster& cluster = *me.block->cluster;
   execute_aligned(me, "cluster_arrive", line);
-  if (me.at_cluster_barrier)
-    worker.fatal(ReportKind::barrier, me, "barrier.cluster.arrive twice without a barrier.cluster.wait between");
+  if (me.at_cluster_barrier) worker.fatal(ReportKind::barrier, me, "barrier.cluster.arrive twice without a barrier.cluster.wait between");
   me.at_cluster_barrier = true;
   me.cluster_phase = cluster.phase;
   ++cluster.arrived;
@@ -51,8 +50,7 @@ void run_cluster_wait(u32 line) {
   Worker& worker = *me.worker;
   Cluster& cluster = *me.block->cluster;
   execute_aligned(me, "cluster_wait", line);
-  if (!me.at_cluster_barrier)
-    worker.fatal(ReportKind::barrier, me, "barrier.cluster.wait without a barrier.cluster.arrive before");
+  if (!me.at_cluster_barrier) worker.fatal(ReportKind::barrier, me, "barrier.cluster.wait without a barrier.cluster.arrive before");
   if (cluster.phase == me.cluster_phase) {
     cluster.waiting.push_back(&me);
     worker.wait(me, WaitReason::cluster, 0, 0);
@@ -73,8 +71,7 @@ void run_cluster_access(u32 rank, const char* what) {
   Block& target = me.block->cluster->blocks[rank];
   if (&target == me.block) return;
   if (target.live == 0)
-    worker.fatal(ReportKind::cluster, me,
-                 text_of("%s to the shared memory of block rank %u, which has exited", what, rank));
+    worker.fatal(ReportKind::cluster, me, text_of("%s to the shared memory of block rank %u, which has exited", what, rank));
   if (worker.shadow()) worker.shadow()->visit(target, me.clock.epoch());
 }
 

@@ -50,7 +50,9 @@ static void judge_shuffle(Worker& worker, Warp& warp, const Rendezvous& meeting)
     if (!(meeting.arrived >> lane & 1)) continue;
     const ShufflePayload& mine = *static_cast<const ShufflePayload*>(meeting.payloads[lane]);
     if (mine.lost && meeting.mask >> mine.from & 1)
-      return worker.report(ReportKind::divergence, warp.fibers[lane], text_of("%s with mask %08x takes the value of lane %u, which has exited", name(meeting.kind), meeting.mask, mine.from));
+      return worker.report(
+          ReportKind::divergence, warp.fibers[lane],
+          text_of("%s with mask %08x takes the value of lane %u, which has exited", name(meeting.kind), meeting.mask, mine.from));
   }
 }
 
@@ -69,7 +71,7 @@ static void complete(Worker& worker, Warp& warp, Rendezvous& meeting, u32 last_l
   worker.wake(warp, lanes & ~(1u << last_lane));
 }
 
-/// The meeting of that mask, or a free one; null when four others are under way.
+/// The meeting of that mask, or a free one; null where masks that are not disjoint have all of them under way.
 static Rendezvous* find_meeting(Warp& warp, u32 mask) {
   Rendezvous* free = nullptr;
   for (Rendezvous& meeting : warp.meetings) {
@@ -85,11 +87,9 @@ void run_collective(u32 mask, Collective kind, void* payload, Meaning meaning, u
   Worker& worker = *me.worker;
   Warp& warp = *me.warp;
   const u32 bit = 1u << me.lane;
-  if (!(mask & bit))
-    worker.fatal(ReportKind::divergence, me,
-                 text_of("%s with mask %08x, which lacks the calling lane", name(kind), mask));
+  if (!(mask & bit)) worker.fatal(ReportKind::divergence, me, text_of("%s with mask %08x, which lacks the calling lane", name(kind), mask));
   Rendezvous* meeting = find_meeting(warp, mask);
-  if (!meeting) worker.fatal(ReportKind::divergence, me, text_of("%s: more than 4 masks meet in one warp", name(kind)));
+  if (!meeting) worker.fatal(ReportKind::divergence, me, text_of("%s: more than 16 masks meet in one warp", name(kind)));
   if (kind >= Collective::ldmatrix_x1) execute_aligned(me, name(kind), line);
   if (meeting->arrived == 0) {
     meeting->mask = mask;
@@ -114,14 +114,22 @@ void execute_aligned(Fiber& me, const char* what, u32 line) {
   if (!worker.shadow()) return;
   const u64 number = me.aligned_steps++ - warp.first_aligned;
   if (number == warp.aligned.size()) {
-    if (warp.alive != warp.lanes) worker.report(ReportKind::divergence, me, text_of("%s needs all lanes; only %08x are left in the warp", what, warp.alive));
+    if (warp.alive != warp.lanes)
+      worker.report(ReportKind::divergence, me, text_of("%s needs all lanes; only %08x are left in the warp", what, warp.alive));
     warp.aligned.push_back({what, me.pc, line, 0});
   }
   Warp::Aligned& step = warp.aligned[number];
   if (step.what != what)
-    worker.fatal(ReportKind::divergence, me, text_of("executes %s where lanes %08x of the warp execute %s: each takes all 32 lanes at once", what, step.lanes, step.what));
+    worker.fatal(
+        ReportKind::divergence, me,
+        text_of("executes %s where lanes %08x of the warp execute %s: each takes all 32 lanes at once", what, step.lanes, step.what));
   if (step.pc != me.pc || step.line != line) {
-    Report report{ReportKind::divergence, me.block->index, i64(me.index), 0, text_of("executes %s in another place than lanes %08x of the warp: it takes all 32 lanes at once", what, step.lanes), me.pc};
+    Report report{ReportKind::divergence,
+                  me.block->index,
+                  i64(me.index),
+                  0,
+                  text_of("executes %s in another place than lanes %08x of the warp: it takes all 32 lanes at once", what, step.lanes),
+                  me.pc};
     report.other_pc = step.pc;
     report.needs_two_places = step.line == line;  // the compiler may have made two copies of one call, or one call of two
     worker.launch().add(std::move(report));
@@ -135,8 +143,7 @@ void execute_aligned(Fiber& me, const char* what, u32 line) {
 
 void leave_warp(Fiber& me) {
   for (Rendezvous& meeting : me.warp->meetings)
-    if (meeting.arrived && meeting.arrived == (meeting.mask & me.warp->alive))
-      complete(*me.worker, *me.warp, meeting, me.lane);
+    if (meeting.arrived && meeting.arrived == (meeting.mask & me.warp->alive)) complete(*me.worker, *me.warp, meeting, me.lane);
 }
 
 }  // namespace quern::emu

@@ -39,9 +39,7 @@ struct Crew {
       std::exception_ptr failure;
       try {
         (*job.work)();
-      } catch (...) {
-        failure = std::current_exception();
-      }
+      } catch (...) { failure = std::current_exception(); }
       lock.lock();
       if (failure) job.failure = failure;
       if (--job.running == 0) finished.notify_all();
@@ -74,9 +72,7 @@ void run_crew(int count, const std::function<void()>& work) {
   std::exception_ptr failure;
   try {
     work();
-  } catch (...) {
-    failure = std::current_exception();
-  }
+  } catch (...) { failure = std::current_exception(); }
   std::unique_lock<std::mutex> lock(all.mutex);
   std::erase(all.jobs, &job);
   all.finished.wait(lock, [&] { return job.running == 0; });

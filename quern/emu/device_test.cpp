@@ -15,9 +15,7 @@ template <class Call>
 Error error_of(const Call& call) {
   try {
     call();
-  } catch (const Error& error) {
-    return error;
-  }
+  } catch (const Error& error) { return error; }
   ADD_FAILURE() << "no error";
   return Error(ErrorKind::internal, "");
 }
@@ -31,8 +29,7 @@ struct Counter {
         "#include \"quern/kit/conform/params.h\"\n#include \"quern/kit/world.cuh\"\n"
         "QN_ENTRY(counter, quern::conform::Params, 32, 1, quern::ptx::atomic_add(static_cast<quern::u32*>(p.out), "
         "p.n))\n";
-    kernel =
-        std::make_unique<conform::Kernel>(conform::World{"plain", conform::host_compilers().at(0), {}}, text, 32, 0);
+    kernel = std::make_unique<conform::Kernel>(conform::World{"plain", conform::host_compilers().at(0), {}}, text, 32, 0);
     out = static_cast<u32*>(kernel->device().allocate(4, "out"));
     *out = 0;
     params = {nullptr, out, 1};
@@ -47,8 +44,7 @@ TEST(emu_device, impossible_launches_are_errors) {
   Counter counter;
   LaunchConfig config = counter.kernel->config;
   config.threads = 64;
-  EXPECT_THAT(error_of([&] { counter.launch(config); }).what(),
-              HasSubstr("64 threads, the kernel was compiled for 32"));
+  EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("64 threads, the kernel was compiled for 32"));
   config = counter.kernel->config;
   config.grid[1] = 0;
   EXPECT_THAT(error_of([&] { counter.launch(config); }).what(), HasSubstr("an empty grid"));
@@ -98,8 +94,7 @@ TEST(emu_device, unusable_images_are_errors) {
   Counter counter;
   Device& device = counter.kernel->device();
   EXPECT_EQ(error_of([&] { device.load(ImageKind::cubin, {}, "", "x", 0); }).kind(), ErrorKind::device);
-  EXPECT_EQ(error_of([&] { device.load(ImageKind::shared_object, {}, "/nowhere.so", "x", 0); }).kind(),
-            ErrorKind::unsupported);
+  EXPECT_EQ(error_of([&] { device.load(ImageKind::shared_object, {}, "/nowhere.so", "x", 0); }).kind(), ErrorKind::unsupported);
 }
 
 TEST(emu_device, refuses_tensor_maps_that_cuda_would_refuse) {

@@ -55,7 +55,7 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 void install_once() {
   static std::once_flag once;
   std::call_once(once, [] {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &previous[i]);
@@ -80,11 +80,9 @@ void Worker::report_fault() {
   const u8* address = static_cast<const u8*>(fault_address);
   const bool below_stack = address < fiber->stack && address >= fiber->stack - kStackBytes;
   if (arena_.holds_smem(address))
-    text += text_of(" (smem%+lld; the block has %u bytes)", (long long)(address - fiber->block->smem),
-                    fiber->thread->smem_bytes);
+    text += text_of(" (smem%+lld; the block has %u bytes)", (long long)(address - fiber->block->smem), fiber->thread->smem_bytes);
   if (below_stack) text += text_of(" below the thread's %u KiB of stack", u32(kStackBytes >> 10));
-  report(below_stack ? ReportKind::stack : ReportKind::fault, *fiber, std::move(text),
-         reinterpret_cast<u64>(fault_address));
+  report(below_stack ? ReportKind::stack : ReportKind::fault, *fiber, std::move(text), reinterpret_cast<u64>(fault_address));
   launch_->stop();
 }
 

@@ -22,8 +22,7 @@ Footprint::~Footprint() {
 
 /// The piece that holds the address, else the first one behind it, else null.
 Footprint::Piece* Footprint::piece_at(u64 address) const {
-  const auto at = std::upper_bound(pieces_.begin(), pieces_.end(), address,
-                                   [](u64 a, const Piece& piece) { return a < piece.high; });
+  const auto at = std::upper_bound(pieces_.begin(), pieces_.end(), address, [](u64 a, const Piece& piece) { return a < piece.high; });
   return at == pieces_.end() ? nullptr : const_cast<Piece*>(&*at);
 }
 
@@ -40,8 +39,7 @@ Footprint::Conflict Footprint::find(u64 address, u64 bytes, bool write) const {
     const Piece* piece = piece_at(at);
     if (!piece || piece->low >= address + bytes) break;
     for (at = max_of(at, piece->low); at < min_of(address + bytes, piece->high); ++at)
-      if (const u8 touched = piece->touched[at - piece->low] & mask)
-        return {true, (touched & kWritten) != 0, at - address};
+      if (const u8 touched = piece->touched[at - piece->low] & mask) return {true, (touched & kWritten) != 0, at - address};
   }
   return {};
 }

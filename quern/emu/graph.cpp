@@ -44,7 +44,8 @@ u32 Graph::word(NumberOp op, u32 a, u32 b) {
   const Node node{op, a, b};
   if (const auto at = known_.find(node); at != known_.end()) return at->second;
   if (nodes_.size() >= kMostNodes)
-    throw Error(ErrorKind::device, "the graph of expressions has " + std::to_string(kMostNodes) + " nodes and is full; choose smaller sizes");
+    throw Error(ErrorKind::device,
+                "the graph of expressions has " + std::to_string(kMostNodes) + " nodes and is full; choose smaller sizes");
   nodes_.push_back(node);
   return known_[node] = kFirstWord + u32(nodes_.size());
 }
@@ -63,8 +64,6 @@ const Graph::Node* Graph::node(u32 word) const {
   return is_constant(word) || number > nodes_.size() ? nullptr : &nodes_[number - 1];
 }
 
-u32 Graph::word_of_code(u16 code) const {
-  return code == 0 || code > words_of_codes_.size() ? 0 : words_of_codes_[size_t(code) - 1];
-}
+u32 Graph::word_of_code(u16 code) const { return code == 0 || code > words_of_codes_.size() ? 0 : words_of_codes_[size_t(code) - 1]; }
 
 }  // namespace quern::emu

@@ -12,7 +12,8 @@
 namespace quern::emu {
 
 /// A node's number is the payload of a NaN: word = 0x7f800000 + number, with the sign in bit 31; every other word is a
-/// constant, kNaN among them (a NaN's own payload would be that of node 4194304). Operands are words as well. For kernels that run on one OS thread.
+/// constant, kNaN among them (a NaN's own payload would be that of node 4194304). Operands are words as well. For kernels that run on one
+/// OS thread.
 class Graph {
  public:
   static constexpr u32 kFirstWord = 0x7f800000, kNaN = 0x7fffffff, kMostNodes = 5000000;

@@ -12,8 +12,7 @@
 
 namespace quern::emu {
 
-Launch::Launch(const LaunchRequest& r)
-    : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster.blocks()) {
+Launch::Launch(const LaunchRequest& r) : request(r), blocks(u64(r.grid.x) * r.grid.y * r.grid.z), clusters(blocks / r.cluster.blocks()) {
   if (clusters < 2) return;
   if (mixes_clusters()) {
     const u64 random = (r.options.seed + 1) * 0x9e3779b97f4a7c15u;
@@ -38,7 +37,8 @@ void Launch::add(Report report, bool last) {
   // One fault is met by many threads: what happens at one place in the code is reported once.
   for (const Report& known : reports_)
     if (known.kind == report.kind && known.pc && known.pc == report.pc && known.other_pc == report.other_pc) return;
-  const auto alike = std::count_if(reports_.begin(), reports_.end(), [&](const Report& known) { return known.needs_two_places == report.needs_two_places; });
+  const auto alike = std::count_if(reports_.begin(), reports_.end(),
+                                   [&](const Report& known) { return known.needs_two_places == report.needs_two_places; });
   if (last || alike < kMostReports) reports_.push_back(std::move(report));
 }
 

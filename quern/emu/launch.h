@@ -29,7 +29,7 @@ struct LaunchRequest {
   const Module* module = nullptr;  ///< where code lies, to name source lines
   MemoryMap* memory = nullptr;     ///< checked mode: what the launch may touch; null: global memory is not checked
   // Checked mode, programmatic dependent launch.
-  Footprint* footprint = nullptr;  ///< filled with what the launch touches
+  Footprint* footprint = nullptr;                                       ///< filled with what the launch touches
   std::vector<std::shared_ptr<const Footprint>> overlapped;             ///< of launches that may not have ended
   std::vector<std::shared_ptr<const Footprint>> overlapped_after_wait;  ///< those of them that griddepcontrol.wait leaves
 };
@@ -53,7 +53,9 @@ class Launch {
   /// Number of the next cluster to run, or -1 when all have been taken. A GPU may start them in any order: here the copies' policy and the
   /// schedule choose one.
   i64 take_cluster();
-  bool mixes_clusters() const { return request.options.schedule == SchedulePolicy::shuffled || request.options.async == AsyncPolicy::random; }
+  bool mixes_clusters() const {
+    return request.options.schedule == SchedulePolicy::shuffled || request.options.async == AsyncPolicy::random;
+  }
   bool clusters_left() const { return next_cluster_.load(std::memory_order_relaxed) < clusters; }
 
   /// At most 20 are kept, and 20 that need two places; `last`: the one that ends the launch is kept in any case.

@@ -15,8 +15,7 @@ namespace {
 std::string shortened(std::string line) {
   if (const size_t space = line.find(" ("); space != std::string::npos) line.resize(space);
   if (line.compare(0, 2, "??") == 0 || line.size() < 2 || line.compare(line.size() - 2, 2, ":?") == 0) return {};
-  const size_t root =
-      line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
+  const size_t root = line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
   return root == std::string::npos ? line : line.substr(root);
 }
 

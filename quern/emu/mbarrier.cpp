@@ -15,28 +15,23 @@ constexpr u32 kMostArrivals = (1 << 20) - 1;
 constexpr i64 kMostBytes = (1 << 20) - 1;
 
 const char* name(MbarrierOp op) {
-  static const char* const kNames[] = {"mbarrier.init",    "mbarrier.inval",     "mbarrier.arrive",
-                                       "mbarrier.arrive",  "mbarrier.expect_tx", "mbarrier.test_wait",
-                                       "mbarrier.try_wait", "mbarrier.try_wait", "cp.async.mbarrier.arrive"};
+  static const char* const kNames[] = {"mbarrier.init",     "mbarrier.inval",     "mbarrier.arrive",
+                                       "mbarrier.arrive",   "mbarrier.expect_tx", "mbarrier.test_wait",
+                                       "mbarrier.try_wait", "mbarrier.try_wait",  "cp.async.mbarrier.arrive"};
   return kNames[u32(op)];
 }
 
-[[noreturn]] void refuse(Fiber& me, const MbarrierCall& call, const std::string& why,
-                         ReportKind kind = ReportKind::mbarrier) {
-  me.worker->fatal(kind, me, text_of("%s at smem+0x%x: ", name(call.op), call.address & 0xffffff) + why,
-                   call.address & 0xffffff);
+[[noreturn]] void refuse(Fiber& me, const MbarrierCall& call, const std::string& why, ReportKind kind = ReportKind::mbarrier) {
+  me.worker->fatal(kind, me, text_of("%s at smem+0x%x: ", name(call.op), call.address & 0xffffff) + why, call.address & 0xffffff);
 }
 
 Block& block_of(Fiber& me, const MbarrierCall& call) {
   const u32 rank = call.address >> 24, offset = call.address & 0xffffff;
   if (offset % 8) refuse(me, call, "no multiple of 8", ReportKind::misaligned);
   if (rank >= me.block->cluster->blocks.size() || offset + 8 > me.thread->smem_bytes)
-    refuse(me, call, text_of("outside the %u bytes of block rank %u", me.thread->smem_bytes, rank),
-           ReportKind::smem_oob);
+    refuse(me, call, text_of("outside the %u bytes of block rank %u", me.thread->smem_bytes, rank), ReportKind::smem_oob);
   if (rank != me.block->rank && call.op != MbarrierOp::arrive_cluster)
-    refuse(
-        me, call,
-        text_of("in block rank %u, from block rank %u: only an arrival may name another block", rank, me.block->rank));
+    refuse(me, call, text_of("in block rank %u, from block rank %u: only an arrival may name another block", rank, me.block->rank));
   return me.block->cluster->blocks[rank];
 }
 
@@ -86,7 +81,9 @@ void expect(Fiber& me, Mbarrier& barrier, const MbarrierCall& call) {
 }
 
 void judge_parity(Fiber& me, const Mbarrier& barrier, const MbarrierCall& call) {
-  if (call.parity > 1) me.worker->report(ReportKind::mbarrier, me, text_of("%s at smem+0x%x: parity %u, which is 0 or 1", name(call.op), barrier.offset, call.parity));
+  if (call.parity > 1)
+    me.worker->report(ReportKind::mbarrier, me,
+                      text_of("%s at smem+0x%x: parity %u, which is 0 or 1", name(call.op), barrier.offset, call.parity));
 }
 
 /// The thread has let others run: they may have ended the mbarrier.
@@ -121,7 +118,8 @@ bool look(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& 
   return barrier.complete(call.parity);
 }
 
-/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it does so a few times, to each thread: who does not ask in a loop is found out.
+/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it does so a few times, to each thread: who does not ask in
+/// a loop is found out.
 bool test(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& call) {
   if (!look(me, block, barrier, call)) return false;
   if (call.op != MbarrierOp::try_wait || !me.worker->shadow()) return true;
@@ -137,8 +135,8 @@ void complete_bytes(Worker& worker, Mbarrier& barrier, u32 bytes) {
   barrier.bytes -= bytes;
   if (barrier.bytes < -kMostBytes) {
     worker.report(ReportKind::mbarrier, barrier.block->fibers[0],
-                  text_of("mbarrier smem+0x%x was brought %lld bytes more than it expects: the count has 20 bits",
-                          barrier.offset, -(long long)barrier.bytes));
+                  text_of("mbarrier smem+0x%x was brought %lld bytes more than it expects: the count has 20 bits", barrier.offset,
+                          -(long long)barrier.bytes));
     worker.launch().stop();
   }
   check_complete(worker, barrier);
@@ -197,9 +195,7 @@ bool run_mbarrier(const MbarrierCall& call) {
       arrive(me, barrier, call);
       check_complete(worker, barrier);
       break;
-    case MbarrierOp::arrive_copies:
-      worker.announce({&me, barrier.offset, me.first_copy + u32(me.copies.size()), me.pc});
-      break;
+    case MbarrierOp::arrive_copies: worker.announce({&me, barrier.offset, me.first_copy + u32(me.copies.size()), me.pc}); break;
     case MbarrierOp::test_wait:
     case MbarrierOp::try_wait:
       judge_parity(me, barrier, call);

@@ -23,8 +23,7 @@ void for_each_run(const TensorView& view, int dim, u64 address, const Visit& vis
     dense *= view.shape[d];
   }
   if (contiguous) return visit(address, u64(dense));
-  for (i64 i = 0; i < view.shape[dim]; ++i)
-    for_each_run(view, dim + 1, address + u64(i * view.strides[dim] * element), visit);
+  for (i64 i = 0; i < view.shape[dim]; ++i) for_each_run(view, dim + 1, address + u64(i * view.strides[dim] * element), visit);
 }
 
 /// Address space for so many cells: only the pages that are touched become memory. `bytes` is for munmap.
@@ -96,8 +95,8 @@ void MemoryMap::mark(const Named& named) {
 }
 
 MemoryMap::Region* MemoryMap::find(u64 address) {
-  const auto after = std::upper_bound(regions_.begin(), regions_.end(), address,
-                                      [](u64 a, const Region& region) { return a < region.low; });
+  const auto after =
+      std::upper_bound(regions_.begin(), regions_.end(), address, [](u64 a, const Region& region) { return a < region.low; });
   if (after == regions_.begin()) return nullptr;
   Region& region = *(after - 1);
   return address < region.high ? &region : nullptr;
@@ -105,15 +104,13 @@ MemoryMap::Region* MemoryMap::find(u64 address) {
 
 void MemoryMap::begin_launch() {
   for (Region& region : regions_)
-    if (region.cells)
-      change(region.states.data(), region.states.size(), 0, kTouched | kOneCell | kReadOnly);
+    if (region.cells) change(region.states.data(), region.states.size(), 0, kTouched | kOneCell | kReadOnly);
 }
 
 void MemoryMap::mark_initialised(const void* address, u64 bytes) {
   const u64 low = reinterpret_cast<u64>(address), high = low + bytes;
   for (Region& region : regions_)
-    for (u64 at = max_of(low, region.low); at < min_of(high, region.high); ++at)
-      region.states[at - region.low] |= kInitialised;
+    for (u64 at = max_of(low, region.low); at < min_of(high, region.high); ++at) region.states[at - region.low] |= kInitialised;
 }
 
 std::string MemoryMap::describe(u64 address) const {

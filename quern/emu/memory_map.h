@@ -23,7 +23,7 @@ class MemoryMap {
   struct Region {
     u64 low = 0, high = 0;
     std::vector<u8> states;
-    Cell* cells = nullptr;  ///< null where nothing may be written: then nothing can race; and without history
+    Cell* cells = nullptr;   ///< null where nothing may be written: then nothing can race; and without history
     Cell* groups = nullptr;  ///< see CellSpan; there where cells are
     u64 cell_bytes = 0, group_bytes = 0;
     CellSpan span(u64 address, u64 bytes) {

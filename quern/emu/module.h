@@ -24,9 +24,7 @@ class Module {
   const std::string path;
 
   /// Code and data of the object.
-  bool holds(const void* address) const {
-    return reinterpret_cast<u64>(address) >= low_ && reinterpret_cast<u64>(address) < high_;
-  }
+  bool holds(const void* address) const { return reinterpret_cast<u64>(address) >= low_ && reinterpret_cast<u64>(address) < high_; }
   /// Offset in the file's own numbering, as debug information counts.
   void* address_of(u64 offset) const { return reinterpret_cast<void*>(base_ + offset); }
   u64 offset_of(const void* address) const { return reinterpret_cast<u64>(address) - base_; }

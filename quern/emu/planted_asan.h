@@ -43,10 +43,13 @@ inline const std::vector<Sample>& asan_samples() {
         {"index before a local array", "inner[p.n / 32] += sum", "inner[p.n / 32 - 3] += sum", {"INDEX-OOB", "LOCAL-OOB"}},
         {"index past an array, within its struct", "pair.first[p.n / 32]", "pair.first[p.n / 16 - 1]", {"INDEX-OOB"}},
         {"a variable used after its scope", "const f32* from = inner;", "const f32* from = inner; kept = from - 4;", {"LOCAL-OOB"}},
-        {"another thread's variable", "  ptx::sync_warp();", R"(
+        {"another thread's variable",
+         "  ptx::sync_warp();",
+         R"(
   if (t == 0) *reinterpret_cast<f32**>(p.scratch) = held;
   ptx::sync_warp();
-  if (t == 1) p.out[blockIdx.x] = (*reinterpret_cast<f32**>(p.scratch))[1];)", {"STACK"}}}},
+  if (t == 1) p.out[blockIdx.x] = (*reinterpret_cast<f32**>(p.scratch))[1];)",
+         {"STACK"}}}},
       {"arithmetic",
        32,
        2,
@@ -103,7 +106,10 @@ inline const std::vector<Sample>& asan_samples() {
   ptx::sync_block();
   if (t == 0) ptx::st_global<f32>(p.out + blockIdx.x, sum);
 )",
-       {{"cp.async from past the row", "row + t % 16 * 4);\n  ptx::cp_async_commit", "row + t % 16 * 4 + 4);\n  ptx::cp_async_commit", {"GLOBAL-OOB"}},
+       {{"cp.async from past the row",
+         "row + t % 16 * 4);\n  ptx::cp_async_commit",
+         "row + t % 16 * 4 + 4);\n  ptx::cp_async_commit",
+         {"GLOBAL-OOB"}},
         {"vector load past the row", "<u32x4>(row + t % 16 * 4)", "<u32x4>(row + t % 16 * 4 + 4)", {"GLOBAL-OOB"}},
         {"load from between the rows", "= row[t]", "= row[t + 1]", {"GLOBAL-OOB"}},
         {"store past the output", "p.out + blockIdx.x", "p.out + blockIdx.x + 1", {"GLOBAL-OOB"}},
@@ -112,7 +118,10 @@ inline const std::vector<Sample>& asan_samples() {
         {"shared memory written past its end", "words[384 + t] = 1", "words[449 + t] = 1", {"SMEM-OOB"}},
         {"shared memory read before its begin", "words[384 + 63 - t]", "words[i32(t) - 1]", {"SMEM-OOB"}},
         {"shared memory read past its end by the kit", "ld_shared<f32>(smem + 4 * t)", "ld_shared<f32>(smem + 1800 + 4 * t)", {"SMEM-OOB"}},
-        {"one array of shared memory overrun into the next", "parts.left[t] = ", "if (t == 63) parts.left[t + 1] = 0; parts.left[t] = ", {"INDEX-OOB"}},
+        {"one array of shared memory overrun into the next",
+         "parts.left[t] = ",
+         "if (t == 63) parts.left[t + 1] = 0; parts.left[t] = ",
+         {"INDEX-OOB"}},
         {"pointer that is no multiple of its type", "p.n / 16)", "p.n / 32)", {"MISALIGNED"}},
         {"null pointer", "p.n > 0 ? row", "p.n > 64 ? row", {"FAULT", "UNDEFINED"}}}},
   };

@@ -91,10 +91,7 @@ inline const std::vector<Sample>& hopper_samples() {
   }
   if (t == 0) p.out[0] = sum;
 )",
-       {{"a map replaced while the copy of the group before reads it",
-         "map = maps + s",
-         "map = maps",
-         {"RACE"}},
+       {{"a map replaced while the copy of the group before reads it", "map = maps + s", "map = maps", {"RACE"}},
         {"a replaced map used without its acquire",
          "ptx::fence_proxy_tensormap_acquire(map);",
          "if (group < 2) ptx::fence_proxy_tensormap_acquire(map);",
@@ -134,12 +131,18 @@ inline const std::vector<Sample>& hopper_samples() {
   }
   if (lane == 0 && warp == 0) p.out[blockIdx.x] = sum;
 )",
-       {{"a stage freed by the first of the math warps", "ptx::mbarrier_init(empty + 8 * s, 2)", "ptx::mbarrier_init(empty + 8 * s, 1)", {"RACE", "MBARRIER", "DEADLOCK"}},
+       {{"a stage freed by the first of the math warps",
+         "ptx::mbarrier_init(empty + 8 * s, 2)",
+         "ptx::mbarrier_init(empty + 8 * s, 1)",
+         {"RACE", "MBARRIER", "DEADLOCK"}},
         {"one math warp frees for both",
          "if (lane == 0) ptx::mbarrier_arrive(empty + 8 * s);",
          "if (t == 0) ptx::mbarrier_arrive(empty + 8 * s, 2);",
          {"RACE"}},
-        {"freed by a lane before the others have read", "      ptx::sync_warp();\n      if (lane", "      if (lane", {"RACE", "DEADLOCK"}}}},
+        {"freed by a lane before the others have read",
+         "      ptx::sync_warp();\n      if (lane",
+         "      if (lane",
+         {"RACE", "DEADLOCK"}}}},
       // Blocks add their tiles by bulk reductions; the last one reads the sums.
       {"reduced_by_the_last_block",
        32,

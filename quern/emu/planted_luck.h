@@ -29,12 +29,29 @@ inline const std::vector<Sample>& luck_samples() {
     if (t < 3) p.out[t] = p.scratch[t] + p.scratch[32 + t];
   }
 )",
-       {{"one of two flags is not waited for", "      while (ptx::ld_acquire_gpu(p.flags + 1) == 0) {}\n", "", {"RACE", "UNINIT"}, HiddenBy::first_first},
-        {"a flag is looked at once", "while (ptx::ld_acquire_gpu(p.flags) == 0) {}", "ptx::ld_acquire_gpu(p.flags);", {"RACE", "UNINIT"}, HiddenBy::first_first},
-        {"an ordinary loop", "while (ptx::ld_acquire_gpu(p.flags) == 0) {}", "while (*(volatile u32*)p.flags == 0) {}", {"RACE", "LIVELOCK"}},
+       {{"one of two flags is not waited for",
+         "      while (ptx::ld_acquire_gpu(p.flags + 1) == 0) {}\n",
+         "",
+         {"RACE", "UNINIT"},
+         HiddenBy::first_first},
+        {"a flag is looked at once",
+         "while (ptx::ld_acquire_gpu(p.flags) == 0) {}",
+         "ptx::ld_acquire_gpu(p.flags);",
+         {"RACE", "UNINIT"},
+         HiddenBy::first_first},
+        {"an ordinary loop",
+         "while (ptx::ld_acquire_gpu(p.flags) == 0) {}",
+         "while (*(volatile u32*)p.flags == 0) {}",
+         {"RACE", "LIVELOCK"}},
         {"one lane's data behind its flag", "ptx::sync_warp();\n    if (t == 0) ptx::st", "if (t == 0) ptx::st", {"RACE"}},
-        {"a flag of the block alone", "if (t == 0) ptx::st_release_gpu(p.flags + b, 1u);", "if (t == 0) { ptx::fence_block(); ptx::st_relaxed_gpu(p.flags + b, 1u); }", {"RACE"}},
-        {"a fence of the cluster", "if (t == 0) ptx::st_release_gpu(p.flags + b, 1u);", "if (t == 0) { ptx::fence_cluster(); ptx::st_relaxed_gpu(p.flags + b, 1u); }", {"RACE"}},
+        {"a flag of the block alone",
+         "if (t == 0) ptx::st_release_gpu(p.flags + b, 1u);",
+         "if (t == 0) { ptx::fence_block(); ptx::st_relaxed_gpu(p.flags + b, 1u); }",
+         {"RACE"}},
+        {"a fence of the cluster",
+         "if (t == 0) ptx::st_release_gpu(p.flags + b, 1u);",
+         "if (t == 0) { ptx::fence_cluster(); ptx::st_relaxed_gpu(p.flags + b, 1u); }",
+         {"RACE"}},
         {"a release that a compare-and-swap would have made, had it not failed",
          "ptx::st_release_gpu(p.flags + b, 1u);",
          "ptx::atomic_exch(p.flags + b, 1u), ptx::atomic_cas_acq_rel_gpu(p.flags + b, 0u, 1u);",
@@ -57,7 +74,11 @@ inline const std::vector<Sample>& luck_samples() {
     p.out[b] = sum;
   }
 )",
-       {{"a flag that is not waited for", "while (ptx::ld_acquire_gpu(p.flags + b - 1) == 0) {}", "ptx::ld_acquire_gpu(p.flags + b - 1);", {"RACE", "UNINIT"}, HiddenBy::last_first},
+       {{"a flag that is not waited for",
+         "while (ptx::ld_acquire_gpu(p.flags + b - 1) == 0) {}",
+         "ptx::ld_acquire_gpu(p.flags + b - 1);",
+         {"RACE", "UNINIT"},
+         HiddenBy::last_first},
         {"a flag loaded without acquire", "ptx::ld_acquire_gpu", "ptx::ld_relaxed_gpu", {"RACE"}}}},
       // A word that blocks count in.
       {"one_counter",
@@ -89,7 +110,10 @@ inline const std::vector<Sample>& luck_samples() {
   if (t == 0) p.out[blockIdx.x] = x;
 )",
        {{"by the read-only path", "ptx::ld_global<f32>(p.scratch", "ptx::ld_global_nc<f32>(p.scratch", {"RACE"}},
-        {"read by that path before it is written", "if (blockIdx.x == 0) p.scratch[t]", "if (blockIdx.x == 0 && ptx::ld_global_nc<f32>(p.scratch + t) != 77) p.scratch[t]", {"RACE", "UNINIT"}}}},
+        {"read by that path before it is written",
+         "if (blockIdx.x == 0) p.scratch[t]",
+         "if (blockIdx.x == 0 && ptx::ld_global_nc<f32>(p.scratch + t) != 77) p.scratch[t]",
+         {"RACE", "UNINIT"}}}},
       // Lanes that go do not take part in what comes.
       {"early_lanes",
        32,
@@ -125,7 +149,10 @@ inline const std::vector<Sample>& luck_samples() {
   if (t == 33) p.out[blockIdx.x] = x;
 )",
        {{"one look", "while (!ptx::mbarrier_try_wait(full, 0)) {}", "ptx::mbarrier_try_wait(full, 0);", {"RACE", "UNINIT"}},
-        {"two looks", "while (!ptx::mbarrier_try_wait(full, 0)) {}", "if (!ptx::mbarrier_try_wait(full, 0)) ptx::mbarrier_try_wait(full, 0);", {"RACE", "UNINIT"}},
+        {"two looks",
+         "while (!ptx::mbarrier_try_wait(full, 0)) {}",
+         "if (!ptx::mbarrier_try_wait(full, 0)) ptx::mbarrier_try_wait(full, 0);",
+         {"RACE", "UNINIT"}},
         {"a parity that is none", "ptx::mbarrier_try_wait(full, 0)", "ptx::mbarrier_try_wait(full, 2)", {"MBARRIER"}},
         {"a copy that nobody waits for", "  ptx::cp_async_wait_all();\n", "", {"ASYNC", "RACE"}}}},
       // Blocks of a cluster hand each other a word.
@@ -223,8 +250,14 @@ inline const std::vector<Sample>& luck_samples() {
     if (t == 0) p.out[0] = ptx::ld_shared<f32>(smem);
   }
 )",
-       {{"the first adder's proxy fence is missing", "    ptx::fence_proxy_async_global();\n", "    if (b) ptx::fence_proxy_async_global();\n", {"PROXY"}},
-        {"the second adder's proxy fence is missing", "    ptx::fence_proxy_async_global();\n", "    if (!b) ptx::fence_proxy_async_global();\n", {"PROXY"}}}},
+       {{"the first adder's proxy fence is missing",
+         "    ptx::fence_proxy_async_global();\n",
+         "    if (b) ptx::fence_proxy_async_global();\n",
+         {"PROXY"}},
+        {"the second adder's proxy fence is missing",
+         "    ptx::fence_proxy_async_global();\n",
+         "    if (!b) ptx::fence_proxy_async_global();\n",
+         {"PROXY"}}}},
       // A warpgroup's instructions are executed by all lanes in one place.
       {"one_place",
        128,
@@ -305,7 +338,10 @@ inline const std::vector<Sample>& luck_samples() {
   }
   if (t == 0) p.out[0] = sum;
 )",
-       {{"the copy is not waited for", "      ptx::mbarrier_wait(full, 0);\n", "      if (tile < 19999) ptx::mbarrier_wait(full, 0);\n", {"RACE", "MBARRIER", "ASYNC"}}}},
+       {{"the copy is not waited for",
+         "      ptx::mbarrier_wait(full, 0);\n",
+         "      if (tile < 19999) ptx::mbarrier_wait(full, 0);\n",
+         {"RACE", "MBARRIER", "ASYNC"}}}},
       // A block tells the next, which tells the one after it, that a block's words have been read.
       {"told_by_two",
        32,
@@ -338,7 +374,10 @@ inline const std::vector<Sample>& luck_samples() {
   ptx::cluster_arrive();
   ptx::cluster_wait();
 )",
-       {{"not waited for by the one between", "    ptx::mbarrier_wait(told, 0);\n    ptx::mbarrier_arrive", "    ptx::mbarrier_arrive", {"RACE"}}},
+       {{"not waited for by the one between",
+         "    ptx::mbarrier_wait(told, 0);\n    ptx::mbarrier_arrive",
+         "    ptx::mbarrier_arrive",
+         {"RACE"}}},
        4},
       // A thread ends an mbarrier at which another one's copy has completed.
       {"ended_by_another",
@@ -362,7 +401,10 @@ inline const std::vector<Sample>& luck_samples() {
     ptx::st_shared(smem + 256, 1u);
   }
 )",
-       {{"ended before the copy has come", "    ptx::mbarrier_wait(full, 0);\n    p.out[0] = ptx::ld_shared<f32>(smem);\n", "", {"MBARRIER", "RACE"}}}},
+       {{"ended before the copy has come",
+         "    ptx::mbarrier_wait(full, 0);\n    p.out[0] = ptx::ld_shared<f32>(smem);\n",
+         "",
+         {"MBARRIER", "RACE"}}}},
       // Stores of another block complete at an mbarrier that is made anew each time.
       {"stores_to_barriers_anew",
        32,

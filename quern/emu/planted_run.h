@@ -86,10 +86,8 @@ inline std::string run(const std::string& path, const Sample& sample, const Emul
                                 {TensorView(out.data(), DType::f32, {blocks}), "out", Access::write},
                                 {TensorView(scratch.values, DType::f32, {64}), "scratch", Access::scratch},
                                 {TensorView(flags.data(), DType::i32, {64}), "flags", Access::read_write}};
-  const TensorMap map_of_rows =
-      device->make_tensor_map({DType::f32, 2, in.data(), {64, blocks}, {320}, {32, 1}, Swizzle::none});
-  const TensorMap map_of_results =
-      device->make_tensor_map({DType::f32, 2, scratch.values, {32, 2}, {128}, {32, 1}, Swizzle::none});
+  const TensorMap map_of_rows = device->make_tensor_map({DType::f32, 2, in.data(), {64, blocks}, {320}, {32, 1}, Swizzle::none});
+  const TensorMap map_of_results = device->make_tensor_map({DType::f32, 2, scratch.values, {32, 2}, {128}, {32, 1}, Swizzle::none});
   const Params params{in.data(), out.data(), scratch.values, flags.data(), 64, which, map_of_rows, map_of_results};
   LaunchConfig config;
   config.grid[0] = sample.blocks;
@@ -100,11 +98,8 @@ inline std::string run(const std::string& path, const Sample& sample, const Emul
   std::string report;
   device->begin_call(ranges, sample.name);
   try {
-    for (int i = 0; i < std::max(1, sample.dependent_launches); ++i)
-      device->launch(function, config, &params, sizeof(params), {});
-  } catch (const Error& error) {
-    report = error.what();
-  }
+    for (int i = 0; i < std::max(1, sample.dependent_launches); ++i) device->launch(function, config, &params, sizeof(params), {});
+  } catch (const Error& error) { report = error.what(); }
   device->end_call();
   device->unload(function);
   return report;

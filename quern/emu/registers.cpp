@@ -13,7 +13,8 @@ static void check_alike(Worker& worker, Fiber& me, size_t change, u32 registers)
   Block& block = *me.block;
   const u32 first = me.index / 128 * 4;
   if ((first + 4) * 32 > me.thread->block_size.x)
-    worker.fatal(ReportKind::registers, me, text_of("setmaxnreg in a block of %u threads, whose last warpgroup is not whole", me.thread->block_size.x));
+    worker.fatal(ReportKind::registers, me,
+                 text_of("setmaxnreg in a block of %u threads, whose last warpgroup is not whole", me.thread->block_size.x));
   for (u32 w = first; w < first + 4; ++w) {
     const auto& changes = block.warps[w].register_changes;
     if (changes.size() > change && changes[change] != registers)

@@ -47,9 +47,8 @@ std::string text_of(const char* format, ...) {
 std::string describe(const Report& report) {
   std::string line = name(report.kind);
   if (report.thread >= 0) {
-    line +=
-        text_of(" block (%u,%u,%u) thread %lld (warp %lld lane %lld): ", report.block.x, report.block.y, report.block.z,
-                (long long)report.thread, (long long)report.thread / 32, (long long)report.thread % 32);
+    line += text_of(" block (%u,%u,%u) thread %lld (warp %lld lane %lld): ", report.block.x, report.block.y, report.block.z,
+                    (long long)report.thread, (long long)report.thread / 32, (long long)report.thread % 32);
   } else {
     line += ": ";
   }

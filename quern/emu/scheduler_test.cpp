@@ -43,12 +43,15 @@ std::string report_of(const std::string& body, u32 threads = 64, u32 smem = 1024
 #if defined(__x86_64__)
 /// A thread that flushes subnormals and rounds up calls: the kernel sees neither, and the thread keeps both.
 TEST(emu_scheduler, the_callers_way_with_numbers_is_not_the_kernels) {
-  Kernel kernel(plain(), kernel_of(R"(
+  Kernel kernel(plain(),
+                kernel_of(R"(
     const f32* in = static_cast<const f32*>(p.in);
     f32* out = static_cast<f32*>(p.out);
     out[threadIdx.x] = in[threadIdx.x] * f32(0.75f);
     out[threadIdx.x] = out[threadIdx.x] + in[threadIdx.x + 64];
-  )", 64), 64, 0);
+  )",
+                          64),
+                64, 0);
   std::vector<u32> in(128), expected(64), out(64);
   for (u32 i = 0; i < 64; ++i) in[i] = 1000 + i, in[64 + i] = 3;  // subnormals
   kernel.run(in, expected, 0);
@@ -124,14 +127,18 @@ TEST(emu_scheduler, a_lane_missing_from_a_collective_is_named) {
 }
 
 TEST(emu_scheduler, two_barriers_in_one_warp_are_a_divergence) {
-  EXPECT_THAT(report_of("if (threadIdx.x & 1)\n ptx::sync_block();\n else\n ptx::sync_block();"),
-              StartsWith("BARRIER"));
+  EXPECT_THAT(report_of("if (threadIdx.x & 1)\n ptx::sync_block();\n else\n ptx::sync_block();"), StartsWith("BARRIER"));
 }
 
 TEST(emu_scheduler, exited_threads_are_not_waited_for) {
-  EXPECT_EQ(report_of("if (threadIdx.x >= 40) return; ptx::sync_block(); ptx::sync_warp(); ptx::ballot(true);", 64),
-            "");
+  EXPECT_EQ(report_of("if (threadIdx.x >= 40) return; ptx::sync_block(); ptx::sync_warp(); ptx::ballot(true);", 64), "");
   EXPECT_EQ(report_of("ptx::sync_block(); ptx::shfl_xor(1.0f, 1);", 48), "") << "a partial warp";
+}
+
+TEST(emu_scheduler, sixteen_pairs_of_lanes_meet_at_once) {
+  EXPECT_EQ(
+      report_of("ptx::sync_warp(0x10001u << (ptx::lane_id() & 15)); ptx::shfl_xor(1u, 16, 32, 0x10001u << (ptx::lane_id() & 15));", 32),
+      "");
 }
 
 TEST(emu_scheduler, matrix_operations_need_whole_warps) {
@@ -149,10 +156,8 @@ TEST(emu_scheduler, an_invalid_access_is_a_report_not_a_crash) {
 
 TEST(emu_scheduler, misaligned_accesses_are_reported) {
   EXPECT_THAT(report_of("ptx::ld_global<u32x4>(static_cast<const u8*>(p.in) + 8);"), StartsWith("MISALIGNED"));
-  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 4);"),
-              StartsWith("MISALIGNED"));
-  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 1024);"),
-              StartsWith("SMEM-OOB"));
+  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 4);"), StartsWith("MISALIGNED"));
+  EXPECT_THAT(report_of("QN_SMEM(s); u32 r[4]; ptx::ldmatrix_x4(r, ptx::smem_address(s) + 1024);"), StartsWith("SMEM-OOB"));
 }
 
 TEST(emu_scheduler, shared_memory_starts_as_nan) {

@@ -126,7 +126,9 @@ Agent Shadow::new_agent(Block& block, std::string name, bool in_own_proxy) {
     numbers.free.pop_back();
   } else {
     if (numbers.next >= Epoch::kThreads)
-      worker_.fatal(ReportKind::async, Worker::me(), text_of("a block with more than %u mbarriers and threads with bulk copies at once", (Epoch::kThreads - first_agent_) / 2));
+      worker_.fatal(
+          ReportKind::async, Worker::me(),
+          text_of("a block with more than %u mbarriers and threads with bulk copies at once", (Epoch::kThreads - first_agent_) / 2));
     agent.number = numbers.next;
     numbers.next += 2;
   }
@@ -206,9 +208,7 @@ void Shadow::before_atomic(Fiber& fiber, const AtomicCall& call) {
 
 // ---- accesses -------------------------------------------------------------------------------------------------------
 
-u32 Shadow::code_of(const Fiber& fiber) const {
-  return request_.module && fiber.pc ? u32(request_.module->offset_of(fiber.pc)) : 0;
-}
+u32 Shadow::code_of(const Fiber& fiber) const { return request_.module && fiber.pc ? u32(request_.module->offset_of(fiber.pc)) : 0; }
 
 CellSpan Shadow::shared_span(Block& block, u32 offset, u64 bytes) {
   BlockShadow& shadow = *block.shadow;
@@ -220,19 +220,20 @@ std::string Shadow::name_of(const Fiber& fiber, Epoch other) const {
   std::string block = same_block ? "" : text_of("block %llu ", other.block());
   if (other.thread() < first_agent_) {
     const u32 thread = other.thread() % first_copier_;
-    return (other.thread() < first_copier_ ? block : "a cp.async of " + block) + text_of("thread %u (warp %u lane %u)", thread, thread / 32, thread % 32);
+    return (other.thread() < first_copier_ ? block : "a cp.async of " + block) +
+           text_of("thread %u (warp %u lane %u)", thread, thread / 32, thread % 32);
   }
   for (const Block& b : fiber.block->cluster->blocks)
     if (b.linear == other.block()) return block + b.shadow->agents[other.thread()];
   return block + "a bulk copy";
 }
 
-void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::string& place,
-                         const Conflict& conflict) {
+void Shadow::report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict) {
   const std::string other = name_of(fiber, conflict.other);
   std::string text = std::string(what) + " " + verb(write) + " " + place;
   if (conflict.in_flight) {
-    text += ", the destination of " + other + (conflict.other.thread() < first_agent_ ? " that has not been waited for" : " that is still in flight");
+    text += ", the destination of " + other +
+            (conflict.other.thread() < first_agent_ ? " that has not been waited for" : " that is still in flight");
   } else if (conflict.unfenced) {
     text += ", which " + other + " wrote by an ordinary store, and no proxy fence lies between";
   } else {
@@ -273,8 +274,8 @@ void Shadow::judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, Acce
   if (writes(kind)) change(span.states, bytes, kInitialised);
 }
 
-void Shadow::judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads,
-                          const char* what, const AsyncAccess* async) {
+void Shadow::judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                          const AsyncAccess* async) {
   judge_overlap(fiber, address, bytes, kind, what);
   const MemoryMap& memory = *request_.memory;
   const CellSpan span = region.span(address, bytes);
@@ -307,8 +308,7 @@ void Shadow::read_only(Fiber& fiber, const void* address, u64 bytes) {
 
 void Shadow::report_read_only(const Fiber& fiber, std::string text) { worker_.report(ReportKind::race, fiber, std::move(text)); }
 
-void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-                   const AsyncAccess* async) {
+void Shadow::judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, const AsyncAccess* async) {
   if (bytes == 0) return;
   const Bounds::Place place = bounds_.judge(fiber, reinterpret_cast<void*>(address), bytes, writes(kind), what);
   if (place.block) judge_shared(fiber, place, bytes, kind, reads, what, async);
@@ -343,8 +343,6 @@ void Shadow::copy_landed(Fiber& fiber, const AsyncCopy& copy) {
 
 void Shadow::copies_waited(Fiber& fiber, u32 until) { fiber.clock.known.learn(first_copier_ + fiber.index, until); }
 
-void Shadow::copies_arrive(const Fiber& fiber, u32 until, Mbarrier& barrier) {
-  barrier.arrived.learn(first_copier_ + fiber.index, until);
-}
+void Shadow::copies_arrive(const Fiber& fiber, u32 until, Mbarrier& barrier) { barrier.arrived.learn(first_copier_ + fiber.index, until); }
 
 }  // namespace quern::emu

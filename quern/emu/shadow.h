@@ -73,8 +73,8 @@ class Shadow {
   void fence(Fiber& fiber, Scope scope);
   void proxy_fence(Fiber& fiber, ProxyFence fence);
 
-  /// A new agent of the block: someone besides its threads who accesses memory. `name` as reports call it. `in_own_proxy`: its accesses take no fence to be seen by threads, and
-  /// one to be seen by copies.
+  /// A new agent of the block: someone besides its threads who accesses memory. `name` as reports call it. `in_own_proxy`: its accesses
+  /// take no fence to be seen by threads, and one to be seen by copies.
   Agent new_agent(Block& block, std::string name, bool in_own_proxy = false);
   /// The number may be another agent's, whose moments come behind `last`. Nothing where there is no agent.
   void free_agent(Block& block, Agent agent, u32 last);
@@ -124,12 +124,11 @@ class Shadow {
  private:
   void watch_waited_for(Fiber& fiber);
   void judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, const char* what);
-  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
-             const AsyncAccess* async = nullptr);
+  void judge(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what, const AsyncAccess* async = nullptr);
   void judge_shared(Fiber& fiber, const Bounds::Place& at, u64 bytes, AccessKind kind, bool reads, const char* what,
                     const AsyncAccess* async);
-  void judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads,
-                    const char* what, const AsyncAccess* async);
+  void judge_global(Fiber& fiber, MemoryMap::Region& region, u64 address, u64 bytes, AccessKind kind, bool reads, const char* what,
+                    const AsyncAccess* async);
   void judge_overlap(Fiber& fiber, u64 address, u64 bytes, AccessKind kind, const char* what);
   std::string name_of(const Fiber& fiber, Epoch other) const;
   void report_race(Fiber& fiber, const char* what, bool write, const std::string& place, const Conflict& conflict);
@@ -143,8 +142,8 @@ class Shadow {
   Worker& worker_;
   Bounds& bounds_;
   const LaunchRequest& request_;
-  const u32 first_copier_;  ///< the copiers of a block's threads are numbered behind them
-  const u32 first_agent_;   ///< and all other agents behind these
+  const u32 first_copier_;                          ///< the copiers of a block's threads are numbered behind them
+  const u32 first_agent_;                           ///< and all other agents behind these
   std::unordered_map<u64, Publication> published_;  ///< by address
   std::vector<ThreadClock*> meeting_;
 };

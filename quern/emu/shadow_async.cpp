@@ -7,8 +7,7 @@
 
 namespace quern::emu {
 
-void Shadow::async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch, const char* what,
-                          Through through) {
+void Shadow::async_access(Fiber& issuer, const void* address, u64 bytes, AccessKind kind, Epoch epoch, const char* what, Through through) {
   const bool shared = worker_.arena().holds_smem(address);
   const AsyncAccess async{epoch,
                           through == Through::tensor_maps ? Proxy::tensormap
@@ -23,10 +22,10 @@ void Shadow::async_access(Fiber& issuer, const void* address, u64 bytes, AccessK
 void Shadow::mbarrier_begins(Fiber& fiber, Mbarrier& barrier) {
   access(fiber, barrier.block->smem + barrier.offset, 8, true, "mbarrier.init");
   for (u32 i = 0; i < 8; ++i) barrier.block->shadow->states[barrier.offset + i] |= kGuarded;
-  barrier.agent =
-      new_agent(*barrier.block, text_of("a bulk copy that completes at mbarrier smem+0x%x", barrier.offset));
+  barrier.agent = new_agent(*barrier.block, text_of("a bulk copy that completes at mbarrier smem+0x%x", barrier.offset));
   barrier.initialised = fiber.clock.epoch();
-  for (Knowledge* known : {&barrier.arrived, &barrier.published, &barrier.arrived_far, &barrier.published_far, &barrier.arrived_reads, &barrier.published_reads})
+  for (Knowledge* known : {&barrier.arrived, &barrier.published, &barrier.arrived_far, &barrier.published_far, &barrier.arrived_reads,
+                           &barrier.published_reads})
     known->block = barrier.block->linear;
 }
 
@@ -35,17 +34,16 @@ void Shadow::mbarrier_used(Fiber& fiber, Mbarrier& barrier, bool by_engine, cons
   const bool fenced = clock.known.fenced(Proxy::mbarrier, barrier.initialised);
   const std::string what = text_of("uses mbarrier smem+0x%x of block rank %u", barrier.offset, barrier.block->rank);
   if (!fenced && !clock.covers(barrier.initialised)) {
-    worker_.report(ReportKind::race, fiber,
-                   what + ", not ordered after the mbarrier.init by " + name_of(fiber, barrier.initialised));
+    worker_.report(ReportKind::race, fiber, what + ", not ordered after the mbarrier.init by " + name_of(fiber, barrier.initialised));
   } else if (by_engine && !fenced) {
-    worker_.report(ReportKind::proxy, fiber,
-                   "a bulk copy " + what + ": no fence_mbarrier_init lies behind the mbarrier.init by " +
-                       name_of(fiber, barrier.initialised));
+    worker_.report(
+        ReportKind::proxy, fiber,
+        "a bulk copy " + what + ": no fence_mbarrier_init lies behind the mbarrier.init by " + name_of(fiber, barrier.initialised));
   }
   // For who reuses the memory: a copy uses it when it completes.
   const AsyncAccess at_completion{copy ? *copy : Epoch(), Proxy::mbarrier, 0};
-  touch(shared_span(*barrier.block, barrier.offset, 8), clock, AccessKind::atomic_read, code_of(fiber),
-        worker_.random(), copy ? &at_completion : nullptr);
+  touch(shared_span(*barrier.block, barrier.offset, 8), clock, AccessKind::atomic_read, code_of(fiber), worker_.random(),
+        copy ? &at_completion : nullptr);
 }
 
 void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
@@ -57,7 +55,8 @@ void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
   for (u32 i = 0; i < 8; ++i) states[i] &= u8(~kInitialised);
 }
 
-/// What a thread of another block releases to its own block alone tells the waiting thread that its reads are done, and nothing of its writes.
+/// What a thread of another block releases to its own block alone tells the waiting thread that its reads are done, and nothing of its
+/// writes.
 void Shadow::arrive(Fiber& fiber, Mbarrier& barrier, Scope scope) {
   const Knowledge news = fiber.clock.published();
   if (fiber.block == barrier.block) {
@@ -120,9 +119,8 @@ void Shadow::load_issued(Fiber& issuer, const Bulk& bulk, Mbarrier& barrier, con
     visit(*bulk.source, epoch);
   } else if (bulk.map.magic) {
     async_access(issuer, call.global, sizeof(TensorMap), AccessKind::read, epoch, what, Through::tensor_maps);
-    for_each_run(bulk.map, call.at, BoxUse::load, [&](const u8* from, u32, u32 bytes) {
-      async_access(issuer, from, bytes, AccessKind::read, epoch, what);
-    });
+    for_each_run(bulk.map, call.at, BoxUse::load,
+                 [&](const u8* from, u32, u32 bytes) { async_access(issuer, from, bytes, AccessKind::read, epoch, what); });
   } else if (by_engine) {
     async_access(issuer, call.global, bulk.bytes, AccessKind::read, epoch, what);
   }
@@ -217,9 +215,8 @@ void Shadow::block_exits(Block& block) {
       known |= fiber.index < request_.threads && (fiber.clock.covers(visit) || (!wrote && fiber.clock.known.fenced(Proxy::reads, visit)));
     if (known) continue;
     const bool foreign = visit.block() != block.linear;
-    Report report{
-        foreign ? ReportKind::cluster : ReportKind::async, block.index, i64(block.fibers[0].index), 0,
-        "the block exits, not ordered after an access to its shared memory by " + name_of(block.fibers[0], visit)};
+    Report report{foreign ? ReportKind::cluster : ReportKind::async, block.index, i64(block.fibers[0].index), 0,
+                  "the block exits, not ordered after an access to its shared memory by " + name_of(block.fibers[0], visit)};
     worker_.launch().add(std::move(report));
   }
 }
@@ -242,9 +239,8 @@ void Shadow::judge_overlap(Fiber& fiber, u64 address, u64 bytes, AccessKind kind
     const Footprint::Conflict conflict = other->find(address, bytes, writes(kind));
     if (!conflict.found) continue;
     worker_.report(ReportKind::race, fiber,
-                   std::string(what) + (writes(kind) ? " writes " : " reads ") +
-                       request_.memory->describe(address + conflict.byte) + ", not ordered after the " +
-                       (conflict.written ? "write" : "read") +
+                   std::string(what) + (writes(kind) ? " writes " : " reads ") + request_.memory->describe(address + conflict.byte) +
+                       ", not ordered after the " + (conflict.written ? "write" : "read") +
                        " by a kernel launched before: no griddepcontrol.wait that covers it lies between",
                    address);
     return;

@@ -36,7 +36,10 @@ void Shadow::judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, c
   each_word(address, bytes, [&](u64 word, u64 bit) { fiber.wgmma.watch->touched[word] |= bit; });
   for (const HeldRegisters& held : fiber.wgmma.held) {
     if (!overlaps(held, address, bytes)) continue;
-    Report report{ReportKind::wgmma, fiber.block->index, i64(fiber.index), address,
+    Report report{ReportKind::wgmma,
+                  fiber.block->index,
+                  i64(fiber.index),
+                  address,
                   std::string(what) + (write ? " writes " : " reads ") + (held.n ? "an accumulator" : "a register of A") +
                       " of a wgmma that the thread has not waited for",
                   fiber.pc};
@@ -46,17 +49,20 @@ void Shadow::judge_registers(Fiber& fiber, u64 address, u64 bytes, bool write, c
   }
   for (const HeldRegisters& held : fiber.wgmma.waited_for) {
     if (!overlaps(held, address, bytes)) continue;
-    Report report{ReportKind::wgmma, fiber.block->index, i64(fiber.index), address,
-                  std::string(what) + (write ? " writes " : " reads ") + "an accumulator, and no wgmma_hold lies behind the wait for its wgmma", fiber.pc};
+    Report report{
+        ReportKind::wgmma,
+        fiber.block->index,
+        i64(fiber.index),
+        address,
+        std::string(what) + (write ? " writes " : " reads ") + "an accumulator, and no wgmma_hold lies behind the wait for its wgmma",
+        fiber.pc};
     report.other_pc = held.pc;
     worker_.launch().add(std::move(report));
     return;
   }
 }
 
-void Shadow::wgmma_fence(Fiber& fiber) {
-  std::memset(watch_of(fiber).touched, 0, sizeof(RegisterWatch::touched));
-}
+void Shadow::wgmma_fence(Fiber& fiber) { std::memset(watch_of(fiber).touched, 0, sizeof(RegisterWatch::touched)); }
 
 void Shadow::wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call) {
   RegisterWatch& watch = watch_of(fiber);
@@ -65,8 +71,7 @@ void Shadow::wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call) {
     bool touched = false;
     each_word(address, bytes, [&](u64 word, u64 bit) { touched |= (watch.touched[word] & bit) != 0; });
     const char* const name = n ? "accumulators" : "registers of A";
-    if (touched)
-      worker_.report(ReportKind::wgmma, fiber, text_of("the thread accessed %s since its last wgmma_fence", name));
+    if (touched) worker_.report(ReportKind::wgmma, fiber, text_of("the thread accessed %s since its last wgmma_fence", name));
     for (const HeldRegisters& held : fiber.wgmma.held) {
       const bool shared = n ? held.n == n && held.first == first : held.n == 0;
       if (overlaps(held, address, bytes) && !shared)
@@ -81,7 +86,8 @@ void Shadow::wgmma_takes_registers(Fiber& fiber, const WgmmaCall& call) {
 
 void Shadow::wgmma_holds(Fiber& fiber, const WgmmaCall& call, u64 number) {
   RegisterWatch& watch = watch_of(fiber);
-  std::erase_if(fiber.wgmma.waited_for, [&](const HeldRegisters& held) { return overlaps(held, reinterpret_cast<u64>(call.d), call.d_bytes); });
+  std::erase_if(fiber.wgmma.waited_for,
+                [&](const HeldRegisters& held) { return overlaps(held, reinterpret_cast<u64>(call.d), call.d_bytes); });
   const auto take = [&](u64 word, u64 bit) { watch.in_flight[word] |= bit; };
   each_word(reinterpret_cast<u64>(call.d), call.d_bytes, take);
   if (call.a_registers) each_word(reinterpret_cast<u64>(call.a_registers), 16, take);

@@ -42,8 +42,8 @@ std::string wait_text(const Fiber& fiber) {
                      at < group.ops.size() ? group.ops[at].arrived : 0);
     }
     case WaitReason::registers:
-      return text_of("increase_registers to %u [has %u, needs %llu of the pool, which has %u]", fiber.wait_id,
-                     fiber.warp->registers, fiber.wait_detail, fiber.block->free_registers);
+      return text_of("increase_registers to %u [has %u, needs %llu of the pool, which has %u]", fiber.wait_id, fiber.warp->registers,
+                     fiber.wait_detail, fiber.block->free_registers);
     case WaitReason::poll: return text_of("polling 0x%llx", fiber.wait_detail);
     case WaitReason::none: break;
   }
@@ -61,8 +61,7 @@ void Worker::report_stuck(ReportKind kind) {
         if (!fiber.block || fiber.done || fiber.reason == WaitReason::none) continue;
         if (fiber.index >= fiber.thread->block_size.x) continue;
         if (!first) first = &fiber;
-        ++groups[text_of("block (%u,%u,%u) warp %2u: ", block.index.x, block.index.y, block.index.z, fiber.index / 32) +
-                 wait_text(fiber)];
+        ++groups[text_of("block (%u,%u,%u) warp %2u: ", block.index.x, block.index.y, block.index.z, fiber.index / 32) + wait_text(fiber)];
       }
   size_t shown = 0;
   for (const auto& [reason, count] : groups) {
@@ -73,8 +72,8 @@ void Worker::report_stuck(ReportKind kind) {
     text += text_of("\n    %2u threads of ", count) + reason;
   }
   if (kind == ReportKind::livelock && launch_->clusters_left())
-    text += text_of("\n    %llu blocks of the grid have not started: the device holds %u at once",
-                    launch_->blocks - launch_->resident, launch_->request.resident_blocks);
+    text += text_of("\n    %llu blocks of the grid have not started: the device holds %u at once", launch_->blocks - launch_->resident,
+                    launch_->request.resident_blocks);
   Report report{kind, {}, -1, 0, std::move(text), first ? first->pc : nullptr};
   launch_->add(std::move(report), true);
   launch_->stop();

@@ -41,8 +41,8 @@ std::string name_if_writable(Worker& worker, const void* address) {
   return region && region->cells ? memory->describe(at) : "";
 }
 
-/// A loop that reads words by ordinary loads until they change never ends here, as no other thread runs meanwhile; on a GPU it may not end either. Counted are loads
-/// of up to four words, with no store and no other call of the runtime between.
+/// A loop that reads words by ordinary loads until they change never ends here, as no other thread runs meanwhile; on a GPU it may not end
+/// either. Counted are loads of up to four words, with no store and no other call of the runtime between.
 void judge_repeats(Fiber& me, const void* address, bool write, void* pc) {
   constexpr u32 kMost = 1 << 22;
   const bool follows = !write && me.pc == me.last_access;
@@ -56,8 +56,10 @@ void judge_repeats(Fiber& me, const void* address, bool write, void* pc) {
     me.repeated[me.next_repeated++ % std::size(me.repeated)] = address;
     me.repeats = 0;
   } else if (++me.repeats == kMost) {
-    me.worker->fatal(ReportKind::livelock, me, "reads " + name_if_writable(*me.worker, address) + " again and again by an ordinary load: a loop that waits takes ld_acquire_gpu",
-                     reinterpret_cast<u64>(address));
+    me.worker->fatal(
+        ReportKind::livelock, me,
+        "reads " + name_if_writable(*me.worker, address) + " again and again by an ordinary load: a loop that waits takes ld_acquire_gpu",
+        reinterpret_cast<u64>(address));
   }
 }
 
@@ -72,8 +74,7 @@ void run_plain_access(const void* address, u64 bytes, bool write, void* pc) {
 void run_misaligned(const void* address, u32 bytes) {
   Fiber& me = Worker::me();
   me.pc = __builtin_return_address(0);
-  me.worker->fatal(ReportKind::misaligned, me, text_of("access of %u bytes at %p", bytes, address),
-                   reinterpret_cast<u64>(address));
+  me.worker->fatal(ReportKind::misaligned, me, text_of("access of %u bytes at %p", bytes, address), reinterpret_cast<u64>(address));
 }
 
 void run_bad_shared_address(u32 address, u32 bytes, const char* what) {
@@ -82,8 +83,8 @@ void run_bad_shared_address(u32 address, u32 bytes, const char* what) {
   const u32 offset = address & 0xffffff;
   const ReportKind kind = offset % bytes ? ReportKind::misaligned : ReportKind::smem_oob;
   me.worker->fatal(kind, me,
-                   text_of("%s of %u bytes at smem+0x%x of block rank %u; the block has %u bytes", what, bytes, offset,
-                           address >> 24, me.thread->smem_bytes),
+                   text_of("%s of %u bytes at smem+0x%x of block rank %u; the block has %u bytes", what, bytes, offset, address >> 24,
+                           me.thread->smem_bytes),
                    offset);
 }
 
@@ -95,7 +96,9 @@ void run_bad_read(BadRead what, const void* tensor, i64 got, i64 expected, u32 d
   if (text.ends_with(" + 0x0")) text.resize(text.size() - 6);
   const long long is = got, limit = expected;
   switch (what) {
-    case BadRead::dims: text += text_of(" is read with %lld %s, expected %lld, one for each dim", is, is == 1 ? "index" : "indices", limit); break;
+    case BadRead::dims:
+      text += text_of(" is read with %lld %s, expected %lld, one for each dim", is, is == 1 ? "index" : "indices", limit);
+      break;
     case BadRead::index: text += text_of(" is read at index %lld of dim %u, expected one in [0, %lld)", is, dim, limit); break;
     case BadRead::dtype: text += " is read by integer_at, expected a tensor of i32, i64 or u8"; break;
     case BadRead::tensor: text = text_of("hooks read at.tensors[%lld], expected an index in [0, %lld)", is, limit); break;
@@ -120,27 +123,47 @@ u32 run_number(NumberOp op, u32 a, u32 b) {
   Fiber& me = Worker::me();
   try {
     return me.worker->options().graph->word(op, a, b);
-  } catch (const Error& e) {
-    me.worker->fatal(ReportKind::fault, me, e.what());
-  }
+  } catch (const Error& e) { me.worker->fatal(ReportKind::fault, me, e.what()); }
 }
 
 }  // namespace
 
 const Runtime kRuntime = {
-    sizeof(Runtime),        run_collective,    run_barrier,      run_cp_async,
-    run_cp_async_commit,    run_cp_async_wait, run_atomic,       run_fence,
-    run_grid_event,         run_access,        run_plain_access, run_misaligned,
-    run_bad_shared_address, run_clock,         run_print,        run_number,
+    sizeof(Runtime),
+    run_collective,
+    run_barrier,
+    run_cp_async,
+    run_cp_async_commit,
+    run_cp_async_wait,
+    run_atomic,
+    run_fence,
+    run_grid_event,
+    run_access,
+    run_plain_access,
+    run_misaligned,
+    run_bad_shared_address,
+    run_clock,
+    run_print,
+    run_number,
 
-    run_proxy_fence,        run_mbarrier,      run_bulk,         run_bulk_commit,
-    run_bulk_wait,          run_cluster_arrive, run_cluster_wait, run_cluster_access,
+    run_proxy_fence,
+    run_mbarrier,
+    run_bulk,
+    run_bulk_commit,
+    run_bulk_wait,
+    run_cluster_arrive,
+    run_cluster_wait,
+    run_cluster_access,
     run_tensormap_replace,
 
-    run_wgmma,              run_wgmma_fence,   run_wgmma_commit, run_wgmma_wait,
+    run_wgmma,
+    run_wgmma_fence,
+    run_wgmma_commit,
+    run_wgmma_wait,
     run_set_registers,
 
-    run_read_only,          run_wgmma_hold,
+    run_read_only,
+    run_wgmma_hold,
 
     run_undefined,
 

@@ -33,7 +33,8 @@ enum class BoxUse { load, store };
 /// tensor's last element where its row has no whole number of them: so does an H200.
 template <class Visit>
 void for_each_run(const EncodedTensorMap& map, const i32 (&at)[5], BoxUse use, const Visit& visit) {
-  const i64 element = size_of(map.dtype), row_end = use == BoxUse::load ? map.shape[0] : round_up(map.shape[0] * element, i64(16)) / element;
+  const i64 element = size_of(map.dtype),
+            row_end = use == BoxUse::load ? map.shape[0] : round_up(map.shape[0] * element, i64(16)) / element;
   const i64 first = max_of<i64>(0, -i64(at[0])), last = min_of<i64>(map.box[0], row_end - at[0]);
   if (first >= last) return;
   i64 rows = 1;
@@ -47,8 +48,7 @@ void for_each_run(const EncodedTensorMap& map, const i32 (&at)[5], BoxUse use, c
       inside &= index >= 0 && index < map.shape[d];
       address += index * map.stride_bytes[d - 1];
     }
-    if (inside)
-      visit(reinterpret_cast<u8*>(address), u32((row * map.box[0] + first) * element), u32((last - first) * element));
+    if (inside) visit(reinterpret_cast<u8*>(address), u32((row * map.box[0] + first) * element), u32((last - first) * element));
   }
 }
 

@@ -63,15 +63,14 @@ std::string shift_text(const TwoTypes& types, u64 value, u64 places) {
   if (is_negative(right, places)) return "shift by " + value_text(right, places) + " places, a negative number";
   if (places >= width_of(left))
     return "shift of " + std::to_string(width_of(left)) + "-bit type " + left.name + " by " + value_text(right, places) + " places";
-  return "shift of " + value_text(left, value) + " by " + value_text(right, places) + " places cannot be represented in type " +
-         left.name;
+  return "shift of " + value_text(left, value) + " by " + value_text(right, places) + " places cannot be represented in type " + left.name;
 }
 
 /// The uses of a pointer, numbered alike by both compilers.
 const char* use_name(u8 use) {
-  constexpr const char* kNames[] = {"load",           "store",     "reference binding", "member access", "member call", "constructor call",
-                                    "downcast",       "downcast",  "upcast",            "upcast",        "conversion",  "passing",
-                                    "dynamic call"};
+  constexpr const char* kNames[] = {
+      "load",   "store",  "reference binding", "member access", "member call", "constructor call", "downcast", "downcast",
+      "upcast", "upcast", "conversion",        "passing",       "dynamic call"};
   return use < std::size(kNames) ? kNames[use] : "use";
 }
 
@@ -81,8 +80,7 @@ Report mismatch_report(const Mismatch& m, u64 pointer) {
   constexpr u64 kNullPage = 4096;
   if (pointer < kNullPage) return {ReportKind::fault, {}, -1, pointer, use + text_of(" through a null pointer, at 0x%llx", pointer)};
   if (pointer & (alignment - 1))
-    return {ReportKind::misaligned, {}, -1, pointer,
-            use + text_of(" at 0x%llx, which is no multiple of %llu", pointer, alignment)};
+    return {ReportKind::misaligned, {}, -1, pointer, use + text_of(" at 0x%llx, which is no multiple of %llu", pointer, alignment)};
   return {ReportKind::index_oob, {}, -1, pointer, use + text_of(" at 0x%llx, where its object has too few bytes", pointer)};
 }
 
@@ -106,7 +104,8 @@ Report report_of(Undefined what, const void* data, u64 a, u64 b) {
     case Undefined::missing_return: return undefined("the end of a function that returns a value");
     case Undefined::array_size: return undefined("an array of " + value_text(*one.type, a) + " elements");
     case Undefined::float_cast: return undefined(value_text(*two.first, a) + " is outside the range of type " + two.second->name);
-    case Undefined::invalid_value: return undefined("load of " + value_text(*one.type, a) + ", which is no value of type " + one.type->name);
+    case Undefined::invalid_value:
+      return undefined("load of " + value_text(*one.type, a) + ", which is no value of type " + one.type->name);
     case Undefined::invalid_builtin: return undefined("count of leading or trailing zeros of 0");
     case Undefined::null_argument: return undefined("a null pointer as an argument that must not be one");
     case Undefined::null_return: return undefined("a null pointer returned where none may be");

@@ -73,8 +73,7 @@ void check_inside(Worker& worker, Fiber& me, u64 descriptor, u32 rows, bool mn_m
   each_chunk(descriptor, rows, mn_major, [&](u32 offset, u32 row, u32) {
     if (offset + 16 > me.thread->smem_bytes)
       worker.fatal(ReportKind::smem_oob, me,
-                   text_of("wgmma reads row %u of %s at smem+0x%x, the block has %u bytes", row, operand, offset,
-                           me.thread->smem_bytes),
+                   text_of("wgmma reads row %u of %s at smem+0x%x, the block has %u bytes", row, operand, offset, me.thread->smem_bytes),
                    offset);
   });
 }
@@ -149,7 +148,8 @@ void complete_product(Worker& worker, Block& block, Warpgroup& group) {
   gather(block, call.b, call.n, call.b_mn_major, scratch.b);
   const auto* a = call.a_registers ? reinterpret_cast<const u8(*)[kWgmmaRowBytes]>(op.a.data()) : scratch.a;
   worker.meaning_runs = true;
-  // Its stores are the tensor cores', not the thread's that happens to run it: under clang++ those of 28 sums counted as accesses since the fence
+  // Its stores are the tensor cores', not the thread's that happens to run it: under clang++ those of 28 sums counted as accesses since the
+  // fence
   ThreadContext& thread = *Worker::me().thread;
   RegisterWatch* const watch = std::exchange(thread.watch, nullptr);
   call.meaning({a, scratch.b, op.d, scratch.of_meaning, call.add});

@@ -88,10 +88,11 @@ Fiber* Worker::pick() {
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
   if ((!bulks_.empty() || !arrivals_.empty()) && options().async == AsyncPolicy::random && random() % 4 == 0) advance_async();
-  // A few clusters more than need to run: those that start late find others under way. In checked mode alone, where one worker runs all: else it would follow from the
-  // number of OS threads which blocks share one, and what they draw with it.
+  // A few clusters more than need to run: those that start late find others under way. In checked mode alone, where one worker runs all:
+  // else it would follow from the number of OS threads which blocks share one, and what they draw with it.
   constexpr size_t kMostAtOnce = 4;
-  if (shadow_ && launch_->mixes_clusters() && live_.size() < kMostAtOnce && launch_->clusters_left() && launch_->resident < launch_->request.resident_blocks && random() % 16 == 0)
+  if (shadow_ && launch_->mixes_clusters() && live_.size() < kMostAtOnce && launch_->clusters_left() &&
+      launch_->resident < launch_->request.resident_blocks && random() % 16 == 0)
     start_cluster();
   // A meaning may ask who runs it, so not on the main stack.
   if (!multiplying_.empty() && running_ && random() % 4 == 0) complete_random_product();
@@ -188,7 +189,8 @@ void Worker::finish(Fiber& me) {
   for (AsyncCopy& copy : me.copies)
     if (!copy.done) complete_copy(me, copy);
   if (shadow_ && !me.copies.empty())
-    launch_->add({ReportKind::async, me.block->index, i64(me.index), 0, text_of("exits before it has waited for %zu of its cp.async", me.copies.size()), me.copies.back().pc});
+    launch_->add({ReportKind::async, me.block->index, i64(me.index), 0,
+                  text_of("exits before it has waited for %zu of its cp.async", me.copies.size()), me.copies.back().pc});
   me.copies.clear();
   me.copy_groups.clear();
   for (const std::shared_ptr<Bulk>& store : me.stores) {
@@ -209,8 +211,10 @@ void Worker::finish(Fiber& me) {
   Block& block = *me.block;
   --block.live;
   if (const u64 number = me.aligned_steps - me.warp->first_aligned; number < me.warp->aligned.size())
-    launch_->add({ReportKind::divergence, block.index, i64(me.index), 0,
-                  text_of("exits without the %s that lanes %08x of its warp execute", me.warp->aligned[number].what, me.warp->aligned[number].lanes), me.warp->aligned[number].pc});
+    launch_->add(
+        {ReportKind::divergence, block.index, i64(me.index), 0,
+         text_of("exits without the %s that lanes %08x of its warp execute", me.warp->aligned[number].what, me.warp->aligned[number].lanes),
+         me.warp->aligned[number].pc});
   me.warp->alive &= ~(1u << me.lane);
   if (me.warp->alive) leave_warp(me);
   leave_cluster(me);

@@ -178,7 +178,8 @@ void leave_barriers(Fiber& me);
 /// A thread does what the language leaves undefined; returns where it may go on.
 void run_undefined(Undefined what, const void* data, u64 a, u64 b, void* pc);
 void leave_warp(Fiber& me);
-/// Checked mode: the thread executes an instruction that the lanes of a warp execute together, in one place of the source. `what` is the same pointer for the same instruction.
+/// Checked mode: the thread executes an instruction that the lanes of a warp execute together, in one place of the source. `what` is the
+/// same pointer for the same instruction.
 void execute_aligned(Fiber& me, const char* what, u32 line);
 
 extern const Runtime kRuntime;

@@ -22,12 +22,14 @@ using tvm::ffi::Array;
 using tvm::ffi::Function;
 using tvm::ffi::String;
 
-/// Calls `body`. What Python throws leaves as an error of quern: NotImplementedError is `unsupported`, everything else a failure of the guest.
+/// Calls `body`. What Python throws leaves as an error of quern: NotImplementedError is `unsupported`, everything else a failure of the
+/// guest.
 template <class Body> decltype(auto) guarded(Body&& body) {
   try {
     return std::forward<Body>(body)();
   } catch (const tvm::ffi::Error& e) {
-    throw Error(std::string(e.kind()) == exception_name(ErrorKind::unsupported) ? ErrorKind::unsupported : ErrorKind::device, std::string(e.message()));
+    throw Error(std::string(e.kind()) == exception_name(ErrorKind::unsupported) ? ErrorKind::unsupported : ErrorKind::device,
+                std::string(e.message()));
   }
 }
 
@@ -46,10 +48,12 @@ bench::Guest guest_of(const std::string& name, const std::string& missing, const
           }};
 }
 
-/// What `quern` does with `words`, and its exit code. `missing`: of each provider what it would need, empty where it is here. make(provider, request) returns [description, run(set), deliver(set), memory(set)] (bench/guests.h);
-/// plot(csv, ops) draws.
-int64_t bench_command(const Array<String>& words, const Array<String>& providers, const Array<String>& missing, const Function& make, const Function& plot) {
-  for (size_t i = 0; i < providers.size(); ++i) bench::add_guest(guest_of(std::string(providers[int64_t(i)]), std::string(missing[int64_t(i)]), make));
+/// What `quern` does with `words`, and its exit code. `missing`: of each provider what it would need, empty where it is here.
+/// make(provider, request) returns [description, run(set), deliver(set), memory(set)] (bench/guests.h); plot(csv, ops) draws.
+int64_t bench_command(const Array<String>& words, const Array<String>& providers, const Array<String>& missing, const Function& make,
+                      const Function& plot) {
+  for (size_t i = 0; i < providers.size(); ++i)
+    bench::add_guest(guest_of(std::string(providers[int64_t(i)]), std::string(missing[int64_t(i)]), make));
   bench::set_plotter([plot](const std::string& csv, const std::vector<std::string>& ops) {
     guarded([&] {
       Array<String> list;

@@ -23,9 +23,7 @@ inline const char* exception_name(ErrorKind kind) {
 template <class Body> decltype(auto) translated(Body&& body) {
   try {
     return std::forward<Body>(body)();
-  } catch (const Error& e) {
-    throw tvm::ffi::Error(exception_name(e.kind()), e.what(), "");
-  }
+  } catch (const Error& e) { throw tvm::ffi::Error(exception_name(e.kind()), e.what(), ""); }
 }
 
 }  // namespace quern::ffi

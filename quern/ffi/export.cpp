@@ -75,9 +75,7 @@ int64_t hooks(const String& id, const String& text) {
     if (op.hooks_offset < 0) throw Error(ErrorKind::value, op.id, "hooks", "is given", "none, which this op does not take");
     try {
       return reinterpret_cast<int64_t>(jit::hooks_of_text(*op.hook_points, text));
-    } catch (const Error& e) {
-      throw e.in_call(op.id);
-    }
+    } catch (const Error& e) { throw e.in_call(op.id); }
   });
 }
 
@@ -104,8 +102,12 @@ String device_arch(const String& text) {
 }
 
 /// `device_type` and `device_index` are DLPack's.
-Tensor tensor_at(int64_t address, const String& dtype, const Shape& shape, const Shape& strides, int64_t device_type, int64_t device_index) {
-  return translated([&] { return borrowed_tensor(reinterpret_cast<void*>(address), dtype, shape, strides, DLDevice{DLDeviceType(device_type), int32_t(device_index)}); });
+Tensor tensor_at(int64_t address, const String& dtype, const Shape& shape, const Shape& strides, int64_t device_type,
+                 int64_t device_index) {
+  return translated([&] {
+    return borrowed_tensor(reinterpret_cast<void*>(address), dtype, shape, strides,
+                           DLDevice{DLDeviceType(device_type), int32_t(device_index)});
+  });
 }
 
 bool variant_runs(const String& id, const String& variant, const String& arch) {
@@ -121,13 +123,16 @@ String doctor_json() {
 }
 
 /// `progress` is called as progress(kernel, done, all, seconds left) after each kernel.
-String warm(const String& model, const Array<String>& limits, const Array<String>& archs, const String& on, const String& trace, int64_t processes, bool list_only,
-            const Optional<Function>& progress) {
+String warm(const String& model, const Array<String>& limits, const Array<String>& archs, const String& on, const String& trace,
+            int64_t processes, bool list_only, const Optional<Function>& progress) {
   return translated([&] {
     WarmOptions what;
     what.model = model, what.limits = strings(limits), what.processes = int(processes), what.list_only = list_only;
     WarmProgress each;
-    if (progress) each = [&](const WarmKernel& kernel, size_t done, size_t all, double left) { (*progress)(kernel.kernel, int64_t(done), int64_t(all), left); };
+    if (progress)
+      each = [&](const WarmKernel& kernel, size_t done, size_t all, double left) {
+        (*progress)(kernel.kernel, int64_t(done), int64_t(all), left);
+      };
     return String(cli::warm_json(what, strings(archs), on, trace, each));
   });
 }

@@ -38,7 +38,8 @@ std::string type_text(const AnyView& value) {
   return "is a value of type " + std::string(value.GetTypeKey().c_str());
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void fail_type(const Op& op, const std::string& argument, const AnyView& value, const char* expected) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_type(const Op& op, const std::string& argument, const AnyView& value,
+                                                      const char* expected) {
   throw Error(ErrorKind::type, op.id, argument, type_text(value), expected);
 }
 
@@ -53,7 +54,8 @@ std::string type_text(const AnyView& value) {
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_host(const Op& op, const TensorDef& def) {
-  throw Error(ErrorKind::value, op.id, def.name, "is on the host", "a GPU's memory, or that the emulated device is chosen by QN_DEVICE=emu or device=\"emu\"");
+  throw Error(ErrorKind::value, op.id, def.name, "is on the host",
+              "a GPU's memory, or that the emulated device is chosen by QN_DEVICE=emu or device=\"emu\"");
 }
 
 }  // namespace
@@ -124,15 +126,18 @@ void set_hook_params(const Op& op, const jit::Hooks* hooks, const AnyView& value
   const i32 used = own ? op.hook_params_used : op.hook_params_bytes;
   const std::string bytes = (own ? "" : "at most ") + std::to_string(used) + " bytes";
   if (is_none(value)) {
-    if (hooks && (own ? used > 0 : jit::use_of(*hooks).params)) fail_params(op, "is missing", bytes + ", which the hooks " + hooks->name + " read");
+    if (hooks && (own ? used > 0 : jit::use_of(*hooks).params))
+      fail_params(op, "is missing", bytes + ", which the hooks " + hooks->name + " read");
     return;
   }
   const auto given = value.try_cast<tvm::ffi::Bytes>();
   if (!given) fail_type(op, "hook_params", value, "bytes");
   if (!hooks) fail_params(op, "is given", "none, as the call has no hooks");
-  if (own ? given->size() != size_t(used) : given->size() > size_t(used)) fail_params(op, "has " + std::to_string(given->size()) + " bytes", bytes);
+  if (own ? given->size() != size_t(used) : given->size() > size_t(used))
+    fail_params(op, "has " + std::to_string(given->size()) + " bytes", bytes);
   if (const jit::HookUse use = jit::use_of(*hooks); !own && size_t(use.params_bytes) > given->size())
-    fail_params(op, "has " + std::to_string(given->size()) + " bytes", "at least " + std::to_string(use.params_bytes) + ", which the hooks " + hooks->name + " read");
+    fail_params(op, "has " + std::to_string(given->size()) + " bytes",
+                "at least " + std::to_string(use.params_bytes) + ", which the hooks " + hooks->name + " read");
   std::memcpy(static_cast<char*>(args) + op.hook_params_offset, given->data(), given->size());
 }
 
@@ -164,7 +169,9 @@ void set_workspace(const Op& op, const AnyView& value, const TensorView& first, 
   def.name = "workspace", def.rank = 1, def.extents_text = "bytes", def.dtypes = {DType::u8, DType::e4m3, DType::e5m2};
   const TensorView view = view_of(**tensor, op, def);
   if (view.rank != 1 || !view.contiguous() || size_of(view.dtype) != 1 || !(view.device == first.device))
-    throw Error(ErrorKind::value, op.id, "workspace", "is " + std::string(name(view.dtype)) + " " + shape_string(view) + (view.device == first.device ? "" : " on another device than the tensors"),
+    throw Error(ErrorKind::value, op.id, "workspace",
+                "is " + std::string(name(view.dtype)) + " " + shape_string(view) +
+                    (view.device == first.device ? "" : " on another device than the tensors"),
                 "dense bytes [bytes] beside the tensors");
   options.workspace = {view.data, view.shape[0]};
 }
@@ -232,13 +239,16 @@ void call(const Op& op, const AnyView* values, int count, const Step& step) {
 /// step(op, args, options) with the arguments of a call.
 template <class Step>
 tvm::ffi::Function packed(const Op& op, const Step& step) {
-  return tvm::ffi::Function::FromPacked([&op, step](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count, step); }); });
+  return tvm::ffi::Function::FromPacked(
+      [&op, step](const AnyView* args, int32_t count, Any*) { translated([&] { call(op, args, count, step); }); });
 }
 
 }  // namespace
 
 void check_args_fit(const Op& op) {
-  if (op.args_bytes > kMostArgsBytes) throw Error(ErrorKind::internal, op.id, "", "has Args of " + std::to_string(op.args_bytes) + " bytes", "at most " + std::to_string(kMostArgsBytes));
+  if (op.args_bytes > kMostArgsBytes)
+    throw Error(ErrorKind::internal, op.id, "", "has Args of " + std::to_string(op.args_bytes) + " bytes",
+                "at most " + std::to_string(kMostArgsBytes));
 }
 
 tvm::ffi::Function op_function(const Op& op) {
@@ -255,7 +265,8 @@ tvm::ffi::Function op_workspace(const Op& op) {
   check_args_fit(op);
   return tvm::ffi::Function::FromPacked([&op](const AnyView* values, int32_t count, Any* result) {
     translated([&] {
-      call(op, values, count, [&](const Op&, const void* args, const RunOptions& options) { *result = workspace_bytes(op, args, options); });
+      call(op, values, count,
+           [&](const Op&, const void* args, const RunOptions& options) { *result = workspace_bytes(op, args, options); });
     });
   });
 }
@@ -274,14 +285,16 @@ tvm::ffi::Function op_host_time(const Op& op, int batches) {
   });
 }
 
-tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags) {
+tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant,
+                            i64 flags) {
   check_args_fit(op);
-  return tvm::ffi::Function::FromPacked([&op, from = std::vector<i64>(sources.begin(), sources.end()), device, variant, flags](const AnyView* args, int32_t count, Any*) {
-    std::vector<AnyView> values;
-    for (const i64 source : from) values.push_back(source >= 0 && source < count ? args[source] : AnyView(nullptr));
-    values.insert(values.end(), {AnyView(nullptr), AnyView(device), AnyView(variant), AnyView(flags)});
-    translated([&] { call(op, values.data(), int(values.size()), run); });
-  });
+  return tvm::ffi::Function::FromPacked(
+      [&op, from = std::vector<i64>(sources.begin(), sources.end()), device, variant, flags](const AnyView* args, int32_t count, Any*) {
+        std::vector<AnyView> values;
+        for (const i64 source : from) values.push_back(source >= 0 && source < count ? args[source] : AnyView(nullptr));
+        values.insert(values.end(), {AnyView(nullptr), AnyView(device), AnyView(variant), AnyView(flags)});
+        translated([&] { call(op, values.data(), int(values.size()), run); });
+      });
 }
 
 }  // namespace quern::ffi

@@ -32,8 +32,8 @@ constexpr size_t kMostArgsBytes = 4096;
 /// Host tensors run on the emulated device when QN_DEVICE or `device` says so and are an error otherwise.
 tvm::ffi::Function op_function(const Op& op);
 
-/// The same arguments; what the call costs the host: [microseconds a call from C++, of its launches alone], the medians of `batches` batches of
-/// calls that the device works off in 10 us each, on the call's stream. Empty where nothing is launched.
+/// The same arguments; what the call costs the host: [microseconds a call from C++, of its launches alone], the medians of `batches`
+/// batches of calls that the device works off in 10 us each, on the call's stream. Empty where nothing is launched.
 tvm::ffi::Function op_host_time(const Op& op, int batches);
 
 /// The same arguments; the bytes of workspace that the call needs. Nothing is launched.
@@ -44,7 +44,8 @@ tvm::ffi::Function op_check(const Op& op);
 
 /// The same as op_function for callers with an order of their own: tensor or attribute i of the schema is argument sources[i], or absent
 /// where that is -1. The options are bound here; the stream is the framework's current one.
-tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant, i64 flags);
+tvm::ffi::Function arranged(const Op& op, const tvm::ffi::Shape& sources, i64 device, const tvm::ffi::Optional<tvm::ffi::String>& variant,
+                            i64 flags);
 
 /// Tensors of the op's signature: all but those that only hooks read.
 size_t signature_tensors(const Op& op);

@@ -32,7 +32,8 @@ TakenClass g_taken[32];
 std::atomic<size_t> g_taken_count = 0;
 std::mutex g_taking;
 
-/// Whether torch, of which a class was taken, records gradients, of its stable C interface: 5 ns, 45 by torch.is_grad_enabled(). Where torch has it no more, it always may.
+/// Whether torch, of which a class was taken, records gradients, of its stable C interface: 5 ns, 45 by torch.is_grad_enabled(). Where
+/// torch has it no more, it always may.
 bool torch_records() {
   static const auto enabled = [] {
     void* torch = dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -86,14 +87,15 @@ bool is_negated(const Api& py, Object* tensor) {
   return !is_false;
 }
 
-/// Tells the framework which of its tensors the call wrote; torch passes over those of its inference mode. False: that threw. Tensors that only hooks read
-/// stand behind all that are written.
+/// Tells the framework which of its tensors the call wrote; torch passes over those of its inference mode. False: that threw. Tensors that
+/// only hooks read stand behind all that are written.
 bool tell_written(const Api& py, const Op& op, Object* const* values, bool outputs_are_new, Object* wrote) {
   Object* written[kMaxTensors];
   ptrdiff_t count = 0;
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const Role role = op.tensors[i].role;
-    if (role != Role::in && values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new))) written[count++] = values[i];
+    if (role != Role::in && values[i] != py.none && (role == Role::inout || (role == Role::out && !outputs_are_new)))
+      written[count++] = values[i];
   }
   if (count == 0) return true;
   Object* const tuple = py.tuple_new(count);
@@ -111,9 +113,7 @@ void run_without_gil(const Api& py, const Op& op, const void* args, const RunOpt
   std::exception_ptr error;
   try {
     run(op, args, options);
-  } catch (...) {
-    error = std::current_exception();
-  }
+  } catch (...) { error = std::current_exception(); }
   py.restore_thread(thread);  // ends the thread by unwinding where the interpreter is gone, so no error may be on its way
   if (error) std::rethrow_exception(error);
 }
@@ -125,8 +125,8 @@ void set_error(const Api& py, const char* name, const std::string& text) {
   if (words) py.err_set_object(type ? type : python::exception("RuntimeError"), words), py.dec_ref(words);
 }
 
-/// Whether torch may have the tensor stand for its negation. Those that do are imaginary parts of conjugates: they step over the real parts. Of a dense
-/// one that torch._neg_view() makes nobody knows but torch, and to ask of each tensor would cost 60 ns.
+/// Whether torch may have the tensor stand for its negation. Those that do are imaginary parts of conjugates: they step over the real
+/// parts. Of a dense one that torch._neg_view() makes nobody knows but torch, and to ask of each tensor would cost 60 ns.
 bool may_be_negated(const TensorView& view) {
   const size_t size = size_t(size_of(view.dtype));
   if ((view.dtype != DType::f32 && view.dtype != DType::f16) || reinterpret_cast<uintptr_t>(view.data) % (2 * size) != size) return false;
@@ -162,7 +162,8 @@ bool set_tensors(const Api& py, const Op& op, Object* const* values, void* args,
 bool set_place(const Op& op, const void* args, const First& first, RunOptions& options) {
   const TensorView& view = op.tensor(args, first.index);
   check_place(op, view, first.index, options);
-  return view.device.type != DeviceType::cuda || first.taken->exchange->current_work_stream(kDLCUDA, view.device.index, &options.stream.handle) == 0;
+  return view.device.type != DeviceType::cuda ||
+         first.taken->exchange->current_work_stream(kDLCUDA, view.device.index, &options.stream.handle) == 0;
 }
 
 /// False: the value is of none of Python's own types, or does not fit into 64 bits.
@@ -214,9 +215,7 @@ Object* call(Object* self, Object* const* values, ptrdiff_t count) {
     set_error(py, exception_name(e.kind()), e.what());
   } catch (const tvm::ffi::Error& e) {  // of Python, by a sink of the log
     set_error(py, std::string(e.kind()).c_str(), std::string(e.message()));
-  } catch (const std::exception& e) {
-    set_error(py, "RuntimeError", e.what());
-  }
+  } catch (const std::exception& e) { set_error(py, "RuntimeError", e.what()); }
   return nullptr;
 }
 
@@ -232,7 +231,8 @@ tvm::ffi::Any python_function(const Op& op) {
   py->gil_release(gil);
   TVMFFIAny result = {};
   result.type_index = kTVMFFIOpaquePyObject;
-  TVM_FFI_CHECK_SAFE_CALL(TVMFFIObjectCreateOpaque(function, kTVMFFIOpaquePyObject, [](void*) {}, reinterpret_cast<TVMFFIObjectHandle*>(&result.v_obj)));
+  TVM_FFI_CHECK_SAFE_CALL(
+      TVMFFIObjectCreateOpaque(function, kTVMFFIOpaquePyObject, [](void*) {}, reinterpret_cast<TVMFFIObjectHandle*>(&result.v_obj)));
   return tvm::ffi::details::AnyUnsafe::MoveTVMFFIAnyToAny(&result);
 }
 
@@ -251,8 +251,8 @@ bool python::take_class(Object* type, Object* wrote) {
   const std::lock_guard lock(g_taking);
   if (taken_class(type)) return true;
   const size_t count = g_taken_count.load(std::memory_order_relaxed);
-  const bool taken = exchange && exchange->header.version.major == DLPACK_MAJOR_VERSION && exchange->dltensor_from_py_object_no_sync && exchange->current_work_stream &&
-                     count < std::size(g_taken);
+  const bool taken = exchange && exchange->header.version.major == DLPACK_MAJOR_VERSION && exchange->dltensor_from_py_object_no_sync &&
+                     exchange->current_work_stream && count < std::size(g_taken);
   if (taken) {
     g_taken[count] = {type, exchange, wrote};
     g_taken_count.store(count + 1, std::memory_order_release);

@@ -20,7 +20,8 @@ struct MethodDef {
 };
 constexpr int kFastCall = 0x80;
 
-/// The interpreter's entry points; the member object_type is PyObject_Type, and so on. Functions that return an Object* return a new reference.
+/// The interpreter's entry points; the member object_type is PyObject_Type, and so on. Functions that return an Object* return a new
+/// reference.
 struct Api {
   template <class Result, class... Arguments>
   using Call = Result (*)(Arguments...);
@@ -31,7 +32,7 @@ struct Api {
   Call<Object*, MethodDef*, Object*, Object*> cfunction_new;  // PyCFunction_NewEx
   Call<void*, Object*, const char*> capsule_get_pointer;
   Call<Object*, ptrdiff_t> tuple_new;
-  Call<int, Object*, ptrdiff_t, Object*> tuple_set_item;  // takes the reference
+  Call<int, Object*, ptrdiff_t, Object*> tuple_set_item;            // takes the reference
   Object* (*object_call_function_obj_args)(Object* callable, ...);  // arguments, then null
   Call<void, Object*> inc_ref, dec_ref;
 

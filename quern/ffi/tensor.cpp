@@ -15,10 +15,11 @@ struct DTypePair {
   DLDataType theirs;
 };
 constexpr DTypePair kDTypes[] = {
-    {DType::f32, {kDLFloat, 32, 1}},        {DType::f16, {kDLFloat, 16, 1}},       {DType::bf16, {kDLBfloat, 16, 1}},
-    {DType::e4m3, {kDLFloat8_e4m3fn, 8, 1}}, {DType::e5m2, {kDLFloat8_e5m2, 8, 1}}, {DType::i32, {kDLInt, 32, 1}},
-    {DType::i64, {kDLInt, 64, 1}},          {DType::u8, {kDLUInt, 8, 1}},          {DType::f64, {kDLFloat, 64, 1}},
-    {DType::i8, {kDLInt, 8, 1}},
+    {DType::f32, {kDLFloat, 32, 1}},       {DType::f16, {kDLFloat, 16, 1}},
+    {DType::bf16, {kDLBfloat, 16, 1}},     {DType::e4m3, {kDLFloat8_e4m3fn, 8, 1}},
+    {DType::e5m2, {kDLFloat8_e5m2, 8, 1}}, {DType::i32, {kDLInt, 32, 1}},
+    {DType::i64, {kDLInt, 64, 1}},         {DType::u8, {kDLUInt, 8, 1}},
+    {DType::f64, {kDLFloat, 64, 1}},       {DType::i8, {kDLInt, 8, 1}},
 };
 static_assert(std::size(kDTypes) == kDTypeCount);
 
@@ -36,7 +37,9 @@ std::string shown(DType dtype) {
   for (const DType allowed : def.dtypes) known.push_back(shown(allowed));
   std::string expected;
   for (size_t i = 0; i < known.size(); ++i) expected += (i == 0 ? "" : i + 1 == known.size() ? " or " : ", ") + known[i];
-  std::string got = dtype.code == kDLComplex ? "complex" + std::to_string(dtype.bits) : "of DLPack's type " + std::to_string(int(dtype.code)) + " with " + std::to_string(dtype.bits) + " bits";
+  std::string got = dtype.code == kDLComplex
+                        ? "complex" + std::to_string(dtype.bits)
+                        : "of DLPack's type " + std::to_string(int(dtype.code)) + " with " + std::to_string(dtype.bits) + " bits";
   try {
     got = tvm::ffi::DLDataTypeToString(dtype);
   } catch (const tvm::ffi::Error&) {  // it has no word for complex numbers
@@ -101,7 +104,8 @@ static DLDataType dlpack_dtype(DType dtype) {
   throw Error(ErrorKind::internal, "a dtype without a DLPack code");
 }
 
-tvm::ffi::Tensor borrowed_tensor(void* data, const tvm::ffi::String& dtype, const tvm::ffi::Shape& shape, const tvm::ffi::Shape& strides, DLDevice device) {
+tvm::ffi::Tensor borrowed_tensor(void* data, const tvm::ffi::String& dtype, const tvm::ffi::Shape& shape, const tvm::ffi::Shape& strides,
+                                 DLDevice device) {
   return tvm::ffi::Tensor::FromNDAllocStrided(Borrowed{data}, shape, strides, dlpack_dtype(dtype_from_name(dtype)), device);
 }
 

@@ -14,6 +14,7 @@ TensorView view_of(const DLTensor& tensor, const Op& op, const TensorDef& def);
 
 /// Memory that somebody else owns and keeps, as a tensor: for dtypes that the owner's framework cannot export.
 /// `strides` are in elements; `dtype` is a name of quern, as "bf16".
-tvm::ffi::Tensor borrowed_tensor(void* data, const tvm::ffi::String& dtype, const tvm::ffi::Shape& shape, const tvm::ffi::Shape& strides, DLDevice device);
+tvm::ffi::Tensor borrowed_tensor(void* data, const tvm::ffi::String& dtype, const tvm::ffi::Shape& shape, const tvm::ffi::Shape& strides,
+                                 DLDevice device);
 
 }  // namespace quern::ffi

@@ -21,7 +21,8 @@ using tvm::ffi::Array;
 using tvm::ffi::Function;
 using tvm::ffi::String;
 
-/// Calls in turns of one run, [{"median_us", "p10_us", "p90_us", "min_us", "runs", "timer"}, ..]. `stream` is the handle of the one on which they work.
+/// Calls in turns of one run, [{"median_us", "p10_us", "p90_us", "min_us", "runs", "timer"}, ..]. `stream` is the handle of the one on
+/// which they work.
 String time_calls(const Array<Function>& calls, bool cold, double budget_ms, const String& on, int64_t stream) {
   return translated([&] {
     Device& device = device_from_name(on);
@@ -42,7 +43,12 @@ String time_calls(const Array<Function>& calls, bool cold, double budget_ms, con
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const auto& timer : timers) {
       const bench::Timing t = timer->timing();
-      list.push_back({{"median_us", t.median_us}, {"p10_us", t.p10_us}, {"p90_us", t.p90_us}, {"min_us", t.min_us}, {"runs", t.runs}, {"timer", t.timer}});
+      list.push_back({{"median_us", t.median_us},
+                      {"p10_us", t.p10_us},
+                      {"p90_us", t.p90_us},
+                      {"min_us", t.min_us},
+                      {"runs", t.runs},
+                      {"timer", t.timer}});
     }
     return String(list.dump());
   });

@@ -79,7 +79,8 @@ static std::vector<Header> views_of(const std::vector<Source>& sources) {
 }
 
 /// A cubin is bytes in memory, so the kernel works whatever becomes of the files.
-static Compiled build_cubin(const KernelSpec& spec, const Target& target, const KernelSource& source, const DiskCache& cache, Digests d, bool replace) {
+static Compiled build_cubin(const KernelSpec& spec, const Target& target, const KernelSource& source, const DiskCache& cache, Digests d,
+                            bool replace) {
   Compiled c;
   c.entry = source.entry;
   observed(spec, target, source.text, c, [&] {
@@ -128,9 +129,7 @@ static bool has_room(const std::string& folder) {
   try {
     write_file(folder + "/room", std::string(1 << 20, '\0'));
     return true;
-  } catch (const Error&) {
-    return false;
-  }
+  } catch (const Error&) { return false; }
 }
 
 /// A host compiler writes files: beside the entries where that is possible, else into a folder of this process.
@@ -156,8 +155,10 @@ static Compiled build_shared_object(const KernelSpec& spec, const Target& target
   observed(spec, target, source.text, c, [&] {
     const std::string beside = cache.begin();
     if (!beside.empty() && compile_in(beside)) return;
-    log(LogLevel::warning, "the cache folder " + cache.root() + (beside.empty() ? " cannot be written" : " is full") + "; compiled kernels are not kept");
-    if (!compile_in(folder_of_process())) throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp has room for a kernel");
+    log(LogLevel::warning,
+        "the cache folder " + cache.root() + (beside.empty() ? " cannot be written" : " is full") + "; compiled kernels are not kept");
+    if (!compile_in(folder_of_process()))
+      throw Error(ErrorKind::device, "neither the cache folder " + cache.root() + " nor /tmp has room for a kernel");
     c.kept = false;
   });
   if (!c.kept) return c;
@@ -175,11 +176,14 @@ static std::string places() {
   return all + cache_folder();
 }
 
-static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const KernelSource& source, const Digests& d, bool replace) {
+static Compiled compile_and_publish(const KernelSpec& spec, const Target& target, const KernelSource& source, const Digests& d,
+                                    bool replace) {
   if (frozen())
-    throw Error(ErrorKind::frozen, print(spec) + " for " + world_name(target) + " is not in the cache (" + d.folder_name() + " in " + places() + ") and would be compiled, which is frozen");
+    throw Error(ErrorKind::frozen, print(spec) + " for " + world_name(target) + " is not in the cache (" + d.folder_name() + " in " +
+                                       places() + ") and would be compiled, which is frozen");
   const DiskCache cache(cache_folder());
-  return target.emulated ? build_shared_object(spec, target, source, cache, d, replace) : build_cubin(spec, target, source, cache, d, replace);
+  return target.emulated ? build_shared_object(spec, target, source, cache, d, replace)
+                         : build_cubin(spec, target, source, cache, d, replace);
 }
 
 /// The keys under which a kernel may lie: where no compiler is known, that of each kind of compiler.

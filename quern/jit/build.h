@@ -16,11 +16,11 @@ struct KernelSource;
 /// What a kernel is compiled for.
 struct Target {
   Arch arch;
-  bool emulated = false;       ///< by a host compiler for the emulated device; else by NVRTC or nvcc
-  bool checked = false;        ///< emulated only: with access hooks
-  std::string host_compiler;   ///< emulated only: command; empty: the standard one
+  bool emulated = false;         ///< by a host compiler for the emulated device; else by NVRTC or nvcc
+  bool checked = false;          ///< emulated only: with access hooks
+  std::string host_compiler;     ///< emulated only: command; empty: the standard one
   Number number = Number::real;  ///< emulated only: what f32 is
-  bool asan = false;           ///< emulated only: with the hooks of AddressSanitizer and UndefinedBehaviorSanitizer
+  bool asan = false;             ///< emulated only: with the hooks of AddressSanitizer and UndefinedBehaviorSanitizer
   /// "sm_90a"; "emu" for any arch of the emulated device, whose kernels do not depend on it.
   std::string name() const { return emulated ? "emu" : arch.name(); }
 };
@@ -28,15 +28,15 @@ Target target_of(const Device& device);
 
 /// A compiled kernel and what its compiler said, now or when it made the entry.
 struct Compiled : CompileFacts {
-  std::string entry;           ///< symbol
-  std::string folder;          ///< its cache entry, or the pack that it is from; empty: it is kept in no file
-  std::string image_path;      ///< kernel.so inside it, or kernel.cubin where that is a file
-  std::vector<char> image;     ///< bytes
+  std::string entry;        ///< symbol
+  std::string folder;       ///< its cache entry, or the pack that it is from; empty: it is kept in no file
+  std::string image_path;   ///< kernel.so inside it, or kernel.cubin where that is a file
+  std::vector<char> image;  ///< bytes
   bool from_cache = false;
-  bool kept = true;            ///< false: there was no room or no right, the files are this process's own
-  std::string compiler;        ///< "NVRTC 13.0.88", "nvcc 13.0.88", "/usr/bin/g++"
-  std::string provenance;      ///< 8 hex digits: which build of the compiler made it
-  std::string log, ptx;                                       ///< ptx: with QN_JIT_DUMP only
+  bool kept = true;        ///< false: there was no room or no right, the files are this process's own
+  std::string compiler;    ///< "NVRTC 13.0.88", "nvcc 13.0.88", "/usr/bin/g++"
+  std::string provenance;  ///< 8 hex digits: which build of the compiler made it
+  std::string log, ptx;    ///< ptx: with QN_JIT_DUMP only
 };
 
 /// The kernel from the disk cache, else compiled and published there. With `fresh` it is compiled even when cached.

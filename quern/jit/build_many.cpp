@@ -58,16 +58,13 @@ BuildOutcome build_one(const BuildJob& job) {
   try {
     const Compiled c = build(job.spec, job.target);
     // What the next process will find: a full disk or a folder that cannot be written leaves nothing behind
-    if (!c.kept)
-      throw Error(ErrorKind::compile, "it compiles, but the cache folder " + cache_folder() + " does not keep it");
+    if (!c.kept) throw Error(ErrorKind::compile, "it compiles, but the cache folder " + cache_folder() + " does not keep it");
     o.from_cache = c.from_cache;
     o.compile_ms = c.compile_ms;
     std::error_code error;
     const auto size = std::filesystem::file_size(c.image_path, error);
     o.image_bytes = c.image.empty() ? error ? 0 : i64(size) : i64(c.image.size());
-  } catch (const std::exception& e) {
-    o.error = e.what();
-  }
+  } catch (const std::exception& e) { o.error = e.what(); }
   return o;
 }
 
@@ -92,7 +89,8 @@ struct Worker {
 
 class Workers {
  public:
-  Workers(std::span<const BuildJob> jobs, const std::function<void(size_t, const BuildOutcome&)>& report, std::chrono::milliseconds deadline)
+  Workers(std::span<const BuildJob> jobs, const std::function<void(size_t, const BuildOutcome&)>& report,
+          std::chrono::milliseconds deadline)
       : jobs_(jobs), report_(report), deadline_(deadline) {}
   ~Workers() {
     while (!workers_.empty()) ::kill(workers_.back().process, SIGKILL), end(workers_.size() - 1);  // some are left after an error only
@@ -136,7 +134,8 @@ class Workers {
       ::close(ends[1]);
       if (process < 0) ::close(ends[0]);
     }
-    if (process < 0 && workers_.empty()) throw Error(ErrorKind::device, std::string("no worker process can be made: ") + std::strerror(errno));
+    if (process < 0 && workers_.empty())
+      throw Error(ErrorKind::device, std::string("no worker process can be made: ") + std::strerror(errno));
     if (process < 0) return false;
     workers_.push_back({process, ends[0]});
     hand_out(workers_.size() - 1);
@@ -175,8 +174,9 @@ class Workers {
     const int status = end(i);
     BuildOutcome o;
     o.error = !why.empty() ? why
-              : WIFSIGNALED(status) ? "the worker process was killed by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")"
-                                  : "the worker process ended with status " + std::to_string(WEXITSTATUS(status));
+              : WIFSIGNALED(status)
+                  ? "the worker process was killed by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")"
+                  : "the worker process ended with status " + std::to_string(WEXITSTATUS(status));
     report_(job, o);
     if (next_ < jobs_.size()) start();
   }
@@ -214,7 +214,8 @@ void find_compilers(std::span<const BuildJob> jobs) {
 
 }  // namespace
 
-void build_many(std::span<const BuildJob> jobs, int processes, const std::function<void(size_t, const BuildOutcome&)>& report, std::chrono::milliseconds deadline) {
+void build_many(std::span<const BuildJob> jobs, int processes, const std::function<void(size_t, const BuildOutcome&)>& report,
+                std::chrono::milliseconds deadline) {
   find_compilers(jobs);
   const size_t wanted = processes > 0 ? size_t(processes) : size_t(std::max(1u, std::thread::hardware_concurrency()));
   Workers(jobs, report, deadline).run(std::min(wanted, jobs.size()));

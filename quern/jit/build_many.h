@@ -17,9 +17,9 @@ struct BuildJob {
 /// What became of one job.
 struct BuildOutcome {
   bool from_cache = false;
-  double compile_ms = 0;   ///< of the compile that made it, now or earlier
+  double compile_ms = 0;  ///< of the compile that made it, now or earlier
   i64 image_bytes = 0;
-  std::string error;       ///< why there is no kernel; empty: there is
+  std::string error;  ///< why there is no kernel; empty: there is
 };
 
 /// Builds kernels into the disk cache on worker processes (0: one a CPU) and calls `report` as each is done, on this thread. A

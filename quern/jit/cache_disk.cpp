@@ -72,7 +72,8 @@ std::vector<std::string> DiskCache::others_of(const Digests& d) const {
   const std::string prefix = d.prefix();
   std::error_code error;
   for (fs::directory_iterator it(root_, error), end; !error && it != end; it.increment(error))
-    if (const std::string name = it->path().filename().string(); name.rfind(prefix, 0) == 0 && name != d.folder_name()) names.push_back(name);
+    if (const std::string name = it->path().filename().string(); name.rfind(prefix, 0) == 0 && name != d.folder_name())
+      names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -132,7 +133,8 @@ std::string DiskCache::publish(const std::string& folder, const Digests& d, cons
   return folder;
 }
 
-std::string DiskCache::put(const Digests& d, const EntryMeta& meta, const std::string& source, const std::string& image, bool replace) const {
+std::string DiskCache::put(const Digests& d, const EntryMeta& meta, const std::string& source, const std::string& image,
+                           bool replace) const {
   const std::string folder = begin();
   if (folder.empty()) {
     log(LogLevel::warning, "the cache folder " + root_ + " cannot be written; compiled kernels are not kept");
@@ -144,9 +146,7 @@ std::string DiskCache::put(const Digests& d, const EntryMeta& meta, const std::s
     reached(CacheStep::image_written);
     const std::string kept = publish(folder, d, meta, replace);
     if (kept != folder || exists(folder + "/meta.json")) return kept;
-  } catch (const Error& e) {
-    log(LogLevel::warning, std::string(e.what()) + "; the kernel is not kept");
-  }
+  } catch (const Error& e) { log(LogLevel::warning, std::string(e.what()) + "; the kernel is not kept"); }
   remove_folder(folder);
   return {};
 }

@@ -13,8 +13,8 @@ namespace quern::jit {
 
 using Json = nlohmann::json;
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EntryMeta, kernel, target, entry, key, identity, provenance, compiler, checksum, bytes,
-                                   compile_ms, registers, spill_bytes, stack_bytes, serialised_wgmma, ignored_setmaxnreg)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(EntryMeta, kernel, target, entry, key, identity, provenance, compiler, checksum, bytes, compile_ms,
+                                   registers, spill_bytes, stack_bytes, serialised_wgmma, ignored_setmaxnreg)
 
 static const char kOwnChecksum[] = "meta_checksum";
 
@@ -63,9 +63,7 @@ EntryMeta parse_meta(const std::string& text) {
   EntryMeta meta;
   try {
     meta = j.get<EntryMeta>();
-  } catch (const Json::exception& e) {
-    fail(std::string("its meta.json is of another version: ") + e.what());
-  }
+  } catch (const Json::exception& e) { fail(std::string("its meta.json is of another version: ") + e.what()); }
   if (!is_entry_name(digests_of(meta).folder_name())) fail("its meta.json names no entry");
   return meta;
 }
@@ -74,7 +72,8 @@ EntryMeta check_entry(const EntryFiles& files) {
   const EntryMeta meta = parse_meta(files.meta);
   if (meta.bytes != i64(files.image.size()) || hash128_hex(files.image) != meta.checksum) fail("its binary is damaged");
   if (meta.target != "emu")  // "NVRTC 13.0.88", "nvcc 13.0.88"
-    if (const std::string why = denial_of(meta.compiler.substr(meta.compiler.rfind(' ') + 1)); !why.empty()) fail("its compiler, " + meta.compiler + ", " + why);
+    if (const std::string why = denial_of(meta.compiler.substr(meta.compiler.rfind(' ') + 1)); !why.empty())
+      fail("its compiler, " + meta.compiler + ", " + why);
   return meta;
 }
 

@@ -9,14 +9,14 @@ namespace quern::jit {
 
 /// meta.json: what an entry says of its binary.
 struct EntryMeta : CompileFacts {
-  std::string kernel;      ///< as print() writes it
-  std::string target;      ///< "sm_90a", or "emu"
-  std::string entry;       ///< symbol
-  std::string key;         ///< Digests::key_text
+  std::string kernel;  ///< as print() writes it
+  std::string target;  ///< "sm_90a", or "emu"
+  std::string entry;   ///< symbol
+  std::string key;     ///< Digests::key_text
   std::string identity, provenance;
-  std::string compiler;    ///< "NVRTC 13.0.88", "g++"
-  std::string checksum;    ///< of the binary
-  i64 bytes = 0;           ///< of the binary
+  std::string compiler;  ///< "NVRTC 13.0.88", "g++"
+  std::string checksum;  ///< of the binary
+  i64 bytes = 0;         ///< of the binary
 };
 /// True for what Digests::folder_name() may return: a folder of its own, directly below the root.
 bool is_entry_name(const std::string& name);

@@ -22,8 +22,8 @@ struct CacheHooks {
   /// Called when a step is done. What it returns is taken for the operation's errno: at `renamed` that is a rename which
   /// reports failure after it succeeded, as NFS does when the answer is lost. It may also end the process.
   int (*at)(CacheStep step) = nullptr;
-  double lock_seconds = 60;    ///< how long to wait for another process's compile before compiling as well
-  bool locks_work = true;      ///< false: as on a file system without them
+  double lock_seconds = 60;  ///< how long to wait for another process's compile before compiling as well
+  bool locks_work = true;    ///< false: as on a file system without them
 };
 CacheHooks& cache_hooks();
 inline int reached(CacheStep step) { return cache_hooks().at ? cache_hooks().at(step) : 0; }

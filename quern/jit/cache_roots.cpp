@@ -26,8 +26,8 @@ std::string cache_folder() {
   const std::string shared = "/tmp/quern-" + std::to_string(getuid());
   ::mkdir(shared.c_str(), 0700);
   struct stat status;
-  const bool ours = ::lstat(shared.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-                    (status.st_mode & 022) == 0;
+  const bool ours =
+      ::lstat(shared.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() && (status.st_mode & 022) == 0;
   static const std::string kept = ours ? shared : make_private_folder("/tmp/" + build_folder_prefix());
   return kept;
 }
@@ -90,8 +90,8 @@ std::optional<Compiled> find_read_only(const Digests& d, const std::set<std::str
     auto found = find_in_root(root, d, bad);
     if (!found) continue;
     if (!d.provenance.empty() && found->provenance != d.provenance)
-      log(LogLevel::call, d.kernel + " is taken from " + root + ", where " + found->compiler + " made it (provenance " +
-                              found->provenance + ", this machine's compiler is " + d.provenance + ")");
+      log(LogLevel::call, d.kernel + " is taken from " + root + ", where " + found->compiler + " made it (provenance " + found->provenance +
+                              ", this machine's compiler is " + d.provenance + ")");
     return found;
   }
   return std::nullopt;

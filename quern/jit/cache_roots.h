@@ -21,8 +21,8 @@ std::string folder_of_process();
 /// Builds and removals happen in folders of that name and some more letters, beside the entries.
 std::string build_folder_prefix();
 
-/// The kernel from the first of read_only_roots() that has a whole entry of its identity. A kernel for the emulated device that lies in a pack
-/// is put into cache_folder() first, since only a file can be loaded. An entry whose binary has a checksum of `bad` is passed by.
+/// The kernel from the first of read_only_roots() that has a whole entry of its identity. A kernel for the emulated device that lies in a
+/// pack is put into cache_folder() first, since only a file can be loaded. An entry whose binary has a checksum of `bad` is passed by.
 std::optional<Compiled> find_read_only(const Digests& digests, const std::set<std::string>& bad = {});
 
 }  // namespace quern::jit

@@ -39,8 +39,8 @@ Error compile_error(const std::string& phase, const std::string& reason, const s
   constexpr int kLines = 10;
   std::string lines = first_error_lines(log, kLines);
   if (!lines.empty()) lines = "\n" + lines;
-  return Error(ErrorKind::compile, phase + ": " + reason + lines +
-                                       "\nQN_JIT_VERBOSE=1 prints the whole log, QN_JIT_DUMP=FOLDER keeps the source");
+  return Error(ErrorKind::compile,
+               phase + ": " + reason + lines + "\nQN_JIT_VERBOSE=1 prints the whole log, QN_JIT_DUMP=FOLDER keeps the source");
 }
 
 void write_headers(const std::string& folder, std::span<const Header> headers) {

@@ -64,8 +64,7 @@ static void add_asan_options(std::vector<std::string>& o, bool clang) {
                        "-asan-instrument-dynamic-allocas=0", "-mllvm", "-asan-mapping-offset=" + shadow});
   else
     o.insert(o.end(), {"-fstrict-enums", "-fsanitize=kernel-address", "-fsanitize-address-use-after-scope", "--param=asan-stack=1",
-                       "--param=asan-globals=0", "--param=asan-instrumentation-with-call-threshold=0",
-                       "-fasan-shadow-offset=" + shadow});
+                       "--param=asan-globals=0", "--param=asan-instrumentation-with-call-threshold=0", "-fasan-shadow-offset=" + shadow});
 }
 
 std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode) {
@@ -73,8 +72,8 @@ std::vector<std::string> HostCompiler::options(bool clang, const HostMode& mode)
   // few times: -O1 halves the 1.8 s that -O2 takes for the order-free paged_split_kv.
   const char* level = mode.debug >= 2 ? "-O0" : mode.checked && !clang ? "-Og" : mode.number == Number::real && !mode.asan ? "-O2" : "-O1";
   // x86-64-v3, never native: a cache may be shared by machines. No contraction: f32 sums are what the source says.
-  std::vector<std::string> o = {"-std=c++20", level, "-w", "-DQN_EMU", "-fPIC",
-                                "-fvisibility=hidden", "-ffp-contract=off", "-fno-math-errno"};
+  std::vector<std::string> o = {"-std=c++20",     level, "-w", "-DQN_EMU", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off",
+                                "-fno-math-errno"};
 #if defined(__x86_64__)
   o.push_back("-march=x86-64-v3");
 #endif
@@ -118,7 +117,8 @@ HostCompiler::Result HostCompiler::compile(const std::string& folder, const std:
     const ProcessResult process = run_process(words);
     result.log += process.output;
     if (process.status != 0)
-      throw Error(ErrorKind::compile, name + " did not " + phase + " with " + path_ + ":" + indented(first_error_lines(process.output, 12)) +
+      throw Error(ErrorKind::compile, name + " did not " + phase + " with " + path_ + ":" +
+                                          indented(first_error_lines(process.output, 12)) +
                                           "\n  (QN_JIT_DUMP=DIR keeps the source; QN_SOURCE_DIR edits and runs it)");
   };
   run(command, "compile");

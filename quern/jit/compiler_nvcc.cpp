@@ -70,9 +70,7 @@ std::vector<NvccCandidate> nvcc_candidates(const std::string& only, const Search
   return candidates;
 }
 
-std::vector<NvccCandidate> nvcc_candidates() {
-  return nvcc_candidates(env_path(Env::jit_nvcc), search_places(), cuda::driver_version());
-}
+std::vector<NvccCandidate> nvcc_candidates() { return nvcc_candidates(env_path(Env::jit_nvcc), search_places(), cuda::driver_version()); }
 
 NvccCompiler::NvccCompiler(NvccCandidate candidate) : candidate_(std::move(candidate)), provenance_(hash128_hex(candidate_.build)) {}
 
@@ -100,8 +98,7 @@ CompileResult NvccCompiler::compile(const CompileRequest& request) {
   write_headers(folder.path() + "/source", request.headers);
   // Relative names, so that messages have no path of this machine; and no options but the key's.
   std::vector<std::string> command = {"env", "-u", "NVCC_PREPEND_FLAGS", "-u", "NVCC_APPEND_FLAGS", "-C", folder.path()};
-  for (const std::string& word : nvcc_code_options(request.arch, request.debug))
-    command.push_back(word == "nvcc" ? candidate_.path : word);
+  for (const std::string& word : nvcc_code_options(request.arch, request.debug)) command.push_back(word == "nvcc" ? candidate_.path : word);
   for (const char* word : {"--ptxas-options=-v", "-Isource", "--keep", "kernel.cu", "-o", "kernel.cubin"}) command.push_back(word);
   command.insert(command.end(), request.extra_options.begin(), request.extra_options.end());
   const ProcessResult process = run_process(command);
@@ -113,7 +110,9 @@ CompileResult NvccCompiler::compile(const CompileRequest& request) {
   const std::string phase = "nvcc " + candidate_.version + ", " + request.arch.name() + ", kernel " + request.name;
   const std::string image = read_file(folder.path() + "/kernel.cubin").value_or("");
   if (process.status != 0 || image.empty())
-    throw compile_error(phase, process.status < 0 ? "it was killed or could not be started" : "it ended with " + std::to_string(process.status), result.log);
+    throw compile_error(phase,
+                        process.status < 0 ? "it was killed or could not be started" : "it ended with " + std::to_string(process.status),
+                        result.log);
   result.image.assign(image.begin(), image.end());
   if (request.want_ptx) result.ptx = read_file(folder.path() + "/kernel.ptx").value_or("");
   result.version = toolkit_version_in(image);
@@ -133,7 +132,8 @@ std::vector<std::string> nvcc_code_options(Arch arch, int debug) {
 std::string nvcc_missing_text() {
   std::string text = "no nvcc on this machine can be used";
   for (const NvccCandidate& c : nvcc_candidates()) text += "\n  " + c.origin + ": " + c.path + " " + c.reason;
-  return text + "\nInstall a CUDA toolkit of 12.8 or later and g++, or name one with QN_JIT_NVCC=/path/nvcc, or leave QN_JIT_COMPILER unset: NVRTC needs neither";
+  return text +
+         "\nInstall a CUDA toolkit of 12.8 or later and g++, or name one with QN_JIT_NVCC=/path/nvcc, or leave QN_JIT_COMPILER unset: NVRTC needs neither";
 }
 
 }  // namespace quern::jit

@@ -55,9 +55,7 @@ constexpr char kFill[] =
 std::string error_of(const CompileRequest& request) {
   try {
     NvccCompiler::get()->compile(request);
-  } catch (const Error& error) {
-    return std::string(name(error.kind())) + ": " + error.what();
-  }
+  } catch (const Error& error) { return std::string(name(error.kind())) + ": " + error.what(); }
   return "no error";
 }
 
@@ -67,7 +65,9 @@ TEST_F(jit_nvcc, compiles_from_headers_in_memory_and_reads_its_log) {
   request.want_ptx = true;
   request.debug = 1;
   const CompileResult result = NvccCompiler::get()->compile(request);
-  EXPECT_EQ(std::string(result.image.data(), 4), "\x7f" "ELF");
+  EXPECT_EQ(std::string(result.image.data(), 4),
+            "\x7f"
+            "ELF");
   EXPECT_THAT(std::string(result.image.begin(), result.image.end()), HasSubstr(".text.fill"));
   EXPECT_GT(result.registers, 2) << result.log;
   EXPECT_EQ(result.spill_bytes, 0);
@@ -120,9 +120,7 @@ TEST_F(jit_nvcc, places_in_order_each_with_its_reason) {
   std::vector<std::string> origins;
   for (const NvccCandidate& c : nvcc_candidates("", places, 0)) {
     origins.push_back(c.origin);
-    if (c.origin != "PATH") {
-      EXPECT_EQ(c.reason, "not found");
-    }
+    if (c.origin != "PATH") { EXPECT_EQ(c.reason, "not found"); }
   }
   EXPECT_THAT(origins, testing::ElementsAre("CUDA_HOME", "PATH", "/usr/local/cuda", "pip", "pip"));
 

@@ -45,8 +45,8 @@ class Program {
       names.push_back(header.name);
       texts.push_back(header.text);
     }
-    created_ = library_.create_program(&program_, request.source.c_str(), (request.name + ".cu").c_str(),
-                                       int(names.size()), texts.data(), names.data());
+    created_ = library_.create_program(&program_, request.source.c_str(), (request.name + ".cu").c_str(), int(names.size()), texts.data(),
+                                       names.data());
   }
   ~Program() {
     if (program_) library_.destroy_program(&program_);
@@ -155,8 +155,7 @@ CompileResult NvrtcCompiler::compile(const CompileRequest& request) {
   program.fetch(result.log, library->get_log_size, library->get_log);
   drop_zeros(result.log);
   if (compiled != 0) fail(*library, phase, compiled, result.log);
-  if (const int fetched = program.fetch(result.image, library->get_cubin_size, library->get_cubin);
-      fetched != 0 || result.image.empty())
+  if (const int fetched = program.fetch(result.image, library->get_cubin_size, library->get_cubin); fetched != 0 || result.image.empty())
     fail(*library, phase + ", reading the cubin", fetched, result.log);
   if (request.want_ptx) {
     if (const int fetched = program.fetch(result.ptx, library->get_ptx_size, library->get_ptx); fetched != 0)

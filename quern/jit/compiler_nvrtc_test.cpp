@@ -41,9 +41,7 @@ CompileRequest scale_request(Arch arch) {
 std::string error_of(const CompileRequest& request) {
   try {
     NvrtcCompiler::get()->compile(request);
-  } catch (const Error& error) {
-    return std::string(name(error.kind())) + ": " + error.what();
-  }
+  } catch (const Error& error) { return std::string(name(error.kind())) + ": " + error.what(); }
   return "no error";
 }
 

@@ -40,9 +40,7 @@ const HostCompiler& host_compiler(const Target& target) {
 static const HostCompiler* host_compiler_if_any(const Target& target) {
   try {
     return &host_compiler(target);
-  } catch (const Error&) {
-    return nullptr;
-  }
+  } catch (const Error&) { return nullptr; }
 }
 
 std::string short_provenance(const std::string& of_compiler) { return hash128_hex(of_compiler).substr(0, 8); }

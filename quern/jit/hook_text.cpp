@@ -26,18 +26,12 @@ class Tokens {
     bool line_start = true;
     while (at_ < text_.size()) {
       const char c = text_[at_];
-      if (c == '\n')
-        line_start = true, ++at_;
-      else if (std::isspace(static_cast<unsigned char>(c)))
-        ++at_;
-      else if (c == '#' && line_start)
-        skip_directive();
-      else if (starts("//"))
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      else if (starts("/*"))
-        skip_past("*/", 2);
-      else
-        line_start = false, take();
+      if (c == '\n') line_start = true, ++at_;
+      else if (std::isspace(static_cast<unsigned char>(c))) ++at_;
+      else if (c == '#' && line_start) skip_directive();
+      else if (starts("//")) at_ = std::min(text_.find('\n', at_), text_.size());
+      else if (starts("/*")) skip_past("*/", 2);
+      else line_start = false, take();
     }
   }
   const std::vector<std::string>& list() const { return list_; }
@@ -82,9 +76,7 @@ class Tokens {
   std::vector<std::string> list_;
 };
 
-bool is_name(const std::string& token) {
-  return in_word(token[0]) && !std::isdigit(static_cast<unsigned char>(token[0]));
-}
+bool is_name(const std::string& token) { return in_word(token[0]) && !std::isdigit(static_cast<unsigned char>(token[0])); }
 
 /// Walks namespaces and types; bodies of functions and initialisers are passed over.
 class TypeReader {
@@ -139,12 +131,9 @@ class TypeReader {
   }
   void skip_initialiser() {
     while (at_ < tokens_.size() && token(at_) != ";" && token(at_) != "}") {
-      if (token(at_) == "{")
-        skip('{', '}');
-      else if (token(at_) == "(")
-        skip('(', ')');
-      else
-        ++at_;
+      if (token(at_) == "{") skip('{', '}');
+      else if (token(at_) == "(") skip('(', ')');
+      else ++at_;
     }
   }
   std::string read_name() {
@@ -209,9 +198,7 @@ const HookPoint* meant_point(const HookPoints& points, const std::string& member
   return nullptr;
 }
 
-[[noreturn]] void fail(const std::string& got, const std::string& expected) {
-  throw Error(ErrorKind::value, "", "hooks", got, expected);
-}
+[[noreturn]] void fail(const std::string& got, const std::string& expected) { throw Error(ErrorKind::value, "", "hooks", got, expected); }
 
 void check_type(const HookType& type, const HookPoints& points) {
   bool any = type.derived;
@@ -287,15 +274,16 @@ class UseReader {
   /// Bytes of a type of C++ or quern that a text may name; 0: not known, or the text may have given the name to another.
   i32 size_of_scalar(const std::string& type) const {
     static const std::map<std::string, i32, std::less<>> known = {
-        {"char", 1},    {"bool", 1},     {"u8", 1},       {"int8_t", 1}, {"uint8_t", 1}, {"short", 2}, {"u16", 2},     {"bf16", 2},
-        {"f16", 2},     {"int16_t", 2},  {"uint16_t", 2}, {"int", 4},    {"unsigned", 4}, {"float", 4}, {"i32", 4},     {"u32", 4},
-        {"f32", 4},     {"int32_t", 4},  {"uint32_t", 4}, {"double", 8}, {"i64", 8},     {"u64", 8},   {"int64_t", 8}, {"uint64_t", 8}};
+        {"char", 1}, {"bool", 1},    {"u8", 1},       {"int8_t", 1}, {"uint8_t", 1},  {"short", 2}, {"u16", 2},     {"bf16", 2},
+        {"f16", 2},  {"int16_t", 2}, {"uint16_t", 2}, {"int", 4},    {"unsigned", 4}, {"float", 4}, {"i32", 4},     {"u32", 4},
+        {"f32", 4},  {"int32_t", 4}, {"uint32_t", 4}, {"double", 8}, {"i64", 8},      {"u64", 8},   {"int64_t", 8}, {"uint64_t", 8}};
     for (size_t i = 0; i < t_.size(); ++i)
       if (t_[i] == "typedef" || (t_[i] == "using" && token(i + 2) == "=")) return 0;
     const auto at = known.find(type);
     return at == known.end() ? 0 : at->second;
   }
-  /// Up to the end of the last member of a struct that has nothing but scalars and arrays of them, "f32 slope, floor; i32 first[2];"; 0: not known.
+  /// Up to the end of the last member of a struct that has nothing but scalars and arrays of them, "f32 slope, floor; i32 first[2];"; 0:
+  /// not known.
   i32 size_of_struct(const std::string& type) const {
     size_t i = 0;
     while (i < t_.size() && !((t_[i] == "struct" || t_[i] == "class") && token(i + 1) == type && token(i + 2) == "{")) ++i;
@@ -343,8 +331,8 @@ std::string in_scope(const HookPoints& points, const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find_first_not_of(" \t");
-    const bool directive = first != std::string::npos &&
-                           (line.compare(first, 8, "#include") == 0 || line.compare(first, 12, "#pragma once") == 0);
+    const bool directive =
+        first != std::string::npos && (line.compare(first, 8, "#include") == 0 || line.compare(first, 12, "#pragma once") == 0);
     if (directive && line.compare(first, 8, "#include") == 0) head += line + "\n";
     body += directive ? "\n" : line + "\n";
   }
@@ -367,10 +355,7 @@ std::vector<HookType> hook_types_of(const std::string& text) {
 std::string points_text(const HookPoints& points) {
   std::string text;
   for (size_t i = 0; i < points.list.size(); ++i)
-    text += std::string(i == 0                        ? ""
-                        : i + 1 == points.list.size() ? " or "
-                                                      : ", ") +
-            "`" + points.list[i].signature + "`";
+    text += std::string(i == 0 ? "" : i + 1 == points.list.size() ? " or " : ", ") + "`" + points.list[i].signature + "`";
   return text;
 }
 
@@ -446,11 +431,11 @@ const Hooks* hooks_of_text(const HookPoints& points, const std::string& text) {
                     [&](const std::string& m) { return is_point(points, m) || meant_point(points, m); }))
       fit.push_back(all[i]), included = i >= of_text;
   std::string expected = "the text of one struct with a member that kernels call: " + points_text(points);
-  for (const ShippedHooks& shipped : points.shipped) expected += std::string(&shipped == points.shipped.data() ? "; or the name of hooks that ship with quern: " : ", ") + shipped.name;
+  for (const ShippedHooks& shipped : points.shipped)
+    expected += std::string(&shipped == points.shipped.data() ? "; or the name of hooks that ship with quern: " : ", ") + shipped.name;
   if (all.empty()) fail("has no struct or class", expected);
   if (fit.empty()) fail("has " + type_names(all) + ", without a member that kernels call", expected);
-  if (fit.size() > 1)
-    fail("has " + std::to_string(fit.size()) + " types with such members: " + type_names(fit), expected);
+  if (fit.size() > 1) fail("has " + std::to_string(fit.size()) + " types with such members: " + type_names(fit), expected);
   check_type(fit[0], points);
   const std::string& type = fit[0].name;
   const size_t last = type.rfind("::");

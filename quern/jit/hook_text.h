@@ -47,8 +47,8 @@ QN_API HookUse use_of(const Hooks& hooks);
 /// hooks are one kernel.
 QN_API const Hooks* lasting_hooks(const std::string& type, const std::string& name, const std::string& text);
 
-/// Hooks from a text alone, or from the name of shipped ones: of the one type in it that has a point. A type in no namespace is put into one inside
-/// `points.scope`, so that it sees its names. Throws Error{value} where no type or several could be meant, and what
+/// Hooks from a text alone, or from the name of shipped ones: of the one type in it that has a point. A type in no namespace is put into
+/// one inside `points.scope`, so that it sees its names. Throws Error{value} where no type or several could be meant, and what
 /// check_hooks() throws.
 QN_API const Hooks* hooks_of_text(const HookPoints& points, const std::string& text);
 

@@ -22,10 +22,8 @@ constexpr HookPoints kFamily = {"quern::family", "quern::family::None", kPoints}
 
 std::string refusal(const std::string& text, const char* type = nullptr) {
   try {
-    if (type)
-      check_hooks({type, "mine", text.c_str()}, kFamily, {});
-    else
-      hooks_of_text(kFamily, text);
+    if (type) check_hooks({type, "mine", text.c_str()}, kFamily, {});
+    else hooks_of_text(kFamily, text);
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::value);
     EXPECT_EQ(e.argument(), "hooks");
@@ -67,8 +65,8 @@ struct Global { [[nodiscard]] static bool visible(int) { return true; } };
   EXPECT_EQ(types[2].name, "Hidden");
   EXPECT_EQ(types[3].name, "Global");
   EXPECT_THAT(types[3].members, ElementsAre("visible"));
-  for (const char* broken : {"struct A { void f(", "namespace x { struct A {", "}}}", "struct", "/* struct A {",
-                             "\"abc", "R\"(", "= {", "#"})
+  for (const char* broken :
+       {"struct A { void f(", "namespace x { struct A {", "}}}", "struct", "/* struct A {", "\"abc", "R\"(", "= {", "#"})
     hook_types_of(broken);
 }
 
@@ -76,12 +74,10 @@ TEST(jit_hook_text, a_misspelt_member_is_refused_beside_a_right_one) {
   const std::string right = "f32 logit(f32 x) { return x; } ";
   for (const char* wrong : {"visble", "Visible", "visibel", "visible_"})
     EXPECT_THAT(refusal("struct Mine { " + right + "bool " + wrong + "(int at); };", "Mine"),
-                AllOf(HasSubstr(std::string("`hooks` has the member `") + wrong +
-                                "` in Mine, which no kernel calls, expected `visible`"),
+                AllOf(HasSubstr(std::string("`hooks` has the member `") + wrong + "` in Mine, which no kernel calls, expected `visible`"),
                       HasSubstr("`f32 logit(f32 x)` or `bool visible(int at)`")));
   for (const char* wrong : {"logits", "lgoit", "loggit"})
-    EXPECT_THAT(refusal("struct Mine { bool visible(int); f32 " + std::string(wrong) + "(f32); };", "Mine"),
-                HasSubstr("expected `logit`"));
+    EXPECT_THAT(refusal("struct Mine { bool visible(int); f32 " + std::string(wrong) + "(f32); };", "Mine"), HasSubstr("expected `logit`"));
   for (const char* fine : {"slope", "distance", "block_of", "log2", "is_near"})
     EXPECT_EQ(refusal("struct Mine { " + right + "bool " + fine + "(int at); };", "Mine"), "") << fine;
 }
@@ -90,26 +86,21 @@ TEST(jit_hook_text, a_type_without_a_point_is_refused) {
   EXPECT_THAT(refusal("namespace my { struct Mine { f32 bias(f32 x); }; }", "my::Mine"),
               HasSubstr("`hooks` is the type my::Mine, which has none of the points that kernels call, expected `f32 "
                         "logit(f32 x)` or `bool visible(int at)`"));
-  EXPECT_EQ(refusal("namespace my { struct Mine { f32 bias(f32 x); }; }", "my::Other"), "")
-      << "a type that is not seen is the compiler's";
+  EXPECT_EQ(refusal("namespace my { struct Mine { f32 bias(f32 x); }; }", "my::Other"), "") << "a type that is not seen is the compiler's";
   EXPECT_EQ(refusal("struct Mine : Base { f32 bias(f32 x); };", "Mine"), "") << "a base may have it";
   const std::vector<Source> headers = {{"mine/hooks.cuh", "namespace my { struct Mine { f32 bias(f32 x); }; }"}};
   EXPECT_THROW(check_hooks({"::my::Mine", "mine", "#include \"mine/hooks.cuh\""}, kFamily, headers), Error);
 }
 
 TEST(jit_hook_text, a_text_alone_says_which_type_is_meant) {
-  const Hooks* hooks = hooks_of_text(
-      kFamily, "#include \"other.cuh\"\nstruct Helper { f32 value; };\nstruct Mine { f32 logit(f32 x); };");
+  const Hooks* hooks = hooks_of_text(kFamily, "#include \"other.cuh\"\nstruct Helper { f32 value; };\nstruct Mine { f32 logit(f32 x); };");
   EXPECT_STREQ(hooks->type, "quern::family::own::Mine");
   EXPECT_STREQ(hooks->name, "Mine");
   EXPECT_STREQ(hooks->text,
                "#include \"other.cuh\"\nnamespace quern::family::own {\n#line 1 \"hooks\"\n\nstruct Helper { f32 "
                "value; };\nstruct Mine { f32 logit(f32 x); };\n}\n");
-  EXPECT_EQ(
-      hooks,
-      hooks_of_text(
-          kFamily,
-          std::string("#include \"other.cuh\"\nstruct Helper { f32 value; };\nstruct Mine { f32 logit(f32 x); };")))
+  EXPECT_EQ(hooks, hooks_of_text(kFamily,
+                                 std::string("#include \"other.cuh\"\nstruct Helper { f32 value; };\nstruct Mine { f32 logit(f32 x); };")))
       << "equal texts are one object";
   EXPECT_STREQ(hooks_of_text(kFamily, "namespace my { struct Mine { f32 logit(f32 x); }; }")->type, "my::Mine");
   EXPECT_THAT(refusal("int x;"), HasSubstr("`hooks` has no struct or class, expected the text of one struct"));
@@ -137,8 +128,10 @@ TEST(jit_hook_text, how_tensors_are_read_is_seen) {
   EXPECT_EQ(use("real_at(at.tensors[0], at.head_q, f(at, 1))").dims[0], 1 << 2);
   EXPECT_EQ(use("real_at(at.tensors[0], 1) + attention::integer_at(at.tensors[0], a[1, 2], (b, c), 3)").dims[0], 1 << 1 | 1 << 3);
   EXPECT_EQ(use("real_at(at.tensors[1], 1) * f32(at.tensors[1].sizes[0])").dims[1], 1 << 1);
-  for (const char* unclear : {"real_at(at.tensors[0], min_of<i32, i32>(1, 2))", "real_at(at.tensors[0], 1) + f(at.tensors[0])", "const auto& t = at.tensors[0]; real_at(at.tensors[0], 1)",
-                              "at.tensors[0].rank == 1 ? real_at(at.tensors[0], 1) : real_at(at.tensors[0], 1, 2)", "real_at(at.tensors[0], i...)", "real_at(at.tensors[0]"})
+  for (const char* unclear : {"real_at(at.tensors[0], min_of<i32, i32>(1, 2))", "real_at(at.tensors[0], 1) + f(at.tensors[0])",
+                              "const auto& t = at.tensors[0]; real_at(at.tensors[0], 1)",
+                              "at.tensors[0].rank == 1 ? real_at(at.tensors[0], 1) : real_at(at.tensors[0], 1, 2)",
+                              "real_at(at.tensors[0], i...)", "real_at(at.tensors[0]"})
     EXPECT_EQ(use(unclear).dims[0], 0) << unclear;
   EXPECT_EQ(use("integer_at(at.tensors[1], 0) + real_at(at.tensors[0], 0)").integer, 2u);
   EXPECT_EQ(use("integer_at(at.tensors[0], 0) + real_at(at.tensors[0], 0)").integer, 0u);
@@ -157,7 +150,8 @@ TEST(jit_hook_text, how_many_bytes_of_params_are_read_is_seen) {
   EXPECT_EQ(bytes("struct P { u8 first; double second; f32 last[2]; };" + read), 24);
   EXPECT_EQ(bytes("struct P { double first; float last; };" + read), 12) << "without what is padded behind it";
   EXPECT_EQ(bytes("struct P { f32 x; }; struct Q { P p; };  f32 x = reinterpret_cast<const P*>(at.params)->x;"), 4);
-  for (const char* unclear : {"f(at.params)", "struct P { f32 x; f32 f() { return x; } };", "struct P { Other x; };", "using f32 = double; struct P { f32 x; };", "struct P : Q { f32 x; };", ""})
+  for (const char* unclear : {"f(at.params)", "struct P { f32 x; f32 f() { return x; } };", "struct P { Other x; };",
+                              "using f32 = double; struct P { f32 x; };", "struct P : Q { f32 x; };", ""})
     EXPECT_EQ(bytes(unclear + read), 0) << unclear;
   EXPECT_EQ(bytes("keep(reinterpret_cast<const float*>(at.params))"), 0) << "a pointer that is kept";
 }

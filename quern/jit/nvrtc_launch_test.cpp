@@ -40,8 +40,7 @@ TEST(jit_nvrtc_mark, compiles_for_every_arch) {
   for (const Arch& arch : known_archs()) {
     NvrtcCompiler* compiler = NvrtcCompiler::get(arch);
     if (!compiler) GTEST_SKIP() << "needs NVRTC";
-    const CompileRequest request = {
-        .name = "mark", .source = kSource, .headers = {}, .arch = arch, .extra_options = {}};
+    const CompileRequest request = {.name = "mark", .source = kSource, .headers = {}, .arch = arch, .extra_options = {}};
     EXPECT_GT(compiler->compile(request).registers, 0) << arch.name();
   }
 }
@@ -53,11 +52,7 @@ class jit_nvrtc_launch : public testing::Test {
     device_ = &device_from_name("cuda");
     NvrtcCompiler* compiler = NvrtcCompiler::get(device_->info().arch);
     if (!compiler) GTEST_SKIP() << "needs NVRTC";
-    image_ =
-        compiler
-            ->compile(
-                {.name = "mark", .source = kSource, .headers = {}, .arch = device_->info().arch, .extra_options = {}})
-            .image;
+    image_ = compiler->compile({.name = "mark", .source = kSource, .headers = {}, .arch = device_->info().arch, .extra_options = {}}).image;
     stream_ = device_->create_stream();
     out_ = static_cast<u32*>(device_->allocate(kBlocks * 4, "out"));
     device_->fill(out_, 0, kBlocks * 4, stream_);
@@ -129,19 +124,13 @@ TEST_F(jit_nvrtc_launch, errors_name_the_kernel) {
   const auto error_of = [](auto&& call) -> std::string {
     try {
       call();
-    } catch (const Error& error) {
-      return error.what();
-    }
+    } catch (const Error& error) { return error.what(); }
     return "no error";
   };
   const Function function = load(64);
-  EXPECT_THAT(error_of([&] {
-                launch(function, {.grid = {1, 1, 1}, .threads = 5000, .smem = 64}, 1);
-              }),
-              testing::AllOf(HasSubstr("cuLaunchKernelEx of mark (grid 1x1x1"), HasSubstr("5000 threads"),
-                             HasSubstr("CUDA_ERROR_")));
-  EXPECT_THAT(error_of([&] { device_->load(ImageKind::cubin, image_, "", "absent", 0); }),
-              HasSubstr("cuModuleGetFunction of absent"));
+  EXPECT_THAT(error_of([&] { launch(function, {.grid = {1, 1, 1}, .threads = 5000, .smem = 64}, 1); }),
+              testing::AllOf(HasSubstr("cuLaunchKernelEx of mark (grid 1x1x1"), HasSubstr("5000 threads"), HasSubstr("CUDA_ERROR_")));
+  EXPECT_THAT(error_of([&] { device_->load(ImageKind::cubin, image_, "", "absent", 0); }), HasSubstr("cuModuleGetFunction of absent"));
   EXPECT_THAT(error_of([&] { load(1 << 20); }), HasSubstr("of mark (1048576 B of shared memory)"));
   device_->unload(function);
 }

@@ -34,8 +34,7 @@ fs::path builtins_beside(const std::string& path) {
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     const std::string file = it->path().filename().string();
     int major = 0, minor = 0, used = 0;
-    if (file.rfind(prefix, 0) == 0 &&
-        std::sscanf(file.c_str() + prefix.size(), "%d.%d%n", &major, &minor, &used) == 2 &&
+    if (file.rfind(prefix, 0) == 0 && std::sscanf(file.c_str() + prefix.size(), "%d.%d%n", &major, &minor, &used) == 2 &&
         file.size() == prefix.size() + size_t(used))
       return it->path();
   }
@@ -81,10 +80,8 @@ bool take(void* handle, const char* symbol, F& slot) {
 bool take_all(void* handle, NvrtcLibrary& l) {
   return take(handle, "nvrtcVersion", l.version) && take(handle, "nvrtcGetErrorString", l.get_error_string) &&
          take(handle, "nvrtcGetNumSupportedArchs", l.get_num_supported_archs) &&
-         take(handle, "nvrtcGetSupportedArchs", l.get_supported_archs) &&
-         take(handle, "nvrtcCreateProgram", l.create_program) &&
-         take(handle, "nvrtcDestroyProgram", l.destroy_program) &&
-         take(handle, "nvrtcCompileProgram", l.compile_program) &&
+         take(handle, "nvrtcGetSupportedArchs", l.get_supported_archs) && take(handle, "nvrtcCreateProgram", l.create_program) &&
+         take(handle, "nvrtcDestroyProgram", l.destroy_program) && take(handle, "nvrtcCompileProgram", l.compile_program) &&
          take(handle, "nvrtcGetProgramLogSize", l.get_log_size) && take(handle, "nvrtcGetProgramLog", l.get_log) &&
          take(handle, "nvrtcGetCUBINSize", l.get_cubin_size) && take(handle, "nvrtcGetCUBIN", l.get_cubin) &&
          take(handle, "nvrtcGetPTXSize", l.get_ptx_size) && take(handle, "nvrtcGetPTX", l.get_ptx);
@@ -93,8 +90,7 @@ bool take_all(void* handle, NvrtcLibrary& l) {
 // A bare name stays a bare name until it is loaded: only the loader knows its path.
 void resolve_path(NvrtcCandidate& c, const NvrtcLibrary& library) {
   Dl_info info = {};
-  if (c.path.find('/') == std::string::npos && dladdr(reinterpret_cast<void*>(library.version), &info) &&
-      info.dli_fname)
+  if (c.path.find('/') == std::string::npos && dladdr(reinterpret_cast<void*>(library.version), &info) && info.dli_fname)
     c.path = info.dli_fname;
 }
 
@@ -134,10 +130,8 @@ NvrtcCandidate judge_nvrtc(const LibraryPlace& place, int driver_version) {
     reject(c, "not found");
     return c;
   }
-  if (bare)
-    std::sscanf(place.path.c_str(), "libnvrtc.so.%d", &c.major);
-  else
-    read_version_from_names(c);
+  if (bare) std::sscanf(place.path.c_str(), "libnvrtc.so.%d", &c.major);
+  else read_version_from_names(c);
   if (const std::string problem = version_problem(c, driver_version); !problem.empty()) reject(c, problem);
   return c;
 }
@@ -166,8 +160,7 @@ std::string nvrtc_provenance(const std::string& path) {
   XXH3_state_t* state = XXH3_createState();
   XXH3_128bits_reset(state);
   std::vector<char> buffer(1 << 20);
-  for (size_t bytes; (bytes = std::fread(buffer.data(), 1, buffer.size(), file)) > 0;)
-    XXH3_128bits_update(state, buffer.data(), bytes);
+  for (size_t bytes; (bytes = std::fread(buffer.data(), 1, buffer.size(), file)) > 0;) XXH3_128bits_update(state, buffer.data(), bytes);
   std::fclose(file);
   const XXH128_hash_t hash = XXH3_128bits_digest(state);
   XXH3_freeState(state);

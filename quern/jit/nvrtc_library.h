@@ -26,8 +26,7 @@ struct NvrtcLibrary {
   int (*get_num_supported_archs)(int*);
   int (*get_supported_archs)(int*);
   const char* (*get_error_string)(int);
-  int (*create_program)(Program*, const char* source, const char* name, int headers, const char* const* texts,
-                        const char* const* names);
+  int (*create_program)(Program*, const char* source, const char* name, int headers, const char* const* texts, const char* const* names);
   int (*destroy_program)(Program*);
   int (*compile_program)(Program, int options, const char* const*);
   int (*get_log_size)(Program, size_t*);

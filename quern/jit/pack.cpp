@@ -57,8 +57,8 @@ Pack Pack::read(const std::string& path) {
     ::close(pack.fd_);
     fail(path, what);
   };
-  if (::fstat(pack.fd_, &status) != 0 || !S_ISREG(status.st_mode) || !read_at(pack.fd_, 0, reinterpret_cast<char*>(&header), sizeof header) ||
-      std::memcmp(header.magic, kMagic, sizeof header.magic) != 0)
+  if (::fstat(pack.fd_, &status) != 0 || !S_ISREG(status.st_mode) ||
+      !read_at(pack.fd_, 0, reinterpret_cast<char*>(&header), sizeof header) || std::memcmp(header.magic, kMagic, sizeof header.magic) != 0)
     refuse("is no pack");
   const u64 size = u64(status.st_size);
   if (header.index_offset > size || header.index_bytes > size - header.index_offset) refuse("is cut short");
@@ -83,9 +83,7 @@ const Pack* Pack::open(const std::string& path) {
   if (fresh) {
     try {
       at->second = std::make_unique<Pack>(read(path));
-    } catch (const Error& e) {
-      log(LogLevel::warning, std::string(e.what()) + "; it is not used");
-    }
+    } catch (const Error& e) { log(LogLevel::warning, std::string(e.what()) + "; it is not used"); }
   }
   return at->second.get();
 }
@@ -116,9 +114,7 @@ std::optional<EntryFiles> Pack::find(const Digests& d) const {
     try {
       if (check_entry(f).key != d.key_text) throw Error(ErrorKind::internal, "it belongs to another key");
       return f;
-    } catch (const Error& e) {
-      log(LogLevel::warning, "entry " + at->first + " of the pack " + path_ + " is not used (" + e.what() + ")");
-    }
+    } catch (const Error& e) { log(LogLevel::warning, "entry " + at->first + " of the pack " + path_ + " is not used (" + e.what() + ")"); }
   }
   return std::nullopt;
 }

@@ -26,8 +26,8 @@ void read_ptxas_log(CompileResult& result) {
   std::istringstream log(result.log);
   for (std::string line; std::getline(log, line);) {
     result.registers = std::max(result.registers, number_before(line, " registers"));
-    result.stack_bytes = std::max({result.stack_bytes, number_before(line, " bytes stack frame"),
-                                   number_before(line, " bytes cumulative stack size")});
+    result.stack_bytes =
+        std::max({result.stack_bytes, number_before(line, " bytes stack frame"), number_before(line, " bytes cumulative stack size")});
     result.spill_bytes += number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
     // By number or by text: releases differ in whether they print the number.
     const bool serialised = has(line, "C7510") || (has(line, "wgmma") && has(line, "serialized"));

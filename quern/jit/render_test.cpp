@@ -69,7 +69,9 @@ TEST(jit_render, the_purpose_is_in_the_symbol_alone) {
   const KernelSpec spec = mined({DType::bf16, 64});
   EXPECT_EQ(print(spec), "mined_row<f0=bf16, f1=64>");
   EXPECT_EQ(function_of(print(spec)), "mined_row") << "the name of cache folders";
-  EXPECT_THAT(render(spec), ::testing::HasSubstr("QN_ENTRY(mined_row__gold_mine_bf16_f164, quern::named::Params, 64, 1, quern::named::mined_row<config>(p))"));
+  EXPECT_THAT(
+      render(spec),
+      ::testing::HasSubstr("QN_ENTRY(mined_row__gold_mine_bf16_f164, quern::named::Params, 64, 1, quern::named::mined_row<config>(p))"));
   EXPECT_EQ(read_source(spec, false).entry, entry_name(spec));
 }
 

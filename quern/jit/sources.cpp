@@ -32,7 +32,8 @@ std::vector<std::string> source_names() {
 static void check_source_folder(const std::string& folder, const std::string& name) {
   const std::string is = "QN_SOURCE_DIR is '" + folder + "', ", top = "quern/";
   if (!std::filesystem::is_directory(folder)) throw Error(ErrorKind::value, is + "expected a folder");
-  if (name.starts_with(top) && std::filesystem::exists(folder + "/" + name.substr(top.size()))) throw Error(ErrorKind::value, is + "expected the folder that quern/ lies in");
+  if (name.starts_with(top) && std::filesystem::exists(folder + "/" + name.substr(top.size())))
+    throw Error(ErrorKind::value, is + "expected the folder that quern/ lies in");
 }
 
 static std::optional<std::string> find_source(const std::string& name) {
@@ -53,8 +54,8 @@ static std::optional<std::string> find_source(const std::string& name) {
 
 std::string source_text(const std::string& name) {
   if (auto text = find_source(name)) return *text;
-  throw Error(ErrorKind::compile, "no source '" + name + "' in any library" +
-                                      (env_path(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
+  throw Error(ErrorKind::compile,
+              "no source '" + name + "' in any library" + (env_path(Env::source_dir).empty() ? "" : " or below QN_SOURCE_DIR"));
 }
 
 /// Names between quotes of the #include lines of a source. Comments that hold one cost a needless dependency, no more.

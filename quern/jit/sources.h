@@ -23,8 +23,8 @@ struct Source {
 
 /// Names of all registered sources.
 std::vector<std::string> source_names();
-/// Text of a kernel source: from QN_SOURCE_DIR when set and it is there, else from the libraries. Throws Error{compile} when there is none, or
-/// when two libraries carry different ones of that name; Error{value} when QN_SOURCE_DIR is no folder, or quern/ itself.
+/// Text of a kernel source: from QN_SOURCE_DIR when set and it is there, else from the libraries. Throws Error{compile} when there is none,
+/// or when two libraries carry different ones of that name; Error{value} when QN_SOURCE_DIR is no folder, or quern/ itself.
 QN_API std::string source_text(const std::string& name);
 
 /// Every file that `text` includes with #include "...", directly or not, each once, in order of first use. kit/world.cuh

@@ -43,11 +43,11 @@ struct HookPoints {
 
 /// One kernel: a function template over its Config (and optionally Hooks). Static data, made once by Kernel<...>.
 struct KernelInfo {
-  std::string header;       ///< "quern/ops/norm/rms_norm.cuh"
-  std::string function;     ///< "quern::norm::rms_norm_row_block"
-  std::string name;         ///< "rms_norm_row_block"
-  std::string config_type;  ///< "quern::norm::RmsNormConfig"
-  std::string params_type;  ///< "quern::norm::RmsNormParams"
+  std::string header;                       ///< "quern/ops/norm/rms_norm.cuh"
+  std::string function;                     ///< "quern::norm::rms_norm_row_block"
+  std::string name;                         ///< "rms_norm_row_block"
+  std::string config_type;                  ///< "quern::norm::RmsNormConfig"
+  std::string params_type;                  ///< "quern::norm::RmsNormParams"
   const HookPoints* hook_points = nullptr;  ///< null: the kernel takes no hooks
   u32 config_bytes = 0, params_bytes = 0;
   std::string (*initialiser)(const void* config) = nullptr;  ///< "quern::DType(2), 256"
@@ -103,6 +103,7 @@ template <class T, class... A> constexpr int field_count() {
 template <class T, class F> void each_field(const T& c, F f) {
   constexpr int n = field_count<T>();
   static_assert(n <= 20, "a Config has at most 20 fields; a nested one counts as one");
+  // clang-format off: it takes each line for a part of the one before
 #define QN_FIELDS(count, ...) \
   if constexpr (n == count) { auto& [__VA_ARGS__] = c; [&](auto&... v) { (f(v), ...); }(__VA_ARGS__); }
   QN_FIELDS(1, a) QN_FIELDS(2, a, b) QN_FIELDS(3, a, b, d) QN_FIELDS(4, a, b, d, e) QN_FIELDS(5, a, b, d, e, g)
@@ -117,6 +118,7 @@ template <class T, class F> void each_field(const T& c, F f) {
   QN_FIELDS(19, a, b, d, e, g, h, i, j, k, l, m, o, q, r, s, t, u, v, w)
   QN_FIELDS(20, a, b, d, e, g, h, i, j, k, l, m, o, q, r, s, t, u, v, w, x)
 #undef QN_FIELDS
+  // clang-format on
 }
 
 QN_API std::string dtype_word(quern::DType t);

@@ -52,7 +52,7 @@ enum class Activation : i32 { none, relu, gelu, silu };
 constexpr int kGeluTerms = 7;
 constexpr float kGeluLast = 14.f;
 QN_HOST_DEVICE constexpr float gelu_tail(int power) {
-  constexpr float of[kGeluTerms] = {-0x1.fffff6p-1f, -0x1.26b07cp+0f, -0x1.d60164p-2f, -0x1.b356d8p-5f,
+  constexpr float of[kGeluTerms] = {-0x1.fffff6p-1f, -0x1.26b07cp+0f,  -0x1.d60164p-2f, -0x1.b356d8p-5f,
                                     0x1.03f64ep-7f,  -0x1.819336p-11f, 0x1.010cc4p-15f};
   return of[power];
 }
@@ -64,9 +64,7 @@ enum class Major : i32 { k, mn };
 enum class Swizzle : i32 { none, b32, b64, b128 };
 /// Where the byte at a linear shared-memory address lies: bits 4.. (1, 2 or 3 of them) are xored with bits 7.. Both bytes
 /// are of the shared window, not of the tile, so a tile that begins at a multiple of 1024 has the same pattern everywhere.
-QN_HOST_DEVICE constexpr u32 swizzled(Swizzle mode, u32 address) {
-  return address ^ ((address >> 7 & ((1u << int(mode)) - 1)) << 4);
-}
+QN_HOST_DEVICE constexpr u32 swizzled(Swizzle mode, u32 address) { return address ^ ((address >> 7 & ((1u << int(mode)) - 1)) << 4); }
 
 /// CUDA's tiled tensor map (128 bytes, 64-byte aligned), opaque. A kernel has it in its Params, by value.
 struct alignas(64) TensorMap {

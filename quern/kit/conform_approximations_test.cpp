@@ -31,11 +31,14 @@ struct Instruction {
 /// The functions of math_all, as it applies them.
 std::vector<Instruction> of_all() {
   return {{"ex2", [](double x) { return std::exp2(x); }, [](double, double y) { return 2 * ulp(y); }, {-126, -7, 0, 1, 30, 127}},
-          {"lg2", [](double x) { return std::log2(std::fabs(x)); },
+          {"lg2",
+           [](double x) { return std::log2(std::fabs(x)); },
            [](double x, double y) { return std::fabs(x) > 0.5 && std::fabs(x) < 2 ? 0x1p-22 : 0x1p-22 * std::fabs(y); },
            {1}},
           {"rcp", [](double x) { return 1 / x; }, [](double, double y) { return ulp(y); }, {-0x1p-120, 0.5, 1, -1, 4, 0x1p120}},
-          {"rsqrt", [](double x) { return 1 / std::sqrt(std::fabs(x)); }, [](double, double y) { return std::exp2(-22.9) * y; },
+          {"rsqrt",
+           [](double x) { return 1 / std::sqrt(std::fabs(x)); },
+           [](double, double y) { return std::exp2(-22.9) * y; },
            {0x1p-120, 0.25, 1, 4, 1024}},
           {"tanh", [](double x) { return std::tanh(x); }, [](double, double y) { return 0x1p-11 * std::fabs(y); }, {}}};
 }
@@ -54,7 +57,8 @@ std::vector<float> arguments(float far) {
 }
 
 /// `out` has `columns` results an argument, the instruction's in column `at`.
-void expect_error(const Instruction& f, const std::vector<float>& in, const std::vector<float>& out, size_t columns, size_t at, bool as_bad) {
+void expect_error(const Instruction& f, const std::vector<float>& in, const std::vector<float>& out, size_t columns, size_t at,
+                  bool as_bad) {
   double worst = 0;
   int above = 0, below = 0;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -94,8 +98,8 @@ TEST_P(Approximations, special_values_are_exact) {
   for (size_t k = 0; k < some.size(); ++k)
     for (const double x : some[k].exactly) EXPECT_EQ(double(out[9 * i++ + k]), some[k].exact(x)) << some[k].name << " of " << x;
   const float* got = &out[9 * first];
-  const float expected[][5] = {{1, -INFINITY, INFINITY, INFINITY, 0},           // ex2, lg2, rcp, rsqrt, tanh of 0
-                               {INFINITY, INFINITY, 0, 0, 1},                   // of infinity
+  const float expected[][5] = {{1, -INFINITY, INFINITY, INFINITY, 0},  // ex2, lg2, rcp, rsqrt, tanh of 0
+                               {INFINITY, INFINITY, 0, 0, 1},          // of infinity
                                {NAN, NAN, NAN, NAN, NAN},
                                {1, -INFINITY, INFINITY, INFINITY, got[9 * 3 + 4]},  // of a subnormal; FLT_MAX
                                {INFINITY, got[9 * 4 + 1], 0, got[9 * 4 + 3], got[9 * 4 + 4]},
@@ -104,7 +108,8 @@ TEST_P(Approximations, special_values_are_exact) {
   for (size_t which = 0; which < std::size(expected); ++which)
     for (size_t k = 0; k < 5; ++k) {
       const float value = got[9 * which + k], wanted = expected[which][k];
-      EXPECT_TRUE(std::isnan(wanted) ? std::isnan(value) : value == wanted) << some[k].name << " of special value " << which << " is " << value;
+      EXPECT_TRUE(std::isnan(wanted) ? std::isnan(value) : value == wanted)
+          << some[k].name << " of special value " << which << " is " << value;
     }
 }
 

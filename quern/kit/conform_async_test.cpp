@@ -14,9 +14,7 @@
 namespace quern::conform {
 namespace {
 
-bool has_no_copy_engine(const World& world) {
-  return world.compiler.empty() && device_of({DeviceType::cuda, 0}).info().arch.number < 90;
-}
+bool has_no_copy_engine(const World& world) { return world.compiler.empty() && device_of({DeviceType::cuda, 0}).info().arch.number < 90; }
 class Async : public Conform {
  protected:
   void SetUp() override {
@@ -158,8 +156,8 @@ Swizzle widest(const Tensor& tensor) {
 }
 
 std::string print(const Tensor& tensor, Swizzle swizzle, const char* what) {
-  return std::string(what) + " rank " + std::to_string(tensor.rank) + " box " + std::to_string(tensor.box[0]) +
-         " type " + std::to_string(int(tensor.type)) + " swizzle " + std::to_string(int(swizzle));
+  return std::string(what) + " rank " + std::to_string(tensor.rank) + " box " + std::to_string(tensor.box[0]) + " type " +
+         std::to_string(int(tensor.type)) + " swizzle " + std::to_string(int(swizzle));
 }
 
 /// Loads a box at `from`, looks at shared memory, stores it at `to`.
@@ -176,8 +174,7 @@ void copy_box(Kernel& kernel, const Tensor& tensor, Swizzle swizzle, const int* 
   for (int i = 0; i < tensor.box_elements(); ++i) {
     const i64 source = tensor.byte_of(i, from), destination = tensor.stored_byte_of(i, to);
     if (source >= 0) std::memcpy(&box[size_t(i * element)], &in[size_t(source)], size_t(element));
-    for (int b = 0; b < element; ++b)
-      expected[size_t(swizzled_place(swizzle, i * element + b))] = box[size_t(i * element + b)];
+    for (int b = 0; b < element; ++b) expected[size_t(swizzled_place(swizzle, i * element + b))] = box[size_t(i * element + b)];
     if (destination < 0) continue;
     if (add) {
       const int was = int(destination / element) % 13, loaded = source < 0 ? 0 : int(source / element * 7 % 61) - 30;
@@ -261,7 +258,8 @@ TEST_P(Tensors, a_multicast_reaches_every_block) {
       p.bytes = box_bytes;
       return p;
     });
-    for (int i = 0; i < 2 * each; ++i) ASSERT_EQ(out[size_t(i)], expected[size_t(i % each)]) << "block " << i / each << " byte " << i % each;
+    for (int i = 0; i < 2 * each; ++i)
+      ASSERT_EQ(out[size_t(i)], expected[size_t(i % each)]) << "block " << i / each << " byte " << i % each;
   });
 }
 
@@ -308,8 +306,7 @@ TEST_P(Async, a_pipeline_streams_tiles) {
   const Tensor tensor{DType::f32, 2, {32, 7 * 8}, {32, 8}, 0}, half{DType::f32, 2, {32, 7 * 8}, {32, 4}, 0};
   std::vector<float> in(32 * 7 * 8);
   for (size_t i = 0; i < in.size(); ++i) in[i] = float(i * 7 % 1009) - 500;
-  Kernel kernel(GetParam(), kernel_text("pipeline.cuh", "stream_tiles", 96, "TensorParams"), 96,
-                3 * 1024 + 1024 + pipeline_bytes(3));
+  Kernel kernel(GetParam(), kernel_text("pipeline.cuh", "stream_tiles", 96, "TensorParams"), 96, 3 * 1024 + 1024 + pipeline_bytes(3));
   for (const u32 blocks : {1u, 2u, 7u}) {
     kernel.config.grid[0] = blocks;
     kernel.under_every_policy([&] {
@@ -334,7 +331,8 @@ TEST_P(Async, copies_arrive_by_themselves) {
     std::vector<u32> out(in.size() + 32, 0xffffffff);
     kernel.run(in, out, kTiles);
     for (size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i], 3 * in[i] + 1) << "word " << i;
-    for (size_t lane = 0; lane < 32; ++lane) ASSERT_EQ(out[in.size() + lane], in[lane] ^ in[(kTiles - 1) * kWords + lane]) << "lane " << lane;
+    for (size_t lane = 0; lane < 32; ++lane)
+      ASSERT_EQ(out[in.size() + lane], in[lane] ^ in[(kTiles - 1) * kWords + lane]) << "lane " << lane;
   });
 }
 
@@ -352,18 +350,16 @@ TEST_P(Async, clusters) {
       for (u32 t = 0; t < 32; ++t) {
         const u32 rank = block % 4, next = (rank + 1) % 4, before = (rank + 3) % 4;
         const auto theirs = [&](u32 who, u32 i) { return 1000 * who + in[i]; };
-        const u32 expected[] = {rank * 100 + 4 + 10000 * before,
-                                theirs(next, t),
-                                theirs(next, 2 * t) + 3 * theirs(next, 2 * t + 1) + 5 * theirs(next, 62 - 2 * t) +
-                                    7 * theirs(next, 63 - 2 * t),
-                                theirs(next, 4 * t) + 3 * theirs(next, 4 * t + 1) + 5 * theirs(next, 4 * t + 2) +
-                                    7 * theirs(next, 4 * t + 3),
-                                7 * (31 - t) + before + 3 * t + 5 * before,
-                                before + 3 * t + 5 * (t + before) + 7 * (t * before),
-                                9 * (31 - t) + before + 3 * t + 5 * before + 7 * (t + 1) + 11 * (3 * t),
-                                theirs(before, t) + 3 * theirs(before, 127 - t)};
-        for (u32 k = 0; k < 8; ++k)
-          ASSERT_EQ(out[(block * 8 + k) * 32 + t], expected[k]) << block << " " << k << " " << t;
+        const u32 expected[] = {
+            rank * 100 + 4 + 10000 * before,
+            theirs(next, t),
+            theirs(next, 2 * t) + 3 * theirs(next, 2 * t + 1) + 5 * theirs(next, 62 - 2 * t) + 7 * theirs(next, 63 - 2 * t),
+            theirs(next, 4 * t) + 3 * theirs(next, 4 * t + 1) + 5 * theirs(next, 4 * t + 2) + 7 * theirs(next, 4 * t + 3),
+            7 * (31 - t) + before + 3 * t + 5 * before,
+            before + 3 * t + 5 * (t + before) + 7 * (t * before),
+            9 * (31 - t) + before + 3 * t + 5 * before + 7 * (t + 1) + 11 * (3 * t),
+            theirs(before, t) + 3 * theirs(before, 127 - t)};
+        for (u32 k = 0; k < 8; ++k) ASSERT_EQ(out[(block * 8 + k) * 32 + t], expected[k]) << block << " " << k << " " << t;
       }
   });
 }

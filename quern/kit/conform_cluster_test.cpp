@@ -20,8 +20,8 @@ class Clusters : public Conform {
 };
 INSTANTIATE_TEST_SUITE_P(Worlds, Clusters, ::testing::ValuesIn(worlds(2)), world_name);
 
-/// Blocks of a cluster along y and z too: ranks count along x first, then along y. out u32 [blocks, 3]: rank, blocks of the cluster, and what
-/// the block with the next rank is.
+/// Blocks of a cluster along y and z too: ranks count along x first, then along y. out u32 [blocks, 3]: rank, blocks of the cluster, and
+/// what the block with the next rank is.
 TEST_P(Clusters, of_three_dimensions) {
   const char* const text = R"(#include "quern/kit/conform/params.h"
 #include "quern/kit/world.cuh"
@@ -55,7 +55,8 @@ QN_ENTRY(conform, quern::conform::Params, 32, 1, quern::conform::cluster_shape(p
       const u32 x = i % 4, y = i / 4 % 8, z = i / 32;
       const u32 rank = (z % c.z * c.y + y % c.y) * c.x + x % c.x, next = (rank + 1) % 8;
       const u32 theirs = linear(x - x % c.x + next % c.x, y - y % c.y + next / c.x % c.y, z - z % c.z + next / c.x / c.y);
-      EXPECT_EQ(std::vector<u32>(&out[3 * i], &out[3 * i] + 3), (std::vector<u32>{rank, 8, theirs})) << to_string(c) << " at " << x << " " << y << " " << z;
+      EXPECT_EQ(std::vector<u32>(&out[3 * i], &out[3 * i] + 3), (std::vector<u32>{rank, 8, theirs}))
+          << to_string(c) << " at " << x << " " << y << " " << z;
     }
   }
 }

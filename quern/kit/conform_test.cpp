@@ -43,8 +43,7 @@ u32 encode(const Format& f, float x) {
   static std::map<const Format*, std::vector<double>> tables;
   std::vector<double>& table = tables[&f];
   if (table.empty())
-    for (u32 p = 0; std::isfinite(decode(f, p)) && p < 1u << (f.exponent_bits + f.mantissa_bits); ++p)
-      table.push_back(decode(f, p));
+    for (u32 p = 0; std::isfinite(decode(f, p)) && p < 1u << (f.exponent_bits + f.mantissa_bits); ++p) table.push_back(decode(f, p));
   const double magnitude = std::fabs(double(x));
   const u32 sign = std::signbit(x) ? 1u << (f.exponent_bits + f.mantissa_bits) : 0;
   const u32 largest = u32(table.size()) - 1;
@@ -79,8 +78,7 @@ std::vector<u32> sample_f32() {
   for (u32 exponent = 0; exponent < 256; ++exponent)
     for (u32 i = 0; i < 64; ++i) {
       random ^= random << 13, random ^= random >> 7, random ^= random << 17;
-      const u32 chosen[] = {0,       1,       0x7fffff, 0x7fff,   0x8000,   0x8001,
-                            0x17fff, 0x18000, 0x18001,  0x400000, 0x7f8000, 0x7f7fff};
+      const u32 chosen[] = {0, 1, 0x7fffff, 0x7fff, 0x8000, 0x8001, 0x17fff, 0x18000, 0x18001, 0x400000, 0x7f8000, 0x7f7fff};
       out.push_back(exponent << 23 | (i < 12 ? chosen[i] : u32(random) & 0x7fffff) | u32(random >> 40 & 1) << 31);
     }
   out.resize(out.size() / 2 * 2);
@@ -100,8 +98,8 @@ TEST_P(Conform, narrow_rounds_to_nearest_even) {
       const u32 expected = encode(*formats[f], float_of(in[i]));
       if (out[4 * i + f] == expected) continue;
       ++wrong;
-      ADD_FAILURE() << "format " << f << " of " << std::hexfloat << float_of(in[i]) << std::hex << " (" << in[i]
-                    << ") is " << out[4 * i + f] << ", expected " << expected;
+      ADD_FAILURE() << "format " << f << " of " << std::hexfloat << float_of(in[i]) << std::hex << " (" << in[i] << ") is "
+                    << out[4 * i + f] << ", expected " << expected;
     }
   }
 }
@@ -118,8 +116,7 @@ TEST_P(Conform, narrow_pairs_agrees_with_single_conversions) {
     const Format* const formats[] = {&kBf16, &kF16, &kE4m3, &kE5m2};
     for (int f = 0; f < 4; ++f) {
       const int bits = f < 2 ? 16 : 8;
-      const u32 expected = encode(*formats[f], float_of(in[2 * i])) | encode(*formats[f], float_of(in[2 * i + 1]))
-                                                                          << bits;
+      const u32 expected = encode(*formats[f], float_of(in[2 * i])) | encode(*formats[f], float_of(in[2 * i + 1])) << bits;
       if (out[4 * i + f] != expected) ++wrong;
       EXPECT_EQ(out[4 * i + f], expected) << "format " << f << " pair " << i;
     }
@@ -140,8 +137,7 @@ TEST_P(Conform, widen_is_exact_for_every_pattern) {
       const u32 nan = f == 0 ? i << 16 : 0x7fffffff;
       const bool right = out[4 * i + f] == (std::isnan(expected[f]) ? nan : bits_of(float(expected[f])));
       if (!right) ++wrong;
-      EXPECT_TRUE(right) << "format " << f << " pattern " << std::hex << i << " is " << got << ", expected "
-                         << expected[f];
+      EXPECT_TRUE(right) << "format " << f << " pattern " << std::hex << i << " is " << got << ", expected " << expected[f];
     }
   }
 }
@@ -154,9 +150,8 @@ TEST_P(Conform, widen_pairs_is_exact) {
   int wrong = 0;
   for (u32 i = 0; i < 65536 && wrong < 10; ++i) {
     const u32 j = 65535 - i;
-    const double expected[] = {decode(kBf16, i),       decode(kBf16, j),       decode(kF16, i),
-                               decode(kF16, j),        decode(kE4m3, i & 255), decode(kE4m3, i >> 8),
-                               decode(kE5m2, i & 255), decode(kE5m2, i >> 8)};
+    const double expected[] = {decode(kBf16, i),       decode(kBf16, j),      decode(kF16, i),        decode(kF16, j),
+                               decode(kE4m3, i & 255), decode(kE4m3, i >> 8), decode(kE5m2, i & 255), decode(kE5m2, i >> 8)};
     for (int f = 0; f < 8; ++f) {
       const u32 got = out[8 * i + f];
       const bool right = std::isnan(expected[f]) ? std::isnan(float_of(got)) : got == bits_of(float(expected[f]));
@@ -184,8 +179,8 @@ TEST_P(Conform, integers_of_a_byte_and_exponents) {
     const u32 wide = byte == 255 ? 0x7fffffff : bits_of(float(std::ldexp(1.0, int(byte) - 127)));
     const bool right = out[4 * i] == u32(u8(int(integer))) && out[4 * i + 1] == power && out[4 * i + 2] == wide;
     if (!right) ++wrong;
-    EXPECT_TRUE(right) << std::hexfloat << x << " gives " << std::hex << out[4 * i] << " and " << out[4 * i + 1] << ", byte " << byte << " gives " << out[4 * i + 2] << "; expected "
-                       << u32(u8(int(integer))) << ", " << power << ", " << wide;
+    EXPECT_TRUE(right) << std::hexfloat << x << " gives " << std::hex << out[4 * i] << " and " << out[4 * i + 1] << ", byte " << byte
+                       << " gives " << out[4 * i + 2] << "; expected " << u32(u8(int(integer))) << ", " << power << ", " << wide;
   }
 }
 
@@ -271,8 +266,7 @@ void check_mma(const World& world, int k, bool is_bf16) {
     std::memcpy(&in[24 * k + 2 * i], &value, 4);
   }
   std::vector<float> out(128);
-  Kernel kernel(world, kernel_text("matrix.cuh", "mma<" + std::to_string(k) + (is_bf16 ? ", true>" : ", false>"), 32),
-                32, 0);
+  Kernel kernel(world, kernel_text("matrix.cuh", "mma<" + std::to_string(k) + (is_bf16 ? ", true>" : ", false>"), 32), 32, 0);
   kernel.run(in, out, 0);
   for (int row = 0; row < 16; ++row)
     for (int column = 0; column < 8; ++column) {
@@ -456,9 +450,7 @@ TEST_P(Conform, activations) {
       }
       EXPECT_LE(std::fabs(got - expected[k]), tolerance[k] * std::fabs(x)) << k << " of " << x << " is " << got;
     }
-    if (x > -6 && x < 0) {
-      EXPECT_LE(std::fabs(out[4 * i + 2] / gelu - 1), 4e-4) << x;
-    }
+    if (x > -6 && x < 0) { EXPECT_LE(std::fabs(out[4 * i + 2] / gelu - 1), 4e-4) << x; }
   }
 }
 

@@ -17,8 +17,7 @@ namespace {
 class Warpgroups : public Conform {
  protected:
   void SetUp() override {
-    if (GetParam().compiler.empty() && device_of({DeviceType::cuda, 0}).info().arch.number != 90)
-      GTEST_SKIP() << "needs a GPU of sm_90";
+    if (GetParam().compiler.empty() && device_of({DeviceType::cuda, 0}).info().arch.number != 90) GTEST_SKIP() << "needs a GPU of sm_90";
   }
 };
 INSTANTIATE_TEST_SUITE_P(Worlds, Warpgroups, ::testing::ValuesIn(worlds(0)), world_name);
@@ -159,7 +158,8 @@ TEST_P(Warpgroups, wgmma_of_every_n) {
     // A sample has the narrow ones checked and assembled, which takes 0.6 s a wide one, and the wide ones with asan; plain and
     // on a GPU all.
     if (!full_sweep() && ((options.checked && first > 8) || (options.asan && last < 256))) continue;
-    Kernel kernel(GetParam(), text_of("product_of_every_n<quern::bf16, quern::bf16, " + std::to_string(first) + ", " + std::to_string(last) + ">"), 128,
+    Kernel kernel(GetParam(),
+                  text_of("product_of_every_n<quern::bf16, quern::bf16, " + std::to_string(first) + ", " + std::to_string(last) + ">"), 128,
                   (64 + u32(last)) * 128, {}, full_sweep() || first == 8);
     for (int n = first; n <= last; n += 8) {
       Product product = usual(u32(n));
@@ -196,9 +196,12 @@ TEST_P(Warpgroups, wgmma_finds_operands_of_every_layout) {
         product.steps = min_of(most(product.a_mn, swizzle_a), most(product.b_mn, swizzle_b));
         const bool k_first = int(swizzle_a) % 2 == int(swizzle_b) / 2;
         product.place_a = product.a_mn ? mn_major_place(1024, swizzle_a, 64, product.steps, k_first) : k_major_place(1024, swizzle_a, 64);
-        product.place_b = product.b_mn ? mn_major_place(32 << 10, swizzle_b, 64, product.steps, !k_first) : k_major_place(32 << 10, swizzle_b, 64);
+        product.place_b =
+            product.b_mn ? mn_major_place(32 << 10, swizzle_b, 64, product.steps, !k_first) : k_major_place(32 << 10, swizzle_b, 64);
         product.image_bytes = 64 << 10;
-        product.check(kernel, which, "majors " + std::to_string(which) + " swizzles " + std::to_string(int(swizzle_a)) + ", " + std::to_string(int(swizzle_b)));
+        product.check(
+            kernel, which,
+            "majors " + std::to_string(which) + " swizzles " + std::to_string(int(swizzle_a)) + ", " + std::to_string(int(swizzle_b)));
       }
 }
 
@@ -218,7 +221,8 @@ TEST_P(Warpgroups, wgmma_base_offset) {
 
 void check_types(const World& world, const char* function, u32 n) {
   Kernel kernel(world, text_of(function), 128, (64 + n) * 128);
-  const std::pair<Type, Type> types[] = {{kBf16, kBf16}, {kF16, kF16}, {kF16, kF16}, {kE4m3, kE4m3}, {kE4m3, kE5m2}, {kE5m2, kE4m3}, {kE5m2, kE5m2}, {kE4m3, kE4m3}};
+  const std::pair<Type, Type> types[] = {{kBf16, kBf16}, {kF16, kF16},   {kF16, kF16},   {kE4m3, kE4m3},
+                                         {kE4m3, kE5m2}, {kE5m2, kE4m3}, {kE5m2, kE5m2}, {kE4m3, kE4m3}};
   for (int which = 0; which < 8; ++which)
     for (const bool add : {false, true}) {
       Product product = usual(n);
@@ -347,9 +351,11 @@ TEST_P(Warpgroups, fp8_sums_lose_bits) {
       from_exact = std::max(from_exact, std::fabs(got - exact) / std::fabs(exact));
       model_from_exact = std::max(model_from_exact, std::fabs(model - exact) / std::fabs(exact));
       ASSERT_TRUE(std::fabs(got - exact) <= bound) << row << ", " << column << " is " << got << ", exact " << exact << ", model " << model;
-      ASSERT_TRUE(std::fabs(got - model) <= (GetParam().compiler.empty() ? bound : 0)) << row << ", " << column << " is " << got << ", model " << model;
+      ASSERT_TRUE(std::fabs(got - model) <= (GetParam().compiler.empty() ? bound : 0))
+          << row << ", " << column << " is " << got << ", model " << model;
     }
-  std::printf("fp8 sums of %u products: at most %.3g from the model, %.3g from exact (the model: %.3g), relative\n", 32 * kSteps, from_model, from_exact, model_from_exact);
+  std::printf("fp8 sums of %u products: at most %.3g from the model, %.3g from exact (the model: %.3g), relative\n", 32 * kSteps,
+              from_model, from_exact, model_from_exact);
   EXPECT_GT(model_from_exact, 0x1p-13);  // else the data shows nothing
 }
 

@@ -18,12 +18,9 @@ struct UnitCopy {
 
   /// Brings `left` elements of a unit; the rest of it becomes zero.
   QN_DEVICE void issue_unit(const T* from, u8* tile, int to, int left) {
-    if constexpr (kSingle)
-      ptx::st_shared<u32x4>(tile + to, gather(from, left));
-    else if constexpr (kVector == kChunk)
-      ptx::cp_async_cg(ptx::smem_address(tile) + u32(to), from, left * kSize);
-    else
-      ptx::cp_async<kVector * kSize>(ptx::smem_address(tile) + u32(to), from, left * kSize);
+    if constexpr (kSingle) ptx::st_shared<u32x4>(tile + to, gather(from, left));
+    else if constexpr (kVector == kChunk) ptx::cp_async_cg(ptx::smem_address(tile) + u32(to), from, left * kSize);
+    else ptx::cp_async<kVector * kSize>(ptx::smem_address(tile) + u32(to), from, left * kSize);
   }
   /// The neighbouring elements of a chunk, of any alignment, those from `left` on zero.
   QN_DEVICE u32x4 gather(const T* from, int left) {
@@ -130,8 +127,7 @@ struct MnTileCopy {
     const T* const first = self.from + k * self.stride;
     if (ks >= kK && self.left == kUnit) {
       QN_UNROLL
-      for (int i = 0; i < kPasses; ++i)
-        Unit::issue_unit(first + self.inside + i * kRowsPerPass * self.stride, tile, place(self, i), kUnit);
+      for (int i = 0; i < kPasses; ++i) Unit::issue_unit(first + self.inside + i * kRowsPerPass * self.stride, tile, place(self, i), kUnit);
     } else {
       // The last tile along k and tiles at the edge: a loop, as a copy of a variable size is 8 instructions
       QN_NO_UNROLL

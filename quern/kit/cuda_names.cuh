@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Names of CUDA that kernels and hooks do not use, each with what they write instead: a call is a compile error that says so, in both worlds. Without
-// this the emulated device would not know the name, and NVRTC would take it silently: the kernel then runs where no test looks. A `.cu` of nvcc may hold
-// other code and is left alone. tools/gen_docs.py makes the table of docs/own_ops.md of these lines.
+// Names of CUDA that kernels and hooks do not use, each with what they write instead: a call is a compile error that says so, in both
+// worlds. Without this the emulated device would not know the name, and NVRTC would take it silently: the kernel then runs where no test
+// looks. A `.cu` of nvcc may hold other code and is left alone. tools/gen_docs.py makes the table of docs/own_ops.md of these lines.
 #pragma once
 
 #if defined(QN_EMU) || defined(__CUDACC_RTC__)
 
 // A template, so that only a call is an error, at its line.
-#define QN_NOT_IN_KERNELS(name, instead)                                                                      \
-  template <class... T> QN_DEVICE ::quern::f32 qn_not_in_kernels_##name(T...) {                               \
+#define QN_NOT_IN_KERNELS(name, instead) \
+  template <class... T> QN_DEVICE ::quern::f32 qn_not_in_kernels_##name(T...) { \
     static_assert(sizeof...(T) == 99, #name " is CUDA's, which kernels and hooks do not call: write " instead); \
-    return {};                                                                                                \
+    return {}; \
   }
 
 // Arithmetic.
@@ -79,12 +79,12 @@ QN_NOT_IN_KERNELS(atomicCAS, "ptx::atomic_cas(address, compare, value)")
 #undef QN_NOT_IN_KERNELS
 
 // The overloaded names, some of which quern::ptx has too, so they are no macros. Kernels and hooks lie in quern, where these hide CUDA's.
-#define QN_HIDDEN_IN_KERNELS(name, instead)                                                                     \
-  namespace quern {                                                                                             \
-  template <class... T> QN_DEVICE f32 name(T...) {                                                              \
+#define QN_HIDDEN_IN_KERNELS(name, instead) \
+  namespace quern { \
+  template <class... T> QN_DEVICE f32 name(T...) { \
     static_assert(sizeof...(T) == 99, #name " is CUDA's, which kernels and hooks do not call: write " instead); \
-    return {};                                                                                                  \
-  }                                                                                                             \
+    return {}; \
+  } \
   }
 QN_HIDDEN_IN_KERNELS(exp, "ptx::exp2_approx(x * 1.44269504f)")
 QN_HIDDEN_IN_KERNELS(exp2, "ptx::exp2_approx(x)")

@@ -8,14 +8,30 @@
 namespace quern {
 
 template <DType D> struct StoredType;
-template <> struct StoredType<DType::f32> { using type = f32; };
-template <> struct StoredType<DType::f16> { using type = f16; };
-template <> struct StoredType<DType::bf16> { using type = bf16; };
-template <> struct StoredType<DType::e4m3> { using type = e4m3; };
-template <> struct StoredType<DType::e5m2> { using type = e5m2; };
-template <> struct StoredType<DType::i8> { using type = s8; };
-template <> struct StoredType<DType::i32> { using type = i32; };
-template <> struct StoredType<DType::i64> { using type = i64; };
+template <> struct StoredType<DType::f32> {
+  using type = f32;
+};
+template <> struct StoredType<DType::f16> {
+  using type = f16;
+};
+template <> struct StoredType<DType::bf16> {
+  using type = bf16;
+};
+template <> struct StoredType<DType::e4m3> {
+  using type = e4m3;
+};
+template <> struct StoredType<DType::e5m2> {
+  using type = e5m2;
+};
+template <> struct StoredType<DType::i8> {
+  using type = s8;
+};
+template <> struct StoredType<DType::i32> {
+  using type = i32;
+};
+template <> struct StoredType<DType::i64> {
+  using type = i64;
+};
 /// The type of one stored element.
 template <DType D> using dtype_t = typename StoredType<D>::type;
 

@@ -28,11 +28,12 @@ template <int vector> constexpr int kFp8Accesses = kFp8Group / kFp8GroupLanes / 
 /// Lanes that hold a group of so many columns.
 QN_HOST_DEVICE constexpr int fp8_group_lanes(int group) { return group * kFp8GroupLanes / kFp8Group; }
 
-/// Stores rows in FP8, a Scale for each group of kGroup columns. An octet of lanes is at kFp8Group columns of a row, which are one group or several. The four octets of
-/// a warp are at consecutive rows of the same columns, and again 4 rows further, `kSteps` times: the warp's scales are neighbours of a column and leave in one store. A
-/// block's warps are at neighbouring columns; the grid has a block for each 4 * kSteps rows and kThreads / 32 times kFp8Group columns.
-/// load(row, column, part) fills the lane's Part, of all steps first, so that the loads are in flight together; its accesses are fp8_group_lanes(kGroup) * kVector columns
-/// apart. store(row, column, part) stores it and returns the group's scale in all of its lanes. Both are called past the last row and column too.
+/// Stores rows in FP8, a Scale for each group of kGroup columns. An octet of lanes is at kFp8Group columns of a row, which are one group or
+/// several. The four octets of a warp are at consecutive rows of the same columns, and again 4 rows further, `kSteps` times: the warp's
+/// scales are neighbours of a column and leave in one store. A block's warps are at neighbouring columns; the grid has a block for each 4 *
+/// kSteps rows and kThreads / 32 times kFp8Group columns. load(row, column, part) fills the lane's Part, of all steps first, so that the
+/// loads are in flight together; its accesses are fp8_group_lanes(kGroup) * kVector columns apart. store(row, column, part) stores it and
+/// returns the group's scale in all of its lanes. Both are called past the last row and column too.
 template <class Part, int kVector, int kSteps, int kThreads, int kGroup = kFp8Group, class Scale = f32, class Load, class Store>
 QN_DEVICE void store_fp8_groups(i64 rows, i64 columns, void* scales, const i64 (&scale_strides)[2], const Load& load, const Store& store) {
   constexpr int kOctets = 32 / kFp8GroupLanes, kRows = kOctets * kSteps, kSpans = kThreads / 32, kLanes = fp8_group_lanes(kGroup);

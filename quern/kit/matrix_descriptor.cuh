@@ -29,8 +29,7 @@ struct MatrixDescriptor {
   }
 };
 
-QN_HOST_DEVICE constexpr MatrixDescriptor matrix_descriptor(u32 address, Swizzle swizzle, u32 leading, u32 stride,
-                                                            u32 base_offset) {
+QN_HOST_DEVICE constexpr MatrixDescriptor matrix_descriptor(u32 address, Swizzle swizzle, u32 leading, u32 stride, u32 base_offset) {
   const auto encoded = [](u32 bytes) { return u64((bytes & 0x3ffff) >> 4); };
   const u64 mode = swizzle == Swizzle::none ? 0 : 4 - u64(swizzle);
   return {encoded(address) | encoded(leading) << 16 | encoded(stride) << 32 | u64(base_offset & 7) << 49 | mode << 62};

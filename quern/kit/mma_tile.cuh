@@ -30,10 +30,8 @@ struct SharedTile {
   QN_DEVICE int offset(int row, int chunk) {
     // Of two neighbouring rows, chunks 0..3 must fall into different halves of 128 bytes: the row's lowest bit is the
     // mask's highest.
-    if constexpr (kCols == 32)
-      return row * kRowBytes + (chunk ^ (row >> 1 & 3)) * 16;
-    else
-      return row * kRowBytes + (chunk ^ ((row & 1) << 2 | (row >> 1 & 3))) * 16;
+    if constexpr (kCols == 32) return row * kRowBytes + (chunk ^ (row >> 1 & 3)) * 16;
+    else return row * kRowBytes + (chunk ^ ((row & 1) << 2 | (row >> 1 & 3))) * 16;
   }
 };
 
@@ -86,7 +84,8 @@ struct ColumnsK32 {
       for (int i = 0; i < 2; ++i) {
         // Rows of 32 and 64 bytes share 128 bytes, within which the exchange takes place
         const int further = (2 * w + i) * Tile::kRowBytes, line = further / 128 * 128;
-        of_k[i].raw = ptx::ld_shared<typename Packed<bf16, kCount>::Raw>(tile + (self.first ^ (further - line)) + line + 32 * step * Tile::kRowBytes);
+        of_k[i].raw =
+            ptx::ld_shared<typename Packed<bf16, kCount>::Raw>(tile + (self.first ^ (further - line)) + line + 32 * step * Tile::kRowBytes);
       }
       QN_UNROLL
       for (int r = 0; r < kCount; ++r) {

@@ -11,8 +11,8 @@
 // What cannot be known is marked, not guessed: exp2 yields a value without exponent, log2 an exponent without value,
 // and asking for the missing part gives NaN. The one exception is reciprocal(): of a number whose exponent is unknown, or 0,
 // it has an exponent that its value determines, because a soft cap (tanh by exp2 and a reciprocal) is followed by a softmax.
-// The laws of division then hold for values alone: 1/x * 1/y has the value of 1/(x*y), and another exponent. Functions that have no law between their values (sin, round) are fixed
-// random-looking functions of the whole number.
+// The laws of division then hold for values alone: 1/x * 1/y has the value of 1/(x*y), and another exponent. Functions that have no law
+// between their values (sin, round) are fixed random-looking functions of the whole number.
 //
 // In 16 bits lies the value and whether the exponent was lost: an integer c below p stands for the number c itself.
 // Plain constexpr C++20 for host and kernel; includes abi.h only.
@@ -22,8 +22,8 @@
 namespace quern {
 
 struct OrderFree {
-  static constexpr u32 kPrime = 32183;         ///< p: safe, and 7 mod 8, so that 2 has order q
-  static constexpr u32 kExponents = 16091;     ///< q = (p - 1) / 2, prime
+  static constexpr u32 kPrime = 32183;          ///< p: safe, and 7 mod 8, so that 2 has order q
+  static constexpr u32 kExponents = 16091;      ///< q = (p - 1) / 2, prime
   static constexpr u32 kNoExponent = 1u << 29;  ///< the exponent is unknown; its bits are 0
   static constexpr u32 kLogarithm = 1u << 30;   ///< the value is unknown; its bits are the sign of exp2 of this
   static constexpr u32 kPlusInfinity = 0x7f800000, kMinusInfinity = 0xff800000, kNaN = 0x7fffffff;
@@ -34,9 +34,7 @@ struct OrderFree {
   constexpr OrderFree(double x) : word(of_double(x)) {}
   constexpr OrderFree(float x) : OrderFree(double(x)) {}
   constexpr OrderFree(int x) : OrderFree(double(x)) {}
-  static constexpr OrderFree of_word(u32 w) {
-    return __builtin_bit_cast(OrderFree, w);
-  }
+  static constexpr OrderFree of_word(u32 w) { return __builtin_bit_cast(OrderFree, w); }
 
   constexpr u32 value() const { return word & 0x7fff; }
   constexpr u32 exponent() const { return word >> 15 & 0x3fff; }
@@ -60,8 +58,7 @@ struct OrderFree {
     if (!a.is_number() || !b.is_number()) return add_special(a, b);
     const u32 exponent = (a.exponent() + b.exponent()) % kExponents;
     const bool known = a.has_exponent() && b.has_exponent();
-    if (a.is_logarithm() || b.is_logarithm())
-      return known ? logarithm(exponent, a.sign() ^ b.sign()) : nan();
+    if (a.is_logarithm() || b.is_logarithm()) return known ? logarithm(exponent, a.sign() ^ b.sign()) : nan();
     const u32 value = (a.value() + b.value()) % kPrime;
     return known ? of(value, exponent) : without_exponent(value);
   }

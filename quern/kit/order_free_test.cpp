@@ -13,9 +13,7 @@ namespace {
 /// Numbers of every kind that data and constants are.
 class OrderFreeLaws : public testing::Test {
  protected:
-  OrderFree number() {
-    return OrderFree::of(u32(random_() % OrderFree::kPrime), u32(random_() % OrderFree::kExponents));
-  }
+  OrderFree number() { return OrderFree::of(u32(random_() % OrderFree::kPrime), u32(random_() % OrderFree::kExponents)); }
   std::mt19937_64 random_{1};
 };
 
@@ -29,9 +27,7 @@ TEST_F(OrderFreeLaws, sums_and_products_obey_the_laws_of_a_ring) {
     EXPECT_EQ(a - a, OrderFree(0));
     EXPECT_EQ(a + OrderFree(0), a);
     EXPECT_EQ(a * OrderFree(1), a);
-    if (b.value() && b.exponent()) {
-      EXPECT_EQ(a / b * b, a);
-    }
+    if (b.value() && b.exponent()) { EXPECT_EQ(a / b * b, a); }
   }
 }
 
@@ -40,9 +36,7 @@ TEST_F(OrderFreeLaws, reciprocals_keep_products) {
   for (int i = 0; i < 1000; ++i) {
     const OrderFree a = number(), b = number(), lost = exp2(a);
     if (a.value() == 0 || b.value() == 0) continue;
-    if (a.exponent() && b.exponent()) {
-      EXPECT_EQ(reciprocal(a) * reciprocal(b), reciprocal(a * b));
-    }
+    if (a.exponent() && b.exponent()) { EXPECT_EQ(reciprocal(a) * reciprocal(b), reciprocal(a * b)); }
     EXPECT_EQ((reciprocal(lost) * reciprocal(b)).value(), reciprocal(lost * b).value());
     EXPECT_EQ((lost / b * b).value(), lost.value());
     EXPECT_TRUE(reciprocal(lost).has_exponent());
@@ -83,12 +77,8 @@ TEST_F(OrderFreeLaws, exp2_and_log2_are_inverse) {
   for (int i = 0; i < 1000; ++i) {
     const OrderFree a = number(), b = number();
     EXPECT_EQ(exp2(a + b), exp2(a) * exp2(b));
-    if (a.value()) {
-      EXPECT_EQ(exp2(log2(a)).value(), a.value());
-    }
-    if (a.value()) {
-      EXPECT_EQ(exp2(log2(a) - b).value(), (a / exp2(b)).value());
-    }
+    if (a.value()) { EXPECT_EQ(exp2(log2(a)).value(), a.value()); }
+    if (a.value()) { EXPECT_EQ(exp2(log2(a) - b).value(), (a / exp2(b)).value()); }
   }
 }
 

@@ -18,9 +18,7 @@ QN_DEVICE SoftmaxState empty_softmax() { return {negative_infinity(), f32(0.f)};
 
 /// exp2(logit - max). Of a row with nothing seen (both -inf) it is 0; a NaN logit stays NaN beside any maximum, as fmax skips
 /// NaN and the maximum of a row of NaNs is -inf.
-QN_DEVICE f32 softmax_weight(f32 logit, f32 max) {
-  return ptx::exp2_approx(logit - (max == negative_infinity() ? f32(0.f) : max));
-}
+QN_DEVICE f32 softmax_weight(f32 logit, f32 max) { return ptx::exp2_approx(logit - (max == negative_infinity() ? f32(0.f) : max)); }
 
 /// exp2(logit - max + shift). The difference is taken first: beside a maximum of 1e8 a shift of 12 is lost, or becomes 16.
 QN_DEVICE f32 shifted_weight(f32 logit, f32 max, f32 shift) {

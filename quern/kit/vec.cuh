@@ -8,11 +8,21 @@
 namespace quern {
 
 template <int kBytes> struct RawBytes;
-template <> struct RawBytes<1> { using type = u8; };
-template <> struct RawBytes<2> { using type = u16; };
-template <> struct RawBytes<4> { using type = u32; };
-template <> struct RawBytes<8> { using type = u32x2; };
-template <> struct RawBytes<16> { using type = u32x4; };
+template <> struct RawBytes<1> {
+  using type = u8;
+};
+template <> struct RawBytes<2> {
+  using type = u16;
+};
+template <> struct RawBytes<4> {
+  using type = u32;
+};
+template <> struct RawBytes<8> {
+  using type = u32x2;
+};
+template <> struct RawBytes<16> {
+  using type = u32x4;
+};
 
 /// N elements of T as they lie in memory, in registers of 32 bits.
 template <class T, int N> struct Packed {

@@ -25,7 +25,8 @@ static std::mutex g_mutex;
 
 const char* name(Axis axis) {
   const char* const word = size_t(axis) < size_t(kMaxAxisWords) ? g_words[size_t(axis)].load(std::memory_order_acquire) : nullptr;
-  if (!word) throw Error(ErrorKind::value, "", "axis", "is " + std::to_string(int(axis)), "one that is in the glossary or that axis_of() has made");
+  if (!word)
+    throw Error(ErrorKind::value, "", "axis", "is " + std::to_string(int(axis)), "one that is in the glossary or that axis_of() has made");
   return word;
 }
 
@@ -56,7 +57,8 @@ Axis axis_of(std::string_view word) {
 
 std::string join_glossary(const GlossaryWord* words, size_t count) {
   const std::lock_guard lock(g_mutex);
-  if (count > size_t(kGlossaryRoom)) return "a glossary of " + std::to_string(count) + " axes, for " + std::to_string(kGlossaryRoom) + " of which there is room";
+  if (count > size_t(kGlossaryRoom))
+    return "a glossary of " + std::to_string(count) + " axes, for " + std::to_string(kGlossaryRoom) + " of which there is room";
   for (size_t i = 0; i < count; ++i) {
     const char* ours = g_words[i].load(std::memory_order_relaxed);
     if (ours && std::strcmp(ours, words[i].word) == 0) continue;

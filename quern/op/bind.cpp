@@ -35,30 +35,33 @@ std::string origins(const Op& op, const void* args, const TensorDef& t, const Ex
     if (teller && teller != &t) text += (text.empty() ? "" : "; ") + teller_text(op, args, axis, *teller);
   }
   for (size_t i = 0; e.formula >= 0 && i < op.attrs.size(); ++i)
-    if (op.formulas[size_t(e.formula)].uses(size_t(kMaxAxes) + i)) text += (text.empty() ? "" : "; ") + op.attrs[i].name + " is " + to_string(attr_value(op.attrs[i], args));
+    if (op.formulas[size_t(e.formula)].uses(size_t(kMaxAxes) + i))
+      text += (text.empty() ? "" : "; ") + op.attrs[i].name + " is " + to_string(attr_value(op.attrs[i], args));
   return text.empty() ? text : " (" + text + ")";
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void fail_extent(const Op& op, const void* args, const TensorDef& t, const TensorView& view, int dim, i64 wanted) {
+[[noreturn, gnu::cold, gnu::noinline]] void fail_extent(const Op& op, const void* args, const TensorDef& t, const TensorView& view, int dim,
+                                                        i64 wanted) {
   const Extent& e = t.extents[dim];
   const std::string expected = (e.is_number() ? "" : dim_text(t, dim) + "=") + std::to_string(wanted) + " at dim " + std::to_string(dim);
   fail(op, t, ErrorKind::value, "has shape " + shape_string(view), expected + origins(op, args, t, e));
 }
 
 /// An extent that no shape can have: its axis is not told, or its formula has no value.
-[[noreturn, gnu::cold, gnu::noinline]] void fail_formula(const Op& op, const void* args, const TensorDef& t, const TensorView& view, int dim, const std::string& why) {
-  fail(op, t, ErrorKind::value, "has shape " + shape_string(view), dim_text(t, dim) + " at dim " + std::to_string(dim) + ", " + why + origins(op, args, t, t.extents[dim]));
+[[noreturn, gnu::cold, gnu::noinline]] void fail_formula(const Op& op, const void* args, const TensorDef& t, const TensorView& view,
+                                                         int dim, const std::string& why) {
+  fail(op, t, ErrorKind::value, "has shape " + shape_string(view),
+       dim_text(t, dim) + " at dim " + std::to_string(dim) + ", " + why + origins(op, args, t, t.extents[dim]));
 }
 
 /// The extent by the axes that are `set`, and the attributes.
 i64 late_extent(const Op& op, const void* args, const Problem& p, u64 set, const TensorDef& t, const TensorView& view, int dim) {
   for (size_t slot = 0; slot < op.axes.size(); ++slot)
-    if (!(set >> slot & 1) && op.uses(t.extents[dim], op.axes[slot])) fail_formula(op, args, t, view, dim, "but no tensor that is given tells " + quoted(name(op.axes[slot])));
+    if (!(set >> slot & 1) && op.uses(t.extents[dim], op.axes[slot]))
+      fail_formula(op, args, t, view, dim, "but no tensor that is given tells " + quoted(name(op.axes[slot])));
   try {
     return extent_of(op, t.extents[dim], p);
-  } catch (const Error& e) {
-    fail_formula(op, args, t, view, dim, "but it " + e.got());
-  }
+  } catch (const Error& e) { fail_formula(op, args, t, view, dim, "but it " + e.got()); }
 }
 
 [[gnu::noinline]] void check_late_extents(const Op& op, const void* args, const Problem& p, u64 set) {
@@ -77,7 +80,8 @@ i64 late_extent(const Op& op, const void* args, const Problem& p, u64 set, const
   std::string expected;
   if (t.like >= 0) expected = std::string(name(p.tensors[t.like].dtype)) + " like " + quoted(op.tensors[size_t(t.like)].name);
   if (t.like >= 0 && !t.dtypes.empty()) expected += t.dtypes.size() == 1 ? " or " : ", ";
-  for (size_t i = 0; i < t.dtypes.size(); ++i) expected += (i ? i + 1 == t.dtypes.size() ? " or " : ", " : "") + std::string(name(t.dtypes[i]));
+  for (size_t i = 0; i < t.dtypes.size(); ++i)
+    expected += (i ? i + 1 == t.dtypes.size() ? " or " : ", " : "") + std::string(name(t.dtypes[i]));
   fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype), expected);
 }
 
@@ -134,7 +138,9 @@ void check_overlap(const Op& op, const TensorDef& t, const TensorView& view) {
   for (int i = 0; i < count; ++i) {
     const int d = order[i];
     if (view.strides[d] < reach)
-      fail(op, t, ErrorKind::value, "has stride " + std::to_string(view.strides[d]) + " at dim " + std::to_string(d) + ", so that its rows overlap", "at least " + std::to_string(reach));
+      fail(op, t, ErrorKind::value,
+           "has stride " + std::to_string(view.strides[d]) + " at dim " + std::to_string(d) + ", so that its rows overlap",
+           "at least " + std::to_string(reach));
     reach = view.strides[d] * (view.shape[d] - 1) + reach;
   }
 }
@@ -166,10 +172,13 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
     const i64 stride = view.strides[d];
     if (d == view.rank - 1 && stride != 1 && !t.strided && !facts.transposed) fail_dense(op, t, view);
     if (stride < 0 || (stride == 0 && t.role != Role::in))
-      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d), t.role == Role::in ? ">= 0" : "> 0 in an output");
+      fail(op, t, ErrorKind::value, "has stride " + std::to_string(stride) + " at dim " + std::to_string(d),
+           t.role == Role::in ? ">= 0" : "> 0 in an output");
     i64 elements, bytes;
     if (__builtin_mul_overflow(stride, view.shape[d], &elements) || __builtin_mul_overflow(elements, i64(8), &bytes))
-      fail(op, t, ErrorKind::value, "has shape " + shape_string(view) + " and stride " + std::to_string(stride) + " at dim " + std::to_string(d), "a size below 2^63 bytes");
+      fail(op, t, ErrorKind::value,
+           "has shape " + shape_string(view) + " and stride " + std::to_string(stride) + " at dim " + std::to_string(d),
+           "a size below 2^63 bytes");
     reach += u64(elements - stride);
     if (stride != dense) facts.contiguous = 0;
     if (d != inner) bits |= u64(stride) * u64(size_of(view.dtype));
@@ -186,21 +195,25 @@ void bind_strides(const Op& op, const TensorDef& t, const TensorView& view, Tens
   if (!p.hooks) fail(op, t, ErrorKind::value, "is given", "none, as the call has no hooks");
   if (view.rank > kMaxHookRank) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), t.extents_text);
   for (int d = 0; d < view.rank; ++d)
-    if (view.shape[d] < 0 || view.shape[d] > kMaxExtent) fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents in [0, 2^56]");
+    if (view.shape[d] < 0 || view.shape[d] > kMaxExtent)
+      fail(op, t, ErrorKind::value, "has shape " + shape_string(view), "extents in [0, 2^56]");
 }
 
 /// How a tensor is read by hooks, where their text shows it: by so many indices, as integers.
-void check_hook_reads(const Op& op, const TensorDef& t, const TensorView& view, const jit::Hooks& hooks, const jit::HookUse& use, ptrdiff_t at) {
+void check_hook_reads(const Op& op, const TensorDef& t, const TensorView& view, const jit::Hooks& hooks, const jit::HookUse& use,
+                      ptrdiff_t at) {
   const u32 dims = at < jit::HookUse::kTensors ? use.dims[at] : 0;
   if (dims && !(dims >> view.rank & 1)) {
     std::string expected;
     for (int n = 1; n < 8; ++n)
       if (dims >> n & 1) expected += (expected.empty() ? "" : " or ") + std::to_string(n);
-    fail(op, t, ErrorKind::value, "has shape " + shape_string(view), expected + (expected == "1" ? " dim" : " dims") + ", by which the hooks " + hooks.name + " read it");
+    fail(op, t, ErrorKind::value, "has shape " + shape_string(view),
+         expected + (expected == "1" ? " dim" : " dims") + ", by which the hooks " + hooks.name + " read it");
   }
   const bool has_integers = view.dtype == DType::i32 || view.dtype == DType::i64 || view.dtype == DType::u8;
   if (use.integer >> at & 1 && !has_integers)
-    fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype), std::string("i32, i64 or u8, which the hooks ") + hooks.name + " read by integer_at");
+    fail(op, t, ErrorKind::type, std::string("is ") + name(view.dtype),
+         std::string("i32, i64 or u8, which the hooks ") + hooks.name + " read by integer_at");
 }
 
 /// The tensors that the hooks read are there, and are what they read.
@@ -216,9 +229,12 @@ void check_hook_reads(const Op& op, const TensorDef& t, const TensorView& view, 
       fail(op, t, ErrorKind::value, "is missing", std::string("a tensor, which the hooks ") + hooks.name + " read");
   }
   if (use.params_bytes > op.hook_params_bytes)
-    throw Error(ErrorKind::value, op.id, "hooks", std::string("is ") + hooks.name + ", which reads " + std::to_string(use.params_bytes) + " bytes of at.params", "at most " + std::to_string(op.hook_params_bytes));
+    throw Error(ErrorKind::value, op.id, "hooks",
+                std::string("is ") + hooks.name + ", which reads " + std::to_string(use.params_bytes) + " bytes of at.params",
+                "at most " + std::to_string(op.hook_params_bytes));
   if (use.last_tensor >= op.hook_tensors)
-    throw Error(ErrorKind::value, op.id, "hooks", std::string("is ") + hooks.name + ", which reads at.tensors[" + std::to_string(use.last_tensor) + "]",
+    throw Error(ErrorKind::value, op.id, "hooks",
+                std::string("is ") + hooks.name + ", which reads at.tensors[" + std::to_string(use.last_tensor) + "]",
                 "at.tensors[0] to at.tensors[" + std::to_string(op.hook_tensors - 1) + "]");
 }
 
@@ -233,10 +249,10 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
     else if (!t.dtypes.empty()) facts.dtype = t.dtypes[0];
     return;
   }
-  if (t.any_shape())
-    bind_any_shape(op, t, view, p);
+  if (t.any_shape()) bind_any_shape(op, t, view, p);
   else if (view.rank != t.rank)
-    fail(op, t, ErrorKind::value, "has shape " + shape_string(view), std::to_string(t.rank) + (t.rank == 1 ? " dim [" : " dims [") + t.extents_text + "]");
+    fail(op, t, ErrorKind::value, "has shape " + shape_string(view),
+         std::to_string(t.rank) + (t.rank == 1 ? " dim [" : " dims [") + t.extents_text + "]");
   if (!dtype_allowed(t, view.dtype, p)) fail_dtype(op, t, view, p);
   facts.dtype = view.dtype;
   facts.present = 1;
@@ -251,7 +267,8 @@ void bind_tensor(const Op& op, const void* args, size_t i, Problem& p, u64& set,
     spans.written |= u32(t.role != Role::in) << at;
     if (view.data == nullptr) fail(op, t, ErrorKind::value, "has no data", "a pointer, its shape is " + shape_string(view));
     if (u64(reinterpret_cast<uintptr_t>(view.data)) & u64(size_of(view.dtype) - 1))  // sizes are powers of two
-      fail(op, t, ErrorKind::value, "starts at an address that is no multiple of " + std::to_string(size_of(view.dtype)), "natural alignment");
+      fail(op, t, ErrorKind::value, "starts at an address that is no multiple of " + std::to_string(size_of(view.dtype)),
+           "natural alignment");
   } else {
     facts.alignment = 16;
     facts.contiguous = 1;
@@ -286,9 +303,9 @@ Runs runs_of(const TensorView& view) {
   return runs;
 }
 
-/// Whether the first run of the tensor that begins later lies on a run of the other one. Then elements share memory. Of two that are all runs of one
-/// pitch, or of which one is a single run, it is the only way to; of others some pass that do. Slices of one buffer that have no element in common, as q, k
-/// and v of a fused projection, pass.
+/// Whether the first run of the tensor that begins later lies on a run of the other one. Then elements share memory. Of two that are all
+/// runs of one pitch, or of which one is a single run, it is the only way to; of others some pass that do. Slices of one buffer that have
+/// no element in common, as q, k and v of a fused projection, pass.
 bool share_memory(const TensorView& a, const TensorView& b) {
   const TensorView &early = a.data <= b.data ? a : b, &late = a.data <= b.data ? b : a;
   const Runs runs = runs_of(early);
@@ -308,7 +325,8 @@ void check_written(const Op& op, const void* args, size_t written, size_t other)
   const TensorDef& t = op.tensors[written];
   const TensorView &view = op.tensor(args, written), &beside = op.tensor(args, other);
   if ((size_t(t.may_be) == other && is_itself(view, beside)) || !share_memory(view, beside)) return;
-  const std::string itself = t.may_be < 0 ? "" : ", or " + quoted(op.tensors[size_t(t.may_be)].name) + " itself (its address, element size and strides)";
+  const std::string itself =
+      t.may_be < 0 ? "" : ", or " + quoted(op.tensors[size_t(t.may_be)].name) + " itself (its address, element size and strides)";
   fail(op, t, ErrorKind::value, "overlaps " + quoted(op.tensors[other].name) + " in memory", "memory of its own" + itself);
 }
 
@@ -330,7 +348,8 @@ void check_spans(const Op& op, const void* args, const Spans& spans) {
     const u32 i = u32(__builtin_ctz(written));
     for (u32 j = 0; j < spans.count; ++j) meetings += meet(spans, i, j);
   }
-  if (meetings != u32(__builtin_popcount(spans.written))) [[unlikely]] check_met(op, args, spans);
+  if (meetings != u32(__builtin_popcount(spans.written))) [[unlikely]]
+    check_met(op, args, spans);
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_attr(const Op& op, const AttrDef& attr, i64 value) {
@@ -387,7 +406,8 @@ Problem bind(const Op& op, const void* args, const RunOptions& options) {
   for (size_t i = 0; i < op.tensors.size(); ++i) bind_tensor(op, args, i, p, set, placed, spans);
   for (size_t i = 0; i < op.attrs.size(); ++i) p.attrs[i] = bind_attr(op, op.attrs[i], args);
   if (op.late_extents) check_late_extents(op, args, p, set);
-  if (p.hooks && op.hook_tensors_offset >= 0) [[unlikely]] check_hook_tensors(op, args, *p.hooks);
+  if (p.hooks && op.hook_tensors_offset >= 0) [[unlikely]]
+    check_hook_tensors(op, args, *p.hooks);
   if (!options.skip_check) {
     for (const auto check : op.requirements) {
       if (const Rejection r = check(p)) fail_requirement(op, args, r);

@@ -12,7 +12,9 @@ namespace quern {
 namespace {
 
 [[noreturn, gnu::cold, gnu::noinline]] void fail_workspace(const Op& op, const Workspace& got, i64 needed) {
-  if (got.bytes < needed) throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got.bytes) + " bytes", std::to_string(needed) + " (256-byte aligned)");
+  if (got.bytes < needed)
+    throw Error(ErrorKind::value, op.id, "workspace", "has " + std::to_string(got.bytes) + " bytes",
+                std::to_string(needed) + " (256-byte aligned)");
   char address[32];
   std::snprintf(address, sizeof address, "%p", got.data);
   throw Error(ErrorKind::value, op.id, "workspace", "starts at " + std::string(address), "an address that is a multiple of 256");
@@ -20,7 +22,8 @@ namespace {
 
 /// Instead of what the device says, which knows no op: nothing is allocated while the stream is capturing.
 [[noreturn, gnu::cold, gnu::noinline]] void fail_capture(const Op& op, i64 needed) {
-  throw Error(ErrorKind::frozen, op.id, "workspace", "is absent while the stream is capturing", std::to_string(needed) + " bytes (256-byte aligned) that were allocated before");
+  throw Error(ErrorKind::frozen, op.id, "workspace", "is absent while the stream is capturing",
+              std::to_string(needed) + " bytes (256-byte aligned) that were allocated before");
 }
 
 /// Calls visit(address, bytes of a row, rows, bytes from row to row) until all elements of the view were visited: as few calls as can be.
@@ -46,7 +49,8 @@ const TensorView& filled_tensor(const Op& op, const void* args, ptrdiff_t offset
     if (op.tensors[i].offset != offset) continue;
     const TensorView& view = op.tensor(args, i);
     if (view.present() && op.tensors[i].role != Role::in) return view;
-    throw Error(ErrorKind::internal, op.id, op.tensors[i].name, view.present() ? "is an input that plan fills" : "is absent and filled by plan", "an output that is present");
+    throw Error(ErrorKind::internal, op.id, op.tensors[i].name,
+                view.present() ? "is an input that plan fills" : "is absent and filled by plan", "an output that is present");
   }
   throw Error(ErrorKind::internal, op.id, "", "plan fills what is none of the op's tensors", "an output");
 }
@@ -74,9 +78,7 @@ CallMemory::CallMemory(const Op& op, const void* args, const Plan& plan, const R
 static void warn_at_end(const Error& e) noexcept {
   try {
     log(LogLevel::warning, e.what());
-  } catch (...) {
-    std::fprintf(stderr, "quern: warning: %s\n", e.what());
-  }
+  } catch (...) { std::fprintf(stderr, "quern: warning: %s\n", e.what()); }
 }
 
 CallMemory::~CallMemory() {
@@ -84,9 +86,7 @@ CallMemory::~CallMemory() {
   if (!pooled_) return;
   try {
     device_.release_async(pooled_, stream_);
-  } catch (const Error& e) {
-    warn_at_end(e);
-  }
+  } catch (const Error& e) { warn_at_end(e); }
 }
 
 char* CallMemory::take_workspace(const Op& op, i64 needed, i64 bytes, const RunOptions& options) {
@@ -111,11 +111,16 @@ void CallMemory::tell_ranges(const Op& op, const void* args, const Plan& plan) {
     const TensorView& view = op.tensor(args, i);
     if (!view.present() || view.numel() == 0) continue;
     const Role role = op.tensors[i].role;
-    ranges.push_back({view, op.tensors[i].name.c_str(), role == Role::in ? Access::read : role == Role::out ? Access::write : Access::read_write});
+    ranges.push_back({view, op.tensors[i].name.c_str(),
+                      role == Role::in    ? Access::read
+                      : role == Role::out ? Access::write
+                                          : Access::read_write});
   }
   for (i32 i = 0; i < plan.region_count; ++i) {
     const RegionFacts& r = plan.regions[i];
-    if (r.bytes > 0) ranges.push_back({TensorView(regions_[i], DType::u8, {r.bytes}), r.name, r.kind == RegionKind::kept ? Access::read_write : Access::scratch});
+    if (r.bytes > 0)
+      ranges.push_back(
+          {TensorView(regions_[i], DType::u8, {r.bytes}), r.name, r.kind == RegionKind::kept ? Access::read_write : Access::scratch});
   }
   device_.begin_call(ranges, op.id.c_str());
   told_ = true;
@@ -128,7 +133,8 @@ bool run_fills(const Op& op, const void* args, const Plan& plan, i32 before, cha
     if (f.before != before) continue;
     any = true;
     if (f.region) {
-      if (const i64 bytes = plan.regions[f.region.index].bytes; bytes > 0) device.fill(regions[f.region.index], f.byte, size_t(bytes), stream);
+      if (const i64 bytes = plan.regions[f.region.index].bytes; bytes > 0)
+        device.fill(regions[f.region.index], f.byte, size_t(bytes), stream);
       continue;
     }
     const TensorView& view = filled_tensor(op, args, f.output);

@@ -36,8 +36,10 @@ std::vector<i64> sizes_of(i64 least, i64 most) {
   for (const Axis axis : op.axes) known.push_back(name(axis));
   for (const AttrDef& a : op.attrs) known.push_back(a.name);
   const std::string near = nearest(word, known);
-  throw Error(ErrorKind::value, op.id, word, "is no word of a model file's case",
-              (near.empty() ? "" : "`" + near + "`, or ") + std::string("an axis, TENSOR.dtype, TENSOR.present of an optional one, TENSOR.transposed of one that may be, or an attribute"));
+  throw Error(
+      ErrorKind::value, op.id, word, "is no word of a model file's case",
+      (near.empty() ? "" : "`" + near + "`, or ") +
+          std::string("an axis, TENSOR.dtype, TENSOR.present of an optional one, TENSOR.transposed of one that may be, or an attribute"));
 }
 
 /// Index of the axis of that name in the op's list; -1: it has none.
@@ -84,13 +86,15 @@ CallSpace::CallSpace(const Model& model, const ModelCall& call, const Extents& c
     else if (t.like >= 0) dtype = problem_.tensors[t.like].dtype;
     else if (!t.dtypes.empty()) dtype = t.dtypes[0];
     const bool allowed = (t.like >= 0 && dtype == problem_.tensors[t.like].dtype) || std::count(t.dtypes.begin(), t.dtypes.end(), dtype);
-    if (!allowed) throw Error(ErrorKind::type, op_.id, t.name, std::string("is ") + name(dtype), "a dtype that `quern info " + op_.id + "` shows");
+    if (!allowed)
+      throw Error(ErrorKind::type, op_.id, t.name, std::string("is ") + name(dtype), "a dtype that `quern info " + op_.id + "` shows");
   }
   for (size_t w = 0; w < call.words.size(); ++w) set_word(call.words[w].name, call.words[w].values[alternative[w]]);
 
   for (size_t n = 0; n < names_.size(); ++n) {
     const Limit* limit = model.limit(names_[n]);
-    if (!limit || !limit->range || std::none_of(terms_.begin(), terms_.end(), [&](const Term& t) { return t.expression.uses(n); })) continue;
+    if (!limit || !limit->range || std::none_of(terms_.begin(), terms_.end(), [&](const Term& t) { return t.expression.uses(n); }))
+      continue;
     variables_.push_back({names_[n], sizes_of(limit->values[0], limit->values[1]), false, n, false});
   }
   const Limit* alignment = model.limit("alignment");
@@ -131,12 +135,14 @@ void CallSpace::set_facts(const std::vector<i64>& alignments) {
     for (size_t slot = 0; slot < op_.axes.size(); ++slot) {
       const bool has = std::any_of(t.extents, t.extents + t.rank, [&](const Extent& e) { return op_.uses(e, op_.axes[slot]); });
       if (!has || std::any_of(terms_.begin(), terms_.end(), [&](const Term& x) { return x.axis && x.target == slot; })) continue;
-      throw Error(ErrorKind::value, op_.id, name(op_.axes[slot]), "is not given by the model file", "a word for it, `" + t.name + "` has it");
+      throw Error(ErrorKind::value, op_.id, name(op_.axes[slot]), "is not given by the model file",
+                  "a word for it, `" + t.name + "` has it");
     }
     Variable v{t.name + ".alignment", {}, true, i, true};
     for (i64 a = 16; a >= size_of(problem_.tensors[i].dtype); a /= 2)
       if (std::count(alignments.begin(), alignments.end(), a)) v.values.push_back(a);
-    if (v.values.empty()) throw Error(ErrorKind::value, op_.id, "alignment", "leaves none for `" + t.name + "`", "powers of two from its element's size to 16");
+    if (v.values.empty())
+      throw Error(ErrorKind::value, op_.id, "alignment", "leaves none for `" + t.name + "`", "powers of two from its element's size to 16");
     variables_.push_back(std::move(v));
     if (problem_.tensors[i].transposed) problem_.tensors[i].contiguous = 0;
     else if (t.rank > 1 || t.strided) variables_.push_back({t.name + ".contiguous", {1, 0}, true, i, false});
@@ -154,7 +160,9 @@ std::vector<std::vector<size_t>> alternatives_of(const ModelCall& call) {
   }
 }
 
-Error in_model(const Error& error, const Model& model, const ModelCall& call) { return Error(error.kind(), model.name + ", " + call.does + ": " + error.what()); }
+Error in_model(const Error& error, const Model& model, const ModelCall& call) {
+  return Error(error.kind(), model.name + ", " + call.does + ": " + error.what());
+}
 
 bool CallSpace::outputs_are_empty() const {
   for (size_t i = 0; i < op_.tensors.size(); ++i) {
@@ -186,9 +194,7 @@ CallSpace::At CallSpace::plan_at(const Point& point, i32 variant, const DeviceIn
       if (const Rejection r = check(problem_)) return why = to_string(r), At::refused;
     plan = make_plan(op_, problem_, device);
     return At::planned;
-  } catch (const Error& e) {
-    return why = e.what(), At::refused;
-  }
+  } catch (const Error& e) { return why = e.what(), At::refused; }
 }
 
 }  // namespace quern

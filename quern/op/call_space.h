@@ -23,7 +23,7 @@ class CallSpace {
     std::string name;
     std::vector<i64> values;
     bool fact = false;
-    size_t slot = 0;     ///< ranges: in the values of expressions; facts: index of the tensor
+    size_t slot = 0;         ///< ranges: in the values of expressions; facts: index of the tensor
     bool alignment = false;  ///< facts: alignment, else contiguous
   };
   using Point = std::vector<i32>;  ///< an index into each variable's values
@@ -45,8 +45,8 @@ class CallSpace {
   bool outputs_are_empty() const;
 
   const Op& op_;
-  std::vector<std::string> names_;   ///< words of expressions
-  std::vector<i64> slots_;           ///< their values
+  std::vector<std::string> names_;  ///< words of expressions
+  std::vector<i64> slots_;          ///< their values
   std::vector<Term> terms_;
   std::vector<Variable> variables_;
   Problem problem_;

@@ -19,7 +19,8 @@ i64 number_of(const Op& op, const std::string& bound, const std::string& word) {
   for (size_t i = 0; i < op.axes.size(); ++i)
     if (word == name(op.axes[i])) return i64(i);
   if (const int at = op.attr_index(word); at >= 0 && op.attrs[size_t(at)].kind != AttrDef::Kind::f32) return kMaxAxes + at;
-  throw Error(ErrorKind::internal, op.id, "", "states contents up to " + bound + ", where `" + word + "` is unknown", "axes and integer attributes of the op");
+  throw Error(ErrorKind::internal, op.id, "", "states contents up to " + bound + ", where `" + word + "` is unknown",
+              "axes and integer attributes of the op");
 }
 
 i64 value_of(const Op& op, const Problem& p, const std::string& bound) {
@@ -42,7 +43,8 @@ std::string text_of(const Contents& c) {
 /// Looks at the elements of one tensor in their order.
 class ContentsJudge {
  public:
-  ContentsJudge(const Contents& contents, i64 least, i64 most, const TensorDef& tensor) : c_(contents), least_(least), most_(most), tensor_(tensor) {}
+  ContentsJudge(const Contents& contents, i64 least, i64 most, const TensorDef& tensor)
+      : c_(contents), least_(least), most_(most), tensor_(tensor) {}
 
   Breach judge(const TensorView& view) {
     std::vector<i64> index(size_t(view.rank), 0);
@@ -142,7 +144,8 @@ void judge_contents(const Op& op, const void* args, const Problem& problem, Devi
   device.judge(
       [&op, kept, problem] {
         std::string text;
-        for (const Breach& breach : contents_breaches(op, kept->data(), problem)) text += (text.empty() ? "INDEX: " : "\nINDEX: ") + to_string(breach);
+        for (const Breach& breach : contents_breaches(op, kept->data(), problem))
+          text += (text.empty() ? "INDEX: " : "\nINDEX: ") + to_string(breach);
         if (!text.empty()) throw Error(ErrorKind::device, op.id, "", text, "");
       },
       stream);

@@ -21,19 +21,29 @@ struct Stream;
 
 /// What is true of each element of an index tensor. Bounds are Expressions over axes and attributes of the op, as dims are. See each_below.
 struct Contents {
-  std::string least, end;    ///< empty: nothing is stated
-  bool inclusive = false;    ///< `end` itself may be an element
-  i64 negative_from = 0;     ///< so may values from here to -1
-  bool in_order = false;     ///< along the tensor's only dimension no element is below the one before it
+  std::string least, end;  ///< empty: nothing is stated
+  bool inclusive = false;  ///< `end` itself may be an element
+  i64 negative_from = 0;   ///< so may values from here to -1
+  bool in_order = false;   ///< along the tensor's only dimension no element is below the one before it
   bool all_distinct = false;
-  bool where_read = false;   ///< only of those that a call reads; Schema::contract looks at these
+  bool where_read = false;  ///< only of those that a call reads; Schema::contract looks at these
   bool stated() const { return !end.empty(); }
 
-  Contents or_minus_one() const { return with([](Contents& c) { c.negative_from = -1; }); }
-  Contents or_negative() const { return with([](Contents& c) { c.negative_from = INT64_MIN; }); }
-  Contents ascending() const { return with([](Contents& c) { c.in_order = true; }); }
-  Contents distinct() const { return with([](Contents& c) { c.all_distinct = true; }); }
-  Contents if_read() const { return with([](Contents& c) { c.where_read = true; }); }
+  Contents or_minus_one() const {
+    return with([](Contents& c) { c.negative_from = -1; });
+  }
+  Contents or_negative() const {
+    return with([](Contents& c) { c.negative_from = INT64_MIN; });
+  }
+  Contents ascending() const {
+    return with([](Contents& c) { c.in_order = true; });
+  }
+  Contents distinct() const {
+    return with([](Contents& c) { c.all_distinct = true; });
+  }
+  Contents if_read() const {
+    return with([](Contents& c) { c.where_read = true; });
+  }
 
  private:
   template <class Change> Contents with(const Change& change) const {

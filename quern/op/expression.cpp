@@ -39,7 +39,8 @@ class ExpressionParser {
   /// Each level takes some of the stack.
   void deeper() {
     constexpr int kMost = 64;
-    if (++depth_ > kMost) throw wrong(text_.substr(0, 80) + (text_.size() > 80 ? "..." : ""), "nests deeper than " + std::to_string(kMost), "at most that");
+    if (++depth_ > kMost)
+      throw wrong(text_.substr(0, 80) + (text_.size() > 80 ? "..." : ""), "nests deeper than " + std::to_string(kMost), "at most that");
   }
   void add(Kind kind, i64 value = 0) { e_.steps_.push_back({kind, value}); }
   void sum() {
@@ -75,7 +76,8 @@ class ExpressionParser {
     const size_t begin = at_;
     while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_]))) ++at_;
     i64 value = 0;
-    if (std::from_chars(text_.data() + begin, text_.data() + at_, value).ec != std::errc()) throw wrong(text_, "has a number of " + std::to_string(at_ - begin) + " digits", "one below 2^63");
+    if (std::from_chars(text_.data() + begin, text_.data() + at_, value).ec != std::errc())
+      throw wrong(text_, "has a number of " + std::to_string(at_ - begin) + " digits", "one below 2^63");
     add(Kind::number, value);
   }
   void call(const std::string& function) {
@@ -125,7 +127,8 @@ i64 Expression::operator()(const i64* values) const {
     const i64 b = stack[--top];
     i64& a = stack[top - 1];
     bool overflow = false;
-    if ((step.kind == Kind::divide || step.kind == Kind::ceil_div) && b <= 0) throw wrong(text_, "divides by " + std::to_string(b), "a positive number");
+    if ((step.kind == Kind::divide || step.kind == Kind::ceil_div) && b <= 0)
+      throw wrong(text_, "divides by " + std::to_string(b), "a positive number");
     switch (step.kind) {
       case Kind::add: overflow = __builtin_add_overflow(a, b, &a); break;
       case Kind::subtract: overflow = __builtin_sub_overflow(a, b, &a); break;

@@ -57,9 +57,11 @@ inline void derive_fp8_output(Case& which) {
   which["scales.pad"] = double(round_up<i64>(tokens, 4) - tokens);
 }
 
-/// Elements begin .. end of a row, which share a scale: y into out, its absolute terms into the magnitudes. set(scale, magnitude) writes the scale.
+/// Elements begin .. end of a row, which share a scale: y into out, its absolute terms into the magnitudes. set(scale, magnitude) writes
+/// the scale.
 template <class Real, class Args, class Set>
-void fp8_span_ref(const std::vector<Real>& y, const std::vector<Real>& terms, i64 t, i64 begin, i64 end, const Args& a, const Args& magnitudes, const Set& set) {
+void fp8_span_ref(const std::vector<Real>& y, const std::vector<Real>& terms, i64 t, i64 begin, i64 end, const Args& a,
+                  const Args& magnitudes, const Set& set) {
   using std::abs;
   const RefOut<Real> out(a.out), out_magnitude(magnitudes.out);
   Real amax = Real(double(a.amax_floor)), most = amax;

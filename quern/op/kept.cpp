@@ -41,7 +41,9 @@ char* kept_memory(const Op& op, const RegionFacts& region, Device& device, Strea
   const Key key{&op, region.name, region.bytes, device.ordinal(), stream.handle};
   if (const auto found = all.memory.find(key); found != all.memory.end()) return found->second;
   if (device.capturing(stream))
-    throw Error(ErrorKind::frozen, op.id, "", "the kept region `" + std::string(region.name) + "` of " + std::to_string(region.bytes) + " bytes would be made while the stream is capturing",
+    throw Error(ErrorKind::frozen, op.id, "",
+                "the kept region `" + std::string(region.name) + "` of " + std::to_string(region.bytes) +
+                    " bytes would be made while the stream is capturing",
                 "the op to be called once before the capture, with this size and on this stream");
   char* const memory = static_cast<char*>(device.allocate(size_t(region.bytes), region.name));
   device.fill(memory, 0, size_t(region.bytes), stream);

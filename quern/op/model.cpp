@@ -42,11 +42,14 @@ static i64 parse_size(const std::string& name, const std::string& text) {
 
 /// What alignments and switches may be: a list of known values. A range would be walked by its ends.
 static void check_known(const Limit& limit, const std::string& text) {
-  const std::vector<i64> known = limit.name == "alignment" ? std::vector<i64>{1, 2, 4, 8, 16} : limit.name == "batch_invariant" ? std::vector<i64>{0, 1} : std::vector<i64>{};
+  const std::vector<i64> known = limit.name == "alignment"         ? std::vector<i64>{1, 2, 4, 8, 16}
+                                 : limit.name == "batch_invariant" ? std::vector<i64>{0, 1}
+                                                                   : std::vector<i64>{};
   if (known.empty()) return;
   const auto is_known = [&](i64 value) { return std::find(known.begin(), known.end(), value) != known.end(); };
   if (!limit.range && std::all_of(limit.values.begin(), limit.values.end(), is_known)) return;
-  throw Error(ErrorKind::value, "", limit.name, "is '" + text + "'", limit.name == "alignment" ? "1, 2, 4, 8 or 16, or several as in 8,16" : "0, 1 or 0,1");
+  throw Error(ErrorKind::value, "", limit.name, "is '" + text + "'",
+              limit.name == "alignment" ? "1, 2, 4, 8 or 16, or several as in 8,16" : "0, 1 or 0,1");
 }
 
 /// "1..512", or "1,2,4".
@@ -55,7 +58,8 @@ static Limit parse_limit(const std::string& name, const std::string& text) {
   if (const size_t dots = text.find(".."); dots != std::string::npos) {
     limit.range = true;
     limit.values = {parse_size(name, text.substr(0, dots)), parse_size(name, text.substr(dots + 2))};
-    if (limit.values[0] > limit.values[1]) throw Error(ErrorKind::value, "", name, "is '" + text + "'", "a range that ends where it starts or behind");
+    if (limit.values[0] > limit.values[1])
+      throw Error(ErrorKind::value, "", name, "is '" + text + "'", "a range that ends where it starts or behind");
     check_known(limit, text);
     return limit;
   }
@@ -92,7 +96,8 @@ static Limit parse_limit(const std::string& name, const Json& json) {
 
 static i64 geometry_value(const std::string& word, const Json& value) {
   constexpr u64 kMost = 999'999'999'999'999;  // as of limits
-  if (!value.is_number_unsigned() || value.get<u64>() > kMost) throw Error(ErrorKind::value, "", word, "is " + value.dump() + " in geometry", "an integer in [0, " + std::to_string(kMost) + "]");
+  if (!value.is_number_unsigned() || value.get<u64>() > kMost)
+    throw Error(ErrorKind::value, "", word, "is " + value.dump() + " in geometry", "an integer in [0, " + std::to_string(kMost) + "]");
   return value.get<i64>();
 }
 
@@ -132,9 +137,11 @@ static LayerTensor parse_tensor(const std::string& name, const Json& json, DType
 }
 
 static Scalar number_of(const std::string& attr, const Json& value) {
-  if (value.is_number_integer() && (!value.is_number_unsigned() || value.get<u64>() <= u64(std::numeric_limits<i64>::max()))) return value.get<i64>();
+  if (value.is_number_integer() && (!value.is_number_unsigned() || value.get<u64>() <= u64(std::numeric_limits<i64>::max())))
+    return value.get<i64>();
   if (value.is_boolean()) return value.get<bool>();
-  if (!value.is_number_float()) throw Error(ErrorKind::value, "", attr, "is " + value.dump(), "a number, an integer within 64 bits, or a switch");
+  if (!value.is_number_float())
+    throw Error(ErrorKind::value, "", attr, "is " + value.dump(), "a number, an integer within 64 bits, or a switch");
   return value.get<double>();
 }
 
@@ -158,7 +165,8 @@ static Layer parse_layer(const Json& json) {
   for (const Json& call : json.at("calls")) layer.calls.push_back(parse_layer_call(call));
   for (size_t i = layer.repeated(); i < layer.calls.size(); ++i)
     if (!layer.calls[i].once)
-      throw Error(ErrorKind::value, "", "model", "has the call '" + layer.calls[i].does + "' behind one that is made once", "calls that are made once behind all others");
+      throw Error(ErrorKind::value, "", "model", "has the call '" + layer.calls[i].does + "' behind one that is made once",
+                  "calls that are made once behind all others");
   for (const Json& output : json.at("outputs")) layer.outputs.push_back(output);
   return layer;
 }
@@ -178,7 +186,8 @@ static std::string text_of_model(const std::string& name) {
 Model load_model(const std::string& name) {
   try {
     const std::string text = text_of_model(name);
-    if (!json_nests_well(text)) throw Error(ErrorKind::value, "", "model", "'" + name + "' is nested deeper than " + std::to_string(kMostJsonDepth), "a model file");
+    if (!json_nests_well(text))
+      throw Error(ErrorKind::value, "", "model", "'" + name + "' is nested deeper than " + std::to_string(kMostJsonDepth), "a model file");
     const Json json = Json::parse(text);
     check_keys(json, "the model", {"name", "geometry", "limits", "calls", "decode_layer"});
     Model m;
@@ -210,7 +219,8 @@ void set_limit(Model& model, const std::string& word) {
   std::string all;
   for (const std::string& k : known) all += (all.empty() ? "" : ", ") + k;
   const size_t equals = word.find('=');
-  if (equals == std::string::npos) throw Error(ErrorKind::value, "", "limit", "is '" + word + "'", "name=1,2,4 or name=1..512; known are " + all);
+  if (equals == std::string::npos)
+    throw Error(ErrorKind::value, "", "limit", "is '" + word + "'", "name=1,2,4 or name=1..512; known are " + all);
   const Limit limit = parse_limit(word.substr(0, equals), word.substr(equals + 1));
   for (Limit& l : model.limits) {
     if (l.name == limit.name) {
@@ -220,7 +230,8 @@ void set_limit(Model& model, const std::string& word) {
   }
   if (std::find(known.begin(), known.end(), limit.name) == known.end()) {
     const std::string near = nearest(limit.name, known);
-    throw Error(ErrorKind::value, "", limit.name, "is no limit of " + model.name, near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
+    throw Error(ErrorKind::value, "", limit.name, "is no limit of " + model.name,
+                near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
   }
   model.limits.push_back(limit);
 }

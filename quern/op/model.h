@@ -17,7 +17,7 @@ namespace quern {
 /// What a size may be while the model is served.
 struct Limit {
   std::string name;
-  bool range = false;       ///< values is {least, most} and all between are met; else one of values
+  bool range = false;  ///< values is {least, most} and all between are met; else one of values
   std::vector<i64> values;
 };
 
@@ -30,7 +30,7 @@ struct ModelWord {
 /// One call of an op, as often and with whatever sizes serving the model makes it.
 struct ModelCall {
   std::string does, op;
-  bool missing = false;     ///< quern has no such op yet
+  bool missing = false;  ///< quern has no such op yet
   std::vector<ModelWord> words;
 };
 
@@ -41,11 +41,11 @@ struct LayerTensor {
   std::string shape;    ///< an Expression a dimension
   std::string strides;  ///< the same; views only
   DType dtype = DType::bf16;
-  std::string holds;    ///< "weights", "norm_weights", "activations", "iota", "lengths", ...; empty: written by a call
+  std::string holds;  ///< "weights", "norm_weights", "activations", "iota", "lengths", ...; empty: written by a call
 };
 struct LayerCall {
   std::string does, op;
-  bool once = false;  ///< made behind the last layer, not by each
+  bool once = false;                                      ///< made behind the last layer, not by each
   std::vector<std::pair<std::string, std::string>> args;  ///< argument, tensor
   std::vector<std::pair<std::string, Scalar>> attrs;
 };
@@ -54,7 +54,7 @@ struct Layer {
   std::vector<LayerTensor> tensors;
   std::vector<LayerCall> calls;
   std::vector<std::string> outputs;
-  size_t repeated() const;  ///< calls that every layer makes; those made once stand behind them
+  size_t repeated() const;                                   ///< calls that every layer makes; those made once stand behind them
   const LayerTensor& tensor(const std::string& name) const;  ///< throws Error{value}
 };
 

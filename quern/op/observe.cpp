@@ -40,7 +40,8 @@ std::string call_name(const ObservedCall& call) {
 std::string tensor_line(const TensorDef& t, const TensorView& v) {
   std::string strides;
   for (int d = 0; d < v.rank; ++d) strides += (d ? ", " : "") + std::to_string(v.strides[d]);
-  return fmt::format("\n  {} {} {} strides [{}] at {} on {}", t.name, name(v.dtype), shape_string(v), strides, fmt::ptr(v.data), place_name(v.device));
+  return fmt::format("\n  {} {} {} strides [{}] at {} on {}", t.name, name(v.dtype), shape_string(v), strides, fmt::ptr(v.data),
+                     place_name(v.device));
 }
 
 std::string attributes_line(const ObservedCall& call) {
@@ -68,7 +69,8 @@ std::string statistics(const char* bytes, DType dtype, i64 count) {
     else least = std::fmin(least, x), most = std::fmax(most, x), sum += x;
   }
   const i64 finite = count - nans - infinities;
-  const std::string range = finite ? fmt::format("min {:.6g} max {:.6g} mean {:.6g}", least, most, sum / double(finite)) : "no finite element";
+  const std::string range =
+      finite ? fmt::format("min {:.6g} max {:.6g} mean {:.6g}", least, most, sum / double(finite)) : "no finite element";
   return range + fmt::format(" nan {} inf {}", nans, infinities);
 }
 
@@ -89,7 +91,8 @@ void log_before(const ObservedCall& call, const std::string& called) {
       const TensorView& v = call.op.tensor(call.args, i);
       if (!v.present()) continue;
       text += tensor_line(call.op.tensors[i], v);
-      if (log_enabled(LogLevel::statistics) && !call.capturing && call.op.tensors[i].role != Role::out) text += ": " + statistics_line(call, i);
+      if (log_enabled(LogLevel::statistics) && !call.capturing && call.op.tensors[i].role != Role::out)
+        text += ": " + statistics_line(call, i);
     }
     if (log_enabled(LogLevel::statistics) && call.capturing) text += "\n  the stream is capturing: its tensors are not read";
   }
@@ -141,7 +144,8 @@ void observe(const ObservedCall& call, void (*launch)(const ObservedCall&)) {
     record_failure(folder, e);
     std::string note = "\nthe call is recorded in " + folder;
     const char* trust = call.problem.hooks == call.op.hooks ? "" : " --trust-hooks";
-    if (e.kind() == ErrorKind::device) note += "; to find the thread and line: quern run --replay " + folder + " --device emu --checked" + trust;
+    if (e.kind() == ErrorKind::device)
+      note += "; to find the thread and line: quern run --replay " + folder + " --device emu --checked" + trust;
     throw e.in_call(call.op.id, note);
   }
 }

@@ -27,9 +27,9 @@ void set_observed(bool tracing);
 
 /// Where calls are recorded and how many are kept. QN_TRACE, QN_TRACE_MAX and QN_TRACE_MAX_MB say so at start.
 struct TraceOptions {
-  std::string folder;                ///< empty: nothing is recorded
-  i64 max_calls = 1000;              ///< kept of this process since set_trace(), but for max_bytes 0; the oldest are removed
-  i64 max_bytes = i64(4096) << 20;   ///< of their data; a call with more is recorded without. 0: all distinct calls, without data
+  std::string folder;               ///< empty: nothing is recorded
+  i64 max_calls = 1000;             ///< kept of this process since set_trace(), but for max_bytes 0; the oldest are removed
+  i64 max_bytes = i64(4096) << 20;  ///< of their data; a call with more is recorded without. 0: all distinct calls, without data
 };
 /// Records calls from now on, by any thread, instead of what the environment said. A call that runs now may be missed.
 QN_API void set_trace(const TraceOptions& options);

@@ -62,9 +62,12 @@ const std::string kOrX = ", or `x` itself (its address, element size and strides
 
 TEST_F(op_overlap, an_output_is_no_input_of_another_meaning) {
   EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .w = at(64, {1, 4, 8})}), "");
-  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .w = at(0, {1, 4, 8})}), "overlap.place: `out` overlaps `w` in memory, " + kOfItsOwn + kOrX);
-  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .w = at(31, {1, 1, 1})}), "overlap.place: `out` overlaps `w` in memory, " + kOfItsOwn + kOrX);
-  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .state = at(63, {4, 8})}), "overlap.place: `state` overlaps `x` in memory, " + kOfItsOwn);
+  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .w = at(0, {1, 4, 8})}),
+            "overlap.place: `out` overlaps `w` in memory, " + kOfItsOwn + kOrX);
+  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .w = at(31, {1, 1, 1})}),
+            "overlap.place: `out` overlaps `w` in memory, " + kOfItsOwn + kOrX);
+  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(32, {4, 8}), .state = at(63, {4, 8})}),
+            "overlap.place: `state` overlaps `x` in memory, " + kOfItsOwn);
 }
 
 TEST_F(op_overlap, an_output_may_be_the_tensor_that_the_schema_names_and_no_other_view_of_its_memory) {
@@ -80,9 +83,12 @@ TEST_F(op_overlap, an_output_may_be_the_tensor_that_the_schema_names_and_no_othe
 }
 
 TEST_F(op_overlap, outputs_share_no_memory_with_each_other) {
-  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .total = at(24, {8}), .x = at(64, {4, 8})}), "overlap.place: `out` overlaps `total` in memory, " + kOfItsOwn + kOrX);
-  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(64, {4, 8}), .state = at(0, {4, 8})}), "overlap.place: `state` overlaps `out` in memory, " + kOfItsOwn);
-  EXPECT_EQ(refusal({.out = strided(0, {4, 8}, {0, 1}), .x = at(64, {4, 8})}), "overlap.place: `out` has stride 0 at dim 0, expected > 0 in an output");
+  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .total = at(24, {8}), .x = at(64, {4, 8})}),
+            "overlap.place: `out` overlaps `total` in memory, " + kOfItsOwn + kOrX);
+  EXPECT_EQ(refusal({.out = at(0, {4, 8}), .x = at(64, {4, 8}), .state = at(0, {4, 8})}),
+            "overlap.place: `state` overlaps `out` in memory, " + kOfItsOwn);
+  EXPECT_EQ(refusal({.out = strided(0, {4, 8}, {0, 1}), .x = at(64, {4, 8})}),
+            "overlap.place: `out` has stride 0 at dim 0, expected > 0 in an output");
 }
 
 TEST_F(op_overlap, slices_of_one_buffer_pass) {
@@ -124,15 +130,14 @@ TEST_F(op_overlap, is_what_the_elements_say) {
     const bool alike = random.below(2);
     const i64 w_pitch = alike ? pitch : w_width + random.below(6);
     const i64 w_step = alike ? w_pitch * w_rows : random.below(30);
-    const TensorView out = strided(place, {rows, width}, {pitch, 1}), w = strided(w_place, {w_batch, w_rows, w_width}, {w_step, w_pitch, 1});
+    const TensorView out = strided(place, {rows, width}, {pitch, 1}),
+                     w = strided(w_place, {w_batch, w_rows, w_width}, {w_step, w_pitch, 1});
     const std::set<i64> ours = elements(place, out), theirs = elements(w_place, w);
     const bool sharing = std::any_of(ours.begin(), ours.end(), [&](i64 at) { return theirs.count(at) > 0; });
     const bool refused = !refusal({.out = out, .x = at(2048, {rows, width}), .w = w}).empty();
     ASSERT_TRUE(sharing || !refused) << n;
     const bool plain = alike || ((pitch == width || rows == 1) && w_batch == 1);
-    if (plain) {
-      ASSERT_EQ(sharing, refused) << n;
-    }
+    if (plain) { ASSERT_EQ(sharing, refused) << n; }
     (sharing ? shared : apart) += plain;
     let_pass += sharing && !refused;
   }

@@ -16,13 +16,16 @@ namespace quern {
 }
 
 [[gnu::cold, gnu::noinline]] void fail_count(const char* what, int most) {
-  throw Error(ErrorKind::internal, "plan adds " + std::string(what) + " " + std::to_string(most + 1) + ", expected at most " + std::to_string(most));
+  throw Error(ErrorKind::internal,
+              "plan adds " + std::string(what) + " " + std::to_string(most + 1) + ", expected at most " + std::to_string(most));
 }
 
 Region Plan::add_region(const char* name, RegionKind kind, i64 bytes) {
   constexpr i64 kAlignment = 256;
   if (region_count >= kMaxRegions) fail_count("region", kMaxRegions);
-  if (bytes < 0) throw Error(ErrorKind::internal, "plan's region `" + std::string(name) + "` has " + std::to_string(bytes) + " bytes, expected 0 or more");
+  if (bytes < 0)
+    throw Error(ErrorKind::internal,
+                "plan's region `" + std::string(name) + "` has " + std::to_string(bytes) + " bytes, expected 0 or more");
   RegionFacts& r = regions[region_count];
   r = {name, kind, 0, bytes};
   if (kind != RegionKind::kept) {

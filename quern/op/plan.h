@@ -11,7 +11,7 @@
 
 namespace quern {
 
-constexpr int kMaxSteps = 8;         ///< launches and fills of a plan
+constexpr int kMaxSteps = 8;  ///< launches and fills of a plan
 constexpr int kMaxRegions = 8;
 constexpr int kMaxParamsBytes = 4096;
 constexpr int kMaxChoiceBytes = 64;
@@ -37,7 +37,7 @@ constexpr const char* name(RegionKind kind) {
 struct RegionFacts {
   const char* name;  ///< lives as long as the process
   RegionKind kind;
-  i64 offset;        ///< in the workspace, a multiple of 256; kept regions lie elsewhere
+  i64 offset;  ///< in the workspace, a multiple of 256; kept regions lie elsewhere
   i64 bytes;
 };
 
@@ -69,7 +69,8 @@ struct Launch {
   jit::KernelSpec spec;
   LaunchConfig config;
   /// Writes the kernel's Params. `regions` are the addresses of the plan's regions.
-  void (*params)(void* into, const void* args, const Problem& problem, const Launch& launch, char* const* regions, Device& device) = nullptr;
+  void (*params)(void* into, const void* args, const Problem& problem, const Launch& launch, char* const* regions,
+                 Device& device) = nullptr;
   alignas(16) char choice[kMaxChoiceBytes];  ///< what plan hands the params function, as bytes
 };
 
@@ -86,9 +87,9 @@ struct Fill {
 /// Sizes of a launch as plan writes them.
 struct Grid {
   i64 x = 1, y = 1, z = 1;
-  i32 smem = 0;      ///< dynamic shared memory, bytes
+  i32 smem = 0;  ///< dynamic shared memory, bytes
   ClusterShape cluster = {};
-  i32 pdl = 0;       ///< may overlap the launch before it (the kernel has a griddepcontrol wait)
+  i32 pdl = 0;  ///< may overlap the launch before it (the kernel has a griddepcontrol wait)
 };
 
 /// Throws Error{unsupported} where a GPU cannot launch so many blocks: 1 to 2^31 - 1 along x, 1 to 65535 along y and z. Throws
@@ -99,12 +100,12 @@ struct Grid {
 
 /// What a call does: launches and fills in order, and the memory that they share. A value: print it, keep it.
 struct Plan {
-  i32 count = 0;         ///< launches
+  i32 count = 0;  ///< launches
   i32 fill_count = 0;
   i32 region_count = 0;
-  i32 variant = 0;       ///< index into the op's variants
-  i64 workspace = 0;     ///< bytes that scratch and zeroed regions take
-  union {                ///< the first `count`; others are not made, as a plan is made on every call
+  i32 variant = 0;    ///< index into the op's variants
+  i64 workspace = 0;  ///< bytes that scratch and zeroed regions take
+  union {             ///< the first `count`; others are not made, as a plan is made on every call
     Launch launches[kMaxSteps];
   };
   Fill fills[kMaxSteps];
@@ -113,7 +114,8 @@ struct Plan {
   Plan() {}
   Plan(const Plan& other) { *this = other; }
   Plan& operator=(const Plan& other) {
-    count = other.count, fill_count = other.fill_count, region_count = other.region_count, variant = other.variant, workspace = other.workspace;
+    count = other.count, fill_count = other.fill_count, region_count = other.region_count, variant = other.variant,
+    workspace = other.workspace;
     for (i32 i = 0; i < count; ++i) new (&launches[i]) Launch(other.launches[i]);
     for (i32 i = 0; i < fill_count; ++i) fills[i] = other.fills[i];
     for (i32 i = 0; i < region_count; ++i) regions[i] = other.regions[i];
@@ -135,7 +137,7 @@ struct Plan {
   /// Adds a step that fills a region of this plan. Throws Error{internal} for none.
   QN_API void fill(Region region, u8 byte);
   /// Adds a step that fills the elements of an output that is present.
-  template <class Args> void fill(TensorView Args::*output, u8 byte) { add_fill({{}, member_offset(output), count, byte}); }
+  template <class Args> void fill(TensorView Args::* output, u8 byte) { add_fill({{}, member_offset(output), count, byte}); }
 
   /// Adds a launch whose parameters `make` makes, P being the kernel's Params: `static P make(const Call<Args>&)`, or
   /// `const Call<Args, Choice>&` where plan hands it a choice, any plain struct of at most 64 bytes.
@@ -143,7 +145,8 @@ struct Plan {
   void launch(const jit::Kernel<Config, Params>& kernel, const Config& config, const Grid& grid, const Choice& choice = {},
               const jit::Hooks* hooks = nullptr) {
     static_assert(sizeof(Params) <= kMaxParamsBytes);
-    static_assert(std::is_trivially_copyable_v<Choice> && sizeof(Choice) <= kMaxChoiceBytes && alignof(Choice) <= 16, "a choice is plain data of 64 bytes at most");
+    static_assert(std::is_trivially_copyable_v<Choice> && sizeof(Choice) <= kMaxChoiceBytes && alignof(Choice) <= 16,
+                  "a choice is plain data of 64 bytes at most");
     if (count + fill_count >= kMaxSteps) fail_count("step", kMaxSteps);
     if (!launches_on_gpu(grid)) fail_grid(kernel.info(), grid);
     Launch& l = *new (&launches[count++]) Launch;
@@ -185,10 +188,12 @@ struct Variant {
   const char* name;
   Rejection (*rejects)(const Problem& problem, const DeviceInfo& device);  ///< what it cannot run; null: runs everything
   Plan (*plan)(const Problem& problem, const DeviceInfo& device);
-  /// What it runs, but another variant does better. Asked where `rejects` had nothing to say, not when the call names a variant. Null: nothing.
+  /// What it runs, but another variant does better. Asked where `rejects` had nothing to say, not when the call names a variant. Null:
+  /// nothing.
   Rejection (*slower)(const Problem& problem, const DeviceInfo& device) = nullptr;
-  /// Names of what its plan chooses among, without ':'. A call names one as VARIANT:CANDIDATE; plan then takes Problem::candidate in the place of its own choice, and `rejects`
-  /// says what that one cannot run. They are for tests, and for measuring what plan's choice is worth.
+  /// Names of what its plan chooses among, without ':'. A call names one as VARIANT:CANDIDATE; plan then takes Problem::candidate in the
+  /// place of its own choice, and `rejects` says what that one cannot run. They are for tests, and for measuring what plan's choice is
+  /// worth.
   std::span<const char* const> candidates = {};
 
   bool can(const Problem& problem, const DeviceInfo& device) const { return !rejects || !rejects(problem, device); }

@@ -16,16 +16,24 @@ namespace quern::steps {
 
 // The same text for the host and for the kernel.
 #define QN_STEPS_SPEC(...) \
-  __VA_ARGS__              \
+  __VA_ARGS__ \
   static const char kSpecText[] = #__VA_ARGS__;
 QN_STEPS_SPEC(
-struct StepsConfig { i32 threads; };
-struct StepsParams { i32* out; i32* read; i32* write; i64 write_at; i32 value; i32 count; };
-)
+    struct StepsConfig { i32 threads; }; struct StepsParams {
+      i32* out;
+      i32* read;
+      i32* write;
+      i64 write_at;
+      i32 value;
+      i32 count;
+    };)
 
 /// Thread t: out[t] = read[t]; write[write_at + t] = value + read[t]. What is null is left out.
-static const std::string kSpecFile = "#pragma once\n#include \"quern/kit/abi.h\"\nnamespace quern::steps {\n" + std::string(kSpecText) + "\n}\n";
-static const char kKernelFile[] = "#include \"quern/kit/kit.cuh\"\n#include \"quern/ops/steps/steps_spec.h\"\n" R"(
+static const std::string kSpecFile =
+    "#pragma once\n#include \"quern/kit/abi.h\"\nnamespace quern::steps {\n" + std::string(kSpecText) + "\n}\n";
+static const char kKernelFile[] =
+    "#include \"quern/kit/kit.cuh\"\n#include \"quern/ops/steps/steps_spec.h\"\n"
+    R"(
 namespace quern::steps {
 template <StepsConfig C> QN_DEVICE void steps_move(const StepsParams& p) {
   const i32 t = i32(threadIdx.x);
@@ -37,13 +45,27 @@ template <StepsConfig C> QN_DEVICE void steps_move(const StepsParams& p) {
 }  // namespace quern::steps
 )";
 static const bool registered = [] {
-  static const jit::EmbeddedSource sources[] = {{"quern/ops/steps/steps_spec.h", kSpecFile.c_str()}, {"quern/ops/steps/steps.cuh", kKernelFile}};
+  static const jit::EmbeddedSource sources[] = {{"quern/ops/steps/steps_spec.h", kSpecFile.c_str()},
+                                                {"quern/ops/steps/steps.cuh", kKernelFile}};
   return jit::register_sources(sources, 2), true;
 }();
 static const jit::Kernel<StepsConfig, StepsParams> kernel{"quern/ops/steps/steps.cuh", "steps_move"};
 
 /// What a case of the test does.
-enum class Mode : i32 { zeroed, kept, overrun, fill_output, fill_between, fill_input, nine, nine_fills, nine_regions, choice, cluster, negative };
+enum class Mode : i32 {
+  zeroed,
+  kept,
+  overrun,
+  fill_output,
+  fill_between,
+  fill_input,
+  nine,
+  nine_fills,
+  nine_regions,
+  choice,
+  cluster,
+  negative
+};
 
 struct StepsArgs {
   TensorView out, x;
@@ -59,7 +81,11 @@ struct Moves {
 };
 static StepsParams params(const Call<StepsArgs, Moves>& c) {
   const Moves& m = c.choice;
-  return {m.to_out ? static_cast<i32*>(c.args.out.data) : nullptr, reinterpret_cast<i32*>(c.region(m.read)), reinterpret_cast<i32*>(c.region(m.write)), m.write_at, i32(m.value),
+  return {m.to_out ? static_cast<i32*>(c.args.out.data) : nullptr,
+          reinterpret_cast<i32*>(c.region(m.read)),
+          reinterpret_cast<i32*>(c.region(m.write)),
+          m.write_at,
+          i32(m.value),
           i32(c.problem[Axis::hidden])};
 }
 static StepsParams nothing(const Call<StepsArgs>& c) { return {nullptr, nullptr, nullptr, 0, 0, c.config<StepsConfig>().threads}; }
@@ -117,8 +143,12 @@ static Plan plan(const Problem& p, const DeviceInfo&) {
   return plan;
 }
 
-static Rejection many_tokens(const Problem& p, const DeviceInfo&) { return p[Axis::tokens] > 100 ? Rejection{"tokens", p[Axis::tokens], "at most {}", 100} : Rejection{}; }
-static Rejection some_tokens(const Problem& p, const DeviceInfo&) { return p[Axis::tokens] > 10 ? Rejection{"tokens", p[Axis::tokens], "at most {} to be fast", 10} : Rejection{}; }
+static Rejection many_tokens(const Problem& p, const DeviceInfo&) {
+  return p[Axis::tokens] > 100 ? Rejection{"tokens", p[Axis::tokens], "at most {}", 100} : Rejection{};
+}
+static Rejection some_tokens(const Problem& p, const DeviceInfo&) {
+  return p[Axis::tokens] > 10 ? Rejection{"tokens", p[Axis::tokens], "at most {} to be fast", 10} : Rejection{};
+}
 static Rejection any_tokens(const Problem& p, const DeviceInfo&) { return {"tokens", p[Axis::tokens], "none", 0}; }
 static void reference(const StepsArgs&, const StepsArgs&) {}
 
@@ -136,7 +166,9 @@ QN_OP(move_slowly, StepsArgs, "steps.move_slowly")
     .optional()
     .out("out", &StepsArgs::out, "tokens hidden", {DType::i32})
     .attr("mode", &StepsArgs::mode)
-    .variants({{"unable", [](const Problem&, const DeviceInfo&) { return Rejection{"arch", 0, "another", 0}; }, plan, any_tokens}, {"first", nullptr, plan, any_tokens}, {"second", nullptr, plan, any_tokens}})
+    .variants({{"unable", [](const Problem&, const DeviceInfo&) { return Rejection{"arch", 0, "another", 0}; }, plan, any_tokens},
+               {"first", nullptr, plan, any_tokens},
+               {"second", nullptr, plan, any_tokens}})
     .reference<reference>();
 
 namespace {
@@ -158,9 +190,7 @@ struct Steps {
   Error error() {
     try {
       run();
-    } catch (const Error& e) {
-      return e;
-    }
+    } catch (const Error& e) { return e; }
     ADD_FAILURE() << "no error";
     return Error(ErrorKind::internal, "");
   }
@@ -225,7 +255,9 @@ TEST(op_plan, a_kept_region_must_be_there_before_a_capture) {
   steps.device->destroy_graph(steps.device->end_capture(stream));
   EXPECT_EQ(refused.kind(), ErrorKind::frozen);
   EXPECT_EQ(refused.op(), "steps.move");
-  EXPECT_THAT(refused.what(), AllOf(HasSubstr("the kept region `state` of 64 bytes"), HasSubstr("the op to be called once before the capture, with this size and on this stream"), Not(HasSubstr("compiled ahead"))));
+  EXPECT_THAT(refused.what(), AllOf(HasSubstr("the kept region `state` of 64 bytes"),
+                                    HasSubstr("the op to be called once before the capture, with this size and on this stream"),
+                                    Not(HasSubstr("compiled ahead"))));
 
   steps.run();
   steps.device->begin_capture(stream);

@@ -33,7 +33,7 @@ union AttrWord {
 };
 
 /// Byte offset of a member: how plan names a tensor or attribute without a string.
-template <class Args, class T> ptrdiff_t member_offset(T Args::*member) {
+template <class Args, class T> ptrdiff_t member_offset(T Args::* member) {
   ptrdiff_t offset;
   static_assert(sizeof offset == sizeof member, "Itanium ABI: a pointer to data member is an offset");
   std::memcpy(&offset, &member, sizeof offset);
@@ -43,30 +43,28 @@ template <class Args, class T> ptrdiff_t member_offset(T Args::*member) {
 /// A call without its tensors: axis values, dtypes, facts and attributes. A POD value; bind makes it, plan reads it.
 struct Problem {
   const Op* op;
-  const u8* axis_slots;     ///< Op::axis_slots
-  i64 axes[kMaxAxes + 1];   ///< by the op's own list; the last one is 0, for axes that are not in it
+  const u8* axis_slots;    ///< Op::axis_slots
+  i64 axes[kMaxAxes + 1];  ///< by the op's own list; the last one is 0, for axes that are not in it
   TensorFacts tensors[kMaxTensors];
   AttrWord attrs[kMaxAttrs];  ///< attributes by the schema's order
   DeviceId device;
-  i32 batch_invariant;      ///< RunOptions::batch_invariant
-  i32 pdl;                  ///< RunOptions::pdl
-  i32 variant;              ///< index of the variant asked for, or -1
-  i32 candidate;            ///< index into the candidates of that variant, where the call names one of them, or -1
-  i32 empty;                ///< every output has zero elements
+  i32 batch_invariant;                ///< RunOptions::batch_invariant
+  i32 pdl;                            ///< RunOptions::pdl
+  i32 variant;                        ///< index of the variant asked for, or -1
+  i32 candidate;                      ///< index into the candidates of that variant, where the call names one of them, or -1
+  i32 empty;                          ///< every output has zero elements
   const jit::Hooks* hooks = nullptr;  ///< code that the caller plugs in; null: none (see Schema::hooks)
 
   /// Extent of an axis; 0 when only absent tensors have it, or none.
   i64 operator[](Axis axis) const { return axes[axis_slots[size_t(axis)]]; }
-  template <class Args> const TensorFacts& tensor(TensorView Args::*member) const {
-    return tensors[tensor_at(member_offset(member))];
-  }
-  template <class Args> DType dtype(TensorView Args::*member) const { return tensor(member).dtype; }
+  template <class Args> const TensorFacts& tensor(TensorView Args::* member) const { return tensors[tensor_at(member_offset(member))]; }
+  template <class Args> DType dtype(TensorView Args::* member) const { return tensor(member).dtype; }
   /// Most elements, a power of two, that an aligned access of at most 16 bytes may take from any row of the tensor.
-  template <class Args> i32 vector(TensorView Args::*member) const {
+  template <class Args> i32 vector(TensorView Args::* member) const {
     const TensorFacts& t = tensor(member);
     return max_of(1, t.alignment / size_of(t.dtype));
   }
-  template <class Args, class T> T attr(T Args::*member) const {
+  template <class Args, class T> T attr(T Args::* member) const {
     const AttrWord word = attrs[attr_at(member_offset(member))];
     if constexpr (std::is_floating_point_v<T>) return T(word.real);
     else return T(word.integer);
@@ -97,7 +95,7 @@ QN_API std::string to_string(const Got& got);
 struct Rejection {
   const char* subject = nullptr;  ///< the axis, tensor or attribute
   Got got = 0;
-  const char* text = nullptr;     ///< what was expected; "{}" in it stands for `wanted`
+  const char* text = nullptr;  ///< what was expected; "{}" in it stands for `wanted`
   i64 wanted = 0;
   explicit operator bool() const { return text != nullptr; }
 };

@@ -142,13 +142,13 @@ class Walk {
   const DeviceInfo& device_;
   Reach& reach_;
   ReachedCall& call_;
-  std::vector<std::set<i32>> beside_;  ///< of each variable: indices of values on both sides of a change
+  std::vector<std::set<i32>> beside_;      ///< of each variable: indices of values on both sides of a change
   std::vector<std::vector<size_t>> keys_;  ///< kernels, by the number that key_at gives
-  Plan plans_[2];                      ///< the one before, and room for the next
+  Plan plans_[2];                          ///< the one before, and room for the next
   int next_ = 0;
-  i32 key_ = -1;                       ///< of the one before
+  i32 key_ = -1;  ///< of the one before
   bool was_best_ = false;
-  std::set<Point> walked_;             ///< lines, with -1 for the variable along which they run
+  std::set<Point> walked_;  ///< lines, with -1 for the variable along which they run
   bool changed_ = true;
 };
 
@@ -189,7 +189,8 @@ std::vector<Choice> choices_of(const Model& model, const ModelCall& call) {
 }
 
 /// "head_dim=1000 tp=2": of the words and lists that have several values, which these are.
-std::string choice_text(const ModelCall& call, const std::vector<size_t>& alternative, const std::vector<Choice>& lists, const Extents& chosen) {
+std::string choice_text(const ModelCall& call, const std::vector<size_t>& alternative, const std::vector<Choice>& lists,
+                        const Extents& chosen) {
   std::string text;
   const auto add = [&](const std::string& name, const std::string& value) { text += (text.empty() ? "" : " ") + name + "=" + value; };
   for (size_t w = 0; w < call.words.size(); ++w)
@@ -234,15 +235,14 @@ Reach reach(const Model& model, const DeviceInfo& device) {
     ReachedCall& into = reach.calls.emplace_back();
     into.does = call.does, into.op = call.op;
     if (call.missing) {
-      if (registry().count(call.op)) throw Error(ErrorKind::value, call.op, call.does, "is marked as missing", "a case, for quern has the op");
+      if (registry().count(call.op))
+        throw Error(ErrorKind::value, call.op, call.does, "is marked as missing", "a case, for quern has the op");
       into.skipped = "not in quern yet";
       continue;
     }
     try {
       walk_call(model, call, device, reach, into);
-    } catch (const Error& e) {
-      throw in_model(e, model, call);
-    }
+    } catch (const Error& e) { throw in_model(e, model, call); }
     for (const size_t k : into.kernels) reach.kernels[k].calls.push_back(call.does);
   }
   return reach;

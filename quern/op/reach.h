@@ -19,18 +19,18 @@ struct ReachedKernel {
 
 /// Values of a call's words and lists with which it reaches no kernel.
 struct ReachedNone {
-  std::string with;       ///< "head_dim=1000 tp=2"
+  std::string with;  ///< "head_dim=1000 tp=2"
   std::string why;
-  bool refused = false;   ///< by the op; else there is nothing to compute
+  bool refused = false;  ///< by the op; else there is nothing to compute
 };
 /// How one call of the model was walked.
 struct ReachedCall {
   std::string does, op;
-  i64 plans = 0;                 ///< that were made
-  i64 refused = 0;               ///< points where the op refuses the call
-  std::vector<size_t> kernels;   ///< indices into Reach::kernels
-  std::string skipped;           ///< why it reaches none; empty: it does
-  std::vector<ReachedNone> none; ///< of a call that reaches some
+  i64 plans = 0;                  ///< that were made
+  i64 refused = 0;                ///< points where the op refuses the call
+  std::vector<size_t> kernels;    ///< indices into Reach::kernels
+  std::string skipped;            ///< why it reaches none; empty: it does
+  std::vector<ReachedNone> none;  ///< of a call that reaches some
 };
 
 struct Reach {

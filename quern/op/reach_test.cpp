@@ -62,7 +62,10 @@ Model hidden_model() {
   m.name = "hidden";
   m.geometry = {{"hidden", 64}};
   m.limits = {{"tokens", true, {1, 1500}}, {"length", true, {1, 400}}, {"page_size", false, {1, 16}}};
-  m.calls = {{"call", "hidden.keys", false, {{"tokens", {"tokens"}}, {"hidden", {"hidden"}}, {"max_pages", {"ceil_div(length, page_size)"}}, {"mode", {"0", "5"}}}}};
+  m.calls = {{"call",
+              "hidden.keys",
+              false,
+              {{"tokens", {"tokens"}}, {"hidden", {"hidden"}}, {"max_pages", {"ceil_div(length, page_size)"}}, {"mode", {"0", "5"}}}}};
   return m;
 }
 
@@ -88,16 +91,16 @@ TEST(reach, says_what_is_wrong_in_a_model_file) {
     change(m);
     try {
       reach(m, DeviceInfo{});
-    } catch (const Error& e) {
-      return e.what();
-    }
+    } catch (const Error& e) { return e.what(); }
     return "";
   };
   const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
-  EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].words[0].name = "tokns"; }), "hidden, call: hidden.keys: `tokns` is no word of a model file's case, expected `tokens`"));
+  EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].words[0].name = "tokns"; }),
+                  "hidden, call: hidden.keys: `tokns` is no word of a model file's case, expected `tokens`"));
   EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].words[0].values = {"token"}; }), "has the word `token`, expected `tokens`"));
   EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].words[1].values = {"hidden / 5"}; }), "divides 64 by 5"));
-  EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].words.pop_back(), m.calls[0].words.pop_back(); }), "`max_pages` is not given by the model file"));
+  EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].words.pop_back(), m.calls[0].words.pop_back(); }),
+                  "`max_pages` is not given by the model file"));
   EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].op = "hidden.kys"; }), "the nearest is hidden.keys"));
   EXPECT_TRUE(has(error_of([](Model& m) { m.calls[0].missing = true; }), "is marked as missing"));
   EXPECT_TRUE(has(error_of([](Model& m) { set_limit(m, "alignment=1"); }), "leaves none for `x`"));
@@ -129,7 +132,8 @@ TEST(expression, computes_and_refuses) {
   EXPECT_EQ(extent_value("min(heads,tp)", extents), 8);
   EXPECT_EQ(extent_value("-heads * 2 + dim - -1", extents), 113);
   EXPECT_EQ(extent_value("max(-(heads - 9), -2)", extents), 1);
-  for (const char* wrong : {"", "heads /", "heads / tp", "dim / (heads - 8)", "(heads", "heads)", "max(heads)", "pow(2, 3)", "head", "9*9999999999999999*9999", "1e3", "-"})
+  for (const char* wrong : {"", "heads /", "heads / tp", "dim / (heads - 8)", "(heads", "heads)", "max(heads)", "pow(2, 3)", "head",
+                            "9*9999999999999999*9999", "1e3", "-"})
     EXPECT_THROW(extent_value(wrong, extents), Error) << wrong;
 }
 

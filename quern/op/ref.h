@@ -26,14 +26,14 @@ template <class Real>
 Real load_number(const void* data, DType dtype) {
   u32 word = 0;
   if constexpr (!std::is_same_v<Real, double>) switch (dtype) {
-    case DType::f64: return OrderFree::of_word(u32(load_value(data, dtype)));
-    case DType::f32: return std::memcpy(&word, data, 4), OrderFree::of_word(word);
-    case DType::f16:
-    case DType::bf16: return std::memcpy(&word, data, 2), OrderFree::of_half(word);
-    case DType::e4m3:
-    case DType::e5m2: return std::memcpy(&word, data, 1), OrderFree::of_byte(word);
-    default: break;
-  }
+      case DType::f64: return OrderFree::of_word(u32(load_value(data, dtype)));
+      case DType::f32: return std::memcpy(&word, data, 4), OrderFree::of_word(word);
+      case DType::f16:
+      case DType::bf16: return std::memcpy(&word, data, 2), OrderFree::of_half(word);
+      case DType::e4m3:
+      case DType::e5m2: return std::memcpy(&word, data, 1), OrderFree::of_byte(word);
+      default: break;
+    }
   return Real(load_value(data, dtype));
 }
 
@@ -67,8 +67,7 @@ class Ref {
     int d = 0;
     for (const i64 i : lead) offset += i * view_.strides[d++];
     const char* from = static_cast<const char*>(view_.data) + offset * size_of(view_.dtype);
-    if constexpr (std::is_same_v<Real, double>)
-      return read_row(from, view_.dtype, view_.shape[last], view_.strides[last], out);
+    if constexpr (std::is_same_v<Real, double>) return read_row(from, view_.dtype, view_.shape[last], view_.strides[last], out);
     else
       for (i64 i = 0; i < view_.shape[last]; ++i)
         out[i] = load_number<Real>(from + i * view_.strides[last] * size_of(view_.dtype), view_.dtype);
@@ -95,10 +94,8 @@ class RefOut {
   void set(Real value, I... index) const {
     const i64 at[] = {i64(index)...};
     if (!view_.present()) return;
-    if constexpr (std::is_same_v<Real, double>)
-      store_element(view_, at, value);
-    else
-      store_element(view_, at, double(value.word));
+    if constexpr (std::is_same_v<Real, double>) store_element(view_, at, value);
+    else store_element(view_, at, double(value.word));
   }
   /// Declares that any content of the element is right (padding rows and the like).
   template <class... I>

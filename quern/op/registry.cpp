@@ -31,7 +31,8 @@ void refuse_registration(std::string got, std::string expected) {
 const Registry& registry() {
   const RegistrationError& e = registration_error();
   if (!e.got.empty()) throw Error(ErrorKind::value, "", "op", e.got, e.expected);
-  if (const std::string fault = variants_fault(); !fault.empty()) throw Error(ErrorKind::value, "", "op", "is " + fault, "variants with a name of their own and an op to join");
+  if (const std::string fault = variants_fault(); !fault.empty())
+    throw Error(ErrorKind::value, "", "op", "is " + fault, "variants with a name of their own and an op to join");
   return ops();
 }
 
@@ -39,7 +40,8 @@ static std::string text(const Headers& h) { return fmt::format("version {}, layo
 
 bool register_op(const char* id, const Op* op, const Headers& built_with) {
   if (!built_with.agree_with(kHeaders)) {
-    refuse_registration(fmt::format("is {}, built against quern's headers of {}", id, text(built_with)), text(kHeaders) + ", those of this libquern: build it again");
+    refuse_registration(fmt::format("is {}, built against quern's headers of {}", id, text(built_with)),
+                        text(kHeaders) + ", those of this libquern: build it again");
     return false;
   }
   if (!ops().emplace(id, op).second) refuse_registration(std::string("is registered twice: ") + id, "ops that can be told apart");
@@ -77,7 +79,9 @@ const Op& find_op(std::string_view wanted) {
 void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
   const auto found = ops().find(base);
   if (found == ops().end() || std::strcmp(found->second->args_type, op.args_type) != 0 || found->second->hooks_offset < 0) {
-    return refuse_op(op, Error(ErrorKind::internal, op.id + " is based on " + base + ", which is not there, has other Args or takes no hooks, expected an op that is registered before it"));
+    return refuse_op(op, Error(ErrorKind::internal,
+                               op.id + " is based on " + base +
+                                   ", which is not there, has other Args or takes no hooks, expected an op that is registered before it"));
   }
   const Op& from = *found->second;
   const std::string id = op.id;
@@ -94,7 +98,8 @@ void base_on(Op& op, const char* base, const jit::Hooks* hooks) {
 void add_hook_tensors(Op& op, ptrdiff_t offset, int count) {
   for (int i = 0; i < count; ++i) {
     const std::string name = "hook_tensors[" + std::to_string(i) + "]";
-    state_tensor(op, name.c_str(), offset + i * ptrdiff_t(sizeof(TensorView)), "", Role::in, {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}, "");
+    state_tensor(op, name.c_str(), offset + i * ptrdiff_t(sizeof(TensorView)), "", Role::in,
+                 {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64, DType::u8}, "");
     TensorDef& t = op.tensors.back();
     t.optional = t.strided = true;
     t.extents_text = "1 to " + std::to_string(kMaxHookRank) + " dims";
@@ -103,9 +108,11 @@ void add_hook_tensors(Op& op, ptrdiff_t offset, int count) {
 
 void name_hook_tensor(Op& op, int index, const char* name, const char* axes, std::vector<DType> dtypes) {
   const ptrdiff_t offset = op.hook_tensors_offset + index * ptrdiff_t(sizeof(TensorView));
-  const auto at = std::find_if(op.tensors.begin(), op.tensors.end(), [&](const TensorDef& t) { return t.any_shape() && t.offset == offset; });
+  const auto at =
+      std::find_if(op.tensors.begin(), op.tensors.end(), [&](const TensorDef& t) { return t.any_shape() && t.offset == offset; });
   if (at == op.tensors.end()) {
-    refuse_op(op, Error(ErrorKind::internal, op.id + ": hook tensor " + std::to_string(index) + " is not there or named twice, expected an index of the base's hook_tensors, once"));
+    refuse_op(op, Error(ErrorKind::internal, op.id + ": hook tensor " + std::to_string(index) +
+                                                 " is not there or named twice, expected an index of the base's hook_tensors, once"));
     return op.tensors.push_back({});  // what the schema says next is of this one
   }
   op.tensors.erase(at);
@@ -116,17 +123,21 @@ void name_hook_tensor(Op& op, int index, const char* name, const char* axes, std
 
 void set_hook_params(Op& op, i32 bytes) {
   if (bytes > op.hook_params_bytes)
-    return refuse_op(op, Error(ErrorKind::internal, op.id + ": hooks read " + std::to_string(bytes) + " bytes of params, expected at most " + std::to_string(op.hook_params_bytes)));
+    return refuse_op(op, Error(ErrorKind::internal, op.id + ": hooks read " + std::to_string(bytes) +
+                                                        " bytes of params, expected at most " + std::to_string(op.hook_params_bytes)));
   op.hook_params_used = bytes;
 }
 
 /// What is wrong with tensor `t` of the backward op `b`; `of`: the op's tensor of which it is the gradient, or null.
 static std::string backward_tensor_fault(const Op& op, const TensorDef& t, const std::string* of) {
   const int at = op.tensor_index(of ? *of : t.name);
-  if (at < 0) return "`" + t.name + "` is " + (of ? "the gradient of `" + *of + "`, which is no tensor of this op" : "neither a tensor of this op nor a gradient");
+  if (at < 0)
+    return "`" + t.name + "` is " +
+           (of ? "the gradient of `" + *of + "`, which is no tensor of this op" : "neither a tensor of this op nor a gradient");
   const TensorDef& ours = op.tensors[size_t(at)];
   if (ours.role == Role::inout || t.role == Role::inout) return "`" + t.name + "` is updated in place";
-  if (of && (ours.role == Role::in) != (t.role == Role::out)) return "`" + t.name + "` is the gradient of `" + *of + "`: inputs are gradients of outputs, outputs of inputs";
+  if (of && (ours.role == Role::in) != (t.role == Role::out))
+    return "`" + t.name + "` is the gradient of `" + *of + "`: inputs are gradients of outputs, outputs of inputs";
   if (!of && t.role == Role::out) return "`" + t.name + "` is an output and no gradient";
   if (ours.extents_text != t.extents_text) return "`" + t.name + "` is [" + t.extents_text + "] beside [" + ours.extents_text + "]";
   return "";

@@ -35,7 +35,8 @@ void fail_requirement(const Op& op, const void* args, const Rejection& rejection
   std::string expected = expectation(rejection);
   const std::set<std::string> named = named_in(expected);
   for (const Axis axis : op.axes)
-    if (const TensorDef* teller = named.contains(name(axis)) ? teller_of(op, args, axis) : nullptr) expected += " (" + teller_text(op, args, axis, *teller) + ")";
+    if (const TensorDef* teller = named.contains(name(axis)) ? teller_of(op, args, axis) : nullptr)
+      expected += " (" + teller_text(op, args, axis, *teller) + ")";
   throw Error(ErrorKind::value, op.id, rejection.subject ? rejection.subject : "", "is " + to_string(rejection.got), expected);
 }
 

@@ -65,15 +65,18 @@ std::string compile_ahead(const ObservedCall& call) {
   const DeviceInfo& device = call.device.info();
   const std::string target = (device.emulated ? " --device emu:" : " --arch ") + device.arch.name();
   if (call.problem.hooks == call.op.hooks)
-    return "its kernels are compiled ahead of time by: quern plan --compile " + call.op.id + " " + call_words(call.op, call.args, call.options) + target;
-  return "its kernels with the hooks " + std::string(call.problem.hooks->name) + " are compiled ahead of time by: quern warm --trace FOLDER" + target +
+    return "its kernels are compiled ahead of time by: quern plan --compile " + call.op.id + " " +
+           call_words(call.op, call.args, call.options) + target;
+  return "its kernels with the hooks " + std::string(call.problem.hooks->name) +
+         " are compiled ahead of time by: quern warm --trace FOLDER" + target +
          " --trust-hooks, where QN_TRACE=FOLDER QN_TRACE_MAX_MB=0 had the call recorded";
 }
 
 /// Says of a refused compile or load which call needed it, and what would have made it unnecessary.
 [[noreturn, gnu::cold, gnu::noinline]] void fail_frozen(const ObservedCall& call, const Error& e) {
   const char* const when = call.device.capturing(call.options.stream) ? "the capture" : "freeze()";
-  throw Error(ErrorKind::frozen, call.op.id, "", e.what(), "the op to be called once before " + std::string(when) + "; " + compile_ahead(call));
+  throw Error(ErrorKind::frozen, call.op.id, "", e.what(),
+              "the op to be called once before " + std::string(when) + "; " + compile_ahead(call));
 }
 
 void launch_kernels(const ObservedCall& call) {

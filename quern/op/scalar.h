@@ -17,7 +17,9 @@ class Scalar {
  public:
   constexpr Scalar() = default;
   template <std::integral T> constexpr Scalar(T v) : integer_(i64(v)) {}
-  template <class T> requires std::is_enum_v<T> constexpr Scalar(T v) : integer_(i64(v)) {}
+  template <class T>
+    requires std::is_enum_v<T>
+  constexpr Scalar(T v) : integer_(i64(v)) {}
   template <std::floating_point T> constexpr Scalar(T v) : real_(double(v)), is_real_(true) {}
 
   constexpr bool is_real() const { return is_real_; }  ///< made of a floating number, which may be integral

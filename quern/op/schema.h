@@ -34,10 +34,10 @@ struct Values {
   Kind kind = Kind::data;
   Axis axis = Axis::tokens;
 };
-inline Values index_of(Axis axis) { return {Values::Kind::index, axis}; }         ///< each in [0, axis)
+inline Values index_of(Axis axis) { return {Values::Kind::index, axis}; }              ///< each in [0, axis)
 inline Values permutation_of(Axis axis) { return {Values::Kind::permutation, axis}; }  ///< distinct, in [0, axis)
-inline Values length_upto(Axis axis) { return {Values::Kind::length, axis}; }     ///< each in [0, axis]
-inline Values generated() { return {Values::Kind::generated, Axis::tokens}; }     ///< by the op's `.generate`
+inline Values length_upto(Axis axis) { return {Values::Kind::length, axis}; }          ///< each in [0, axis]
+inline Values generated() { return {Values::Kind::generated, Axis::tokens}; }          ///< by the op's `.generate`
 
 /// Error bound of one output element: of_value * |expected| + of_magnitude * magnitude + absolute, where magnitude is what
 /// the reference writes as the sum of the absolute terms of the element's last reduction (|expected| where it writes none).
@@ -68,25 +68,25 @@ struct DataKinds {
 
 struct TensorDef {
   std::string name;
-  ptrdiff_t offset = 0;         ///< in Args
+  ptrdiff_t offset = 0;  ///< in Args
   Role role = Role::in;
-  std::vector<DType> dtypes;    ///< allowed ones, beside that of `like`
-  int like = -1;                ///< tensor whose dtype is allowed, and the default
+  std::vector<DType> dtypes;  ///< allowed ones, beside that of `like`
+  int like = -1;              ///< tensor whose dtype is allowed, and the default
   bool optional = false;
-  bool strided = false;         ///< also the innermost dimension may have any stride
-  bool either_major = false;    ///< see Schema::either_major
-  bool early = false;           ///< see Schema::read_early
-  int may_be = -1;              ///< tensor that this output may be itself: the same memory and strides
-  i32 column_bytes = 0;         ///< see Schema::column_major; 0: row-major
+  bool strided = false;       ///< also the innermost dimension may have any stride
+  bool either_major = false;  ///< see Schema::either_major
+  bool early = false;         ///< see Schema::read_early
+  int may_be = -1;            ///< tensor that this output may be itself: the same memory and strides
+  i32 column_bytes = 0;       ///< see Schema::column_major; 0: row-major
   i32 rank = 0;
   Extent extents[kMaxRank];
-  std::string extents_text;     ///< "tokens 2*intermediate"
+  std::string extents_text;  ///< "tokens 2*intermediate"
   /// A tensor that only hooks read: optional, of any shape. Its name is no word of cases and no parameter of functions.
   bool any_shape() const { return rank == 0; }
   Values values;
-  DataKinds unfit;              ///< see Schema::unfit
-  Contents contents;            ///< see Schema::contents
-  std::optional<Budget> budget; ///< of this output; else the op's
+  DataKinds unfit;               ///< see Schema::unfit
+  Contents contents;             ///< see Schema::contents
+  std::optional<Budget> budget;  ///< of this output; else the op's
   std::string doc;
 };
 
@@ -95,9 +95,9 @@ struct AttrDef {
   std::string name;
   ptrdiff_t offset = 0;
   Kind kind = Kind::f32;
-  Scalar standard = 0;          ///< the default
+  Scalar standard = 0;  ///< the default
   std::string doc;
-  bool hint = false;            ///< see Schema::hint
+  bool hint = false;                    ///< see Schema::hint
   std::vector<std::string> words = {};  ///< names of the values 0, 1, .. of an i32; empty: any number
   /// The value of that name; -1: none.
   QN_API int value_named(const std::string& word) const;
@@ -109,13 +109,14 @@ struct AttrDef {
 using CaseValue = Scalar;
 /// One case: parameter names with values. Parameters: axes ("tokens"), dtypes ("x.dtype"), row padding in elements
 /// ("x.pad"), pointer offset in elements ("x.shift"), the last two dims exchanged in memory ("x.transposed", of a tensor that may
-/// be), presence of an optional tensor ("bias.present"), an output in the place of the input that it may be ("out.in_place"), attributes, the options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
+/// be), presence of an optional tensor ("bias.present"), an output in the place of the input that it may be ("out.in_place"), attributes,
+/// the options "batch_invariant" and "variant" (by index), and words that `derive` turns into those.
 using Case = std::map<std::string, Scalar>;
 
 struct CaseAxis {
   std::string name;
   std::vector<CaseValue> values;  ///< none: only who types the word gives it one
-  std::string meaning = {};  ///< of a word that `derive` or `generate` reads
+  std::string meaning = {};       ///< of a word that `derive` or `generate` reads
 };
 
 /// Bytes that must move and operations that must be done, for the speed of light.
@@ -133,40 +134,40 @@ struct Backward {
 /// An operator: data that the five steps walk. Made by QN_OP.
 struct Op {
   Op() { std::memset(axis_slots, kMaxAxes, sizeof axis_slots); }
-  std::string id;       ///< "norm.rms_norm"
-  std::string doc;      ///< formula and meaning
-  std::string source;   ///< where the algorithm comes from
+  std::string id;      ///< "norm.rms_norm"
+  std::string doc;     ///< formula and meaning
+  std::string source;  ///< where the algorithm comes from
   size_t args_bytes = 0;
-  const char* args_type = "";   ///< Args' type, as typeid names it
-  void (*construct)(void* args) = nullptr;       ///< default-made Args
+  const char* args_type = "";               ///< Args' type, as typeid names it
+  void (*construct)(void* args) = nullptr;  ///< default-made Args
   std::vector<TensorDef> tensors;
   std::vector<AttrDef> attrs;
-  std::vector<Axis> axes;                        ///< words of the tensors' dims, in order of first use
-  u8 axis_slots[kMaxAxisWords];                  ///< index of each word in `axes`; kMaxAxes: the op does not have it
-  std::vector<Expression> formulas;              ///< of extents; names are axes by slot, and kMaxAxes + index of an attribute
-  bool late_extents = false;                     ///< a tensor has one
-  std::string fault;                             ///< what is wrong with the schema; empty: nothing
+  std::vector<Axis> axes;            ///< words of the tensors' dims, in order of first use
+  u8 axis_slots[kMaxAxisWords];      ///< index of each word in `axes`; kMaxAxes: the op does not have it
+  std::vector<Expression> formulas;  ///< of extents; names are axes by slot, and kMaxAxes + index of an attribute
+  bool late_extents = false;         ///< a tensor has one
+  std::string fault;                 ///< what is wrong with the schema; empty: nothing
   i32 tensor_offsets[kMaxTensors] = {}, attr_offsets[kMaxAttrs] = {};  ///< the defs' offsets side by side: read on every call
   std::vector<Rejection (*)(const Problem&)> requirements;
-  std::vector<Variant> variants;                 ///< those that joined (op/variants.h), then its own
-  std::vector<Variant> own_variants;             ///< that the schema states
+  std::vector<Variant> variants;      ///< those that joined (op/variants.h), then its own
+  std::vector<Variant> own_variants;  ///< that the schema states
   void (*reference)(const void* args, const void* magnitudes, const void* given) = nullptr;
   void (*order_free)(const void* args, const void* magnitudes, const void* given) = nullptr;  ///< the reference in OrderFree numbers
   void (*generate)(void* args, const Case& which, Random& random) = nullptr;
-  Breach (*contract)(const void* args, const Problem& problem) = nullptr;  ///< see Schema::contract
+  Breach (*contract)(const void* args, const Problem& problem) = nullptr;          ///< see Schema::contract
   bool (*keep_token)(void* args, i64 token, std::vector<i32>& indices) = nullptr;  ///< see Schema::token
-  DataKinds unfit;                               ///< see Schema::unfit_all
-  CaseAxis broken;                               ///< see Schema::broken_contents; no name: none
+  DataKinds unfit;                                                                 ///< see Schema::unfit_all
+  CaseAxis broken;                                                                 ///< see Schema::broken_contents; no name: none
   Cost (*cost)(const Problem& problem, const void* host_args) = nullptr;
   Budget (*budget)(const Problem& problem) = nullptr;
-  const char* not_proved = nullptr;              ///< see Schema::exact; null: `quern prove` has something to show
+  const char* not_proved = nullptr;  ///< see Schema::exact; null: `quern prove` has something to show
   std::vector<CaseAxis> cases;
   void (*derive)(Case& which) = nullptr;
-  std::vector<Case> bench;                       ///< shapes that `bench` times when none is given
-  ptrdiff_t hooks_offset = -1;                   ///< in Args, of a `const jit::Hooks*`; -1: the op takes none
-  const jit::Hooks* hooks = nullptr;             ///< for calls whose Args name none
-  const Op* base = nullptr;                      ///< the op that this one is based on
-  ptrdiff_t hook_params_offset = -1;             ///< in Args, of the bytes that its kernels hand to the hooks
+  std::vector<Case> bench;            ///< shapes that `bench` times when none is given
+  ptrdiff_t hooks_offset = -1;        ///< in Args, of a `const jit::Hooks*`; -1: the op takes none
+  const jit::Hooks* hooks = nullptr;  ///< for calls whose Args name none
+  const Op* base = nullptr;           ///< the op that this one is based on
+  ptrdiff_t hook_params_offset = -1;  ///< in Args, of the bytes that its kernels hand to the hooks
   i32 hook_params_bytes = 0;
   i32 hook_params_used = -1;                     ///< how many of them the op's own hooks read; -1: not stated
   ptrdiff_t hook_tensors_offset = -1;            ///< in Args, of the TensorViews that its kernels hand to the hooks
@@ -174,21 +175,19 @@ struct Op {
   const jit::HookPoints* hook_points = nullptr;  ///< what hooks of its kernels may be
   std::vector<Backward> backward;                ///< each computes some of the gradients, no two the same
   bool has_rows = false;
-  Axis rows = Axis::tokens;                      ///< outputs of one index along it depend on that index of the inputs alone
-  Axis rows_or_one = Axis::tokens;               ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
-  ptrdiff_t row_offsets = -1;                    ///< see Schema::rows, in Args; -1: none
+  Axis rows = Axis::tokens;         ///< outputs of one index along it depend on that index of the inputs alone
+  Axis rows_or_one = Axis::tokens;  ///< equal to `rows`, or an axis that is as long, or 1 where all rows share its one index
+  ptrdiff_t row_offsets = -1;       ///< see Schema::rows, in Args; -1: none
   Axis row_tokens = Axis::tokens;
   bool has_columns = false;
-  Axis columns = Axis::n;                        ///< see Schema::columns
-  ptrdiff_t columns_unless = -1;                 ///< in Args, of the bool with which columns cannot be cut; -1: none
+  Axis columns = Axis::n;                             ///< see Schema::columns
+  ptrdiff_t columns_unless = -1;                      ///< in Args, of the bool with which columns cannot be cut; -1: none
   std::map<std::string, std::string> axis_otherwise;  ///< see Schema::otherwise
 
   const TensorView& tensor(const void* args, size_t i) const {
     return *reinterpret_cast<const TensorView*>(static_cast<const char*>(args) + tensors[i].offset);
   }
-  TensorView& tensor(void* args, size_t i) const {
-    return *reinterpret_cast<TensorView*>(static_cast<char*>(args) + tensors[i].offset);
-  }
+  TensorView& tensor(void* args, size_t i) const { return *reinterpret_cast<TensorView*>(static_cast<char*>(args) + tensors[i].offset); }
   QN_API int tensor_index(const std::string& name) const;  ///< -1: none
   QN_API int attr_index(const std::string& name) const;
   /// Whether the extent depends on the axis.
@@ -198,22 +197,117 @@ struct Op {
 // An offset in a struct that holds a std::map is right with g++ and clang++, though the standard does not promise it.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
-/// Headers that this source is compiled with: the version, and sizes and offsets of what libquern and the library of an op read of each other.
-constexpr Headers kHeaders = {
-    QN_VERSION,
-    layout_word({sizeof(TensorView), offsetof(TensorView, dtype), offsetof(TensorView, rank), offsetof(TensorView, device), offsetof(TensorView, shape), offsetof(TensorView, strides),
-                 sizeof(RunOptions), offsetof(RunOptions, stream), offsetof(RunOptions, variant), offsetof(RunOptions, workspace), offsetof(RunOptions, batch_invariant), offsetof(RunOptions, skip_check),
-                 sizeof(Problem), offsetof(Problem, axis_slots), offsetof(Problem, axes), offsetof(Problem, tensors), offsetof(Problem, attrs), offsetof(Problem, device), offsetof(Problem, variant), offsetof(Problem, candidate), offsetof(Problem, hooks),
-                 sizeof(TensorFacts), offsetof(TensorFacts, alignment), offsetof(TensorFacts, transposed), sizeof(AttrWord), size_t(kDTypeCount),
-                 sizeof(DeviceInfo), offsetof(DeviceInfo, smem_block), offsetof(DeviceInfo, l2_bytes), offsetof(DeviceInfo, emulated), sizeof(Device), u64(kDeviceSlots),
-                 sizeof(Plan), offsetof(Plan, workspace), offsetof(Plan, launches), offsetof(Plan, fills), offsetof(Plan, regions), sizeof(Fill), sizeof(RegionFacts),
-                 sizeof(Launch), offsetof(Launch, config), offsetof(Launch, params), offsetof(Launch, choice), sizeof(LaunchConfig), offsetof(LaunchConfig, threads),
-                 sizeof(jit::KernelSpec), offsetof(jit::KernelSpec, config), sizeof(jit::KernelInfo), offsetof(jit::KernelInfo, config_bytes), offsetof(jit::KernelInfo, threads), sizeof(jit::Hooks), sizeof(jit::HookPoints), offsetof(jit::HookPoints, none), offsetof(jit::HookPoints, list), sizeof(jit::HookPoint), offsetof(jit::HookPoint, signature),
-                 sizeof(Rejection), offsetof(Rejection, got), offsetof(Rejection, text), sizeof(Budget), offsetof(Budget, exact), sizeof(Cost), sizeof(Variant), offsetof(Variant, plan), offsetof(Variant, slower),
-                 sizeof(TensorDef), offsetof(TensorDef, role), offsetof(TensorDef, like), offsetof(TensorDef, column_bytes), offsetof(TensorDef, extents), offsetof(TensorDef, values), offsetof(TensorDef, contents), sizeof(Contents), offsetof(TensorDef, doc),
-                 sizeof(AttrDef), offsetof(AttrDef, kind), offsetof(AttrDef, standard), offsetof(AttrDef, hint), offsetof(AttrDef, words), sizeof(Extent), offsetof(Extent, axis), offsetof(Extent, formula), sizeof(Values), sizeof(CaseAxis), sizeof(Scalar),
-                 sizeof(Op), offsetof(Op, args_bytes), offsetof(Op, construct), offsetof(Op, tensors), offsetof(Op, attrs), offsetof(Op, axis_slots), offsetof(Op, fault), offsetof(Op, requirements), offsetof(Op, variants), offsetof(Op, reference),
-                 offsetof(Op, generate), offsetof(Op, contract), offsetof(Op, keep_token), offsetof(Op, broken), offsetof(Op, cost), offsetof(Op, budget), offsetof(Op, not_proved), offsetof(Op, cases), offsetof(Op, bench), offsetof(Op, hooks), offsetof(Op, backward), offsetof(Op, rows), offsetof(Op, row_offsets), offsetof(Op, columns)})};
+/// Headers that this source is compiled with: the version, and sizes and offsets of what libquern and the library of an op read of each
+/// other.
+constexpr Headers kHeaders = {QN_VERSION, layout_word({sizeof(TensorView),
+                                                       offsetof(TensorView, dtype),
+                                                       offsetof(TensorView, rank),
+                                                       offsetof(TensorView, device),
+                                                       offsetof(TensorView, shape),
+                                                       offsetof(TensorView, strides),
+                                                       sizeof(RunOptions),
+                                                       offsetof(RunOptions, stream),
+                                                       offsetof(RunOptions, variant),
+                                                       offsetof(RunOptions, workspace),
+                                                       offsetof(RunOptions, batch_invariant),
+                                                       offsetof(RunOptions, skip_check),
+                                                       sizeof(Problem),
+                                                       offsetof(Problem, axis_slots),
+                                                       offsetof(Problem, axes),
+                                                       offsetof(Problem, tensors),
+                                                       offsetof(Problem, attrs),
+                                                       offsetof(Problem, device),
+                                                       offsetof(Problem, variant),
+                                                       offsetof(Problem, candidate),
+                                                       offsetof(Problem, hooks),
+                                                       sizeof(TensorFacts),
+                                                       offsetof(TensorFacts, alignment),
+                                                       offsetof(TensorFacts, transposed),
+                                                       sizeof(AttrWord),
+                                                       size_t(kDTypeCount),
+                                                       sizeof(DeviceInfo),
+                                                       offsetof(DeviceInfo, smem_block),
+                                                       offsetof(DeviceInfo, l2_bytes),
+                                                       offsetof(DeviceInfo, emulated),
+                                                       sizeof(Device),
+                                                       u64(kDeviceSlots),
+                                                       sizeof(Plan),
+                                                       offsetof(Plan, workspace),
+                                                       offsetof(Plan, launches),
+                                                       offsetof(Plan, fills),
+                                                       offsetof(Plan, regions),
+                                                       sizeof(Fill),
+                                                       sizeof(RegionFacts),
+                                                       sizeof(Launch),
+                                                       offsetof(Launch, config),
+                                                       offsetof(Launch, params),
+                                                       offsetof(Launch, choice),
+                                                       sizeof(LaunchConfig),
+                                                       offsetof(LaunchConfig, threads),
+                                                       sizeof(jit::KernelSpec),
+                                                       offsetof(jit::KernelSpec, config),
+                                                       sizeof(jit::KernelInfo),
+                                                       offsetof(jit::KernelInfo, config_bytes),
+                                                       offsetof(jit::KernelInfo, threads),
+                                                       sizeof(jit::Hooks),
+                                                       sizeof(jit::HookPoints),
+                                                       offsetof(jit::HookPoints, none),
+                                                       offsetof(jit::HookPoints, list),
+                                                       sizeof(jit::HookPoint),
+                                                       offsetof(jit::HookPoint, signature),
+                                                       sizeof(Rejection),
+                                                       offsetof(Rejection, got),
+                                                       offsetof(Rejection, text),
+                                                       sizeof(Budget),
+                                                       offsetof(Budget, exact),
+                                                       sizeof(Cost),
+                                                       sizeof(Variant),
+                                                       offsetof(Variant, plan),
+                                                       offsetof(Variant, slower),
+                                                       sizeof(TensorDef),
+                                                       offsetof(TensorDef, role),
+                                                       offsetof(TensorDef, like),
+                                                       offsetof(TensorDef, column_bytes),
+                                                       offsetof(TensorDef, extents),
+                                                       offsetof(TensorDef, values),
+                                                       offsetof(TensorDef, contents),
+                                                       sizeof(Contents),
+                                                       offsetof(TensorDef, doc),
+                                                       sizeof(AttrDef),
+                                                       offsetof(AttrDef, kind),
+                                                       offsetof(AttrDef, standard),
+                                                       offsetof(AttrDef, hint),
+                                                       offsetof(AttrDef, words),
+                                                       sizeof(Extent),
+                                                       offsetof(Extent, axis),
+                                                       offsetof(Extent, formula),
+                                                       sizeof(Values),
+                                                       sizeof(CaseAxis),
+                                                       sizeof(Scalar),
+                                                       sizeof(Op),
+                                                       offsetof(Op, args_bytes),
+                                                       offsetof(Op, construct),
+                                                       offsetof(Op, tensors),
+                                                       offsetof(Op, attrs),
+                                                       offsetof(Op, axis_slots),
+                                                       offsetof(Op, fault),
+                                                       offsetof(Op, requirements),
+                                                       offsetof(Op, variants),
+                                                       offsetof(Op, reference),
+                                                       offsetof(Op, generate),
+                                                       offsetof(Op, contract),
+                                                       offsetof(Op, keep_token),
+                                                       offsetof(Op, broken),
+                                                       offsetof(Op, cost),
+                                                       offsetof(Op, budget),
+                                                       offsetof(Op, not_proved),
+                                                       offsetof(Op, cases),
+                                                       offsetof(Op, bench),
+                                                       offsetof(Op, hooks),
+                                                       offsetof(Op, backward),
+                                                       offsetof(Op, rows),
+                                                       offsetof(Op, row_offsets),
+                                                       offsetof(Op, columns)})};
 #pragma GCC diagnostic pop
 
 /// What is wrong with op.backward: a tensor or attribute that one of them cannot be given, a gradient of another shape or
@@ -262,14 +356,16 @@ struct like {
 /// Adds a tensor whose dims are Expressions without spaces: "tokens 2*intermediate", "tokens*topk", "m ceil_div(k,group_size)".
 /// A word is an attribute that the op has by now, else an axis. Throws Error{internal} for what is not understood, and
 /// beyond kMaxTensors, kMaxRank and kMaxAxes.
-QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes, const std::string& like_name);
+QN_API void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes,
+                       const std::string& like_name);
 /// Throws Error{internal} beyond kMaxAttrs, and where dims have the attribute's name as an axis.
 QN_API void add_attr(Op& op, const AttrDef& attr);
 /// See Schema::may_be. Throws Error{internal}.
 QN_API void set_may_be(Op& op, const char* input);
 
 // The same for a schema, which is stated while a library is loaded: what is wrong is kept in Op::fault and for registry().
-QN_API void state_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes, const std::string& like_name);
+QN_API void state_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes,
+                         const std::string& like_name);
 QN_API void state_attr(Op& op, const AttrDef& attr);
 QN_API void state_may_be(Op& op, const char* input);
 /// The variants that the schema states, behind those that join the op.
@@ -309,12 +405,20 @@ template <class Args> class Schema {
   Schema& doc(std::string text) { return op_.doc = std::move(text), *this; }
   /// Paper or document that the algorithm comes from.
   Schema& source(std::string text) { return op_.source = std::move(text), *this; }
-  Schema& in(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::in, std::move(dtypes), ""); }
-  Schema& in(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::in, l.also, l.tensor); }
-  Schema& out(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::out, std::move(dtypes), ""); }
-  Schema& out(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::out, l.also, l.tensor); }
-  Schema& inout(const char* name, TensorView Args::*m, const char* axes, std::vector<DType> dtypes) { return add(name, m, axes, Role::inout, std::move(dtypes), ""); }
-  Schema& inout(const char* name, TensorView Args::*m, const char* axes, like l) { return add(name, m, axes, Role::inout, l.also, l.tensor); }
+  Schema& in(const char* name, TensorView Args::* m, const char* axes, std::vector<DType> dtypes) {
+    return add(name, m, axes, Role::in, std::move(dtypes), "");
+  }
+  Schema& in(const char* name, TensorView Args::* m, const char* axes, like l) { return add(name, m, axes, Role::in, l.also, l.tensor); }
+  Schema& out(const char* name, TensorView Args::* m, const char* axes, std::vector<DType> dtypes) {
+    return add(name, m, axes, Role::out, std::move(dtypes), "");
+  }
+  Schema& out(const char* name, TensorView Args::* m, const char* axes, like l) { return add(name, m, axes, Role::out, l.also, l.tensor); }
+  Schema& inout(const char* name, TensorView Args::* m, const char* axes, std::vector<DType> dtypes) {
+    return add(name, m, axes, Role::inout, std::move(dtypes), "");
+  }
+  Schema& inout(const char* name, TensorView Args::* m, const char* axes, like l) {
+    return add(name, m, axes, Role::inout, l.also, l.tensor);
+  }
   // These speak of the tensor or attribute stated last.
   Schema& optional() { return op_.tensors.back().optional = true, *this; }
   Schema& strided() { return op_.tensors.back().strided = true, *this; }
@@ -347,7 +451,7 @@ template <class Args> class Schema {
   Schema& within(Budget b) { return op_.tensors.back().budget = b, *this; }  ///< this output's own, in place of the op's
   Schema& meaning(std::string text) { return *last_doc_ = std::move(text), *this; }
 
-  template <class T> Schema& attr(const char* name, T Args::*m) {
+  template <class T> Schema& attr(const char* name, T Args::* m) {
     AttrDef a;
     a.name = name;
     a.offset = member_offset(m);
@@ -382,15 +486,23 @@ template <class Args> class Schema {
     op_.reference = [](const void* a, const void* m, const void*) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
     op_.order_free = nullptr;  // that of a base is not this op's
     if constexpr (order_free != nullptr)
-      op_.order_free = [](const void* a, const void* m, const void*) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m)); };
+      op_.order_free = [](const void* a, const void* m, const void*) {
+        order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m));
+      };
     return *this;
   }
   /// The same where the result depends on an output's dtype: `given` are the call's own tensors.
-  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given), void (*order_free)(const Args&, const Args&, const Args&) = nullptr>
+  template <void (*f)(const Args& args, const Args& magnitudes, const Args& given),
+            void (*order_free)(const Args&, const Args&, const Args&) = nullptr>
   Schema& reference() {
-    op_.reference = [](const void* a, const void* m, const void* g) { f(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
+    op_.reference = [](const void* a, const void* m, const void* g) {
+      f(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g));
+    };
     op_.order_free = nullptr;
-    if constexpr (order_free != nullptr) op_.order_free = [](const void* a, const void* m, const void* g) { order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g)); };
+    if constexpr (order_free != nullptr)
+      op_.order_free = [](const void* a, const void* m, const void* g) {
+        order_free(*static_cast<const Args*>(a), *static_cast<const Args*>(m), *static_cast<const Args*>(g));
+      };
     return *this;
   }
   /// Fills tensors whose values are generated(), and may reshape what a random fill would get wrong. Host tensors. The case has
@@ -399,14 +511,14 @@ template <class Args> class Schema {
     op_.generate = [](void* a, const Case& c, Random& r) { f(*static_cast<Args*>(a), c, r); };
     return *this;
   }
-  /// The part of the contract that `contents` cannot say: the first element that breaks it. Called where each tensor keeps to its `contents`,
-  /// with tensors in host memory.
+  /// The part of the contract that `contents` cannot say: the first element that breaks it. Called where each tensor keeps to its
+  /// `contents`, with tensors in host memory.
   template <Breach (*f)(const Args& args, const Problem& problem)> Schema& contract() {
     op_.contract = [](const void* a, const Problem& p) { return f(*static_cast<const Args*>(a), p); };
     return *this;
   }
-  /// Restricts Args in host memory to index `token` of the axis that `rows` calls tokens: f slices tensors, and writes those index tensors anew whose contents
-  /// change, into `indices`. False where one token's outputs cannot be had so. `bench` judges large results by it.
+  /// Restricts Args in host memory to index `token` of the axis that `rows` calls tokens: f slices tensors, and writes those index tensors
+  /// anew whose contents change, into `indices`. False where one token's outputs cannot be had so. `bench` judges large results by it.
   template <bool (*f)(Args& args, i64 token, std::vector<i32>& indices)> Schema& token() {
     op_.keep_token = [](void* a, i64 token, std::vector<i32>& indices) { return f(*static_cast<Args*>(a), token, indices); };
     return *this;
@@ -422,11 +534,13 @@ template <class Args> class Schema {
   Schema& budget(Budget (*f)(const Problem&)) { return op_.budget = f, *this; }
   /// Results are integers, or made of integers by stated roundings: outputs are compared with the reference bit for bit. Other number types
   /// have no such bits, so `quern prove` skips the op and says `why`.
-  Schema& exact(const char* why) { return op_.not_proved = why, budget([](const Problem&) { return Budget{.exact = true}; }); }
+  Schema& exact(const char* why) {
+    return op_.not_proved = why, budget([](const Problem&) { return Budget{.exact = true}; });
+  }
   /// Members of Args by which callers plug code into the op's kernels, bytes and tensors that the code is handed, and the points where
   /// it may plug in; plan finds the first in Problem::hooks. Stated behind all tensors.
   template <size_t n, size_t m>
-  Schema& hooks(const jit::Hooks* Args::*h, u8 (Args::*params)[n], TensorView (Args::*tensors)[m], const jit::HookPoints& points) {
+  Schema& hooks(const jit::Hooks* Args::* h, u8 (Args::*params)[n], TensorView (Args::*tensors)[m], const jit::HookPoints& points) {
     op_.hooks_offset = member_offset(h);
     op_.hook_params_offset = member_offset(params), op_.hook_params_bytes = i32(n);
     op_.hook_tensors_offset = member_offset(tensors), op_.hook_tensors = i32(m), op_.hook_points = &points;
@@ -450,21 +564,25 @@ template <class Args> class Schema {
   }
   /// An op that computes gradients of this one, and which of its tensors is the gradient of which of this op's. Said
   /// again: another op, which computes others.
-  Schema& backward(const char* op, std::map<std::string, std::string> gradients) { return op_.backward.push_back({op, std::move(gradients)}), *this; }
+  Schema& backward(const char* op, std::map<std::string, std::string> gradients) {
+    return op_.backward.push_back({op, std::move(gradients)}), *this;
+  }
   /// Outputs of one index along this axis depend on that index of the inputs alone.
   Schema& rows(Axis axis) { return rows(axis, axis); }
   /// The same; tensors have `or_one` instead of the axis where one index may stand for all of them.
   Schema& rows(Axis axis, Axis or_one) { return op_.has_rows = true, op_.rows = axis, op_.rows_or_one = or_one, *this; }
-  /// The same where a row has several indices of `tokens`: those from offsets[row] to offsets[row + 1], an index tensor of one element more than rows. Where
-  /// `offsets` is absent, a row has the one of its own number.
-  Schema& rows(Axis axis, Axis tokens, TensorView Args::*offsets) { return op_.row_offsets = member_offset(offsets), op_.row_tokens = tokens, rows(axis); }
+  /// The same where a row has several indices of `tokens`: those from offsets[row] to offsets[row + 1], an index tensor of one element more
+  /// than rows. Where `offsets` is absent, a row has the one of its own number.
+  Schema& rows(Axis axis, Axis tokens, TensorView Args::* offsets) {
+    return op_.row_offsets = member_offset(offsets), op_.row_tokens = tokens, rows(axis);
+  }
   /// An axis that no tensor of a call tells but outputs is as long as another one: what allocates outputs, as Python does, goes by it.
   Schema& otherwise(const char* axis, const char* other) { return op_.axis_otherwise[axis] = other, *this; }
   /// Outputs of one index along this axis depend on that index of the inputs alone, or on that of its block: what `bench` judges large
   /// results of an op by that has no `rows`.
   Schema& columns(Axis axis) { return op_.has_columns = true, op_.columns = axis, *this; }
   /// The same of calls without `flag`; with it, one index's part of a tensor is no slice of its view.
-  Schema& columns(Axis axis, bool Args::*flag) { return op_.columns_unless = member_offset(flag), columns(axis); }
+  Schema& columns(Axis axis, bool Args::* flag) { return op_.columns_unless = member_offset(flag), columns(axis); }
   /// Parameters and values whose pairwise combinations `check` runs.
   Schema& cases(std::vector<CaseAxis> list, void (*derive)(Case&) = nullptr) {
     op_.cases = std::move(list);
@@ -479,7 +597,8 @@ template <class Args> class Schema {
   Schema& bench(std::vector<Case> shapes) { return op_.bench = std::move(shapes), *this; }
 
  private:
-  Schema& add(const char* name, TensorView Args::*m, const char* axes, Role role, std::vector<DType> dtypes, const std::string& like_name) {
+  Schema& add(const char* name, TensorView Args::* m, const char* axes, Role role, std::vector<DType> dtypes,
+              const std::string& like_name) {
     if (registered_) state_tensor(op_, name, member_offset(m), axes, role, std::move(dtypes), like_name);
     else op_.tensors.emplace_back();
     last_doc_ = &op_.tensors.back().doc;
@@ -494,10 +613,10 @@ template <class Args> class Schema {
 
 /// Defines the public function `void function(const Args&, const RunOptions&)` and registers the op; a chain of Schema's
 /// members follows.
-#define QN_OP(function, Args, id)                                                                       \
-  static ::quern::Op& function##_op() {                                                                 \
-    static ::quern::Op op;                                                                              \
-    return op;                                                                                          \
-  }                                                                                                     \
+#define QN_OP(function, Args, id) \
+  static ::quern::Op& function##_op() { \
+    static ::quern::Op op; \
+    return op; \
+  } \
   void function(const Args& args, const ::quern::RunOptions& options) { ::quern::run(function##_op(), &args, options); } \
   static const ::quern::Schema<Args> function##_schema = ::quern::Schema<Args>(function##_op(), id)

@@ -101,7 +101,9 @@ TEST_F(op_schema, an_output_is_as_long_as_axes_and_attributes_say) {
   a.out = f32({12, 8}), a.topk = 4;
   EXPECT_EQ(refusal(a), "");
   a.blocks = f32({3, 2});
-  EXPECT_EQ(refusal(a), "expert.route: `blocks` has shape [3, 2], expected ceil_div(lanes,group_size)=1 at dim 1 (lanes was set by `out` [12, 8]; group_size is 32)");
+  EXPECT_EQ(
+      refusal(a),
+      "expert.route: `blocks` has shape [3, 2], expected ceil_div(lanes,group_size)=1 at dim 1 (lanes was set by `out` [12, 8]; group_size is 32)");
   a.group_size = 4;
   EXPECT_EQ(refusal(a), "");
 }
@@ -112,20 +114,27 @@ TEST_F(op_schema, an_extent_of_several_axes) {
   a.packed = f32({3, 128});
   EXPECT_EQ(refusal(a), "");
   a.packed = f32({3, 96});
-  EXPECT_EQ(refusal(a), "expert.route: `packed` has shape [3, 96], expected heads_q*head_dim+2*heads_kv*head_dim=128 at dim 1 "
-                        "(heads_q was set by `indices` [4, 2, 16]; head_dim was set by `indices` [4, 2, 16]; heads_kv was set by `indices` [4, 2, 16])");
+  EXPECT_EQ(
+      refusal(a),
+      "expert.route: `packed` has shape [3, 96], expected heads_q*head_dim+2*heads_kv*head_dim=128 at dim 1 "
+      "(heads_q was set by `indices` [4, 2, 16]; head_dim was set by `indices` [4, 2, 16]; heads_kv was set by `indices` [4, 2, 16])");
   a.indices = {};
-  EXPECT_EQ(refusal(a), "expert.route: `packed` has shape [3, 96], expected heads_q*head_dim+2*heads_kv*head_dim at dim 1, but no tensor that is given tells `heads_q`");
+  EXPECT_EQ(
+      refusal(a),
+      "expert.route: `packed` has shape [3, 96], expected heads_q*head_dim+2*heads_kv*head_dim at dim 1, but no tensor that is given tells `heads_q`");
 }
 
 TEST_F(op_schema, an_extent_without_a_value_is_told) {
   RouteArgs a = args();
   a.half = f32({1});
-  EXPECT_EQ(refusal(a), "expert.route: `half` has shape [1], expected tokens/2 at dim 0, but it 'tokens/2' divides 3 by 2 (tokens was set by `x` [3, 8])");
+  EXPECT_EQ(
+      refusal(a),
+      "expert.route: `half` has shape [1], expected tokens/2 at dim 0, but it 'tokens/2' divides 3 by 2 (tokens was set by `x` [3, 8])");
   a.group_size = 0, a.half = {}, a.blocks = f32({3, 2});
   EXPECT_THAT(refusal(a), HasSubstr("divides by 0"));
   a.blocks = {}, a.topk = -1;
-  EXPECT_EQ(refusal(a), "expert.route: `out` has shape [6, 8], expected tokens*topk=-3 at dim 0 (tokens was set by `x` [3, 8]; topk is -1)");
+  EXPECT_EQ(refusal(a),
+            "expert.route: `out` has shape [6, 8], expected tokens*topk=-3 at dim 0 (tokens was set by `x` [3, 8]; topk is -1)");
 }
 
 TEST_F(op_schema, attributes_are_exact) {
@@ -147,9 +156,7 @@ TEST_F(op_schema, a_value_that_an_attribute_cannot_hold_is_refused) {
   const auto refusal_of = [&](size_t attr, const Scalar& value) {
     try {
       set_attr(op.attrs[attr], &a, value);
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string();
   };
   EXPECT_EQ(refusal_of(0, 0.5), "`seed` is 0.5, expected an integer of 64 bits");
@@ -164,8 +171,11 @@ TEST(op_extent, of_one_axis_needs_no_formula) {
     const char* word;
     i32 factor, divisor;
     i64 offset;
-  } const plain[] = {{"tokens", 1, 1, 0}, {"7", 0, 1, 7}, {"2*tokens", 2, 1, 0}, {"tokens*2+1", 2, 1, 1}, {"1+tokens", 1, 1, 1}, {"2*(tokens+3)", 2, 1, 6}, {"tokens-1", 1, 1, -1},
-                     {"ceil_div(2*tokens,128)+1", 2, 128, 1}, {"4*32", 0, 1, 128}};
+  } const plain[] = {{"tokens", 1, 1, 0},    {"7", 0, 1, 7},
+                     {"2*tokens", 2, 1, 0},  {"tokens*2+1", 2, 1, 1},
+                     {"1+tokens", 1, 1, 1},  {"2*(tokens+3)", 2, 1, 6},
+                     {"tokens-1", 1, 1, -1}, {"ceil_div(2*tokens,128)+1", 2, 128, 1},
+                     {"4*32", 0, 1, 128}};
   for (const auto& [word, factor, divisor, offset] : plain) {
     Op op;
     add_tensor(op, "x", 0, word, Role::in, {DType::f32}, "");
@@ -174,7 +184,8 @@ TEST(op_extent, of_one_axis_needs_no_formula) {
     EXPECT_EQ(std::tuple(e.factor, e.divisor, e.offset), std::tuple(factor, divisor, offset)) << word;
     EXPECT_EQ(e.late, divisor != 1) << word;
   }
-  for (const char* word : {"tokens*hidden", "5-tokens", "ceil_div(tokens+1,2)", "2*ceil_div(tokens,2)", "tokens/2", "max(tokens,1)", "0*tokens", "1000*tokens"}) {
+  for (const char* word : {"tokens*hidden", "5-tokens", "ceil_div(tokens+1,2)", "2*ceil_div(tokens,2)", "tokens/2", "max(tokens,1)",
+                           "0*tokens", "1000*tokens"}) {
     Op op;
     add_tensor(op, "x", 0, word, Role::in, {DType::f32}, "");
     EXPECT_EQ(op.tensors[0].extents[0].formula, 0) << word;
@@ -194,23 +205,46 @@ std::string fault_of(void (*state)(Op& op)) {
   }
   return "";
 }
-void add(Op& op, const std::string& name, const char* dims = "tokens") { add_tensor(op, name.c_str(), 104 * ptrdiff_t(op.tensors.size()), dims, Role::in, {DType::f32}, ""); }
-AttrDef attr(const std::string& name, AttrDef::Kind kind = AttrDef::Kind::i32) { return {.name = name, .offset = 0, .kind = kind, .standard = 0, .doc = ""}; }
+void add(Op& op, const std::string& name, const char* dims = "tokens") {
+  add_tensor(op, name.c_str(), 104 * ptrdiff_t(op.tensors.size()), dims, Role::in, {DType::f32}, "");
+}
+AttrDef attr(const std::string& name, AttrDef::Kind kind = AttrDef::Kind::i32) {
+  return {.name = name, .offset = 0, .kind = kind, .standard = 0, .doc = ""};
+}
 
 TEST(op_limits, are_checked) {
-  EXPECT_EQ(fault_of([](Op& op) { for (int i = 0; i < 32; ++i) add(op, "t" + std::to_string(i)); }), "");
-  EXPECT_EQ(fault_of([](Op& op) { for (int i = 0; i < 33; ++i) add(op, "t" + std::to_string(i)); }), "a.b has more than 32 tensors");
-  EXPECT_EQ(fault_of([](Op& op) { for (int i = 0; i < 24; ++i) add_attr(op, attr("a" + std::to_string(i))); }), "");
-  EXPECT_EQ(fault_of([](Op& op) { for (int i = 0; i < 25; ++i) add_attr(op, attr("a" + std::to_string(i))); }), "a.b has more than 24 attributes");
+  EXPECT_EQ(fault_of([](Op& op) {
+              for (int i = 0; i < 32; ++i) add(op, "t" + std::to_string(i));
+            }),
+            "");
+  EXPECT_EQ(fault_of([](Op& op) {
+              for (int i = 0; i < 33; ++i) add(op, "t" + std::to_string(i));
+            }),
+            "a.b has more than 32 tensors");
+  EXPECT_EQ(fault_of([](Op& op) {
+              for (int i = 0; i < 24; ++i) add_attr(op, attr("a" + std::to_string(i)));
+            }),
+            "");
+  EXPECT_EQ(fault_of([](Op& op) {
+              for (int i = 0; i < 25; ++i) add_attr(op, attr("a" + std::to_string(i)));
+            }),
+            "a.b has more than 24 attributes");
   EXPECT_EQ(fault_of([](Op& op) { add(op, "x", "1 2 3 4 5 6"); }), "a.b: `x` has more than 5 dims");
-  EXPECT_THAT(fault_of([](Op& op) { for (int i = 0; i < 9; ++i) add(op, "t" + std::to_string(i), ("a" + std::to_string(i) + "*b" + std::to_string(i) + " c" + std::to_string(i) + " d" + std::to_string(i)).c_str()); }),
+  EXPECT_THAT(fault_of([](Op& op) {
+                for (int i = 0; i < 9; ++i)
+                  add(op, "t" + std::to_string(i),
+                      ("a" + std::to_string(i) + "*b" + std::to_string(i) + " c" + std::to_string(i) + " d" + std::to_string(i)).c_str());
+              }),
               HasSubstr("a.b has more than 32 axes"));
 }
 
 TEST(op_limits, what_cannot_be_meant_is_told) {
-  EXPECT_EQ(fault_of([](Op& op) { add(op, "x", "tokens*"); }), "a.b: `x` has the dim tokens*: `expression` 'tokens*' lacks a value at character 7, expected a number or a name");
-  EXPECT_EQ(fault_of([](Op& op) { add_attr(op, attr("eps", AttrDef::Kind::f32)), add(op, "x", "tokens*eps"); }), "a.b: `x` has the dim tokens*eps: the attribute `eps` is no integer");
-  EXPECT_THAT(fault_of([](Op& op) { add(op, "x", "tokens*topk"), add_attr(op, attr("topk")); }), HasSubstr("a.b: `topk` is an axis of the tensors before it"));
+  EXPECT_EQ(fault_of([](Op& op) { add(op, "x", "tokens*"); }),
+            "a.b: `x` has the dim tokens*: `expression` 'tokens*' lacks a value at character 7, expected a number or a name");
+  EXPECT_EQ(fault_of([](Op& op) { add_attr(op, attr("eps", AttrDef::Kind::f32)), add(op, "x", "tokens*eps"); }),
+            "a.b: `x` has the dim tokens*eps: the attribute `eps` is no integer");
+  EXPECT_THAT(fault_of([](Op& op) { add(op, "x", "tokens*topk"), add_attr(op, attr("topk")); }),
+              HasSubstr("a.b: `topk` is an axis of the tensors before it"));
 }
 
 /// In a process of its own: states an op that cannot be, as a library does while it is loaded, and prints what a call and the registry say.
@@ -221,9 +255,7 @@ template <class State> void say_refusals(const State& state) {
     try {
       ask();
       std::fprintf(stderr, "nothing;");
-    } catch (const Error& e) {
-      std::fprintf(stderr, "%s;", e.what());
-    }
+    } catch (const Error& e) { std::fprintf(stderr, "%s;", e.what()); }
   };
   RouteArgs args;
   say([&] { run(op, &args, {}); });
@@ -232,12 +264,21 @@ template <class State> void say_refusals(const State& state) {
 }
 
 TEST(op_limits, an_op_beyond_them_is_refused) {
-  EXPECT_EXIT(say_refusals([](Op& op) { Schema<RouteArgs>(op, "a.b").in("x", &RouteArgs::x, "tokens*", {DType::f32}).optional().meaning("?"); }), testing::ExitedWithCode(0),
-              "^a.b: `x` has the dim tokens[*]: .*;.*is a.b: a.b: `x` has the dim .*;$");
-  EXPECT_EXIT(say_refusals([](Op& op) { Schema<RouteArgs>(op, "a.b").in("x", &RouteArgs::x, "tokens", {DType::f32}).out("y", &RouteArgs::out, "topk", {DType::f32}).may_be("x"); }), testing::ExitedWithCode(0),
-              "^a.b: `y` may be `x`, but.*;.*is a.b: a.b: `y` may be.*;$");
-  EXPECT_EXIT(say_refusals([](Op& op) { Schema<RouteArgs>(op, "a.b").based_on("a.nothing", nullptr).hook_params<int>().hook_tensor(0, "slopes", "heads_q", {DType::f32}); }), testing::ExitedWithCode(0),
-              "^a.b is based on a.nothing, which is not there.*;.*is a.b: a.b is based on a.nothing.*;$");
+  EXPECT_EXIT(
+      say_refusals([](Op& op) { Schema<RouteArgs>(op, "a.b").in("x", &RouteArgs::x, "tokens*", {DType::f32}).optional().meaning("?"); }),
+      testing::ExitedWithCode(0), "^a.b: `x` has the dim tokens[*]: .*;.*is a.b: a.b: `x` has the dim .*;$");
+  EXPECT_EXIT(say_refusals([](Op& op) {
+                Schema<RouteArgs>(op, "a.b")
+                    .in("x", &RouteArgs::x, "tokens", {DType::f32})
+                    .out("y", &RouteArgs::out, "topk", {DType::f32})
+                    .may_be("x");
+              }),
+              testing::ExitedWithCode(0), "^a.b: `y` may be `x`, but.*;.*is a.b: a.b: `y` may be.*;$");
+  EXPECT_EXIT(
+      say_refusals([](Op& op) {
+        Schema<RouteArgs>(op, "a.b").based_on("a.nothing", nullptr).hook_params<int>().hook_tensor(0, "slopes", "heads_q", {DType::f32});
+      }),
+      testing::ExitedWithCode(0), "^a.b is based on a.nothing, which is not there.*;.*is a.b: a.b is based on a.nothing.*;$");
 }
 
 struct ManyArgs {
@@ -250,7 +291,8 @@ TEST(op_limits, twenty_tensors_are_bound) {
   std::vector<float> memory(20 * 64);
   ManyArgs args;
   for (size_t i = 0; i < 20; ++i) {
-    add_tensor(op, ("t" + std::to_string(i)).c_str(), ptrdiff_t(offsetof(ManyArgs, t) + i * sizeof(TensorView)), "tokens hidden", i < 4 ? Role::out : Role::in, {DType::f32}, "");
+    add_tensor(op, ("t" + std::to_string(i)).c_str(), ptrdiff_t(offsetof(ManyArgs, t) + i * sizeof(TensorView)), "tokens hidden",
+               i < 4 ? Role::out : Role::in, {DType::f32}, "");
     args.t[i] = TensorView(memory.data() + i * 64, DType::f32, {4, 16});
   }
   const Problem p = bind(op, &args, {});
@@ -279,7 +321,8 @@ TEST(op_glossary, of_a_library_is_joined_by_words) {
   EXPECT_EQ(join_glossary(longer.data(), longer.size()), "the axis intermediate by number 1, which is hidden here");
   std::swap(longer[1], longer[2]);
   longer.push_back({"lanes", ""});  // known already, as a word outside the glossary
-  EXPECT_EQ(join_glossary(longer.data(), longer.size()), "the axis lanes by number " + std::to_string(longer.size() - 1) + ", which has number " + std::to_string(int(axis_of("lanes"))) + " here");
+  EXPECT_EQ(join_glossary(longer.data(), longer.size()), "the axis lanes by number " + std::to_string(longer.size() - 1) +
+                                                             ", which has number " + std::to_string(int(axis_of("lanes"))) + " here");
 }
 
 TEST(op_registry, finds_ops_by_any_text) {

@@ -108,7 +108,8 @@ static Extent parse_extent(Op& op, const std::string& word) {
 void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes,
                 const std::string& like_name) {
   const auto fail = [&](const std::string& text) { return Error(ErrorKind::internal, op.id + ": `" + name + "` " + text); };
-  if (op.tensors.size() == size_t(kMaxTensors)) throw Error(ErrorKind::internal, op.id + " has more than " + std::to_string(kMaxTensors) + " tensors");
+  if (op.tensors.size() == size_t(kMaxTensors))
+    throw Error(ErrorKind::internal, op.id + " has more than " + std::to_string(kMaxTensors) + " tensors");
   TensorDef t;
   t.name = name;
   t.offset = offset;
@@ -124,9 +125,7 @@ void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Ro
     if (t.rank == kMaxRank) throw fail("has more than " + std::to_string(kMaxRank) + " dims");
     try {
       t.extents[t.rank] = parse_extent(op, word);
-    } catch (const Error& e) {
-      throw fail("has the dim " + word + ": " + e.what());
-    }
+    } catch (const Error& e) { throw fail("has the dim " + word + ": " + e.what()); }
     op.late_extents |= t.extents[t.rank].late;
   }
   op.tensor_offsets[op.tensors.size()] = i32(offset);
@@ -134,10 +133,14 @@ void add_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Ro
 }
 
 void add_attr(Op& op, const AttrDef& attr) {
-  if (op.attrs.size() == size_t(kMaxAttrs)) throw Error(ErrorKind::internal, op.id + " has more than " + std::to_string(kMaxAttrs) + " attributes");
+  if (op.attrs.size() == size_t(kMaxAttrs))
+    throw Error(ErrorKind::internal, op.id + " has more than " + std::to_string(kMaxAttrs) + " attributes");
   for (const Axis axis : op.axes)
     if (attr.name == name(axis))
-      throw Error(ErrorKind::internal, op.id + ": `" + attr.name + "` is an axis of the tensors before it, expected an attribute of another name, or stated before the dims that mean it");
+      throw Error(
+          ErrorKind::internal,
+          op.id + ": `" + attr.name +
+              "` is an axis of the tensors before it, expected an attribute of another name, or stated before the dims that mean it");
   op.attr_offsets[op.attrs.size()] = i32(attr.offset);
   op.attrs.push_back(attr);
 }
@@ -145,11 +148,14 @@ void add_attr(Op& op, const AttrDef& attr) {
 void set_may_be(Op& op, const char* input) {
   TensorDef& t = op.tensors.back();
   t.may_be = op.tensor_index(input);
-  if (t.may_be < 0 || t.role != Role::out || op.tensors[size_t(t.may_be)].role != Role::in || op.tensors[size_t(t.may_be)].extents_text != t.extents_text)
-    throw Error(ErrorKind::internal, op.id + ": `" + t.name + "` may be `" + input + "`, but an output may be an input of its dims that is stated before it");
+  if (t.may_be < 0 || t.role != Role::out || op.tensors[size_t(t.may_be)].role != Role::in ||
+      op.tensors[size_t(t.may_be)].extents_text != t.extents_text)
+    throw Error(ErrorKind::internal,
+                op.id + ": `" + t.name + "` may be `" + input + "`, but an output may be an input of its dims that is stated before it");
 }
 
-void state_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes, const std::string& like_name) {
+void state_tensor(Op& op, const char* name, ptrdiff_t offset, const char* dims, Role role, std::vector<DType> dtypes,
+                  const std::string& like_name) {
   try {
     add_tensor(op, name, offset, dims, role, std::move(dtypes), like_name);
   } catch (const Error& e) {
@@ -170,9 +176,7 @@ void state_attr(Op& op, const AttrDef& attr) {
 void state_may_be(Op& op, const char* input) {
   try {
     set_may_be(op, input);
-  } catch (const Error& e) {
-    refuse_op(op, e);
-  }
+  } catch (const Error& e) { refuse_op(op, e); }
 }
 
 i64 extent_of(const Op& op, const Extent& e, const i64* values) {
@@ -207,7 +211,8 @@ static i64 integer_of(const AttrDef& attr, const Scalar& value) {
 
 static float real_of(const AttrDef& attr, const Scalar& value) {
   const float real = float(value);
-  if (std::isinf(real) && std::isfinite(double(value))) throw Error(ErrorKind::value, "", attr.name, "is " + to_string(value), "a number that an f32 holds");
+  if (std::isinf(real) && std::isfinite(double(value)))
+    throw Error(ErrorKind::value, "", attr.name, "is " + to_string(value), "a number that an f32 holds");
   return real;
 }
 

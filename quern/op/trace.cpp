@@ -77,7 +77,8 @@ std::vector<Block> blocks_of(const ObservedCall& call) {
   std::vector<Block> blocks;
   for (size_t i = 0; i < call.op.tensors.size(); ++i)
     if (const TensorView& v = call.op.tensor(call.args, i); v.present()) blocks.push_back({address(v), end_of(v)});
-  std::sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
+  std::sort(blocks.begin(), blocks.end(),
+            [](const Block& a, const Block& b) { return a.begin != b.begin ? a.begin < b.begin : a.end < b.end; });
   std::vector<Block> merged;
   for (const Block& b : blocks) {
     if (merged.empty() || b.begin >= merged.back().end) merged.push_back(b);
@@ -159,20 +160,22 @@ Json call_json(const ObservedCall& call) {
   for (const AttrDef& a : call.op.attrs) attributes[a.name] = attribute_json(a, call.args);
   for (const Block& b : blocks) memory.push_back({{"bytes", b.end - b.begin}, {"misalignment", b.begin % 256}});
   const RunOptions& o = call.options;
-  Json j = {{"format", kTraceFormat},
-            {"quern", QN_VERSION},
-            {"op", call.op.id},
-            {"device", {{"kind", info.emulated ? "emu" : "cuda"}, {"index", call.device.id().index}, {"arch", info.arch.name()}, {"name", info.name}}},
-            {"options",
-             {{"variant", o.variant ? Json(o.variant) : Json()},
-              {"batch_invariant", o.batch_invariant},
-              {"pdl", o.pdl},
-              {"skip_check", o.skip_check},
-              {"workspace", o.workspace.data ? o.workspace.bytes : 0}}},
-            {"attributes", attributes},
-            {"tensors", tensors_json(call, blocks)},
-            {"memory", memory},
-            {"plan", plan_json(call)}};
+  Json j = {
+      {"format", kTraceFormat},
+      {"quern", QN_VERSION},
+      {"op", call.op.id},
+      {"device",
+       {{"kind", info.emulated ? "emu" : "cuda"}, {"index", call.device.id().index}, {"arch", info.arch.name()}, {"name", info.name}}},
+      {"options",
+       {{"variant", o.variant ? Json(o.variant) : Json()},
+        {"batch_invariant", o.batch_invariant},
+        {"pdl", o.pdl},
+        {"skip_check", o.skip_check},
+        {"workspace", o.workspace.data ? o.workspace.bytes : 0}}},
+      {"attributes", attributes},
+      {"tensors", tensors_json(call, blocks)},
+      {"memory", memory},
+      {"plan", plan_json(call)}};
   if (call.problem.hooks) j["hooks"] = hooks_json(call);
   return j;
 }
@@ -246,7 +249,8 @@ std::string left_out(const ObservedCall& call, const TraceOptions& options) {
   if (options.max_bytes == 0) return "no data was asked for";
   if (call.capturing) return "the stream was capturing";
   if (const i64 bytes = data_bytes(call); bytes > options.max_bytes)
-    return std::to_string(bytes >> 20) + " MB are more than the " + std::to_string(options.max_bytes >> 20) + " that may be kept (QN_TRACE_MAX_MB)";
+    return std::to_string(bytes >> 20) + " MB are more than the " + std::to_string(options.max_bytes >> 20) +
+           " that may be kept (QN_TRACE_MAX_MB)";
   return "";
 }
 
@@ -394,23 +398,17 @@ void record_outputs(const ObservedCall& call, const std::string& folder) {
     write_tensors(call, folder, true);
     write_result(folder, {{"status", "finished"}});
     return;
-  } catch (const std::exception& e) {
-    log(LogLevel::warning, "QN_TRACE: the outputs of " + call.op.id + " are not recorded: " + e.what());
-  }
+  } catch (const std::exception& e) { log(LogLevel::warning, "QN_TRACE: the outputs of " + call.op.id + " are not recorded: " + e.what()); }
   for (const TensorDef& t : call.op.tensors) remove_folder(folder + "/" + t.name + ".after");  // and a full disk has room again
   try {
     write_result(folder, {{"status", kOutputsNotRecorded}});
-  } catch (const std::exception& e) {
-    log(LogLevel::warning, std::string("QN_TRACE: ") + e.what());
-  }
+  } catch (const std::exception& e) { log(LogLevel::warning, std::string("QN_TRACE: ") + e.what()); }
 }
 
 void record_failure(const std::string& folder, const Error& error) {
   try {
     write_result(folder, {{"status", "failed"}, {"kind", name(error.kind())}, {"error", error.what()}});
-  } catch (const std::exception& e) {
-    log(LogLevel::warning, std::string("QN_TRACE: ") + e.what());
-  }
+  } catch (const std::exception& e) { log(LogLevel::warning, std::string("QN_TRACE: ") + e.what()); }
 }
 
 }  // namespace quern

@@ -47,11 +47,13 @@ void state_variants(Op& op, std::vector<Variant> own) {
 
 void join_variant(const char* op, i32 rank, const Variant& variant, const Headers& built_with) {
   if (!built_with.agree_with(kHeaders))
-    return refuse_registration(std::string("is ") + op + " with the variant " + variant.name + ", built against other headers", "a library that is built again with those of this libquern");
+    return refuse_registration(std::string("is ") + op + " with the variant " + variant.name + ", built against other headers",
+                               "a library that is built again with those of this libquern");
   std::vector<JoinedVariant>& all = joined()[op];
   all.insert(std::upper_bound(all.begin(), all.end(), JoinedVariant{rank, variant}, comes_first), {rank, variant});
   for (const auto& [id, registered] : registered_ops())
-    if (id == op || (registered->base && registered->base->id == op)) place_variants(const_cast<Op&>(*registered));  // QN_OP's objects are not const
+    if (id == op || (registered->base && registered->base->id == op))
+      place_variants(const_cast<Op&>(*registered));  // QN_OP's objects are not const
 }
 
 std::string variants_fault() {
@@ -110,6 +112,8 @@ const char* variant_name(const Op& op, double code) {
 }
 i32 variant_index(std::string_view op, std::string_view name) { return variant_index(find_op(op), name); }
 
-bool is_of_variant(const Problem& p, std::string_view name) { return p.variant >= 0 && size_t(p.variant) < p.op->variants.size() && name == p.op->variants[size_t(p.variant)].name; }
+bool is_of_variant(const Problem& p, std::string_view name) {
+  return p.variant >= 0 && size_t(p.variant) < p.op->variants.size() && name == p.op->variants[size_t(p.variant)].name;
+}
 
 }  // namespace quern

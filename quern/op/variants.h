@@ -15,8 +15,8 @@ namespace quern {
 ///     static const JoinVariant join("gemm.dense", 20, {"swap_ab_sm90", rejects, plan, slower});
 ///
 /// Joined variants are asked in ascending rank, those of one rank by name, and all before those that the op's schema states. The op may be
-/// registered earlier or later, in this library or one that is loaded before. An op of that name that is never registered, and a second variant of one name,
-/// are errors of registry().
+/// registered earlier or later, in this library or one that is loaded before. An op of that name that is never registered, and a second
+/// variant of one name, are errors of registry().
 class JoinVariant {
  public:
   JoinVariant(const char* op, i32 rank, const Variant& variant, const Headers& built_with = kHeaders);
@@ -33,7 +33,8 @@ QN_API std::string variants_text(const Op& op, std::string_view name);
 
 /// A named variant as cases have it, one number: the index of the variant, and kVariantCodes more for each candidate up to it.
 constexpr i32 kVariantCodes = 64;
-/// That of the op's variant, or candidate, of that name; without a candidate the variant's index. Throws Error{value} with the names that there are.
+/// That of the op's variant, or candidate, of that name; without a candidate the variant's index. Throws Error{value} with the names that
+/// there are.
 QN_API i32 variant_index(const Op& op, std::string_view name);
 QN_API i32 variant_index(std::string_view op, std::string_view name);
 /// The name that a case's number stands for, which lasts; null: none.
@@ -44,6 +45,8 @@ QN_API bool is_of_variant(const Problem& problem, std::string_view name);
 /// What JoinVariant does, where `built_with` are this library's headers.
 QN_API void join_variant(const char* op, i32 rank, const Variant& variant, const Headers& built_with);
 
-inline JoinVariant::JoinVariant(const char* op, i32 rank, const Variant& variant, const Headers& built_with) { join_variant(op, rank, variant, built_with); }
+inline JoinVariant::JoinVariant(const char* op, i32 rank, const Variant& variant, const Headers& built_with) {
+  join_variant(op, rank, variant, built_with);
+}
 
 }  // namespace quern

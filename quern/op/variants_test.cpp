@@ -24,7 +24,12 @@ static void reference(const Args&, const Args&) {}
 static constexpr const char* kCandidates[] = {"wide", "tall"};
 static const JoinVariant late("joining.op", 30, {"late", rejects, plan, nullptr, kCandidates});
 static const JoinVariant second("joining.op", 20, {"second", rejects, plan});
-QN_OP(op, Args, "joining.op").doc("nothing").in("x", &Args::x, "tokens", {DType::f32}).out("out", &Args::out, "tokens", {DType::f32}).plan(plan).reference<reference>();
+QN_OP(op, Args, "joining.op")
+    .doc("nothing")
+    .in("x", &Args::x, "tokens", {DType::f32})
+    .out("out", &Args::out, "tokens", {DType::f32})
+    .plan(plan)
+    .reference<reference>();
 static const JoinVariant first("joining.op", 20, {"first", rejects, plan});
 
 namespace {
@@ -47,9 +52,7 @@ TEST(op_variants, are_known_by_name) {
   try {
     variant_index("joining.op", "secund");
     FAIL();
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "joining.op: `variant` is 'secund', expected one of first, second, late, portable");
-  }
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "joining.op: `variant` is 'secund', expected one of first, second, late, portable"); }
   Problem problem{};
   problem.op = &find_op("joining.op");
   problem.variant = 1;
@@ -64,7 +67,8 @@ TEST(op_variants, candidates_are_known_by_the_variants_name_and_theirs) {
   EXPECT_EQ(named_variant(op, "late:tall").variant, 2);
   EXPECT_EQ(named_variant(op, "late:tall").candidate, 1);
   EXPECT_EQ(named_variant(op, "late").candidate, -1);
-  for (const char* none : {"late:", "late:talk", "late:tall:", "first:tall", ":tall", ""}) EXPECT_EQ(named_variant(op, none).variant, -1) << none;
+  for (const char* none : {"late:", "late:talk", "late:tall:", "first:tall", ":tall", ""})
+    EXPECT_EQ(named_variant(op, none).variant, -1) << none;
   for (const char* name : {"first", "late", "late:wide", "late:tall"}) EXPECT_STREQ(variant_name(op, variant_index(op, name)), name);
   EXPECT_EQ(variant_name(op, 2 + 3 * kVariantCodes), nullptr) << "two candidates";
   EXPECT_EQ(variant_name(op, 1 + kVariantCodes), nullptr) << "none";
@@ -85,16 +89,15 @@ void say_fault_after(const char* op, const char* name) {
   std::string said;
   try {
     registry();
-  } catch (const Error& e) {
-    said = e.what();
-  }
+  } catch (const Error& e) { said = e.what(); }
   std::fprintf(stderr, "%s", said.c_str());
   std::_Exit(0);
 }
 
 TEST(op_variants, mistakes_are_told) {
   EXPECT_EQ(variants_fault(), "");
-  EXPECT_EXIT(say_fault_after("joining.nowhere", "lost"), ::testing::ExitedWithCode(0), "joining.nowhere, which the variant lost joins, is not there");
+  EXPECT_EXIT(say_fault_after("joining.nowhere", "lost"), ::testing::ExitedWithCode(0),
+              "joining.nowhere, which the variant lost joins, is not there");
   EXPECT_EXIT(say_fault_after("joining.op", "second"), ::testing::ExitedWithCode(0), "joining.op, which has two variants second");
 }
 
@@ -103,7 +106,7 @@ struct Behind : Device {
   virtual void behind() {}
 };
 TEST(op_variants, headers_know_the_virtual_functions_of_a_device) {
-  void (Behind::*const last)() = &Behind::behind;
+  void (Behind::* const last)() = &Behind::behind;
   i64 place;  // of the Itanium ABI: an offset in the table; where code has odd addresses, as on x86, 1 more
   std::memcpy(&place, &last, sizeof place);
   EXPECT_EQ(place / i64(sizeof(void*)), kDeviceSlots) << "kDeviceSlots of device.h";
@@ -117,9 +120,7 @@ TEST(op_variants, one_built_with_other_headers_is_refused) {
     std::string said;
     try {
       registry();
-    } catch (const Error& e) {
-      said = e.what();
-    }
+    } catch (const Error& e) { said = e.what(); }
     std::fprintf(stderr, "%zu %s", find_op("joining.op").variants.size(), said.c_str());
     std::_Exit(0);
   };

@@ -43,9 +43,7 @@ void add_calls(const std::vector<WarmCall>& calls, const DeviceInfo& device, Rea
         if (k.calls.empty() || k.calls.back() != call.name) k.calls.push_back(call.name);
       }
       if (plan.count == 0) into.skipped = call.problem.empty ? "its outputs are empty" : "it launches no kernel";
-    } catch (const Error& e) {
-      into.skipped = e.what(), into.refused = 1;
-    }
+    } catch (const Error& e) { into.skipped = e.what(), into.refused = 1; }
   }
 }
 
@@ -86,8 +84,10 @@ WarmReport warm(const WarmOptions& options, const WarmProgress& progress) {
   if (devices.empty()) devices.push_back(device_from_name("").info());
   const auto begin = std::chrono::steady_clock::now();
   std::vector<jit::BuildJob> jobs;
-  if (options.model.empty() && options.calls.empty()) throw Error(ErrorKind::value, "", "model", "is missing", "a model file or recorded calls");
-  if (options.model.empty() && !options.limits.empty()) throw Error(ErrorKind::value, "", options.limits[0], "limits a model", "a model file");
+  if (options.model.empty() && options.calls.empty())
+    throw Error(ErrorKind::value, "", "model", "is missing", "a model file or recorded calls");
+  if (options.model.empty() && !options.limits.empty())
+    throw Error(ErrorKind::value, "", options.limits[0], "limits a model", "a model file");
   Model model;
   if (!options.model.empty()) model = load_model(options.model);
   for (const std::string& word : options.limits) set_limit(model, word);
@@ -97,7 +97,8 @@ WarmReport warm(const WarmOptions& options, const WarmProgress& progress) {
     add_reached(reached, device, report, jobs);
   }
   report.list_seconds = seconds_since(begin);
-  if (options.processes < 0) throw Error(ErrorKind::value, "", "processes", "is " + std::to_string(options.processes), "0 (one a CPU) or more");
+  if (options.processes < 0)
+    throw Error(ErrorKind::value, "", "processes", "is " + std::to_string(options.processes), "0 (one a CPU) or more");
   if (!options.list_only) build_all(jobs, options.processes, report, progress);
   return report;
 }

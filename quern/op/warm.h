@@ -37,20 +37,20 @@ struct WarmKernel {
   std::vector<std::string> calls;  ///< what calls it: "QKV projection", ...
   bool aligned = false;            ///< reached by 16-byte aligned operands too, not only by less aligned ones
   State state = State::listed;
-  double compile_ms = 0;           ///< of the compile that made it, now or earlier
-  i64 image_bytes = 0;             ///< of the cubin or shared object
-  std::string error;               ///< why it failed
+  double compile_ms = 0;  ///< of the compile that made it, now or earlier
+  i64 image_bytes = 0;    ///< of the cubin or shared object
+  std::string error;      ///< why it failed
 };
 /// A call that reaches no kernel, or none with some of the values that its words and lists may have.
 struct WarmSkipped {
   std::string call, op, arch, reason;
-  bool refused = false;    ///< the op refuses the call; else quern lacks the op, or the call computes nothing
-  std::string with;        ///< "head_dim=1000 tp=2"; empty: any
+  bool refused = false;  ///< the op refuses the call; else quern lacks the op, or the call computes nothing
+  std::string with;      ///< "head_dim=1000 tp=2"; empty: any
 };
 struct WarmReport {
   std::vector<WarmKernel> kernels;
   std::vector<WarmSkipped> skipped;
-  i64 plans = 0;           ///< that the enumeration made
+  i64 plans = 0;  ///< that the enumeration made
   double list_seconds = 0, build_seconds = 0;
 };
 /// After each kernel: which, how many of all are done, and an estimate of the seconds that the rest takes.

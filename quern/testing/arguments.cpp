@@ -46,7 +46,9 @@ std::vector<Scalar> other_values(const Op& op, const AttrDef& attr, const Scalar
 
 /// The op's pairwise cases of few bytes that run on the device.
 std::vector<Case> small_cases(const Op& op, const DeviceInfo& device, double most_bytes) {
-  return pairwise(op.cases, [&](const Case& given) { return operand_bytes(op, fake_args(op, derived(op, given)).get()) <= most_bytes && runs(op, given, device); });
+  return pairwise(op.cases, [&](const Case& given) {
+    return operand_bytes(op, fake_args(op, derived(op, given)).get()) <= most_bytes && runs(op, given, device);
+  });
 }
 
 /// What one argument has shown so far.
@@ -62,7 +64,9 @@ class ArgumentTest {
   ArgumentTest(const Op& op, Device& device) : op_(op), device_(device) {
     for (const TensorDef& t : op.tensors)
       if (t.role != Role::out && !t.any_shape()) arguments_.push_back({t.name});
-    for (size_t i = 0; i < op.attrs.size(); ++i) arguments_.push_back({op.attrs[i].name, std::any_of(op.formulas.begin(), op.formulas.end(), [&](const Expression& f) { return f.uses(size_t(kMaxAxes) + i); })});
+    for (size_t i = 0; i < op.attrs.size(); ++i)
+      arguments_.push_back({op.attrs[i].name, std::any_of(op.formulas.begin(), op.formulas.end(),
+                                                          [&](const Expression& f) { return f.uses(size_t(kMaxAxes) + i); })});
     for (const CaseAxis& axis : op.cases)
       if (axis.name == "batch_invariant") arguments_.push_back({axis.name});
   }
@@ -96,7 +100,8 @@ class ArgumentTest {
       const Plan fast = planned(0), other = planned(1);
       a.matters = fast.workspace != other.workspace || fast.count != other.count;
       for (i32 i = 0; i < fast.count && !a.matters; ++i)
-        a.matters = !(fast.launches[i].spec == other.launches[i].spec) || fast.launches[i].config.cluster != other.launches[i].config.cluster;
+        a.matters =
+            !(fast.launches[i].spec == other.launches[i].spec) || fast.launches[i].config.cluster != other.launches[i].config.cluster;
     }
   }
 
@@ -131,9 +136,7 @@ class ArgumentTest {
       const bool changed = outputs(which, change) != before;
       a.accepted = true;
       a.matters |= changed;
-    } catch (const Error& e) {
-      (is_refusal(e) ? a.refused : a.matters) = true;
-    }
+    } catch (const Error& e) { (is_refusal(e) ? a.refused : a.matters) = true; }
   }
 
   /// Bits of every output after a call with changed arguments; empty when there is nothing to do.
@@ -191,7 +194,8 @@ class HintTest {
 
  private:
   /// False where the variant refuses the call.
-  bool call(CaseArgs& args, const char* variant, const Scalar& value, const std::vector<Truth>& truths, std::string& bits, std::string* wrong = nullptr) {
+  bool call(CaseArgs& args, const char* variant, const Scalar& value, const std::vector<Truth>& truths, std::string& bits,
+            std::string* wrong = nullptr) {
     args.reset();
     set_attr(hint_, args.args(), value);
     RunOptions options = options_of(op_, args.which());
@@ -223,7 +227,8 @@ std::vector<std::string> ignored_arguments(const Op& op, Device& device, double 
     test.try_plans(which);
     test.try_case(which);
   }
-  // An argument may matter only beside values of two others, as min_p_first does beside top_p and min_p: no case of pairs need have all three.
+  // An argument may matter only beside values of two others, as min_p_first does beside top_p and min_p: no case of pairs need have all
+  // three.
   Random random(kSeed);
   for (int more = 0; more < 300 && !pairs.empty() && !test.ignored().empty(); ++more) {
     Case mixed;

@@ -10,8 +10,8 @@
 
 namespace quern::testing {
 
-/// Inputs, attributes and, where a case states it, batch_invariant that change nothing: neither another content or value of it alone changes
-/// a bit of an output in any of the op's pairwise cases of at most `most_bytes`, nor is every other value refused. For
+/// Inputs, attributes and, where a case states it, batch_invariant that change nothing: neither another content or value of it alone
+/// changes a bit of an output in any of the op's pairwise cases of at most `most_bytes`, nor is every other value refused. For
 /// batch_invariant and hints the plan must change. Tensors take the content that another seed gives them, so what an op's
 /// `.generate` makes is the range in which they must matter. On a checked device a fault counts as a change: the content was used.
 std::vector<std::string> ignored_arguments(const Op& op, Device& device, double most_bytes = 1 << 18);

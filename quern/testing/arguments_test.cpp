@@ -92,7 +92,8 @@ const Op& mix() {
     add_tensor(o, "out", offsetof(MixArgs, out), "tokens", Role::out, {DType::f32}, "");
     add_attr(o, {"scale", offsetof(MixArgs, scale), AttrDef::Kind::f32, 2, ""});
     add_attr(o, {"limit", offsetof(MixArgs, limit), AttrDef::Kind::i64, 0, ""});
-    o.requirements.push_back([](const Problem& p) { return p.attrs[1].integer == 0 ? Rejection{} : Rejection{"limit", p.attrs[1].integer, "0"}; });
+    o.requirements.push_back(
+        [](const Problem& p) { return p.attrs[1].integer == 0 ? Rejection{} : Rejection{"limit", p.attrs[1].integer, "0"}; });
     o.variants = {{"portable", nullptr, [](const Problem& p, const DeviceInfo&) {
                      Mix::scale = p.attrs[0].real;
                      return Plan();
@@ -152,10 +153,14 @@ TEST(testing_arguments, a_hint_that_changes_results_is_found) {
                       return Plan();
                     }}};
   bits.budget = [](const Problem&) { return Budget{.of_value = 1e-3, .of_magnitude = 1e-3, .absolute = 1e-3}; };
-  EXPECT_THAT(misleading_hints(bits, device, 8), ElementsAre(StartsWith("limit: 1 in the place of 0 changes the bits of variant portable in ")));
+  EXPECT_THAT(misleading_hints(bits, device, 8),
+              ElementsAre(StartsWith("limit: 1 in the place of 0 changes the bits of variant portable in ")));
 
   Op chosen = hinted();  // each variant heeds its arguments alone, but one of them is wrong
-  chosen.variants = {{"right", [](const Problem& p, const DeviceInfo&) { return p.attrs[1].integer == 0 ? Rejection{} : Rejection{"limit", p.attrs[1].integer, "0"}; },
+  chosen.variants = {{"right",
+                      [](const Problem& p, const DeviceInfo&) {
+                        return p.attrs[1].integer == 0 ? Rejection{} : Rejection{"limit", p.attrs[1].integer, "0"};
+                      },
                       mix().variants[0].plan},
                      {"halved", nullptr, [](const Problem& p, const DeviceInfo&) {
                         Mix::scale = p.attrs[0].real / 2;

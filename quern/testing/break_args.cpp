@@ -9,9 +9,7 @@ namespace quern::testing {
 namespace {
 
 bool allowed_dtype(const Op& op, const void* args, const TensorDef& t, DType dtype) {
-  const auto has = [dtype](const std::vector<DType>& known) {
-    return std::find(known.begin(), known.end(), dtype) != known.end();
-  };
+  const auto has = [dtype](const std::vector<DType>& known) { return std::find(known.begin(), known.end(), dtype) != known.end(); };
   if (has(t.dtypes)) return true;
   if (t.like < 0) return false;
   const TensorView& other = op.tensor(args, size_t(t.like));
@@ -21,12 +19,9 @@ bool allowed_dtype(const Op& op, const void* args, const TensorDef& t, DType dty
 void wrong_rank(TensorView& v, Random& random, Broken& b) {
   b.kind = "rank";
   b.must_fail = true;
-  if (v.rank < kMaxRank && random.below(2))
-    v.shape[v.rank] = 1, v.strides[v.rank] = 1, ++v.rank;
-  else if (v.rank > 1)
-    --v.rank;
-  else
-    v.shape[1] = 2, v.strides[1] = 1, v.rank = 2;
+  if (v.rank < kMaxRank && random.below(2)) v.shape[v.rank] = 1, v.strides[v.rank] = 1, ++v.rank;
+  else if (v.rank > 1) --v.rank;
+  else v.shape[1] = 2, v.strides[1] = 1, v.rank = 2;
 }
 
 void wrong_dtype(const Op& op, const void* args, const TensorDef& t, TensorView& v, Random& random, Broken& b) {
@@ -79,8 +74,7 @@ void wrong_pointer(TensorView& v, Random& random, Broken& b) {
 void wrong_place(const Op& op, const void* args, const std::string& name, TensorView& v, Broken& b) {
   b.kind = "device";
   b.may_run = false;
-  for (size_t i = 0; i < op.tensors.size(); ++i)
-    b.must_fail |= op.tensors[i].name != name && op.tensor(args, i).present();
+  for (size_t i = 0; i < op.tensors.size(); ++i) b.must_fail |= op.tensors[i].name != name && op.tensor(args, i).present();
   v.device = {DeviceType::cuda, 7};
 }
 

@@ -30,9 +30,7 @@ void CallChain::run(const Op& op, const void* args, RunOptions options) {
   if (!options.pdl) return;
   try {
     judge_launch_behind(device_, stream_);
-  } catch (const Error& e) {
-    throw e.in_call(op.id);
-  }
+  } catch (const Error& e) { throw e.in_call(op.id); }
 }
 
 }  // namespace quern::testing

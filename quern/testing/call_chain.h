@@ -5,9 +5,9 @@
 
 namespace quern::testing {
 
-/// Makes calls on a device as a serving engine makes them. With pdl in checked mode each stands in a chain of dependent launches: one before it
-/// that reads and writes all that it touches, but for what the schema lets it read early, and one behind it that does the same. Neither is a
-/// kernel; the device only takes it that they were launched.
+/// Makes calls on a device as a serving engine makes them. With pdl in checked mode each stands in a chain of dependent launches: one
+/// before it that reads and writes all that it touches, but for what the schema lets it read early, and one behind it that does the same.
+/// Neither is a kernel; the device only takes it that they were launched.
 class CallChain {
  public:
   explicit CallChain(Device& device);

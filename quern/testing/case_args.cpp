@@ -46,9 +46,7 @@ i64 extent_of(const Op& op, const Extent& e, const Case& which) {
   }
   try {
     return extent_of(op, e, values);
-  } catch (const Error& error) {
-    throw error.in_call(op.id);
-  }
+  } catch (const Error& error) { throw error.in_call(op.id); }
 }
 
 /// Rank, shape and strides; absent when the case says so.
@@ -58,9 +56,7 @@ static TensorView view_of(const Op& op, size_t i, const Case& which) {
   if (t.optional && value_or(which, t.name + ".present", 0) == 0) return v;
   v.dtype = dtype_of(op, i, which);
   v.rank = t.rank;
-  for (int d = 0; d < t.rank; ++d) {
-    v.shape[d] = extent_of(op, t.extents[d], which);
-  }
+  for (int d = 0; d < t.rank; ++d) { v.shape[d] = extent_of(op, t.extents[d], which); }
   int order[kMaxRank] = {0, 1, 2, 3, 4};  // outermost in memory first
   if (v.rank > 2 && value_or(which, t.name + ".swap", 0) != 0) std::swap(order[v.rank - 3], order[v.rank - 2]);
   if (v.rank > 1 && value_or(which, t.name + ".transposed", 0) != 0) std::swap(order[v.rank - 2], order[v.rank - 1]);
@@ -77,9 +73,7 @@ static TensorView view_of(const Op& op, size_t i, const Case& which) {
 static void set_attr(const Op& op, const AttrDef& attr, void* args, const Scalar& value) {
   try {
     quern::set_attr(attr, args, value);
-  } catch (const Error& e) {
-    throw e.in_call(op.id);
-  }
+  } catch (const Error& e) { throw e.in_call(op.id); }
 }
 
 static void set_attrs(const Op& op, const Case& which, void* args) {
@@ -110,7 +104,9 @@ RunOptions options_of(const Op& op, const Case& which) {
   options.pdl = value_or(which, "pdl", 0) != 0;
   if (const auto at = which.find("variant"); at != which.end()) {
     options.variant = variant_name(op, at->second);
-    if (!options.variant) throw Error(ErrorKind::value, op.id, "variant", "is " + std::to_string(i64(at->second)), "an index below " + std::to_string(op.variants.size()));
+    if (!options.variant)
+      throw Error(ErrorKind::value, op.id, "variant", "is " + std::to_string(i64(at->second)),
+                  "an index below " + std::to_string(op.variants.size()));
   }
   return options;
 }
@@ -153,8 +149,7 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
       continue;
     }
     for (int d = 0; d < v.rank; ++d)
-      if (v.shape[d] < 0)
-        throw Error(ErrorKind::value, op.id, op.tensors[i].name, "would have shape " + shape_string(v), "extents >= 0");
+      if (v.shape[d] < 0) throw Error(ErrorKind::value, op.id, op.tensors[i].name, "would have shape " + shape_string(v), "extents >= 0");
     Buffer& b = buffers_[i];
     b.offset = kGuardBytes + shift_bytes(op, i, which_, v.dtype);
     b.size = round_up<i64>(b.offset + v.extent() * size_of(v.dtype) + kGuardBytes, 256);
@@ -163,8 +158,7 @@ CaseArgs::CaseArgs(const Op& op, const Case& given, const Case& which, u64 seed,
     b.bytes = GuardedMemory(size_t(b.size));
     b.initial = {static_cast<char*>(std::aligned_alloc(256, size_t(b.size))), std::free};
     if (!b.bytes || !b.initial)
-      throw Error(ErrorKind::device,
-                  op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
+      throw Error(ErrorKind::device, op.id + ": no memory for `" + op.tensors[i].name + "` (" + std::to_string(b.size) + " bytes)");
     parallel_fill(b.bytes.get(), kPoison, size_t(b.size));
     v.data = b.bytes.get() + b.offset;
     if (op.tensors[i].role != Role::out) {
@@ -222,8 +216,7 @@ std::string CaseArgs::damage_of(size_t i) const {
     each_row(v, [&](char* row, const i64*) {
       const i64 at = row - b.bytes.get();
       for (i64 j = 0; j < v.shape[last]; ++j)
-        std::memcpy(&now[size_t(at + j * v.strides[last] * size)], b.initial.get() + at + j * v.strides[last] * size,
-                    size_t(size));
+        std::memcpy(&now[size_t(at + j * v.strides[last] * size)], b.initial.get() + at + j * v.strides[last] * size, size_t(size));
     });
   }
   const char* end = b.initial.get() + b.size;
@@ -231,8 +224,8 @@ std::string CaseArgs::damage_of(size_t i) const {
   if (was == end) return "";
   const i64 at = was - b.initial.get();
   const std::string where = place_of(v, b.offset, at);
-  return fmt::format("`{}` {}: written {} (a byte was {:#04x} and is {:#04x})", op_->tensors[i].name,
-                     input ? "is an input" : "was overrun", where, u8(*was), u8(*is));
+  return fmt::format("`{}` {}: written {} (a byte was {:#04x} and is {:#04x})", op_->tensors[i].name, input ? "is an input" : "was overrun",
+                     where, u8(*was), u8(*is));
 }
 
 std::string CaseArgs::damage() const {

@@ -17,8 +17,11 @@ namespace quern::testing {
 constexpr i64 kGuardBytes = 256;
 /// What guard bands, gaps between rows and outputs hold before a call: a NaN of every floating dtype.
 constexpr u8 kPoison = 0xFF;
-/// Bytes of an output's elements before a call. Of integers other ones: -1 and 255 are results, as of indices that are none and of packed bits.
-constexpr u8 poison_of(DType dtype) { return dtype == DType::i8 || dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8 ? 0x99 : kPoison; }
+/// Bytes of an output's elements before a call. Of integers other ones: -1 and 255 are results, as of indices that are none and of packed
+/// bits.
+constexpr u8 poison_of(DType dtype) {
+  return dtype == DType::i8 || dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8 ? 0x99 : kPoison;
+}
 
 /// Storage of one op's Args struct.
 class ArgsStorage {

@@ -59,13 +59,7 @@ TEST(testing_case_args, shapes_dtypes_and_defaults_follow_the_schema) {
 }
 
 TEST(testing_case_args, parameters_shape_the_memory) {
-  CaseArgs a(mix(),
-             {{"x.pad", 5},
-              {"x.shift", 3},
-              {"state.swap", 1},
-              {"bias.present", 1},
-              {"scale", 0.5},
-              {"x.dtype", int(DType::f32)}},
+  CaseArgs a(mix(), {{"x.pad", 5}, {"x.shift", 3}, {"state.swap", 1}, {"bias.present", 1}, {"scale", 0.5}, {"x.dtype", int(DType::f32)}},
              1);
   EXPECT_EQ(of(a).x.strides[0], 17);
   EXPECT_EQ(of(a).x.strides[1], 1);
@@ -156,9 +150,7 @@ TEST(testing_case_text, words_and_text_are_inverse) {
 std::string refusal(const std::string& word) {
   try {
     parse_case(mix(), {word});
-  } catch (const Error& e) {
-    return e.kind() == ErrorKind::value ? e.what() : "another kind";
-  }
+  } catch (const Error& e) { return e.kind() == ErrorKind::value ? e.what() : "another kind"; }
   return "accepted";
 }
 

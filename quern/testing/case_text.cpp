@@ -60,7 +60,8 @@ static void check_name(const Op& op, const std::string& name) {
   const std::vector<std::string> known = parameter_names(op);
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const std::string near = nearest(name, known), all = fmt::format("{}", fmt::join(known, " "));
-  throw Error(ErrorKind::value, op.id, name, "is no parameter of this op", near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
+  throw Error(ErrorKind::value, op.id, name, "is no parameter of this op",
+              near.empty() ? "one of " + all : "`" + near + "`; known are " + all);
 }
 
 /// "4096", "4k" and "2m": an integer of 64 bits, which a double may not hold. False: no such text.
@@ -70,7 +71,8 @@ static bool parse_integer(const std::string& text, i64& value) {
   if (error != std::errc()) return false;
   if (rest == end) return true;
   const char unit = char(std::tolower(static_cast<unsigned char>(*rest)));
-  return rest + 1 == end && (unit == 'k' || unit == 'm') && !__builtin_mul_overflow(value, unit == 'k' ? i64(1) << 10 : i64(1) << 20, &value);
+  return rest + 1 == end && (unit == 'k' || unit == 'm') &&
+         !__builtin_mul_overflow(value, unit == 'k' ? i64(1) << 10 : i64(1) << 20, &value);
 }
 
 /// The same of other numbers: "0.5", "1e3", "0.5k". False: no number.
@@ -89,9 +91,7 @@ static bool parse_real(const std::string& text, double& value) {
 static const char* range_text(AttrDef::Kind kind) { return kind == AttrDef::Kind::i32 ? "within 32 bits" : "within 64 bits"; }
 
 Scalar parse_value(const Op& op, const std::string& name, const std::string& text) {
-  const auto fail = [&](const std::string& expected) {
-    return Error(ErrorKind::value, op.id, name, "is '" + text + "'", expected);
-  };
+  const auto fail = [&](const std::string& expected) { return Error(ErrorKind::value, op.id, name, "is '" + text + "'", expected); };
   if (ends_with(name, ".dtype")) return int(dtype_from_name(text));
   if (name == "variant") {
     for (size_t i = 0; i < op.variants.size(); ++i)
@@ -163,20 +163,14 @@ std::string case_text(const Op& op, const Case& which) {
   std::string text;
   for (const auto& [key, value] : which) {
     text += (text.empty() ? "" : " ") + key + "=";
-    if (ends_with(key, ".dtype"))
-      text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
-    else if (key == "fill")
-      text += kDataKinds[size_t(data_kind_of(which))];
-    else if (const char* variant = key == "variant" ? variant_name(op, value) : nullptr)
-      text += variant;
+    if (ends_with(key, ".dtype")) text += value >= 0 && value < kDTypeCount ? name(DType(int(value))) : "?";
+    else if (key == "fill") text += kDataKinds[size_t(data_kind_of(which))];
+    else if (const char* variant = key == "variant" ? variant_name(op, value) : nullptr) text += variant;
     else if (const int attr = op.attr_index(key); attr >= 0 && value >= 0 && value < double(op.attrs[size_t(attr)].words.size()))
       text += op.attrs[size_t(attr)].words[size_t(value)];
-    else if (is_switch(op, key))
-      text += value != 0 ? "true" : "false";
-    else if (value == std::floor(value) && std::fabs(value) < 1e15)
-      text += std::to_string(i64(value));
-    else
-      text += to_string(value);
+    else if (is_switch(op, key)) text += value != 0 ? "true" : "false";
+    else if (value == std::floor(value) && std::fabs(value) < 1e15) text += std::to_string(i64(value));
+    else text += to_string(value);
   }
   return text;
 }
@@ -192,9 +186,7 @@ static void check_sizes(const Op& op, const Case& which) {
   for (const CaseAxis& axis : op.cases) {
     const bool size = axis.name.find('.') == std::string::npos && op.attr_index(axis.name) < 0;
     const auto positive = [](const CaseValue& v) { return v > 0; };
-    if (!size || axis.values.empty() || !std::all_of(axis.values.begin(), axis.values.end(), positive) ||
-        which.at(axis.name) > 0)
-      continue;
+    if (!size || axis.values.empty() || !std::all_of(axis.values.begin(), axis.values.end(), positive) || which.at(axis.name) > 0) continue;
     throw Error(ErrorKind::value, op.id, axis.name, "is " + to_string(which.at(axis.name)), "at least 1");
   }
 }

@@ -50,8 +50,7 @@ std::string repro_of(const CheckJob& job, const std::string& which, const std::s
 /// One variant of one case on one device.
 class VariantCheck {
  public:
-  VariantCheck(CaseArgs& args, const std::vector<Truth>& truths, const CheckJob& job, const CheckDevice& on,
-               DeviceArgs& device_args)
+  VariantCheck(CaseArgs& args, const std::vector<Truth>& truths, const CheckJob& job, const CheckDevice& on, DeviceArgs& device_args)
       : op_(*job.op), args_(args), truths_(truths), job_(job), on_(on), device_args_(device_args), chain_(*on.device) {}
 
   CheckResult run_variant(const char* variant) {
@@ -210,13 +209,10 @@ std::vector<CheckResult> check_case(const CheckJob& job) {
     for (const CheckDevice& on : job.devices) {
       DeviceArgs device_args(args, *on.device);
       VariantCheck check(args, truths, job, on, device_args);
-      for (const char* variant : variants_of(*job.op, args, on.device->info()))
-        results.push_back(check.run_variant(variant));
+      for (const char* variant : variants_of(*job.op, args, on.device->info())) results.push_back(check.run_variant(variant));
       results.insert(results.end(), check.refused_kernels().begin(), check.refused_kernels().end());
     }
-  } catch (const Error& e) {
-    results.push_back(failure(job, verdict_of(e.kind()), std::string(name(e.kind())) + " error: " + e.what()));
-  }
+  } catch (const Error& e) { results.push_back(failure(job, verdict_of(e.kind()), std::string(name(e.kind())) + " error: " + e.what())); }
   return results;
 }
 

@@ -28,12 +28,12 @@ struct CheckResult {
   static constexpr int kVerdicts = 6;
   Verdict verdict = Verdict::right;
   std::string op, which, variant, kernels, device;
-  std::string made;     ///< what the op makes of `which` (made_of)
-  double error = 0;     ///< the largest of all outputs, in units of the tolerance
-  double us = 0;        ///< of the call, compiling included
-  std::string message;  ///< why it is not right
-  std::string repro;    ///< command line
-  std::string gpu_arch; ///< for which the kernels are also compiled in this run; empty: for none
+  std::string made;      ///< what the op makes of `which` (made_of)
+  double error = 0;      ///< the largest of all outputs, in units of the tolerance
+  double us = 0;         ///< of the call, compiling included
+  std::string message;   ///< why it is not right
+  std::string repro;     ///< command line
+  std::string gpu_arch;  ///< for which the kernels are also compiled in this run; empty: for none
   bool ok() const { return verdict == Verdict::right || verdict == Verdict::unsupported; }
 };
 const char* name(CheckResult::Verdict verdict);

@@ -21,17 +21,13 @@ using Deed = std::function<void(const TensorView& x, const TensorView& weight, c
 
 class Puppet : public NullDevice {
  public:
-  explicit Puppet(Deed deed) : NullDevice(device_info_of(Arch{})), deed_(std::move(deed)) {
-    wants_memory_ranges_ = true;
-  }
+  explicit Puppet(Deed deed) : NullDevice(device_info_of(Arch{})), deed_(std::move(deed)) { wants_memory_ranges_ = true; }
   void begin_call(std::span<const MemoryRange> ranges, const char*) override {
     for (const MemoryRange& r : ranges)
       for (int i = 0; i < 3; ++i)
         if (std::strcmp(r.name, kNames[i]) == 0) views_[i] = r.view;
   }
-  void launch(Function, const LaunchConfig&, const void*, size_t, Stream) override {
-    deed_(views_[0], views_[1], views_[2]);
-  }
+  void launch(Function, const LaunchConfig&, const void*, size_t, Stream) override { deed_(views_[0], views_[1], views_[2]); }
 
  private:
   static constexpr const char* kNames[] = {"x", "weight", "out"};
@@ -59,7 +55,8 @@ CheckResult checked(const Deed& deed, bool in_place = false) {
   Puppet device(deed);
   CheckJob job;
   job.op = &find_op("norm.rms_norm");
-  job.given = {{"tokens", 3}, {"hidden", 64}, {"x.pad", 8}, {"out.pad", 16}, {"x.dtype", double(int(DType::f32))}, {"out.in_place", in_place}};
+  job.given = {
+      {"tokens", 3}, {"hidden", 64}, {"x.pad", 8}, {"out.pad", 16}, {"x.dtype", double(int(DType::f32))}, {"out.in_place", in_place}};
   job.devices = {{&device, "--device puppet"}};
   const std::vector<CheckResult> results = check_case(job);
   return results.empty() ? CheckResult{} : results[0];
@@ -106,18 +103,15 @@ TEST(testing_check, zeros_are_wrong) {
 }
 
 TEST(testing_check, writing_into_a_gap_is_wrong) {
-  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[64] = 0; }),
-               "`out` was overrun");
+  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[64] = 0; }), "`out` was overrun");
 }
 
 TEST(testing_check, writing_past_the_end_is_wrong) {
-  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[out.extent()] = 0; }),
-               "behind its end");
+  expect_wrong(spoiled([](auto&, auto&, const TensorView& out) { static_cast<float*>(out.data)[out.extent()] = 0; }), "behind its end");
 }
 
 TEST(testing_check, writing_an_input_is_wrong) {
-  expect_wrong(spoiled([](auto&, const TensorView& w, auto&) { static_cast<float*>(w.data)[5] += 1; }),
-               "`weight` is an input");
+  expect_wrong(spoiled([](auto&, const TensorView& w, auto&) { static_cast<float*>(w.data)[5] += 1; }), "`weight` is an input");
 }
 
 TEST(testing_check, a_row_with_other_bits_in_the_batch_is_wrong) {

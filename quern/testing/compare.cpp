@@ -34,10 +34,8 @@ class Judge {
     if (std::bit_cast<u64>(magnitude) == kUnwrittenBits) magnitude = std::fabs(expected);
     const double tolerance = of_value_ * std::fabs(expected) + of_magnitude_ * magnitude + absolute_;
     if (std::isinf(got))  // right where the rounded result may have overflowed
-      return !is_integer(dtype_) && std::signbit(got) == std::signbit(expected) &&
-                     std::fabs(expected) + tolerance > largest_
-                 ? 0
-                 : HUGE_VAL;
+      return !is_integer(dtype_) && std::signbit(got) == std::signbit(expected) && std::fabs(expected) + tolerance > largest_ ? 0
+                                                                                                                              : HUGE_VAL;
     const double difference = std::fabs(got - expected);
     if (std::isnan(tolerance)) return HUGE_VAL;
     if (tolerance == 0) return difference == 0 ? 0 : HUGE_VAL;

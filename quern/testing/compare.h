@@ -21,8 +21,8 @@ struct Comparison {
 
 /// `output` is a host tensor; `expected` and `magnitudes` are row-major in f64 (see Truth). An element's tolerance is
 /// max(of_value, 1.01 roundings of the dtype) * |expected| + of_magnitude * magnitude + absolute + half the dtype's
-/// smallest value; integers without `absolute` must be equal, and so must everything with an exact budget (copies). Expected values beyond the dtype's range are saturated or
-/// infinite as the dtype's conversion makes them.
+/// smallest value; integers without `absolute` must be equal, and so must everything with an exact budget (copies). Expected values beyond
+/// the dtype's range are saturated or infinite as the dtype's conversion makes them.
 Comparison compare(const TensorView& output, const std::vector<double>& expected, const std::vector<double>& magnitudes,
                    const Budget& budget);
 

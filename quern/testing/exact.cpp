@@ -67,9 +67,8 @@ std::vector<Expected> meaning_of(const CaseArgs& args) {
     for (i64 at = 0; at < v.numel(); ++at) {
       const u64 pattern = std::bit_cast<u64>(words[i][size_t(at)]);
       e.certain.push_back(pattern != kUnspecifiedBits);
-      e.bits.push_back(pattern == kUnwrittenBits || !e.certain.back()
-                           ? untouched(v.dtype)
-                           : stored(OrderFree::of_word(u32(words[i][size_t(at)])), v.dtype));
+      e.bits.push_back(pattern == kUnwrittenBits || !e.certain.back() ? untouched(v.dtype)
+                                                                      : stored(OrderFree::of_word(u32(words[i][size_t(at)])), v.dtype));
     }
   }
   return all;
@@ -116,9 +115,8 @@ std::string difference(const CaseArgs& args, const std::vector<Expected>& expect
     for (size_t i = 0; i < got.size(); ++i)
       if (e.certain[i] && got[i] != e.bits[i] && count++ == 0) worst = i64(i);
     if (count > 0)
-      return fmt::format("`{}` {} is {}, expected {}; {} of {} elements differ", args.op().tensors[e.tensor].name,
-                         index_text(v, worst), number_text(got[size_t(worst)], v.dtype),
-                         number_text(e.bits[size_t(worst)], v.dtype), count, got.size());
+      return fmt::format("`{}` {} is {}, expected {}; {} of {} elements differ", args.op().tensors[e.tensor].name, index_text(v, worst),
+                         number_text(got[size_t(worst)], v.dtype), number_text(e.bits[size_t(worst)], v.dtype), count, got.size());
   }
   return args.damage();
 }

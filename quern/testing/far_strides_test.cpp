@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Rows that lie 2^31 elements apart: an offset that a kernel computes in 32 bits leads to a place near the first row. The memory between rows
-// is reserved, and never touched.
+// Rows that lie 2^31 elements apart: an offset that a kernel computes in 32 bits leads to a place near the first row. The memory between
+// rows is reserved, and never touched.
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
@@ -78,14 +78,18 @@ class FarArgs {
   bool no_room = false;
 };
 
-/// Small cases, without tensors in the place of others and without `packed` ones, which are contiguous, that together have rows of every tensor that has some in any case, and that each variant runs one of.
+/// Small cases, without tensors in the place of others and without `packed` ones, which are contiguous, that together have rows of every
+/// tensor that has some in any case, and that each variant runs one of.
 std::vector<Case> cases_of(const Op& op, const DeviceInfo& device) {
   std::vector<Case> chosen;
   std::set<size_t> seen;
   std::set<std::string> able;
   for (const Case& given : pairwise(op.cases, [](const Case&) { return true; })) {
     ArgsStorage args = fake_args(op, derived(op, given));
-    if (operand_bytes(op, args.get()) > 1 << 20 || std::any_of(given.begin(), given.end(), [](const auto& word) { return (word.first.ends_with(".in_place") || word.first == "packed") && word.second != 0; })) continue;
+    if (operand_bytes(op, args.get()) > 1 << 20 || std::any_of(given.begin(), given.end(), [](const auto& word) {
+          return (word.first.ends_with(".in_place") || word.first == "packed") && word.second != 0;
+        }))
+      continue;
     const size_t before = seen.size();
     for (size_t i = 0; i < op.tensors.size(); ++i)
       if (outer_dim(op.tensor(args.get(), i)) >= 0) seen.insert(i);
@@ -122,7 +126,8 @@ class FarRows : public ::testing::TestWithParam<std::string> {
       const TensorView packed(bytes.data(), v.dtype, v.shape, v.rank);
       copy_elements(v, packed);
       const Comparison c = compare(packed, t.values, t.magnitudes, budget_of(op, problem, t.tensor));
-      EXPECT_TRUE(c.ok) << op.id << " " << variant << " " << case_text(op, near.given()) << ": " << op.tensors[t.tensor].name << " " << c.message;
+      EXPECT_TRUE(c.ok) << op.id << " " << variant << " " << case_text(op, near.given()) << ": " << op.tensors[t.tensor].name << " "
+                        << c.message;
     }
     return true;
   }

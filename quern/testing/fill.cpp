@@ -20,9 +20,7 @@ namespace quern::testing {
 
 /// Sum of four uniforms, scaled to variance 1: one of 262141 values.
 constexpr size_t kSums = 4 * 0xFFFF + 1;
-static size_t sum_of(u64 bits) {
-  return (bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48);
-}
+static size_t sum_of(u64 bits) { return (bits & 0xFFFF) + (bits >> 16 & 0xFFFF) + (bits >> 32 & 0xFFFF) + (bits >> 48); }
 static double near_normal(size_t sum) { return (double(sum) - 131070.0) * (1.7320508075688772 / 65536.0); }
 
 /// Never zero in the dtype: an unwritten or misplaced zero must not look right.
@@ -109,17 +107,16 @@ static void fill_data(const TensorView& view, u64 seed, Number number, DataKind 
   const DType dtype = view.dtype;
   if (data != DataKind::normal && number == Number::real && !is_integer(dtype)) {
     const u64 choice = Random(seed ^ 1).next(), rarity = u64(std::max<i64>(64, 2 * view.shape[view.rank - 1]));  // some rows have none
-    return each_element(view, seed, [&](char* at, u64 bits) { store_hostile(at, dtype, hostile_value(dtype, data, bits, choice, rarity)); });
+    return each_element(view, seed,
+                        [&](char* at, u64 bits) { store_hostile(at, dtype, hostile_value(dtype, data, bits, choice, rarity)); });
   }
   if (number != Number::real && !is_integer(dtype))
     return each_element(view, seed, [&](char* at, u64 bits) { store_code(at, dtype, number, bits); });
-  if (is_integer(dtype))
-    return each_element(view, seed, [&](char* at, u64 bits) { store_value(at, dtype, double(1 + bits % 100)); });
+  if (is_integer(dtype)) return each_element(view, seed, [&](char* at, u64 bits) { store_value(at, dtype, double(1 + bits % 100)); });
   if (size_of(dtype) > 2 || view.numel() < i64(kSums) / 8)
     return each_element(view, seed, [&](char* at, u64 bits) { store_data(at, dtype, sum_of(bits)); });
   const u16* table = data_table(dtype);
-  if (size_of(dtype) == 2)
-    return each_element(view, seed, [&](char* at, u64 bits) { std::memcpy(at, &table[sum_of(bits)], 2); });
+  if (size_of(dtype) == 2) return each_element(view, seed, [&](char* at, u64 bits) { std::memcpy(at, &table[sum_of(bits)], 2); });
   each_element(view, seed, [&](char* at, u64 bits) { *at = char(table[sum_of(bits)]); });
 }
 
@@ -150,9 +147,7 @@ bool fill_tensor(const TensorView& view, Values::Kind kind, i64 extent, Random& 
     case Values::Kind::index:
       each_element(view, seed, [&](char* at, u64 bits) { store(at, extent > 0 ? i64(bits % u64(extent)) : 0); });
       break;
-    case Values::Kind::length:
-      each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); });
-      break;
+    case Values::Kind::length: each_element(view, seed, [&](char* at, u64 bits) { store(at, i64(bits % u64(extent + 1))); }); break;
     case Values::Kind::generated: each_element(view, seed, [&](char* at, u64) { store(at, 0); }); break;
     default: fill_data(view, is_integer(view.dtype) ? seed : seed + redraw * 0x9E3779B97F4A7C15ull, number, data);
   }

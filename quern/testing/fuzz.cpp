@@ -33,16 +33,13 @@ class Fuzzer {
       doing += " " + case_text(op, given);
       const i64 way = random.below(8);
       sound = way >= 4;
-      const std::string outcome =
-          way == 0 ? plan_huge(op, given, random, doing) : run_one(op, given, seed, way < 4, random, doing);
+      const std::string outcome = way == 0 ? plan_huge(op, given, random, doing) : run_one(op, given, seed, way < 4, random, doing);
       ++report_.outcomes[outcome];
     } catch (const Error& e) {
       if (sound || e.kind() == ErrorKind::internal || e.kind() == ErrorKind::device || e.kind() == ErrorKind::compile)
         fail(seed, doing + ": " + name(e.kind()) + " error: " + e.what());
       ++report_.outcomes[std::string(name(e.kind())) + " error"];
-    } catch (const std::exception& e) {
-      fail(seed, doing + ": not a quern::Error: " + e.what());
-    }
+    } catch (const std::exception& e) { fail(seed, doing + ": not a quern::Error: " + e.what()); }
     ++report_.calls;
   }
 
@@ -81,8 +78,7 @@ class Fuzzer {
   }
 
   static i64 random_size(i64 listed, Random& random) {
-    const i64 near[] = {
-        1, 2, 3, listed - 1, listed + 1, listed, 1 + random.below(40), 1 + random.below(2 * listed + 8)};
+    const i64 near[] = {1, 2, 3, listed - 1, listed + 1, listed, 1 + random.below(40), 1 + random.below(2 * listed + 8)};
     return std::max<i64>(0, near[random.below(8)]);
   }
 
@@ -94,8 +90,7 @@ class Fuzzer {
       for (const CaseAxis& axis : op.cases)
         if (!axis.values.empty()) c[axis.name] = axis.values[size_t(random.below(i64(axis.values.size())))];
       for (const Axis axis : op.axes)
-        if (const auto at = c.find(name(axis)); at != c.end() && random.below(3))
-          at->second = random_size(i64(at->second), random);
+        if (const auto at = c.find(name(axis)); at != c.end() && random.below(3)) at->second = random_size(i64(at->second), random);
       if (!suits(op, c)) continue;
       const DataKind kind = DataKind(random.below(i64(std::size(kDataKinds))));
       if (random.below(4) == 0 && !op.unfit.has(kind)) c["fill"] = int(kind);
@@ -116,13 +111,12 @@ class Fuzzer {
     const Problem problem = bind(op, args.get(), options_of(op, which));
     if (problem.empty) return "planned";
     const Plan plan = make_plan(op, problem, options_.device->info());
-    if (plan.workspace < 0)
-      throw Error(ErrorKind::internal, "the workspace has " + std::to_string(plan.workspace) + " bytes");
+    if (plan.workspace < 0) throw Error(ErrorKind::internal, "the workspace has " + std::to_string(plan.workspace) + " bytes");
     for (i32 i = 0; i < plan.count; ++i) {
       const u32* grid = plan.launches[i].config.grid;
       if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || grid[0] > 0x7FFFFFFF || grid[1] > 65535 || grid[2] > 65535)
-        throw Error(ErrorKind::internal, "the grid is " + std::to_string(grid[0]) + " x " + std::to_string(grid[1]) +
-                                             " x " + std::to_string(grid[2]));
+        throw Error(ErrorKind::internal,
+                    "the grid is " + std::to_string(grid[0]) + " x " + std::to_string(grid[1]) + " x " + std::to_string(grid[2]));
     }
     return "planned";
   }
@@ -132,8 +126,7 @@ class Fuzzer {
     RunOptions options = options_of(op, args.which());
     Broken broken;
     if (damaged) broken = break_args(op, args.args(), options, random);
-    if (damaged)
-      ++report_.breaks[broken.kind], doing += std::string(", ") + broken.kind + " of `" + broken.tensor + "`";
+    if (damaged) ++report_.breaks[broken.kind], doing += std::string(", ") + broken.kind + " of `" + broken.tensor + "`";
     const Problem problem = bind(op, args.args(), options);
     options.device = options_.device;
     if (broken.must_fail) throw Error(ErrorKind::internal, "was accepted");
@@ -151,8 +144,8 @@ class Fuzzer {
     run(op, device_args.args(), options);
     device_args.download();
     if (must_refuse)
-      throw Error(ErrorKind::internal, "a workspace of " + std::to_string(options.workspace.bytes) +
-                                           " bytes was accepted, " + std::to_string(plan.workspace) + " are needed");
+      throw Error(ErrorKind::internal, "a workspace of " + std::to_string(options.workspace.bytes) + " bytes was accepted, " +
+                                           std::to_string(plan.workspace) + " are needed");
     const Comparison c = judge(args, truths, problem);
     if (!c.ok) throw Error(ErrorKind::internal, "wrong: " + c.message);
     return "right";

@@ -22,7 +22,7 @@ class QN_API HostCase {
   const Op& op() const;
   TensorView tensor(size_t i) const;  ///< memory of this object
   Scalar attribute(const AttrDef& attr) const;
-  const RunOptions& options() const;  ///< batch_invariant and variant
+  const RunOptions& options() const;    ///< batch_invariant and variant
   std::vector<u8> hook_params() const;  ///< bytes that the op's own hooks read; empty where it has none
   /// Elements that a right call changes: those that the reference writes, of tensors updated in place those whose value becomes another.
   i64 changed() const;

@@ -13,7 +13,9 @@ void add_hostility(const Op& op, std::vector<Case>& cases, u64 rotate, const std
   std::vector<DataKind> kinds;
   for (int k = 1; k < int(std::size(kDataKinds)); ++k)
     if (!op.unfit.has(DataKind(k))) kinds.push_back(DataKind(k));
-  const auto given = [&](const char* name) { return std::any_of(fixed.begin(), fixed.end(), [&](const CaseAxis& axis) { return axis.name == name; }); };
+  const auto given = [&](const char* name) {
+    return std::any_of(fixed.begin(), fixed.end(), [&](const CaseAxis& axis) { return axis.name == name; });
+  };
   const bool pdl = !given("pdl"), data = !given("fill") && !kinds.empty();
   for (size_t i = 1; i < cases.size(); ++i) {
     Random random(rotate * 1000003 + i);

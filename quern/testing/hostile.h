@@ -8,8 +8,8 @@
 namespace quern::testing {
 
 /// Gives cases of an op's list words that no schema states, so that every op meets them and no list grows: half of them `pdl` (CallChain),
-/// and half of them data of another kind than normal. Which ones, `rotate` decides; the first stays as it is, so a list of one, as a command
-/// that was printed makes it, is taken as it was typed. Words in `fixed` stay.
+/// and half of them data of another kind than normal. Which ones, `rotate` decides; the first stays as it is, so a list of one, as a
+/// command that was printed makes it, is taken as it was typed. Words in `fixed` stay.
 void add_hostility(const Op& op, std::vector<Case>& cases, u64 rotate, const std::vector<CaseAxis>& fixed);
 
 }  // namespace quern::testing

@@ -69,7 +69,13 @@ template <CopyConfig C> QN_DEVICE void copy_all(const CopyParams& p) {
 static const jit::Kernel<CopyConfig, CopyParams> copy_kernel{"planted/copy.cuh", "copy_all"};
 
 static CopyParams copy_params(const Call<CopyArgs, Region>& c) {
-  return {static_cast<const float*>(c.args.x.data), static_cast<const float*>(c.args.table.data), static_cast<float*>(c.args.out.data), reinterpret_cast<float*>(c.region(c.choice)), c.args.x.shape[0], i32(c.args.deed), 0};
+  return {static_cast<const float*>(c.args.x.data),
+          static_cast<const float*>(c.args.table.data),
+          static_cast<float*>(c.args.out.data),
+          reinterpret_cast<float*>(c.region(c.choice)),
+          c.args.x.shape[0],
+          i32(c.args.deed),
+          0};
 }
 static Plan copy_plan(const Problem& p, const DeviceInfo&) {
   Plan plan;
@@ -100,9 +106,9 @@ QN_OP(copy, CopyArgs, "planted.copy")
 namespace quern::testing {
 namespace {
 
+using planted::Deed;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using planted::Deed;
 
 CheckResult result_of(Deed deed, bool pdl, bool is_checked) {
   const std::unique_ptr<Device> device = make_emulated_device(device_info_of(Arch{}), {.checked = is_checked});
@@ -111,15 +117,19 @@ CheckResult result_of(Deed deed, bool pdl, bool is_checked) {
 
 /// Each alone: a call that another one stood before would be judged without these too.
 TEST(testing_hostile, what_a_kernel_touches_before_its_wait_is_reported) {
-  for (const Deed deed : {Deed::waits, Deed::reads_table}) EXPECT_TRUE(result_of(deed, true, true).ok()) << result_of(deed, true, true).message;
-  EXPECT_THAT(result_of(Deed::reads_x, true, true).message, AllOf(HasSubstr("RACE"), HasSubstr("reads 'x'"), HasSubstr("a kernel launched before")));
+  for (const Deed deed : {Deed::waits, Deed::reads_table})
+    EXPECT_TRUE(result_of(deed, true, true).ok()) << result_of(deed, true, true).message;
+  EXPECT_THAT(result_of(Deed::reads_x, true, true).message,
+              AllOf(HasSubstr("RACE"), HasSubstr("reads 'x'"), HasSubstr("a kernel launched before")));
   EXPECT_THAT(result_of(Deed::writes_out, true, true).message, AllOf(HasSubstr("RACE"), HasSubstr("writes 'out'")));
   EXPECT_THAT(result_of(Deed::writes_scratch, true, true).message, AllOf(HasSubstr("RACE"), HasSubstr("writes 'scratch'")));
-  for (const Deed deed : {Deed::reads_x, Deed::writes_scratch}) EXPECT_TRUE(result_of(deed, false, true).ok()) << "without pdl the launch before has ended";
+  for (const Deed deed : {Deed::reads_x, Deed::writes_scratch})
+    EXPECT_TRUE(result_of(deed, false, true).ok()) << "without pdl the launch before has ended";
 }
 
 TEST(testing_hostile, a_kernel_that_never_waits_leaves_the_one_before_to_the_one_behind) {
-  EXPECT_THAT(result_of(Deed::no_wait, true, true).message, HasSubstr("RACE a dependent launch behind the call may run with the kernels launched before it"));
+  EXPECT_THAT(result_of(Deed::no_wait, true, true).message,
+              HasSubstr("RACE a dependent launch behind the call may run with the kernels launched before it"));
   EXPECT_TRUE(result_of(Deed::no_wait, false, true).ok());
 }
 
@@ -148,7 +158,8 @@ TEST(testing_hostile, memory_of_tensors_and_of_the_device_ends_at_a_guard) {
   EXPECT_EQ((reinterpret_cast<u64>(memory) + 1024) % GuardedMemory::kPage, 0u);
   device->release(memory);
   CaseArgs args(find_op("planted.copy"), {}, 1);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ((reinterpret_cast<u64>(args.buffer(i).bytes.get()) + u64(args.buffer(i).size)) % GuardedMemory::kPage, 0u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ((reinterpret_cast<u64>(args.buffer(i).bytes.get()) + u64(args.buffer(i).size)) % GuardedMemory::kPage, 0u);
   const char *const first = args.buffer(0).bytes.get(), *const last = first + args.buffer(0).size - 1;
   EXPECT_TRUE(can_be_read(first) && can_be_read(last));
   EXPECT_FALSE(can_be_read(first - 1) || can_be_read(last + 1) || can_be_read(first - (64 << 20)) || can_be_read(last + (64 << 20)));

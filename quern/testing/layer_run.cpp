@@ -38,7 +38,8 @@ static void fill_uniform(const TensorView& view, u64 seed, double center, double
 }
 
 LayerRun::LayerRun(const Model& model, const LayerSizes& sizes, Device& device) : model_(model), sizes_(sizes), device_(device) {
-  if (model.layer.calls.empty()) throw Error(ErrorKind::value, "", "model", "has no decode_layer", "a model file with one, as llama-3.1-8b");
+  if (model.layer.calls.empty())
+    throw Error(ErrorKind::value, "", "model", "has no decode_layer", "a model file with one, as llama-3.1-8b");
   const i64 longest = *std::max_element(sizes.lengths.begin(), sizes.lengths.end());
   extents_ = model.geometry;
   const i64 batch = i64(sizes.lengths.size());
@@ -102,7 +103,8 @@ void LayerRun::fill(Memory& m) {
     for (size_t i = pages.size(); i > 1; --i) std::swap(pages[i - 1], pages[size_t(random.below(i64(i)))]);
     std::copy(pages.begin(), pages.begin() + count, words);
   } else if (!holds.empty()) {
-    throw Error(ErrorKind::value, model_.name, m.tensor->name, "holds '" + holds + "'", "weights, norm_weights, activations, requests, positions, lengths, q_indptr or shuffled_pages");
+    throw Error(ErrorKind::value, model_.name, m.tensor->name, "holds '" + holds + "'",
+                "weights, norm_weights, activations, requests, positions, lengths, q_indptr or shuffled_pages");
   }
 }
 
@@ -116,7 +118,7 @@ void LayerRun::make_wide(Memory& m) {
   m.wide = TensorView(m.wide_values.data(), DType::f64, m.host.shape, m.host.rank);
 }
 
-TensorView LayerRun::view(const std::string& name, TensorView Memory::*which) {
+TensorView LayerRun::view(const std::string& name, TensorView Memory::* which) {
   const LayerTensor& t = model_.layer.tensor(name);
   if (t.of.empty()) return memory(name).*which;
   const TensorView& base = memory(t.of).*which;
@@ -127,7 +129,7 @@ TensorView LayerRun::view(const std::string& name, TensorView Memory::*which) {
   return v;
 }
 
-ArgsStorage LayerRun::args_of(size_t i, TensorView Memory::*which) {
+ArgsStorage LayerRun::args_of(size_t i, TensorView Memory::* which) {
   const LayerCall& call = model_.layer.calls[i];
   const Op& op = find_op(call.op);
   ArgsStorage args(op);
@@ -142,9 +144,7 @@ ArgsStorage LayerRun::args_of(size_t i, TensorView Memory::*which) {
     if (i < 0) throw Error(ErrorKind::value, call.op, attr, "is no attribute", "one that `quern info " + call.op + "` shows");
     try {
       set_attr(op.attrs[size_t(i)], args.get(), value);
-    } catch (const Error& e) {
-      throw e.in_call(call.op);
-    }
+    } catch (const Error& e) { throw e.in_call(call.op); }
   }
   return args;
 }
@@ -262,7 +262,9 @@ LayerStep LayerRun::step(size_t i, const std::function<double(const std::functio
 
   // Truth on the actual inputs, and the whole-layer reference on its own
   const std::vector<Truth> truths = truth_by_pieces(op, host);
-  each_piece(op, wide.get(), [&](i64 begin, i64 end) { op.reference(piece_of(op, wide, begin, end).get(), nothing.get(), piece_of(op, host, begin, end).get()); });
+  each_piece(op, wide.get(), [&](i64 begin, i64 end) {
+    op.reference(piece_of(op, wide, begin, end).get(), nothing.get(), piece_of(op, host, begin, end).get());
+  });
 
   RunOptions options;
   options.device = &device_;

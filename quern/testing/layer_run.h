@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "quern/testing/compare.h"
 #include "quern/op/model.h"
+#include "quern/testing/compare.h"
 #include "quern/testing/truth.h"
 
 namespace quern::testing {
@@ -20,15 +20,15 @@ struct LayerSizes {
   std::vector<i64> lengths = {37, 129, 256, 300};  ///< tokens of each request, those of this step included
   i64 page_size = 16;
   u64 seed = 1;
-  std::vector<i64> queries = {};                   ///< tokens of each request in this step; empty: one each
+  std::vector<i64> queries = {};  ///< tokens of each request in this step; empty: one each
 };
 
 /// What one call of the layer did.
 struct LayerStep {
   std::string does, op, kernels;
-  bool compiled = false;   ///< a kernel was compiled now (else it was cached)
-  double us = 0;           ///< of one run, without compiling
-  Comparison comparison;   ///< the worst output, against the op's reference on the call's actual inputs
+  bool compiled = false;  ///< a kernel was compiled now (else it was cached)
+  double us = 0;          ///< of one run, without compiling
+  Comparison comparison;  ///< the worst output, against the op's reference on the call's actual inputs
   Cost cost;
 };
 
@@ -70,9 +70,9 @@ class LayerRun {
  private:
   struct Memory {
     const LayerTensor* tensor;
-    TensorView host;     ///< the device's contents as of the last download
+    TensorView host;  ///< the device's contents as of the last download
     TensorView device;
-    TensorView wide;     ///< f64, of the whole-layer reference; weights and indices are shared with host
+    TensorView wide;  ///< f64, of the whole-layer reference; weights and indices are shared with host
     std::vector<char> host_bytes;
     std::vector<double> wide_values;
   };
@@ -80,8 +80,8 @@ class LayerRun {
   void make(const LayerTensor& tensor);
   void fill(Memory& m);
   void make_wide(Memory& m);
-  TensorView view(const std::string& name, TensorView Memory::*which);
-  ArgsStorage args_of(size_t call, TensorView Memory::*which);
+  TensorView view(const std::string& name, TensorView Memory::* which);
+  ArgsStorage args_of(size_t call, TensorView Memory::* which);
   void download(const std::string& base);
   void upload(const Memory& m);
   const LayerTensor& base_of(const std::string& tensor) const;

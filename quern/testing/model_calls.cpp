@@ -17,9 +17,7 @@ ModelCalls::ModelCalls(const Model& model, u64 seed) : model_(model), random_(se
   for (const ModelCall* c : calls_) {
     try {
       for (const std::vector<size_t>& alternative : alternatives_of(*c)) CallSpace(model_, *c, {}, alternative);
-    } catch (const Error& e) {
-      throw in_model(e, model_, *c);
-    }
+    } catch (const Error& e) { throw in_model(e, model_, *c); }
   }
   if (calls_.empty()) throw Error(ErrorKind::value, "", "model", "has no calls", "a model file with calls");
 }
@@ -70,7 +68,8 @@ ModelDraw ModelCalls::draw(size_t i, const Extents& fixed) {
   }
   for (const ModelWord& w : call.words)
     draw.which[w.name] = value_of(op, w.name, w.values[size_t(random_.below(i64(w.values.size())))], extents);
-  if (const auto invariant = extents.find("batch_invariant"); invariant != extents.end()) draw.which["batch_invariant"] = double(invariant->second);
+  if (const auto invariant = extents.find("batch_invariant"); invariant != extents.end())
+    draw.which["batch_invariant"] = double(invariant->second);
   draw.which["pdl"] = double(random_.below(2));
   // The list of a model's kernels has those of the portable variant where a call names it
   for (size_t v = 0; v < op.variants.size() && op.variants.size() > 1; ++v)

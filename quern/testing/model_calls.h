@@ -15,7 +15,7 @@ namespace quern::testing {
 struct ModelDraw {
   const ModelCall* call = nullptr;
   const Op* op = nullptr;
-  Case which;        ///< with nothing left to derive
+  Case which;  ///< with nothing left to derive
 };
 
 class ModelCalls {

@@ -67,9 +67,7 @@ ModelFailure run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& 
     return c.ok ? ModelFailure{Verdict::right, ""} : ModelFailure{Verdict::wrong, "wrong: " + c.message};
   } catch (const Error& e) {
     return {verdict_of(e.kind()), std::string(name(e.kind())) + " error: " + e.what()};
-  } catch (const std::bad_alloc&) {
-    return {Verdict::wrong, "out of host memory"};
-  }
+  } catch (const std::bad_alloc&) { return {Verdict::wrong, "out of host memory"}; }
 }
 
 }  // namespace
@@ -77,7 +75,12 @@ ModelFailure run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& 
 ModelRunReport run_model(const Model& model, const ModelRunOptions& options, const std::function<void(const ModelDraw&)>& progress) {
   Device& device = *options.on.device;
   const bool emulated = device.info().emulated;
-  const Size most = {options.most_bytes ? options.most_bytes : emulated ? 0x1p26 : 0x1p29, options.most_flops ? options.most_flops : emulated ? 1e9 : 1e300};
+  const Size most = {options.most_bytes ? options.most_bytes
+                     : emulated         ? 0x1p26
+                                        : 0x1p29,
+                     options.most_flops ? options.most_flops
+                     : emulated         ? 1e9
+                                        : 1e300};
   ModelCalls calls(model, options.seed);
   const jit::Counters before = jit::counters();
   ModelRunReport report;
@@ -95,8 +98,10 @@ ModelRunReport run_model(const Model& model, const ModelRunOptions& options, con
     bool compared = false;
     const u64 seed = options.seed + u64(i);
     const ModelFailure failure = run_one(draw, size, seed, device, compared);
-    const std::string again = "quern run " + draw.op->id + " " + case_text(*draw.op, draw.which) + " --seed " + std::to_string(seed) + " " + options.on.words;
-    if (!failure.text.empty()) report.failures.push_back({failure.verdict, draw.call->does + ": " + with_environment(again) + "\n  " + failure.text});
+    const std::string again =
+        "quern run " + draw.op->id + " " + case_text(*draw.op, draw.which) + " --seed " + std::to_string(seed) + " " + options.on.words;
+    if (!failure.text.empty())
+      report.failures.push_back({failure.verdict, draw.call->does + ": " + with_environment(again) + "\n  " + failure.text});
     report.compared += compared;
     report.calls = ++i;
     if (progress) progress(draw);

@@ -30,9 +30,7 @@ void* NullDevice::allocate_async(size_t bytes, Stream) {
 }
 void NullDevice::release_async(void*, Stream) {}
 
-void NullDevice::copy(void* destination, const void* source, size_t bytes, Stream) {
-  std::memmove(destination, source, bytes);
-}
+void NullDevice::copy(void* destination, const void* source, size_t bytes, Stream) { std::memmove(destination, source, bytes); }
 void NullDevice::fill(void* destination, u8 byte, size_t bytes, Stream) { std::memset(destination, byte, bytes); }
 
 void* NullDevice::end_capture(Stream) {
@@ -40,8 +38,6 @@ void* NullDevice::end_capture(Stream) {
   return this;
 }
 
-Function NullDevice::load(ImageKind, std::span<const char>, const std::string&, const std::string&, int) {
-  return {this};
-}
+Function NullDevice::load(ImageKind, std::span<const char>, const std::string&, const std::string&, int) { return {this}; }
 
 }  // namespace quern::testing

@@ -30,10 +30,8 @@ class Cover {
     while (!open_.empty()) {
       const Pair pair = *open_.begin();
       Choice best;
-      if (!complete(pair, best))
-        open_.erase(pair);  // no allowed case has both
-      else
-        take(best);
+      if (!complete(pair, best)) open_.erase(pair);  // no allowed case has both
+      else take(best);
     }
     return result_;
   }
@@ -57,8 +55,7 @@ class Cover {
   void take(const Choice& choice) {
     result_.push_back(case_of(choice));
     for (int p = 0; p < count(); ++p)
-      for (int q = count() == 1 ? p : p + 1; q < count(); ++q)
-        open_.erase({p, choice[size_t(p)], q, choice[size_t(q)]});
+      for (int q = count() == 1 ? p : p + 1; q < count(); ++q) open_.erase({p, choice[size_t(p)], q, choice[size_t(q)]});
   }
 
   int gain(const Choice& choice, int p, int i) const {
@@ -137,8 +134,7 @@ std::vector<Case> pairwise(const std::vector<CaseAxis>& all, const std::function
   return Cover(parameters, allowed).cases();
 }
 
-std::vector<Case> full_product(const std::vector<CaseAxis>& all,
-                               const std::function<bool(const Case&)>& allowed) {
+std::vector<Case> full_product(const std::vector<CaseAxis>& all, const std::function<bool(const Case&)>& allowed) {
   const std::vector<CaseAxis> parameters = with_values(all);
   std::vector<Case> result;
   std::vector<size_t> at(parameters.size(), 0);

@@ -13,8 +13,7 @@ namespace quern::testing {
 /// without values are left out.
 std::vector<Case> pairwise(const std::vector<CaseAxis>& parameters, const std::function<bool(const Case&)>& allowed);
 /// Every allowed combination.
-std::vector<Case> full_product(const std::vector<CaseAxis>& parameters,
-                               const std::function<bool(const Case&)>& allowed);
+std::vector<Case> full_product(const std::vector<CaseAxis>& parameters, const std::function<bool(const Case&)>& allowed);
 
 /// True when the op's bind accepts the case (with its derive) and a variant plans it on the device.
 bool runs(const Op& op, const Case& given, const DeviceInfo& device);

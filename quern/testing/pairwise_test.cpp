@@ -9,8 +9,7 @@
 namespace quern::testing {
 namespace {
 
-const std::vector<CaseAxis> kParameters = {
-    {"a", {1, 2, 3, 4}}, {"b", {1, 2, 3}}, {"c", {1, 2}}, {"d", {1, 2, 3, 4, 5}}, {"e", {1}}};
+const std::vector<CaseAxis> kParameters = {{"a", {1, 2, 3, 4}}, {"b", {1, 2, 3}}, {"c", {1, 2}}, {"d", {1, 2, 3, 4, 5}}, {"e", {1}}};
 
 bool anything(const Case&) { return true; }
 
@@ -22,9 +21,7 @@ int uncovered(const std::vector<Case>& cases, const std::function<bool(const Cas
     for (size_t q = p + 1; q < kParameters.size(); ++q)
       for (const CaseValue& i : kParameters[p].values)
         for (const CaseValue& j : kParameters[q].values) {
-          const auto has = [&](const Case& c) {
-            return c.at(kParameters[p].name) == i && c.at(kParameters[q].name) == j;
-          };
+          const auto has = [&](const Case& c) { return c.at(kParameters[p].name) == i && c.at(kParameters[q].name) == j; };
           missing += std::any_of(all.begin(), all.end(), has) && std::none_of(cases.begin(), cases.end(), has);
         }
   return missing;
@@ -52,9 +49,7 @@ TEST(testing_pairwise, covers_what_a_constraint_leaves) {
 }
 
 TEST(testing_pairwise, finds_the_one_allowed_case) {
-  const auto allowed = [](const Case& c) {
-    return c.at("a") == 4 && c.at("b") == 3 && c.at("c") == 2 && c.at("d") == 5;
-  };
+  const auto allowed = [](const Case& c) { return c.at("a") == 4 && c.at("b") == 3 && c.at("c") == 2 && c.at("d") == 5; };
   EXPECT_EQ(pairwise(kParameters, allowed).size(), 1u);
   EXPECT_TRUE(pairwise(kParameters, [](const Case&) { return false; }).empty());
 }
@@ -64,20 +59,16 @@ TEST(testing_pairwise, one_parameter_is_listed) {
   EXPECT_EQ(pairwise({}, anything).size(), 1u);
 }
 
-TEST(testing_pairwise, is_deterministic) {
-  EXPECT_EQ(pairwise(kParameters, anything), pairwise(kParameters, anything));
-}
+TEST(testing_pairwise, is_deterministic) { EXPECT_EQ(pairwise(kParameters, anything), pairwise(kParameters, anything)); }
 
 TEST(testing_pairwise, every_op_has_cases_that_run) {
   for (const auto& [id, op] : registry()) {
-    const std::vector<Case> cases =
-        pairwise(op->cases, [&op = op](const Case& c) { return runs(*op, c, device_info_of(Arch{})); });
+    const std::vector<Case> cases = pairwise(op->cases, [&op = op](const Case& c) { return runs(*op, c, device_info_of(Arch{})); });
     EXPECT_FALSE(cases.empty()) << id;
     for (const CaseAxis& axis : op->cases)
       for (const CaseValue& v : axis.values) {
         const auto has = [&](const Case& c) { return c.at(axis.name) == v; };
-        EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), has))
-            << id << " " << axis.name << "=" << v << " is in no case that runs";
+        EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), has)) << id << " " << axis.name << "=" << v << " is in no case that runs";
       }
     // Nor may a requirement or plan lose a combination unseen.
     for (const CaseAxis& p : op->cases)

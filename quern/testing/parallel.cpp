@@ -35,8 +35,7 @@ void in_parallel(i64 count, i64 least, const std::function<void(i64, i64)>& f) {
 constexpr i64 kPiece = i64(4) << 20;
 
 void parallel_fill(void* to, int byte, size_t bytes) {
-  in_parallel(i64(bytes), kPiece,
-              [&](i64 begin, i64 end) { std::memset(static_cast<char*>(to) + begin, byte, size_t(end - begin)); });
+  in_parallel(i64(bytes), kPiece, [&](i64 begin, i64 end) { std::memset(static_cast<char*>(to) + begin, byte, size_t(end - begin)); });
 }
 
 void parallel_copy(void* to, const void* from, size_t bytes) {

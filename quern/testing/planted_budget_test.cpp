@@ -56,7 +56,8 @@ template <TanhConfig C> QN_DEVICE void tanh_all(const TanhParams& p) {
 static const jit::Kernel<TanhConfig, TanhParams> kernel{"planted/tanh.cuh", "tanh_all"};
 
 static TanhParams params(const Call<TanhArgs>& c) {
-  return {static_cast<const float*>(c.args.x.data), static_cast<float*>(c.args.out.data), c.problem[Axis::tokens] * c.problem[Axis::hidden]};
+  return {static_cast<const float*>(c.args.x.data), static_cast<float*>(c.args.out.data),
+          c.problem[Axis::tokens] * c.problem[Axis::hidden]};
 }
 static Plan plan(const Problem&, const DeviceInfo&) {
   Plan plan;

@@ -25,8 +25,8 @@ struct Proof {
   std::string op, which;
   std::string skipped;  ///< why nothing is to be shown (Schema::exact); empty: it is
   // All plans agree, in order-free numbers
-  int ways = 0;         ///< layouts, modes, variants and devices that were run
-  int plans = 0;        ///< different plans among them
+  int ways = 0;             ///< layouts, modes, variants and devices that were run
+  int plans = 0;            ///< different plans among them
   bool by_meaning = false;  ///< compared with the op's order-free reference; else with each other
   bool exact = false;
   int coincidences = 0;  ///< differences that other data did not show: a sum of the field happened to be 0
@@ -40,7 +40,7 @@ struct Proof {
   };
   std::vector<Rows> rows;
   bool repeatable = false;  ///< the same bits on another device, schedule and number of OS threads
-  std::string message;     ///< of the first thing that is wrong; empty when nothing is
+  std::string message;      ///< of the first thing that is wrong; empty when nothing is
   bool ok() const { return message.empty(); }
 };
 

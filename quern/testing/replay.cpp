@@ -25,10 +25,13 @@ void check_room(const TracedCall& call, bool reference) {
   for (const TracedMemory& m : call.memory) all += (1 + size_t(reference)) * size_on_host(m);
   for (size_t i = 0; i < call.places.size(); ++i) {
     const TensorView& v = call.op->tensor(call.args.get(), i);
-    if (call.places[i].memory >= 0 && call.op->tensors[i].role != Role::in) all += size_t(v.numel()) * ((reference ? 2 * sizeof(double) : 0) + 2 * size_t(size_of(v.dtype)));
+    if (call.places[i].memory >= 0 && call.op->tensors[i].role != Role::in)
+      all += size_t(v.numel()) * ((reference ? 2 * sizeof(double) : 0) + 2 * size_t(size_of(v.dtype)));
   }
   const size_t room = size_t(::sysconf(_SC_PHYS_PAGES)) * size_t(::sysconf(_SC_PAGESIZE));
-  if (all > room) throw Error(ErrorKind::device, "the host has no " + std::to_string(all) + " bytes for the tensors of " + call.folder + " and what they are compared with");
+  if (all > room)
+    throw Error(ErrorKind::device,
+                "the host has no " + std::to_string(all) + " bytes for the tensors of " + call.folder + " and what they are compared with");
 }
 
 /// The memory of a recorded call, as it was before the call: on the host, or on a GPU where the device is one.
@@ -38,7 +41,8 @@ class ReplayMemory {
     for (const TracedMemory& m : call.memory) sizes_.push_back(size_on_host(m));
     for (const size_t size : sizes_) {
       host_.emplace_back(static_cast<char*>(std::aligned_alloc(256, size)), std::free);
-      if (!host_.back()) throw Error(ErrorKind::device, "the host has no " + std::to_string(size) + " bytes for the tensors of " + call.folder);
+      if (!host_.back())
+        throw Error(ErrorKind::device, "the host has no " + std::to_string(size) + " bytes for the tensors of " + call.folder);
       std::memset(host_.back().get(), kPoison, size);
     }
     for (size_t i = 0; i < call.places.size(); ++i) place(call, i);
@@ -114,7 +118,8 @@ void compare_bits(const Elements& was, const Elements& is, ReplayedOutput& to) {
     const char *a = was.bytes.data() + i * size, *b = is.bytes.data() + i * size;
     if (std::memcmp(a, b, size_t(size)) == 0) continue;
     if (to.different++ == 0)
-      to.first = fmt::format("{} is {:.9g} and was {:.9g}", index_text(is.view, i), load_value(b, is.view.dtype), load_value(a, is.view.dtype));
+      to.first =
+          fmt::format("{} is {:.9g} and was {:.9g}", index_text(is.view, i), load_value(b, is.view.dtype), load_value(a, is.view.dtype));
   }
 }
 
@@ -128,7 +133,8 @@ bool planned_alike(const TracedCall& call, const Plan& plan) {
   for (i32 i = 0; i < plan.count; ++i) {
     const TracedLaunch& was = call.launches[size_t(i)];
     const Launch& is = plan.launches[i];
-    if (was.kernel != jit::print(is.spec) || !std::equal(was.grid, was.grid + 3, is.config.grid) || was.cluster != is.config.cluster) return false;
+    if (was.kernel != jit::print(is.spec) || !std::equal(was.grid, was.grid + 3, is.config.grid) || was.cluster != is.config.cluster)
+      return false;
   }
   return true;
 }
@@ -146,7 +152,8 @@ ReplayResult::Verdict ReplayResult::verdict() const {
 }
 
 static void check_data(const TracedCall& call) {
-  if (!call.left_out.empty()) throw Error(ErrorKind::value, "", "trace", "'" + call.folder + "' has no data (" + call.left_out + ")", "one with data");
+  if (!call.left_out.empty())
+    throw Error(ErrorKind::value, "", "trace", "'" + call.folder + "' has no data (" + call.left_out + ")", "one with data");
 }
 
 struct RecordedCall::Parts {

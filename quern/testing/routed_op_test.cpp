@@ -74,13 +74,24 @@ static const jit::Kernel<RoutedConfig, RoutedParams> kernel{"routed/routed.cuh",
 
 static RoutedParams params(const Call<RoutedArgs>& c) {
   const RoutedArgs& a = c.args;
-  return {a.x.data, a.indices.data, a.out.data, a.firsts.data, a.drawn.data, a.x.strides[0], a.out.strides[0], a.firsts.strides[0],
-          a.out.shape[0], c.problem[Axis::hidden], c.problem.attr(&RoutedArgs::group_size), c.problem.attr(&RoutedArgs::seed)};
+  return {a.x.data,
+          a.indices.data,
+          a.out.data,
+          a.firsts.data,
+          a.drawn.data,
+          a.x.strides[0],
+          a.out.strides[0],
+          a.firsts.strides[0],
+          a.out.shape[0],
+          c.problem[Axis::hidden],
+          c.problem.attr(&RoutedArgs::group_size),
+          c.problem.attr(&RoutedArgs::seed)};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo&) {
   Plan plan;
-  plan.launch<params>(kernel, RoutedConfig{p.dtype(&RoutedArgs::x), p.dtype(&RoutedArgs::indices), 64}, {.x = max_of<i64>(1, p[Axis::tokens])});
+  plan.launch<params>(kernel, RoutedConfig{p.dtype(&RoutedArgs::x), p.dtype(&RoutedArgs::indices), 64},
+                      {.x = max_of<i64>(1, p[Axis::tokens])});
   return plan;
 }
 
@@ -130,10 +141,10 @@ QN_OP(routed, RoutedArgs, "routed.rows")
 namespace quern::testing {
 namespace {
 
+using routed::RoutedArgs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using routed::RoutedArgs;
 
 const Op& op() { return find_op("routed.rows"); }
 const RoutedArgs& of(const CaseArgs& args) { return *static_cast<const RoutedArgs*>(args.args()); }
@@ -178,9 +189,7 @@ TEST(testing_routed_op, words_keep_all_of_64_bits) {
   const auto refusal = [](const std::string& word) {
     try {
       parse_case(op(), {word});
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string();
   };
   EXPECT_EQ(refusal("seed=9223372036854775808"), "routed.rows: `seed` is '9223372036854775808', expected within 64 bits");

@@ -52,7 +52,8 @@ i64 row_unit(const Op& op, const void* args) {
   i64 unit = 1;
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const TensorView& v = op.tensor(args, i);
-    if (v.present() && v.rank == 2 && rows_dim(op, op.tensors[i]) == 0 && lies_transposed(op.tensors[i], v)) unit = max_of<i64>(unit, 16 / size_of(v.dtype));
+    if (v.present() && v.rank == 2 && rows_dim(op, op.tensors[i]) == 0 && lies_transposed(op.tensors[i], v))
+      unit = max_of<i64>(unit, 16 / size_of(v.dtype));
   }
   return unit;
 }
@@ -68,7 +69,8 @@ bool rows_can_be_sliced(const Op& op, const void* args) {
     if (absent(i) || has_row_offsets(op, t)) continue;
     const int dim = rows_dim(op, t);
     const bool generated = t.values.kind == Values::Kind::generated;
-    const bool indexes_rows = (t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows;
+    const bool indexes_rows =
+        (t.values.kind == Values::Kind::index || t.values.kind == Values::Kind::permutation) && t.values.axis == op.rows;
     if (dim == -2 || indexes_rows || (generated && dim != 0 && !offsets && !by_tokens(op, t))) return false;
   }
   return true;
@@ -77,7 +79,9 @@ bool rows_can_be_sliced(const Op& op, const void* args) {
 bool outputs_can_be_sliced(const Op& op, const void* args) {
   const bool offsets = row_offsets(op, args).present();
   for (size_t i = 0; i < op.tensors.size(); ++i)
-    if (op.tensors[i].role != Role::in && op.tensor(args, i).present() && rows_dim(op, op.tensors[i]) != 0 && (offsets || !by_tokens(op, op.tensors[i]))) return false;
+    if (op.tensors[i].role != Role::in && op.tensor(args, i).present() && rows_dim(op, op.tensors[i]) != 0 &&
+        (offsets || !by_tokens(op, op.tensors[i])))
+      return false;
   return rows_can_be_sliced(op, args);
 }
 

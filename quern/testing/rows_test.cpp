@@ -34,15 +34,17 @@ TEST(testing_rows, have_the_tokens_between_their_offsets) {
   std::memcpy(one.get(), c.args(), c.op().args_bytes);
   keep_rows(c.op(), one.get(), 1, 2);
   EXPECT_EQ(row_count(c.op(), one.get()), 1);
-  EXPECT_EQ(c.op().tensor(one.get(), size_t(c.op().tensor_index("q"))).shape[0], c.tensor(size_t(c.op().tensor_index("q"))).shape[0]) << "offsets stay absolute";
+  EXPECT_EQ(c.op().tensor(one.get(), size_t(c.op().tensor_index("q"))).shape[0], c.tensor(size_t(c.op().tensor_index("q"))).shape[0])
+      << "offsets stay absolute";
 }
 
 /// Each token's outputs alone are those of the whole call, by the reference.
 TEST(testing_rows, a_token_alone_is_as_among_others) {
-  const std::pair<const char*, Case> calls[] = {{"attention.ragged", {{"causal", 1}, {"window_left", 7}}},
-                                               {"attention.ragged", {{"causal", 0}, {"scales", 3}}},
-                                               {"attention.paged", {{"causal", 1}, {"csr", 0}, {"capacity", 50}, {"page_size", 7}}},
-                                               {"attention.paged", {{"causal", 1}, {"csr", 1}, {"capacity", 50}, {"page_size", 7}, {"scales", 3}}}};
+  const std::pair<const char*, Case> calls[] = {
+      {"attention.ragged", {{"causal", 1}, {"window_left", 7}}},
+      {"attention.ragged", {{"causal", 0}, {"scales", 3}}},
+      {"attention.paged", {{"causal", 1}, {"csr", 0}, {"capacity", 50}, {"page_size", 7}}},
+      {"attention.paged", {{"causal", 1}, {"csr", 1}, {"capacity", 50}, {"page_size", 7}, {"scales", 3}}}};
   for (const auto& [id, more] : calls) {
     Case which = kRagged;
     which.insert(more.begin(), more.end());
@@ -58,7 +60,8 @@ TEST(testing_rows, a_token_alone_is_as_among_others) {
       ASSERT_EQ(alone.size(), whole.size());
       for (size_t i = 0; i < whole.size(); ++i) {
         const size_t of_token = whole[i].values.size() / size_t(tokens);
-        EXPECT_EQ(std::memcmp(alone[i].values.data(), whole[i].values.data() + size_t(t) * of_token, of_token * sizeof(double)), 0) << id << " token " << t;
+        EXPECT_EQ(std::memcmp(alone[i].values.data(), whole[i].values.data() + size_t(t) * of_token, of_token * sizeof(double)), 0)
+            << id << " token " << t;
       }
     }
   }

@@ -69,9 +69,7 @@ class Shaper {
   }
 
  private:
-  static bool is_sum(NumberOp op) {
-    return op == NumberOp::add || op == NumberOp::fma || op == NumberOp::products || op == NumberOp::mma;
-  }
+  static bool is_sum(NumberOp op) { return op == NumberOp::add || op == NumberOp::fma || op == NumberOp::products || op == NumberOp::mma; }
   static bool takes_two(NumberOp op) { return is_sum(op) || op == NumberOp::multiply || op == NumberOp::divide; }
 
   /// Leaves of the expression written out as a tree.

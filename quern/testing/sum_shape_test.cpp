@@ -45,7 +45,7 @@ TEST_F(SumShape, lanes_with_less_to_do_are_a_range) {
 }
 
 TEST_F(SumShape, factors_and_functions_are_left_out) {
-  const u32 mean = graph_.word(NumberOp::divide, fmas(7), 0x45800000);  // by 4096
+  const u32 mean = graph_.word(NumberOp::divide, fmas(7), 0x45800000);       // by 4096
   const u32 scale = graph_.word(NumberOp::rsqrt, add(mean, 0x358637bd), 0);  // + 1e-6
   EXPECT_EQ(sum_text(graph_, graph_.word(NumberOp::multiply, leaf(), scale)), "7 fma in a row");
 }
@@ -57,7 +57,8 @@ TEST_F(SumShape, what_is_not_alike_is_shown_as_it_is) {
 
 TEST_F(SumShape, what_is_no_number_is_a_constant_and_no_node) {
   const u32 infinity = 0x7f800000, minus = 0x80000000, one = 0x3f800000;
-  for (const u32 nan : {add(infinity, infinity | minus), graph_.word(NumberOp::sqrt, one | minus, 0), graph_.word(NumberOp::multiply, 0, infinity | minus)}) {
+  for (const u32 nan : {add(infinity, infinity | minus), graph_.word(NumberOp::sqrt, one | minus, 0),
+                        graph_.word(NumberOp::multiply, 0, infinity | minus)}) {
     EXPECT_EQ(nan, Graph::kNaN);
     EXPECT_EQ(graph_.word(NumberOp::multiply, nan, one), Graph::kNaN);
     EXPECT_EQ(graph_.node(nan), nullptr);

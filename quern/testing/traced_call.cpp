@@ -61,7 +61,8 @@ float real(const TracedCall& call, const std::string& what, const Json& j) {
   if (j == "nan") return NAN;
   if (j == "inf") return HUGE_VALF;
   if (j == "-inf") return -HUGE_VALF;
-  if (!j.is_number() || !std::isfinite(j.get<float>())) fail_in_call(call, "has " + what + " " + j.dump(), "a number of f32, \"nan\", \"inf\" or \"-inf\"");
+  if (!j.is_number() || !std::isfinite(j.get<float>()))
+    fail_in_call(call, "has " + what + " " + j.dump(), "a number of f32, \"nan\", \"inf\" or \"-inf\"");
   return j.get<float>();
 }
 
@@ -69,8 +70,10 @@ void read_attribute(const AttrDef& a, const Json& j, TracedCall& call) {
   const std::string what = "the attribute " + a.name + " of";
   switch (a.kind) {
     case AttrDef::Kind::f32: return set_attr(a, call.args.get(), real(call, what, j));
-    case AttrDef::Kind::i32: return set_attr(a, call.args.get(), integer(call, what, j, std::numeric_limits<i32>::min(), std::numeric_limits<i32>::max()));
-    case AttrDef::Kind::i64: return set_attr(a, call.args.get(), integer(call, what, j, std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max()));
+    case AttrDef::Kind::i32:
+      return set_attr(a, call.args.get(), integer(call, what, j, std::numeric_limits<i32>::min(), std::numeric_limits<i32>::max()));
+    case AttrDef::Kind::i64:
+      return set_attr(a, call.args.get(), integer(call, what, j, std::numeric_limits<i64>::min(), std::numeric_limits<i64>::max()));
     case AttrDef::Kind::boolean:
       if (!j.is_boolean()) fail_in_call(call, "has " + what + " " + j.dump(), "true or false");
       return set_attr(a, call.args.get(), j.get<bool>());
@@ -79,7 +82,8 @@ void read_attribute(const AttrDef& a, const Json& j, TracedCall& call) {
 
 void read_attributes(const Json& j, TracedCall& call) {
   for (const auto& item : j.items())
-    if (call.op->attr_index(item.key()) < 0) fail_in_call(call, "has the attribute " + item.key(), "those of " + call.op->id + ", as this version knows it");
+    if (call.op->attr_index(item.key()) < 0)
+      fail_in_call(call, "has the attribute " + item.key(), "those of " + call.op->id + ", as this version knows it");
   for (const AttrDef& a : call.op->attrs) {
     if (!j.contains(a.name)) fail_in_call(call, "lacks the attribute " + a.name, "all of " + call.op->id);
     read_attribute(a, j[a.name], call);
@@ -100,8 +104,8 @@ bool bytes_of(const TensorView& v, i64& reach, i64& packed) {
   reach = packed = size;
   for (int d = 0; d < v.rank; ++d) {
     i64 step;
-    if (__builtin_mul_overflow(v.shape[d] - 1, v.strides[d], &step) || __builtin_mul_overflow(step, size, &step) || __builtin_add_overflow(reach, step, &reach) ||
-        __builtin_mul_overflow(packed, v.shape[d], &packed))
+    if (__builtin_mul_overflow(v.shape[d] - 1, v.strides[d], &step) || __builtin_mul_overflow(step, size, &step) ||
+        __builtin_add_overflow(reach, step, &reach) || __builtin_mul_overflow(packed, v.shape[d], &packed))
       return false;
   }
   return reach <= kMostBytes && packed <= kMostBytes;
@@ -113,7 +117,8 @@ TensorView read_layout(const Json& j, const std::string& tensor, const TracedCal
   const Json &shape = j.at("shape"), &strides = j.at("strides");
   if (!shape.is_array() || shape.empty() || shape.size() > size_t(kMaxRank))
     fail_in_call(call, "has the shape " + shape.dump() + " of " + tensor, "1 to " + std::to_string(kMaxRank) + " extents");
-  if (!strides.is_array() || strides.size() != shape.size()) fail_in_call(call, "has the strides " + strides.dump() + " of " + tensor, "one a dim of " + shape.dump());
+  if (!strides.is_array() || strides.size() != shape.size())
+    fail_in_call(call, "has the strides " + strides.dump() + " of " + tensor, "one a dim of " + shape.dump());
   TensorView v;
   v.dtype = dtype_from_name(j.at("dtype"));
   v.rank = i32(shape.size());
@@ -123,7 +128,8 @@ TensorView read_layout(const Json& j, const std::string& tensor, const TracedCal
   }
   const bool empty = std::find(v.shape, v.shape + v.rank, 0) != v.shape + v.rank;
   for (size_t d = 0; d < shape.size(); ++d)
-    v.strides[d] = integer(call, "the stride of dim " + std::to_string(d) + " of " + tensor, strides[d], empty || v.shape[d] == 1 ? kAny : 0, kMost);
+    v.strides[d] =
+        integer(call, "the stride of dim " + std::to_string(d) + " of " + tensor, strides[d], empty || v.shape[d] == 1 ? kAny : 0, kMost);
   return v;
 }
 
@@ -140,7 +146,9 @@ void read_tensor(const Json& j, DeviceId device, TracedCall& call) {
   place.offset = integer(call, "the offset of " + name, j.at("offset"), 0, kMostBytes);
   i64 reach, packed;
   if (!bytes_of(v, reach, packed) || place.offset + reach > room)
-    fail_in_call(call, "has the tensor " + name + " of shape " + j["shape"].dump() + " and strides " + j["strides"].dump() + " at offset " + std::to_string(place.offset) + " outside its memory",
+    fail_in_call(call,
+                 "has the tensor " + name + " of shape " + j["shape"].dump() + " and strides " + j["strides"].dump() + " at offset " +
+                     std::to_string(place.offset) + " outside its memory",
                  "it inside the " + std::to_string(room) + " bytes");
   v.data = reinterpret_cast<void*>(fake_address(call, place));
   call.op->tensor(call.args.get(), size_t(i)) = v;
@@ -150,7 +158,8 @@ void read_memory(const Json& j, TracedCall& call) {
   if (j.size() > call.op->tensors.size()) fail_in_call(call, "has " + std::to_string(j.size()) + " memories", "at most one a tensor");
   for (const Json& m : j) {
     const std::string which = " of memory " + std::to_string(call.memory.size());
-    call.memory.push_back({integer(call, "the bytes" + which, m.at("bytes"), 0, kMostBytes), integer(call, "the misalignment" + which, m.at("misalignment"), 0, 255)});
+    call.memory.push_back({integer(call, "the bytes" + which, m.at("bytes"), 0, kMostBytes),
+                           integer(call, "the misalignment" + which, m.at("misalignment"), 0, 255)});
   }
 }
 
@@ -158,7 +167,8 @@ void read_tensors(const Json& j, DeviceId device, TracedCall& call) {
   call.places.resize(call.op->tensors.size());
   for (const Json& t : j) read_tensor(t, device, call);
   for (size_t i = 0; i < call.places.size(); ++i)
-    if (const TensorDef& t = call.op->tensors[i]; call.places[i].memory < 0 && !t.optional) fail_in_call(call, "lacks the tensor " + t.name, "all that " + call.op->id + " needs");
+    if (const TensorDef& t = call.op->tensors[i]; call.places[i].memory < 0 && !t.optional)
+      fail_in_call(call, "lacks the tensor " + t.name, "all that " + call.op->id + " needs");
 }
 
 /// Those of a registered op with that code, whose name is then of no matter; null: none.
@@ -171,7 +181,8 @@ const jit::Hooks* registered_hooks(const Json& j) {
 void read_hooks(const Json& j, bool trust_hooks, TracedCall& call) {
   const Op& op = *call.op;
   const Json& parameters = j.at("parameters");
-  if (op.hooks_offset < 0 || i32(parameters.size()) != op.hook_params_bytes) fail_in_call(call, "has hooks", "none, or hooks that " + op.id + " takes");
+  if (op.hooks_offset < 0 || i32(parameters.size()) != op.hook_params_bytes)
+    fail_in_call(call, "has hooks", "none, or hooks that " + op.id + " takes");
   const jit::Hooks* hooks = registered_hooks(j);
   if (!hooks && !trust_hooks)
     fail_in_call(call, "has the hooks " + j.at("name").dump() + ", code that no registered op has",
@@ -206,7 +217,10 @@ void read_call(const Json& j, bool trust_hooks, TracedCall& call) {
   const Json& device = j.at("device");
   call.emulated = device.at("kind") == "emu";
   call.arch = Arch::parse(device.at("arch"));
-  const DeviceId id = call.emulated ? DeviceId{} : DeviceId{DeviceType::cuda, i32(integer(call, "the device's index", device.at("index"), 0, std::numeric_limits<i32>::max()))};
+  const DeviceId id =
+      call.emulated
+          ? DeviceId{}
+          : DeviceId{DeviceType::cuda, i32(integer(call, "the device's index", device.at("index"), 0, std::numeric_limits<i32>::max()))};
   read_memory(j.at("memory"), call);
   read_tensors(j.at("tensors"), id, call);
   read_attributes(j.at("attributes"), call);
@@ -254,9 +268,7 @@ TracedCall read_traced_call(const std::string& folder, bool trust_hooks) {
     read_call(j, trust_hooks, call);
     read_result(call);
     return call;
-  } catch (const Json::exception& e) {
-    fail(folder, std::string("cannot be read: ") + e.what(), "what QN_TRACE writes");
-  }
+  } catch (const Json::exception& e) { fail(folder, std::string("cannot be read: ") + e.what(), "what QN_TRACE writes"); }
 }
 
 std::vector<std::string> traced_calls(const std::string& folder) {
@@ -265,7 +277,8 @@ std::vector<std::string> traced_calls(const std::string& folder) {
   if (fs::exists(folder + "/call.json", error)) return {folder};
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::error_code none;
-    if (entry->path().filename().string()[0] != '.' && fs::exists(entry->path() / "call.json", none)) found.push_back(entry->path().string());
+    if (entry->path().filename().string()[0] != '.' && fs::exists(entry->path() / "call.json", none))
+      found.push_back(entry->path().string());
   }
   std::sort(found.begin(), found.end());
   return found;

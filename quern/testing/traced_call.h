@@ -24,7 +24,7 @@ struct TracedPlace {
 
 /// What of a launch of the recorded plan decides the order in which its kernel computes.
 struct TracedLaunch {
-  std::string kernel;   ///< "norm_row<...>"
+  std::string kernel;  ///< "norm_row<...>"
   u32 grid[3] = {};
   ClusterShape cluster;
 };
@@ -36,18 +36,18 @@ struct TracedCall {
 
   const Op* op;
   std::string folder;
-  ArgsStorage args;     ///< tensors on the device that was recorded, attributes, hooks
-  RunOptions options;   ///< variant, batch_invariant, pdl and skip_check as recorded
+  ArgsStorage args;    ///< tensors on the device that was recorded, attributes, hooks
+  RunOptions options;  ///< variant, batch_invariant, pdl and skip_check as recorded
   bool emulated = false;
   Arch arch;
-  std::string kernels;  ///< of the recorded plan: "norm_row<...> + combine<...>"
+  std::string kernels;                 ///< of the recorded plan: "norm_row<...> + combine<...>"
   std::vector<TracedLaunch> launches;  ///< of the recorded plan
-  std::vector<TracedPlace> places;  ///< by the op's tensors
+  std::vector<TracedPlace> places;     ///< by the op's tensors
   std::vector<TracedMemory> memory;
-  std::string left_out;  ///< why the record has no data; empty when it has
-  bool finished = false; ///< it came to an end
+  std::string left_out;      ///< why the record has no data; empty when it has
+  bool finished = false;     ///< it came to an end
   bool has_outputs = false;  ///< and its outputs are in the record
-  std::string error;     ///< of the recorded call
+  std::string error;         ///< of the recorded call
 
   /// Elements of a tensor before the call or after it, packed; Error{value} when the record lacks them.
   std::string elements(size_t tensor, bool after) const;

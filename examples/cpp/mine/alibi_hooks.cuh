@@ -10,9 +10,9 @@ namespace quern::mine {
 
 /// What a caller writes into PagedArgs::hook_params.
 struct AlibiParams {
-  i32 block;     // positions in a block of the mask
-  i32 first;     // blocks at the start that every query sees
-  i32 last;      // blocks at the end that it sees
+  i32 block;  // positions in a block of the mask
+  i32 first;  // blocks at the start that every query sees
+  i32 last;   // blocks at the end that it sees
 };
 
 struct AlibiHooks {

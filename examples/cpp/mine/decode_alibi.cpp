@@ -11,8 +11,8 @@
 
 namespace quern::mine {
 
-using attention::PagedArgs;
 using attention::HookContext;
+using attention::PagedArgs;
 
 // The text of hooks is part of a kernel's source; this one includes a file that the library carries.
 static const jit::Hooks kHooks = {"quern::mine::AlibiHooks", "alibi", "#include \"mine/alibi_hooks.cuh\""};
@@ -27,8 +27,7 @@ static void reference(const PagedArgs& args, const PagedArgs& magnitudes) {
   const Alibi a = alibi_of(args.hook_params);
   const Ref slopes(args.hook_tensors[0]);
   paged_ref_with(
-      args, magnitudes,
-      [&](double x, const HookContext& at) { return x - slopes(at.head_q) * (at.query_position - at.key_position); },
+      args, magnitudes, [&](double x, const HookContext& at) { return x - slopes(at.head_q) * (at.query_position - at.key_position); },
       [&](const HookContext& at) {
         const i32 block = at.key_position / a.block, blocks = (at.seq_len + a.block - 1) / a.block;
         return block < a.first || block >= blocks - a.last;

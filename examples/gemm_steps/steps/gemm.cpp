@@ -39,7 +39,13 @@ static GemmParams params(const Call<A>& c) {
 /// Boxes of `rows` rows and 128 bytes, swizzled as wgmma reads them; what lies outside of the matrix arrives as zeros.
 static TensorMapSpec map_of(const TensorView& v, i32 rows) {
   const i64 row_bytes = v.shape[0] > 1 ? v.strides[0] * 2 : round_up<i64>(v.shape[1] * 2, 16);
-  return {.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {v.shape[1], v.shape[0]}, .stride_bytes = {row_bytes}, .box = {64, rows}, .swizzle = Swizzle::b128};
+  return {.dtype = v.dtype,
+          .rank = 2,
+          .base = v.data,
+          .shape = {v.shape[1], v.shape[0]},
+          .stride_bytes = {row_bytes},
+          .box = {64, rows},
+          .swizzle = Swizzle::b128};
 }
 
 static GemmMapParams map_params(const Call<A>& c) {
@@ -69,7 +75,9 @@ static Rejection needs_hopper(const Problem& p, const DeviceInfo& device) {
   return {};
 }
 
-static i64 tiles_of(const Problem& p, const GemmConfig& c) { return ceil_div<i64>(p[Axis::m], c.tile_m) * ceil_div<i64>(p[Axis::n], c.tile_n); }
+static i64 tiles_of(const Problem& p, const GemmConfig& c) {
+  return ceil_div<i64>(p[Axis::m], c.tile_m) * ceil_div<i64>(p[Axis::n], c.tile_n);
+}
 
 static Plan plan_thread(const Problem& p, const DeviceInfo&) {
   const GemmConfig c{p.dtype(&A::a), 1, 1, 1, 1, 256};
@@ -138,7 +146,13 @@ QN_OP(gemm, GemmArgs, "steps.gemm")
     .cost<cost>()
     .budget(budget)
     .rows(Axis::m)
-    .cases({{"m", {65, 0, 1, 127, 129, 200}}, {"n", {264, 0, 1, 65, 130, 520}}, {"k", {136, 0, 1, 64, 65, 320}}, {"a.dtype", {DType::bf16, DType::f16}}, {"a.pad", {0, 8, 3}}, {"b.pad", {0, 8}}, {"out.pad", {0, 2, 1}}})
+    .cases({{"m", {65, 0, 1, 127, 129, 200}},
+            {"n", {264, 0, 1, 65, 130, 520}},
+            {"k", {136, 0, 1, 64, 65, 320}},
+            {"a.dtype", {DType::bf16, DType::f16}},
+            {"a.pad", {0, 8, 3}},
+            {"b.pad", {0, 8}},
+            {"out.pad", {0, 2, 1}}})
     .bench({{{"m", 4096}, {"n", 4096}, {"k", 4096}}});
 
 }  // namespace quern::steps

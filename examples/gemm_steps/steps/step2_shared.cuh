@@ -15,7 +15,8 @@ QN_DEVICE void copy_transposed(const void* matrix, i64 stride, i64 rows, i64 col
   for (int e = int(threadIdx.x); e < kRows * kCols; e += kThreads) {
     const int row = e / kCols, column = e % kCols;
     f32 value[1] = {0.f};
-    if (first + row < rows && k + column < columns) load_f32<T, 1>(static_cast<const T*>(matrix) + (first + row) * stride + k + column, value);
+    if (first + row < rows && k + column < columns)
+      load_f32<T, 1>(static_cast<const T*>(matrix) + (first + row) * stride + k + column, value);
     ptx::st_shared<f32>(tile + column * (kRows + 1) + row, value[0]);
   }
 }

@@ -60,8 +60,9 @@ QN_DEVICE void gemm_ring(const GemmMapParams& p) {
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), tiles_n = u32(p.n + C.tile_n - 1) / C.tile_n;
   const i32 row = i32(blockIdx.x / tiles_n * C.tile_m), column = i32(blockIdx.x % tiles_n * C.tile_n);
-  run_roles<C>(smem, [&](Producer<C.stages>& fill) { load_tile<C>(p, smem, fill, row, column); },
-               [&](Consumer<C.stages>& read, u32 warpgroup) { multiply_tile<C>(p, smem, read, warpgroup, row, column); });
+  run_roles<C>(
+      smem, [&](Producer<C.stages>& fill) { load_tile<C>(p, smem, fill, row, column); },
+      [&](Consumer<C.stages>& read, u32 warpgroup) { multiply_tile<C>(p, smem, read, warpgroup, row, column); });
 }
 
 }  // namespace quern::steps

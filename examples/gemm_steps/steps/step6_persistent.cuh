@@ -24,10 +24,11 @@ template <GemmConfig C>
 QN_DEVICE void gemm_persistent(const GemmMapParams& p) {
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
-  run_roles<C>(smem, [&](Producer<C.stages>& fill) { each_tile<C>(p, [&](i32 row, i32 column) { load_tile<C>(p, smem, fill, row, column); }); },
-               [&](Consumer<C.stages>& read, u32 warpgroup) {
-                 each_tile<C>(p, [&](i32 row, i32 column) { multiply_tile<C>(p, smem, read, warpgroup, row, column); });
-               });
+  run_roles<C>(
+      smem, [&](Producer<C.stages>& fill) { each_tile<C>(p, [&](i32 row, i32 column) { load_tile<C>(p, smem, fill, row, column); }); },
+      [&](Consumer<C.stages>& read, u32 warpgroup) {
+        each_tile<C>(p, [&](i32 row, i32 column) { multiply_tile<C>(p, smem, read, warpgroup, row, column); });
+      });
 }
 
 }  // namespace quern::steps

@@ -7,10 +7,10 @@ namespace quern::gemm {
 
 /// What follows the sums of a product: the bias, c and the activation in f32, then rounding.
 struct Ending {
-  DType dtype;      // of a bias and c that are not f32; of 16-bit products that of a and b
+  DType dtype;  // of a bias and c that are not f32; of 16-bit products that of a and b
   DType out_dtype;
-  i32 has_c;        // 1: c is added
-  i32 activation;   // an Activation
+  i32 has_c;       // 1: c is added
+  i32 activation;  // an Activation
 };
 
 /// What is added to the product, element by element.

@@ -14,9 +14,9 @@ QN_HOST_DEVICE constexpr int scaled_steps(i64 k) { return int((k + kScaledGroup 
 
 /// Scales of an operand: those of element (i, x) are data[(i >> row_shift) * row_stride + x / 128 * column_stride].
 struct Scales {
-  const void* data;                // f32
-  i64 row_stride, column_stride;   // elements; 0 where there is one for all
-  i32 row_shift;                   // 7: a scale for 128 rows, else 0
+  const void* data;               // f32
+  i64 row_stride, column_stride;  // elements; 0 where there is one for all
+  i32 row_shift;                  // 7: a scale for 128 rows, else 0
 };
 
 }  // namespace quern::gemm

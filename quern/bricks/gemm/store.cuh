@@ -46,7 +46,7 @@ QN_DEVICE f32 bits_to_store(f32 x) { return x; }
 template <class T, int N>
 constexpr int kWidest = min_of(N, 16 / int(sizeof(T)));
 template <class T, int N>
-constexpr int kWidestBytes = kWidest<T, N>* int(sizeof(T));
+constexpr int kWidestBytes = kWidest<T, N> * int(sizeof(T));
 
 template <class T>
 QN_DEVICE void store_one(T* to, f32 value) {

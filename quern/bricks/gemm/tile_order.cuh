@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The order of a matrix's tiles: groups of 8 along m, or of another power of two, then along n, so that blocks that run together share rows of a and b in the L2.
+// The order of a matrix's tiles: groups of 8 along m, or of another power of two, then along n, so that blocks that run together share rows
+// of a and b in the L2.
 #pragma once
 #include "quern/kit/kit.cuh"
 
@@ -30,8 +31,8 @@ QN_DEVICE TilePlace tile_in_order(Index index, u32 tiles_m, u32 tiles_n) {
   return place_in_group(group, u32(index - group * group_tiles), tiles_m, kGroupLog2);
 }
 
-/// A walk over the tiles of a matrix, each `step` behind the one before. A tile's place asks for no division but in a last group of fewer along m: two took
-/// 220 of the 340 clocks from the end of a tile to the next one's first wait.
+/// A walk over the tiles of a matrix, each `step` behind the one before. A tile's place asks for no division but in a last group of fewer
+/// along m: two took 220 of the 340 clocks from the end of a tile to the next one's first wait.
 struct TileWalk {
   u32 tiles_m, tiles_n;
   u32 group_log2;

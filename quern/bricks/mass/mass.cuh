@@ -3,8 +3,9 @@
 //
 // weight = 2^(logit * log2(e) / temperature) = mantissa * 2^(exponent - 23), an integer of 24 bits and an exponent
 // mass   = mantissa * 2^(exponent - top + 60), top being the largest exponent of the row; 0 where that is no integer
-// Sums of masses are integers, so they do not depend on their order. Every rounding is stated: products and sums are `fma`, which no compiler
-// contracts with what is around it, and no approximate instruction is used. So all devices, plans and compilers make the same bits.
+// Sums of masses are integers, so they do not depend on their order. Every rounding is stated: products and sums are `fma`, which no
+// compiler contracts with what is around it, and no approximate instruction is used. So all devices, plans and compilers make the same
+// bits.
 #pragma once
 #include "quern/bricks/mass/mass_spec.h"
 #include "quern/bricks/mass/wide.cuh"
@@ -38,7 +39,8 @@ QN_DEVICE f32 exp2_of_fraction(f32 f) {
 }
 
 /// Of a logit that is not NaN. |x| = |logit * log2(e) / temperature| is cut at 2^28, and what is cut has the exponent
-/// 2^29: the correction of an exponent below the cut is far smaller, so weights ascend with logits. -inf weighs nothing, +inf more than all that is finite.
+/// 2^29: the correction of an exponent below the cut is far smaller, so weights ascend with logits. -inf weighs nothing, +inf more than all
+/// that is finite.
 QN_DEVICE Weight weight_of_logit(f32 logit, LogitScale scale) {
   const f32 product = ptx::fma(logit, scale.high, f32(-0.f));
   const bool within = ptx::fabs(product) < f32(kLogitReach);
@@ -49,7 +51,8 @@ QN_DEVICE Weight weight_of_logit(f32 logit, LogitScale scale) {
   const f32 shifted = ptx::fma(fraction, f32(1.f), f32(kRoundsToInteger)), more = ptx::fma(shifted, f32(1.f), f32(-kRoundsToInteger));
   fraction = ptx::fma(more, f32(-1.f), fraction);
   const u32 power = ptx::bits_of(exp2_of_fraction(fraction));
-  Weight w{(power & 0x7fffffu) | 0x800000u, i32(whole) + i32(ptx::bits_of(shifted) - ptx::bits_of(f32(kRoundsToInteger))) + i32(power >> 23) - 127};
+  Weight w{(power & 0x7fffffu) | 0x800000u,
+           i32(whole) + i32(ptx::bits_of(shifted) - ptx::bits_of(f32(kRoundsToInteger))) + i32(power >> 23) - 127};
   if (!within) {
     const u32 bits = ptx::bits_of(logit);
     w.mantissa = bits == 0xff800000u ? 0 : 1u << 23;
@@ -75,7 +78,8 @@ struct Mass {
 QN_DEVICE Mass mass_of(Weight weight, i32 top) { return {weight.mantissa, weight.exponent - top + kMassWindow}; }
 QN_DEVICE U128 wide(Mass m) { return m.by < 0 ? U128{0, 0} : shifted_left({m.mantissa, 0}, m.by); }
 
-/// A sum of up to kMassesOfSum masses in two words, which cost a product of 32 bits each: of those with by < 30, and of the others, by 2^30.
+/// A sum of up to kMassesOfSum masses in two words, which cost a product of 32 bits each: of those with by < 30, and of the others, by
+/// 2^30.
 struct MassSum {
   u64 low, high;
 };
@@ -114,8 +118,9 @@ QN_DEVICE RoundedTotal rounded_total(U128 total) {
   return rounded_total(f32(float(kept)), drop);
 }
 
-/// mantissa / total.mantissa, rounded to nearest: the product with the reciprocal, and its remainder by the reciprocal once more (Markstein,
-/// Computation of elementary functions on the IBM RISC System/6000 processor, 1990). That is the nearest unless all 24 bits of the divisor are ones.
+/// mantissa / total.mantissa, rounded to nearest: the product with the reciprocal, and its remainder by the reciprocal once more
+/// (Markstein, Computation of elementary functions on the IBM RISC System/6000 processor, 1990). That is the nearest unless all 24 bits of
+/// the divisor are ones.
 QN_DEVICE f32 quotient(f32 mantissa, RoundedTotal total) {
   if (total.mantissa == f32(16777215.f)) return ptx::div(mantissa, total.mantissa);
   const f32 near = ptx::fma(mantissa, total.reciprocal, f32(0.f));
@@ -123,13 +128,14 @@ QN_DEVICE f32 quotient(f32 mantissa, RoundedTotal total) {
   return ptx::fma(rest, total.reciprocal, near);
 }
 
-/// weight / total as f32: the quotient of the mantissas is rounded once, and once more where the result is subnormal. `total` is not 0 and of
-/// masses with that top. A weight too small for a mass has a share too.
+/// weight / total as f32: the quotient of the mantissas is rounded once, and once more where the result is subnormal. `total` is not 0 and
+/// of masses with that top. A weight too small for a mass has a share too.
 QN_DEVICE f32 share_of_total(Weight weight, i32 top, RoundedTotal total) {
   const i32 power = weight.exponent - top + kMassWindow - total.power;
   if (weight.mantissa == 0 || power < -200) return f32(0.f);
   const i32 first = max_of(power, -100), second = power - first;
-  const f32 scaled = ptx::fma(quotient(f32(float(weight.mantissa)), total), ptx::f32_of_bits(u32(first + 127) << 23), f32(0.f));  // the quotient is at least 2^-24
+  const f32 scaled = ptx::fma(quotient(f32(float(weight.mantissa)), total), ptx::f32_of_bits(u32(first + 127) << 23),
+                              f32(0.f));  // the quotient is at least 2^-24
   return ptx::fma(scaled, ptx::f32_of_bits(u32(second + 127) << 23), f32(0.f));
 }
 

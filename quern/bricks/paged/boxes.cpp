@@ -4,11 +4,18 @@
 
 namespace quern::paged {
 
-/// The map of a tensor whose dim `token` is the boxes' rows. Of a dimension of one the stride may be anything, and one without elements is never copied from.
+/// The map of a tensor whose dim `token` is the boxes' rows. Of a dimension of one the stride may be anything, and one without elements is
+/// never copied from.
 static TensorMapSpec boxes_of(const TensorView& v, const int* dims, i32 rows) {
   const i64 element = size_of(v.dtype), head_dim = v.shape[v.rank - 1];
   const BoxTile tile{v.dtype, i32(head_dim), rows};
-  TensorMapSpec spec{.dtype = v.dtype, .rank = v.rank, .base = v.data, .shape = {head_dim}, .stride_bytes = {}, .box = {i32(column_bytes(tile) / element), rows, 1, 1}, .swizzle = swizzle_of(tile),
+  TensorMapSpec spec{.dtype = v.dtype,
+                     .rank = v.rank,
+                     .base = v.data,
+                     .shape = {head_dim},
+                     .stride_bytes = {},
+                     .box = {i32(column_bytes(tile) / element), rows, 1, 1},
+                     .swizzle = swizzle_of(tile),
                      .fetched = row_bytes(tile) >= 256 ? 256 : 128};
   for (int d = 1; d < v.rank; ++d) {
     const int from = dims[d - 1];

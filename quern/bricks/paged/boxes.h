@@ -21,8 +21,8 @@ inline Rejection no_boxes_of_pages(i64 page_size, i32 tokens) {
   return {"page_size", page_size, "a multiple of {}", kLeastBoxRows};
 }
 
-/// Map of a cache [pages, page_size, heads_kv, head_dim] with any strides of whole 16 bytes: head_dim, offset in the page, head, page. Its boxes are
-/// box_rows() tokens of a column of one head.
+/// Map of a cache [pages, page_size, heads_kv, head_dim] with any strides of whole 16 bytes: head_dim, offset in the page, head, page. Its
+/// boxes are box_rows() tokens of a column of one head.
 QN_API TensorMapSpec paged_boxes(const TensorView& cache, i32 tokens);
 /// Map of keys [tokens_kv, heads_kv, head_dim]: head_dim, token, head. Its boxes are `tokens` tokens of a column of one head.
 QN_API TensorMapSpec contiguous_boxes(const TensorView& keys, i32 tokens);

@@ -8,7 +8,8 @@
 
 namespace quern::conform {
 
-/// One warp. at: the tile's first token, head, rows of a box (0: contiguous rows), begin, end; store: page_size, pages. in: the page table. out: the tile as it lies.
+/// One warp. at: the tile's first token, head, rows of a box (0: contiguous rows), begin, end; store: page_size, pages. in: the page table.
+/// out: the tile as it lies.
 template <paged::BoxTile T> QN_DEVICE void tile_of_boxes(const TensorParams& p) {
   QN_SMEM(smem);
   const u32 lane = ptx::lane_id(), full = ptx::smem_address(smem), tile = full + 1024;
@@ -27,7 +28,8 @@ template <paged::BoxTile T> QN_DEVICE void tile_of_boxes(const TensorParams& p) 
     paged::load_pages<T>(tile, &p.from, full, CachePolicy::evict_first, boxes, row, p.at[0], p.at[1], page);
   }
   ptx::mbarrier_wait(full, 0);
-  for (i32 i = 16 * i32(lane); i < tile_bytes(T); i += 512) ptx::st_global(static_cast<u8*>(p.out) + i, ptx::ld_shared<u32x4>(smem + 1024 + i));
+  for (i32 i = 16 * i32(lane); i < tile_bytes(T); i += 512)
+    ptx::st_global(static_cast<u8*>(p.out) + i, ptx::ld_shared<u32x4>(smem + 1024 + i));
 }
 
 /// By p.n, of the test's tiles.

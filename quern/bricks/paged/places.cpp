@@ -19,7 +19,8 @@ Rejection one_page_table(const PlaceFacts& f) {
     return {};
   }
   if (!f.page_table && !f.page_indptr && !f.page_indices) return {"page_table", "absent", "page_table, or page_indptr with page_indices"};
-  if (f.page_table && (f.page_indptr || f.page_indices)) return {f.page_indptr ? "page_indptr" : "page_indices", "given", "none beside page_table"};
+  if (f.page_table && (f.page_indptr || f.page_indices))
+    return {f.page_indptr ? "page_indptr" : "page_indices", "given", "none beside page_table"};
   if (!f.page_table && !f.page_indptr) return {"page_indptr", "absent", "a tensor, as page_indices is given"};
   if (!f.page_table && !f.page_indices) return {"page_indices", "absent", "a tensor, as page_indptr is given"};
   return {};
@@ -34,7 +35,8 @@ PlaceParams place_params(const PlaceTensors& t) {
   p.page_indptr = static_cast<const i32*>(t.page_indptr.data);
   p.page_table_stride = csr || slots ? 0 : t.page_table.strides[0];
   p.pages = t.cache.shape[0], p.page_size = i32(t.cache.shape[1]);
-  if (!slots) p.batch = csr ? t.page_indptr.shape[0] - 1 : t.page_table.shape[0], p.max_pages = csr ? t.page_indices.shape[0] : t.page_table.shape[1];
+  if (!slots)
+    p.batch = csr ? t.page_indptr.shape[0] - 1 : t.page_table.shape[0], p.max_pages = csr ? t.page_indices.shape[0] : t.page_table.shape[1];
   return p;
 }
 
@@ -48,11 +50,16 @@ Breach places_contract(const PlaceTensors& t, i64 tokens) {
     if (request < 0) continue;
     const i64 begin = csr ? indptr.index(request) : 0, room = csr ? indptr.index(request + 1) - begin : t.page_table.shape[1];
     if (position < 0 || position >= room * page_size)
-      return {"positions", {token}, position, range_text(0, room * page_size - 1) + ": request " + std::to_string(request) + " has " + std::to_string(room) + " pages of " + std::to_string(page_size) + " tokens"};
+      return {"positions",
+              {token},
+              position,
+              range_text(0, room * page_size - 1) + ": request " + std::to_string(request) + " has " + std::to_string(room) + " pages of " +
+                  std::to_string(page_size) + " tokens"};
     const i64 slot = position / page_size, page = csr ? table.index(begin + slot) : table.index(request, slot);
     if (page >= 0 && page < pages) continue;
     const std::vector<i64> at = csr ? std::vector<i64>{begin + slot} : std::vector<i64>{request, slot};
-    return {csr ? "page_indices" : "page_table", at, page, range_text(0, pages - 1) + ", as token " + std::to_string(token) + " is written there"};
+    return {csr ? "page_indices" : "page_table", at, page,
+            range_text(0, pages - 1) + ", as token " + std::to_string(token) + " is written there"};
   }
   return {};
 }
@@ -68,7 +75,9 @@ static void generate_slots(const PlaceTensors& p, i64 tokens, bool beyond, Rando
   for (i64 t = 0; t < tokens; ++t, slot = (slot + step) % slots) {
     const i64 at[] = {t};
     store_integer(p.slot_mapping.at(at), p.slot_mapping.dtype, random.below(8) == 0 ? -1 - random.below(random.below(2) ? 2 : 1000) : slot);
-    if (beyond && t % 3 == 0) store_integer(p.slot_mapping.at(at), p.slot_mapping.dtype, t % 2 ? largest_of(p.slot_mapping.dtype) - t : slots + random.below(p.cache.shape[1] + 1));
+    if (beyond && t % 3 == 0)
+      store_integer(p.slot_mapping.at(at), p.slot_mapping.dtype,
+                    t % 2 ? largest_of(p.slot_mapping.dtype) - t : slots + random.below(p.cache.shape[1] + 1));
   }
 }
 
@@ -91,8 +100,8 @@ static void generate_positions(const PlaceTensors& p, i64 tokens, Random& random
   }
 }
 
-/// Of every second token a request that is none, or a position that is negative or beyond its request's pages; of some others, of request 0, a page that is none. Bounds of the first
-/// and the last request go beyond page_indices.
+/// Of every second token a request that is none, or a position that is negative or beyond its request's pages; of some others, of request
+/// 0, a page that is none. Bounds of the first and the last request go beyond page_indices.
 static void break_positions(const PlaceTensors& p, i64 tokens, Random& random) {
   const bool csr = p.page_indptr.present();
   const TensorView& table = csr ? p.page_indices : p.page_table;
@@ -111,7 +120,8 @@ static void break_positions(const PlaceTensors& p, i64 tokens, Random& random) {
   }
   const i64 nowhere[] = {pages, -1, INT32_MAX, pages + random.below(5), INT32_MIN};
   for (i64 t = 1, broken = 0; t < tokens; t += 2) {  // pages that tokens of request 0 would go to
-    const i64 request = load_integer(p.batch_indices.at(&t), p.batch_indices.dtype), entry = first + load_integer(p.positions.at(&t), p.positions.dtype) / page_size;
+    const i64 request = load_integer(p.batch_indices.at(&t), p.batch_indices.dtype),
+              entry = first + load_integer(p.positions.at(&t), p.positions.dtype) / page_size;
     const i64 at[] = {csr ? entry : 0, entry};
     if (request == 0 && entry >= 0 && t % 6 < 4) store_integer(table.at(at), table.dtype, nowhere[broken++ % 5]);
   }

@@ -15,11 +15,12 @@ namespace quern::paged {
 struct PlaceFacts {
   i32 slot_mapping, batch_indices, positions, page_table, page_indptr, page_indices;
 };
-inline Places places_of(const PlaceFacts& f) { return f.slot_mapping ? Places::slot_mapping : f.page_indptr ? Places::page_indices : Places::page_table; }
+inline Places places_of(const PlaceFacts& f) {
+  return f.slot_mapping ? Places::slot_mapping : f.page_indptr ? Places::page_indices : Places::page_table;
+}
 /// The page tables of a schema, dense and CSR, for Schema::with.
 template <class A> Schema<A>& state_page_tables(Schema<A>& schema) {
-  return schema
-      .in("page_table", &A::page_table, "batch max_pages", {DType::i32})
+  return schema.in("page_table", &A::page_table, "batch max_pages", {DType::i32})
       .optional()
       .values(permutation_of(Axis::pages))
       .contents(each_below("pages").if_read())

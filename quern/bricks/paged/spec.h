@@ -14,11 +14,11 @@ enum class Places : i32 {
 
 /// What a kernel reads of it.
 struct PlaceParams {
-  const void* batch_indices;  // [tokens], or slot_mapping
-  const void* positions;      // [tokens] or null
-  const i32* page_table;      // [batch, max_pages], or [page_indices], or null
-  const i32* page_indptr;     // [batch + 1] or null
-  i64 page_table_stride;      // elements
+  const void* batch_indices;    // [tokens], or slot_mapping
+  const void* positions;        // [tokens] or null
+  const i32* page_table;        // [batch, max_pages], or [page_indices], or null
+  const i32* page_indptr;       // [batch + 1] or null
+  i64 page_table_stride;        // elements
   i64 pages, batch, max_pages;  // CSR: max_pages is the length of page_indices
   i32 page_size;
   i32 unused;

@@ -25,7 +25,8 @@ template <SumPartsConfig C> QN_DEVICE void sum_parts(const SumPartsParams& p) {
   if (first + column < p.columns)
     for (i64 b = lane; b < p.count; b += C.lanes) {
       f32 part[C.vector];
-      load_f32<f32, C.vector>(static_cast<const f32*>(p.parts) + (begin + b * p.part_stride), part);  // where there are no parts, there is no memory for them
+      load_f32<f32, C.vector>(static_cast<const f32*>(p.parts) + (begin + b * p.part_stride),
+                              part);  // where there are no parts, there is no memory for them
       QN_UNROLL
       for (int i = 0; i < C.vector; ++i) sum[i] = sum[i] + part[i];
     }

@@ -10,9 +10,9 @@
 
 namespace quern::rows {
 
-/// Calls, for each chunk of the block's, begin(row, first column) by all threads, then load(row, column, held) for each access of the thread's part of it, then
-/// store(row, column, held) for each; `column` is the access' first. Held is what an access keeps in registers between the two. No load and no store is called past the last
-/// row or column.
+/// Calls, for each chunk of the block's, begin(row, first column) by all threads, then load(row, column, held) for each access of the
+/// thread's part of it, then store(row, column, held) for each; `column` is the access' first. Held is what an access keeps in registers
+/// between the two. No load and no store is called past the last row or column.
 template <class Held, RowChunks kChunks, int kThreads, class Begin, class Load, class Store>
 QN_DEVICE void each_chunk(i64 rows, i64 columns, const Begin& begin, const Load& load, const Store& store) {
   constexpr i64 kColumns = chunk_columns(kChunks, kThreads), kStep = i64(kThreads) * kChunks.vector;

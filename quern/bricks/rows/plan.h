@@ -13,7 +13,9 @@ struct Extents {
   i64 rows, columns;
 };
 /// One long row where no tensor has gaps between its rows: short rows then share blocks.
-inline Extents flat_extents(i64 rows, i64 columns, bool contiguous) { return contiguous ? Extents{1, rows * columns} : Extents{rows, columns}; }
+inline Extents flat_extents(i64 rows, i64 columns, bool contiguous) {
+  return contiguous ? Extents{1, rows * columns} : Extents{rows, columns};
+}
 
 /// The widest access that is at most `widest` elements and divides the columns.
 inline i32 vector_of(i32 widest, i64 columns) {
@@ -31,8 +33,9 @@ struct RowShape {
   RowUnits units;
   i32 threads;
 };
-/// By dtype, alignment and columns alone, never by the number of rows. A warp a row while 4 units a lane hold it, 8 rows a block; then a block a row with 2
-/// units a thread, within the 64 registers that 1024 threads may have. Longer rows, and long ones that are not aligned, are read for each pass.
+/// By dtype, alignment and columns alone, never by the number of rows. A warp a row while 4 units a lane hold it, 8 rows a block; then a
+/// block a row with 2 units a thread, within the 64 registers that 1024 threads may have. Longer rows, and long ones that are not aligned,
+/// are read for each pass.
 inline RowShape row_shape(DType dtype, i32 widest, i64 columns) {
   const i32 vector = vector_of(widest, columns);
   const i64 units = ceil_div<i64>(max_of<i64>(columns, 1) * size_of(dtype), 16);
@@ -53,8 +56,9 @@ struct DotShape {
   i32 threads;
   i64 chunks;
 };
-/// By dtype, alignment and columns alone, never by the number of rows. A lane a row of up to 16 bytes, two of up to 32, and so on up to a warp; then a warp with two
-/// units a lane; then a block, of 128 to 1024 threads. Rows beyond 32 KB are cut into chunks of 8 KB, so that a few of them fill the device too.
+/// By dtype, alignment and columns alone, never by the number of rows. A lane a row of up to 16 bytes, two of up to 32, and so on up to a
+/// warp; then a warp with two units a lane; then a block, of 128 to 1024 threads. Rows beyond 32 KB are cut into chunks of 8 KB, so that a
+/// few of them fill the device too.
 inline DotShape dot_shape(DType dtype, i32 widest, i64 columns) {
   const i64 units = ceil_div<i64>(max_of<i64>(columns, 1) * size_of(dtype), 16);
   DotShape s{{vector_of(widest, columns), 1, 1}, 256, 1};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Rows of which each output depends on sums or maxima of the whole row. An op says how a unit of its input is made and what each pass does with it.
-// A row belongs to row_threads threads; each owns units of 16 bytes of the input's dtype: unit u belongs to thread u % row_threads. Units are kept in
-// registers between passes, or made again in each where a row is too long or not aligned. Either way a thread meets its elements in the same order, so sums
-// depend on dtype and columns alone: not on alignment, and not on other rows.
+// Rows of which each output depends on sums or maxima of the whole row. An op says how a unit of its input is made and what each pass does
+// with it. A row belongs to row_threads threads; each owns units of 16 bytes of the input's dtype: unit u belongs to thread u %
+// row_threads. Units are kept in registers between passes, or made again in each where a row is too long or not aligned. Either way a
+// thread meets its elements in the same order, so sums depend on dtype and columns alone: not on alignment, and not on other rows.
 #pragma once
 #include "quern/bricks/rows/spec.h"
 #include "quern/kit/kit.cuh"
@@ -35,7 +35,8 @@ template <class T, int kUnit, int kVector> QN_DEVICE void store_unit(T* row, i64
   }
 }
 
-/// One row, of which a thread holds its units where kRow says so; made by load_row. make(column, v) writes the kUnit values of a unit, 0 past the end of the row.
+/// One row, of which a thread holds its units where kRow says so; made by load_row. make(column, v) writes the kUnit values of a unit, 0
+/// past the end of the row.
 template <RowUnits kRow, int kUnit, int kThreads, class Make> struct WholeRow {
   i64 columns;
   int lane;  ///< of the row's threads
@@ -48,9 +49,10 @@ template <RowUnits kRow, int kUnit, int kThreads, class Make> QN_DEVICE void loa
   for (int i = 0; i < kRow.held; ++i) row.make(i64(i * kRow.row_threads + row.lane) * kUnit, row.held[i]);
 }
 
-/// Calls f(column, v) for each unit of the thread, in order. All threads of the row make the same number of calls, also past its end, so f may
-/// exchange values between the lanes of a warp.
-template <RowUnits kRow, int kUnit, int kThreads, class Make, class F> QN_DEVICE void each_unit(const WholeRow<kRow, kUnit, kThreads, Make>& row, const F& f) {
+/// Calls f(column, v) for each unit of the thread, in order. All threads of the row make the same number of calls, also past its end, so f
+/// may exchange values between the lanes of a warp.
+template <RowUnits kRow, int kUnit, int kThreads, class Make, class F> QN_DEVICE void each_unit(
+    const WholeRow<kRow, kUnit, kThreads, Make>& row, const F& f) {
   if constexpr (kRow.held > 0) {
     QN_UNROLL
     for (int i = 0; i < kRow.held; ++i) f(i64(i * kRow.row_threads + row.lane) * kUnit, row.held[i]);

@@ -26,9 +26,11 @@ template <RowLayout L, class F> QN_DEVICE void each_between(const Row<L>& row, i
   for (i32 at = begin; at < end; at += L.vector) each_of_slowly(load_elements(row, at, end), f);
 }
 
-/// The element of a row at which the prefix sum of measure(index, value), a Mass, passes target(sum of all), in order of the index. Of the team only the block whose part has
-/// it gets it; in the others, and where there is none, index is row.length. `total` is everyone's. No block reads another's memory behind it. The row is read once, and a segment of it again.
-template <RowLayout L, class Measure, class Target> QN_DEVICE Found find_in_row(Team<L>& team, const Row<L>& row, Measure measure, Target target) {
+/// The element of a row at which the prefix sum of measure(index, value), a Mass, passes target(sum of all), in order of the index. Of the
+/// team only the block whose part has it gets it; in the others, and where there is none, index is row.length. `total` is everyone's. No
+/// block reads another's memory behind it. The row is read once, and a segment of it again.
+template <RowLayout L, class Measure, class Target> QN_DEVICE Found find_in_row(Team<L>& team, const Row<L>& row, Measure measure,
+                                                                                Target target) {
   constexpr u32 kWarps = L.threads / 32;
   const U128 of_warp = warp_prefix_sum(mass_of_thread(row, measure));
   if (ptx::lane_id() == 31) slots_of(team)[threadIdx.x / 32] = of_warp;
@@ -40,7 +42,8 @@ template <RowLayout L, class Measure, class Target> QN_DEVICE Found find_in_row(
   const U128 wanted = target(of_segment.total) - of_segment.before;
 
   const Span s = segment_of(row, i32(of_segment.index % kWarps));
-  const i32 share = round_up<i32>(ceil_div<i32>(s.end - s.begin, L.threads), L.vector), begin = min_of(s.begin + i32(threadIdx.x) * share, s.end), end = min_of(begin + share, s.end);
+  const i32 share = round_up<i32>(ceil_div<i32>(s.end - s.begin, L.threads), L.vector),
+            begin = min_of(s.begin + i32(threadIdx.x) * share, s.end), end = min_of(begin + share, s.end);
   MassSum mine{0, 0};
   each_between(row, begin, end, [&](i32 index, f32 x) { add(mine, measure(index, x)); });
   const U128 all_mine = wide(mine);

@@ -13,14 +13,18 @@ constexpr i32 kLongRowThreads = 640;
 
 /// A block alone, which reads memory anew in each pass. vector: elements of an access that the rows allow.
 inline RowLayout block_layout(DType dtype, i32 vector, i64 length) {
-  // Two widths only: full accesses, or single elements of rows that are not aligned. Short rows need no large block, which only waits longer at its barriers
+  // Two widths only: full accesses, or single elements of rows that are not aligned. Short rows need no large block, which only waits
+  // longer at its barriers
   return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : kLongRowThreads, 1, 0};
 }
 /// Bytes of shared memory of a block.
-inline i32 select_bytes(const RowLayout& l, i64 length) { return i32(select_smem(l).held + (l.held ? part_length(l, length) * size_of(l.dtype) : 0)); }
+inline i32 select_bytes(const RowLayout& l, i64 length) {
+  return i32(select_smem(l).held + (l.held ? part_length(l, length) * size_of(l.dtype) : 0));
+}
 
-/// What suits the device. Few long rows are shared by the blocks of clusters, so that a row uses several multiprocessors, and held in their shared memory, where their parts fit. With
-/// more rows, clusters of eight run in many turns; of up to half as many rows as multiprocessors two blocks take one, of more a block, which read it again from the L2.
+/// What suits the device. Few long rows are shared by the blocks of clusters, so that a row uses several multiprocessors, and held in their
+/// shared memory, where their parts fit. With more rows, clusters of eight run in many turns; of up to half as many rows as multiprocessors
+/// two blocks take one, of more a block, which read it again from the L2.
 inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const DeviceInfo& device) {
   const RowLayout alone = block_layout(dtype, vector, length);
   if (device.arch.number < 90 || length <= 4096) return alone;
@@ -37,7 +41,8 @@ inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const
 }
 /// Blocks that the compiler leaves registers for on a multiprocessor: one that computes beside one that reads.
 inline i32 resident_blocks(const RowLayout& l) { return l.threads == kLongRowThreads / 2 ? 2 : 1; }
-/// A team a row. Blocks alone walk over rows where there are more than 8 a multiprocessor; clusters are planned for so few rows that each takes one.
+/// A team a row. Blocks alone walk over rows where there are more than 8 a multiprocessor; clusters are planned for so few rows that each
+/// takes one.
 inline Grid row_grid(const RowLayout& l, i64 rows, i64 length, const DeviceInfo& device, i32 pdl) {
   const i64 teams = max_of<i64>(1, min_of<i64>(rows, max_of<i64>(1, i64(device.sms) * 8 / l.blocks)));
   return {.x = teams * l.blocks, .smem = select_bytes(l, length), .cluster = u32(l.blocks), .pdl = pdl};

@@ -2,7 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // A row read by a team, and the order of its values: larger values first, equal ones by ascending index.
-// Each block has a part of the row, each warp a segment of the part, one behind the other. A warp reads whole accesses of its lanes, in order.
+// Each block has a part of the row, each warp a segment of the part, one behind the other. A warp reads whole accesses of its lanes, in
+// order.
 #pragma once
 #include "quern/bricks/select/team.cuh"
 #include "quern/kit/float_class.cuh"
@@ -35,7 +36,12 @@ template <RowLayout L> struct Row {
 template <RowLayout L> QN_DEVICE Row<L> row_of(const Team<L>& team, const void* data, i64 length) {
   const i32 part = i32(part_length(L, length)), begin = min_of(i32(team.rank) * part, i32(length)), end = min_of(begin + part, i32(length));
   const i32 segment = round_up<i32>(ceil_div<i32>(end - begin, L.threads / 32), 32 * L.vector);
-  return {static_cast<const dtype_t<L.dtype>*>(data), i32(length), begin, end, segment, reinterpret_cast<dtype_t<L.dtype>*>(team.smem + select_smem(L).held)};
+  return {static_cast<const dtype_t<L.dtype>*>(data),
+          i32(length),
+          begin,
+          end,
+          segment,
+          reinterpret_cast<dtype_t<L.dtype>*>(team.smem + select_smem(L).held)};
 }
 /// What a warp reads at once.
 template <RowLayout L> constexpr i32 kWarpStep = 32 * L.vector;
@@ -69,8 +75,8 @@ template <class T, int N> QN_DEVICE void move_down(Packed<T, N>& v) {
     }
   }
 }
-/// The lowest element; those above it move down. A loop that takes its elements is one body of code, and needs no array, which an index that is known
-/// only when it runs would put into local memory.
+/// The lowest element; those above it move down. A loop that takes its elements is one body of code, and needs no array, which an index
+/// that is known only when it runs would put into local memory.
 template <class T, int N> QN_DEVICE f32 take(Packed<T, N>& v) {
   f32 x[1];
   if constexpr (N * sizeof(T) < 4) unpack<T, 1>({v.raw}, x);
@@ -92,7 +98,9 @@ template <class T, int N> QN_DEVICE void push(Packed<T, N>& v, Packed<T, 1> x) {
 }
 
 /// An access that begins at `first`: its elements below `end`, none of them loaded.
-template <RowLayout L> QN_DEVICE Elements<L> access_at(i32 first, i32 end) { return {{}, first, max_of(0, min_of(L.vector, end - first)), end - first >= L.vector}; }
+template <RowLayout L> QN_DEVICE Elements<L> access_at(i32 first, i32 end) {
+  return {{}, first, max_of(0, min_of(L.vector, end - first)), end - first >= L.vector};
+}
 /// The elements of an access of which some are beyond the end, one by one. Address: of the first.
 template <bool kHeld, class T, int N> QN_DEVICE Packed<T, N> load_part(const T* from, i32 count) {
   Packed<T, N> raw{};
@@ -132,7 +140,8 @@ template <class T, int N> QN_DEVICE void next_group(Packed<T, N>& v) {
   if constexpr (N == 8) v.raw = {v.raw.z, v.raw.w, 0, 0};
 }
 
-/// Calls f(index, value) with each of the elements, ascending: of a whole access to code for four at a time, which need not wait for each other; of a part one by one.
+/// Calls f(index, value) with each of the elements, ascending: of a whole access to code for four at a time, which need not wait for each
+/// other; of a part one by one.
 template <RowLayout L, class F> QN_DEVICE void each_of(Elements<L> e, F f) {
   if (e.whole) {
     QN_NO_UNROLL
@@ -201,8 +210,8 @@ template <RowLayout L> QN_DEVICE void hold_part(const Row<L>& row, Elements<L> e
     ptx::st_shared(row.held + (e.first - row.begin) + i, pack<T, 1>(x).raw);
   }
 }
-/// Reads the warp's segment from memory, eight accesses of a thread in flight: the first time that the team reads the row. Fills `held`. A barrier of the block must follow where others
-/// read what a warp has filled; the warp itself may go on.
+/// Reads the warp's segment from memory, eight accesses of a thread in flight: the first time that the team reads the row. Fills `held`. A
+/// barrier of the block must follow where others read what a warp has filled; the warp itself may go on.
 template <Bad kBad, RowLayout L> QN_DEVICE Seen read_row(const Row<L>& row) {
   using T = dtype_t<L.dtype>;
   constexpr int kAhead = 8;

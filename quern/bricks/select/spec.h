@@ -7,11 +7,11 @@ namespace quern {
 
 /// How rows are read: part of a Config. A team of `blocks` blocks takes a row: each of them a part, one behind the other.
 struct RowLayout {
-  DType dtype;   // f32, f16 or bf16
-  i32 vector;    // elements of one access
-  i32 threads;   // of a block
-  i32 blocks;    // of a team, which is a cluster; 1: a block alone
-  i32 held;      // 1: a block keeps its part in shared memory, so that memory is read once
+  DType dtype;  // f32, f16 or bf16
+  i32 vector;   // elements of one access
+  i32 threads;  // of a block
+  i32 blocks;   // of a team, which is a cluster; 1: a block alone
+  i32 held;     // 1: a block keeps its part in shared memory, so that memory is read once
 };
 
 /// Bins of a histogram. Two words of 32 bits each, which hold sums of 2^20 numbers of 12 bits.
@@ -22,7 +22,9 @@ constexpr i64 kLongestRow = i64(1) << 20;
 constexpr int kListed = kSelectBins;
 
 /// Elements of a block's part of a row: whole accesses of a warp.
-QN_HOST_DEVICE constexpr i64 part_length(const RowLayout& l, i64 length) { return round_up<i64>(ceil_div<i64>(length, l.blocks), 32 * l.vector); }
+QN_HOST_DEVICE constexpr i64 part_length(const RowLayout& l, i64 length) {
+  return round_up<i64>(ceil_div<i64>(length, l.blocks), 32 * l.vector);
+}
 
 /// Offsets into a block's shared memory.
 struct SelectSmem {

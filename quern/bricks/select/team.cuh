@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // A team: the blocks that share a row. A block alone, or the blocks of a cluster, which read each other's shared memory.
-// What a block shows to others lies in slots, of which there are two sets in turn: a set is written again only behind a barrier of the team that
-// follows its last reads.
+// What a block shows to others lies in slots, of which there are two sets in turn: a set is written again only behind a barrier of the team
+// that follows its last reads.
 #pragma once
 #include "quern/bricks/mass/wide.cuh"
 #include "quern/bricks/select/spec.h"
@@ -24,9 +24,13 @@ template <RowLayout L> struct Team {
   u32 turn;  ///< the set of slots that is written next
 };
 template <RowLayout L> QN_DEVICE u32* bins_of(const Team<L>& team) { return reinterpret_cast<u32*>(team.smem); }  // [kSelectBins, 2]
-template <RowLayout L> QN_DEVICE u64* list_of(const Team<L>& team) { return reinterpret_cast<u64*>(team.smem); }  // [kListed], in the same place
+template <RowLayout L> QN_DEVICE u64* list_of(const Team<L>& team) {
+  return reinterpret_cast<u64*>(team.smem);
+}  // [kListed], in the same place
 template <RowLayout L> QN_DEVICE u32* merged_of(const Team<L>& team) { return reinterpret_cast<u32*>(team.smem + select_smem(L).merged); }
-template <RowLayout L> QN_DEVICE U128* slots_of(const Team<L>& team) { return reinterpret_cast<U128*>(team.smem + select_smem(L).slots) + team.turn * 32; }
+template <RowLayout L> QN_DEVICE U128* slots_of(const Team<L>& team) {
+  return reinterpret_cast<U128*>(team.smem + select_smem(L).slots) + team.turn * 32;
+}
 template <RowLayout L> QN_DEVICE U128* sums_of(const Team<L>& team) { return reinterpret_cast<U128*>(team.smem + select_smem(L).sums); }
 template <RowLayout L> QN_DEVICE Found* found_of(const Team<L>& team) { return reinterpret_cast<Found*>(team.smem + select_smem(L).found); }
 template <RowLayout L> QN_DEVICE Team<L> team_of(u8* smem) {
@@ -101,8 +105,8 @@ template <RowLayout L> QN_DEVICE BlockSums block_sums(const Team<L>& team, U128 
   return s;
 }
 
-/// The first of `count` entries whose inclusive prefix sum is above target(sum of all). By the whole block, which gets one result. entry(i) is asked up to twice by
-/// one thread; entries in shared memory may be written until the call and again after it.
+/// The first of `count` entries whose inclusive prefix sum is above target(sum of all). By the whole block, which gets one result. entry(i)
+/// is asked up to twice by one thread; entries in shared memory may be written until the call and again after it.
 template <RowLayout L, class Entry, class Target> QN_DEVICE Found find_above(const Team<L>& team, u32 count, Entry entry, Target target) {
   const u32 share = ceil_div<u32>(count, L.threads), begin = min_of(threadIdx.x * share, count), end = min_of(begin + share, count);
   ptx::sync_block();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The first elements of a row in the order of values (row.cuh) whose number, or whose mass, reaches a goal: exactly, whatever their number and however
-// many are equal.
-// A search narrows a range of keys in which the last of them lies. Where the range has at most kListed elements, they are listed and sorted; where it is one key, its
-// elements are told apart by their index; else a histogram of the range leaves one bin of it. Nothing overflows: elements are counted before the list is used.
+// The first elements of a row in the order of values (row.cuh) whose number, or whose mass, reaches a goal: exactly, whatever their number
+// and however many are equal. A search narrows a range of keys in which the last of them lies. Where the range has at most kListed
+// elements, they are listed and sorted; where it is one key, its elements are told apart by their index; else a histogram of the range
+// leaves one bin of it. Nothing overflows: elements are counted before the list is used.
 #pragma once
 #include "quern/bricks/select/find.cuh"
 #include "quern/kit/scan.cuh"
@@ -25,7 +25,8 @@ QN_DEVICE Threshold shorter(const Threshold& a, const Threshold& b) {
   return {a.key, min_of(a.end, b.end)};
 }
 
-/// The smallest key of `lowest` to `highest` for which `holds` does: false up to a key, true from there on, and of `highest`. By whole warps, whose lanes try 32 keys at once.
+/// The smallest key of `lowest` to `highest` for which `holds` does: false up to a key, true from there on, and of `highest`. By whole
+/// warps, whose lanes try 32 keys at once.
 template <class Holds> QN_DEVICE u32 first_key(u32 lowest, u32 highest, Holds holds) {
   u32 key = 0;
   QN_NO_UNROLL
@@ -44,7 +45,8 @@ struct KeyRange {
   U128 rest;
 };
 
-/// Lists the elements that pass, in no order, as ~key, index: ascending in the order of values. Returns how many the whole team has of them; more than kListed: the list is cut.
+/// Lists the elements that pass, in no order, as ~key, index: ascending in the order of values. Returns how many the whole team has of
+/// them; more than kListed: the list is cut.
 template <RowLayout L, class Passes> QN_DEVICE u32 list_elements(Team<L>& team, const Row<L>& row, Passes passes, u32 (&counts)[L.blocks]) {
   u32* const count = reinterpret_cast<u32*>(sums_of(team));
   ptx::sync_block();
@@ -80,20 +82,19 @@ template <RowLayout L, class Passes> QN_DEVICE u32 list_elements(Team<L>& team, 
   return all;
 }
 
-/// Sorts n things by exchange(a, b), which puts those at places a < b in order: bitonic, each pair in the same direction, so that places past
-/// the end act as the largest things and never move.
+/// Sorts n things by exchange(a, b), which puts those at places a < b in order: bitonic, each pair in the same direction, so that places
+/// past the end act as the largest things and never move.
 template <int kThreads, class Exchange> QN_DEVICE void sort(i64 n, Exchange exchange) {
   QN_NO_UNROLL
-  for (i64 size = 2; size < 2 * n; size *= 2)
+  for (i64 size = 2; size < 2 * n; size *= 2) QN_NO_UNROLL
+  for (i64 stride = size; stride > 1; stride /= 2) {
+    ptx::sync_block();
     QN_NO_UNROLL
-    for (i64 stride = size; stride > 1; stride /= 2) {
-      ptx::sync_block();
-      QN_NO_UNROLL
-      for (i64 a = threadIdx.x; a < n; a += kThreads) {
-        const i64 b = stride == size ? a ^ (size - 1) : a ^ (stride / 2);
-        if (a < b && b < n) exchange(a, b);
-      }
+    for (i64 a = threadIdx.x; a < n; a += kThreads) {
+      const i64 b = stride == size ? a ^ (size - 1) : a ^ (stride / 2);
+      if (a < b && b < n) exchange(a, b);
     }
+  }
   ptx::sync_block();
 }
 /// Ascending.
@@ -104,8 +105,8 @@ template <int kThreads> QN_DEVICE void sort_numbers(u64* numbers, i64 n) {
   });
 }
 
-/// The lists of the team, sorted by its first block, which finds the last element that the goal takes: every block gets the place behind it. `goal` is made of the sum of
-/// the list; where it is not below that, all of the row is kept.
+/// The lists of the team, sorted by its first block, which finds the last element that the goal takes: every block gets the place behind
+/// it. `goal` is made of the sum of the list; where it is not below that, all of the row is kept.
 template <RowLayout L, class Measure, class Goal>
 QN_DEVICE Threshold last_of_lists(Team<L>& team, const Row<L>& row, const u32 (&counts)[L.blocks], Measure measure, Goal goal) {
   if (team.rank == 0) {
@@ -117,7 +118,8 @@ QN_DEVICE Threshold last_of_lists(Team<L>& team, const Row<L>& row, const u32 (&
       n += counts[rank];
     }
     sort_numbers<L.threads>(list_of(team), n);
-    const Found last = find_above(team, n, [&](u32 i) { return wide(measure(u32(~list_of(team)[i] >> 32))); }, [&](U128 total) { return goal(total) - U128{1, 0}; });
+    const Found last = find_above(
+        team, n, [&](u32 i) { return wide(measure(u32(~list_of(team)[i] >> 32))); }, [&](U128 total) { return goal(total) - U128{1, 0}; });
     if (threadIdx.x == 0) {
       const Threshold all = keep_all(row.length);
       const u64 place = last.index < n ? list_of(team)[last.index] : 0;
@@ -131,11 +133,15 @@ QN_DEVICE Threshold last_of_lists(Team<L>& team, const Row<L>& row, const u32 (&
 }
 
 /// Of the elements with this key, each of which has the mass `one`, those that add up to the rest.
-template <RowLayout L, class Passes> QN_DEVICE Threshold last_of_equal(Team<L>& team, const Row<L>& row, u32 key, Passes passes, Mass one, U128 rest) {
-  const Found last = find_in_row(team, row, [&](i32 index, f32 x) {
-    const u32 here = ordered_key(x);
-    return here == key && passes(here, index) ? one : Mass{0, 0};
-  }, [&](U128) { return rest - U128{1, 0}; });
+template <RowLayout L, class Passes> QN_DEVICE Threshold last_of_equal(Team<L>& team, const Row<L>& row, u32 key, Passes passes, Mass one,
+                                                                       U128 rest) {
+  const Found last = find_in_row(
+      team, row,
+      [&](i32 index, f32 x) {
+        const u32 here = ordered_key(x);
+        return here == key && passes(here, index) ? one : Mass{0, 0};
+      },
+      [&](U128) { return rest - U128{1, 0}; });
   const u32 index = smallest_of_team(team, last.index);
   return {key, i32(min_of(index, u32(row.length) - 1)) + 1};
 }
@@ -158,7 +164,8 @@ template <RowLayout L> QN_DEVICE void add_to_bin(const Team<L>& team, u32 bin, u
   ptx::red_add_shared(&bins_of(team)[2 * bin + 1], mantissa >> kHalfMantissa);
 }
 
-/// The bin, of all blocks' histograms added up, at which the prefix sum passes target(sum of all); power(bin): of two, of its mantissas. index kSelectBins: none.
+/// The bin, of all blocks' histograms added up, at which the prefix sum passes target(sum of all); power(bin): of two, of its mantissas.
+/// index kSelectBins: none.
 template <RowLayout L, class Power, class Target> QN_DEVICE Found find_bin(Team<L>& team, Power power, Target target) {
   const auto mass_in = [&](u32 bin, Bin b) { return shifted_left({mantissas(b), 0}, power(bin)); };
   if constexpr (L.blocks == 1) {
@@ -195,10 +202,13 @@ template <RowLayout L, class Power, class Target> QN_DEVICE Found find_bin(Team<
       else before = next;
     }
     if (owner == L.blocks) return {total, {0, 0}, total, kSelectBins, {}};
-    Found found = find_above(team, kShare, [&](u32 i) {
-      const u32x2 b = read_of<L>(owner, reinterpret_cast<const u32x2*>(merged_of(team)) + i);
-      return mass_in(owner * kShare + i, {b.x, b.y});
-    }, [&](U128) { return wanted - before; });
+    Found found = find_above(
+        team, kShare,
+        [&](u32 i) {
+          const u32x2 b = read_of<L>(owner, reinterpret_cast<const u32x2*>(merged_of(team)) + i);
+          return mass_in(owner * kShare + i, {b.x, b.y});
+        },
+        [&](U128) { return wanted - before; });
     found.before = found.before + before, found.total = total, found.index += owner * kShare;
     return found;
   }
@@ -221,13 +231,17 @@ QN_DEVICE KeyRange narrowed(Team<L>& team, const Row<L>& row, const KeyRange& ra
   return {max_of(below, range.low), high, range.rest - bin.before};
 }
 
-/// The place behind the last of the elements of a range, among those that pass, that add up to its rest. All masses of the range have the power of two `power`; measure(key) is
-/// that of an element. The rest is at least 1 and at most the sum of the range. listed_rest(sum of the range): the rest where the range is listed at once. listed: it was, and the team's first block has its elements sorted in list_of(team), until its bins are used again.
+/// The place behind the last of the elements of a range, among those that pass, that add up to its rest. All masses of the range have the
+/// power of two `power`; measure(key) is that of an element. The rest is at least 1 and at most the sum of the range. listed_rest(sum of
+/// the range): the rest where the range is listed at once. listed: it was, and the team's first block has its elements sorted in
+/// list_of(team), until its bins are used again.
 template <RowLayout L, class Passes, class Measure, class ListedRest>
-QN_DEVICE Threshold search(Team<L>& team, const Row<L>& row, KeyRange& range, Passes passes, Measure measure, int power, ListedRest listed_rest, bool& listed) {
+QN_DEVICE Threshold search(Team<L>& team, const Row<L>& row, KeyRange& range, Passes passes, Measure measure, int power,
+                           ListedRest listed_rest, bool& listed) {
   for (listed = true;;) {
     u32 counts[L.blocks];
-    const u32 n = list_elements(team, row, [&](u32 key, i32 index) { return key >= range.low && key <= range.high && passes(key, index); }, counts);
+    const u32 n =
+        list_elements(team, row, [&](u32 key, i32 index) { return key >= range.low && key <= range.high && passes(key, index); }, counts);
     if (n <= u32(kListed)) return last_of_lists(team, row, counts, measure, listed_rest);
     listed = false;
     if (range.low == range.high) return last_of_equal(team, row, range.low, passes, measure(range.low), range.rest);
@@ -241,7 +255,8 @@ struct Largest {
   u32 low;   ///< the smallest of the threads' largest keys, but for those of threads that have no number; of none: all ones
 };
 
-/// A key that at least k elements reach: the k-th largest of the threads' largest keys, rounded down to a bin of a histogram of them. 0: fewer threads have one.
+/// A key that at least k elements reach: the k-th largest of the threads' largest keys, rounded down to a bin of a histogram of them. 0:
+/// fewer threads have one.
 template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& largest, u32 k) {
   if (k > u32(L.blocks * L.threads)) return 0;
   int shift = 0;
@@ -253,7 +268,8 @@ template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& la
     const u32 key = read_of<L>(rank, merged_of(team) + threadIdx.x);
     if (key >= largest.low) ptx::red_add_shared(&bins_of(team)[2 * ((largest.high - key) >> shift)], 1u);
   }
-  const Found bin = find_above(team, kSelectBins, [&](u32 i) { return U128{bins_of(team)[2 * i], 0}; }, [&](U128) { return U128{k - 1, 0}; });
+  const Found bin =
+      find_above(team, kSelectBins, [&](u32 i) { return U128{bins_of(team)[2 * i], 0}; }, [&](U128) { return U128{k - 1, 0}; });
   if (bin.index == u32(kSelectBins)) return 0;
   const u32 high = largest.high - (bin.index << shift);
   return max_of(largest.low, high - min_of(high, (1u << shift) - 1));
@@ -262,10 +278,12 @@ template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& la
 /// The k first elements, 0 < k < row.length. listed: the team's first block has them in list_of(team), in their order.
 template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const Row<L>& row, const Largest& largest, u32 k, bool& listed) {
   KeyRange range{reached_by(team, largest, k), largest.high, {k, 0}};
-  return search(team, row, range, [](u32, i32) { return true; }, [](u32) { return Mass{1, 0}; }, 0, [&](U128) { return range.rest; }, listed);
+  return search(
+      team, row, range, [](u32, i32) { return true; }, [](u32) { return Mass{1, 0}; }, 0, [&](U128) { return range.rest; }, listed);
 }
 
-/// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing: no index); and what select_by_rank asks for.
+/// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing:
+/// no index); and what select_by_rank asks for.
 template <Bad kBad, RowLayout L> QN_DEVICE u64 read_for_largest(Team<L>& team, const Row<L>& row, Largest& largest) {
   constexpr u32 kWarps = L.threads / 32;
   const Seen seen = read_row<kBad>(row);

@@ -22,7 +22,8 @@ QN_DEVICE void activations_all(const Params& p) {
 
 /// in: f32 [n]; out [n]
 QN_DEVICE void tanh_all(const Params& p) {
-  for (int i = int(threadIdx.x); i < p.n; i += int(blockDim.x)) static_cast<f32*>(p.out)[i] = accurate_tanh(static_cast<const f32*>(p.in)[i]);
+  for (int i = int(threadIdx.x); i < p.n; i += int(blockDim.x))
+    static_cast<f32*>(p.out)[i] = accurate_tanh(static_cast<const f32*>(p.in)[i]);
 }
 
 }  // namespace quern::conform

@@ -58,8 +58,7 @@ QN_DEVICE void cluster_all(const Params& p) {
   ptx::mbarrier_wait(bytes_come, 0);
   const u32* sent = reinterpret_cast<const u32*>(smem + 1024);
   const u32* wide_sent = reinterpret_cast<const u32*>(smem + 4864);
-  out[192] = sent[31 - t] + 3 * sent[32 + 2 * t] + 5 * sent[33 + 2 * t] + 7 * wide_sent[2 * t] +
-             11 * wide_sent[64 + 4 * t + 2];
+  out[192] = sent[31 - t] + 3 * sent[32 + 2 * t] + 5 * sent[33 + 2 * t] + 7 * wide_sent[2 * t] + 11 * wide_sent[64 + 4 * t + 2];
   out[224] = sent[96 + t] + 3 * sent[96 + 127 - t];
 
   // A second use of the barrier by arrivals with bytes, of which none come by then: a copy brings them.
@@ -74,8 +73,7 @@ QN_DEVICE void cluster_all(const Params& p) {
     ptx::fence_cluster();
     ptx::st_async(there + 1024, u32x4{rank, rank, rank, rank}, come_there);
   }
-  while (!ptx::mbarrier_try_wait_cluster(bytes_come, 1)) {
-  }
+  while (!ptx::mbarrier_try_wait_cluster(bytes_come, 1)) {}
   out[0] += 10000 * sent[t % 4];
   ptx::cluster_arrive();
   ptx::cluster_wait();

@@ -22,8 +22,7 @@ QN_DEVICE void narrow_pairs(const Params& p) {
   for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < p.n; i += int(gridDim.x * blockDim.x)) {
     const u32x2 pair = ptx::ld_global<u32x2>(static_cast<const u32x2*>(p.in) + i);
     const f32 low = ptx::f32_of_bits(pair.x), high = ptx::f32_of_bits(pair.y);
-    const u32x4 out{ptx::pack_bf16(low, high), ptx::pack_f16(low, high), ptx::pack_e4m3(low, high),
-                    ptx::pack_e5m2(low, high)};
+    const u32x4 out{ptx::pack_bf16(low, high), ptx::pack_f16(low, high), ptx::pack_e4m3(low, high), ptx::pack_e5m2(low, high)};
     ptx::st_global(static_cast<u32x4*>(p.out) + i, out);
   }
 }
@@ -31,8 +30,8 @@ QN_DEVICE void narrow_pairs(const Params& p) {
 /// out: f32 patterns of the i-th {bf16, f16, e4m3, e5m2} [n, 4]
 QN_DEVICE void widen_all(const Params& p) {
   for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < p.n; i += int(gridDim.x * blockDim.x)) {
-    const u32x4 out{ptx::bits_of(ptx::to_f32(bf16{u16(i)})), ptx::bits_of(ptx::to_f32(f16{u16(i)})),
-                    ptx::bits_of(ptx::to_f32(e4m3{u8(i)})), ptx::bits_of(ptx::to_f32(e5m2{u8(i)}))};
+    const u32x4 out{ptx::bits_of(ptx::to_f32(bf16{u16(i)})), ptx::bits_of(ptx::to_f32(f16{u16(i)})), ptx::bits_of(ptx::to_f32(e4m3{u8(i)})),
+                    ptx::bits_of(ptx::to_f32(e5m2{u8(i)}))};
     ptx::st_global(static_cast<u32x4*>(p.out) + i, out);
   }
 }
@@ -60,7 +59,8 @@ QN_DEVICE void f16_of_bytes(const Params& p) {
 QN_DEVICE void narrow_to_s8_and_e8m0(const Params& p) {
   for (int i = int(blockIdx.x * blockDim.x + threadIdx.x); i < p.n; i += int(gridDim.x * blockDim.x)) {
     const f32 x = ptx::ld_global<f32>(static_cast<const u32*>(p.in) + i);
-    const u32x4 out{ptx::to_s8(x).bits, ptx::to_e8m0(ptx::power_of_two_above(ptx::fabs(x))).bits, ptx::bits_of(ptx::to_f32(e8m0{u8(i)})), 0};
+    const u32x4 out{ptx::to_s8(x).bits, ptx::to_e8m0(ptx::power_of_two_above(ptx::fabs(x))).bits, ptx::bits_of(ptx::to_f32(e8m0{u8(i)})),
+                    0};
     ptx::st_global(static_cast<u32x4*>(p.out) + i, out);
   }
 }

@@ -47,14 +47,10 @@ QN_DEVICE void mma(const Params& p) {
     rb[i] = u32(b[row * 8 + group]) | u32(b[(row + 1) * 8 + group]) << 16;
   }
   for (u32 i = 0; i < 4; ++i) d[i] = c[(group + i / 2 * 8) * 8 + pair + i % 2];
-  if constexpr (k == 16 && is_bf16)
-    ptx::mma_m16n8k16_bf16(d, ra, rb);
-  else if constexpr (k == 16)
-    ptx::mma_m16n8k16_f16(d, ra, rb);
-  else if constexpr (is_bf16)
-    ptx::mma_m16n8k8_bf16(d, ra, rb);
-  else
-    ptx::mma_m16n8k8_f16(d, ra, rb);
+  if constexpr (k == 16 && is_bf16) ptx::mma_m16n8k16_bf16(d, ra, rb);
+  else if constexpr (k == 16) ptx::mma_m16n8k16_f16(d, ra, rb);
+  else if constexpr (is_bf16) ptx::mma_m16n8k8_bf16(d, ra, rb);
+  else ptx::mma_m16n8k8_f16(d, ra, rb);
   for (u32 i = 0; i < 4; ++i) out[(group + i / 2 * 8) * 8 + pair + i % 2] = d[i];
 }
 

@@ -36,8 +36,7 @@ QN_DEVICE void mbarrier_all(const Params& p) {
   ptx::sync_warp();
   if (t == 1) ptx::mbarrier_arrive(everyone, 95);
   if (t >= 32 && t < 64) ptx::mbarrier_arrive(everyone);
-  while (!ptx::mbarrier_try_wait(everyone, 1)) {
-  }
+  while (!ptx::mbarrier_try_wait(everyone, 1)) {}
   out[128 + t] = t >= 32 && t < 64 ? slots[t ^ 1] : slots[32 + t % 32];
 
   bool before = true, after = false;
@@ -58,8 +57,7 @@ QN_DEVICE void mbarrier_all(const Params& p) {
     ptx::bulk_load(base + 1040, in + 16, 32, copies, CachePolicy::evict_first);
     ptx::mbarrier_arrive_expect_tx(copies, 32);
   }
-  while (!ptx::mbarrier_test_wait(copies, 0)) {
-  }
+  while (!ptx::mbarrier_test_wait(copies, 0)) {}
   out[384 + t] = reinterpret_cast<const u32*>(smem + 1024)[t % 12];
   ptx::sync_block();
 

@@ -80,7 +80,8 @@ QN_DEVICE void atomics_all(const Params& p) {
   ptx::red_add_release_gpu(out + 5, 1);
 }
 
-/// 64 threads. out u32 [66]: a word of shared memory after each thread's two additions, another after one that returns a ticket; the tickets.
+/// 64 threads. out u32 [66]: a word of shared memory after each thread's two additions, another after one that returns a ticket; the
+/// tickets.
 QN_DEVICE void atomics_shared(const Params& p) {
   QN_SMEM(smem);
   u32* const words = reinterpret_cast<u32*>(smem);
@@ -114,12 +115,10 @@ QN_DEVICE void atomics_by_order(const Params& p) {
     ptx::fence_block();
     ptx::st_relaxed_gpu(out + 11, 1);
   } else if (t == 32) {
-    while (ptx::ld_relaxed_gpu(out + 8) == 0) {
-    }
+    while (ptx::ld_relaxed_gpu(out + 8) == 0) {}
     ptx::fence_gpu();
     out[9] = out[7];
-    while (ptx::ld_relaxed_gpu(out + 11) == 0) {
-    }
+    while (ptx::ld_relaxed_gpu(out + 11) == 0) {}
     ptx::fence_block();
     out[12] = out[10];
     const u64 before = ptx::clock64(), after = ptx::clock64();
@@ -133,8 +132,7 @@ QN_DEVICE void token_ring(const Params& p) {
   if (threadIdx.x == 0) {
     // The last block starts last, the first one waits for it: needs every block resident.
     const u32 turn = gridDim.x - 1 - blockIdx.x;
-    while (ptx::ld_acquire_gpu(out) != turn) {
-    }
+    while (ptx::ld_acquire_gpu(out) != turn) {}
     out[1 + turn] = blockIdx.x;
     ptx::st_release_gpu(out, turn + 1);
   }

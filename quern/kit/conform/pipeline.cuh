@@ -31,13 +31,11 @@ QN_DEVICE void stream_tiles(const TensorParams& p) {
     for (u32 tile = blockIdx.x; tile < u32(p.n); tile += gridDim.x) {
       begin_read(read);
       f32 v[4];
-      for (u32 row = 0; row < 4; ++row)
-        v[row] = ptx::ld_shared<f32>(smem + read.stage * kTile + half * kHalf + 128 * row + 4 * lane);
+      for (u32 row = 0; row < 4; ++row) v[row] = ptx::ld_shared<f32>(smem + read.stage * kTile + half * kHalf + 128 * row + 4 * lane);
       end_read(read);
       if (lane == 0) ptx::bulk_wait_read<0>();
       ptx::sync_warp();
-      for (u32 row = 0; row < 4; ++row)
-        ptx::st_shared(mine + 128 * row + 4 * lane, ptx::fma(v[row], f32(2.0f), f32(1.0f)));
+      for (u32 row = 0; row < 4; ++row) ptx::st_shared(mine + 128 * row + 4 * lane, ptx::fma(v[row], f32(2.0f), f32(1.0f)));
       ptx::fence_proxy_async_shared();
       ptx::sync_warp();
       if (lane == 0) {

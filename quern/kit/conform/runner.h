@@ -35,9 +35,7 @@ struct World {
 inline void PrintTo(const World& world, std::ostream* out) { *out << world.name; }
 
 /// The repository's root, as the compiler saw this file.
-inline fs::path source_root() {
-  return fs::absolute(fs::path(__FILE__)).parent_path().parent_path().parent_path().parent_path();
-}
+inline fs::path source_root() { return fs::absolute(fs::path(__FILE__)).parent_path().parent_path().parent_path().parent_path(); }
 
 inline std::vector<std::string> host_compilers() {
   std::vector<std::string> found;
@@ -81,8 +79,7 @@ class Folder {
 };
 
 /// Shared object of a kernel text for the emulated device.
-inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler,
-                                  const jit::HostMode& mode) {
+inline std::string build_emulated(const Folder& folder, const std::string& text, const std::string& compiler, const jit::HostMode& mode) {
   std::ofstream(folder.path / "kernel.cu") << text;
   jit::HostCompiler::named(compiler).compile(folder.path.string(), "conform", mode);
   return (folder.path / "kernel.so").string();
@@ -206,10 +203,9 @@ class Kernel {
 };
 
 /// Text of a kernel file of this folder, or of a brick's, with one of its functions as the entry.
-inline std::string kernel_text(const std::string& file, const std::string& function, u32 threads,
-                               const std::string& params = "Params") {
-  return "#include \"" + (file.starts_with("quern/") ? file : "quern/kit/conform/" + file) + "\"\nQN_ENTRY(conform, quern::conform::" + params + ", " +
-         std::to_string(threads) + ", 1, quern::conform::" + function + "(p))\n";
+inline std::string kernel_text(const std::string& file, const std::string& function, u32 threads, const std::string& params = "Params") {
+  return "#include \"" + (file.starts_with("quern/") ? file : "quern/kit/conform/" + file) +
+         "\"\nQN_ENTRY(conform, quern::conform::" + params + ", " + std::to_string(threads) + ", 1, quern::conform::" + function + "(p))\n";
 }
 
 /// Fixture: one test, every world.

@@ -9,38 +9,28 @@ namespace quern::conform {
 // Each rank is an instruction of its own, so a kernel is of one rank: `d` counts up to it.
 template <int rank, int... d>
 QN_DEVICE void prefetch_box(const TensorParams& p) {
-  if constexpr (sizeof...(d) < rank)
-    prefetch_box<rank, d..., int(sizeof...(d))>(p);
-  else
-    ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[d]...);
+  if constexpr (sizeof...(d) < rank) prefetch_box<rank, d..., int(sizeof...(d))>(p);
+  else ptx::tma_prefetch(&p.from, CachePolicy::evict_normal, p.at[d]...);
 }
 template <int rank, int... d>
 QN_DEVICE void load_box(const TensorParams& p, u32 to, u32 barrier) {
-  if constexpr (sizeof...(d) < rank)
-    load_box<rank, d..., int(sizeof...(d))>(p, to, barrier);
-  else
-    ptx::tma_load(to, &p.from, barrier, CachePolicy::evict_first, p.at[d]...);
+  if constexpr (sizeof...(d) < rank) load_box<rank, d..., int(sizeof...(d))>(p, to, barrier);
+  else ptx::tma_load(to, &p.from, barrier, CachePolicy::evict_first, p.at[d]...);
 }
 template <int rank, int... d>
 QN_DEVICE void load_box_multicast(const TensorParams& p, u32 to, u32 barrier, u16 blocks) {
-  if constexpr (sizeof...(d) < rank)
-    load_box_multicast<rank, d..., int(sizeof...(d))>(p, to, barrier, blocks);
-  else
-    ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[d]...);
+  if constexpr (sizeof...(d) < rank) load_box_multicast<rank, d..., int(sizeof...(d))>(p, to, barrier, blocks);
+  else ptx::tma_load_multicast(to, &p.from, barrier, blocks, CachePolicy::evict_last, p.at[d]...);
 }
 template <int rank, int... d>
 QN_DEVICE void store_box(const TensorParams& p, u32 from) {
-  if constexpr (sizeof...(d) < rank)
-    store_box<rank, d..., int(sizeof...(d))>(p, from);
-  else
-    ptx::tma_store(&p.to, from, CachePolicy::evict_normal, p.store[d]...);
+  if constexpr (sizeof...(d) < rank) store_box<rank, d..., int(sizeof...(d))>(p, from);
+  else ptx::tma_store(&p.to, from, CachePolicy::evict_normal, p.store[d]...);
 }
 template <int rank, int... d>
 QN_DEVICE void add_box(const TensorParams& p, u32 from) {
-  if constexpr (sizeof...(d) < rank)
-    add_box<rank, d..., int(sizeof...(d))>(p, from);
-  else
-    ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[d]...);
+  if constexpr (sizeof...(d) < rank) add_box<rank, d..., int(sizeof...(d))>(p, from);
+  else ptx::tma_reduce_add(&p.to, from, CachePolicy::evict_normal, p.store[d]...);
 }
 
 /// One warp. Loads a box, copies the bytes of shared memory as they lie to out, then stores the box by the other map.
@@ -61,10 +51,8 @@ QN_DEVICE void tma_copy(const TensorParams& p) {
   u8* out = static_cast<u8*>(p.out);
   for (i32 i = i32(t) * 16; i < p.bytes; i += 512) ptx::st_global(out + i, ptx::ld_shared<u32x4>(smem + 1024 + i));
   if (t == 0) {
-    if constexpr (add)
-      add_box<rank>(p, box);
-    else
-      store_box<rank>(p, box);
+    if constexpr (add) add_box<rank>(p, box);
+    else store_box<rank>(p, box);
     ptx::bulk_commit();
     ptx::bulk_wait<0>();
   }
@@ -128,8 +116,7 @@ QN_DEVICE void tensormap_made_on_the_device(const TensorParams& p) {
     }
     ptx::sync_warp();
     ptx::mbarrier_wait(barrier, i);
-    for (i32 j = i32(t) * 16; j < p.bytes; j += 512)
-      ptx::st_global(out + i * p.bytes + j, ptx::ld_shared<u32x4>(smem + 1024 + j));
+    for (i32 j = i32(t) * 16; j < p.bytes; j += 512) ptx::st_global(out + i * p.bytes + j, ptx::ld_shared<u32x4>(smem + 1024 + j));
     ptx::sync_warp();
   }
 }

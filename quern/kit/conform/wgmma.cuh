@@ -21,16 +21,15 @@ struct ProductHeader {
 
 QN_DEVICE MatrixDescriptor descriptor_of(const OperandPlace& at, Major major, u32 smem, u32 step) {
   const Swizzle swizzle = Swizzle(at.swizzle);
-  const MatrixDescriptor first =
-      major == Major::k ? k_major_descriptor(smem + at.offset, swizzle, at.stride_mn, at.stride_k, at.base_offset)
-                        : mn_major_descriptor(smem + at.offset, swizzle, at.stride_mn, at.stride_k, at.base_offset);
+  const MatrixDescriptor first = major == Major::k
+                                     ? k_major_descriptor(smem + at.offset, swizzle, at.stride_mn, at.stride_k, at.base_offset)
+                                     : mn_major_descriptor(smem + at.offset, swizzle, at.stride_mn, at.stride_k, at.base_offset);
   return first.advanced(step * at.advance);
 }
 
 /// Every thread's bytes of the image are visible to wgmma behind this.
 QN_DEVICE void copy_image(const u8* image, u32 bytes, u8* smem) {
-  for (u32 i = 16 * threadIdx.x; i < bytes; i += 16 * blockDim.x)
-    ptx::st_shared(smem + i, ptx::ld_global<u32x4>(image + i));
+  for (u32 i = 16 * threadIdx.x; i < bytes; i += 16 * blockDim.x) ptx::st_shared(smem + i, ptx::ld_global<u32x4>(image + i));
   ptx::fence_proxy_async_shared();
   ptx::sync_block();
 }
@@ -54,10 +53,8 @@ QN_DEVICE void multiply(D& d, const ProductHeader& header, u32 smem, const u8* r
     }
     ptx::wgmma_hold(d);
     ptx::wgmma_fence();
-    if constexpr (fragments)
-      ptx::wgmma<A, B, form>(d, a, b, add);
-    else
-      ptx::wgmma<A, B, form>(d, descriptor_of(header.a, form.a, smem, step), b, add);
+    if constexpr (fragments) ptx::wgmma<A, B, form>(d, a, b, add);
+    else ptx::wgmma<A, B, form>(d, descriptor_of(header.a, form.a, smem, step), b, add);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
     if constexpr (fragments) ptx::wgmma_hold(a);
@@ -134,7 +131,7 @@ QN_DEVICE void product_pipeline(const Params& p) {
   copy_image(static_cast<const u8*>(p.in) + sizeof(ProductHeader), header.image_bytes, smem);
   const u32 address = ptx::smem_address(smem);
   f32 d[2][16];
-  const auto issue = [&](f32 (&sum)[16], u32 step) {
+  const auto issue = [&](f32(&sum)[16], u32 step) {
     ptx::wgmma_hold(sum);
     ptx::wgmma_fence();
     ptx::wgmma<bf16>(sum, descriptor_of(header.a, Major::k, address, step), descriptor_of(header.b, Major::k, address, step), step >= 2);
@@ -155,9 +152,8 @@ QN_DEVICE void product_pipeline(const Params& p) {
   ptx::wgmma_hold(d[1]);
   if (warpgroup_id() != u32(p.n)) return;
   QN_UNROLL
-  for (u32 j = 0; j < 2; ++j)
-    QN_UNROLL
-    for (u32 i = 0; i < 16; ++i) static_cast<f32*>(p.out)[(64 * j + row_of(i)) * 32 + column_of(i)] = d[j][i];
+  for (u32 j = 0; j < 2; ++j) QN_UNROLL
+  for (u32 i = 0; i < 16; ++i) static_cast<f32*>(p.out)[(64 * j + row_of(i)) * 32 + column_of(i)] = d[j][i];
 }
 
 /// in: A [64][16] then B [16][16] bf16, row-major. The same products by wgmma (both ways to give A) and by mma.sync, added up
@@ -166,8 +162,7 @@ QN_DEVICE void wgmma_and_mma(const Params& p) {
   QN_SMEM(smem);
   // Without swizzle: 8 rows of 16 bytes, the halves of K 1280 apart.
   const u32* in = static_cast<const u32*>(p.in);
-  for (u32 i = threadIdx.x; i < 640; i += 128)
-    ptx::st_shared(smem + i % 8 / 4 * 1280 + i / 8 * 16 + i % 4 * 4, in[i]);
+  for (u32 i = threadIdx.x; i < 640; i += 128) ptx::st_shared(smem + i % 8 / 4 * 1280 + i / 8 * 16 + i % 4 * 4, in[i]);
   ptx::fence_proxy_async_shared();
   ptx::sync_block();
   const u32 address = ptx::smem_address(smem);
@@ -220,8 +215,8 @@ QN_DEVICE void fp8_chain(const Params& p) {
     const u32 address = ptx::smem_address(smem);
     ptx::wgmma_hold(d);
     ptx::wgmma_fence();
-    ptx::wgmma<e4m3>(d, k_major_descriptor(address, Swizzle::none, 128, 1024),
-                     k_major_descriptor(address + 2048, Swizzle::none, 128, 256), step > 0);
+    ptx::wgmma<e4m3>(d, k_major_descriptor(address, Swizzle::none, 128, 1024), k_major_descriptor(address + 2048, Swizzle::none, 128, 256),
+                     step > 0);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
     ptx::wgmma_hold(d);

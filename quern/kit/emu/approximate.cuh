@@ -4,8 +4,8 @@
 // The GPU's approximate instructions on float, as bad as the PTX ISA allows (9.7.3, single precision): each result differs from
 // the exact value by half or all of the documented bound, up or down. The argument's bits and the device's seed choose which,
 // so a call has the same bits wherever and whenever it is made. Exact are only zeros, infinities, NaN, what .ftz flushes, and
-// powers of two where the exact result is simple: exp2 of integers, rcp of powers of 2, rsqrt of powers of 4. log2 is exact of 1 alone: an H200
-// errs at 0.5, 0.25 and 2^-126.
+// powers of two where the exact result is simple: exp2 of integers, rcp of powers of 2, rsqrt of powers of 4. log2 is exact of 1 alone: an
+// H200 errs at 0.5, 0.25 and 2^-126.
 #pragma once
 #include "quern/kit/emu/entry.cuh"
 

@@ -15,9 +15,7 @@ QN_DEVICE T atomic(AtomicOp op, const void* address, T operand, Order order = Or
   AtomicCall call{op, order, sizeof(T), const_cast<void*>(address), Word(operand), Word(compare), nullptr};
   return T(current()->runtime->atomic(call));
 }
-QN_DEVICE u32 add_f32_words(u32 stored, u32 operand) {
-  return ptx::bits_of(ptx::f32_of_bits(stored) + ptx::f32_of_bits(operand));
-}
+QN_DEVICE u32 add_f32_words(u32 stored, u32 operand) { return ptx::bits_of(ptx::f32_of_bits(stored) + ptx::f32_of_bits(operand)); }
 
 }  // namespace quern::emu
 
@@ -33,35 +31,24 @@ QN_DEVICE u32 atomic_add_shared(u32* address, u32 value) {
 QN_DEVICE void red_add_shared(u32* address, u32 value) { atomic_add_shared(address, value); }
 QN_DEVICE f32 atomic_add(f32* address, f32 value) {
   emu::require_aligned<u32>(address);
-  const emu::AtomicCall call{emu::AtomicOp::combine, emu::Order::relaxed, 4, address, bits_of(value), 0,
-                             emu::add_f32_words};
+  const emu::AtomicCall call{emu::AtomicOp::combine, emu::Order::relaxed, 4, address, bits_of(value), 0, emu::add_f32_words};
   return f32_of_bits(u32(emu::current()->runtime->atomic(call)));
 }
 QN_DEVICE u32 atomic_max(u32* address, u32 value) { return emu::atomic(emu::AtomicOp::max_u32, address, value); }
 QN_DEVICE u32 atomic_min(u32* address, u32 value) { return emu::atomic(emu::AtomicOp::min_u32, address, value); }
-QN_DEVICE i32 atomic_max(i32* address, i32 value) {
-  return i32(emu::atomic(emu::AtomicOp::max_i32, address, u32(value)));
-}
-QN_DEVICE i32 atomic_min(i32* address, i32 value) {
-  return i32(emu::atomic(emu::AtomicOp::min_i32, address, u32(value)));
-}
+QN_DEVICE i32 atomic_max(i32* address, i32 value) { return i32(emu::atomic(emu::AtomicOp::max_i32, address, u32(value))); }
+QN_DEVICE i32 atomic_min(i32* address, i32 value) { return i32(emu::atomic(emu::AtomicOp::min_i32, address, u32(value))); }
 QN_DEVICE u32 atomic_exch(u32* address, u32 value) { return emu::atomic(emu::AtomicOp::exch, address, value); }
 QN_DEVICE u32 atomic_cas(u32* address, u32 compare, u32 value) {
   return emu::atomic(emu::AtomicOp::cas, address, value, emu::Order::relaxed, compare);
 }
 
 // Ordered, gpu scope. A loop that waits must poll with ld_acquire_gpu: it lets other threads run.
-QN_DEVICE u32 ld_acquire_gpu(const u32* address) {
-  return emu::atomic(emu::AtomicOp::load, address, u32(0), emu::Order::acquire);
-}
+QN_DEVICE u32 ld_acquire_gpu(const u32* address) { return emu::atomic(emu::AtomicOp::load, address, u32(0), emu::Order::acquire); }
 QN_DEVICE u32 ld_relaxed_gpu(const u32* address) { return emu::atomic(emu::AtomicOp::load, address, u32(0)); }
-QN_DEVICE void st_release_gpu(u32* address, u32 value) {
-  emu::atomic(emu::AtomicOp::store, address, value, emu::Order::release);
-}
+QN_DEVICE void st_release_gpu(u32* address, u32 value) { emu::atomic(emu::AtomicOp::store, address, value, emu::Order::release); }
 QN_DEVICE void st_relaxed_gpu(u32* address, u32 value) { emu::atomic(emu::AtomicOp::store, address, value); }
-QN_DEVICE void red_add_release_gpu(u32* address, u32 value) {
-  emu::atomic(emu::AtomicOp::add, address, value, emu::Order::release);
-}
+QN_DEVICE void red_add_release_gpu(u32* address, u32 value) { emu::atomic(emu::AtomicOp::add, address, value, emu::Order::release); }
 QN_DEVICE void red_add(u32* address, u32 value) { emu::atomic(emu::AtomicOp::add, address, value); }
 QN_DEVICE void red_add(f32* address, f32 value) { atomic_add(address, value); }
 QN_DEVICE u32 atomic_add_acquire_gpu(u32* address, u32 value) {

@@ -18,8 +18,7 @@ QN_DEVICE u32 add_f16_words(u32 stored, u32 operand) {
 /// How the elements of each type are added.
 static constexpr Sums kSums __attribute__((unused)) = {add_f32_words, add_bf16_words, add_f16_words};
 
-QN_DEVICE void bulk(BulkOp op, u32 shared, const void* global, u32 bytes, u32 mbarrier = 0, u32 blocks = 0,
-                    DType type = DType::u8) {
+QN_DEVICE void bulk(BulkOp op, u32 shared, const void* global, u32 bytes, u32 mbarrier = 0, u32 blocks = 0, DType type = DType::u8) {
   BulkCall call{};
   call.op = op;
   call.type = type;
@@ -41,8 +40,7 @@ QN_DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 mbarrier, Cach
   emu::bulk(emu::BulkOp::load, to, from, bytes, mbarrier);
 }
 /// To the same offset, and the mbarrier of the same offset, of each block of the cluster in the mask.
-QN_DEVICE void bulk_load_multicast(u32 to, const void* from, u32 bytes, u32 mbarrier, u16 blocks,
-                                   CachePolicy = CachePolicy::evict_normal) {
+QN_DEVICE void bulk_load_multicast(u32 to, const void* from, u32 bytes, u32 mbarrier, u16 blocks, CachePolicy = CachePolicy::evict_normal) {
   emu::bulk(emu::BulkOp::load_multicast, to, from, bytes, mbarrier, blocks);
 }
 /// From the own shared memory to that of a block of the cluster, where the mbarrier lies too.
@@ -60,15 +58,9 @@ QN_DEVICE void bulk_store(void* to, u32 from, u32 bytes, CachePolicy = CachePoli
   emu::bulk(emu::BulkOp::store, from, to, bytes);
 }
 /// Adds to what lies there, each element by itself; belongs to the thread's open group.
-QN_DEVICE void bulk_reduce_add(f32* to, u32 from, u32 bytes) {
-  emu::bulk(emu::BulkOp::reduce_add, from, to, bytes, 0, 0, DType::f32);
-}
-QN_DEVICE void bulk_reduce_add(bf16* to, u32 from, u32 bytes) {
-  emu::bulk(emu::BulkOp::reduce_add, from, to, bytes, 0, 0, DType::bf16);
-}
-QN_DEVICE void bulk_reduce_add(f16* to, u32 from, u32 bytes) {
-  emu::bulk(emu::BulkOp::reduce_add, from, to, bytes, 0, 0, DType::f16);
-}
+QN_DEVICE void bulk_reduce_add(f32* to, u32 from, u32 bytes) { emu::bulk(emu::BulkOp::reduce_add, from, to, bytes, 0, 0, DType::f32); }
+QN_DEVICE void bulk_reduce_add(bf16* to, u32 from, u32 bytes) { emu::bulk(emu::BulkOp::reduce_add, from, to, bytes, 0, 0, DType::bf16); }
+QN_DEVICE void bulk_reduce_add(f16* to, u32 from, u32 bytes) { emu::bulk(emu::BulkOp::reduce_add, from, to, bytes, 0, 0, DType::f16); }
 QN_DEVICE void bulk_prefetch(const void* from, u32 bytes) { emu::bulk(emu::BulkOp::prefetch, 0, from, bytes); }
 
 /// Closes the thread's group of stores.

@@ -45,18 +45,10 @@ template <class T>
 QN_DEVICE T ld_shared_cluster(u32 address) {
   return emu::load<T>(emu::cluster_pointer(address, sizeof(T), "ld.shared::cluster"));
 }
-QN_DEVICE void st_shared_cluster(u32 address, u32 v) {
-  emu::store(emu::cluster_pointer(address, 4, "st.shared::cluster"), v);
-}
-QN_DEVICE void st_shared_cluster(u32 address, u64 v) {
-  emu::store(emu::cluster_pointer(address, 8, "st.shared::cluster"), v);
-}
-QN_DEVICE void st_shared_cluster(u32 address, u32x2 v) {
-  emu::store(emu::cluster_pointer(address, 8, "st.shared::cluster"), v);
-}
-QN_DEVICE void st_shared_cluster(u32 address, u32x4 v) {
-  emu::store(emu::cluster_pointer(address, 16, "st.shared::cluster"), v);
-}
+QN_DEVICE void st_shared_cluster(u32 address, u32 v) { emu::store(emu::cluster_pointer(address, 4, "st.shared::cluster"), v); }
+QN_DEVICE void st_shared_cluster(u32 address, u64 v) { emu::store(emu::cluster_pointer(address, 8, "st.shared::cluster"), v); }
+QN_DEVICE void st_shared_cluster(u32 address, u32x2 v) { emu::store(emu::cluster_pointer(address, 8, "st.shared::cluster"), v); }
+QN_DEVICE void st_shared_cluster(u32 address, u32x4 v) { emu::store(emu::cluster_pointer(address, 16, "st.shared::cluster"), v); }
 
 /// The store completes later and then counts its bytes at the mbarrier, which lies in the same block as the address.
 QN_DEVICE void st_async(u32 address, u32 v, u32 mbarrier) { emu::store_async(address, v, mbarrier); }

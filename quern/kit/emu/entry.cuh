@@ -34,21 +34,21 @@
 #define QN_PRINT(...) ::quern::emu::current()->runtime->print(__VA_ARGS__)
 /// A read that has no meaning ends the launch with a report; `what` is one of emu::BadRead.
 #define QN_JUDGES_READS true
-#define QN_BAD_READ(what, tensor, got, expected, dim) ::quern::emu::current()->runtime->bad_read(::quern::emu::BadRead::what, tensor, got, expected, dim)
+#define QN_BAD_READ(what, tensor, got, expected, dim) \
+  ::quern::emu::current()->runtime->bad_read(::quern::emu::BadRead::what, tensor, got, expected, dim)
 
 /// The one kernel of the file, called with parameters `p`. The symbol NAME is the device's; here all have fixed names.
-#define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...)                                     \
+#define QN_ENTRY(NAME, PARAMS, THREADS, MIN_BLOCKS, ...) \
   extern "C" __attribute__((visibility("default"))) QN_WITHOUT_REGISTERS void quern_entry(const void* params) { \
-    const PARAMS& p = *static_cast<const PARAMS*>(params);                                   \
-    __VA_ARGS__;                                                                             \
-  }                                                                                          \
+    const PARAMS& p = *static_cast<const PARAMS*>(params); \
+    __VA_ARGS__; \
+  } \
   extern "C" __attribute__((visibility("default"))) const int quern_entry_threads = THREADS; \
-  extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_entry_registers =                               \
-      ::quern::emu::launch_registers(THREADS, MIN_BLOCKS);                                   \
+  extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_entry_registers = \
+      ::quern::emu::launch_registers(THREADS, MIN_BLOCKS); \
   extern "C" __attribute__((visibility("default"))) const ::quern::u32 quern_runtime_bytes = sizeof(::quern::emu::Runtime); \
-  extern "C" __attribute__((visibility("default"))) QN_UNWATCHED void quern_bind(            \
-      const ::quern::emu::Runtime* runtime) {                                                \
-    ::quern::emu::bound_runtime = runtime;                                                   \
+  extern "C" __attribute__((visibility("default"))) QN_UNWATCHED void quern_bind(const ::quern::emu::Runtime* runtime) { \
+    ::quern::emu::bound_runtime = runtime; \
   }
 
 namespace quern::emu {

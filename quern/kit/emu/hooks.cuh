@@ -62,16 +62,14 @@ QN_UNWATCHED __attribute__((always_inline)) inline void on_register_access(const
 
 }  // namespace quern::emu
 
-#define QN_HOOK(NAME, BYTES, WRITE)                       \
-  extern "C" QN_UNWATCHED void NAME(void* address) {      \
-    ::quern::emu::on_access(address, BYTES, WRITE);       \
-  }
-#define QN_HOOKS(BYTES)                               \
-  QN_HOOK(__tsan_read##BYTES, BYTES, false)           \
-  QN_HOOK(__tsan_write##BYTES, BYTES, true)           \
+#define QN_HOOK(NAME, BYTES, WRITE) \
+  extern "C" QN_UNWATCHED void NAME(void* address) { ::quern::emu::on_access(address, BYTES, WRITE); }
+#define QN_HOOKS(BYTES) \
+  QN_HOOK(__tsan_read##BYTES, BYTES, false) \
+  QN_HOOK(__tsan_write##BYTES, BYTES, true) \
   QN_HOOK(__tsan_unaligned_read##BYTES, BYTES, false) \
   QN_HOOK(__tsan_unaligned_write##BYTES, BYTES, true) \
-  QN_HOOK(__tsan_volatile_read##BYTES, BYTES, false)  \
+  QN_HOOK(__tsan_volatile_read##BYTES, BYTES, false) \
   QN_HOOK(__tsan_volatile_write##BYTES, BYTES, true)
 QN_HOOKS(1)
 QN_HOOKS(2)
@@ -82,13 +80,9 @@ QN_HOOKS(16)
 #undef QN_HOOK
 
 #if defined(__clang__)
-#define QN_HOOKS(BYTES)                                                          \
-  extern "C" QN_UNWATCHED void __sanitizer_cov_load##BYTES(void* address) {      \
-    ::quern::emu::on_register_access(address, BYTES, false);                     \
-  }                                                                              \
-  extern "C" QN_UNWATCHED void __sanitizer_cov_store##BYTES(void* address) {     \
-    ::quern::emu::on_register_access(address, BYTES, true);                      \
-  }
+#define QN_HOOKS(BYTES) \
+  extern "C" QN_UNWATCHED void __sanitizer_cov_load##BYTES(void* address) { ::quern::emu::on_register_access(address, BYTES, false); } \
+  extern "C" QN_UNWATCHED void __sanitizer_cov_store##BYTES(void* address) { ::quern::emu::on_register_access(address, BYTES, true); }
 QN_HOOKS(1)
 QN_HOOKS(2)
 QN_HOOKS(4)
@@ -100,12 +94,8 @@ QN_HOOKS(16)
 #include "quern/kit/emu/hooks_copy.cuh"
 
 extern "C" {
-QN_UNWATCHED void __tsan_read_range(void* address, unsigned long bytes) {
-  ::quern::emu::on_access(address, bytes, false);
-}
-QN_UNWATCHED void __tsan_write_range(void* address, unsigned long bytes) {
-  ::quern::emu::on_access(address, bytes, true);
-}
+QN_UNWATCHED void __tsan_read_range(void* address, unsigned long bytes) { ::quern::emu::on_access(address, bytes, false); }
+QN_UNWATCHED void __tsan_write_range(void* address, unsigned long bytes) { ::quern::emu::on_access(address, bytes, true); }
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

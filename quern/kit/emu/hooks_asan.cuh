@@ -49,9 +49,9 @@ QN_UNWATCHED __attribute__((always_inline)) inline void mark_stack(u64 address, 
 }  // namespace quern::emu
 
 // With and without _noabort: how g++ (kernel-address) and clang (address) call the same.
-#define QN_HOOKS(BYTES)                                                                                              \
-  extern "C" QN_UNWATCHED void __asan_load##BYTES(void* at) { ::quern::emu::on_access(at, BYTES, false); }           \
-  extern "C" QN_UNWATCHED void __asan_store##BYTES(void* at) { ::quern::emu::on_access(at, BYTES, true); }           \
+#define QN_HOOKS(BYTES) \
+  extern "C" QN_UNWATCHED void __asan_load##BYTES(void* at) { ::quern::emu::on_access(at, BYTES, false); } \
+  extern "C" QN_UNWATCHED void __asan_store##BYTES(void* at) { ::quern::emu::on_access(at, BYTES, true); } \
   extern "C" QN_UNWATCHED void __asan_load##BYTES##_noabort(void* at) { ::quern::emu::on_access(at, BYTES, false); } \
   extern "C" QN_UNWATCHED void __asan_store##BYTES##_noabort(void* at) { ::quern::emu::on_access(at, BYTES, true); }
 QN_HOOKS(1)
@@ -79,10 +79,9 @@ void __asan_version_mismatch_check_v8() {}
 void __asan_handle_no_return() {}
 
 /// Large variables: marks set and cleared by address in the shadow, and as their scope ends and begins.
-#define QN_SET_SHADOW(NAME, MARK)                                                                 \
-  QN_UNWATCHED void __asan_set_shadow_##NAME(unsigned long shadow, unsigned long bytes) {         \
-    for (unsigned long i = 0; i < bytes; ++i)                                                     \
-      *reinterpret_cast<volatile unsigned char*>(shadow + i) = static_cast<unsigned char>(MARK);  \
+#define QN_SET_SHADOW(NAME, MARK) \
+  QN_UNWATCHED void __asan_set_shadow_##NAME(unsigned long shadow, unsigned long bytes) { \
+    for (unsigned long i = 0; i < bytes; ++i) *reinterpret_cast<volatile unsigned char*>(shadow + i) = static_cast<unsigned char>(MARK); \
   }
 QN_SET_SHADOW(00, 0x00)
 QN_SET_SHADOW(f1, 0xf1)
@@ -95,8 +94,7 @@ QN_UNWATCHED void __asan_poison_stack_memory(unsigned long at, unsigned long byt
 QN_UNWATCHED void __asan_unpoison_stack_memory(unsigned long at, unsigned long bytes) { ::quern::emu::mark_stack(at, bytes, 0); }
 }
 
-#define QN_FOUND(WHAT, A, B) \
-  ::quern::emu::bound_runtime->undefined(::quern::emu::Undefined::WHAT, data, A, B, __builtin_return_address(0))
+#define QN_FOUND(WHAT, A, B) ::quern::emu::bound_runtime->undefined(::quern::emu::Undefined::WHAT, data, A, B, __builtin_return_address(0))
 #define QN_HANDLER0(NAME, WHAT) \
   extern "C" QN_UNWATCHED void __ubsan_handle_##NAME(void* data) { QN_FOUND(WHAT, 0, 0); }
 #define QN_HANDLER1(NAME, WHAT) \

@@ -26,8 +26,6 @@ QN_DEVICE f32 round(f32 x) { return emu::number_round(x); }
 QN_DEVICE f32 sin_approx(f32 radians) { return emu::number_sin(radians); }
 QN_DEVICE f32 cos_approx(f32 radians) { return emu::number_cos(radians); }
 /// Accurate sine and cosine of an angle in radians.
-QN_DEVICE void sincos(f32 radians, f32& sine, f32& cosine) {
-  emu::number_sincos(radians, sine, cosine);
-}
+QN_DEVICE void sincos(f32 radians, f32& sine, f32& cosine) { emu::number_sincos(radians, sine, cosine); }
 
 }  // namespace quern::ptx

@@ -29,29 +29,19 @@ QN_DEVICE void mbarrier_arrive_cluster(u32 mbarrier, u32 count = 1) {
 }
 /// The same for who has only read: what the thread wrote is not released to other blocks, for which an H200 takes about
 /// 0.5 us (a GEMM that released its stages so took 1.3 to 1.9 times as long).
-QN_DEVICE void mbarrier_arrive_remote(u32 mbarrier) {
-  emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier);
-}
+QN_DEVICE void mbarrier_arrive_remote(u32 mbarrier) { emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier); }
 /// The phase also takes `bytes` of copies (below 2^20); then arrives.
-QN_DEVICE void mbarrier_arrive_expect_tx(u32 mbarrier, u32 bytes) {
-  emu::mbarrier(emu::MbarrierOp::arrive, mbarrier, 1, bytes);
-}
+QN_DEVICE void mbarrier_arrive_expect_tx(u32 mbarrier, u32 bytes) { emu::mbarrier(emu::MbarrierOp::arrive, mbarrier, 1, bytes); }
 QN_DEVICE void mbarrier_arrive_expect_tx_cluster(u32 mbarrier, u32 bytes) {
   emu::mbarrier(emu::MbarrierOp::arrive_cluster, mbarrier, 1, bytes, 0, emu::Scope::cluster);
 }
 /// Without an arrival.
-QN_DEVICE void mbarrier_expect_tx(u32 mbarrier, u32 bytes) {
-  emu::mbarrier(emu::MbarrierOp::expect_tx, mbarrier, 0, bytes);
-}
+QN_DEVICE void mbarrier_expect_tx(u32 mbarrier, u32 bytes) { emu::mbarrier(emu::MbarrierOp::expect_tx, mbarrier, 0, bytes); }
 
 /// Whether the phase of that parity has completed; if so, what arrived is visible. For loops, mbarrier_wait.
-QN_DEVICE bool mbarrier_test_wait(u32 mbarrier, u32 parity) {
-  return emu::mbarrier(emu::MbarrierOp::test_wait, mbarrier, 0, 0, parity);
-}
+QN_DEVICE bool mbarrier_test_wait(u32 mbarrier, u32 parity) { return emu::mbarrier(emu::MbarrierOp::test_wait, mbarrier, 0, 0, parity); }
 /// The same, after letting others run if it has not; but it may say no of a phase that has completed.
-QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) {
-  return emu::mbarrier(emu::MbarrierOp::try_wait, mbarrier, 0, 0, parity);
-}
+QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) { return emu::mbarrier(emu::MbarrierOp::try_wait, mbarrier, 0, 0, parity); }
 /// The same for what other blocks of the cluster wrote before they arrived.
 QN_DEVICE bool mbarrier_try_wait_cluster(u32 mbarrier, u32 parity) {
   return emu::mbarrier(emu::MbarrierOp::try_wait, mbarrier, 0, 0, parity, emu::Scope::cluster);

@@ -11,8 +11,7 @@ namespace quern::emu {
 template <class T>
 QN_DEVICE void require_aligned(const void* address) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16);
-  if (__builtin_expect((reinterpret_cast<u64>(address) & (sizeof(T) - 1)) != 0, 0))
-    current()->runtime->misaligned(address, sizeof(T));
+  if (__builtin_expect((reinterpret_cast<u64>(address) & (sizeof(T) - 1)) != 0, 0)) current()->runtime->misaligned(address, sizeof(T));
 }
 /// One access of sizeof(T) bytes whatever T's own alignment: kernels view buffers as several types.
 template <class T>

@@ -24,8 +24,7 @@ QN_UNWATCHED static void mean_ldmatrix(void** payloads, u32) {
     runtime.access(lane, static_cast<LdmatrixPayload*>(payloads[lane])->out, 4 * matrices, true, "ldmatrix");
   for (u32 matrix = 0; matrix < matrices; ++matrix) {
     u16 element[8][8];
-    for (u32 row = 0; row < 8; ++row)
-      __builtin_memcpy(element[row], static_cast<LdmatrixPayload*>(payloads[8 * matrix + row])->row, 16);
+    for (u32 row = 0; row < 8; ++row) __builtin_memcpy(element[row], static_cast<LdmatrixPayload*>(payloads[8 * matrix + row])->row, 16);
     for (u32 lane = 0; lane < 32; ++lane) {
       const u32 major = lane / 4, minor = 2 * (lane % 4);
       const u32 low = transposed ? element[minor][major] : element[major][minor];
@@ -62,8 +61,7 @@ QN_UNWATCHED static void mean_stmatrix(void** payloads, u32) {
       (transposed ? element[minor][major] : element[major][minor]) = u16(pair);
       (transposed ? element[minor + 1][major] : element[major][minor + 1]) = u16(pair >> 16);
     }
-    for (u32 row = 0; row < 8; ++row)
-      __builtin_memcpy(static_cast<StmatrixPayload*>(payloads[8 * matrix + row])->row, element[row], 16);
+    for (u32 row = 0; row < 8; ++row) __builtin_memcpy(static_cast<StmatrixPayload*>(payloads[8 * matrix + row])->row, element[row], 16);
   }
 }
 template <int matrices, bool transposed>

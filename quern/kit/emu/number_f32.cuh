@@ -63,10 +63,8 @@ QN_DEVICE Row8 widen8_f16(Words8 halves) {
 
 template <bool is_bf16>
 inline __attribute__((always_inline)) Row8 widen8(Words8 halves) {
-  if constexpr (is_bf16)
-    return widen8_bf16(halves);
-  else
-    return widen8_f16(halves);
+  if constexpr (is_bf16) return widen8_bf16(halves);
+  else return widen8_f16(halves);
 }
 
 /// D[16][8] += A[16][k] * B[k][8], each element summed in the order of k. Word j of a row of A: columns 2 j, 2 j + 1; word

@@ -98,8 +98,8 @@ template <int k> QN_DEVICE void number_products(const f32 (*left)[k], const f32 
       exponent += folded_exponent(columns[x].exponent * left[row][x].exponent());
     }
     for (u32 c = 0; c < 8; ++c)
-      d[row].of[c] = unknown[c] ? f32::without_exponent(value[c] % f32::kPrime)
-                                : f32::of(value[c] % f32::kPrime, exponent[c] % f32::kExponents);
+      d[row].of[c] =
+          unknown[c] ? f32::without_exponent(value[c] % f32::kPrime) : f32::of(value[c] % f32::kPrime, exponent[c] % f32::kExponents);
   }
 }
 

@@ -126,9 +126,7 @@ QN_DEVICE f32 number_sin(f32 x) { return x.is_zero() ? x : function_of(NumberOp:
 QN_DEVICE f32 number_cos(f32 x) { return x.is_zero() ? f32(1.f) : function_of(NumberOp::cos, x); }
 QN_DEVICE void number_sincos(f32 x, f32& sine, f32& cosine) { sine = number_sin(x), cosine = number_cos(x); }
 QN_DEVICE f32 number_round(f32 x) { return x.is_zero() ? x : function_of(NumberOp::round, x); }
-QN_DEVICE f32 number_power_of_two_above(f32 x) {
-  return x.is_zero() || x.is_infinite() ? x : function_of(NumberOp::power_of_two_above, x);
-}
+QN_DEVICE f32 number_power_of_two_above(f32 x) { return x.is_zero() || x.is_infinite() ? x : function_of(NumberOp::power_of_two_above, x); }
 QN_DEVICE f32 number_abs(f32 x) { return f32::of_word(x.magnitude()); }
 QN_DEVICE f32 number_fma(f32 a, f32 b, f32 c) { return sum_of(NumberOp::fma, a * b, c, false); }
 

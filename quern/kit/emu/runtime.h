@@ -80,13 +80,30 @@ enum class GridEvent : u32 { wait, launch_dependents };
 /// Operations of numbers that name their expression (kit/emu/number_tree.cuh). widen and narrow: from and to 16 bits;
 /// products: of an mma, in the order of k; mma: the products, then the addend.
 enum class NumberOp : u32 {
-  leaf, widen, narrow, add, fma, multiply, products, mma, divide, exp2, log2, reciprocal, rsqrt, sqrt, tanh, sin, cos, round,
+  leaf,
+  widen,
+  narrow,
+  add,
+  fma,
+  multiply,
+  products,
+  mma,
+  divide,
+  exp2,
+  log2,
+  reciprocal,
+  rsqrt,
+  sqrt,
+  tanh,
+  sin,
+  cos,
+  round,
   power_of_two_above
 };
 
 /// Addresses are of the shared window: offset in bits 0-23, rank of the block in its cluster above. arrive_cluster may name
-/// any block, all others the own one. try_wait may say no of a phase that has completed. arrive_copies: when the thread's cp.async so far are
-/// complete.
+/// any block, all others the own one. try_wait may say no of a phase that has completed. arrive_copies: when the thread's cp.async so far
+/// are complete.
 enum class MbarrierOp : u32 { init, inval, arrive, arrive_cluster, expect_tx, test_wait, try_wait, wait, arrive_copies };
 struct MbarrierCall {
   MbarrierOp op;
@@ -162,8 +179,24 @@ struct WgmmaCall {
 
 /// What the instrumentation of UndefinedBehaviorSanitizer found; each comes with the compiler's description of the place.
 enum class Undefined : u32 {
-  type_mismatch, add, subtract, multiply, negate, divide, shift, index, unreachable, missing_return, array_size, float_cast,
-  invalid_value, invalid_builtin, null_argument, null_return, pointer_overflow, alignment_assumption
+  type_mismatch,
+  add,
+  subtract,
+  multiply,
+  negate,
+  divide,
+  shift,
+  index,
+  unreachable,
+  missing_return,
+  array_size,
+  float_cast,
+  invalid_value,
+  invalid_builtin,
+  null_argument,
+  null_return,
+  pointer_overflow,
+  alignment_assumption
 };
 
 /// A read of a tensor by hooks that has no meaning: another number of indices than dims, an index outside of its extent, an
@@ -252,7 +285,7 @@ struct ThreadContext {
   u32 lane, warp;
   u32 rank, cluster_blocks;
   u32 smem_bytes;
-  u32 error_seed;  ///< of the errors of approximate instructions
+  u32 error_seed;        ///< of the errors of approximate instructions
   RegisterWatch* watch;  ///< null until a checked thread's first wgmma_fence or wgmma
 };
 

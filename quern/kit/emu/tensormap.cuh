@@ -43,8 +43,7 @@ QN_DEVICE void tensormap_replace_stride(u32 map, u64 stride) {
 /// or a flag, its users go on with fence_proxy_tensormap_acquire.
 QN_DEVICE void tensormap_publish(TensorMap* to, u32 from) {
   emu::PublishPayload payload{to, from};
-  emu::current()->runtime->collective(kFullMask, emu::Collective::tensormap_publish, &payload,
-                                      emu::mean_tensormap_publish, 0);
+  emu::current()->runtime->collective(kFullMask, emu::Collective::tensormap_publish, &payload, emu::mean_tensormap_publish, 0);
   fence_proxy_tensormap_release();
 }
 

@@ -11,9 +11,7 @@ namespace quern::emu {
 template <class... At>
 QN_DEVICE void tensor(BulkOp op, u32 shared, const TensorMap* map, u32 mbarrier, u32 blocks, At... at) {
   static_assert(sizeof...(At) >= 1 && sizeof...(At) <= 5);
-  BulkCall call{
-      op,    DType::u8, shared, 0, 0, mbarrier, blocks, sizeof...(At), {i32(at)...}, {}, const_cast<TensorMap*>(map),
-      &kSums};
+  BulkCall call{op, DType::u8, shared, 0, 0, mbarrier, blocks, sizeof...(At), {i32(at)...}, {}, const_cast<TensorMap*>(map), &kSums};
   current()->runtime->bulk(call);
 }
 
@@ -47,8 +45,6 @@ QN_DEVICE void tma_prefetch(const TensorMap* map, CachePolicy, At... at) {
   emu::tensor(emu::BulkOp::tensor_prefetch, 0, map, 0, 0, at...);
 }
 /// The map itself, into the cache that copies read maps from.
-QN_DEVICE void prefetch_tensormap(const TensorMap* map) {
-  emu::tensor(emu::BulkOp::tensormap_prefetch, 0, map, 0, 0, 0);
-}
+QN_DEVICE void prefetch_tensormap(const TensorMap* map) { emu::tensor(emu::BulkOp::tensormap_prefetch, 0, map, 0, 0, 0); }
 
 }  // namespace quern::ptx

@@ -95,15 +95,9 @@ QN_DEVICE f32 shfl_up(f32 value, int delta, int width = 32, u32 mask = kFullMask
 QN_DEVICE f32 shfl_down(f32 value, int delta, int width = 32, u32 mask = kFullMask) {
   return f32_of_bits(shfl_down(bits_of(value), delta, width, mask));
 }
-QN_DEVICE i32 shfl_xor(i32 value, int bits, int width = 32, u32 mask = kFullMask) {
-  return i32(shfl_xor(u32(value), bits, width, mask));
-}
-QN_DEVICE i32 shfl(i32 value, int source, int width = 32, u32 mask = kFullMask) {
-  return i32(shfl(u32(value), source, width, mask));
-}
-QN_DEVICE i32 shfl_up(i32 value, int delta, int width = 32, u32 mask = kFullMask) {
-  return i32(shfl_up(u32(value), delta, width, mask));
-}
+QN_DEVICE i32 shfl_xor(i32 value, int bits, int width = 32, u32 mask = kFullMask) { return i32(shfl_xor(u32(value), bits, width, mask)); }
+QN_DEVICE i32 shfl(i32 value, int source, int width = 32, u32 mask = kFullMask) { return i32(shfl(u32(value), source, width, mask)); }
+QN_DEVICE i32 shfl_up(i32 value, int delta, int width = 32, u32 mask = kFullMask) { return i32(shfl_up(u32(value), delta, width, mask)); }
 QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMask) {
   return i32(shfl_down(u32(value), delta, width, mask));
 }

@@ -35,8 +35,7 @@ QN_UNWATCHED static void mean_wgmma(const WgmmaOperands& operands) {
     }
     number_wgmma<A, B, negative, 2 * registers>(operands, d);
     for (u32 t = 0; t < 128; ++t)
-      for (u32 i = 0; i < registers; ++i)
-        static_cast<u32*>(operands.d[t])[i] = ptx::pack_f16(d[t][2 * i], d[t][2 * i + 1]);
+      for (u32 i = 0; i < registers; ++i) static_cast<u32*>(operands.d[t])[i] = ptx::pack_f16(d[t][2 * i], d[t][2 * i + 1]);
   }
 }
 
@@ -44,7 +43,17 @@ template <class A, class B, WgmmaForm form, class D, int registers>
 QN_DEVICE void wgmma(D (&d)[registers], u64 a, u32* a_registers, u64 b, bool add, u32 line) {
   constexpr int n = __is_same(D, f32) ? 2 * registers : 4 * registers;
   static_assert(is_wgmma<A, B, form, n, !__is_same(D, f32)>());
-  const WgmmaCall call{n, sizeof(A), form.a == Major::mn, form.b == Major::mn, add, a, b, a_registers, d, sizeof(d), line,
+  const WgmmaCall call{n,
+                       sizeof(A),
+                       form.a == Major::mn,
+                       form.b == Major::mn,
+                       add,
+                       a,
+                       b,
+                       a_registers,
+                       d,
+                       sizeof(d),
+                       line,
                        mean_wgmma<A, B, form, D, registers>};
   current()->runtime->wgmma(call);
 }

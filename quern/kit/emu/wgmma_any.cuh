@@ -9,10 +9,8 @@
 namespace quern::emu {
 
 template <class T> QN_DEVICE f32 widen_element(const u8* row, u32 i) {
-  if constexpr (sizeof(T) == 2)
-    return ptx::to_f32(T{u16(row[2 * i] | row[2 * i + 1] << 8)});
-  else
-    return ptx::to_f32(T{row[i]});
+  if constexpr (sizeof(T) == 2) return ptx::to_f32(T{u16(row[2 * i] | row[2 * i + 1] << 8)});
+  else return ptx::to_f32(T{row[i]});
 }
 
 template <class A, class B, bool negative, int registers>

@@ -45,8 +45,7 @@ template <class T> QN_DEVICE i32 fp8_exponent(u8 byte) {
 /// result's bits behind the same number of fraction bits. So a long sum loses what f32 would keep, and kernels add partial
 /// sums outside. ea, eb: exponents of a and b. special: an operand may be NaN or infinite.
 template <int k>
-inline __attribute__((always_inline)) Row8 fp8_sum(const Row8* a, const Row8* b, const Ints8* ea, const Ints8* eb, Row8 c,
-                                                   bool special) {
+inline __attribute__((always_inline)) Row8 fp8_sum(const Row8* a, const Row8* b, const Ints8* ea, const Ints8* eb, Row8 c, bool special) {
   const Ints8 c_bits = __builtin_bit_cast(Ints8, c);
   const Ints8 c_exponent = ((c_bits >> 23) & 255) - 127;
   Ints8 largest = c_exponent > kLeastExponent ? c_exponent : Ints8{} + kLeastExponent;
@@ -96,8 +95,7 @@ inline __attribute__((always_inline)) void put_row8(f32* to, Row8 row) { __built
 #pragma GCC optimize("fp-contract=fast")
 /// d[64] += a * b. A product of 16-bit numbers is exact in f32, so fusing it with the sum changes nothing.
 template <int k>
-QN_UNWATCHED __attribute__((noinline)) static void wgmma_64_registers(f32* d, const Row8* a, const f32* b, u32 pitch,
-                                                                        bool add) {
+QN_UNWATCHED __attribute__((noinline)) static void wgmma_64_registers(f32* d, const Row8* a, const f32* b, u32 pitch, bool add) {
 #if defined(__clang__)
 #pragma clang fp contract(fast)
 #endif
@@ -143,8 +141,7 @@ QN_DEVICE bool widen_columns(const u8 (*b)[kWgmmaRowBytes], u32 pair, WgmmaWide<
     const u8 *first = b[8 * j + 2 * pair], *second = b[8 * j + 2 * pair + 1];
     for (u32 i = 0; i < k; i += 8) {
       const Row8 x = widen8_of<B>(first + i * sizeof(B)), y = widen8_of<B>(second + i * sizeof(B));
-      for (u32 e = 0; e < 8; ++e)
-        *reinterpret_cast<Floats4*>(&wide.b[i + e][4 * j]) = Floats4{x[e], y[e], x[e], y[e]};
+      for (u32 e = 0; e < 8; ++e) *reinterpret_cast<Floats4*>(&wide.b[i + e][4 * j]) = Floats4{x[e], y[e], x[e], y[e]};
       if constexpr (sizeof(B) == 1)
         for (u32 e = 0; e < 8; ++e) {
           i32* to = &wide.b_exponent[i + e][4 * j];

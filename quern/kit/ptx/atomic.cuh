@@ -26,7 +26,10 @@ QN_DEVICE u64 atomic_add(u64* address, u64 value) {
 /// The same in the block's own shared memory, by an instruction that need not find out where the address is; block scope.
 QN_DEVICE u32 atomic_add_shared(u32* address, u32 value) {
   u32 before;
-  asm volatile("atom.relaxed.cta.shared::cta.add.u32 %0, [%1], %2;" : "=r"(before) : "r"(u32(__cvta_generic_to_shared(address))), "r"(value) : "memory");
+  asm volatile("atom.relaxed.cta.shared::cta.add.u32 %0, [%1], %2;"
+               : "=r"(before)
+               : "r"(u32(__cvta_generic_to_shared(address))), "r"(value)
+               : "memory");
   return before;
 }
 QN_DEVICE void red_add_shared(u32* address, u32 value) {
@@ -64,10 +67,7 @@ QN_DEVICE u32 atomic_exch(u32* address, u32 value) {
 }
 QN_DEVICE u32 atomic_cas(u32* address, u32 compare, u32 value) {
   u32 before;
-  asm volatile("atom.relaxed.gpu.cas.b32 %0, [%1], %2, %3;"
-               : "=r"(before)
-               : "l"(address), "r"(compare), "r"(value)
-               : "memory");
+  asm volatile("atom.relaxed.gpu.cas.b32 %0, [%1], %2, %3;" : "=r"(before) : "l"(address), "r"(compare), "r"(value) : "memory");
   return before;
 }
 
@@ -91,12 +91,8 @@ QN_DEVICE void st_relaxed_gpu(u32* address, u32 value) {
 QN_DEVICE void red_add_release_gpu(u32* address, u32 value) {
   asm volatile("red.release.gpu.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
-QN_DEVICE void red_add(u32* address, u32 value) {
-  asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-QN_DEVICE void red_add(f32* address, f32 value) {
-  asm volatile("red.relaxed.gpu.add.f32 [%0], %1;" ::"l"(address), "f"(value) : "memory");
-}
+QN_DEVICE void red_add(u32* address, u32 value) { asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory"); }
+QN_DEVICE void red_add(f32* address, f32 value) { asm volatile("red.relaxed.gpu.add.f32 [%0], %1;" ::"l"(address), "f"(value) : "memory"); }
 QN_DEVICE u32 atomic_add_acquire_gpu(u32* address, u32 value) {
   u32 before;
   asm volatile("atom.acquire.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
@@ -119,10 +115,7 @@ QN_DEVICE u32 atomic_exch_acq_rel_gpu(u32* address, u32 value) {
 }
 QN_DEVICE u32 atomic_cas_acq_rel_gpu(u32* address, u32 compare, u32 value) {
   u32 before;
-  asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;"
-               : "=r"(before)
-               : "l"(address), "r"(compare), "r"(value)
-               : "memory");
+  asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;" : "=r"(before) : "l"(address), "r"(compare), "r"(value) : "memory");
   return before;
 }
 

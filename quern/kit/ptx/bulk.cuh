@@ -9,13 +9,10 @@
 namespace quern::ptx {
 
 /// From global memory to shared; counts its bytes at the mbarrier.
-QN_DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 mbarrier,
-                         CachePolicy policy = CachePolicy::evict_normal) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
-          "r"(to),
-      "l"(from), "r"(bytes), "r"(mbarrier), "l"(u64(policy))
-      : "memory");
+QN_DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 mbarrier, CachePolicy policy = CachePolicy::evict_normal) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(mbarrier), "l"(u64(policy))
+               : "memory");
 }
 /// To the same offset, and the mbarrier of the same offset, of each block of the cluster in the mask.
 QN_DEVICE void bulk_load_multicast(u32 to, const void* from, u32 bytes, u32 mbarrier, u16 blocks,
@@ -29,30 +26,26 @@ QN_DEVICE void bulk_load_multicast(u32 to, const void* from, u32 bytes, u32 mbar
 }
 /// From the own shared memory to that of a block of the cluster, where the mbarrier lies too.
 QN_DEVICE void bulk_copy_cluster(u32 to, u32 from, u32 bytes, u32 mbarrier) {
-  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "r"(from), "r"(bytes), "r"(mbarrier)
+  asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "r"(from),
+               "r"(bytes), "r"(mbarrier)
                : "memory");
 }
 /// From shared memory to global; belongs to the thread's open group.
 QN_DEVICE void bulk_store(void* to, u32 from, u32 bytes, CachePolicy policy = CachePolicy::evict_normal) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;" ::"l"(to), "r"(from),
-               "r"(bytes), "l"(u64(policy))
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;" ::"l"(to), "r"(from), "r"(bytes),
+               "l"(u64(policy))
                : "memory");
 }
 /// Adds to what lies there, each element by itself; belongs to the thread's open group.
 QN_DEVICE void bulk_reduce_add(f32* to, u32 from, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
-               "r"(bytes)
-               : "memory");
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
 QN_DEVICE void bulk_reduce_add(bf16* to, u32 from, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%0], [%1], %2;" ::"l"(to), "r"(from),
-               "r"(bytes)
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                : "memory");
 }
 QN_DEVICE void bulk_reduce_add(f16* to, u32 from, u32 bytes) {
-  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], %2;" ::"l"(to), "r"(from),
-               "r"(bytes)
+  asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.f16 [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                : "memory");
 }
 QN_DEVICE void bulk_prefetch(const void* from, u32 bytes) {

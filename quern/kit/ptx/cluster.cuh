@@ -32,20 +32,13 @@ QN_DEVICE u32 cluster_address(u32 address, u32 rank) {
   return out;
 }
 
-QN_DEVICE void load_cluster(u32& v, u32 address) {
-  asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
-}
-QN_DEVICE void load_cluster(u64& v, u32 address) {
-  asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(v) : "r"(address) : "memory");
-}
+QN_DEVICE void load_cluster(u32& v, u32 address) { asm volatile("ld.shared::cluster.b32 %0, [%1];" : "=r"(v) : "r"(address) : "memory"); }
+QN_DEVICE void load_cluster(u64& v, u32 address) { asm volatile("ld.shared::cluster.b64 %0, [%1];" : "=l"(v) : "r"(address) : "memory"); }
 QN_DEVICE void load_cluster(u32x2& v, u32 address) {
   asm volatile("ld.shared::cluster.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "r"(address) : "memory");
 }
 QN_DEVICE void load_cluster(u32x4& v, u32 address) {
-  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "r"(address)
-               : "memory");
+  asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(address) : "memory");
 }
 /// Shared memory of any block of the cluster, T of 4, 8 or 16 bytes.
 template <class T>
@@ -54,42 +47,33 @@ QN_DEVICE T ld_shared_cluster(u32 address) {
   load_cluster(raw, address);
   return __builtin_bit_cast(T, raw);
 }
-QN_DEVICE void st_shared_cluster(u32 address, u32 v) {
-  asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
-}
-QN_DEVICE void st_shared_cluster(u32 address, u64 v) {
-  asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(address), "l"(v) : "memory");
-}
+QN_DEVICE void st_shared_cluster(u32 address, u32 v) { asm volatile("st.shared::cluster.b32 [%0], %1;" ::"r"(address), "r"(v) : "memory"); }
+QN_DEVICE void st_shared_cluster(u32 address, u64 v) { asm volatile("st.shared::cluster.b64 [%0], %1;" ::"r"(address), "l"(v) : "memory"); }
 QN_DEVICE void st_shared_cluster(u32 address, u32x2 v) {
   asm volatile("st.shared::cluster.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(v.x), "r"(v.y) : "memory");
 }
 QN_DEVICE void st_shared_cluster(u32 address, u32x4 v) {
-  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z),
-               "r"(v.w)
-               : "memory");
+  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
 /// The store completes later and then counts its bytes at the mbarrier, which lies in the same block as the address.
 QN_DEVICE void st_async(u32 address, u32 v, u32 mbarrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address), "r"(v),
-               "r"(mbarrier)
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(address), "r"(v), "r"(mbarrier)
                : "memory");
 }
 QN_DEVICE void st_async(u32 address, u64 v, u32 mbarrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(address), "l"(v),
-               "r"(mbarrier)
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(address), "l"(v), "r"(mbarrier)
                : "memory");
 }
 QN_DEVICE void st_async(u32 address, u32x2 v, u32 mbarrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(address),
-               "r"(v.x), "r"(v.y), "r"(mbarrier)
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(address), "r"(v.x), "r"(v.y),
+               "r"(mbarrier)
                : "memory");
 }
 QN_DEVICE void st_async(u32 address, u32x4 v, u32 mbarrier) {
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address),
-      "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(mbarrier)
-      : "memory");
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address), "r"(v.x),
+               "r"(v.y), "r"(v.z), "r"(v.w), "r"(mbarrier)
+               : "memory");
 }
 
 }  // namespace quern::ptx

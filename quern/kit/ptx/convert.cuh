@@ -68,20 +68,14 @@ QN_DEVICE u32 f16x2_of_e5m2x2(u16 pair) {
   return wide;
 }
 #else
-QN_DEVICE u16 pack_e4m3(f32 low, f32 high) {
-  return u16(e4m3_bits_of(bits_of(low)) | e4m3_bits_of(bits_of(high)) << 8);
-}
-QN_DEVICE u16 pack_e5m2(f32 low, f32 high) {
-  return u16(e5m2_bits_of(bits_of(low)) | e5m2_bits_of(bits_of(high)) << 8);
-}
+QN_DEVICE u16 pack_e4m3(f32 low, f32 high) { return u16(e4m3_bits_of(bits_of(low)) | e4m3_bits_of(bits_of(high)) << 8); }
+QN_DEVICE u16 pack_e5m2(f32 low, f32 high) { return u16(e5m2_bits_of(bits_of(low)) | e5m2_bits_of(bits_of(high)) << 8); }
 QN_DEVICE u32 f16x2_of_e4m3x2(u16 pair) {
   u32 wide;  // times 256, exactly
   asm("mul.f16x2 %0, %1, %2;" : "=r"(wide) : "r"(f16x2_bits_of_e4m3x2_over_256(pair)), "r"(0x5c005c00));
   return wide;
 }
-QN_DEVICE u32 f16x2_of_e5m2x2(u16 pair) {
-  return f16x2_bits_of_e5m2x2(pair);
-}
+QN_DEVICE u32 f16x2_of_e5m2x2(u16 pair) { return f16x2_bits_of_e5m2x2(pair); }
 #endif
 
 /// The smallest power of two that is not below x >= 0: what cvt.rp.satfinite.ue8m0x2.f32 holds, an instruction from sm_100 on.

@@ -11,14 +11,11 @@ namespace quern::ptx {
 template <int bytes>
 QN_DEVICE void cp_async(u32 destination, const void* source, int source_bytes = bytes) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(destination), "l"(source), "n"(bytes),
-               "r"(source_bytes)
-               : "memory");
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(destination), "l"(source), "n"(bytes), "r"(source_bytes) : "memory");
 }
 /// 16 bytes that bypass L1.
 QN_DEVICE void cp_async_cg(u32 destination, const void* source, int source_bytes = 16) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(destination), "l"(source), "r"(source_bytes)
-               : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(destination), "l"(source), "r"(source_bytes) : "memory");
 }
 QN_DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Waits until at most `groups_left` of the thread's newest groups are pending.

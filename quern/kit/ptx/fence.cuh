@@ -19,9 +19,7 @@ QN_DEVICE void fence_proxy_async_global() { asm volatile("fence.proxy.async.glob
 QN_DEVICE void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 /// By the writer of a tensor map in global memory, behind the write.
-QN_DEVICE void fence_proxy_tensormap_release() {
-  asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
-}
+QN_DEVICE void fence_proxy_tensormap_release() { asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory"); }
 /// By its user, before the first copy with it. The map lies in global memory.
 QN_DEVICE void fence_proxy_tensormap_acquire(const TensorMap* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");

@@ -14,9 +14,7 @@ QN_DEVICE void mbarrier_init(u32 mbarrier, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(mbarrier), "r"(arrivals) : "memory");
 }
 /// The memory is free for other use.
-QN_DEVICE void mbarrier_inval(u32 mbarrier) {
-  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(mbarrier) : "memory");
-}
+QN_DEVICE void mbarrier_inval(u32 mbarrier) { asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(mbarrier) : "memory"); }
 
 /// Releases what the thread did before to those who wait.
 QN_DEVICE void mbarrier_arrive(u32 mbarrier) {
@@ -27,8 +25,7 @@ QN_DEVICE void mbarrier_arrive(u32 mbarrier, u32 count) {
 }
 /// At an mbarrier of any block of the cluster (an address from cluster_address).
 QN_DEVICE void mbarrier_arrive_cluster(u32 mbarrier, u32 count = 1) {
-  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(count)
-               : "memory");
+  asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(count) : "memory");
 }
 /// The same for who has only read: what the thread wrote is not released to other blocks, for which an H200 takes about
 /// 0.5 us (a GEMM that released its stages so took 1.3 to 1.9 times as long).
@@ -37,12 +34,10 @@ QN_DEVICE void mbarrier_arrive_remote(u32 mbarrier) {
 }
 /// The phase also takes `bytes` of copies (below 2^20); then arrives.
 QN_DEVICE void mbarrier_arrive_expect_tx(u32 mbarrier, u32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes)
-               : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes) : "memory");
 }
 QN_DEVICE void mbarrier_arrive_expect_tx_cluster(u32 mbarrier, u32 bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes)
-               : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes) : "memory");
 }
 /// Without an arrival.
 QN_DEVICE void mbarrier_expect_tx(u32 mbarrier, u32 bytes) {
@@ -52,22 +47,20 @@ QN_DEVICE void mbarrier_expect_tx(u32 mbarrier, u32 bytes) {
 /// Whether the phase of that parity has completed; if so, what arrived is visible. For loops, mbarrier_wait.
 QN_DEVICE bool mbarrier_test_wait(u32 mbarrier, u32 parity) {
   u32 out;
-  asm volatile(
-      "{\n.reg .pred p;\nmbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-      : "=r"(out)
-      : "r"(mbarrier), "r"(parity)
-      : "memory");
+  asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(out)
+               : "r"(mbarrier), "r"(parity)
+               : "memory");
   return out != 0;
 }
-/// The same, after sleeping for as long as the hardware likes if it has not. Without a hint, behind which ptxas lets the warp wait for the answer, sleep and ask again at once: so
-/// what the warp does next runs meanwhile.
+/// The same, after sleeping for as long as the hardware likes if it has not. Without a hint, behind which ptxas lets the warp wait for the
+/// answer, sleep and ask again at once: so what the warp does next runs meanwhile.
 QN_DEVICE bool mbarrier_try_wait(u32 mbarrier, u32 parity) {
   u32 out;
-  asm volatile(
-      "{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-      : "=r"(out)
-      : "r"(mbarrier), "r"(parity)
-      : "memory");
+  asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+               : "=r"(out)
+               : "r"(mbarrier), "r"(parity)
+               : "memory");
   return out != 0;
 }
 /// The same for what other blocks of the cluster wrote before they arrived. The hint, 10 ms, is an upper bound in nanoseconds.
@@ -96,8 +89,7 @@ QN_DEVICE void mbarrier_wait(u32 mbarrier, u32 parity) {
   } while (out == 0);
 }
 QN_DEVICE void mbarrier_wait_cluster(u32 mbarrier, u32 parity) {
-  while (!mbarrier_try_wait_cluster(mbarrier, parity)) {
-  }
+  while (!mbarrier_try_wait_cluster(mbarrier, parity)) {}
 }
 
 }  // namespace quern::ptx

@@ -40,9 +40,7 @@ QN_DEVICE void load_read_only(u8& v, const void* from) {
 }
 QN_DEVICE void load_read_only(u16& v, const void* from) { asm("ld.global.nc.u16 %0, [%1];" : "=h"(v) : "l"(from)); }
 QN_DEVICE void load_read_only(u32& v, const void* from) { asm("ld.global.nc.b32 %0, [%1];" : "=r"(v) : "l"(from)); }
-QN_DEVICE void load_read_only(u32x2& v, const void* from) {
-  asm("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
-}
+QN_DEVICE void load_read_only(u32x2& v, const void* from) { asm("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from)); }
 QN_DEVICE void load_read_only(u32x4& v, const void* from) {
   asm("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
 }
@@ -53,44 +51,29 @@ QN_DEVICE void load_read_once(u8& v, const void* from) {
   asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=h"(wide) : "l"(from));
   v = u8(wide);
 }
-QN_DEVICE void load_read_once(u16& v, const void* from) {
-  asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(v) : "l"(from));
-}
-QN_DEVICE void load_read_once(u32& v, const void* from) {
-  asm("ld.global.nc.L1::no_allocate.b32 %0, [%1];" : "=r"(v) : "l"(from));
-}
+QN_DEVICE void load_read_once(u16& v, const void* from) { asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(v) : "l"(from)); }
+QN_DEVICE void load_read_once(u32& v, const void* from) { asm("ld.global.nc.L1::no_allocate.b32 %0, [%1];" : "=r"(v) : "l"(from)); }
 QN_DEVICE void load_read_once(u32x2& v, const void* from) {
   asm("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(from));
 }
 QN_DEVICE void load_read_once(u32x4& v, const void* from) {
-  asm("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(from));
+  asm("ld.global.nc.L1::no_allocate.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
 }
 
 // Likely written once and not read soon.
-QN_DEVICE void store_streaming(void* to, u8 v) {
-  asm volatile("st.global.cs.u8 [%0], %1;" ::"l"(to), "h"(u16(v)) : "memory");
-}
-QN_DEVICE void store_streaming(void* to, u16 v) {
-  asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(v) : "memory");
-}
-QN_DEVICE void store_streaming(void* to, u32 v) {
-  asm volatile("st.global.cs.b32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
-}
+QN_DEVICE void store_streaming(void* to, u8 v) { asm volatile("st.global.cs.u8 [%0], %1;" ::"l"(to), "h"(u16(v)) : "memory"); }
+QN_DEVICE void store_streaming(void* to, u16 v) { asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(v) : "memory"); }
+QN_DEVICE void store_streaming(void* to, u32 v) { asm volatile("st.global.cs.b32 [%0], %1;" ::"l"(to), "r"(v) : "memory"); }
 QN_DEVICE void store_streaming(void* to, u32x2 v) {
   asm volatile("st.global.cs.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
 }
 QN_DEVICE void store_streaming(void* to, u32x4 v) {
-  asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
-               : "memory");
+  asm volatile("st.global.cs.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
 
 // Wide stores. A dereference may come out as several narrow stores: nvcc 13.0 split 16 bytes whose words came from
 // mma.sync.
-QN_DEVICE void store_wide(void* to, u32x2 v) {
-  asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory");
-}
+QN_DEVICE void store_wide(void* to, u32x2 v) { asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(v.x), "r"(v.y) : "memory"); }
 QN_DEVICE void store_wide(void* to, u32x4 v) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
 }
@@ -116,10 +99,8 @@ QN_DEVICE T ld_global_nc_no_allocate(const void* address) {
 }
 template <class T>
 QN_DEVICE void st_global(void* address, T value) {
-  if constexpr (sizeof(T) >= 8)
-    store_wide(address, __builtin_bit_cast(typename RawOf<sizeof(T)>::type, value));
-  else
-    *static_cast<T*>(address) = value;
+  if constexpr (sizeof(T) >= 8) store_wide(address, __builtin_bit_cast(typename RawOf<sizeof(T)>::type, value));
+  else *static_cast<T*>(address) = value;
 }
 /// Written once and not read again soon.
 template <class T>

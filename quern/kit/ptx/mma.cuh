@@ -12,10 +12,7 @@ QN_DEVICE void ldmatrix_x1(u32 (&out)[1], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(out[0]) : "r"(address) : "memory");
 }
 QN_DEVICE void ldmatrix_x2(u32 (&out)[2], u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-               : "=r"(out[0]), "=r"(out[1])
-               : "r"(address)
-               : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(out[0]), "=r"(out[1]) : "r"(address) : "memory");
 }
 QN_DEVICE void ldmatrix_x4(u32 (&out)[4], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -27,10 +24,7 @@ QN_DEVICE void ldmatrix_x1_trans(u32 (&out)[1], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(out[0]) : "r"(address) : "memory");
 }
 QN_DEVICE void ldmatrix_x2_trans(u32 (&out)[2], u32 address) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-               : "=r"(out[0]), "=r"(out[1])
-               : "r"(address)
-               : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(out[0]), "=r"(out[1]) : "r"(address) : "memory");
 }
 QN_DEVICE void ldmatrix_x4_trans(u32 (&out)[4], u32 address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -48,8 +42,8 @@ QN_DEVICE void stmatrix_x2(u32 address, const u32 (&in)[2]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(in[0]), "r"(in[1]) : "memory");
 }
 QN_DEVICE void stmatrix_x4(u32 address, const u32 (&in)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(in[0]), "r"(in[1]),
-               "r"(in[2]), "r"(in[3])
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(in[0]), "r"(in[1]), "r"(in[2]),
+               "r"(in[3])
                : "memory");
 }
 QN_DEVICE void stmatrix_x1_trans(u32 address, const u32 (&in)[1]) {
@@ -59,8 +53,8 @@ QN_DEVICE void stmatrix_x2_trans(u32 address, const u32 (&in)[2]) {
   asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(in[0]), "r"(in[1]) : "memory");
 }
 QN_DEVICE void stmatrix_x4_trans(u32 address, const u32 (&in)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(in[0]), "r"(in[1]),
-               "r"(in[2]), "r"(in[3])
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(in[0]), "r"(in[1]), "r"(in[2]),
+               "r"(in[3])
                : "memory");
 }
 

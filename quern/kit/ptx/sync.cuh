@@ -23,9 +23,7 @@ QN_DEVICE bool sync_block_or(bool vote) {
 }
 /// Named barrier 0..15 of `threads` (a multiple of 32): sync waits for all, arrive does not wait.
 QN_DEVICE void bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
-QN_DEVICE void bar_arrive(int id, int threads) {
-  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
-}
+QN_DEVICE void bar_arrive(int id, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory"); }
 
 QN_DEVICE void fence_block() { asm volatile("membar.cta;" ::: "memory"); }
 QN_DEVICE void fence_gpu() { asm volatile("membar.gl;" ::: "memory"); }

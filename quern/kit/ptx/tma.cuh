@@ -34,16 +34,14 @@ QN_DEVICE void tma_load(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy 
       "l"(map), "r"(mbarrier), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2)
       : "memory");
 }
-QN_DEVICE void tma_load(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 c0, i32 c1, i32 c2,
-                        i32 c3) {
+QN_DEVICE void tma_load(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
       "{%4, %5, %6, %7}], [%2], %3;" ::"r"(to),
       "l"(map), "r"(mbarrier), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
-QN_DEVICE void tma_load(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3,
-                        i32 c4) {
+QN_DEVICE void tma_load(u32 to, const TensorMap* map, u32 mbarrier, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
       "{%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(to),
@@ -59,8 +57,7 @@ QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u1
       "l"(map), "r"(mbarrier), "h"(blocks), "l"(u64(policy)), "r"(c0)
       : "memory");
 }
-QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0,
-                                  i32 c1) {
+QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0, i32 c1) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
       "hint "
@@ -68,8 +65,7 @@ QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u1
       "l"(map), "r"(mbarrier), "h"(blocks), "l"(u64(policy)), "r"(c0), "r"(c1)
       : "memory");
 }
-QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0,
-                                  i32 c1, i32 c2) {
+QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0, i32 c1, i32 c2) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
       "hint "
@@ -77,8 +73,8 @@ QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u1
       "l"(map), "r"(mbarrier), "h"(blocks), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2)
       : "memory");
 }
-QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0,
-                                  i32 c1, i32 c2, i32 c3) {
+QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0, i32 c1, i32 c2,
+                                  i32 c3) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
       "hint "
@@ -86,8 +82,8 @@ QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u1
       "l"(map), "r"(mbarrier), "h"(blocks), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
-QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0,
-                                  i32 c1, i32 c2, i32 c3, i32 c4) {
+QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u16 blocks, CachePolicy policy, i32 c0, i32 c1, i32 c2,
+                                  i32 c3, i32 c4) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
       "hint "
@@ -97,30 +93,24 @@ QN_DEVICE void tma_load_multicast(u32 to, const TensorMap* map, u32 mbarrier, u1
 }
 /// A box from shared memory to global; belongs to the thread's open group (bulk_commit).
 QN_DEVICE void tma_store(const TensorMap* map, u32 from, CachePolicy policy, i32 c0) {
-  asm volatile(
-      "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3}], [%1], %2;" ::"l"(map),
-      "r"(from), "l"(u64(policy)), "r"(c0)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3}], [%1], %2;" ::"l"(map), "r"(from),
+               "l"(u64(policy)), "r"(c0)
+               : "memory");
 }
 QN_DEVICE void tma_store(const TensorMap* map, u32 from, CachePolicy policy, i32 c0, i32 c1) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3, %4}], [%1], %2;" ::"l"(map),
-      "r"(from), "l"(u64(policy)), "r"(c0), "r"(c1)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3, %4}], [%1], %2;" ::"l"(map), "r"(from),
+               "l"(u64(policy)), "r"(c0), "r"(c1)
+               : "memory");
 }
 QN_DEVICE void tma_store(const TensorMap* map, u32 from, CachePolicy policy, i32 c0, i32 c1, i32 c2) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3, %4, %5}], [%1], %2;" ::"l"(
-          map),
-      "r"(from), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3, %4, %5}], [%1], %2;" ::"l"(map),
+               "r"(from), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2)
+               : "memory");
 }
 QN_DEVICE void tma_store(const TensorMap* map, u32 from, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3, %4, %5, %6}], [%1], %2;" ::
-          "l"(map),
-      "r"(from), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%3, %4, %5, %6}], [%1], %2;" ::"l"(map),
+               "r"(from), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+               : "memory");
 }
 QN_DEVICE void tma_store(const TensorMap* map, u32 from, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
   asm volatile(
@@ -159,8 +149,7 @@ QN_DEVICE void tma_reduce_add(const TensorMap* map, u32 from, CachePolicy policy
       "r"(from), "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
       : "memory");
 }
-QN_DEVICE void tma_reduce_add(const TensorMap* map, u32 from, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3,
-                              i32 c4) {
+QN_DEVICE void tma_reduce_add(const TensorMap* map, u32 from, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
   asm volatile(
       "cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group.L2::cache_hint [%0, {%3, %4, %5, %6, "
       "%7}], [%1], "
@@ -170,34 +159,30 @@ QN_DEVICE void tma_reduce_add(const TensorMap* map, u32 from, CachePolicy policy
 }
 /// A box into the L2.
 QN_DEVICE void tma_prefetch(const TensorMap* map, CachePolicy policy, i32 c0) {
-  asm volatile("cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint [%0, {%2}], %1;" ::"l"(map),
-               "l"(u64(policy)), "r"(c0)
+  asm volatile("cp.async.bulk.prefetch.tensor.1d.L2.global.tile.L2::cache_hint [%0, {%2}], %1;" ::"l"(map), "l"(u64(policy)), "r"(c0)
                : "memory");
 }
 QN_DEVICE void tma_prefetch(const TensorMap* map, CachePolicy policy, i32 c0, i32 c1) {
-  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [%0, {%2, %3}], %1;" ::"l"(map),
-               "l"(u64(policy)), "r"(c0), "r"(c1)
+  asm volatile("cp.async.bulk.prefetch.tensor.2d.L2.global.tile.L2::cache_hint [%0, {%2, %3}], %1;" ::"l"(map), "l"(u64(policy)), "r"(c0),
+               "r"(c1)
                : "memory");
 }
 QN_DEVICE void tma_prefetch(const TensorMap* map, CachePolicy policy, i32 c0, i32 c1, i32 c2) {
-  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [%0, {%2, %3, %4}], %1;" ::"l"(map),
-               "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2)
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global.tile.L2::cache_hint [%0, {%2, %3, %4}], %1;" ::"l"(map), "l"(u64(policy)),
+               "r"(c0), "r"(c1), "r"(c2)
                : "memory");
 }
 QN_DEVICE void tma_prefetch(const TensorMap* map, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3) {
-  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint [%0, {%2, %3, %4, %5}], %1;" ::"l"(map),
-               "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+  asm volatile("cp.async.bulk.prefetch.tensor.4d.L2.global.tile.L2::cache_hint [%0, {%2, %3, %4, %5}], %1;" ::"l"(map), "l"(u64(policy)),
+               "r"(c0), "r"(c1), "r"(c2), "r"(c3)
                : "memory");
 }
 QN_DEVICE void tma_prefetch(const TensorMap* map, CachePolicy policy, i32 c0, i32 c1, i32 c2, i32 c3, i32 c4) {
-  asm volatile(
-      "cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint [%0, {%2, %3, %4, %5, %6}], %1;" ::"l"(map),
-      "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
-      : "memory");
+  asm volatile("cp.async.bulk.prefetch.tensor.5d.L2.global.tile.L2::cache_hint [%0, {%2, %3, %4, %5, %6}], %1;" ::"l"(map),
+               "l"(u64(policy)), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(c4)
+               : "memory");
 }
 /// The map itself, into the cache that copies read maps from (9.7.9.16 prefetch).
-QN_DEVICE void prefetch_tensormap(const TensorMap* map) {
-  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
-}
+QN_DEVICE void prefetch_tensormap(const TensorMap* map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
 }  // namespace quern::ptx

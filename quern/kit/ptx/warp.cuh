@@ -19,30 +19,22 @@ QN_DEVICE u32 warp_id() { return threadIdx.x / 32; }
 /// `width`. Operand c: segment mask in bits 8-12, clamp in bits 0-4.
 QN_DEVICE u32 shfl_xor(u32 value, int bits, int width = 32, u32 mask = kFullMask) {
   u32 out;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;"
-               : "=r"(out)
-               : "r"(value), "r"(bits), "r"(((32 - width) << 8) | 31), "r"(mask));
+  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, %3, %4;" : "=r"(out) : "r"(value), "r"(bits), "r"(((32 - width) << 8) | 31), "r"(mask));
   return out;
 }
 QN_DEVICE u32 shfl(u32 value, int source, int width = 32, u32 mask = kFullMask) {
   u32 out;
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
-               : "=r"(out)
-               : "r"(value), "r"(source), "r"(((32 - width) << 8) | 31), "r"(mask));
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;" : "=r"(out) : "r"(value), "r"(source), "r"(((32 - width) << 8) | 31), "r"(mask));
   return out;
 }
 QN_DEVICE u32 shfl_up(u32 value, int delta, int width = 32, u32 mask = kFullMask) {
   u32 out;
-  asm volatile("shfl.sync.up.b32 %0, %1, %2, %3, %4;"
-               : "=r"(out)
-               : "r"(value), "r"(delta), "r"((32 - width) << 8), "r"(mask));
+  asm volatile("shfl.sync.up.b32 %0, %1, %2, %3, %4;" : "=r"(out) : "r"(value), "r"(delta), "r"((32 - width) << 8), "r"(mask));
   return out;
 }
 QN_DEVICE u32 shfl_down(u32 value, int delta, int width = 32, u32 mask = kFullMask) {
   u32 out;
-  asm volatile("shfl.sync.down.b32 %0, %1, %2, %3, %4;"
-               : "=r"(out)
-               : "r"(value), "r"(delta), "r"(((32 - width) << 8) | 31), "r"(mask));
+  asm volatile("shfl.sync.down.b32 %0, %1, %2, %3, %4;" : "=r"(out) : "r"(value), "r"(delta), "r"(((32 - width) << 8) | 31), "r"(mask));
   return out;
 }
 QN_DEVICE f32 shfl_xor(f32 value, int bits, int width = 32, u32 mask = kFullMask) {
@@ -57,21 +49,16 @@ QN_DEVICE f32 shfl_up(f32 value, int delta, int width = 32, u32 mask = kFullMask
 QN_DEVICE f32 shfl_down(f32 value, int delta, int width = 32, u32 mask = kFullMask) {
   return f32_of_bits(shfl_down(bits_of(value), delta, width, mask));
 }
-QN_DEVICE i32 shfl_xor(i32 value, int bits, int width = 32, u32 mask = kFullMask) {
-  return i32(shfl_xor(u32(value), bits, width, mask));
-}
-QN_DEVICE i32 shfl(i32 value, int source, int width = 32, u32 mask = kFullMask) {
-  return i32(shfl(u32(value), source, width, mask));
-}
-QN_DEVICE i32 shfl_up(i32 value, int delta, int width = 32, u32 mask = kFullMask) {
-  return i32(shfl_up(u32(value), delta, width, mask));
-}
+QN_DEVICE i32 shfl_xor(i32 value, int bits, int width = 32, u32 mask = kFullMask) { return i32(shfl_xor(u32(value), bits, width, mask)); }
+QN_DEVICE i32 shfl(i32 value, int source, int width = 32, u32 mask = kFullMask) { return i32(shfl(u32(value), source, width, mask)); }
+QN_DEVICE i32 shfl_up(i32 value, int delta, int width = 32, u32 mask = kFullMask) { return i32(shfl_up(u32(value), delta, width, mask)); }
 QN_DEVICE i32 shfl_down(i32 value, int delta, int width = 32, u32 mask = kFullMask) {
   return i32(shfl_down(u32(value), delta, width, mask));
 }
 
-/// True in one lane of those in `mask`, always the same one; which is not said. sm_90 and above. Behind it ptxas knows that one lane is left and moves operands of TMA to uniform
-/// registers; behind `lane_id() == 0` it makes each request a loop over lanes with the same operands (25 instructions instead of 10).
+/// True in one lane of those in `mask`, always the same one; which is not said. sm_90 and above. Behind it ptxas knows that one lane is
+/// left and moves operands of TMA to uniform registers; behind `lane_id() == 0` it makes each request a loop over lanes with the same
+/// operands (25 instructions instead of 10).
 QN_DEVICE bool elect_sync(u32 mask = kFullMask) {
   u32 out;
   asm volatile("{\n.reg .pred p;\nelect.sync _|p, %1;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(out) : "r"(mask));
@@ -81,9 +68,7 @@ QN_DEVICE bool elect_sync(u32 mask = kFullMask) {
 /// Mask of the lanes that voted yes; whether any, whether all of those in `mask` did.
 QN_DEVICE u32 ballot(bool vote, u32 mask = kFullMask) {
   u32 out;
-  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, %2;\n}"
-               : "=r"(out)
-               : "r"(u32(vote)), "r"(mask));
+  asm volatile("{\n.reg .pred p;\nsetp.ne.u32 p, %1, 0;\nvote.sync.ballot.b32 %0, p, %2;\n}" : "=r"(out) : "r"(u32(vote)), "r"(mask));
   return out;
 }
 QN_DEVICE bool any(bool vote, u32 mask = kFullMask) {

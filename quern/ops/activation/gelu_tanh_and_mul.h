@@ -6,15 +6,15 @@
 namespace quern::activation {
 
 struct GeluTanhAndMulArgs {
-  TensorView out;     ///< [tokens, intermediate] like x, or e4m3
-  TensorView scales;  ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
-  TensorView x;       ///< [tokens, 2 * intermediate] f32, f16 or bf16: gate, then up
+  TensorView out;            ///< [tokens, intermediate] like x, or e4m3
+  TensorView scales;         ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
+  TensorView x;              ///< [tokens, 2 * intermediate] f32, f16 or bf16: gate, then up
   float amax_floor = 1e-4f;  ///< least largest magnitude of an FP8 group, from 1e-30 to 1e30
 };
 
-/// out[t, i] = gelu_tanh(x[t, i]) * x[t, intermediate + i], gelu_tanh(g) = g / 2 (1 + tanh(sqrt(2 / pi) (g + 0.044715 g^3))), in f32, rounded once.
-/// An out that is e4m3 is quantised as quant.per_token_group does it, from the unrounded result. Rows may be strided. NaN stays NaN.
-/// Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202). Throws Error.
+/// out[t, i] = gelu_tanh(x[t, i]) * x[t, intermediate + i], gelu_tanh(g) = g / 2 (1 + tanh(sqrt(2 / pi) (g + 0.044715 g^3))), in f32,
+/// rounded once. An out that is e4m3 is quantised as quant.per_token_group does it, from the unrounded result. Rows may be strided. NaN
+/// stays NaN. Shazeer, GLU Variants Improve Transformer (arXiv 2002.05202). Throws Error.
 QN_API void gelu_tanh_and_mul(const GeluTanhAndMulArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::activation

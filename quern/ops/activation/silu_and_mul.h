@@ -6,9 +6,9 @@
 namespace quern::activation {
 
 struct SiluAndMulArgs {
-  TensorView out;     ///< [tokens, intermediate] like x, or e4m3
-  TensorView scales;  ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
-  TensorView x;       ///< [tokens, 2 * intermediate] f32, f16 or bf16: gate, then up
+  TensorView out;            ///< [tokens, intermediate] like x, or e4m3
+  TensorView scales;         ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
+  TensorView x;              ///< [tokens, 2 * intermediate] f32, f16 or bf16: gate, then up
   float amax_floor = 1e-4f;  ///< least largest magnitude of an FP8 group, from 1e-30 to 1e30
 };
 

@@ -6,10 +6,10 @@
 namespace quern::activation {
 
 struct SwigluArgs {
-  TensorView out;     ///< [tokens, intermediate] like x, which it then may be itself, or e4m3
-  TensorView scales;  ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
-  TensorView x;       ///< [tokens, intermediate] f32, f16 or bf16: what is multiplied
-  TensorView gate;    ///< [tokens, intermediate] like x: what goes through the function
+  TensorView out;            ///< [tokens, intermediate] like x, which it then may be itself, or e4m3
+  TensorView scales;         ///< [tokens, ceil(intermediate / 128)] f32, any strides; of an out that is e4m3, else absent
+  TensorView x;              ///< [tokens, intermediate] f32, f16 or bf16: what is multiplied
+  TensorView gate;           ///< [tokens, intermediate] like x: what goes through the function
   float amax_floor = 1e-4f;  ///< least largest magnitude of an FP8 group, from 1e-30 to 1e30
 };
 

@@ -18,7 +18,8 @@ void set_entry(const TensorView& view, i64 at, i64 value);
 /// `fixed`, or where that is negative a number from 0 to most, often one of its ends.
 i64 drawn_count(i64 fixed, i64 most, Random& random);
 
-/// Words fp8, scales, bits and causal become dtypes, presence and windows. `k`, `v`: names of the tensors; `most_bits`: of the masks of all requests.
+/// Words fp8, scales, bits and causal become dtypes, presence and windows. `k`, `v`: names of the tensors; `most_bits`: of the masks of all
+/// requests.
 void derive_options(Case& which, const char* k, const char* v, i64 most_bits);
 /// Bits of the mask, some of whose bytes are 0.
 void fill_mask(const TensorView& mask, Random& random);

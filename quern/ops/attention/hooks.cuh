@@ -11,9 +11,11 @@ namespace quern::attention {
 
 /// has_logit<H>, ..: whether the class has the point, with its signature.
 #define QN_HAS_POINT(name, signature, arguments, call, hint) \
-  template <class H>                                         \
-  constexpr bool has_##name = requires arguments {           \
-    call;                                                    \
+  template <class H> \
+  constexpr bool has_##name = \
+    requires arguments \
+  { \
+    call; \
   };
 QN_ATTENTION_HOOK_POINTS(QN_HAS_POINT)
 #undef QN_HAS_POINT
@@ -22,14 +24,13 @@ QN_ATTENTION_HOOK_POINTS(QN_HAS_POINT)
 template <class H>
 QN_DEVICE constexpr bool hooks_are_sound() {
 #define QN_POINT_IS_SOUND(name, signature, arguments, call, hint) \
-  static_assert(                                                  \
-      has_##name<H> || !requires { &H::name; }, "hooks: `" #name "` is another, expected QN_DEVICE " signature);
+  static_assert(has_##name<H> || !requires { &H::name; }, "hooks: `" #name "` is another, expected QN_DEVICE " signature);
   QN_ATTENTION_HOOK_POINTS(QN_POINT_IS_SOUND)
 #undef QN_POINT_IS_SOUND
 #define QN_OR_HAS_POINT(name, signature, arguments, call, hint) || has_##name<H>
 #define QN_POINT_NAME(name, signature, arguments, call, hint) " `" signature "`"
   static_assert(
-      requires(H * h, NoHooks * none) { none = h; } QN_ATTENTION_HOOK_POINTS(QN_OR_HAS_POINT),
+      requires(H* h, NoHooks* none) { none = h; } QN_ATTENTION_HOOK_POINTS(QN_OR_HAS_POINT),
       "hooks: none of these is a member, expected one or more:" QN_ATTENTION_HOOK_POINTS(QN_POINT_NAME));
 #undef QN_POINT_NAME
 #undef QN_OR_HAS_POINT
@@ -53,7 +54,8 @@ QN_DEVICE bool hooked_visible(const HookContext& at) {
 template <class H>
 QN_DEVICE TileVisibility hooked_tile(const HookTile& at) {
   static_assert(hooks_are_sound<H>());
-  static_assert(!has_tile<H> || has_visible<H>, "hooks: `tile` without `visible`, expected both: tile says of many keys what visible says of one");
+  static_assert(!has_tile<H> || has_visible<H>,
+                "hooks: `tile` without `visible`, expected both: tile says of many keys what visible says of one");
   TileVisibility visibility = TileVisibility::partial;
   if constexpr (has_tile<H>) visibility = H::tile(at);
   return visibility;

@@ -38,11 +38,11 @@ struct HookContext {
   i32 head_kv;
   i32 query_position;  // of the query token in its request, whose first token is 0; in decode seq_len - 1
   i32 key_position;
-  i32 seq_len;                // tokens of the request, that is of its keys
-  const u8* params;           // kHookParamBytes of the caller's, 8-byte aligned
-  HookTensors tensors;        // kHookTensors of the caller's
-  i32 query_index = 0;        // of the query token among those of its request in this call
-  i32 query_len = 1;          // query tokens of the request in this call
+  i32 seq_len;          // tokens of the request, that is of its keys
+  const u8* params;     // kHookParamBytes of the caller's, 8-byte aligned
+  HookTensors tensors;  // kHookTensors of the caller's
+  i32 query_index = 0;  // of the query token among those of its request in this call
+  i32 query_len = 1;    // query tokens of the request in this call
 };
 
 /// A rectangle of queries and keys of one request: positions, both ends included, of all query heads of a KV head.
@@ -68,7 +68,7 @@ enum class TileVisibility : i32 {
 ///   visible  false: the query does not see this key
 ///   tile     beside visible: what it says of a whole tile. The kernel for many rows asks it, to read less and to test less. It
 ///            changes no result, but for a NaN in values that it leaves unread
-#define QN_ATTENTION_HOOK_POINTS(point)                                                                               \
+#define QN_ATTENTION_HOOK_POINTS(point) \
   point(logit, "f32 logit(f32 x, const HookContext& at)", (f32 x, const HookContext& at), x = H::logit(x, at), false) \
       point(visible, "bool visible(const HookContext& at)", (bool b, const HookContext& at), b = H::visible(at), false) \
           point(tile, "TileVisibility tile(const HookTile& at)", (TileVisibility t, const HookTile& at), t = H::tile(at), true)

@@ -104,9 +104,8 @@ struct Places {
   const Ref lengths(call.args.seq_lens);
   expect_attention(call.args, [&](i64 b, i64 h, i64 key, double) {
     const double query = double(lengths.index(b) - 1);
-    return 0.02 * (query - double(key)) + 0.003 * query * double(key % 7) + 0.1 * double(b * (key % 3)) +
-           0.05 * double(b * (key % 5)) + 0.04 * double(h * (key % 2)) - 0.3 * double(h / kGroup) -
-           0.01 * double(lengths.index(b));
+    return 0.02 * (query - double(key)) + 0.003 * query * double(key % 7) + 0.1 * double(b * (key % 3)) + 0.05 * double(b * (key % 5)) +
+           0.04 * double(h * (key % 2)) - 0.3 * double(h / kGroup) - 0.01 * double(lengths.index(b));
   });
 }
 
@@ -143,8 +142,7 @@ struct Tables {
     bucket_view = TensorView(bucket.data(), of_bucket, {kReach});
     for (i64 h = 0; h < kHeads; ++h)
       for (i64 i = 0; i < kBuckets; ++i) store_value(address(h, i), of_bias, double((h * 3 + i * 5) % 11 - 4));
-    for (i64 i = 0; i < kReach; ++i)
-      store_value(bucket.data() + i * size_of(of_bucket), of_bucket, double(i * i % kBuckets));
+    for (i64 i = 0; i < kReach; ++i) store_value(bucket.data() + i * size_of(of_bucket), of_bucket, double(i * i % kBuckets));
   }
   void* address(i64 h, i64 i) const {
     const i64 index[] = {h, i};
@@ -201,20 +199,15 @@ TEST(attention_hooks, wrong_tensors_are_refused) {
     broken(call.args);
     return error_of([&] { call.run(); }, kind);
   };
-  EXPECT_EQ(
-      error_with([](auto& a) { a.hook_tensors[1] = {}; }),
-      "attention.paged: `hook_tensors[1]` is missing, expected a tensor, which the hooks DecayedBias read");
+  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[1] = {}; }),
+            "attention.paged: `hook_tensors[1]` is missing, expected a tensor, which the hooks DecayedBias read");
   EXPECT_EQ(error_with([](auto& a) { a.hooks = nullptr, a.hook_tensors[1] = {}; }),
             "attention.paged: `hook_tensors[0]` is given, expected none, as the call has no hooks");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].dtype = DType::f64; }, ErrorKind::type),
             "attention.paged: `hook_tensors[0]` is f64, expected f32, f16, bf16, i32, i64 or u8");
-  EXPECT_EQ(error_with([](auto& a) {
-              a.hook_tensors[0].device = {DeviceType::cuda, 1};
-            }),
+  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[0].device = {DeviceType::cuda, 1}; }),
             "attention.paged: `hook_tensors[0]` is on cuda:1, expected the host like the tensors before it");
-  EXPECT_EQ(error_with([](auto& a) {
-              a.hook_tensors[2] = TensorView(a.hook_tensors[1].data, DType::i32, {1, 1, 2, 2, 2});
-            }),
+  EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[2] = TensorView(a.hook_tensors[1].data, DType::i32, {1, 1, 2, 2, 2}); }),
             "attention.paged: `hook_tensors[2]` has shape [1, 1, 2, 2, 2], expected 1 to 4 dims");
   EXPECT_EQ(error_with([](auto& a) { a.hook_tensors[3] = TensorView(a.out.data, DType::f16, {4}); }),
             "attention.paged: `out` overlaps `hook_tensors[3]` in memory, expected memory of its own");
@@ -241,7 +234,9 @@ TEST(attention_hooks, may_ask_for_a_tensor) {
 std::string error_of_access(const std::string& access, ErrorKind kind, Device* device = nullptr) {
   float two[2] = {1, 1}, others[2] = {1, 1};
   Call call;
-  call.args.hooks = hooks_of("struct Wrong { QN_DEVICE f32 logit(f32 x, const HookContext& at) { const HookTensor& t = at.tensors[1]; return is_given(t) ? x + f32(float(" + access + ")) : x; } };");
+  call.args.hooks = hooks_of(
+      "struct Wrong { QN_DEVICE f32 logit(f32 x, const HookContext& at) { const HookTensor& t = at.tensors[1]; return is_given(t) ? x + f32(float(" +
+      access + ")) : x; } };");
   call.args.hook_tensors[0] = TensorView(two, DType::f32, {2}), call.args.hook_tensors[1] = TensorView(others, DType::f32, {2});
   return error_of([&] { call.run({.device = device}); }, kind);
 }
@@ -249,11 +244,16 @@ std::string error_of_access(const std::string& access, ErrorKind kind, Device* d
 /// What the text shows is refused before anything runs, on every device.
 TEST(attention_hooks, an_access_of_the_wrong_kind_is_refused) {
   const std::string op = "attention.paged: ";
-  EXPECT_EQ(error_of_access("real_at(at.tensors[0], 0, 0)", ErrorKind::value), op + "`hook_tensors[0]` has shape [2], expected 2 dims, by which the hooks Wrong read it");
-  EXPECT_EQ(error_of_access("integer_at(at.tensors[0], 0)", ErrorKind::type), op + "`hook_tensors[0]` is f32, expected i32, i64 or u8, which the hooks Wrong read by integer_at");
-  EXPECT_EQ(error_of_access("real_at(at.tensors[5], 0)", ErrorKind::value), op + "`hooks` is Wrong, which reads at.tensors[5], expected at.tensors[0] to at.tensors[3]");
-  EXPECT_EQ(error_of_access("reinterpret_cast<const float*>(at.params)[16]", ErrorKind::value), op + "`hooks` is Wrong, which reads 68 bytes of at.params, expected at most 64");
-  EXPECT_EQ(error_of_access("at.tensors[0].rank == 1 ? real_at(at.tensors[0], 1) : real_at(at.tensors[0], 1, 1)", ErrorKind::value), "nothing thrown");
+  EXPECT_EQ(error_of_access("real_at(at.tensors[0], 0, 0)", ErrorKind::value),
+            op + "`hook_tensors[0]` has shape [2], expected 2 dims, by which the hooks Wrong read it");
+  EXPECT_EQ(error_of_access("integer_at(at.tensors[0], 0)", ErrorKind::type),
+            op + "`hook_tensors[0]` is f32, expected i32, i64 or u8, which the hooks Wrong read by integer_at");
+  EXPECT_EQ(error_of_access("real_at(at.tensors[5], 0)", ErrorKind::value),
+            op + "`hooks` is Wrong, which reads at.tensors[5], expected at.tensors[0] to at.tensors[3]");
+  EXPECT_EQ(error_of_access("reinterpret_cast<const float*>(at.params)[16]", ErrorKind::value),
+            op + "`hooks` is Wrong, which reads 68 bytes of at.params, expected at most 64");
+  EXPECT_EQ(error_of_access("at.tensors[0].rank == 1 ? real_at(at.tensors[0], 1) : real_at(at.tensors[0], 1, 1)", ErrorKind::value),
+            "nothing thrown");
 }
 
 /// What it does not show is reported by the emulated device, whether checked or not.
@@ -263,9 +263,13 @@ TEST(attention_hooks, an_access_of_the_wrong_kind_is_reported) {
                                      {"real_at(t, at.seq_len > 0 ? 2 : 0)", " is read at index 2 of dim 0, expected one in [0, 2)"},
                                      {"real_at(t, at.seq_len > 0 ? -1 : 0)", " is read at index -1 of dim 0, expected one in [0, 2)"},
                                      {"float(integer_at(t, 0))", " is read by integer_at, expected a tensor of i32, i64 or u8"}})
-    EXPECT_THAT(error_of_access(access, ErrorKind::device, checked.get()), AllOf(HasSubstr("HOOK block"), HasSubstr(std::string("'hook_tensors[1]' f32 [2]") + text), HasSubstr("hooks.cuh")));
-  EXPECT_THAT(error_of_access("real_at(t, 0, 0)", ErrorKind::device), AllOf(HasSubstr("HOOK block"), HasSubstr("a tensor of the hooks is read with 2 indices, expected 1, one for each dim"))) << "not checked";
-  EXPECT_THAT(error_of_access("real_at(at.tensors[at.seq_len > 0 ? 4 : 0], 0)", ErrorKind::device), HasSubstr("hooks read at.tensors[4], expected an index in [0, 4)"));
+    EXPECT_THAT(error_of_access(access, ErrorKind::device, checked.get()),
+                AllOf(HasSubstr("HOOK block"), HasSubstr(std::string("'hook_tensors[1]' f32 [2]") + text), HasSubstr("hooks.cuh")));
+  EXPECT_THAT(error_of_access("real_at(t, 0, 0)", ErrorKind::device),
+              AllOf(HasSubstr("HOOK block"), HasSubstr("a tensor of the hooks is read with 2 indices, expected 1, one for each dim")))
+      << "not checked";
+  EXPECT_THAT(error_of_access("real_at(at.tensors[at.seq_len > 0 ? 4 : 0], 0)", ErrorKind::device),
+              HasSubstr("hooks read at.tensors[4], expected an index in [0, 4)"));
   EXPECT_EQ(error_of_access("real_at(t, at.key_position % 2)", ErrorKind::device, checked.get()), "nothing thrown");
 }
 
@@ -280,21 +284,18 @@ TEST(attention_hooks, that_would_not_be_called_are_refused) {
     EXPECT_EQ(jit::counters().compiled, compiled);
     return said;
   };
-  const auto member = [](const std::string& text) {
-    return "namespace mine { using namespace quern; struct Bad { " + text + " }; }";
-  };
-  const std::string points = "`f32 logit(f32 x, const HookContext& at)`, `bool visible(const HookContext& at)` or `TileVisibility tile(const HookTile& at)`";
+  const auto member = [](const std::string& text) { return "namespace mine { using namespace quern; struct Bad { " + text + " }; }"; };
+  const std::string points =
+      "`f32 logit(f32 x, const HookContext& at)`, `bool visible(const HookContext& at)` or `TileVisibility tile(const HookTile& at)`";
   const std::string right = "QN_DEVICE f32 logit(f32 x, const attention::HookContext&) { return x; } ";
-  EXPECT_EQ(error_with(member(right + "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"),
-                       ErrorKind::value),
+  EXPECT_EQ(error_with(member(right + "QN_DEVICE bool visble(const attention::HookContext&) { return false; }"), ErrorKind::value),
             "attention.paged: `hooks` has the member `visble` in mine::Bad, which no kernel calls, expected "
             "`visible`, or a name that is not nearly that of a point: " +
                 points);
-  EXPECT_EQ(
-      error_with(member("QN_DEVICE bool mask(const attention::HookContext&) { return false; }"), ErrorKind::value),
-      "attention.paged: `hooks` is the type mine::Bad, which has none of the points that kernels call, "
-      "expected " +
-          points);
+  EXPECT_EQ(error_with(member("QN_DEVICE bool mask(const attention::HookContext&) { return false; }"), ErrorKind::value),
+            "attention.paged: `hooks` is the type mine::Bad, which has none of the points that kernels call, "
+            "expected " +
+                points);
   EXPECT_THAT(error_with(member("QN_DEVICE bool visible(int) { return false; }"), ErrorKind::compile),
               HasSubstr("`visible` is another, expected QN_DEVICE bool visible(const HookContext& at)"));
   EXPECT_THAT(error_with(member("f32 logit(f32 x, const attention::HookContext&) { return x; }"), ErrorKind::compile),
@@ -312,10 +313,7 @@ void reference(const PagedArgs& args, const PagedArgs& magnitudes) {
   Factor factor;
   std::memcpy(&factor, args.hook_params, sizeof factor);
   paged_ref_with(
-      args, magnitudes,
-      [&](double x, const HookContext& at) {
-        return x - double(factor.value) * slopes(at.head_q, at.key_position % 2);
-      },
+      args, magnitudes, [&](double x, const HookContext& at) { return x - double(factor.value) * slopes(at.head_q, at.key_position % 2); },
       [](const HookContext&) { return true; });
 }
 void generate(PagedArgs& args, const Case&, Random&) {
@@ -343,19 +341,16 @@ TEST(attention_hooks, an_op_of_ones_own_names_their_tensors) {
   EXPECT_LT(op.tensor_index("hook_tensors[1]"), 0);
   const auto checked = checked_device();
   for (const Case& which :
-       {Case{
-            {"heads_kv", 2}, {"head_dim", 64}, {"capacity", 60}, {"slopes.dtype", int(DType::bf16)}, {"slopes.pad", 3}},
+       {Case{{"heads_kv", 2}, {"head_dim", 64}, {"capacity", 60}, {"slopes.dtype", int(DType::bf16)}, {"slopes.pad", 3}},
         Case{{"csr", 1}, {"head_dim", 80}, {"capacity", 300}}}) {
-    const auto results = testing::check_case(
-        {&op, which, 3, {{&device_of({}), "--device emu"}, {checked.get(), "--device emu --checked"}}});
+    const auto results =
+        testing::check_case({&op, which, 3, {{&device_of({}), "--device emu"}, {checked.get(), "--device emu --checked"}}});
     ASSERT_EQ(results.size(), 2u);
-    for (const testing::CheckResult& r : results)
-      EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.message;
+    for (const testing::CheckResult& r : results) EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.message;
   }
   CaseArgs args(op, {}, 1);
   static_cast<PagedArgs*>(args.args())->hook_tensors[1].shape[1] = 3;
-  EXPECT_THAT(error_of([&] { run(op, args.args(), {}); }),
-              HasSubstr("test.decode_slopes: `slopes` has shape [8, 3], expected 2 at dim 1"));
+  EXPECT_THAT(error_of([&] { run(op, args.args(), {}); }), HasSubstr("test.decode_slopes: `slopes` has shape [8, 3], expected 2 at dim 1"));
 }
 
 }  // namespace

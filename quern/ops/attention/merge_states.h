@@ -19,9 +19,9 @@ struct MergeStatesArgs {
 
 /// Attention over all keys from that over parts of them:
 ///     out = sum_i w_i v_i / sum_i w_i, w_i = base^(lse_i - max lse), out_lse = max lse + log_base(sum_i w_i)
-/// in f32, parts in ascending order and v_other last. All parts empty: out is 0 and out_lse -inf. A NaN in a part's lse, or in the v of a part
-/// that is not empty, stays NaN. Strides of all but head_dim are free. With it attention over a shared prefix is attention over the prefix, attention
-/// over the rest, and a merge; any number of levels. Throws Error.
+/// in f32, parts in ascending order and v_other last. All parts empty: out is 0 and out_lse -inf. A NaN in a part's lse, or in the v of a
+/// part that is not empty, stays NaN. Strides of all but head_dim are free. With it attention over a shared prefix is attention over the
+/// prefix, attention over the rest, and a merge; any number of levels. Throws Error.
 QN_API void merge_states(const MergeStatesArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::attention

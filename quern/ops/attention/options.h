@@ -9,8 +9,7 @@ namespace quern::attention {
 
 /// The packed mask, the sink and the scales.
 template <class A> Schema<A>& state_masks_and_scales(Schema<A>& schema) {
-  return schema
-      .in("mask", &A::mask, "mask_bytes", {DType::u8})
+  return schema.in("mask", &A::mask, "mask_bytes", {DType::u8})
       .optional()
       .values(generated())
       .contents(each_within("0", "255"))
@@ -42,8 +41,7 @@ template <class A> Schema<A>& state_masks_and_scales(Schema<A>& schema) {
 
 /// Attributes that say what is seen and how it is scaled, and the hint of query tokens.
 template <class A> Schema<A>& state_attributes(Schema<A>& schema) {
-  return schema
-      .attr("sm_scale", &A::sm_scale)
+  return schema.attr("sm_scale", &A::sm_scale)
       .meaning("factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)")
       .attr("causal", &A::causal)
       .meaning("a query sees keys up to its own position; the last query token stands at the last key")

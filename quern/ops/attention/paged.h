@@ -9,12 +9,14 @@
 namespace quern::attention {
 
 struct PagedArgs {
-  TensorView out;            ///< [tokens, heads_q, head_dim] like q; bf16 or f16 where q is FP8
-  TensorView out_lse;        ///< optional [tokens, heads_q] f32, any strides: log of the sum of exp of all logits, the sink included
-  TensorView q;              ///< [tokens, heads_q, head_dim] bf16, f16, e4m3 or e5m2
-  TensorView k_cache;        ///< [pages, page_size, heads_kv, head_dim] like q, or e4m3 or e5m2 beside a q of 16 bits; HND or K and V in one tensor are strides
-  TensorView v_cache;        ///< [pages, page_size, heads_kv, head_dim] like k_cache
-  TensorView q_indptr;       ///< [batch + 1] i32, ascending: query tokens of request b are q_indptr[b] .. q_indptr[b + 1] - 1; absent: one each, tokens = batch
+  TensorView out;       ///< [tokens, heads_q, head_dim] like q; bf16 or f16 where q is FP8
+  TensorView out_lse;   ///< optional [tokens, heads_q] f32, any strides: log of the sum of exp of all logits, the sink included
+  TensorView q;         ///< [tokens, heads_q, head_dim] bf16, f16, e4m3 or e5m2
+  TensorView k_cache;   ///< [pages, page_size, heads_kv, head_dim] like q, or e4m3 or e5m2 beside a q of 16 bits; HND or K and V in one
+                        ///< tensor are strides
+  TensorView v_cache;   ///< [pages, page_size, heads_kv, head_dim] like k_cache
+  TensorView q_indptr;  ///< [batch + 1] i32, ascending: query tokens of request b are q_indptr[b] .. q_indptr[b + 1] - 1; absent: one each,
+                        ///< tokens = batch
   TensorView page_table;     ///< dense form: [batch, max_pages] i32
   TensorView seq_lens;       ///< dense form: [batch] i32 or i64, keys of each request, this step's included; at most max_pages * page_size
   TensorView page_indptr;    ///< CSR form: [batch + 1] i32, ascending
@@ -22,19 +24,21 @@ struct PagedArgs {
   TensorView last_page_len;  ///< CSR form: [batch] i32 in [1, page_size]; not read for a request without pages
   TensorView mask;           ///< optional [mask_bytes] u8: bits, 1 is visible; bit i * len + j of a request is query token i and key j
   TensorView mask_indptr;    ///< [batch + 1] i32, with mask: the first byte of each request
-  TensorView sink;           ///< optional [heads_q] f32, bf16 or f16: a logit in natural units, neither scaled nor capped, that joins the denominator
-  TensorView q_scale;        ///< optional [tokens, heads_q] f32, any strides, 0 too: a logit's factor
-  TensorView k_scale;        ///< optional [batch, heads_kv] f32, any strides, 0 too: a logit's factor
-  TensorView v_scale;        ///< optional [batch, heads_kv] f32, any strides, 0 too: factor of the result
-  float sm_scale = 0;        ///< factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)
-  bool causal = false;       ///< a query sees keys up to its own position; without q_indptr it does anyway
-  i32 window_left = -1;      ///< a query at position p sees key j only if p - j <= window_left; -1: no bound
-  i32 window_right = -1;     ///< and only if j - p <= window_right; -1: no bound
-  float soft_cap = 0;        ///< logit = soft_cap * tanh(logit / soft_cap), before the hooks, from 1e-6 to 1e6; 0: none
-  float out_scale = 1;       ///< factor of the result
+  TensorView
+      sink;  ///< optional [heads_q] f32, bf16 or f16: a logit in natural units, neither scaled nor capped, that joins the denominator
+  TensorView q_scale;               ///< optional [tokens, heads_q] f32, any strides, 0 too: a logit's factor
+  TensorView k_scale;               ///< optional [batch, heads_kv] f32, any strides, 0 too: a logit's factor
+  TensorView v_scale;               ///< optional [batch, heads_kv] f32, any strides, 0 too: factor of the result
+  float sm_scale = 0;               ///< factor of logits, from -1e6 to 1e6; 0: 1 / sqrt(head_dim)
+  bool causal = false;              ///< a query sees keys up to its own position; without q_indptr it does anyway
+  i32 window_left = -1;             ///< a query at position p sees key j only if p - j <= window_left; -1: no bound
+  i32 window_right = -1;            ///< and only if j - p <= window_right; -1: no bound
+  float soft_cap = 0;               ///< logit = soft_cap * tanh(logit / soft_cap), before the hooks, from 1e-6 to 1e6; 0: none
+  float out_scale = 1;              ///< factor of the result
   LseBase lse_base = LseBase::two;  ///< what out_lse is a logarithm to
-  i64 max_seq_q = 0;         ///< most query tokens of a request: chooses the plan and never the result; 0: unknown
-  i64 max_seq_kv = 0;        ///< most keys of a request; 0: what the table has room for. Longer requests break the contract: keys beyond are not read
+  i64 max_seq_q = 0;                ///< most query tokens of a request: chooses the plan and never the result; 0: unknown
+  /// Most keys of a request; 0: what the table has room for. Longer requests break the contract: keys beyond are not read
+  i64 max_seq_kv = 0;
   const jit::Hooks* hooks = nullptr;                ///< hooks_of(text), or an object that lives as long as the process
   alignas(8) u8 hook_params[kHookParamBytes] = {};  ///< handed to the hooks
   TensorView hook_tensors[kHookTensors];            ///< handed to the hooks: f32, f16, bf16, i32, i64 or u8, 1 to 4 dims, any strides
@@ -43,16 +47,17 @@ struct PagedArgs {
 /// Attention of a serving step over a paged KV cache: prefill, chunked prefill, verification of drafts, decode, and batches that mix them.
 ///   out[t, h] = v_scale * out_scale * sum_j p[j] v[j, h / g],  p = softmax_j(x[j]),  g = heads_q / heads_kv,
 ///   x[j] = hook(cap * tanh(sm_scale * q_scale * k_scale * q[t, h] . k[j, h / g] / cap)).
-/// Query token i of n of a request of `len` keys has position p = len - n + i, causal or not. It sees key j where causality, the windows, the mask's bit and
-/// a hook's `visible` all allow it. A query that sees nothing gets out 0 and lse -inf, with a sink the sink's. Tokens of q outside
-/// of [q_indptr[0], q_indptr[batch]) are neither read nor written. A NaN that a query sees is in its out and out_lse. FP8 is exact: scale * stored value.
-/// Exactly one form of page table: dense (page_table, seq_lens) or CSR (page_indptr, page_indices, last_page_len); a request
-/// of CSR has (pages - 1) * page_size + last_page_len keys, or none without pages. Entries of pages without a key that length, causality and windows let a query see are never read. A
-/// length beyond what the table can name, or beyond max_seq_kv, is cut in what is read; positions follow from the length as given, up to 2^30.
-/// Contents of the index tensors are read on the device only: a captured graph may be replayed with other lengths, pages and query tokens, with the bits
-/// that an eager call would give. Checked emulated devices report contents that break these rules.
-/// Requests of one query token, or of up to 16 rows (query tokens times g; 64 where few_rows_sm90 is chosen), are summed in equal shares of all keys (Dao et al., Flash-Decoding, 2023), others by tiles of rows
-/// (Dao, FlashAttention-2, arXiv 2307.08691), both with online softmax (Milakov and Gimelshein, arXiv 1805.02867). Throws Error.
+/// Query token i of n of a request of `len` keys has position p = len - n + i, causal or not. It sees key j where causality, the windows,
+/// the mask's bit and a hook's `visible` all allow it. A query that sees nothing gets out 0 and lse -inf, with a sink the sink's. Tokens of
+/// q outside of [q_indptr[0], q_indptr[batch]) are neither read nor written. A NaN that a query sees is in its out and out_lse. FP8 is
+/// exact: scale * stored value. Exactly one form of page table: dense (page_table, seq_lens) or CSR (page_indptr, page_indices,
+/// last_page_len); a request of CSR has (pages - 1) * page_size + last_page_len keys, or none without pages. Entries of pages without a key
+/// that length, causality and windows let a query see are never read. A length beyond what the table can name, or beyond max_seq_kv, is cut
+/// in what is read; positions follow from the length as given, up to 2^30. Contents of the index tensors are read on the device only: a
+/// captured graph may be replayed with other lengths, pages and query tokens, with the bits that an eager call would give. Checked emulated
+/// devices report contents that break these rules. Requests of one query token, or of up to 16 rows (query tokens times g; 64 where
+/// few_rows_sm90 is chosen), are summed in equal shares of all keys (Dao et al., Flash-Decoding, 2023), others by tiles of rows (Dao,
+/// FlashAttention-2, arXiv 2307.08691), both with online softmax (Milakov and Gimelshein, arXiv 1805.02867). Throws Error.
 QN_API void paged(const PagedArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::attention

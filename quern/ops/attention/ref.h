@@ -19,7 +19,8 @@ namespace quern::attention {
 /// Most keys of a request: positions and their differences stay far from the ends of i32.
 constexpr i64 kMostKeys = i64(1) << 30;
 
-/// A request: its query tokens are q_begin .. q_begin + q_len - 1 of q; positions follow from `length`, and keys from `end` on are not read.
+/// A request: its query tokens are q_begin .. q_begin + q_len - 1 of q; positions follow from `length`, and keys from `end` on are not
+/// read.
 struct RefRequest {
   i64 q_begin = 0, q_len = 0, length = 0, end = 0;
 };
@@ -42,7 +43,11 @@ template <class A> Breach mask_breach(const A& a, i64 b, const RefRequest& r) {
   if (!a.mask.present()) return {};
   const i64 begin = Ref<>(a.mask_indptr).index(b), bytes = ceil_div<i64>(r.q_len * r.length, 8), room = a.mask.shape[0];
   if (begin + bytes <= room) return {};
-  return {"mask_indptr", {b}, begin, "at most " + std::to_string(room - bytes) + ": request " + std::to_string(b) + " needs " + std::to_string(bytes) + " bytes, for " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits, and mask has " + std::to_string(room)};
+  return {"mask_indptr",
+          {b},
+          begin,
+          "at most " + std::to_string(room - bytes) + ": request " + std::to_string(b) + " needs " + std::to_string(bytes) +
+              " bytes, for " + std::to_string(r.q_len) + " x " + std::to_string(r.length) + " bits, and mask has " + std::to_string(room)};
 }
 
 /// Visible pairs of a query token and a key of a request, as lengths and windows say.
@@ -55,13 +60,13 @@ template <class A> double visible_pairs(const A& a, const RefRequest& r) {
   return pairs;
 }
 
-/// For Schema::token. Restricts q, out and scales to token t of request b, whose keys become the first `length`; `length` -1: its outputs cannot be had
-/// alone. What says where the request's keys are is left to the op.
+/// For Schema::token. Restricts q, out and scales to token t of request b, whose keys become the first `length`; `length` -1: its outputs
+/// cannot be had alone. What says where the request's keys are is left to the op.
 template <class A> i64 keep_query(A& a, i64 t, i64 b, const RefRequest& r, std::vector<i32>& indices) {
   if (a.mask.present() || a.hooks || (!a.causal && (a.window_left >= 0 || a.window_right >= 0))) return -1;
-  for (TensorView A::*m : {&A::q, &A::out, &A::out_lse, &A::q_scale})
+  for (TensorView A::* m : {&A::q, &A::out, &A::out_lse, &A::q_scale})
     if ((a.*m).present()) a.*m = (a.*m).slice(0, t, t + 1);
-  for (TensorView A::*m : {&A::k_scale, &A::v_scale})
+  for (TensorView A::* m : {&A::k_scale, &A::v_scale})
     if ((a.*m).present()) a.*m = (a.*m).slice(0, b, b + 1);
   const bool ours = t >= r.q_begin && t < r.q_begin + r.q_len;
   indices = {0, ours};
@@ -88,7 +93,8 @@ template <class A> bool ref_bit(const A& a, i64 b, const RefRequest& r, i64 i, i
   return byte >= 0 && byte < a.mask.shape[0] && (Ref<>(a.mask).index(byte) >> (bit % 8) & 1) != 0;
 }
 
-/// Factor of logits, without the tensors of scales: in order-free numbers as the kernel is given it, rounded to f32 and, with a soft cap, divided by it.
+/// Factor of logits, without the tensors of scales: in order-free numbers as the kernel is given it, rounded to f32 and, with a soft cap,
+/// divided by it.
 template <class Real, class A> Real ref_logit_factor(const A& a) {
   const double scale = a.sm_scale != 0 ? double(a.sm_scale) : 1 / std::sqrt(double(a.q.shape[2]));
   if constexpr (std::is_same_v<Real, double>) return a.soft_cap > 0 ? scale / double(a.soft_cap) : scale;
@@ -96,18 +102,21 @@ template <class Real, class A> Real ref_logit_factor(const A& a) {
   return a.soft_cap > 0 ? rounded / a.soft_cap : rounded;
 }
 
-/// Of a logit whose terms |scale q k| (natural units) sum to `size`, a bound of the kernels' error: head_dim / 16 <= 16 steps of the MMA with 2^-23
-/// each, the soft cap's tanh 2^-20.9, at most eight products 2^-24 each (scale, q's, k's and v's scales, log2(e), the cap, a hook's).
+/// Of a logit whose terms |scale q k| (natural units) sum to `size`, a bound of the kernels' error: head_dim / 16 <= 16 steps of the MMA
+/// with 2^-23 each, the soft cap's tanh 2^-20.9, at most eight products 2^-24 each (scale, q's, k's and v's scales, log2(e), the cap, a
+/// hook's).
 constexpr double kLogitError = 0x1p-18;
 /// The same of head_dim 512, of 32 steps. The reference's magnitudes of out_lse are in units of kLogitError.
 constexpr double kWideLogitError = 0x1p-17;
 /// Budget::of_magnitude of out: a probability is rounded before it multiplies v; 2^-13 for logits whose terms sum to at most 32.
 inline double ref_probability_error(DType q) { return unit_roundoff(q == DType::bf16 ? q : DType::f16) + 0x1p-13; }
 
-/// Attention of the requests that request_of(b) tells, 0 <= b < batch. key(b, j, head, to) and value(b, j, head, to) read rows; `logit(x, at)` takes and
-/// returns a logit in natural units, `visible(at)` says whether a key is seen: a hook's meaning. `at` has no tensors: they read those of the Args.
+/// Attention of the requests that request_of(b) tells, 0 <= b < batch. key(b, j, head, to) and value(b, j, head, to) read rows; `logit(x,
+/// at)` takes and returns a logit in natural units, `visible(at)` says whether a key is seen: a hook's meaning. `at` has no tensors: they
+/// read those of the Args.
 template <class Real, class A, class RequestOf, class Key, class Value, class Logit, class Visible>
-void attend_ref(const A& a, const A& magnitudes, i64 batch, i64 heads_kv, i64 value_dim, const RequestOf& request_of, const Key& key, const Value& value, const Logit& logit, const Visible& visible) {
+void attend_ref(const A& a, const A& magnitudes, i64 batch, i64 heads_kv, i64 value_dim, const RequestOf& request_of, const Key& key,
+                const Value& value, const Logit& logit, const Visible& visible) {
   using std::exp, std::fabs, std::log, std::log2, std::tanh;
   const Ref<Real> q(a.q), q_scale(a.q_scale), k_scale(a.k_scale), v_scale(a.v_scale);
   const RefOut<Real> out(a.out), lse(a.out_lse), out_magnitude(magnitudes.out), lse_magnitude(magnitudes.out_lse);
@@ -149,7 +158,8 @@ void attend_ref(const A& a, const A& magnitudes, i64 batch, i64 heads_kv, i64 va
           x *= scale;
           if constexpr (std::is_same_v<Real, double>) {
             double size = terms * fabs(scale);
-            if (a.soft_cap > 0) {  // what tanh's slope leaves of an error of its argument, the argument being wrong itself, and tanh's own error
+            if (a.soft_cap >
+                0) {  // what tanh's slope leaves of an error of its argument, the argument being wrong itself, and tanh's own error
               const double flat = tanh(std::max(0.0, fabs(x) - logit_error * size));
               size = double(a.soft_cap) * (size * (1 - flat * flat) + fabs(tanh(x)));
             }

@@ -22,24 +22,26 @@ QN_DEVICE QueryTokens query_tokens(const AttendParams& p, i64 request) {
 }
 /// Row r of a request and KV head is query token r / group, query head r % group.
 struct RowPlace {
-  i32 query;   // of the request's
+  i32 query;  // of the request's
   i32 head_q;
 };
 QN_DEVICE RowPlace place_of_row(const AttendParams& p, i32 head_kv, i32 row) {
   const i32 query = i32(quotient(u32(row), p.group));
   return {query, head_kv * i32(p.group.value) + row - query * i32(p.group.value)};
 }
-QN_DEVICE u8* out_of(const AttendParams& p, i64 token, i32 head_q) { return static_cast<u8*>(p.out) + token * p.out_token + i64(head_q) * p.out_head; }
+QN_DEVICE u8* out_of(const AttendParams& p, i64 token, i32 head_q) {
+  return static_cast<u8*>(p.out) + token * p.out_token + i64(head_q) * p.out_head;
+}
 QN_DEVICE void store_lse(const AttendParams& p, i64 token, i32 head_q, f32 lse) {
   ptx::st_global<f32>(p.out_lse + token * p.lse_token + i64(head_q) * p.lse_head, lse * f32(p.lse_factor));
 }
 
 /// Keys of a request.
 struct Keys {
-  i32 length;         // as told: query positions follow from it
-  i32 end;            // keys from here on are never read
-  i64 first;          // contiguous: row of key 0
-  const i32* pages;   // else its entries of the page table
+  i32 length;        // as told: query positions follow from it
+  i32 end;           // keys from here on are never read
+  i64 first;         // contiguous: row of key 0
+  const i32* pages;  // else its entries of the page table
 };
 /// C: any Config with `places` and `lens_dtype`.
 template <auto C> QN_DEVICE Keys keys_of(const AttendParams& p, i64 request) {
@@ -57,7 +59,9 @@ template <auto C> QN_DEVICE Keys keys_of(const AttendParams& p, i64 request) {
   } else {
     const i64 begin = ptx::ld_global_nc<i32>(p.kv_indptr + request), count = i64(ptx::ld_global_nc<i32>(p.kv_indptr + request + 1)) - begin;
     length = 0;
-    if (count > 0) length = (count - 1) * p.page_size.value + min_of(max_of(ptx::ld_global_nc<i32>(p.last_page_len + request), 1), i32(p.page_size.value));
+    if (count > 0)
+      length =
+          (count - 1) * p.page_size.value + min_of(max_of(ptx::ld_global_nc<i32>(p.last_page_len + request), 1), i32(p.page_size.value));
     keys.pages = p.pages + begin;
     most = begin < 0 ? 0 : min_of<i64>(most, max_of<i64>(p.table_row - begin, 0) * p.page_size.value);
   }
@@ -86,7 +90,9 @@ QN_DEVICE bool bit_visible(const AttendParams& p, i64 request, i32 length, i32 q
 }
 
 /// The page of a key; where the table names none of the cache's, the last one.
-QN_DEVICE i32 page_at(const AttendParams& p, const i32* pages, i32 key) { return i32(min_of(u32(ptx::ld_global_nc<i32>(pages + quotient(u32(key), p.page_size))), p.last_page)); }
+QN_DEVICE i32 page_at(const AttendParams& p, const i32* pages, i32 key) {
+  return i32(min_of(u32(ptx::ld_global_nc<i32>(pages + quotient(u32(key), p.page_size))), p.last_page));
+}
 
 QN_DEVICE f32 sink_of(const AttendParams& p, i32 head_q) {
   if (p.sink_dtype == DType::f32) return ptx::ld_global<f32>(static_cast<const f32*>(p.sink) + head_q);
@@ -95,7 +101,9 @@ QN_DEVICE f32 sink_of(const AttendParams& p, i32 head_q) {
 }
 
 /// What a complete row is multiplied with, beside its factor.
-QN_DEVICE f32 result_factor(const AttendParams& p, i64 request, i32 head_kv) { return f32(p.out_scale) * scale_at(p.v_scale, request, head_kv); }
+QN_DEVICE f32 result_factor(const AttendParams& p, i64 request, i32 head_kv) {
+  return f32(p.out_scale) * scale_at(p.v_scale, request, head_kv);
+}
 
 /// A row's state becomes its factor and lse; the sink joins.
 QN_DEVICE Finish finish_row(const AttendParams& p, SoftmaxState state, i32 head_q, f32 shift) {

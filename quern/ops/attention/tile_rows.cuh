@@ -78,8 +78,8 @@ template <class T, class To, int kBytes, int kWidth> QN_DEVICE void copy_row(u8*
   }
 }
 
-/// A row of FP8 numbers on its way to a tile, by 8 lanes: read first, stored later. So all reads of a tile are in flight together, and while others are multiplied: read and stored one
-/// by one, each of them would wait for memory.
+/// A row of FP8 numbers on its way to a tile, by 8 lanes: read first, stored later. So all reads of a tile are in flight together, and
+/// while others are multiplied: read and stored one by one, each of them would wait for memory.
 template <int kWidth> struct RowOnItsWay {
   u32x2 units[ceil_div(kWidth / 8, 8)];
 };
@@ -90,18 +90,20 @@ template <int kWidth> QN_DEVICE void read_row(RowOnItsWay<kWidth>& row, const u8
   QN_UNROLL
   for (u32 pass = 0; pass < ceil_div(u32(kWidth / 8), 8u); ++pass) {
     row.units[pass] = {0, 0};
-    if (read && (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8))) row.units[pass] = ptx::ld_global_nc<u32x2>(from + 8 * (lane + 8 * pass));
+    if (read && (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8)))
+      row.units[pass] = ptx::ld_global_nc<u32x2>(from + 8 * (lane + 8 * pass));
   }
 }
 template <class T, class To, int kWidth> QN_DEVICE void store_row(u8* tile, u32 row, const RowOnItsWay<kWidth>& from) {
   const u32 lane = ptx::lane_id() % 8;
   QN_UNROLL
   for (u32 pass = 0; pass < ceil_div(u32(kWidth / 8), 8u); ++pass)
-    if (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8)) ptx::st_shared(tile + chunk_offset<kWidth>(row, lane + 8 * pass), widen_eight<T, To>(from.units[pass]));
+    if (kWidth % 64 == 0 || lane + 8 * pass < u32(kWidth / 8))
+      ptx::st_shared(tile + chunk_offset<kWidth>(row, lane + 8 * pass), widen_eight<T, To>(from.units[pass]));
 }
 
-/// The power of two that brings a row of bf16 into f16's range, its largest element to less than 2^16: f16 has every element of that row but those below
-/// 2^-29 of the largest, which it rounds to multiples of 2^-39 of it. A row of zeros or with an infinity stays as it is.
+/// The power of two that brings a row of bf16 into f16's range, its largest element to less than 2^16: f16 has every element of that row
+/// but those below 2^-29 of the largest, which it rounds to multiples of 2^-39 of it. A row of zeros or with an infinity stays as it is.
 QN_DEVICE f32 f16_range_of(f32 most) {
   const bool usual = most != f32(0.f) && most < f32(3.4e38f);
   // Its inverse is finite, and so is the power of two above the largest bf16

@@ -16,9 +16,9 @@ struct DiagScaleBackwardArgs {
 /// Gradients of diag_scale, one or both:
 ///   dx[t, h] = diagonal[t] * dy[t, h]
 ///   ddiagonal[t] = sum_h dy[t, h] * x[t, h]
-/// in f32, each rounded once. dy and x are read once. The sum has a fixed order, which depends on dtype and hidden alone: a row has the same bits on every call,
-/// alone and in any batch. Rows longer than 32 KB are summed in parts, which pass through the workspace. Rows may be strided; extents are arbitrary.
-/// Throws Error.
+/// in f32, each rounded once. dy and x are read once. The sum has a fixed order, which depends on dtype and hidden alone: a row has the
+/// same bits on every call, alone and in any batch. Rows longer than 32 KB are summed in parts, which pass through the workspace. Rows may
+/// be strided; extents are arbitrary. Throws Error.
 QN_API void diag_scale_backward(const DiagScaleBackwardArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::elementwise

@@ -6,9 +6,9 @@
 namespace quern::elementwise {
 
 struct ScaleArgs {
-  TensorView out;  ///< [tokens, hidden] like x, which it may be itself
-  TensorView x;    ///< [tokens, hidden] f32, f16 or bf16
-  float factor = 1.f;   ///< finite
+  TensorView out;      ///< [tokens, hidden] like x, which it may be itself
+  TensorView x;        ///< [tokens, hidden] f32, f16 or bf16
+  float factor = 1.f;  ///< finite
 };
 
 /// out[t, h] = x[t, h] * factor, in f32, rounded once. Rows may be strided. Throws Error.

@@ -6,12 +6,13 @@
 namespace quern::elementwise {
 
 struct SoftCapArgs {
-  TensorView out;  ///< [tokens, hidden] like x, which it may be itself
-  TensorView x;    ///< [tokens, hidden] f32, f16 or bf16: logits
+  TensorView out;    ///< [tokens, hidden] like x, which it may be itself
+  TensorView x;      ///< [tokens, hidden] f32, f16 or bf16: logits
   float cap = 30.f;  ///< from 1e-30 to 1e30
 };
 
-/// out[t, h] = cap * tanh(x[t, h] / cap), in f32, rounded once: logits of Gemma 2 and Grok. Rows may be strided. NaN stays NaN. Throws Error.
+/// out[t, h] = cap * tanh(x[t, h] / cap), in f32, rounded once: logits of Gemma 2 and Grok. Rows may be strided. NaN stays NaN. Throws
+/// Error.
 QN_API void soft_cap(const SoftCapArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::elementwise

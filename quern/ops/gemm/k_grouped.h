@@ -23,14 +23,13 @@ struct KGroupedArgs {
 /// Exactly one of k_indptr and k_sizes says which columns a group has. They lie on the device and are read there: the call can be captured
 /// in a graph and replayed with others. A group without columns has c, or zeros. Columns of no group, and those of other groups, do not
 /// matter to a group, whatever they hold.
-/// Contents that break the rules are reported by checked emulated devices, and never lead out of bounds: entries are cut to [0, k] (sizes, their sums too), a bound that is below an
-/// earlier one counts as that one, and then each bound below k is rounded down to a multiple of `alignment`, with 8 bits the
-/// next multiple of 128 from there on.
-/// `packed`: a and b are contiguous views of the memory. The columns before the first group take m (of b: n) elements each, those behind
-/// the last likewise.
-/// Any m, n, groups, k >= 0 (k < 2^31, groups < 2^24) and any row and matrix strides and alignments. With c the same memory as out, of its
-/// dtype and strides, the product is added to out; else they must not overlap. Results are the same on every run. The workspace holds
-/// which columns each group has: while a graph is captured, RunOptions::workspace gives it. Throws Error.
+/// Contents that break the rules are reported by checked emulated devices, and never lead out of bounds: entries are cut to [0, k] (sizes,
+/// their sums too), a bound that is below an earlier one counts as that one, and then each bound below k is rounded down to a multiple of
+/// `alignment`, with 8 bits the next multiple of 128 from there on. `packed`: a and b are contiguous views of the memory. The columns
+/// before the first group take m (of b: n) elements each, those behind the last likewise. Any m, n, groups, k >= 0 (k < 2^31, groups <
+/// 2^24) and any row and matrix strides and alignments. With c the same memory as out, of its dtype and strides, the product is added to
+/// out; else they must not overlap. Results are the same on every run. The workspace holds which columns each group has: while a graph is
+/// captured, RunOptions::workspace gives it. Throws Error.
 QN_API void k_grouped(const KGroupedArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::gemm

@@ -16,8 +16,9 @@ struct LinearRowsumArgs {
 /// The row sums of a linear layer, sum_j (a b^T + bias)[i, j], without the product of matrices:
 ///   column_sums[x] = sum_j b[j, x]
 ///   out[i] = sum_x a[i, x] * column_sums[x] + sum_j bias[j]
-/// in f32, out rounded once. a and b are read once. All sums have a fixed order, which depends on dtype, n and k alone: the same bits on every call, and for a row alone
-/// and in any batch. Sums of parts pass through the workspace. Rows may be strided; extents are arbitrary. Throws Error.
+/// in f32, out rounded once. a and b are read once. All sums have a fixed order, which depends on dtype, n and k alone: the same bits on
+/// every call, and for a row alone and in any batch. Sums of parts pass through the workspace. Rows may be strided; extents are arbitrary.
+/// Throws Error.
 QN_API void linear_rowsum(const LinearRowsumArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::gemm

@@ -19,8 +19,8 @@ struct LinearRowsumBackwardArgs {
 ///   da[i, x] = dy[i] * column_sums[x], column_sums[x] = sum_j b[j, x]
 ///   db[j, x] = sum_i dy[i] * a[i, x] for every j: db has rank one by construction
 ///   dbias[j] = sum_i dy[i] for every j
-/// in f32, each rounded once. a is read once. Sums have a fixed order, which depends on dtype and extents alone: the same bits on every call. Rows may be strided;
-/// extents are arbitrary. Throws Error.
+/// in f32, each rounded once. a is read once. Sums have a fixed order, which depends on dtype and extents alone: the same bits on every
+/// call. Rows may be strided; extents are arbitrary. Throws Error.
 QN_API void linear_rowsum_backward(const LinearRowsumBackwardArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::gemm

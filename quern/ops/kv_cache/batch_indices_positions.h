@@ -13,8 +13,8 @@ struct BatchIndicesPositionsArgs {
   i64 nnz = 0;               ///< tokens: the elements of batch_indices and positions, as FlashInfer names their number
 };
 
-/// For token t of request b: batch_indices[t] = b, positions[t] = seq_lens[b] - (indptr[b + 1] - t). Tokens of no request, as a captured graph pads
-/// its batch with, get batch_indices -1 and positions 0: append_paged skips them. Nothing leaves the device. Throws Error.
+/// For token t of request b: batch_indices[t] = b, positions[t] = seq_lens[b] - (indptr[b + 1] - t). Tokens of no request, as a captured
+/// graph pads its batch with, get batch_indices -1 and positions 0: append_paged skips them. Nothing leaves the device. Throws Error.
 QN_API void batch_indices_positions(const BatchIndicesPositionsArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::kv_cache

@@ -12,10 +12,11 @@ struct CountTokensArgs {
   TensorView slots;        ///< [tokens] i32: the row of counts and prompt_bits of each token; negative: it is passed over
 };
 
-/// counts[slots[i], ids[i]] += 1, and bit ids[i] of prompt_bits[slots[i]] becomes 1, for each token i: of the two what is given. After a prefill give prompt_bits and
-/// the prompts' tokens, after each step counts and the tokens that were drawn. Several tokens of one slot, and one token several times, all count: additions are
-/// atomic, so the result does not depend on their order. Counts are not cut at 2^31 - 1. Tokens and slots beyond the tensors are passed over; checked emulated devices report
-/// them. Whoever gives a slot to another request sets its rows to 0. Throws Error.
+/// counts[slots[i], ids[i]] += 1, and bit ids[i] of prompt_bits[slots[i]] becomes 1, for each token i: of the two what is given. After a
+/// prefill give prompt_bits and the prompts' tokens, after each step counts and the tokens that were drawn. Several tokens of one slot, and
+/// one token several times, all count: additions are atomic, so the result does not depend on their order. Counts are not cut at 2^31 - 1.
+/// Tokens and slots beyond the tensors are passed over; checked emulated devices report them. Whoever gives a slot to another request sets
+/// its rows to 0. Throws Error.
 QN_API void count_tokens(const CountTokensArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::logits

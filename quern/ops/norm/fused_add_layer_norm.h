@@ -19,9 +19,9 @@ struct FusedAddLayerNormArgs {
 };
 
 /// residual += x, then out = layer_norm(residual), of the sum in f32 before it is rounded into residual.
-/// The mean is taken first, then the mean of the centred squares: no difference of large numbers. Rows may be strided; a row's bits do not depend on the other rows.
-/// An out that is e4m3 is quantised from the unrounded result, as rms_norm does it.
-/// Ba et al., Layer Normalization (arXiv 1607.06450). Throws Error.
+/// The mean is taken first, then the mean of the centred squares: no difference of large numbers. Rows may be strided; a row's bits do not
+/// depend on the other rows. An out that is e4m3 is quantised from the unrounded result, as rms_norm does it. Ba et al., Layer
+/// Normalization (arXiv 1607.06450). Throws Error.
 QN_API void fused_add_layer_norm(const FusedAddLayerNormArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

@@ -16,8 +16,9 @@ struct FusedAddLayerNormBackwardArgs {
   float eps = 1e-5f;
 };
 
-/// Gradients of fused_add_layer_norm, of which x and residual have the same: those of layer_norm_backward at x = residual, and dresidual is added to dx.
-/// residual is the sum as it was rounded, which the forward op normalised unrounded. Else as layer_norm_backward. Throws Error.
+/// Gradients of fused_add_layer_norm, of which x and residual have the same: those of layer_norm_backward at x = residual, and dresidual is
+/// added to dx. residual is the sum as it was rounded, which the forward op normalised unrounded. Else as layer_norm_backward. Throws
+/// Error.
 QN_API void fused_add_layer_norm_backward(const FusedAddLayerNormBackwardArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

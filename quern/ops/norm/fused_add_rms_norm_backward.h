@@ -20,8 +20,8 @@ struct FusedAddRmsNormBackwardArgs {
 /// g = dy * (weight + weight_bias),
 ///   dx[t, h] = r[t] * (g[t, h] - s[t, h] * r[t]^2 * mean_h(g[t] * s[t])) + dresidual[t, h]
 ///   dw[h] = sum_t dy[t, h] * s[t, h] * r[t]
-/// in f32, each rounded once. s is the sum as it was rounded into residual, which the forward op normalised unrounded. Else as rms_norm_backward.
-/// Throws Error.
+/// in f32, each rounded once. s is the sum as it was rounded into residual, which the forward op normalised unrounded. Else as
+/// rms_norm_backward. Throws Error.
 QN_API void fused_add_rms_norm_backward(const FusedAddRmsNormBackwardArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

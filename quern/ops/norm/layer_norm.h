@@ -18,9 +18,9 @@ struct LayerNormArgs {
 };
 
 /// out[t, h] = (x[t, h] - mean_h(x[t])) / sqrt(mean_h((x[t] - mean)^2) + eps) * weight[h] + bias[h], in f32, rounded once.
-/// The mean is taken first, then the mean of the centred squares: no difference of large numbers. Rows may be strided; a row's bits do not depend on the other rows.
-/// An out that is e4m3 is quantised from the unrounded result, as rms_norm does it.
-/// Ba et al., Layer Normalization (arXiv 1607.06450). Throws Error.
+/// The mean is taken first, then the mean of the centred squares: no difference of large numbers. Rows may be strided; a row's bits do not
+/// depend on the other rows. An out that is e4m3 is quantised from the unrounded result, as rms_norm does it. Ba et al., Layer
+/// Normalization (arXiv 1607.06450). Throws Error.
 QN_API void layer_norm(const LayerNormArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

@@ -19,9 +19,9 @@ struct LayerNormBackwardArgs {
 ///   dx[t, h] = r[t] * (g[t, h] - mean_h(g[t]) - n[t, h] * mean_h(g[t] * n[t]))
 ///   dw[h] = sum_t dy[t, h] * n[t, h]
 ///   dbias[h] = sum_t dy[t, h]
-/// in f32, each rounded once. The mean is taken first, then the squares of what is centred, as layer_norm does it. dw and dbias are summed in a fixed order:
-/// the same bits on every call; sums of parts pass through the workspace. Rows may be strided; hidden and tokens are arbitrary; dw and dbias of no tokens
-/// are 0. A row of dx does not depend on the other rows. Throws Error.
+/// in f32, each rounded once. The mean is taken first, then the squares of what is centred, as layer_norm does it. dw and dbias are summed
+/// in a fixed order: the same bits on every call; sums of parts pass through the workspace. Rows may be strided; hidden and tokens are
+/// arbitrary; dw and dbias of no tokens are 0. A row of dx does not depend on the other rows. Throws Error.
 QN_API void layer_norm_backward(const LayerNormBackwardArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

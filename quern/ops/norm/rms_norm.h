@@ -20,9 +20,9 @@ struct RmsNormArgs {
 /// out[t, h] = x[t, h] / sqrt(mean_h(x[t]^2) + eps) * (weight[h] + weight_bias), in f32, rounded once.
 /// The squares are summed in f32: a row whose sum of squares reaches 2^128 (one value of 1.8e19 is enough) gives zeros.
 /// Rows may be strided; hidden and tokens are arbitrary. A row's bits do not depend on the other rows.
-/// An out that is e4m3 is quantised from the unrounded result y: q = y * (1 / scale), rounded to nearest even and cut to the largest number. Computed scales are
-/// max(max |y|, amax_floor) / 448 over what shares one.
-/// Heads of tokens: rms_norm_heads, which also takes no weight. Zhang and Sennrich, Root Mean Square Layer Normalization (arXiv 1910.07467). Throws Error.
+/// An out that is e4m3 is quantised from the unrounded result y: q = y * (1 / scale), rounded to nearest even and cut to the largest
+/// number. Computed scales are max(max |y|, amax_floor) / 448 over what shares one. Heads of tokens: rms_norm_heads, which also takes no
+/// weight. Zhang and Sennrich, Root Mean Square Layer Normalization (arXiv 1910.07467). Throws Error.
 QN_API void rms_norm(const RmsNormArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

@@ -13,8 +13,8 @@ struct RmsNormHeadsArgs {
   float weight_bias = 0.f;  ///< added to the weight, where there is one: Gemma's is 1
 };
 
-/// out[t, h] = rms_norm(x[t, h]) * (weight + weight_bias) for each head of each token: the norm of q and k before RoPE. q and k may be parts of one QKV tensor.
-/// In f32, rounded once. Throws Error.
+/// out[t, h] = rms_norm(x[t, h]) * (weight + weight_bias) for each head of each token: the norm of q and k before RoPE. q and k may be
+/// parts of one QKV tensor. In f32, rounded once. Throws Error.
 QN_API void rms_norm_heads(const RmsNormHeadsArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::norm

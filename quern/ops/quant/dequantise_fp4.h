@@ -14,8 +14,9 @@ struct DequantiseFp4Args {
 };
 
 /// out[i, j] = e2m1(x[i, j]) * scales[i, j / group_size] * global_scale
-/// Four bits are a sign and one of 0, 0.5, 1, 1.5, 2, 3, 4, 6. The product with the scale and that with global_scale are each rounded to f32 (the first is exact
-/// but beyond 2^128), then the result to out's dtype; beyond the range of f16 it is infinite. E8M0: the byte e is 2^(e - 127), 255 is NaN. A scale that is NaN makes its group NaN. Throws Error.
+/// Four bits are a sign and one of 0, 0.5, 1, 1.5, 2, 3, 4, 6. The product with the scale and that with global_scale are each rounded to
+/// f32 (the first is exact but beyond 2^128), then the result to out's dtype; beyond the range of f16 it is infinite. E8M0: the byte e is
+/// 2^(e - 127), 255 is NaN. A scale that is NaN makes its group NaN. Throws Error.
 QN_API void dequantise_fp4(const DequantiseFp4Args& args, const RunOptions& options = {});
 
 }  // namespace quern::quant

@@ -6,9 +6,9 @@
 namespace quern::quant {
 
 struct PerBlockArgs {
-  TensorView q;       ///< [n, k] e4m3 or e5m2
-  TensorView scales;  ///< [ceil(n / 128), ceil(k / 128)] f32, any strides
-  TensorView x;       ///< [n, k] bf16, f16 or f32
+  TensorView q;               ///< [n, k] e4m3 or e5m2
+  TensorView scales;          ///< [ceil(n / 128), ceil(k / 128)] f32, any strides
+  TensorView x;               ///< [n, k] bf16, f16 or f32
   bool power_of_two = false;  ///< scales are rounded up to powers of two (UE8M0)
   float amax_floor = 1e-4f;   ///< least largest magnitude of a block, from 1e-30 to 1e30
 };

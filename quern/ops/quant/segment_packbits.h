@@ -17,8 +17,9 @@ struct SegmentPackbitsArgs {
 /// Each segment is packed as packbits does it and starts at a byte of its own:
 ///   out_indptr[0] = 0, out_indptr[s + 1] = out_indptr[s] + ceil((indptr[s + 1] - indptr[s]) / 8)
 ///   out[out_indptr[s] + i / 8] has x[indptr[s] + i] != 0 as its bit 7 - i % 8 (big) or i % 8 (little)
-/// Bytes of out behind the last segment are 0. The host reads no segment: `out` is as long as segments of that count can need. At most 2^34 elements.
-/// Elements outside of x are none: an indptr beyond it counts as its end, one below 0 as 0, and a segment that ends before it begins is empty. Throws Error.
+/// Bytes of out behind the last segment are 0. The host reads no segment: `out` is as long as segments of that count can need. At most 2^34
+/// elements. Elements outside of x are none: an indptr beyond it counts as its end, one below 0 as 0, and a segment that ends before it
+/// begins is empty. Throws Error.
 QN_API void segment_packbits(const SegmentPackbitsArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::quant

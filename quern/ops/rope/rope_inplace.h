@@ -12,13 +12,13 @@ struct RopeInplaceArgs {
   i32 rotary_dim = 0;    ///< rotated elements of a head, even, at most 256; the rest stays as it is. 0: head_dim
   bool interleaved = false;  ///< pairs (2i, 2i+1) instead of (i, i + rotary_dim/2)
   float theta = 10000.f;     ///< from 1 to 1e30
-  float scale = 1.f;     ///< positions are divided by it, from 0.125 to 1e30
+  float scale = 1.f;         ///< positions are divided by it, from 0.125 to 1e30
   /// Llama 3.1's frequency scaling, off while factor is 1: wavelengths above original_max / low_freq_factor are stretched by
   /// factor, those below original_max / high_freq_factor stay, in between both are mixed.
-  float llama31_factor = 1.f;   ///< from 1 to 1e30
-  float low_freq_factor = 1.f;  ///< from 1e-30 to 1e30
-  float high_freq_factor = 4.f; ///< more than low_freq_factor, up to 1e30
-  float original_max = 8192.f;  ///< from 1 to 1e30
+  float llama31_factor = 1.f;    ///< from 1 to 1e30
+  float low_freq_factor = 1.f;   ///< from 1e-30 to 1e30
+  float high_freq_factor = 4.f;  ///< more than low_freq_factor, up to 1e30
+  float original_max = 8192.f;   ///< from 1 to 1e30
 };
 
 /// Rotates each pair (a, b) of q and k at position p by the angle p * f_i, f_i = theta^(-2i / rotary_dim):

@@ -14,9 +14,9 @@ struct RaggedTransformArgs {
   i64 k = 1;              ///< from 0; more than a row has: the rest is -1
 };
 
-/// out = index + offsets[row] of the k largest scores of each row, in ascending order of the indices. The indices are those that topk.select keeps: exactly k,
-/// of equal scores the lowest, NaN below -inf. A row of up to k elements keeps all of them, and its scores are not read.
-/// A sum that is negative or beyond i32 is -1. Throws Error.
+/// out = index + offsets[row] of the k largest scores of each row, in ascending order of the indices. The indices are those that
+/// topk.select keeps: exactly k, of equal scores the lowest, NaN below -inf. A row of up to k elements keeps all of them, and its scores
+/// are not read. A sum that is negative or beyond i32 is -1. Throws Error.
 QN_API void ragged_transform(const RaggedTransformArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::topk

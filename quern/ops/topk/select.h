@@ -15,8 +15,8 @@ struct SelectArgs {
   bool sorted = true;     ///< by descending value, equal ones by ascending index; else by ascending index
 };
 
-/// The k largest of each row, exactly: of equal values those of the lowest indices. -0 equals 0, and NaN ranks below -inf (torch: above inf).
-/// Throws Error.
+/// The k largest of each row, exactly: of equal values those of the lowest indices. -0 equals 0, and NaN ranks below -inf (torch: above
+/// inf). Throws Error.
 QN_API void select(const SelectArgs& args, const RunOptions& options = {});
 
 }  // namespace quern::topk

@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // What the grouped kernels share on sm_90a. Blocks stay on their SMs. Every warp of a block walks over the groups by itself: all find the
-// same tiles; but where tiles have slots (bricks/gemm/sm90/tile_slots.cuh), those that multiply or copy scales are told. A tile of a may reach into the rows behind its
-// group's; they are multiplied and not stored.
+// same tiles; but where tiles have slots (bricks/gemm/sm90/tile_slots.cuh), those that multiply or copy scales are told. A tile of a may
+// reach into the rows behind its group's; they are multiplied and not stored.
 #pragma once
 #include "quern/bricks/gemm/groups/sm90_spec.h"
 #include "quern/bricks/gemm/groups/walk.cuh"
@@ -13,7 +13,9 @@
 namespace quern::gemm {
 
 /// The matrix of a, and of out, that a tile is of.
-QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) { return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0; }
+QN_DEVICE i32 matrix_of(const GroupedSm90Params& p, const GroupedTile& tile) {
+  return p.rows.kind == GroupedRowsKind::counts ? tile.group : 0;
+}
 
 /// A box of rows of a matrix of an operand, to each of `blocks` blocks of a cluster. `rows`: a_rows or b_rows.
 template <i32 blocks = 1>
@@ -51,9 +53,13 @@ QN_DEVICE GroupedRowsOut<Out> out_of_group(const GroupedSm90Params& p, const Gro
   return {static_cast<Out*>(p.out) + tile.group * p.out_group, p.out_stride, tile.begin + tile.rows, p.n, &p.results, matrix_of(p, tile)};
 }
 template <class Out>
-QN_DEVICE const TensorMap* results_of(const GroupedRowsOut<Out>& p) { return p.results; }
+QN_DEVICE const TensorMap* results_of(const GroupedRowsOut<Out>& p) {
+  return p.results;
+}
 template <class Out>
-QN_DEVICE i32 matrix_of(const GroupedRowsOut<Out>& p) { return p.matrix; }
+QN_DEVICE i32 matrix_of(const GroupedRowsOut<Out>& p) {
+  return p.matrix;
+}
 
 /// Their scales.
 struct GroupedScales {
@@ -89,7 +95,8 @@ QN_DEVICE void each_tile_of_pairs(const GroupedSm90Params& p, const F& f) {
   const u32 all = all_tiles<kTileM>(p.rows, walk);
   GroupedTile tile;
   QN_NO_UNROLL
-  for (u32 index = blockIdx.x / 2; find_tile_of_pair<kTileM>(p.rows, walk, all, index, blockIdx.x % 2, tiles_n, tile); index += gridDim.x / 2) {
+  for (u32 index = blockIdx.x / 2; find_tile_of_pair<kTileM>(p.rows, walk, all, index, blockIdx.x % 2, tiles_n, tile);
+       index += gridDim.x / 2) {
     tile.column = i32(tile.at.n) * kTileN;
     f(tile);
   }
@@ -105,7 +112,8 @@ QN_DEVICE ColumnTiles best_column_tiles(u32 along_m, u32 n) {
   for (int distance = 1; distance < 32; distance *= 2) best = min_of(best, ptx::shfl_xor(best, distance));
   return {ptx::shfl(own.wide, int(best % 32)), ptx::shfl(own.tail, int(best % 32)), best / 32};
 }
-/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns. Of up to kTailGroups groups, at all of which the walk looks together.
+/// Calls f for every tile of the block, where the last columns of each group may be in narrower tiles of kTailN columns. Of up to
+/// kTailGroups groups, at all of which the walk looks together.
 template <i32 kTileM, i32 kTileN, i32 kTailN, class F>
 QN_DEVICE void each_tile_and_tail(const GroupedSm90Params& p, const F& f) {
   static_assert(kTailGroups <= 32);

@@ -42,8 +42,10 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
     const i32 row = place.row - rows_earlier_of_tile<C.tiles>(place.row, p.rows.rows);
     const bool here = exists<C.tiles>(tile), shared = shares_b<C.tiles>(tile);
     const bool tail = C.tiles.tail != 0 && tile.tail;
-    // Of b. A group of one tile along m reads it once, and leaves the L2 to others (README); of 16 bits, which have other columns a stage, it was not measured
-    const CachePolicy policy = kColumns == kScaledGroup && tile.rows <= C.tiles.tile_m ? CachePolicy::evict_first : CachePolicy::evict_normal;
+    // Of b. A group of one tile along m reads it once, and leaves the L2 to others (README); of 16 bits, which have other columns a stage,
+    // it was not measured
+    const CachePolicy policy =
+        kColumns == kScaledGroup && tile.rows <= C.tiles.tile_m ? CachePolicy::evict_first : CachePolicy::evict_normal;
     const TensorMap* const b = tail ? &p.b_tail : &p.b;
     const u32 bytes = u32(L.stage) - (tail ? u32(C.tiles.tile_n - C.tiles.tail) * 128 : 0) + bytes_beside;
     if (ptx::elect_sync()) {
@@ -56,8 +58,12 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
         }
         const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
         load_rows(stage + L.a, &p.a, p.a_rows, full, CachePolicy::evict_normal, step * kColumns, row, matrix_of(p, tile));
-        load_tile_b<C.tiles>(stage + L.b, place.column, shared, [&](u32 to, i32 first) { load_rows_of_b<C.tiles.b_major, C.tiles.tile_n>(to, b, p.b_rows, full, policy, step * kColumns, first, tile.group); },
-                       [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, policy, step * kColumns, first, tile.group); });
+        load_tile_b<C.tiles>(
+            stage + L.b, place.column, shared,
+            [&](u32 to, i32 first) {
+              load_rows_of_b<C.tiles.b_major, C.tiles.tile_n>(to, b, p.b_rows, full, policy, step * kColumns, first, tile.group);
+            },
+            [&](u32 to, i32 first) { load_rows<2>(to, &p.b, p.b_rows, full, policy, step * kColumns, first, tile.group); });
         beside(tile, full, fill.stage, step);
         end_fill(fill);
       }

@@ -3,8 +3,8 @@
 //
 // Which group a tile belongs to. Tiles are counted group by group; those of a group are its rows in steps of tile_m, times the
 // tiles along n. A warp looks at 32 groups at a time: a lane reads where its group begins and ends, prefix sums count the tiles. Blocks
-// ask for ascending tiles, so each walks over the groups once. Pairs of tiles are counted through all groups instead, whose tiles are counted once before; what follows along n goes back along m, and the walk, of more than
-// 32 groups, begins anew.
+// ask for ascending tiles, so each walks over the groups once. Pairs of tiles are counted through all groups instead, whose tiles are
+// counted once before; what follows along n goes back along m, and the walk, of more than 32 groups, begins anew.
 #pragma once
 #include "quern/bricks/gemm/groups/params.cuh"
 #include "quern/bricks/gemm/groups/spec.h"
@@ -16,17 +16,17 @@ namespace quern::gemm {
 /// A tile and the rows of its group.
 struct GroupedTile {
   i32 group;
-  i32 begin, rows;  ///< of the group
-  TilePlace at;     ///< among the tiles of the group
+  i32 begin, rows;    ///< of the group
+  TilePlace at;       ///< among the tiles of the group
   i32 column = 0;     ///< the first one, as each_tile() tells it
   bool tail = false;  ///< of the last columns, which have narrower tiles (column_tiles())
 };
 
 struct GroupedWalk {
-  i32 chunk;   ///< the first of the lanes' groups
-  i32 bound;   ///< the largest bound of the groups before them
-  u32 before;  ///< tiles along m of the groups before them
-  u32 tiles;   ///< of the lanes' groups
+  i32 chunk;        ///< the first of the lanes' groups
+  i32 bound;        ///< the largest bound of the groups before them
+  u32 before;       ///< tiles along m of the groups before them
+  u32 tiles;        ///< of the lanes' groups
   i32 begin, rows;  ///< of the lane's group
   u32 upto;         ///< tiles of the lanes' groups up to this one
 };
@@ -116,8 +116,9 @@ QN_DEVICE u32 all_tiles(const GroupedRows& p, GroupedWalk& walk) {
   if (p.groups > 32) walk = start_walk(p);
   return all;
 }
-/// A block's tile of pair `index`: `of_pair` is 0 or 1. Tiles, `all` along m, are counted through all groups, and a pair is two that follow each other, of one group or of two; where `all` is odd the last one's second is
-/// the tile behind the rows of the last group. False past the last pair. By all lanes of a warp.
+/// A block's tile of pair `index`: `of_pair` is 0 or 1. Tiles, `all` along m, are counted through all groups, and a pair is two that follow
+/// each other, of one group or of two; where `all` is odd the last one's second is the tile behind the rows of the last group. False past
+/// the last pair. By all lanes of a warp.
 template <i32 kTileM>
 QN_DEVICE bool find_tile_of_pair(const GroupedRows& p, GroupedWalk& walk, u32 all, u32 index, u32 of_pair, u32 tiles_n, GroupedTile& tile) {
   const u32 pairs_m = (all + 1) / 2;
@@ -140,7 +141,9 @@ QN_DEVICE void each_grouped_tile(const GroupedRows& p, i64 n, u8* memory, const 
     GroupedWalk walk = start_walk(p);
     GroupedTile tile;
     if (!find_tile<kTileM>(p, walk, index, tiles_n, tile)) return;
-    make_with<Params>(memory, [&] { return params_of(tile); }, [&](const Params& params) { make(params, i64(tile.at.m) * kTileM, i64(tile.at.n) * kTileN); });
+    make_with<Params>(
+        memory, [&] { return params_of(tile); },
+        [&](const Params& params) { make(params, i64(tile.at.m) * kTileM, i64(tile.at.n) * kTileN); });
   }
 }
 

@@ -83,7 +83,8 @@ struct DenseFragments {
     f.a = RowA::of(warp / C.warps_n * S::kWarpM + first_row_of_lane<C>(lane_row));
     QN_UNROLL
     for (int j = 0; j < kPlacesB; ++j)
-      f.b[j] = RowB::of(warp % C.warps_n * S::kWarpN + (C.b_major == Major::k ? fragment_column<S::kTilesN>(j, lane_row) : S::kTilesN * lane_row));
+      f.b[j] = RowB::of(warp % C.warps_n * S::kWarpN +
+                        (C.b_major == Major::k ? fragment_column<S::kTilesN>(j, lane_row) : S::kTilesN * lane_row));
     return f;
   }
 };
@@ -133,16 +134,13 @@ QN_DEVICE void fold_sums(f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
 
 /// Sums the block's part of K into `totals` (fold) or `sums`; both start as zeros.
 template <DenseConfig C, int kM, int kN>
-QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&totals)[kM][kN][4],
-                          f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
   using S = DenseShape<C>;
   using T = typename S::T;
   constexpr auto L = dense_smem(C);
   const auto at = DenseFragments<C>::of_thread();
-  const auto a =
-      S::CopyA::start(S::A::template at<T>(p.a, work.row, work.k_begin, p.a_stride), p.a_stride, p.m - work.row);
-  const auto b =
-      S::CopyB::start(S::B::template at<T>(p.b, work.column, work.k_begin, p.b_stride), p.b_stride, p.n - work.column);
+  const auto a = S::CopyA::start(S::A::template at<T>(p.a, work.row, work.k_begin, p.a_stride), p.a_stride, p.m - work.row);
+  const auto b = S::CopyB::start(S::B::template at<T>(p.b, work.column, work.k_begin, p.b_stride), p.b_stride, p.n - work.column);
   const int steps = int((work.k_count + C.tile_k - 1) / C.tile_k);
   QN_NO_UNROLL
   for (int slot = 0; slot < min_of(steps, C.stages); ++slot) {
@@ -209,8 +207,7 @@ QN_DEVICE void write_partials(const DenseParams& p, const DensePlace& at, const 
 
 /// Writes what becomes of accumulators by wide accesses.
 template <DenseConfig C, int kM, int kN>
-QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 (&bias)[2 * kN],
-                          const f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 (&bias)[2 * kN], const f32 (&sums)[kM][kN][4]) {
   using Out = dtype_t<C.out_dtype>;
   Out* const out = static_cast<Out*>(p.out) + at.column;
   QN_UNROLL
@@ -230,8 +227,7 @@ QN_DEVICE void write_wide(const DenseParams& p, const DensePlace& at, const f32 
 /// The same one by one: ragged ends and odd strides. Through the thread's own words of shared memory, so that a plain
 /// loop can walk over the results: unrolled, this rare path would be half of the kernel's code and of its compile time.
 template <DenseConfig C, int kM, int kN>
-QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem, const f32 (&bias)[2 * kN],
-                            const f32 (&sums)[kM][kN][4]) {
+QN_DEVICE void write_single(const DenseParams& p, const DensePlace& at, u8* smem, const f32 (&bias)[2 * kN], const f32 (&sums)[kM][kN][4]) {
   using Out = dtype_t<C.out_dtype>;
   constexpr int kRowStep = DenseShape<C>::kRowStep;
   u8* const mine = smem + threadIdx.x * 4;
@@ -271,10 +267,8 @@ QN_DEVICE void write_sums(const DenseParams& p, const DenseWork& work, u8* smem,
   load_bias<typename S::T>(p.bias, p.bias_dtype, at.column, at.columns, bias);
   bool wide = at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN>;
   if constexpr (C.has_c != 0) wide = wide && is_wide<typename S::T, 2 * kN>(p.c);
-  if (wide)
-    write_wide<C>(p, at, bias, sums);
-  else
-    write_single<C>(p, at, smem, bias, sums);
+  if (wide) write_wide<C>(p, at, bias, sums);
+  else write_single<C>(p, at, smem, bias, sums);
 }
 
 /// A part of out by the whole block, whose shared memory nobody else uses.
@@ -291,10 +285,8 @@ QN_DEVICE void make_part(const DenseParams& p, const DenseWork& work, u8* smem) 
     }
   }
   sum_over_k<C>(p, work, smem, totals, sums);
-  if constexpr (C.fold != 0)
-    write_sums<C>(p, work, smem, totals);
-  else
-    write_sums<C>(p, work, smem, sums);
+  if constexpr (C.fold != 0) write_sums<C>(p, work, smem, totals);
+  else write_sums<C>(p, work, smem, sums);
 }
 
 }  // namespace quern::gemm

@@ -28,14 +28,14 @@ struct DenseConfig {
 };
 
 struct DenseParams {
-  const void* a;     // [m, k]
-  const void* b;     // [n, k]
-  const void* bias;  // [n] or null
-  void* out;         // [m, n]
-  void* partials;    // f32 [splits, m, partial_stride], written instead of out; null: K is not split
+  const void* a;                                       // [m, k]
+  const void* b;                                       // [n, k]
+  const void* bias;                                    // [n] or null
+  void* out;                                           // [m, n]
+  void* partials;                                      // f32 [splits, m, partial_stride], written instead of out; null: K is not split
   i64 a_stride, b_stride, out_stride, partial_stride;  // elements from row to row; of an MN-major operand, from k to k
   i64 m, n, k;
-  i64 split_k;  // columns that one split sums; a multiple of every tile_k
+  i64 split_k;        // columns that one split sums; a multiple of every tile_k
   DType bias_dtype;   // f32, or that of a
   i32 out_alignment;  // bytes that every row of out is aligned to
   DenseAddend c;

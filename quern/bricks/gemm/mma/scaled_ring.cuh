@@ -159,8 +159,7 @@ QN_DEVICE void add_group(const u8* scales, const ScaledFragments<C>& at, f32 (&s
 
 /// Sums all of K into `totals`; both start as zeros.
 template <ScaledConfig C, int kM, int kN>
-QN_DEVICE void sum_groups(const ScaledParams& p, const ScaledWork& work, u8* smem, f32 (&sums)[kM][kN][4],
-                          f32 (&totals)[kM][kN][4]) {
+QN_DEVICE void sum_groups(const ScaledParams& p, const ScaledWork& work, u8* smem, f32 (&sums)[kM][kN][4], f32 (&totals)[kM][kN][4]) {
   using S = ScaledShape<C>;
   constexpr auto L = scaled_smem(C);
   const auto at = ScaledFragments<C>::of_thread();
@@ -309,8 +308,7 @@ QN_DEVICE void write_totals(const ScaledParams& p, const ScaledWork& work, u8* s
   load_addend(p.bias, p.bias_dtype, at.column, at.columns, bias);
   if (at.columns == 2 * kN && p.out_alignment >= kWidestBytes<Out, 2 * kN> && c_is_wide<2 * kN>(p.c))
     write_totals_wide<Out>(p, at, bias, totals);
-  else
-    write_totals_single<Out, C.threads>(p, at, smem, bias, totals);
+  else write_totals_single<Out, C.threads>(p, at, smem, bias, totals);
 }
 
 /// A part of out by the whole block, whose shared memory nobody else uses.

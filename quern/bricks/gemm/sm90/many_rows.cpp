@@ -31,24 +31,28 @@ i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const D
   return ceil_div<i64>(p.m, t.swapped ? swapped_share(t, p, device.sms) : rows_at_once(t)) * ceil_div<i64>(p.n, t.n) * parts;
 }
 
-/// Tiles that the busiest multiprocessor, or cluster of them, makes. Of clusters of four not as many fit into the GPCs as there are fours of multiprocessors: 32 take two waves on an H200, 30 one.
+/// Tiles that the busiest multiprocessor, or cluster of them, makes. Of clusters of four not as many fit into the GPCs as there are fours
+/// of multiprocessors: 32 take two waves on an H200, 30 one.
 static i64 turns_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) {
   const i64 together = pair_blocks(*kernel.tile) * parts, sms = together < 4 ? device.sms : device.sms * 10 / 11;
   return ceil_div<i64>(blocks_of(kernel, p, parts, device) / parts, max_of<i64>(1, sms / together));
 }
-i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) { return ceil_div<i64>(turns_of(kernel, p, parts, device), kernel.tile->blocks); }
+i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, const DeviceInfo& device) {
+  return ceil_div<i64>(turns_of(kernel, p, parts, device), kernel.tile->blocks);
+}
 
 namespace {
 
-/// What the estimate knows of a kind of kernels, for operands of 16 and of 8 bits: `busy` is the time of products, those of a tile with the cost 1, beside that of the data sheet's rate; the rest in ns. Least squares find them, and the tiles' costs, of
-/// what bench/gpu/gemm_peers.py --candidates measures; these are an H200's.
+/// What the estimate knows of a kind of kernels, for operands of 16 and of 8 bits: `busy` is the time of products, those of a tile with the
+/// cost 1, beside that of the data sheet's rate; the rest in ns. Least squares find them, and the tiles' costs, of what
+/// bench/gpu/gemm_peers.py --candidates measures; these are an H200's.
 struct KindTimes {
   double busy;
-  double start;      ///< once
-  double turns;      ///< once more, of tiles in turn
-  double store;      ///< of 8192 results of a tile, where nobody multiplies meanwhile
+  double start;  ///< once
+  double turns;  ///< once more, of tiles in turn
+  double store;  ///< of 8192 results of a tile, where nobody multiplies meanwhile
   double store_turns;
-  double wave;       ///< of each wave of blocks that have a multiprocessor for themselves: until the first bytes have come
+  double wave;  ///< of each wave of blocks that have a multiprocessor for themselves: until the first bytes have come
 };
 constexpr KindTimes kTimes16[] = {{1.077, 2052, 1302, 533, 144, 0}, {1.021, 0, 0, 483, 0, 2163}, {}};
 constexpr KindTimes kTimes8[] = {{1.163, 2994, 0, 512, 0, 0}, {2.028, 1633, 0, 658, 0, 1785}, {1.409, 853, 0, 649, 0, 1523}};
@@ -69,13 +73,18 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const Rates& rates = device.rates;
   const KindTimes& times = (p.element == 1 ? kTimes8 : kTimes16)[i32(kernel.kind)];
   const i32 share = t.swapped ? swapped_share(t, p, device.sms) : 0;
-  const double k = double(p.k) / parts, tile = double(t.swapped ? columns_of_share(t, share) : t.m) * t.n, high = double(ceil_div<i64>(p.m, rows_at_once(t)));
-  const double rows = t.swapped ? (p.m_major ? t.m : share) : kernel.kind == Sm90Kind::swapped ? swapped_rows(p, t.m) : double(min_of<i64>(t.m, p.m));
-  const double waves = double(waves_of(kernel, p, parts, device)), turns = double(turns_of(kernel, p, parts, device)), blocks = double(blocks_of(kernel, p, parts, device)) * pair_blocks(t);
+  const double k = double(p.k) / parts, tile = double(t.swapped ? columns_of_share(t, share) : t.m) * t.n,
+               high = double(ceil_div<i64>(p.m, rows_at_once(t)));
+  const double rows = t.swapped                          ? (p.m_major ? t.m : share)
+                      : kernel.kind == Sm90Kind::swapped ? swapped_rows(p, t.m)
+                                                         : double(min_of<i64>(t.m, p.m));
+  const double waves = double(waves_of(kernel, p, parts, device)), turns = double(turns_of(kernel, p, parts, device)),
+               blocks = double(blocks_of(kernel, p, parts, device)) * pair_blocks(t);
   const double flops_sm = (p.element == 1 ? rates.flops_8 : rates.flops_16) / rates.sms;
-  const double multiply = (t.blocks == 1 ? turns : std::floor(turns / 2) * 2 + std::fmod(turns, 2) * kAlone) * 2 * tile * k / flops_sm * times.busy * t.cost;
-  // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go to both. Blocks of one tile
-  // are neighbours in their first wave alone
+  const double multiply =
+      (t.blocks == 1 ? turns : std::floor(turns / 2) * 2 + std::fmod(turns, 2) * kAlone) * 2 * tile * k / flops_sm * times.busy * t.cost;
+  // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go
+  // to both. Blocks of one tile are neighbours in their first wave alone
   const double row_bytes = k * p.element, beside = kernel.kind == Sm90Kind::tiles ? 1 : 1 / max_of(turns, 1.);  // no turns: n = 0
   const double together = parts > 1 ? rows + t.n : t.pair || (high > 1 && !t.swapped) ? rows + t.n / 2. : rows / 2 + t.n;
   const double shared = together * beside + (rows + t.n) * (1 - beside);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Which kernel makes a product of more than 128 rows on Hopper: the time of each by estimate, few of them for one weight whatever m, and of these the one with the least time.
+// Which kernel makes a product of more than 128 rows on Hopper: the time of each by estimate, few of them for one weight whatever m, and of
+// these the one with the least time.
 #pragma once
 #include <array>
 #include <bit>
@@ -27,35 +28,42 @@ struct Sm90Kernel {
 /// Most kernels of an op that are chosen among.
 constexpr size_t kMostSm90Kernels = 64;
 
-/// Parts of K that a swapped kernel is tried with: 1, 2 and 4. Of clusters of three about 34 fit, four multiprocessors each, so there are none ((1280, 5120), m = 136, in 40 of them 18 us).
+/// Parts of K that a swapped kernel is tried with: 1, 2 and 4. Of clusters of three about 34 fit, four multiprocessors each, so there are
+/// none ((1280, 5120), m = 136, in 40 of them 18 us).
 constexpr i32 kManyRowsParts = 3;
 
 /// What the estimate reads of a product.
 struct Sm90Product {
   i64 m, n, k;
-  i32 element = 2;      ///< bytes of an element of a and b
-  i32 out = 2;          ///< of out
-  bool m_major = false; ///< a lies M-major: a tile brings all of its rows
+  i32 element = 2;       ///< bytes of an element of a and b
+  i32 out = 2;           ///< of out
+  bool m_major = false;  ///< a lies M-major: a tile brings all of its rows
 };
-/// Rows of a that each of the swapped tiles above each other brings: all of them, or as even a share as whole eights make. wgmma multiplies as many as the tile has all the same, but what is not asked of the L2 is time: 160 rows in tiles of
-/// 80 and of 128 (2112, 7168) take 18.8 us and 21.1.
+/// Rows of a that each of the swapped tiles above each other brings: all of them, or as even a share as whole eights make. wgmma multiplies
+/// as many as the tile has all the same, but what is not asked of the L2 is time: 160 rows in tiles of 80 and of 128 (2112, 7168) take 18.8
+/// us and 21.1.
 i32 swapped_rows(const Sm90Product& product, i32 tile_m);
-/// Rows of a of each of warp_specialised_sm90's swapped tiles: even shares, of those that the tile can have the ones with which the busiest multiprocessor makes the fewest.
+/// Rows of a of each of warp_specialised_sm90's swapped tiles: even shares, of those that the tile can have the ones with which the busiest
+/// multiprocessor makes the fewest.
 i32 swapped_share(const Sm90Tile& tile, const Sm90Product& product, i32 sms);
 /// Blocks, or pairs of them, that the product asks for.
 i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 /// How many of them one after another the busiest multiprocessor has; where two blocks share it, the busier of the two.
 i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
-/// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what starts and ends the kernel and each tile.
+/// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all
+/// of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what
+/// starts and ends the kernel and each tile.
 double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 
 /// A kernel of a list, by index, and the parts of K.
 struct ManyRowsChoice {
   i32 kernel = -1, parts = 1;
 };
-/// A kernel with `fixed` parts of K, or where that is 0 with as many as take the least time, and that time. time_of(kernel, parts) is it, 1e300 where the kernel cannot.
+/// A kernel with `fixed` parts of K, or where that is 0 with as many as take the least time, and that time. time_of(kernel, parts) is it,
+/// 1e300 where the kernel cannot.
 template <class TimeOf>
-ManyRowsChoice best_parts(std::span<const Sm90Kernel> kernels, i32 index, const Sm90Product& product, i32 fixed, const DeviceInfo& device, const TimeOf& time_of, double& ns) {
+ManyRowsChoice best_parts(std::span<const Sm90Kernel> kernels, i32 index, const Sm90Product& product, i32 fixed, const DeviceInfo& device,
+                          const TimeOf& time_of, double& ns) {
   const Sm90Kernel& kernel = kernels[size_t(index)];
   ManyRowsChoice best{index, max_of(fixed, 1)};
   ns = time_of(kernel, best.parts);
@@ -65,7 +73,8 @@ ManyRowsChoice best_parts(std::span<const Sm90Kernel> kernels, i32 index, const 
   }
   return best;
 }
-/// What counts where kernels of a weight are chosen: the fourth power of a kernel's time over the least one. A kernel that takes 1.5 times as long counts five times, so that few rows get one that is much slower.
+/// What counts where kernels of a weight are chosen: the fourth power of a kernel's time over the least one. A kernel that takes 1.5 times
+/// as long counts five times, so that few rows get one that is much slower.
 inline double power_of(double x) { return x * x * x * x; }
 /// Numbers of rows for which the kernels of a weight are chosen: from 129 to 2048, in even steps of a logarithm.
 constexpr int kManyRowsSteps = 60;
@@ -74,15 +83,18 @@ inline i64 rows_of_step(int step) { return i64(2048 / std::pow(1.04798, kManyRow
 struct WeightKernels {
   u64 all = 0;
   std::array<u8, kManyRowsSteps + 1> least{};
-  /// Those that take least somewhere up to m rows. A list of what calls of up to so many rows reach has them all, so GPUs of the arch with other numbers of multiprocessors choose among these.
+  /// Those that take least somewhere up to m rows. A list of what calls of up to so many rows reach has them all, so GPUs of the arch with
+  /// other numbers of multiprocessors choose among these.
   u64 up_to(i64 m) const {
     u64 kernels = u64(1) << least[0];
     for (int step = 1; step < kManyRowsSteps && rows_of_step(step) <= m; ++step) kernels |= u64(1) << least[size_t(step)];
     return m < 4096 ? kernels : kernels | u64(1) << least[kManyRowsSteps];
   }
 };
-/// The kernels of one weight, whatever m: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of 60 numbers of rows from 129 to
-/// 2048, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each of these is changed for another while they come closer.
+/// The kernels of one weight, whatever m: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that
+/// of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of
+/// 60 numbers of rows from 129 to 2048, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each
+/// of these is changed for another while they come closer.
 template <class TimeOf>
 WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
   constexpr int kSteps = kManyRowsSteps;
@@ -94,8 +106,7 @@ WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& 
   for (int step = kSteps - 1; step >= 0; --step) {
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
-    for (size_t i = 0; i < count; ++i)
-      best = min_of(best, times[i] = time_of(i, rows_of_step(step)));
+    for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, rows_of_step(step)));
     for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
   }
   const auto taken_of = [&](u64 kernels) {
@@ -141,7 +152,8 @@ WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& 
   for (size_t step = 0; step <= kSteps; ++step) {
     double best = 1e301;
     for (u64 left = chosen; left != 0; left &= left - 1)
-      if (const double ns = time_of(size_t(std::countr_zero(left)), step < kSteps ? rows_of_step(int(step)) : 4096); ns < best) best = ns, kernels.least[step] = u8(std::countr_zero(left));
+      if (const double ns = time_of(size_t(std::countr_zero(left)), step < kSteps ? rows_of_step(int(step)) : 4096); ns < best)
+        best = ns, kernels.least[step] = u8(std::countr_zero(left));
   }
   return kernels;
 }
@@ -159,7 +171,8 @@ template <class Of> ManyRowsChoice least_of(const WeightKernels& kernels, i64 m,
   return best;
 }
 
-/// Names of candidates (Variant::candidates): those of tiles, and of swapped ones those of each with 1, 2 and 4 parts of K, in this order. "128x256", "128x192_pair", "128x192_turns", "160x64_parts2".
+/// Names of candidates (Variant::candidates): those of tiles, and of swapped ones those of each with 1, 2 and 4 parts of K, in this order.
+/// "128x256", "128x192_pair", "128x192_turns", "160x64_parts2".
 template <size_t count>
 class CandidateNames {
  public:
@@ -167,7 +180,13 @@ class CandidateNames {
     for (size_t i = 0; i < count_; ++i) {
       const Sm90Tile& t = tiles[parts ? i / kManyRowsParts : i];
       char* const text = texts_[i].data();
-      int at = std::snprintf(text, kLength, "%dx%d%s%s", t.m, t.n, t.pair ? "_pair" : t.swapped && t.alternate ? "_swapped_turns" : t.swapped ? "_swapped" : t.alternate ? "_turns" : "", t.blocks > 1 ? "_two" : "");
+      int at = std::snprintf(text, kLength, "%dx%d%s%s", t.m, t.n,
+                             t.pair                     ? "_pair"
+                             : t.swapped && t.alternate ? "_swapped_turns"
+                             : t.swapped                ? "_swapped"
+                             : t.alternate              ? "_turns"
+                                                        : "",
+                             t.blocks > 1 ? "_two" : "");
       if (parts && i % kManyRowsParts != 0) std::snprintf(text + at, size_t(kLength - at), "_parts%d", 1 << i % kManyRowsParts);
       names_[i] = text;
     }

@@ -19,7 +19,8 @@ QN_DEVICE void multiply_stage(u32 stage, u32 row, f32 (&sums)[kM][kRegisters]) {
   for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) {
     QN_UNROLL
     for (int m = 0; m < kM; ++m)
-      ptx::wgmma<T, T, WgmmaForm{.a = C.tiles.a_major, .b = C.tiles.b_major}>(reinterpret_cast<f32 (&)[kColumns / 2]>(sums[m]), a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
+      ptx::wgmma<T, T, WgmmaForm{.a = C.tiles.a_major, .b = C.tiles.b_major}>(
+          reinterpret_cast<f32(&)[kColumns / 2]>(sums[m]), a.advanced(m * 64 * 128 + kStepA * k), b.advanced(kStepB * k), true);
   }
 }
 

@@ -2,10 +2,11 @@
 // Copyright 2026 The quern authors
 //
 // What the kernels with narrow tiles of out share on sm_90a: few rows, all of K. Every multiprocessor has the same share of b's rows, which
-// stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes but one
-// stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where tiles would be very
-// narrow the two blocks of a cluster split K instead (fold). Of a wide share a block makes several tiles one after another (walk): while the results of one are stored,
-// the ring fills for the next. Tiles of 16 rows are mma.sync's, which add their sums through shared memory: bricks/gemm/sm90/narrow_mma.cuh.
+// stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes
+// but one stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where
+// tiles would be very narrow the two blocks of a cluster split K instead (fold). Of a wide share a block makes several tiles one after
+// another (walk): while the results of one are stored, the ring fills for the next. Tiles of 16 rows are mma.sync's, which add their sums
+// through shared memory: bricks/gemm/sm90/narrow_mma.cuh.
 #pragma once
 #include "quern/bricks/gemm/sm90/narrow_mma.cuh"
 #include "quern/bricks/gemm/sm90/swap_ab.cuh"
@@ -13,8 +14,8 @@
 
 namespace quern::gemm {
 
-/// A block's part, without a division but where tiles are tall: else there are at most two tiles above each other, and two parts of K with fold. What a block does before its first requests is a part
-/// of its time.
+/// A block's part, without a division but where tiles are tall: else there are at most two tiles above each other, and two parts of K with
+/// fold. What a block does before its first requests is a part of its time.
 template <BlockSm90 C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   constexpr u32 kSplits = C.narrow.halves != 0 ? 2 : 1;
@@ -48,12 +49,12 @@ QN_DEVICE u32 first_column_of(u32 group) {
   return group % C.narrow.across * u32(warpgroup_columns(C));
 }
 
-/// With so many columns of K of 16 bits, 8 KB, which is how far rows of weights mostly are apart then, tiles begin at different places of it. With all of them at the same one, what blocks ask for at a
-/// time lies in a part of memory's channels (README, another place of K).
+/// With so many columns of K of 16 bits, 8 KB, which is how far rows of weights mostly are apart then, tiles begin at different places of
+/// it. With all of them at the same one, what blocks ask for at a time lies in a part of memory's channels (README, another place of K).
 constexpr i32 kRotatedK = 4096;
 
-/// load(step) for the steps of K of a tile: from the first of `part` on, but where mma.sync multiplies from one of up to 16 places on, and around; neighbours, whose blocks are mostly one TPC's, whose
-/// requests of a are answered together, from the same.
+/// load(step) for the steps of K of a tile: from the first of `part` on, but where mma.sync multiplies from one of up to 16 places on, and
+/// around; neighbours, whose blocks are mostly one TPC's, whose requests of a are answered together, from the same.
 template <BlockSm90 C, class Load>
 QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, const Load& load) {
   if constexpr (!by_mma(C)) {
@@ -97,15 +98,17 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
       } else {
         QN_UNROLL
         for (i32 chunk = 0; chunk < C.tiles.chunks; ++chunk)
-          load_operand<Major::k, C.tiles.tile_m>(to + u32(chunk) * C.tiles.tile_m * 128, &p.a, full, CachePolicy::evict_last, (step * C.tiles.chunks + chunk) * kColumns, part.row);
+          load_operand<Major::k, C.tiles.tile_m>(to + u32(chunk) * C.tiles.tile_m * 128, &p.a, full, CachePolicy::evict_last,
+                                                 (step * C.tiles.chunks + chunk) * kColumns, part.row);
       }
       end_fill(fill);
     });
   } while (next_tile<C>(p, part));
 }
 
-// Of a tile whose K two blocks sum in parts, each of them finishes the half of its rank: 64 rows of 128, which are one warpgroup's, or half of the columns of 64 rows.
-// The other half of its sums goes from registers into the other block's shared memory: no barrier stands between the last products and the way there.
+// Of a tile whose K two blocks sum in parts, each of them finishes the half of its rank: 64 rows of 128, which are one warpgroup's, or half
+// of the columns of 64 rows. The other half of its sums goes from registers into the other block's shared memory: no barrier stands between
+// the last products and the way there.
 
 /// The tile whose results a block stores, or each warpgroup of those beside each other.
 template <BlockSm90 C>
@@ -131,7 +134,8 @@ QN_DEVICE void expect_half(u32 smem) {
 template <BlockSm90 C, int kCount, int kRegisters>
 QN_DEVICE void give_sums(u32 smem, u32 other, int first, const f32 (&sums)[kRegisters]) {
   constexpr auto L = dense_sm90_smem(C);
-  const u32 to = ptx::cluster_address(smem + L.halves + 16 * (threadIdx.x % kWarpgroupSize), other), barrier = ptx::cluster_address(smem + L.halves_barrier, other);
+  const u32 to = ptx::cluster_address(smem + L.halves + 16 * (threadIdx.x % kWarpgroupSize), other),
+            barrier = ptx::cluster_address(smem + L.halves_barrier, other);
   QN_UNROLL
   for (int i = 0; i < kCount; i += 4) {
     u32 four[4];
@@ -157,7 +161,8 @@ QN_DEVICE void take_sums(const u8* memory, u32 smem, int first, const f32 (&sums
 
 /// By a warpgroup, with its sums of the tile: those of its results that the block finishes are stored.
 template <BlockSm90 C>
-QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group, f32 (&sums)[warpgroup_columns(C) / 2]) {
+QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part, const u8* memory, u32 smem, u32 group,
+                             f32 (&sums)[warpgroup_columns(C) / 2]) {
   constexpr BlockSm90 kFinished = finished_of<C>();
   const i32 row = part.row + i32(first_row_of<C>(group));
   const bool here = row + i32(16 * warp_of_warpgroup()) < p.m;
@@ -179,12 +184,13 @@ QN_DEVICE void finish_narrow(const DenseSm90Params& p, const DenseSwapPart& part
   }
 }
 
-/// The block. multiply(part, smem, group, read, sums) makes those of 64 rows and a warpgroup's columns of a tile; fill(part, smem) is for `fill_warps` warps, behind
-/// the kernel before; they arrive `fills` times at a stage.
+/// The block. multiply(part, smem, group, read, sums) makes those of 64 rows and a warpgroup's columns of a tile; fill(part, smem) is for
+/// `fill_warps` warps, behind the kernel before; they arrive `fills` times at a stage.
 template <BlockSm90 C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr u32 kMultiply = 4 * u32(narrow_warpgroups(C));  // warps
-  static_assert((C.tiles.tile_m % 64 == 0 || by_mma(C)) && C.store.by_lanes && (C.narrow.walk != 1 || (C.narrow.halves == 0 && fill_warps == 0)));
+  static_assert((C.tiles.tile_m % 64 == 0 || by_mma(C)) && C.store.by_lanes &&
+                (C.narrow.walk != 1 || (C.narrow.halves == 0 && fill_warps == 0)));
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory), warp = ptx::shfl(ptx::warp_id(), 0);
   DenseSwapPart part = part_of_narrow_block<C, kColumns * C.tiles.chunks>(p);
@@ -194,12 +200,17 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     if constexpr (C.narrow.halves != 0) expect_half<C>(smem);
   }
   ptx::sync_block();
-  if constexpr (C.narrow.halves != 0) ptx::cluster_arrive_relaxed();  // of expect_half()'s mbarrier, which it has fenced; a release is a MEMBAR.GPU of every warp before its first request
+  if constexpr (C.narrow.halves != 0)
+    ptx::cluster_arrive_relaxed();  // of expect_half()'s mbarrier, which it has fenced; a release is a MEMBAR.GPU of every warp before its
+                                    // first request
   ptx::grid_launch_dependents();
-  // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their instructions too
+  // The compiler lays out what is tested last first, beside what all warps have just fetched, and the first requests wait for their
+  // instructions too
   if (warp < kMultiply) {
     constexpr auto L = dense_sm90_smem(C);
-    if constexpr (!by_mma(C)) zero_other_rows<Major::k, C.tiles.tile_m, C.tiles.chunks, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x), 32 * kMultiply);
+    if constexpr (!by_mma(C))
+      zero_other_rows<Major::k, C.tiles.tile_m, C.tiles.chunks, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x),
+                                                                                         32 * kMultiply);
     Consumer<C.tiles.stages> read{smem + L.barriers};
     do {
       if constexpr (by_mma(C)) {
@@ -219,8 +230,9 @@ QN_DEVICE void run_narrow(const DenseSm90Params& p, const Multiply& multiply, co
     ptx::sync_warp();
   } else {
     if (fills > 0 && p.m <= 16) {  // scales come with each stage
-      // Requests as fast as they can be made, a ring of them, keep the first scales waiting. Of a lane that is taken by its number ptxas makes each request a loop over the lanes, 60 to 100 clocks,
-      // which is about as fast as a multiprocessor takes the bytes in: m = 1 (2112, 7168) 7.5 us to 6.9, (7168, 2048) 6.5 to 6.1; m = 64 loses 0.1 us by it (H200)
+      // Requests as fast as they can be made, a ring of them, keep the first scales waiting. Of a lane that is taken by its number ptxas
+      // makes each request a loop over the lanes, 60 to 100 clocks, which is about as fast as a multiprocessor takes the bytes in: m = 1
+      // (2112, 7168) 7.5 us to 6.9, (7168, 2048) 6.5 to 6.1; m = 64 loses 0.1 us by it (H200)
       if (ptx::lane_id() == 0) load_narrow_b<C, kColumns>(p, part, smem);
     } else if (ptx::elect_sync()) {
       load_narrow_b<C, kColumns>(p, part, smem);

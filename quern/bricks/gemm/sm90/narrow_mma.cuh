@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Narrow tiles of up to 16 rows (bricks/gemm/sm90/narrow.cuh), which mma.sync multiplies: wgmma takes 64 rows of a, with memory for each of them in every stage. Here a stage has the rows of a that there
-// are, and more columns of K, which memory is faster at. Each of four warps has every fourth chunk of 64 columns, and all add their sums up through shared memory at the end of a tile.
+// Narrow tiles of up to 16 rows (bricks/gemm/sm90/narrow.cuh), which mma.sync multiplies: wgmma takes 64 rows of a, with memory for each of
+// them in every stage. Here a stage has the rows of a that there are, and more columns of K, which memory is faster at. Each of four warps
+// has every fourth chunk of 64 columns, and all add their sums up through shared memory at the end of a tile.
 #pragma once
 #include "quern/bricks/gemm/sm90/swap_ab.cuh"
 #include "quern/bricks/gemm/sm90/tiles.cuh"
 
 namespace quern::gemm {
 
-/// By a warp: the products of chunk `chunk` of a stage are added to its sums, of 8 columns of the tile in each sums[j] as mma.sync has them. A stage has of a `[chunks][m][64]`, swizzled as one
-/// tile of chunks * m rows, and of b what load_in_turn() brings.
+/// By a warp: the products of chunk `chunk` of a stage are added to its sums, of 8 columns of the tile in each sums[j] as mma.sync has
+/// them. A stage has of a `[chunks][m][64]`, swizzled as one tile of chunks * m rows, and of b what load_in_turn() brings.
 template <BlockSm90 C>
 QN_DEVICE void multiply_chunk(u32 stage, u32 chunk, i32 m, f32 (&sums)[C.tiles.tile_n / 8][4]) {
   constexpr auto L = dense_sm90_smem(C);
@@ -48,7 +49,8 @@ QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column
   for (i32 half = 0; half < 2; ++half) {
     if (lane / 4 + 8 * half >= p.m) continue;
     QN_UNROLL
-    for (i32 j = 0; j < kVectors; ++j) ptx::st_shared(place + 8 * half * kPitch + 32 * j, u32x2{ptx::bits_of(sums[j][2 * half]), ptx::bits_of(sums[j][2 * half + 1])});
+    for (i32 j = 0; j < kVectors; ++j)
+      ptx::st_shared(place + 8 * half * kPitch + 32 * j, u32x2{ptx::bits_of(sums[j][2 * half]), ptx::bits_of(sums[j][2 * half + 1])});
   }
   ptx::bar_sync(kMultiplyBarrier, kWarpgroupSize);
   ptx::grid_dependency_wait();
@@ -82,7 +84,8 @@ QN_DEVICE void make_few_rows(const DenseSm90Params& p, const DenseSwapPart& part
   for (i32 step = 0; step < part.steps; ++step) {
     begin_read(read);
     QN_UNROLL
-    for (u32 chunk = 0; chunk < u32(C.tiles.chunks); chunk += 4) multiply_chunk<C>(smem + read.stage * u32(dense_sm90_smem(C).stage), chunk + ptx::warp_id(), p.m, sums);
+    for (u32 chunk = 0; chunk < u32(C.tiles.chunks); chunk += 4)
+      multiply_chunk<C>(smem + read.stage * u32(dense_sm90_smem(C).stage), chunk + ptx::warp_id(), p.m, sums);
     end_read(read);
   }
   add_and_store_few_rows<C>(p, part.column, memory, sums);

@@ -4,8 +4,8 @@
 // Two-level sums of 8-bit operands: the tensor cores sum a stage of 128 columns of K, whose products a thread then scales and
 // adds to sums of its own. The tensor cores keep about 14 bits of a sum of e4m3 (docs/emulator.md), so longer runs lose more.
 //
-// Of all walks over `steps` stages: products(stage, sums) issues the instructions of one, the first of which does not add, load(stage) gives a
-// thread's scales of it, and add(scales, sums) adds its products to the thread's sums.
+// Of all walks over `steps` stages: products(stage, sums) issues the instructions of one, the first of which does not add, load(stage)
+// gives a thread's scales of it, and add(scales, sums) adds its products to the thread's sums.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/kit/wgmma_ring.cuh"
@@ -18,9 +18,9 @@ QN_DEVICE u32 to_next_stage(u32 stage, u32 bytes) {
   return bytes * (stage + 1 == u32(stages) ? 1 - u32(stages) : 1);
 }
 
-/// Where the operands of a stage lie: the low words of their descriptors. What a warp does between a wait and its products is a part of each stage's
-/// time, so they go from stage to stage: what does not change in a loop, ptxas makes again for every stage (the row of a thread alone, behind whose
-/// scales the products wait, took 3 to 7 % of the kernel for many rows).
+/// Where the operands of a stage lie: the low words of their descriptors. What a warp does between a wait and its products is a part of
+/// each stage's time, so they go from stage to stage: what does not change in a loop, ptxas makes again for every stage (the row of a
+/// thread alone, behind whose scales the products wait, took 3 to 7 % of the kernel for many rows).
 struct StageOperands {
   u32 rows, columns;
 };
@@ -38,7 +38,9 @@ template <class Rows, class Columns, int count>
 QN_DEVICE void multiply_rows(const StageOperands& o, u32 row, f32 (&sums)[count]) {
   constexpr u64 kForm = k_major_descriptor(0, Swizzle::b128).bits >> 32 << 32;
   QN_UNROLL
-  for (u32 k = 0; k < 4; ++k) ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + row * (128 / 16) + 2 * k)}, MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
+  for (u32 k = 0; k < 4; ++k)
+    ptx::wgmma<Rows, Columns>(sums, MatrixDescriptor{kForm | (o.rows + row * (128 / 16) + 2 * k)},
+                              MatrixDescriptor{kForm | (o.columns + 2 * k)}, k > 0);
 }
 /// The same of the first ones; then on.
 template <class Rows, class Columns, int stages, int kBytes, int count>
@@ -47,13 +49,14 @@ QN_DEVICE void multiply_operands(StageOperands& o, u32 stage, f32 (&sums)[count]
   next_operands<stages, kBytes>(o, stage);
 }
 
-/// Where a thread's scales of a stage lie: bytes from the first stage's first scale to this stage's first (and, `columns`, to that of a warpgroup's first
-/// column instead of the tile's), and to that of the thread's first row. They go
-/// from stage to stage, as operands do.
+/// Where a thread's scales of a stage lie: bytes from the first stage's first scale to this stage's first (and, `columns`, to that of a
+/// warpgroup's first column instead of the tile's), and to that of the thread's first row. They go from stage to stage, as operands do.
 struct StageScales {
   u32 first, own;
 };
-QN_DEVICE StageScales stage_scales(u32 stage, u32 bytes, u32 row_of_thread, u32 columns = 0) { return {stage * bytes + columns, stage * bytes + row_of_thread}; }
+QN_DEVICE StageScales stage_scales(u32 stage, u32 bytes, u32 row_of_thread, u32 columns = 0) {
+  return {stage * bytes + columns, stage * bytes + row_of_thread};
+}
 /// On to those of the stage behind `stage`.
 template <int stages>
 QN_DEVICE void next_stage(StageScales& s, u32 stage, u32 bytes) {
@@ -94,7 +97,8 @@ QN_DEVICE void multiply_batch(Consumer<stages, blocks>& read, const Products& pr
   for (int i = 0; i < batch; ++i) add(scales[i], sums[i]);
 }
 template <int batch, int count, int stages, int blocks, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages_in_batches(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void multiply_stages_in_batches(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load,
+                                          const Add& add) {
   int step = 0;
   QN_NO_UNROLL
   for (; step + batch <= steps; step += batch) multiply_batch<batch, count>(read, products, load, add);
@@ -102,8 +106,8 @@ QN_DEVICE void multiply_stages_in_batches(Consumer<stages, blocks>& read, int st
   for (; step < steps; ++step) multiply_batch<1, count>(read, products, load, add);
 }
 
-/// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled. `first`: its scales are loaded ahead of its
-/// products, not behind them.
+/// `batch` stages in order, straight-line code: the products of the next one are issued before the sums of one are scaled. `first`: its
+/// scales are loaded ahead of its products, not behind them.
 template <int batch, bool late, bool first, int count, int stages, int blocks, class Products, class Load, class Add>
 QN_DEVICE void multiply_batch_ahead(Consumer<stages, blocks>& read, const Products& products, const Load& load, const Add& add) {
   constexpr int kSets = batch > 1 ? 2 : 1;
@@ -113,8 +117,8 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages, blocks>& read, const Produc
   Consumer<stages, blocks> ahead = read;
   const auto issue = [&](int set) {
     begin_read(ahead);
-    // Where another stage is in flight they are better late (7168 x 16384: 752 us and 778), but of narrow tiles ptxas puts what waits for them between the first product and the
-    // second (README)
+    // Where another stage is in flight they are better late (7168 x 16384: 752 us and 778), but of narrow tiles ptxas puts what waits for
+    // them between the first product and the second (README)
     if (first || batch == 1) scales[set] = load(ahead.stage);
     hold(sums[set]);
     ptx::wgmma_fence();
@@ -139,7 +143,8 @@ QN_DEVICE void multiply_batch_ahead(Consumer<stages, blocks>& read, const Produc
 /// add() may (`late`) still read the stage. There are two sets of sums, and the tensor cores go on while one is scaled;
 /// a batch ends with none in flight, as ptxas serialises wgmma (C7510) where sums in flight are those of another iteration.
 template <int batch, bool late, bool first, int count, int stages, int blocks, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages_ahead(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void multiply_stages_ahead(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load,
+                                     const Add& add) {
   int step = 0;
   QN_NO_UNROLL
   for (; step + batch <= steps; step += batch) multiply_batch_ahead<batch, late, first, count>(read, products, load, add);
@@ -149,7 +154,8 @@ QN_DEVICE void multiply_stages_ahead(Consumer<stages, blocks>& read, int steps, 
 
 /// One stage with one set of sums; the other warpgroup's products are in the tensor cores while it is scaled.
 template <bool late, int count, int stages, int blocks, class Products, class Load, class Add>
-QN_DEVICE void multiply_in_turn(Consumer<stages, blocks>& read, f32 (&sums)[count], const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void multiply_in_turn(Consumer<stages, blocks>& read, f32 (&sums)[count], const Products& products, const Load& load,
+                                const Add& add) {
   begin_read(read);
   const auto scales = load(read.stage);  // ahead of the products: behind them the last one waits for the load (8192^3: 880 us and 850)
   hold(sums);
@@ -164,28 +170,35 @@ QN_DEVICE void multiply_in_turn(Consumer<stages, blocks>& read, f32 (&sums)[coun
   if constexpr (late) end_read(read);
 }
 template <bool late, int count, int stages, int blocks, class Products, class Load, class Add>
-QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load,
+                                       const Add& add) {
   f32 sums[count];
   zero(sums);
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) multiply_in_turn<late>(read, sums, products, load, add);
 }
 
-/// The same in rounds of the ring, each stage by code of its own, in which all that tells it from the others is a constant; steps before the ring's first stage share one more, and all steps where they are not `unrolled`. While the sums of a stage are scaled the
-/// next one's barrier is asked and load_ahead(scales) loads what does not come with it, in order, up to one behind the last, as ptxas would make other code of a question whether there is one; load(stage, scales) loads
-/// what comes with a stage. Of what a warp does between its products and the next ones, 20 instructions less.
+/// The same in rounds of the ring, each stage by code of its own, in which all that tells it from the others is a constant; steps before
+/// the ring's first stage share one more, and all steps where they are not `unrolled`. While the sums of a stage are scaled the next one's
+/// barrier is asked and load_ahead(scales) loads what does not come with it, in order, up to one behind the last, as ptxas would make other
+/// code of a question whether there is one; load(stage, scales) loads what comes with a stage. Of what a warp does between its products and
+/// the next ones, 20 instructions less.
 template <int count, class Scales, bool unrolled = true, int stages, int blocks, class Products, class LoadAhead, class Load, class Add>
-QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const Products& products, const LoadAhead& load_ahead, const Load& load, const Add& add) {
+QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const Products& products, const LoadAhead& load_ahead,
+                               const Load& load, const Add& add) {
   f32 sums[count];
   zero(sums);
   Scales scales{};
   QN_NO_UNROLL
   for (; (!unrolled || read.stage != 0) && steps > 0; --steps)
-    multiply_in_turn<false>(read, sums, products, [&](u32 stage) {
-      load_ahead(scales);
-      load(stage, scales);
-      return scales;
-    }, add);
+    multiply_in_turn<false>(
+        read, sums, products,
+        [&](u32 stage) {
+          load_ahead(scales);
+          load(stage, scales);
+          return scales;
+        },
+        add);
   if (!unrolled || steps <= 0) return;
   begin_read(read);
   load_ahead(scales);
@@ -221,10 +234,13 @@ QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const 
   }
 }
 
-/// The same of 128 rows, 64 of them behind the other 64, through at least one step: products(stage, half, sums) and add(scales, sums, half) are those of one half. There is one set of sums, and the tensor cores have the other warpgroup's products while
-/// these are scaled; while they have the second half's a warp waits for the next stage, and load(stage, scales) loads its scales, so nothing is between the last sum scaled and the next product (2 to 3 % of the kernel).
+/// The same of 128 rows, 64 of them behind the other 64, through at least one step: products(stage, half, sums) and add(scales, sums, half)
+/// are those of one half. There is one set of sums, and the tensor cores have the other warpgroup's products while these are scaled; while
+/// they have the second half's a warp waits for the next stage, and load(stage, scales) loads its scales, so nothing is between the last
+/// sum scaled and the next product (2 to 3 % of the kernel).
 template <int count, class Scales, int stages, int blocks, class Products, class Load, class Add>
-QN_DEVICE void multiply_rounds_of_halves(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load, const Add& add) {
+QN_DEVICE void multiply_rounds_of_halves(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load,
+                                         const Add& add) {
   static_assert(stages > 1, "the next stage is waited for before this one is released");
   f32 sums[count];
   zero(sums);

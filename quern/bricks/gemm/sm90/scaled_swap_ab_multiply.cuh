@@ -46,13 +46,14 @@ QN_DEVICE ScalesOfSums<C> scales_of_sums(const u8* memory, const SwappedScales& 
 
 /// total = the products of 64 rows of b by the tile of a over a part of K, scaled.
 template <ScaledSwapAb C>
-QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.block.tiles.stages>& read, f32 (&total)[C.block.tiles.tile_m / 2]) {
+QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.block.tiles.stages>& read,
+                                    f32 (&total)[C.block.tiles.tile_m / 2]) {
   constexpr auto L = dense_swap_smem(C.block.tiles);
   constexpr int kSums = C.block.tiles.tile_m / 2, kBatch = scaled_swap_batch(C);
   QN_SMEM(memory);
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.b + warpgroup * 64 * 128, stage + L.a);
-  const auto products = [&](u32 index, f32 (&sums)[kSums]) {
+  const auto products = [&](u32 index, f32(&sums)[kSums]) {
     multiply_operands<dtype_t<C.b_dtype>, dtype_t<C.a_dtype>, C.block.tiles.stages, L.stage>(operands, index, sums);
   };
   StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scale_of_row<C>(warpgroup));
@@ -62,7 +63,7 @@ QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 war
     return s;
   };
   const auto unscaled = [](u32) { return Unscaled{}; };
-  const auto add_unscaled = [&](const Unscaled&, const f32 (&sums)[kSums]) {
+  const auto add_unscaled = [&](const Unscaled&, const f32(&sums)[kSums]) {
     QN_UNROLL
     for (int i = 0; i < kSums; ++i) total[i] = total[i] + sums[i];
   };
@@ -72,21 +73,21 @@ QN_DEVICE void multiply_scaled_part(const DenseSwapPart& part, u32 smem, u32 war
   } else if constexpr (C.of_all_k) {
     multiply_stages_in_batches<kBatch, kSums>(read, part.steps, products, unscaled, add_unscaled);
   } else if constexpr (scaled_swap_ahead(C)) {
-    multiply_stages_ahead<kBatch, true, false, kSums>(
-        read, part.steps, products, load,
-        [&](const SwappedScales& of_stage, const f32 (&sums)[kSums]) {
-          QN_UNROLL
-          for (int i = 0; i < kSums; i += 4) {
-            f32 scale[4];
-            scales_of_four<C>(memory, of_stage, i, scale);
-            QN_UNROLL
-            for (int j = 0; j < 4; ++j) total[i + j] = ptx::fma(sums[i + j], scale[j], total[i + j]);
-          }
-        });
+    multiply_stages_ahead<kBatch, true, false, kSums>(read, part.steps, products, load,
+                                                      [&](const SwappedScales& of_stage, const f32(&sums)[kSums]) {
+                                                        QN_UNROLL
+                                                        for (int i = 0; i < kSums; i += 4) {
+                                                          f32 scale[4];
+                                                          scales_of_four<C>(memory, of_stage, i, scale);
+                                                          QN_UNROLL
+                                                          for (int j = 0; j < 4; ++j)
+                                                            total[i + j] = ptx::fma(sums[i + j], scale[j], total[i + j]);
+                                                        }
+                                                      });
   } else {
     multiply_stages_in_batches<kBatch, kSums>(
         read, part.steps, products, [&](u32 index) { return scales_of_sums<C>(memory, load(index)); },
-        [&](const ScalesOfSums<C>& s, const f32 (&sums)[kSums]) {
+        [&](const ScalesOfSums<C>& s, const f32(&sums)[kSums]) {
           QN_UNROLL
           for (int i = 0; i < kSums; ++i) total[i] = ptx::fma(sums[i], s.scale[i / 4][i % 4], total[i]);
         });

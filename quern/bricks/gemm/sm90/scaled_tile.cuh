@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// On Hopper: 64 rows of a tile of out for each warpgroup, the products of each stage of 128 columns scaled by a scale of each row and of each column, or of
-// some columns together.
+// On Hopper: 64 rows of a tile of out for each warpgroup, the products of each stage of 128 columns scaled by a scale of each row and of
+// each column, or of some columns together.
 #pragma once
 #include "quern/bricks/gemm/sm90/scaled_multiply.cuh"
 #include "quern/bricks/gemm/sm90/stage_scales.cuh"
@@ -10,11 +10,12 @@
 
 namespace quern::gemm {
 
-/// A thread's scales of a stage: of its two rows, or in the stages of tiles of 256 rows of the two of each half of a warpgroup's, and of the tile's columns where some of them have one together; those of each
-/// column are read where they are used.
+/// A thread's scales of a stage: of its two rows, or in the stages of tiles of 256 rows of the two of each half of a warpgroup's, and of
+/// the tile's columns where some of them have one together; those of each column are read where they are used.
 template <ScaledSm90 C>
 struct ScaledOfThread {
-  static constexpr int kOfA = C.block.tiles.tile_m == 256 && has_tile_slots(C) ? 4 : 2, kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
+  static constexpr int kOfA = C.block.tiles.tile_m == 256 && has_tile_slots(C) ? 4 : 2,
+                       kOfB = C.column_scales == 0 ? scaled_sm90_scales(C) : 0;
   f32 a[kOfA], b[max_of(1, kOfB)];
   u32 first;  // as StageScales has it
 };
@@ -43,9 +44,11 @@ QN_DEVICE ScaledOfThread<C> scales_of_thread(const StageScales& at) {
 template <ScaledSm90 C>
 QN_DEVICE void scales_of_rows_in(const u8* own, u32 stage, ScaledOfThread<C>& s) {
   QN_UNROLL
-  for (int i = 0; i < ScaledOfThread<C>::kOfA; ++i) s.a[i] = ptx::ld_shared<f32>(own + stage * kScaleBytes<scale_stages(C)> + 4 * (8 * (i % 2) + 64 * (i / 2)));
+  for (int i = 0; i < ScaledOfThread<C>::kOfA; ++i)
+    s.a[i] = ptx::ld_shared<f32>(own + stage * kScaleBytes<scale_stages(C)> + 4 * (8 * (i % 2) + 64 * (i / 2)));
 }
-/// Those of b of the next stage in a slot (TileSlots). One by one up to four, of which ptxas leaves out what nobody reads: the fourth of 192 columns.
+/// Those of b of the next stage in a slot (TileSlots). One by one up to four, of which ptxas leaves out what nobody reads: the fourth of
+/// 192 columns.
 template <ScaledSm90 C>
 QN_DEVICE void scales_in_slot(const u8*& of_b, ScaledOfThread<C>& s) {
   constexpr int kScales = scaled_sm90_scales(C);
@@ -105,15 +108,17 @@ QN_DEVICE void walk_stages(ScaledRead<C>& read, int steps, const Products& produ
   else multiply_stages_in_turn<kLate, kSums>(read, steps, products, load, add);
 }
 
-/// Before a tile whose stages are multiplied in rounds of the ring: its two warpgroups begin it together where it has many of them. Who came first to the one before would stay a stage or two ahead through all tiles, and a stage is not
-/// free before the other one has read it. One H100, contiguous (4096, 7168): 2.31 million clocks to 2.28 with tiles of 128 x 192; of 4 and 16 stages 9 and 2 % more than without, of pairs nothing.
+/// Before a tile whose stages are multiplied in rounds of the ring: its two warpgroups begin it together where it has many of them. Who
+/// came first to the one before would stay a stage or two ahead through all tiles, and a stage is not free before the other one has read
+/// it. One H100, contiguous (4096, 7168): 2.31 million clocks to 2.28 with tiles of 128 x 192; of 4 and 16 stages 9 and 2 % more than
+/// without, of pairs nothing.
 template <ScaledSm90 C>
 QN_DEVICE void begin_together(int steps) {
   if (has_rounds(C) && C.block.tiles.pair == 0 && steps >= kStepsToBeginTogether) ptx::bar_sync(kMultiplyBarrier, 2 * kWarpgroupSize);
 }
 
-/// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by warpgroup_columns() of its columns from
-/// first_column on, scaled where stages have scales.
+/// total = the products of 64 rows of a tile from first_row on, which lie `earlier` rows further in the stages, by warpgroup_columns() of
+/// its columns from first_column on, scaled where stages have scales.
 template <ScaledSm90 C>
 QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int steps, ScaledRead<C>& read, f32 (&total)[kScaledSums<C>],
                                     u32 first_column = 0) {
@@ -121,10 +126,11 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   constexpr int kSums = kScaledSums<C>;
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b + first_column * 128);
-  const auto products = [&](u32 index, f32 (&sums)[kSums]) {
+  const auto products = [&](u32 index, f32(&sums)[kSums]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.block.tiles.stages, L.stage>(operands, index, sums);
   };
-  StageScales scales = stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
+  StageScales scales =
+      stage_scales(read.stage, kScaleBytes<scale_stages(C)>, scales_of_rows<C>(first_row), scale_of_column<C>(first_column));
   const auto load = [&](u32 index) {
     const ScaledOfThread<C> s = scales_of_thread<C>(scales);
     next_stage<C.block.tiles.stages>(scales, index, kScaleBytes<scale_stages(C)>);
@@ -132,9 +138,12 @@ QN_DEVICE void multiply_scaled_tile(u32 smem, u32 first_row, i32 earlier, int st
   };
   zero(total);
   if constexpr (C.column_scales == 1) {
-    walk_stages<C>(read, steps, products, [](u32) { return Unscaled{}; }, [&](const Unscaled&, const f32 (&sums)[kSums]) { add_unscaled(sums, total); });
+    walk_stages<C>(
+        read, steps, products, [](u32) { return Unscaled{}; },
+        [&](const Unscaled&, const f32(&sums)[kSums]) { add_unscaled(sums, total); });
   } else {
-    walk_stages<C>(read, steps, products, load, [&](const ScaledOfThread<C>& s, const f32 (&sums)[kSums]) { add_scaled<C>(s, sums, total); });
+    walk_stages<C>(read, steps, products, load,
+                   [&](const ScaledOfThread<C>& s, const f32(&sums)[kSums]) { add_scaled<C>(s, sums, total); });
   }
 }
 
@@ -158,18 +167,23 @@ QN_DEVICE const u8* own_scales(u32 first_row, u32 later) {
 
 /// total = the products of 64 rows of a tile from first_row on, as above, in rounds of the ring, with scales of all of K.
 template <ScaledSm90 C>
-QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int steps, ScaledRead<C>& read, f32 (&total)[C.block.tiles.tile_n / 2]) {
+QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int steps, ScaledRead<C>& read,
+                                  f32 (&total)[C.block.tiles.tile_n / 2]) {
   static_assert(has_rounds(C) && C.column_scales == 1);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   zero(total);
-  multiply_rounds<C.block.tiles.tile_n / 2, Unscaled>(read, steps, [&](u32 stage, f32 (&sums)[C.block.tiles.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); }, [](Unscaled&) {}, [](u32, Unscaled&) {},
-                                [&](const Unscaled&, const f32 (&sums)[C.block.tiles.tile_n / 2]) { add_unscaled(sums, total); });
+  multiply_rounds<C.block.tiles.tile_n / 2, Unscaled>(
+      read, steps, [&](u32 stage, f32(&sums)[C.block.tiles.tile_n / 2]) { multiply_stage<C>(operands, stage, 0, sums); }, [](Unscaled&) {},
+      [](u32, Unscaled&) {}, [&](const Unscaled&, const f32(&sums)[C.block.tiles.tile_n / 2]) { add_unscaled(sums, total); });
 }
 
-/// The same with the tile's scales of b in slots, of which the first one has come; its last one is left. The rows' scales lie `scales_later` rows further in the stages. Of the first `columns` of them; by one code for all stages where they are not unrolled.
+/// The same with the tile's scales of b in slots, of which the first one has come; its last one is left. The rows' scales lie
+/// `scales_later` rows further in the stages. Of the first `columns` of them; by one code for all stages where they are not unrolled.
 template <ScaledSm90 C, int columns = C.block.tiles.tile_n, bool unrolled = true>
-QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, ScaledRead<C>& read, Consumer<kTileSlots>& slots, f32 (&total)[C.block.tiles.tile_n / 2]) {
-  static_assert(has_rounds(C) && has_tile_slots(C) && kSlotSteps % C.block.tiles.stages == 0, "the steps of a slot but the first begin where those of the first do: fewer in the code that rounds share");
+QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, ScaledRead<C>& read,
+                                  Consumer<kTileSlots>& slots, f32 (&total)[C.block.tiles.tile_n / 2]) {
+  static_assert(has_rounds(C) && has_tile_slots(C) && kSlotSteps % C.block.tiles.stages == 0,
+                "the steps of a slot but the first begin where those of the first do: fewer in the code that rounds share");
   QN_SMEM(memory);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   const u8* const own = own_scales<C>(first_row, scales_later);
@@ -179,22 +193,25 @@ QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scal
   do {
     if (first > 0) next_slot(slots);
     const u8* of_b = memory + scales_of_slot<C>(slots);
-    multiply_rounds<columns / 2, ScaledOfThread<C>, unrolled>(read, min_of(steps - first, kSlotSteps), [&](u32 stage, f32 (&sums)[columns / 2]) { multiply_stage<C>(operands, stage, 0, sums); },
-                                  [&](ScaledOfThread<C>& s) { scales_in_slot<C>(of_b, s); }, [&](u32 stage, ScaledOfThread<C>& s) { scales_of_rows_in<C>(own, stage, s); },
-                                  [&](const ScaledOfThread<C>& s, const f32 (&sums)[columns / 2]) { add_scaled<C>(s, sums, total); });
+    multiply_rounds<columns / 2, ScaledOfThread<C>, unrolled>(
+        read, min_of(steps - first, kSlotSteps), [&](u32 stage, f32(&sums)[columns / 2]) { multiply_stage<C>(operands, stage, 0, sums); },
+        [&](ScaledOfThread<C>& s) { scales_in_slot<C>(of_b, s); },
+        [&](u32 stage, ScaledOfThread<C>& s) { scales_of_rows_in<C>(own, stage, s); },
+        [&](const ScaledOfThread<C>& s, const f32(&sums)[columns / 2]) { add_scaled<C>(s, sums, total); });
     first += kSlotSteps;
   } while (first < steps);
 }
 /// The same where two sets of sums are made ahead.
 template <ScaledSm90 C>
-QN_DEVICE void multiply_with_slots(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, ScaledRead<C>& read, Consumer<kTileSlots>& slots, f32 (&total)[C.block.tiles.tile_n / 2]) {
+QN_DEVICE void multiply_with_slots(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, ScaledRead<C>& read,
+                                   Consumer<kTileSlots>& slots, f32 (&total)[C.block.tiles.tile_n / 2]) {
   static_assert(has_tile_slots(C));
   constexpr auto L = dense_sm90_smem(C.block);
   constexpr u32 kScales = kScaleBytes<scale_stages(C)>;
   QN_SMEM(memory);
   const u32 stage = smem + read.stage * L.stage;
   StageOperands operands = stage_operands(stage + L.a + (first_row + u32(earlier)) * 128, stage + L.b);
-  const auto products = [&](u32 index, f32 (&sums)[C.block.tiles.tile_n / 2]) {
+  const auto products = [&](u32 index, f32(&sums)[C.block.tiles.tile_n / 2]) {
     multiply_operands<dtype_t<C.a_dtype>, dtype_t<C.b_dtype>, C.block.tiles.stages, L.stage>(operands, index, sums);
   };
   const u8 *own = own_scales<C>(first_row, scales_later) + read.stage * kScales, *of_b = memory;
@@ -211,41 +228,47 @@ QN_DEVICE void multiply_with_slots(u32 smem, u32 first_row, i32 earlier, u32 sca
   do {
     if (first > 0) next_slot(slots);
     of_b = memory + scales_of_slot<C>(slots);
-    walk_stages<C>(read, min_of(steps - first, kSlotSteps), products, load, [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.block.tiles.tile_n / 2]) { add_scaled<C>(s, sums, total); });
+    walk_stages<C>(read, min_of(steps - first, kSlotSteps), products, load,
+                   [&](const ScaledOfThread<C>& s, const f32(&sums)[C.block.tiles.tile_n / 2]) { add_scaled<C>(s, sums, total); });
     first += kSlotSteps;
   } while (first < steps);
 }
 
 /// In rounds of the ring, of 128 rows, 64 of them behind the other 64.
 template <ScaledSm90 C>
-QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, ScaledRead<C>& read, Consumer<kTileSlots>& slots, f32 (&total)[2][C.block.tiles.tile_n / 2]) {
+QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, u32 scales_later, int steps, ScaledRead<C>& read,
+                                  Consumer<kTileSlots>& slots, f32 (&total)[2][C.block.tiles.tile_n / 2]) {
   static_assert(has_rounds(C) && has_tile_slots(C));
   QN_SMEM(memory);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   const u8 *const own = own_scales<C>(first_row, scales_later), *of_b = memory + scales_of_slot<C>(slots);
   zero(total);
   int left_in_slot = kSlotSteps;
-  multiply_rounds_of_halves<C.block.tiles.tile_n / 2, ScaledOfThread<C>>(read, steps, [&](u32 stage, u32 half, f32 (&sums)[C.block.tiles.tile_n / 2]) { multiply_stage<C>(operands, stage, 64 * half, sums); },
-                                [&](u32 stage, ScaledOfThread<C>& s) {
-                                  if (left_in_slot == 0) {
-                                    next_slot(slots);
-                                    of_b = memory + scales_of_slot<C>(slots);
-                                    left_in_slot = kSlotSteps;
-                                  }
-                                  --left_in_slot;
-                                  scales_of_rows_in<C>(own, stage, s);
-                                  scales_in_slot<C>(of_b, s);
-                                },
-                                [&](const ScaledOfThread<C>& s, const f32 (&sums)[C.block.tiles.tile_n / 2], u32 half) { add_scaled<C>(s, sums, total[half], half); });
+  multiply_rounds_of_halves<C.block.tiles.tile_n / 2, ScaledOfThread<C>>(
+      read, steps, [&](u32 stage, u32 half, f32(&sums)[C.block.tiles.tile_n / 2]) { multiply_stage<C>(operands, stage, 64 * half, sums); },
+      [&](u32 stage, ScaledOfThread<C>& s) {
+        if (left_in_slot == 0) {
+          next_slot(slots);
+          of_b = memory + scales_of_slot<C>(slots);
+          left_in_slot = kSlotSteps;
+        }
+        --left_in_slot;
+        scales_of_rows_in<C>(own, stage, s);
+        scales_in_slot<C>(of_b, s);
+      },
+      [&](const ScaledOfThread<C>& s, const f32(&sums)[C.block.tiles.tile_n / 2], u32 half) { add_scaled<C>(s, sums, total[half], half); });
 }
 /// The same with scales of all of K.
 template <ScaledSm90 C>
-QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int steps, ScaledRead<C>& read, f32 (&total)[2][C.block.tiles.tile_n / 2]) {
+QN_DEVICE void multiply_in_rounds(u32 smem, u32 first_row, i32 earlier, int steps, ScaledRead<C>& read,
+                                  f32 (&total)[2][C.block.tiles.tile_n / 2]) {
   static_assert(has_rounds(C) && C.column_scales == 1);
   const StageOperands operands = operands_of_ring<C>(smem, first_row + u32(earlier));
   zero(total);
-  multiply_rounds_of_halves<C.block.tiles.tile_n / 2, Unscaled>(read, steps, [&](u32 stage, u32 half, f32 (&sums)[C.block.tiles.tile_n / 2]) { multiply_stage<C>(operands, stage, 64 * half, sums); }, [](u32, Unscaled&) {},
-                                [&](const Unscaled&, const f32 (&sums)[C.block.tiles.tile_n / 2], u32 half) { add_unscaled(sums, total[half]); });
+  multiply_rounds_of_halves<C.block.tiles.tile_n / 2, Unscaled>(
+      read, steps, [&](u32 stage, u32 half, f32(&sums)[C.block.tiles.tile_n / 2]) { multiply_stage<C>(operands, stage, 64 * half, sums); },
+      [](u32, Unscaled&) {},
+      [&](const Unscaled&, const f32(&sums)[C.block.tiles.tile_n / 2], u32 half) { add_unscaled(sums, total[half]); });
 }
 
 /// total = 64 rows of a tile from first_row on by their scales of all of K, which have come to `stage`.

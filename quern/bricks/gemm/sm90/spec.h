@@ -25,12 +25,18 @@ struct TilesSm90 {
   i32 alternate = 0;  // 1: the two warpgroups that multiply take tiles in turn, 0: each half of the rows of every tile
   Major a_major = Major::k;
   Major b_major = Major::k;  // mn: tile_n a multiple of 64
-  i32 chunks = 1;  // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn(); four and eight where by_mma()
-  i32 pair = 0;    // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both; of groups two that follow each other, which may be of two groups with a b each
-  i32 swapped = 0; // of many rows, with results of 16 bits and no c, not 0: the tile's rows are those of weights and its columns those of the other operand, of which a call multiplies as many as it needs, this many at least, in steps of swapped_step(); out is made transposed
-  i32 tail = 0;    // of groups, of many rows: columns of the narrower tiles that the last columns of each group have where that takes less time (column_tiles()); 0: none
+  i32 chunks = 1;  // of 128 bytes of K of each row in a stage; where there are more, those of eight rows of b lie in turn, load_in_turn();
+                   // four and eight where by_mma()
+  i32 pair = 0;    // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both; of
+                   // groups two that follow each other, which may be of two groups with a b each
+  // Of many rows, with results of 16 bits and no c, not 0: the tile's rows are those of weights and its columns those of the other operand,
+  // of which a call multiplies as many as it needs, this many at least, in steps of swapped_step(); out is made transposed
+  i32 swapped = 0;
+  i32 tail = 0;  // of groups, of many rows: columns of the narrower tiles that the last columns of each group have where that takes less
+                 // time (column_tiles()); 0: none
 };
-/// From one number of columns that a swapped tile may have to the next: each is a loop over K of its own, of eight numbers, or four of wide ones, lest the kernel compile for more than a second.
+/// From one number of columns that a swapped tile may have to the next: each is a loop over K of its own, of eight numbers, or four of wide
+/// ones, lest the kernel compile for more than a second.
 QN_HOST_DEVICE constexpr i32 swapped_step(i32 most) { return most <= 128 ? 8 : 16; }
 /// How results leave.
 struct StoreSm90 {
@@ -41,7 +47,8 @@ struct StoreSm90 {
 struct NarrowSm90 {
   i32 halves = 0;  // 1: the two blocks of a cluster sum a half of K each
   i32 across = 1;  // warpgroups beside each other, with an even share of the columns each
-  i32 walk = 0;    // 1: a block makes several tiles, every gridDim.x-th; 2: it makes one, of more than 128 rows, so there may be more than two above each other
+  i32 walk = 0;    // 1: a block makes several tiles, every gridDim.x-th; 2: it makes one, of more than 128 rows, so there may be more than
+                   // two above each other
 };
 /// All that the memory of a block, and what follows its sums, depend on.
 struct BlockSm90 {
@@ -70,12 +77,15 @@ template <class Tile>
 QN_HOST_DEVICE constexpr i32 pair_blocks(const Tile& tile) {
   return 1 + tile.pair;
 }
-/// Rows of a narrow tile that mma.sync multiplies, not wgmma, and words from row to row of a warp's sums of it: an odd multiple of eight, so that 4 rows of 4 lanes lie in different banks.
+/// Rows of a narrow tile that mma.sync multiplies, not wgmma, and words from row to row of a warp's sums of it: an odd multiple of eight,
+/// so that 4 rows of 4 lanes lie in different banks.
 constexpr i32 kNarrowMmaRows = 16;
 QN_HOST_DEVICE constexpr bool by_mma(const BlockSm90& c) { return c.tiles.tile_m == kNarrowMmaRows; }
 QN_HOST_DEVICE constexpr i32 narrow_mma_pitch(const BlockSm90& c) { return c.tiles.tile_n | 8; }
 /// Warpgroups that multiply a narrow tile, and the columns of each.
-QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const BlockSm90& c) { return c.tiles.tile_m < 64 ? 1 : c.tiles.tile_m / 64 * c.narrow.across; }
+QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const BlockSm90& c) {
+  return c.tiles.tile_m < 64 ? 1 : c.tiles.tile_m / 64 * c.narrow.across;
+}
 QN_HOST_DEVICE constexpr i32 warpgroup_columns(const BlockSm90& c) { return c.tiles.tile_n / c.narrow.across; }
 /// 128 for each of them, a warp that loads b, one that loads a, and `others` warps.
 QN_HOST_DEVICE constexpr i32 narrow_threads(const BlockSm90& c, i32 others = 0) { return 128 * narrow_warpgroups(c) + 64 + 32 * others; }
@@ -85,20 +95,22 @@ constexpr int kMultiplyBarrier = 9;
 
 struct DenseSm90Params {
   // Where `swapped`, a is gemm.dense's b and b its a, m its n and n its m
-  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m, of swap_ab_sm90 `rows`, by_mma() sm90_few_rows_operand(); MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
+  TensorMap a;       // [m, k], boxes [tile_m, 64], of few rows no more than m, of swap_ab_sm90 `rows`, by_mma() sm90_few_rows_operand();
+                     // MN-major: [k, m], boxes [64, dense_sm90_box(tile_m)]
   TensorMap b;       // [n, k], the same with tile_n, of pairs half of it; of stages of several chunks sm90_operand_in_turn()
   const void* bias;  // [n] or null
   void* out;         // [m, n], rows aligned to 16 bytes
   i64 out_stride;    // elements from row to row
   i32 m, n, k;       // n a multiple of 8
-  i32 rows;          // of tiles of few rows (swap_ab_sm90): those of a's boxes, of an M-major a tile_m; where `swapped`: the columns that a tile has at most
-  i32 parts;         // of K, whole stages each, one after another (fold of many rows)
-  i32 pdl;           // 1: the kernel before in the stream may still run
+  i32 rows;   // of tiles of few rows (swap_ab_sm90): those of a's boxes, of an M-major a tile_m; where `swapped`: the columns that a tile
+              // has at most
+  i32 parts;  // of K, whole stages each, one after another (fold of many rows)
+  i32 pdl;    // 1: the kernel before in the stream may still run
   i32 group_log2 = 3;  // of many rows: of the tiles along m that are taken before the next ones along n (bricks/gemm/tile_order.cuh)
-  DType bias_dtype;  // f32, or that of a
-  DenseAddend c;     // rows aligned to 16 bytes
-  TensorMap results; // of out, where they leave by TMA
-  TensorMap addend;  // of c, where it comes by TMA
+  DType bias_dtype;    // f32, or that of a
+  DenseAddend c;       // rows aligned to 16 bytes
+  TensorMap results;   // of out, where they leave by TMA
+  TensorMap addend;    // of c, where it comes by TMA
 };
 
 /// Rows of out that a warp stores at once by TMA.
@@ -113,12 +125,15 @@ struct Sm90Boxes {
   Swizzle swizzle;  // of rows of whole 128 or 64 bytes; eight of an odd number of 16 bytes lie in different banks without
   i32 bytes;        // of a slot
 };
-/// 128 bytes of a row where they divide a tile's; else halves or quarters of an odd number of 16 bytes. All of them at once, of 256 columns half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One
-/// of 112, 144 and 176 columns, of which two leave room for a stage less (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring.
-/// Where `swapped`, a warpgroup's four warps fill four of them together, [16 rows of out][64 columns] each.
+/// 128 bytes of a row where they divide a tile's; else halves or quarters of an odd number of 16 bytes. All of them at once, of 256 columns
+/// half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One of 112, 144 and 176 columns, of which two leave
+/// room for a stage less (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c
+/// comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring. Where `swapped`, a warpgroup's four
+/// warps fill four of them together, [16 rows of out][64 columns] each.
 QN_HOST_DEVICE constexpr Sm90Boxes dense_sm90_boxes(const BlockSm90& c) {
   if (c.tiles.swapped != 0) return {64, c.tiles.tile_n == 192 ? 1 : 2, Swizzle::b128, kSm90StoreRows * 128};
-  const bool parts = c.tiles.tile_n % 64 != 0, halves = c.tiles.tile_n % 32 != 0, thirds = !parts && c.store.c_boxes != 0 && c.tiles.tile_n % 128 != 0;
+  const bool parts = c.tiles.tile_n % 64 != 0, halves = c.tiles.tile_n % 32 != 0,
+             thirds = !parts && c.store.c_boxes != 0 && c.tiles.tile_n % 128 != 0;
   const i32 columns = halves ? c.tiles.tile_n / 2 : parts ? c.tiles.tile_n / 4 : thirds ? 32 : 64, all = c.tiles.tile_n / columns;
   const i32 slots = halves || (c.store.c_boxes == 0 && c.tiles.alternate != 0) || c.tiles.tail != 0 ? 1 : all % 3 == 0 ? 3 : 2;
   return {columns, slots, parts ? Swizzle::none : thirds ? Swizzle::b64 : Swizzle::b128, kSm90StoreRows * columns * 2};
@@ -132,20 +147,35 @@ QN_HOST_DEVICE constexpr u32 dense_sm90_box_place(const Sm90Boxes& b, u32 row, u
 struct DenseSm90Smem {
   int a, b, stage, boxes, halves, barriers, c_barriers, halves_barrier, bytes;
 };
-/// The first stage along K, of `columns` columns, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the stage; those of longer ones are not split.
+/// The first stage along K, of `columns` columns, that part `part` of `parts` sums. Parts begin at multiples of 128 columns, whatever the
+/// stage; those of longer ones are not split.
 QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part, u32 parts) {
-  const u32 stages = (u32(k) + u32(columns) - 1) / u32(columns), begin = columns > 128 ? stages * part / parts : u32(k + 127) / 128 * part / parts * (128 / u32(columns));
+  const u32 stages = (u32(k) + u32(columns) - 1) / u32(columns),
+            begin = columns > 128 ? stages * part / parts : u32(k + 127) / 128 * part / parts * (128 / u32(columns));
   return begin < stages ? begin : stages;
 }
-/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums, of those by_mma() the sums of four warps; a pair of barriers for
-/// each stage; one for each slot that c comes into; one for the other block's sums.
+/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums,
+/// of those by_mma() the sums of four warps; a pair of barriers for each stage; one for each slot that c comes into; one for the other
+/// block's sums.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const BlockSm90& c) {
-  const int a = c.tiles.tile_m * 128 * c.tiles.chunks, stage = a + c.tiles.tile_n * 128 * c.tiles.chunks, slots = 8 * dense_sm90_boxes(c).slots;
+  const int a = c.tiles.tile_m * 128 * c.tiles.chunks, stage = a + c.tiles.tile_n * 128 * c.tiles.chunks,
+            slots = 8 * dense_sm90_boxes(c).slots;
   const int halves = stage * c.tiles.stages + (dense_sm90_stores_boxes(c) ? slots * dense_sm90_boxes(c).bytes : 0);
   const bool halved = c.narrow.halves != 0 && c.store.by_lanes != 0;  // narrow
-  const int barriers = halves + (halved ? 2 * c.tiles.tile_m * c.tiles.tile_n : by_mma(c) ? 4 * 4 * kNarrowMmaRows * narrow_mma_pitch(c) : 0), c_barriers = barriers + int(pipeline_bytes(c.tiles.stages));
+  const int barriers = halves + (halved      ? 2 * c.tiles.tile_m * c.tiles.tile_n
+                                 : by_mma(c) ? 4 * 4 * kNarrowMmaRows * narrow_mma_pitch(c)
+                                             : 0),
+            c_barriers = barriers + int(pipeline_bytes(c.tiles.stages));
   const int halves_barrier = c_barriers + (c.store.c_boxes != 0 ? 8 * slots : 0);
-  return {0, a, stage, stage * c.tiles.stages, halves, barriers, c_barriers, halves_barrier, halves_barrier + (halved ? 16 : 0)};  // scales of 16 bytes follow
+  return {0,
+          a,
+          stage,
+          stage * c.tiles.stages,
+          halves,
+          barriers,
+          c_barriers,
+          halves_barrier,
+          halves_barrier + (halved ? 16 : 0)};  // scales of 16 bytes follow
 }
 
 QN_HOST_DEVICE constexpr i32 block_bytes(const BlockSm90& c) { return dense_sm90_smem(c).bytes; }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Scales on Hopper. Those of a for 128 columns come by TMA where tiles have slots (bricks/gemm/sm90/tile_slots.cuh) and they lie as it wants them. Others, and these
-// where they do not: warps that neither load nor multiply copy them to shared memory by cp.async of 4 bytes, whatever their strides. Each lane's copies of a
-// stage arrive by themselves at the stage's full barrier, beside its operands, so the lanes go on to the next stage that is free; those of all of K have a
-// ring of their own, of a stage for a tile. Where lanes waited for the copies of one stage with those of 2 or 4 later ones in flight, and one lane arrived for
-// its warp, 64 x 7168 x 2048 took 7.0 us, 6.4 so (one H200).
-// Where the warps that multiply fetched their scales themselves, 128 columns of K of a tile of 128 x 128 took 900 clocks, 730 with constant ones.
+// Scales on Hopper. Those of a for 128 columns come by TMA where tiles have slots (bricks/gemm/sm90/tile_slots.cuh) and they lie as it
+// wants them. Others, and these where they do not: warps that neither load nor multiply copy them to shared memory by cp.async of 4 bytes,
+// whatever their strides. Each lane's copies of a stage arrive by themselves at the stage's full barrier, beside its operands, so the lanes
+// go on to the next stage that is free; those of all of K have a ring of their own, of a stage for a tile. Where lanes waited for the
+// copies of one stage with those of 2 or 4 later ones in flight, and one lane arrived for its warp, 64 x 7168 x 2048 took 7.0 us, 6.4 so
+// (one H200). Where the warps that multiply fetched their scales themselves, 128 columns of K of a tile of 128 x 128 took 900 clocks, 730
+// with constant ones.
 #pragma once
 #include "quern/bricks/gemm/scale_source.cuh"
 #include "quern/bricks/gemm/sm90/scaled_spec.h"
@@ -33,8 +34,8 @@ QN_DEVICE Producer<S.stages> start_scales(u32 smem) {
   return {smem + u32(S.barriers)};
 }
 
-/// By the scale warps, for `steps` stages from first_step on of the tile at `row` and `column`. Of all of K: one stage. P: parameters of a kernel
-/// or of one group of rows or columns.
+/// By the scale warps, for `steps` stages from first_step on of the tile at `row` and `column`. Of all of K: one stage. P: parameters of a
+/// kernel or of one group of rows or columns.
 template <ScaleStages S, class P>
 QN_DEVICE void fill_scales(Producer<S.stages>& fill, u32 smem, const P& p, i32 row, i32 column, int first_step, int steps) {
   constexpr int kCount = S.rows + S.columns, kThreads = 32 * S.warps, kLoads = (kCount + kThreads - 1) / kThreads;
@@ -72,16 +73,15 @@ QN_DEVICE u32 scale_fills(const ScaleBoxes& boxes) {
   return S.boxes != 0 && boxes.used ? 0 : kScaleFills<S>;
 }
 /// How many rows of a box come before that of a tile which begins at `row`.
-QN_DEVICE u32 rows_before_boxed(const ScaleBoxes& boxes, i32 row) {
-  return boxes.used ? u32(row) % 4 : 0;
-}
+QN_DEVICE u32 rows_before_boxed(const ScaleBoxes& boxes, i32 row) { return boxes.used ? u32(row) % 4 : 0; }
 /// By the thread that loads: those of a tile's rows from `row` on, of column `column` of the map, to a stage.
 template <ScaleStages S>
 QN_DEVICE void load_boxed_scales(u32 smem, const ScaleBoxes& boxes, u32 full, u32 stage, i32 row, i32 column) {
   if (S.boxes == 0 || !boxes.used) return;
   const u32 to = smem + u32(S.memory) + 4 * stage * u32(S.pitch);
   QN_UNROLL
-  for (i32 i = 0; i < S.boxes; ++i) ptx::tma_load(to + u32(4 * kScaleBoxPitch * i), &boxes.map, full, CachePolicy::evict_normal, row / 4 * 4 + 128 * i, column);
+  for (i32 i = 0; i < S.boxes; ++i)
+    ptx::tma_load(to + u32(4 * kScaleBoxPitch * i), &boxes.map, full, CachePolicy::evict_normal, row / 4 * 4 + 128 * i, column);
 }
 
 /// Behind the last tile: a thread does not exit while copies of its own are in flight.

@@ -20,7 +20,7 @@ struct DenseSwapPart {
   i32 earlier;            // rows before the tile's first one, which the tile before stores
   i32 first_step, steps;  // of K
   u32 split, splits;
-  i32 rows;               // that the tile has at most
+  i32 rows;  // that the tile has at most
 };
 
 template <SwapAbBlock C, i32 kColumns>
@@ -43,14 +43,16 @@ QN_DEVICE void load_b(const DenseSm90Params& p, const DenseSwapPart& part, u32 s
 /// Bytes of a stage that come.
 template <SwapAbBlock C>
 QN_DEVICE u32 bytes_of_stage(const DenseSm90Params& p) {
-  return u32(dense_swap_smem(C.tiles).stage - (C.tiles.tile_m - rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.rows)) * 128 * C.tiles.chunks);
+  return u32(dense_swap_smem(C.tiles).stage -
+             (C.tiles.tile_m - rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.rows)) * 128 * C.tiles.chunks);
 }
 template <SwapAbBlock C, i32 kColumns>
 QN_DEVICE void load_a(const DenseSm90Params& p, const DenseSwapPart& part, u32 stage, u32 full, int step) {
   QN_UNROLL
   for (i32 chunk = 0; chunk < C.tiles.chunks; ++chunk)
-    load_operand<C.tiles.a_major, C.tiles.tile_m>(stage + dense_swap_smem(C.tiles).a + u32(chunk) * C.tiles.tile_m * 128, &p.a, full, CachePolicy::evict_last,
-                                      (part.first_step + step) * kColumns + chunk * (kColumns / C.tiles.chunks), part.row);
+    load_operand<C.tiles.a_major, C.tiles.tile_m>(stage + dense_swap_smem(C.tiles).a + u32(chunk) * C.tiles.tile_m * 128, &p.a, full,
+                                                  CachePolicy::evict_last,
+                                                  (part.first_step + step) * kColumns + chunk * (kColumns / C.tiles.chunks), part.row);
 }
 
 /// By one thread: while the kernel before ends, the ring fills with b, which are weights that it does not write. Where there is
@@ -134,12 +136,14 @@ QN_DEVICE void add_splits(const DenseSwapPart& part, const u8* memory, u32 addre
   }
 }
 
-/// N neighbouring results of row `row` from `column` on: the bias, which was loaded ahead of the sums, c and the activation, then stored by the widest accesses. P as below.
+/// N neighbouring results of row `row` from `column` on: the bias, which was loaded ahead of the sums, c and the activation, then stored by
+/// the widest accesses. P as below.
 template <Ending C, class P, int N>
 QN_DEVICE void finish_and_store(const P& p, i32 row, i32 column, const f32 (&bias)[N], f32 (&sums)[N]) {
   using Out = dtype_t<C.out_dtype>;
   QN_UNROLL
-  for (int i = 0; p.bias != nullptr && i < N; ++i) sums[i] = sums[i] + bias[i];  // of no bias the zeros would make -0 a 0, which it stays elsewhere
+  for (int i = 0; p.bias != nullptr && i < N; ++i)
+    sums[i] = sums[i] + bias[i];  // of no bias the zeros would make -0 a 0, which it stays elsewhere
   if constexpr (C.has_c != 0) add_c<dtype_t<C.dtype>>(p.c, row, column, sums);
   activate<C.activation>(sums);
   store_aligned<Out>(static_cast<Out*>(p.out) + i64(row) * p.out_stride + column, sums);
@@ -163,8 +167,8 @@ QN_DEVICE void add_and_store(const P& p, const DenseSwapPart& part, u8* memory, 
   }
 }
 
-/// The block. multiply(part, smem, warpgroup, sums) makes the sums of 64 rows of b by the tile of a, fill(part, smem) is for the `fill_warps` warps behind
-/// the one that loads, behind the kernel before; they arrive `fills` times at a stage.
+/// The block. multiply(part, smem, warpgroup, sums) makes the sums of 64 rows of b by the tile of a, fill(part, smem) is for the
+/// `fill_warps` warps behind the one that loads, behind the kernel before; they arrive `fills` times at a stage.
 template <SwapAbBlock C, i32 kColumns, u32 fills, u32 fill_warps, class Multiply, class Fill>
 QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, const Fill& fill) {
   constexpr int kConsumers = 2 * C.tiles.tile_n;  // threads that multiply: a warpgroup for 64 columns of out
@@ -183,7 +187,8 @@ QN_DEVICE void run_swapped(const DenseSm90Params& p, const Multiply& multiply, c
   ptx::grid_launch_dependents();
   if (warp < kConsumers / 32) {  // tested first, laid out last: bricks/gemm/sm90/narrow.cuh
     constexpr auto L = dense_swap_smem(C.tiles);
-    zero_other_rows<C.tiles.a_major, C.tiles.tile_m, C.tiles.chunks, C.tiles.stages, L.stage>(memory + L.a, p.rows, i32(threadIdx.x), kConsumers);
+    zero_other_rows<C.tiles.a_major, C.tiles.tile_m, C.tiles.chunks, C.tiles.stages, L.stage>(memory + L.a, p.rows, i32(threadIdx.x),
+                                                                                              kConsumers);
     f32 sums[C.tiles.tile_m / 2];
     multiply(part, smem, warp / 4, sums);
     ptx::bar_sync(kMultiplyBarrier, kConsumers);  // nobody reads the ring any more

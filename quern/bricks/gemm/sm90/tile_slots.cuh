@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// A ring of slots in which the warps that multiply, and of groups those that copy scales, find their next tile: its place, and its scales of b through all of K, or through kSlotSteps stages of it, which then have as many slots. One
-// warp finds the tiles and copies the scales, a tile ahead. Where each warp looked for its tiles, two of them were 2900 clocks apart instead of 2100; where the thread that loads brought the scales of b
-// with each stage, the kernel took 4 to 6 % more of them (README).
+// A ring of slots in which the warps that multiply, and of groups those that copy scales, find their next tile: its place, and its scales
+// of b through all of K, or through kSlotSteps stages of it, which then have as many slots. One warp finds the tiles and copies the scales,
+// a tile ahead. Where each warp looked for its tiles, two of them were 2900 clocks apart instead of 2100; where the thread that loads
+// brought the scales of b with each stage, the kernel took 4 to 6 % more of them (README).
 #pragma once
 #include "quern/bricks/gemm/scale_source.cuh"
 #include "quern/bricks/gemm/sm90/scaled_spec.h"
@@ -12,7 +13,8 @@
 
 namespace quern::gemm {
 
-/// What reads the ring's stages. NVRTC 13.0 finds no function whose signature calls another on a part of a template argument: hence 1 + pair.
+/// What reads the ring's stages. NVRTC 13.0 finds no function whose signature calls another on a part of a template argument: hence 1 +
+/// pair.
 template <ScaledSm90 C>
 using ScaledRead = Consumer<C.block.tiles.stages, 1 + C.block.tiles.pair>;
 /// Sums of a thread, of 64 rows by a warpgroup's columns.
@@ -25,7 +27,8 @@ struct TileWords {
   u32 last;
 };
 
-/// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps and `others` read, and the map of the scales that come beside.
+/// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps and `others` read, and the
+/// map of the scales that come beside.
 template <ScaledSm90 C>
 QN_DEVICE void init_tile_slots(u32 smem, const ScaleBoxes& boxes, u32 others = 0) {
   if constexpr (has_tile_slots(C)) {
@@ -44,7 +47,8 @@ QN_DEVICE Consumer<kTileSlots> start_reading_slots(u32 smem) {
 
 /// By a warp: a tile at `column` of `columns`, through `steps` stages.
 template <ScaledSm90 C>
-QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile, const Scales& scales, i32 column, i32 columns, int steps) {
+QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile, const Scales& scales, i32 column, i32 columns,
+                               int steps) {
   constexpr TileSlots kSlots = tile_slots(C);
   constexpr i32 kStepsAtOnce = 32 / kSlots.scales;
   static_assert(has_tile_slots(C) && kStepsAtOnce > 0);
@@ -61,9 +65,11 @@ QN_DEVICE void fill_tile_slots(Producer<kTileSlots>& fill, const TileWords& tile
     }
     const int end = min_of(first + kSlotSteps, steps);
     QN_NO_UNROLL
-    for (int step = first + lane / kSlots.scales; steps > 0 && step <= end; step += kStepsAtOnce) {  // up to one behind the last, which multiply_rounds() loads
+    for (int step = first + lane / kSlots.scales; steps > 0 && step <= end;
+         step += kStepsAtOnce) {  // up to one behind the last, which multiply_rounds() loads
       const f32* const from = source.first + i64(min_of(step, steps - 1)) * source.stride;
-      if (of_lane < scaled_sm90_scales(C) && lane < kStepsAtOnce * kSlots.scales) ptx::cp_async<4>(ptx::smem_address(slot) + u32(kSlotPlace + 4 * (kSlots.scales * (step - first) + of_lane)), from);
+      if (of_lane < scaled_sm90_scales(C) && lane < kStepsAtOnce * kSlots.scales)
+        ptx::cp_async<4>(ptx::smem_address(slot) + u32(kSlotPlace + 4 * (kSlots.scales * (step - first) + of_lane)), from);
     }
     const u32 full = full_barrier<kTileSlots>(fill.barriers, fill.stage);
     ptx::cp_async_arrive(full);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What the kernels for many rows share on sm_90a, those with narrow tiles too what follows the sums: a block stays on its SM and takes every gridDim.x-th tile [tile_m][tile_n] of
-// out. One warp of its first warpgroup loads: TMA fills a ring of stages with 128 bytes of each row of a and b, as far ahead as
-// the ring is long, over the end of a tile too. Two warpgroups multiply, and store their results.
+// What the kernels for many rows share on sm_90a, those with narrow tiles too what follows the sums: a block stays on its SM and takes
+// every gridDim.x-th tile [tile_m][tile_n] of out. One warp of its first warpgroup loads: TMA fills a ring of stages with 128 bytes of each
+// row of a and b, as far ahead as the ring is long, over the end of a tile too. Two warpgroups multiply, and store their results.
 #pragma once
 #include "quern/bricks/gemm/sm90/operand.cuh"
 #include "quern/bricks/gemm/sm90/spec.h"
@@ -27,11 +27,13 @@ template <TilesSm90 T>
 QN_DEVICE i32 row_of_pair() {
   return T.pair != 0 ? i32(blockIdx.x % 2) * T.tile_m : 0;
 }
-/// A block's tiles, from `index` on every `step`-th. gemm.scaled leaves group_log2 as it is: read from the parameters it cost 1 % where all of a and b have scales 1x128 (an H200).
+/// A block's tiles, from `index` on every `step`-th. gemm.scaled leaves group_log2 as it is: read from the parameters it cost 1 % where all
+/// of a and b have scales 1x128 (an H200).
 template <TilesSm90 T>
 QN_DEVICE TileWalk walk_tiles(const DenseSm90Params& p, u32 index, u32 step, u32 group_log2 = kGroupLog2) {
   const u32 columns = T.swapped != 0 ? u32(p.rows) : u32(T.tile_n);
-  return walk_from(index / pair_blocks(T), step / pair_blocks(T), u32(p.m + kRowsAtOnce<T> - 1) / kRowsAtOnce<T>, (u32(p.n) + columns - 1) / columns, group_log2);
+  return walk_from(index / pair_blocks(T), step / pair_blocks(T), u32(p.m + kRowsAtOnce<T> - 1) / kRowsAtOnce<T>,
+                   (u32(p.n) + columns - 1) / columns, group_log2);
 }
 template <TilesSm90 T>
 QN_DEVICE DenseTile tile_of(const TileWalk& walk) {
@@ -50,8 +52,9 @@ template <TilesSm90 T>
 QN_DEVICE i32 columns_of_box(const DenseSm90Params& p) {
   return T.swapped != 0 && T.b_major == Major::k ? p.rows : T.tile_n;
 }
-/// Whether a tile, a pair's second one, has no rows: its block loads b for the other one, and passes its stages over. A vote tells ptxas that the lanes agree: behind a branch on what was read from memory it kept
-/// the ring's stage in ordinary registers instead of uniform ones, with 390 bytes spilled.
+/// Whether a tile, a pair's second one, has no rows: its block loads b for the other one, and passes its stages over. A vote tells ptxas
+/// that the lanes agree: behind a branch on what was read from memory it kept the ring's stage in ordinary registers instead of uniform
+/// ones, with 390 bytes spilled.
 template <TilesSm90 T>
 QN_DEVICE bool is_empty(const DenseTile& tile, i32 rows) {
   return T.pair != 0 && !ptx::any(tile.row < rows);
@@ -66,7 +69,8 @@ QN_DEVICE void pass_stages(Consumer<stages, blocks>& read, int steps) {
   }
 }
 
-/// By one thread: b's rows of a tile from `column` on, by load(to, row); of a pair that shares them half, for both, else two halves of its own.
+/// By one thread: b's rows of a tile from `column` on, by load(to, row); of a pair that shares them half, for both, else two halves of its
+/// own.
 template <TilesSm90 T, class Load, class LoadForBoth>
 QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, const LoadForBoth& load_for_both) {
   if constexpr (T.pair == 0) {
@@ -84,8 +88,9 @@ QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, co
   }
 }
 
-/// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's, so no more than that has: products of rows that are not there.
-/// Of tiles of 256 rows the plan sees to it that the last one has 128 of its own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
+/// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's,
+/// so no more than that has: products of rows that are not there. Of tiles of 256 rows the plan sees to it that the last one has 128 of its
+/// own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
 template <TilesSm90 T>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
   static_assert(T.tile_m == 128 || T.tile_n >= 128);
@@ -94,17 +99,23 @@ QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
   return T.tile_m == 128 ? min_of(earlier, T.tile_n) : earlier;
 }
 
-/// By one thread: the operands of a tile of `rows` rows and `columns` columns through `steps` stages of kColumns columns of K, and what beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
+/// By one thread: the operands of a tile of `rows` rows and `columns` columns through `steps` stages of kColumns columns of K, and what
+/// beside(full, stage, step) loads with a stage, of `bytes_beside` bytes.
 template <BlockSm90 C, i32 kColumns, class Beside>
-QN_DEVICE void load_tile(Producer<C.tiles.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows, i32 columns, int steps, u32 bytes_beside, const Beside& beside) {
+QN_DEVICE void load_tile(Producer<C.tiles.stages>& fill, u32 smem, const TensorMap* a, const TensorMap* b, const DenseTile& tile, i32 rows,
+                         i32 columns, int steps, u32 bytes_beside, const Beside& beside) {
   constexpr auto L = dense_sm90_smem(C);
   const u32 bytes = u32(L.stage - (C.tiles.tile_m - rows + C.tiles.tile_n - columns) * 128) + bytes_beside;
   QN_NO_UNROLL
   for (int step = 0; step < steps; ++step) {
     const u32 full = begin_fill(fill, bytes), stage = smem + fill.stage * L.stage;
     load_operand<C.tiles.a_major, C.tiles.tile_m>(stage + L.a, a, full, CachePolicy::evict_normal, step * kColumns, tile.row);
-    load_tile_b<C.tiles>(stage + L.b, tile.column, true, [&](u32 to, i32 row) { load_operand<C.tiles.b_major, C.tiles.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); },
-                   [&](u32 to, i32 row) { load_box<2>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); });
+    load_tile_b<C.tiles>(
+        stage + L.b, tile.column, true,
+        [&](u32 to, i32 row) {
+          load_operand<C.tiles.b_major, C.tiles.tile_n>(to, b, full, CachePolicy::evict_normal, step * kColumns, row);
+        },
+        [&](u32 to, i32 row) { load_box<2>(to, b, full, CachePolicy::evict_normal, step * kColumns, row); });
     beside(full, fill.stage, step);
     end_fill(fill);
   }
@@ -118,7 +129,8 @@ QN_DEVICE void load_tiles(const DenseSm90Params& p, u32 smem, u32 bytes_beside, 
   Producer<C.tiles.stages> fill{smem + dense_sm90_smem(C).barriers};
   for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x, gridDim.x, group_log2); has_tile(walk); walk_on(walk)) {
     const DenseTile tile = tile_of<C.tiles>(p, walk), from = {tile.row - rows_earlier_of_tile<C.tiles>(tile.row, p.m), tile.column};
-    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.m), columns_of_box<C.tiles>(p), steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
+    load_tile<C, kColumns>(fill, smem, &p.a, &p.b, from, rows_of_box<C.tiles.a_major, C.tiles.tile_m>(p.m), columns_of_box<C.tiles>(p),
+                           steps, bytes_beside, [&](u32 full, u32 stage, int step) { beside(tile, full, stage, step); });
   }
   if constexpr (C.tiles.pair != 0) drain(fill);  // the other block's warps arrive here
 }
@@ -132,8 +144,11 @@ template <BlockSm90 C>
 QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
   constexpr auto L = dense_sm90_smem(C);
   QN_SMEM(memory);
-  zero_other_rows<C.tiles.a_major, C.tiles.tile_m, 1, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
-  if constexpr (C.tiles.swapped != 0) zero_other_rows<C.tiles.b_major, C.tiles.tile_n, 1, C.tiles.stages, L.stage>(memory + L.b, p.rows, i32(threadIdx.x) - kWarpgroupSize, 2 * kWarpgroupSize);
+  zero_other_rows<C.tiles.a_major, C.tiles.tile_m, 1, C.tiles.stages, L.stage>(memory + L.a, p.m, i32(threadIdx.x) - kWarpgroupSize,
+                                                                               2 * kWarpgroupSize);
+  if constexpr (C.tiles.swapped != 0)
+    zero_other_rows<C.tiles.b_major, C.tiles.tile_n, 1, C.tiles.stages, L.stage>(memory + L.b, p.rows, i32(threadIdx.x) - kWarpgroupSize,
+                                                                                 2 * kWarpgroupSize);
 }
 
 // What follows the sums. Of its parameters P, those of a kernel or of one group of rows, it reads out, out_stride, m, n and, where there
@@ -172,8 +187,8 @@ QN_DEVICE void write_row(const P& p, i32 row, i32 column, const f32 (&values)[2 
   }
 }
 
-/// sums += the bias of a thread's columns: each lane loads two of 64 and asks the others for its own. Loads of its own, each behind a branch and once for either
-/// dtype, took 8 to 12 % of a kernel's compile time more.
+/// sums += the bias of a thread's columns: each lane loads two of 64 and asks the others for its own. Loads of its own, each behind a
+/// branch and once for either dtype, took 8 to 12 % of a kernel's compile time more.
 template <class T, int kRegisters>
 QN_DEVICE void add_bias(const void* bias, DType dtype, i32 columns, i32 column, f32 (&sums)[kRegisters]) {
   constexpr int kPairs = kRegisters / 4, kLoads = (kPairs + 7) / 8;
@@ -218,11 +233,14 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
 }
 
 /// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
-/// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
+/// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's
+/// registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
 template <BlockSm90 C>
 constexpr bool kFewRegisters = C.tiles.alternate != 0 || (C.narrow.walk == 1 && C.narrow.across > 1 && C.ending.out_dtype == DType::f32);
 template <BlockSm90 C>
-constexpr int kPairsAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? C.tiles.tile_n / 8 : kFewRegisters<C> ? 8 : 16;
+constexpr int kPairsAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? C.tiles.tile_n / 8
+                             : kFewRegisters<C>                              ? 8
+                                                                             : 16;
 
 /// All that follows the sums, for a thread's part of a row from its pair kFirst on. `half`: which of its two rows in `sums`.
 template <BlockSm90 C, int kFirst, int kRegisters, class P>
@@ -246,11 +264,13 @@ QN_DEVICE void load_matrices(u32 (&words)[4], u32 place) { ptx::ldmatrix_x4(word
 QN_DEVICE void store_matrices(u32 place, const u32 (&words)[2]) { ptx::stmatrix_x2(place, words); }
 QN_DEVICE void store_matrices(u32 place, const u32 (&words)[4]) { ptx::stmatrix_x4(place, words); }
 
-/// 8 kPairs columns of a warp's box of results, from its 16 bytes `chunk` and from a thread's pair `pair` on. Where c has come into the box, it is added.
+/// 8 kPairs columns of a warp's box of results, from its 16 bytes `chunk` and from a thread's pair `pair` on. Where c has come into the
+/// box, it is added.
 template <BlockSm90 C, int kPairs, int kRegisters>
 QN_DEVICE void write_columns(u32 box, int chunk, int pair, const f32 (&sums)[kRegisters]) {
   using Out = dtype_t<C.ending.out_dtype>;
-  const u32 lane = ptx::lane_id(), place = box + dense_sm90_box_place(dense_sm90_boxes(C), lane % 16, u32(chunk) + (kPairs == 2 ? lane / 16 : 0));
+  const u32 lane = ptx::lane_id(),
+            place = box + dense_sm90_box_place(dense_sm90_boxes(C), lane % 16, u32(chunk) + (kPairs == 2 ? lane / 16 : 0));
   f32 values[4 * kPairs];
   QN_UNROLL
   for (int j = 0; j < 4 * kPairs; ++j) values[j] = sums[4 * pair + j];
@@ -279,17 +299,19 @@ QN_DEVICE void write_box(u32 slot, int box, const f32 (&sums)[kRegisters]) {
   if constexpr (kChunks % 2 != 0) write_columns<C, 1>(slot, kChunks - 1, box * kChunks + kChunks - 1, sums);
 }
 
-/// The rows of a box that exist. No lane takes a branch of its own: ptxas would keep the stage of the ring, which is alive here, in ordinary
-/// registers instead of uniform ones, and a stage of scaled products took 10 % longer.
+/// The rows of a box that exist. No lane takes a branch of its own: ptxas would keep the stage of the ring, which is alive here, in
+/// ordinary registers instead of uniform ones, and a stage of scaled products took 10 % longer.
 template <BlockSm90 C, class P>
 QN_DEVICE void store_box_rows(const P& p, const u8* box, i32 first_row, i32 column) {
   using Out = dtype_t<C.ending.out_dtype>;
   constexpr i32 kChunks = dense_sm90_boxes(C).columns / 8, kAll = kSm90StoreRows * kChunks;
   QN_UNROLL
   for (i32 i = 0; i < kAll; i += 32) {
-    const i32 index = i + i32(ptx::lane_id()), chunk = kAll % 32 == 0 ? index : min_of(index, kAll - 1), row = chunk / kChunks, at = column + 8 * (chunk % kChunks);
+    const i32 index = i + i32(ptx::lane_id()), chunk = kAll % 32 == 0 ? index : min_of(index, kAll - 1), row = chunk / kChunks,
+              at = column + 8 * (chunk % kChunks);
     const u32x4 results = ptx::ld_shared<u32x4>(box + dense_sm90_box_place(dense_sm90_boxes(C), u32(row), u32(chunk % kChunks)));
-    if ((kAll % 32 == 0 || index < kAll) && first_row + row < p.m && at < p.n) ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + at, results);
+    if ((kAll % 32 == 0 || index < kAll) && first_row + row < p.m && at < p.n)
+      ptx::st_global(static_cast<Out*>(p.out) + i64(first_row + row) * p.out_stride + at, results);
   }
 }
 
@@ -304,11 +326,12 @@ template <BlockSm90 C>
 QN_DEVICE u32 barrier_of_c(int box) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   QN_SMEM(memory);
-  return ptx::smem_address(memory) + u32(dense_sm90_smem(C).c_barriers) + 8 * ((ptx::warp_id() - 4) * kBoxes.slots + u32(box % kBoxes.slots));
+  return ptx::smem_address(memory) + u32(dense_sm90_smem(C).c_barriers) +
+         8 * ((ptx::warp_id() - 4) * kBoxes.slots + u32(box % kBoxes.slots));
 }
 
-/// By one thread: c of box kBox of a warp and of the others that it has slots for. Results of the same slots are on their way: those of as many boxes
-/// before, or whichever where a row of boxes begins.
+/// By one thread: c of box kBox of a warp and of the others that it has slots for. Results of the same slots are on their way: those of as
+/// many boxes before, or whichever where a row of boxes begins.
 template <BlockSm90 C, int kBox, class P>
 QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
@@ -329,9 +352,10 @@ QN_DEVICE void start_c(const P& p, i32 first_row, i32 column) {
     if (ptx::elect_sync()) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
 }
 
-/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on: as many at once as it has slots, as the fence between results and
-/// TMA takes some 300 clocks (MEMBAR), however much lies before it. Boxes go by TMA, while the warps go on; where the last row is among them by the lanes, as the
-/// map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for c.
+/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on: as many at once as it has slots, as the
+/// fence between results and TMA takes some 300 clocks (MEMBAR), however much lies before it. Boxes go by TMA, while the warps go on; where
+/// the last row is among them by the lanes, as the map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for
+/// c.
 template <BlockSm90 C, int kFirst, int kRegisters, class P>
 QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters], u32& parities) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
@@ -398,15 +422,17 @@ QN_DEVICE void add_bias_of_rows(const void* bias, DType dtype, i32 rows, i32 row
   }
 }
 
-/// The same: 64 columns of out from `column`, by a warpgroup, from its box kFirst on. Box i has rows 16 i .. of the tile, which begins at `row`, and all columns: each warp puts its 16 columns into it, turned by stmatrix, and one of them
-/// stores it. Of the tile `rows` rows are its own, a multiple of eight but at the end of out.
+/// The same: 64 columns of out from `column`, by a warpgroup, from its box kFirst on. Box i has rows 16 i .. of the tile, which begins at
+/// `row`, and all columns: each warp puts its 16 columns into it, turned by stmatrix, and one of them stores it. Of the tile `rows` rows
+/// are its own, a multiple of eight but at the end of out.
 template <BlockSm90 C, int kFirst, int kRegisters>
 QN_DEVICE void store_swapped(const DenseSm90Params& p, i32 column, i32 row, const f32 (&sums)[kRegisters]) {
   using Out = dtype_t<C.ending.out_dtype>;
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
   constexpr int kAll = (C.tiles.tile_n + kSm90StoreRows - 1) / kSm90StoreRows, kNext = kFirst + 4 * kBoxes.slots;
   QN_SMEM(memory);
-  const u32 lane = ptx::lane_id(), warp = warp_of_warpgroup(), boxes = u32(dense_sm90_smem(C).boxes) + (warpgroup_id() - 1) * 4 * u32(kBoxes.slots * kBoxes.bytes);
+  const u32 lane = ptx::lane_id(), warp = warp_of_warpgroup(),
+            boxes = u32(dense_sm90_smem(C).boxes) + (warpgroup_id() - 1) * 4 * u32(kBoxes.slots * kBoxes.bytes);
   const i32 rows = min_of(p.rows, p.n - row);  // the tile's own
   if (ptx::elect_sync()) ptx::bulk_wait_read<0>();
   sync_warpgroup();
@@ -417,8 +443,11 @@ QN_DEVICE void store_swapped(const DenseSm90Params& p, i32 column, i32 row, cons
     QN_UNROLL
     for (int j = 0; j < 8; ++j) values[j] = sums[8 * box + j];
     activate<C.ending.activation>(values);
-    const u32 words[4] = {pack_word(values[0], values[1], Out{}), pack_word(values[2], values[3], Out{}), pack_word(values[4], values[5], Out{}), pack_word(values[6], values[7], Out{})};
-    ptx::stmatrix_x4_trans(ptx::smem_address(memory) + boxes + u32((box - kFirst) * kBoxes.bytes) + dense_sm90_box_place(kBoxes, lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2), words);
+    const u32 words[4] = {pack_word(values[0], values[1], Out{}), pack_word(values[2], values[3], Out{}),
+                          pack_word(values[4], values[5], Out{}), pack_word(values[6], values[7], Out{})};
+    ptx::stmatrix_x4_trans(ptx::smem_address(memory) + boxes + u32((box - kFirst) * kBoxes.bytes) +
+                               dense_sm90_box_place(kBoxes, lane / 16 * 8 + lane % 8, 2 * warp + lane / 8 % 2),
+                           words);
   }
   ptx::fence_proxy_async_shared();
   sync_warpgroup();
@@ -436,7 +465,9 @@ QN_DEVICE void store_swapped(const DenseSm90Params& p, i32 column, i32 row, cons
       QN_UNROLL
       for (u32 chunk = lane; chunk < 64; chunk += 32) {
         const u32x4 results = ptx::ld_shared<u32x4>(memory + box + dense_sm90_box_place(kBoxes, chunk / 8, chunk % 8));
-        if (column + 8 * i32(chunk % 8) < p.m) ptx::st_global(static_cast<Out*>(p.out) + i64(row + first + i32(chunk / 8)) * p.out_stride + column + 8 * i32(chunk % 8), results);
+        if (column + 8 * i32(chunk % 8) < p.m)
+          ptx::st_global(static_cast<Out*>(p.out) + i64(row + first + i32(chunk / 8)) * p.out_stride + column + 8 * i32(chunk % 8),
+                         results);
       }
     }
     ptx::sync_warp();
@@ -448,11 +479,13 @@ template <BlockSm90 C, int kRegisters>
 QN_DEVICE void write_swapped(const DenseSm90Params& p, i32 column, i32 row, f32 (&sums)[kRegisters]) {
   static_assert(dense_sm90_stores_boxes(C) && C.store.c_boxes == 0 && C.tiles.tile_n % kSm90StoreRows == 0 && C.tiles.tile_m == 128);
   if (column >= p.m) return;  // 64 of weights' rows that are not there
-  if (p.bias != nullptr) add_bias_of_rows<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, p.m, column + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4), sums);
+  if (p.bias != nullptr)
+    add_bias_of_rows<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, p.m, column + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4), sums);
   store_swapped<C, 0>(p, column, row, sums);
 }
 
-/// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c. Rows before `begin` are left out, where lanes store.
+/// 64 rows of out from `first_row`, by a warpgroup; where c comes by TMA, after start_c. Rows before `begin` are left out, where lanes
+/// store.
 template <BlockSm90 C, int kRegisters, class P>
 QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRegisters], u32& parities, i32 begin = 0) {
   if (p.bias != nullptr) add_bias<dtype_t<C.ending.dtype>>(p.bias, p.bias_dtype, p.n, column, sums);
@@ -460,11 +493,14 @@ QN_DEVICE void write_rows(const P& p, i32 first_row, i32 column, f32 (&sums)[kRe
     store_boxes<C, 0>(p, first_row, column, sums, parities);
   } else {
     const i32 row = first_row + i32(16 * warp_of_warpgroup() + ptx::lane_id() / 4);
-    constexpr int kAtOnce = C.ending.has_c == 0 || C.tiles.alternate ? 2 : 1;  // without c it gains nothing; in turn, one code for both rows spilled 4 to 224 bytes
+    constexpr int kAtOnce = C.ending.has_c == 0 || C.tiles.alternate
+                                ? 2
+                                : 1;  // without c it gains nothing; in turn, one code for both rows spilled 4 to 224 bytes
     QN_NO_UNROLL
     for (int first = 0; first < 2; first += kAtOnce) {
       QN_UNROLL
-      for (int half = first; half < first + kAtOnce; ++half) finish_row<C, 0>(p, row + 8 * half < begin ? p.m : row + 8 * half, column, half, sums);
+      for (int half = first; half < first + kAtOnce; ++half)
+        finish_row<C, 0>(p, row + 8 * half < begin ? p.m : row + 8 * half, column, half, sums);
     }
   }
 }
@@ -482,9 +518,9 @@ QN_DEVICE void prefetch_maps(const P& p) {
   ptx::prefetch_tensormap(&p.b);
 }
 
-/// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other three warps of the
-/// first, which arrive `fills` times at a stage that they fill too. `releases`: warps that read a stage. The first warpgroup keeps `registers` a
-/// thread, the others share what the first gives back. For P there is prefetch_maps.
+/// The block: load(smem) is for its first warp, multiply(smem, warpgroup) for its second and third warpgroup, fill(smem) for the other
+/// three warps of the first, which arrive `fills` times at a stage that they fill too. `releases`: warps that read a stage. The first
+/// warpgroup keeps `registers` a thread, the others share what the first gives back. For P there is prefetch_maps.
 template <BlockSm90 C, int registers, class P, class Load, class Multiply, class Fill>
 QN_DEVICE void run_warpgroups(const P& p, u32 releases, u32 fills, const Load& load, const Multiply& multiply, const Fill& fill) {
   static_assert(C.tiles.tile_m % 128 == 0 && dense_sm90_smem(C).bytes <= 227 * 1024);

@@ -4,7 +4,9 @@
 
 namespace quern::activation {
 
-const jit::Kernel<ActivateRowConfig, ActivateRowParams> activate_row_kernel{"quern/ops/activation/activate_row/kernel.cuh", "activate_row_chunk"};
-const jit::Kernel<ActivateRowGroupsConfig, ActivateRowGroupsParams> activate_row_groups_kernel{"quern/ops/activation/activate_row/groups.cuh", "activate_row_groups"};
+const jit::Kernel<ActivateRowConfig, ActivateRowParams> activate_row_kernel{"quern/ops/activation/activate_row/kernel.cuh",
+                                                                            "activate_row_chunk"};
+const jit::Kernel<ActivateRowGroupsConfig, ActivateRowGroupsParams> activate_row_groups_kernel{
+    "quern/ops/activation/activate_row/groups.cuh", "activate_row_groups"};
 
 }  // namespace quern::activation

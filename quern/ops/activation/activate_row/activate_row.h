@@ -50,11 +50,14 @@ template <class A> Plan plan_rows(const Problem& p, const DeviceInfo& device, Fu
     plan.launch<row_groups_params<A>>(activate_row_groups_kernel, config, {.x = bands * across, .pdl = p.pdl});
   } else {
     const ActivateRowConfig config{dtype, function, operands, {vector, 2}, 128};
-    plan.launch<row_params<A>>(activate_row_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {tokens, columns}, device), .pdl = p.pdl});
+    plan.launch<row_params<A>>(activate_row_kernel, config,
+                               {.x = rows::chunk_blocks(config.chunks, config.threads, {tokens, columns}, device), .pdl = p.pdl});
   }
   return plan;
 }
-template <class A, Function kFunction, Operands kOperands> Plan plan_of(const Problem& p, const DeviceInfo& device) { return plan_rows<A>(p, device, kFunction, kOperands); }
+template <class A, Function kFunction, Operands kOperands> Plan plan_of(const Problem& p, const DeviceInfo& device) {
+  return plan_rows<A>(p, device, kFunction, kOperands);
+}
 
 template <class A> Rejection clamped_attributes_fit(const Problem& p) {
   if (!std::isfinite(p.attr(&A::alpha))) return {"alpha", p.attr(&A::alpha), "a finite number"};
@@ -78,10 +81,12 @@ template <class A> Schema<A>& state_clamped_attributes(Schema<A>& schema) {
 /// The tensor scales; the op states its budget behind it.
 template <class A> Schema<A>& state_scales(Schema<A>& schema) { return state_group_scales(schema, "tokens ceil_div(intermediate,128)"); }
 
-/// One rounding of the result. The exponent's argument x * log2(e) is at most 126, which is rounded by 2^-18, times ln 2; log2(e) in f32 is off
-/// by 2^-26.2 of itself, times 87; exp2 has 2^-22, the reciprocal 2^-23, a sum and two products 2^-24 each: below 1.14 * 2^-18. A
+/// One rounding of the result. The exponent's argument x * log2(e) is at most 126, which is rounded by 2^-18, times ln 2; log2(e) in f32 is
+/// off by 2^-26.2 of itself, times 87; exp2 has 2^-22, the reciprocal 2^-23, a sum and two products 2^-24 each: below 1.14 * 2^-18. A
 /// reciprocal below 2^-126 is flushed to 0, where x < -87: |x| 2^-126 is below 2^-119.
-inline Budget silu_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 1.14 * 0x1p-18, .absolute = 0x1p-119}; }
+inline Budget silu_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 1.14 * 0x1p-18, .absolute = 0x1p-119};
+}
 constexpr Budget kSiluScales = {.of_value = 0x1p-17};
 
 /// One rounding of the result. Of |x up|, as torch's erf also has it: the kit's gelu is within 8 * 2^-24, the product rounds once more.
@@ -89,7 +94,9 @@ inline Budget gelu_budget(const Problem& p) { return {.of_value = unit_roundoff(
 /// One rounding of the result. Of |x up|, s being the sigmoid of z = 2 sqrt(2 / pi) (x + 0.044715 x^3): z has five roundings (square, two
 /// constants, fma, product), and s' |z| is at most 0.224; exp2's 2^-22 enters by s (1 - s) <= 1/4; sum, reciprocal (2 roundings) and two
 /// products: 1.2 + 1 + 1 + 2 + 2 roundings of 2^-24. What is flushed is below 2^-119.
-inline Budget gelu_tanh_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 8 * 0x1p-24, .absolute = 0x1p-119}; }
+inline Budget gelu_tanh_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 8 * 0x1p-24, .absolute = 0x1p-119};
+}
 /// The same of (|up| + |beta|) |gate|: the argument has three roundings, times 0.224; exp2 1, the sum 1, the reciprocal 2, up + beta 1, two
 /// products 2: less than 8.
 inline Budget clamped_swiglu_budget(const Problem& p) { return gelu_tanh_budget(p); }

@@ -26,9 +26,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -45,7 +43,8 @@ template <class Args, class F> std::vector<float> of_ends(F f) {
 }
 
 TEST(activation, ends_of_the_functions) {
-  const std::vector<float> silu_of = of_ends<SiluArgs>(silu), gelu_of = of_ends<GeluArgs>(gelu), tanh_of = of_ends<GeluTanhArgs>(gelu_tanh), relu2_of = of_ends<Relu2Args>(relu2);
+  const std::vector<float> silu_of = of_ends<SiluArgs>(silu), gelu_of = of_ends<GeluArgs>(gelu), tanh_of = of_ends<GeluTanhArgs>(gelu_tanh),
+                           relu2_of = of_ends<Relu2Args>(relu2);
   for (const std::vector<float>& y : {silu_of, gelu_of, tanh_of, relu2_of}) {
     EXPECT_TRUE(std::isnan(y[0]));
     EXPECT_EQ(y[1], INFINITY);
@@ -123,11 +122,13 @@ TEST_F(activation_clamped_swiglu, refuses_attributes_that_make_no_sense) {
   x = {1, 1};
   ClampedSwigluArgs a = args(1);
   a.limit = 0;
-  EXPECT_EQ(error_of([&] { clamped_swiglu(a); }), Pair(ErrorKind::value, "activation.clamped_swiglu: `limit` is 0, expected a positive, finite number"));
+  EXPECT_EQ(error_of([&] { clamped_swiglu(a); }),
+            Pair(ErrorKind::value, "activation.clamped_swiglu: `limit` is 0, expected a positive, finite number"));
   a = args(1), a.limit = NAN;
   EXPECT_EQ(error_of([&] { clamped_swiglu(a); }).first, ErrorKind::value);
   a = args(1), a.alpha = INFINITY;
-  EXPECT_EQ(error_of([&] { clamped_swiglu(a); }), Pair(ErrorKind::value, "activation.clamped_swiglu: `alpha` is inf, expected a finite number"));
+  EXPECT_EQ(error_of([&] { clamped_swiglu(a); }),
+            Pair(ErrorKind::value, "activation.clamped_swiglu: `alpha` is inf, expected a finite number"));
   a = args(1), a.beta = NAN;
   EXPECT_EQ(error_of([&] { clamped_swiglu(a); }).first, ErrorKind::value);
 }
@@ -138,7 +139,9 @@ TEST(activation, amax_floor_bounds_the_scales_of_small_groups) {
   std::vector<u8> q(128, 0xFF);
   x[5] = 2e-6f;
   for (i64 i = 128; i < 256; ++i) x[size_t(i)] = 1.f;
-  GeluAndMulArgs a{.out = TensorView(q.data(), DType::e4m3, {1, 128}), .scales = TensorView(scales.data(), DType::f32, {1, 1}), .x = TensorView(x.data(), DType::f32, {1, 256})};
+  GeluAndMulArgs a{.out = TensorView(q.data(), DType::e4m3, {1, 128}),
+                   .scales = TensorView(scales.data(), DType::f32, {1, 1}),
+                   .x = TensorView(x.data(), DType::f32, {1, 256})};
   gelu_and_mul(a);
   EXPECT_EQ(scales[0], 1e-4f / 448.0f);
   a.amax_floor = 1e-10f;
@@ -146,7 +149,8 @@ TEST(activation, amax_floor_bounds_the_scales_of_small_groups) {
   EXPECT_NEAR(scales[0] * 448, 1e-6, 1e-11);
   EXPECT_EQ(load_value(&q[5], DType::e4m3), 448);
   a.amax_floor = 0;
-  EXPECT_EQ(error_of([&] { gelu_and_mul(a); }), Pair(ErrorKind::value, "activation.gelu_and_mul: `amax_floor` is 0, expected a number from 1e-30 to 1e30"));
+  EXPECT_EQ(error_of([&] { gelu_and_mul(a); }),
+            Pair(ErrorKind::value, "activation.gelu_and_mul: `amax_floor` is 0, expected a number from 1e-30 to 1e30"));
 }
 
 TEST(activation, a_plain_function_may_replace_its_input) {

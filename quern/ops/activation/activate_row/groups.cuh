@@ -55,7 +55,8 @@ template <ActivateRowGroupsConfig C> QN_DEVICE void activate_row_groups(const Ac
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   store_fp8_groups<GroupPart<C>, C.vector, C.steps, C.threads>(
-      p.row.tokens, p.row.columns, p.scales, p.scale_strides, [&](i64 row, i64 column, GroupPart<C>& part) { load_group<C>(p.row, row, column, part); },
+      p.row.tokens, p.row.columns, p.scales, p.scale_strides,
+      [&](i64 row, i64 column, GroupPart<C>& part) { load_group<C>(p.row, row, column, part); },
       [&](i64 row, i64 column, const GroupPart<C>& part) { return store_group<C>(p, row, column, part); });
 }
 

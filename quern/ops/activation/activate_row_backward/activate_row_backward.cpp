@@ -4,6 +4,7 @@
 
 namespace quern::activation {
 
-const jit::Kernel<ActivateRowBackwardConfig, ActivateRowBackwardParams> activate_row_backward_kernel{"quern/ops/activation/activate_row_backward/kernel.cuh", "activate_row_backward_chunk"};
+const jit::Kernel<ActivateRowBackwardConfig, ActivateRowBackwardParams> activate_row_backward_kernel{
+    "quern/ops/activation/activate_row_backward/kernel.cuh", "activate_row_backward_chunk"};
 
 }  // namespace quern::activation

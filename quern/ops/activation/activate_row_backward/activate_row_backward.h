@@ -16,7 +16,8 @@ template <class A> ActivateRowBackwardParams backward_params(const Call<A>& c) {
   p.row.x = a.x.data, p.row.out = a.dx.data, p.dy = a.dy.data;
   p.row.x_stride = a.x.strides[0], p.row.out_stride = a.dx.strides[0], p.dy_stride = a.dy.strides[0];
   p.row.tokens = a.dy.shape[0], p.row.columns = a.dy.shape[1];
-  if constexpr (kHasGate<A>) p.row.gate = a.gate.data, p.row.gate_stride = a.gate.strides[0], p.dgate = a.dgate.data, p.dgate_stride = a.dgate.strides[0];
+  if constexpr (kHasGate<A>)
+    p.row.gate = a.gate.data, p.row.gate_stride = a.gate.strides[0], p.dgate = a.dgate.data, p.dgate_stride = a.dgate.strides[0];
   if constexpr (kIsClamped<A>) p.row.alpha = a.alpha, p.row.beta = a.beta, p.row.limit = a.limit;
   return p;
 }
@@ -28,20 +29,31 @@ template <class A> Plan plan_backward(const Problem& p, const DeviceInfo& device
   if constexpr (kHasGate<A>) widest = min_of(widest, min_of(p.vector(&A::gate), p.vector(&A::dgate)));
   const ActivateRowBackwardConfig config{p.dtype(&A::x), function, operands, {rows::vector_of(widest, columns), 2}, 128};
   Plan plan;
-  plan.launch<backward_params<A>>(activate_row_backward_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {tokens, columns}, device), .pdl = p.pdl});
+  plan.launch<backward_params<A>>(activate_row_backward_kernel, config,
+                                  {.x = rows::chunk_blocks(config.chunks, config.threads, {tokens, columns}, device), .pdl = p.pdl});
   return plan;
 }
-template <class A, Function kFunction, Operands kOperands> Plan plan_backward_of(const Problem& p, const DeviceInfo& device) { return plan_backward<A>(p, device, kFunction, kOperands); }
+template <class A, Function kFunction, Operands kOperands> Plan plan_backward_of(const Problem& p, const DeviceInfo& device) {
+  return plan_backward<A>(p, device, kFunction, kOperands);
+}
 
-/// One rounding of the result. Of |dy up| s (1 + |x| (1 - s)), or |dy x| s: s is right to 1.14 * 2^-18 (as in silu) and so is 1 - s; each enters once more by the other's
-/// exponential; with five products below 2^-16. What is flushed is below 2^-119.
-inline Budget silu_backward_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-16, .absolute = 0x1p-119}; }
-/// One rounding of the result. Of |dy up|, or |dy x|: the tail is within 4 * 2^-24, 1 less it rounds once; the density times x is at most 0.242: its square and its argument round
-/// with a weight of 0.231 each, exp2 has 4 * 2^-24, the two products and the sum round; dy up and its product twice more: below 10 * 2^-24.
-inline Budget gelu_backward_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 10 * 0x1p-24, .absolute = 0x1p-119}; }
-/// One rounding of the result. Of |dy up|, or |dy x|, z being the sigmoid's argument: s has 5.2 roundings (as in gelu_tanh); x s (1 - s) dz/dx is at most 1.1, and five
-/// roundings of z enter by 3 z^2 exp(-|z|) <= 1.6, exp2 and the reciprocal twice by 10, five products by 1.1 each; sums and the last products 3: below 40 * 2^-24.
-inline Budget gelu_tanh_backward_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 40 * 0x1p-24, .absolute = 0x1p-119}; }
+/// One rounding of the result. Of |dy up| s (1 + |x| (1 - s)), or |dy x| s: s is right to 1.14 * 2^-18 (as in silu) and so is 1 - s; each
+/// enters once more by the other's exponential; with five products below 2^-16. What is flushed is below 2^-119.
+inline Budget silu_backward_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-16, .absolute = 0x1p-119};
+}
+/// One rounding of the result. Of |dy up|, or |dy x|: the tail is within 4 * 2^-24, 1 less it rounds once; the density times x is at most
+/// 0.242: its square and its argument round with a weight of 0.231 each, exp2 has 4 * 2^-24, the two products and the sum round; dy up and
+/// its product twice more: below 10 * 2^-24.
+inline Budget gelu_backward_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 10 * 0x1p-24, .absolute = 0x1p-119};
+}
+/// One rounding of the result. Of |dy up|, or |dy x|, z being the sigmoid's argument: s has 5.2 roundings (as in gelu_tanh); x s (1 - s)
+/// dz/dx is at most 1.1, and five roundings of z enter by 3 z^2 exp(-|z|) <= 1.6, exp2 and the reciprocal twice by 10, five products by 1.1
+/// each; sums and the last products 3: below 40 * 2^-24.
+inline Budget gelu_tanh_backward_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 40 * 0x1p-24, .absolute = 0x1p-119};
+}
 /// The product with 2 max(x, 0) is rounded in f32, and then the result.
 inline Budget relu2_backward_budget(const Problem& p) { return relu2_budget(p); }
 
@@ -58,7 +70,8 @@ inline std::vector<CaseAxis> backward_cases(std::vector<CaseAxis> others = {}) {
   return all;
 }
 inline std::vector<Case> backward_bench() {
-  return {{{"tokens", 1}, {"intermediate", 14336}}, {{"tokens", 4096}, {"intermediate", 14336}}, {{"tokens", 16384}, {"intermediate", 14336}}};
+  return {
+      {{"tokens", 1}, {"intermediate", 14336}}, {{"tokens", 4096}, {"intermediate", 14336}}, {{"tokens", 16384}, {"intermediate", 14336}}};
 }
 
 }  // namespace quern::activation

@@ -56,7 +56,8 @@ TEST(activation_backward, end_in_one_and_zero) {
     EXPECT_EQ(gelu_tanh_slope(-x), 0.f);
     EXPECT_EQ(relu2_slope(-x), 0.f);
   }
-  EXPECT_TRUE(std::isnan(silu_slope(NAN)) && std::isnan(gelu_slope(NAN)) && std::isnan(gelu_tanh_slope(NAN)) && std::isnan(relu2_slope(NAN)));
+  EXPECT_TRUE(std::isnan(silu_slope(NAN)) && std::isnan(gelu_slope(NAN)) && std::isnan(gelu_tanh_slope(NAN)) &&
+              std::isnan(relu2_slope(NAN)));
 }
 
 /// What was cut has no slope, a value at the limit has; NaN is not cut.
@@ -92,7 +93,8 @@ TEST(activation_backward, in_place_and_of_one_row) {
 
 TEST(activation_backward, swiglu_has_two_results) {
   std::vector<float> x = {2, 3}, gate = {1, -1}, dy = {1, 10}, dx(2, NAN), dgate(2, NAN);
-  swiglu_backward({.dx = view(dx, {1, 2}), .dgate = view(dgate, {1, 2}), .dy = view(dy, {1, 2}), .x = view(x, {1, 2}), .gate = view(gate, {1, 2})});
+  swiglu_backward(
+      {.dx = view(dx, {1, 2}), .dgate = view(dgate, {1, 2}), .dy = view(dy, {1, 2}), .x = view(x, {1, 2}), .gate = view(gate, {1, 2})});
   for (size_t i = 0; i < 2; ++i) {
     const double g = gate[i], s = 1 / (1 + std::exp(-g));
     EXPECT_NEAR(dx[i], dy[i] * g * s, 1e-5) << i;

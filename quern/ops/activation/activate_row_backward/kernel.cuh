@@ -18,7 +18,8 @@ template <ActivateRowBackwardConfig C> struct HeldWithGradient {
 
 /// Stores gradients of gates and ups where these lie.
 template <ActivateRowBackwardConfig C>
-QN_DEVICE void store_gradients(const ActivateRowBackwardParams& p, i64 row, i64 column, const f32 (&gate)[C.chunks.vector], const f32 (&up)[C.chunks.vector]) {
+QN_DEVICE void store_gradients(const ActivateRowBackwardParams& p, i64 row, i64 column, const f32 (&gate)[C.chunks.vector],
+                               const f32 (&up)[C.chunks.vector]) {
   using T = dtype_t<C.dtype>;
   constexpr int kVector = C.chunks.vector;
   T* const dx = static_cast<T*>(p.row.out) + row * p.row.out_stride;

@@ -13,8 +13,8 @@ struct Slope {
   f32 value, slope;
 };
 
-/// s = 1 / (1 + 2^-h), and 1 - s, each with a small relative error: by 2^-|h|, which does not overflow, and without a difference. |h| is chosen by the sign that chooses the
-/// result: numbers without an order have no other.
+/// s = 1 / (1 + 2^-h), and 1 - s, each with a small relative error: by 2^-|h|, which does not overflow, and without a difference. |h| is
+/// chosen by the sign that chooses the result: numbers without an order have no other.
 struct Sigmoid {
   f32 s, rest;
 };

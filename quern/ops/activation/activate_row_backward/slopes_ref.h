@@ -41,7 +41,8 @@ inline SlopeTerm<OrderFree> gelu_slope_ref(OrderFree x) {
   OrderFree log2_tail = 0, power = 1;
   for (int i = 0; i < kGeluTerms; ++i, power *= y) log2_tail += OrderFree(gelu_tail(i)) * power;
   const OrderFree tail = exp2(log2_tail), below = x < OrderFree(0) ? tail : OrderFree(1) - tail;
-  return {(x < OrderFree(0) ? OrderFree(0) : x) - y * tail, below + x * OrderFree(0.3989422804014327f) * exp2(x * x * OrderFree(-0.7213475204444817f)), 0, 0};
+  return {(x < OrderFree(0) ? OrderFree(0) : x) - y * tail,
+          below + x * OrderFree(0.3989422804014327f) * exp2(x * x * OrderFree(-0.7213475204444817f)), 0, 0};
 }
 inline SlopeTerm<double> gelu_tanh_slope_ref(double x) {
   const double c = 2 * std::sqrt(2 / std::acos(-1.0)), z = c * (x + 0.044715 * x * x * x), s = 1 / (1 + std::exp(-z)), rest = rest_ref(z);
@@ -72,7 +73,8 @@ template <class Real, class Args, class F> void backward_alone_ref(const Args& a
 
 /// Writes the gradients of gates and ups where gate(i) and up(i) tell their columns of dgate and dup: dy up f'(gate) and dy f(gate).
 template <class Real, class Args, class F, class G, class U>
-void backward_gated_ref(const Args& a, const TensorView& gates, const TensorView& dgates, const TensorView& dgate_sizes, const Args& magnitudes, const F& slope, const G& gate, const U& up) {
+void backward_gated_ref(const Args& a, const TensorView& gates, const TensorView& dgates, const TensorView& dgate_sizes,
+                        const Args& magnitudes, const F& slope, const G& gate, const U& up) {
   using std::abs;
   const Ref<Real> dy(a.dy), x(a.x), g(gates);
   const RefOut<Real> dx(a.dx), size(magnitudes.dx), dgate(dgates), dgate_size(dgate_sizes);

@@ -14,7 +14,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
-    .doc("out = (u + beta) * g / (1 + exp(-alpha g)), g = min(gate, limit), u = up cut to [-limit, limit]; gate and up are the halves of x, or its pairs")
+    .doc(
+        "out = (u + beta) * g / (1 + exp(-alpha g)), g = min(gate, limit), u = up cut to [-limit, limit]; gate and up are the halves of x, or its pairs")
     .source("OpenAI, gpt-oss-120b and gpt-oss-20b Model Card, arXiv 2508.10925")
     .in("x", &A::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
     .meaning("gate and up: halves, or pairs where interleaved")
@@ -32,7 +33,8 @@ QN_OP(clamped_swiglu, A, "activation.clamped_swiglu")
     .generate<widen<A>>()
     .budget(clamped_swiglu_budget)
     .unfit_all({DataKind::infinite})  // what underflows in f32 is 0, and 0 times an infinity no number
-    .cases(activation_cases({{"interleaved", {true, false}}, {"limit", {7.0, 1.0}}, {"alpha", {1.702, -1.0}}, {"beta", {1.0, 0.0}}}), derive_fp8_output)
+    .cases(activation_cases({{"interleaved", {true, false}}, {"limit", {7.0, 1.0}}, {"alpha", {1.702, -1.0}}, {"beta", {1.0, 0.0}}}),
+           derive_fp8_output)
     .bench({{{"tokens", 1}, {"intermediate", 14336}},
             {{"tokens", 4096}, {"intermediate", 14336}},
             {{"tokens", 16384}, {"intermediate", 14336}, {"fp8", 1}}});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 #pragma once
-#include "quern/ops/activation/clamped_swiglu.h"
 #include "quern/ops/activation/activate_row/functions_ref.h"
+#include "quern/ops/activation/clamped_swiglu.h"
 
 namespace quern::activation {
 

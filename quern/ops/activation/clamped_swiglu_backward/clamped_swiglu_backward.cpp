@@ -14,7 +14,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 QN_OP(clamped_swiglu_backward, A, "activation.clamped_swiglu_backward")
-    .doc("dgate = dy (u + beta) (s + alpha g s (1 - s)) where gate <= limit, dup = dy g s where |up| <= limit, else 0; g = min(gate, limit), u = up cut to [-limit, limit], s = 1 / (1 + exp(-alpha g))")
+    .doc(
+        "dgate = dy (u + beta) (s + alpha g s (1 - s)) where gate <= limit, dup = dy g s where |up| <= limit, else 0; g = min(gate, limit), u = up cut to [-limit, limit], s = 1 / (1 + exp(-alpha g))")
     .source("OpenAI, gpt-oss-120b and gpt-oss-20b Model Card, arXiv 2508.10925")
     .in("x", &A::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
     .meaning("gate and up: halves, or pairs where interleaved")

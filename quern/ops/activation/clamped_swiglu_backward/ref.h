@@ -16,7 +16,8 @@ void clamped_swiglu_backward_ref(const ClampedSwigluBackwardArgs& a, const Clamp
   for (i64 t = 0; t < dy.dim(0); ++t)
     for (i64 i = 0; i < n; ++i) {
       const i64 gate_at = a.interleaved ? 2 * i : i, up_at = a.interleaved ? 2 * i + 1 : n + i;
-      const Real gate = x(t, gate_at), up = x(t, up_at), g = smaller_ref(gate, limit), u = larger_ref(smaller_ref(up, limit), -limit), d = dy(t, i);
+      const Real gate = x(t, gate_at), up = x(t, up_at), g = smaller_ref(gate, limit), u = larger_ref(smaller_ref(up, limit), -limit),
+                 d = dy(t, i);
       const SlopeTerm<Real> at = sigmoid_slope_ref(g, Real(a.alpha));
       dx.set(limit < gate ? Real(0) : d * (u + beta) * at.slope, t, gate_at), size.set(abs(d) * (abs(u) + abs(beta)), t, gate_at);
       dx.set(limit < abs(up) ? Real(0) : d * at.value, t, up_at), size.set(abs(d * g), t, up_at);

@@ -10,7 +10,8 @@ namespace quern::activation {
 using A = GeluAndMulBackwardArgs;
 
 QN_OP(gelu_and_mul_backward, A, "activation.gelu_and_mul_backward")
-    .doc("dx[:, :intermediate] = dy u f'(g), dx[:, intermediate:] = dy gelu(g), g and u the halves of x, f'(g) = P(X <= g) + g exp(-g^2 / 2) / sqrt(2 pi), X normal")
+    .doc(
+        "dx[:, :intermediate] = dy u f'(g), dx[:, intermediate:] = dy gelu(g), g and u the halves of x, f'(g) = P(X <= g) + g exp(-g^2 / 2) / sqrt(2 pi), X normal")
     .source("Shazeer, GLU Variants Improve Transformer, arXiv 2002.05202")
     .in("x", &A::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
     .meaning("gate, then up")

@@ -10,7 +10,8 @@ namespace quern::activation {
 using A = GeluTanhAndMulBackwardArgs;
 
 QN_OP(gelu_tanh_and_mul_backward, A, "activation.gelu_tanh_and_mul_backward")
-    .doc("dx[:, :intermediate] = dy u f'(g), dx[:, intermediate:] = dy gelu_tanh(g), g and u the halves of x, f'(g) = s + g s (1 - s) z', s = 1 / (1 + exp(-z)), z = 2 sqrt(2 / pi) (g + 0.044715 g^3)")
+    .doc(
+        "dx[:, :intermediate] = dy u f'(g), dx[:, intermediate:] = dy gelu_tanh(g), g and u the halves of x, f'(g) = s + g s (1 - s) z', s = 1 / (1 + exp(-z)), z = 2 sqrt(2 / pi) (g + 0.044715 g^3)")
     .source("Shazeer, GLU Variants Improve Transformer, arXiv 2002.05202")
     .in("x", &A::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
     .meaning("gate, then up")

@@ -10,7 +10,8 @@ namespace quern::activation {
 using A = SiluAndMulBackwardArgs;
 
 QN_OP(silu_and_mul_backward, A, "activation.silu_and_mul_backward")
-    .doc("dx[:, :intermediate] = dy u f'(g), dx[:, intermediate:] = dy silu(g), g and u the halves of x, f'(g) = s + g s (1 - s), s = 1 / (1 + exp(-g))")
+    .doc(
+        "dx[:, :intermediate] = dy u f'(g), dx[:, intermediate:] = dy silu(g), g and u the halves of x, f'(g) = s + g s (1 - s), s = 1 / (1 + exp(-g))")
     .source("Shazeer, GLU Variants Improve Transformer, arXiv 2002.05202")
     .in("x", &A::x, "tokens 2*intermediate", {DType::f32, DType::f16, DType::bf16})
     .meaning("gate, then up")

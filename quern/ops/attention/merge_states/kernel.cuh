@@ -20,7 +20,8 @@ struct MergedRow {
 QN_DEVICE f32 lse_or_empty(f32 lse) { return ptx::fabs(lse) == ptx::f32_of_bits(0x7f800000u) ? negative_infinity() : lse; }
 template <MergeStatesConfig C>
 QN_DEVICE f32 lse_of_part(const MergeStatesParams& p, const MergedRow& row, i32 part) {
-  if (part < p.parts) return lse_or_empty(ptx::ld_global<f32>(p.lse + part * p.lse_strides[0] + row.token * p.lse_strides[1] + row.head * p.lse_strides[2]));
+  if (part < p.parts)
+    return lse_or_empty(ptx::ld_global<f32>(p.lse + part * p.lse_strides[0] + row.token * p.lse_strides[1] + row.head * p.lse_strides[2]));
   return lse_or_empty(ptx::ld_global<f32>(p.lse_other + row.token * p.lse_other_strides[0] + row.head * p.lse_other_strides[1]));
 }
 /// base^(lse - max). The difference is taken before it becomes one of log2: a product lse * log2(e) of 1000 is off by 4e-5 of the exponent.
@@ -80,7 +81,8 @@ QN_DEVICE void merge_row(const MergeStatesParams& p, const MergedRow& row, i32 p
   }
   if (p.out_lse == nullptr) return;
   ptx::sync_warp();  // out_lse may be lse_other, which the other lanes have read
-  if (ptx::lane_id() == 0) ptx::st_global<f32>(p.out_lse + row.token * p.out_lse_strides[0] + row.head * p.out_lse_strides[1], lse_of_state<C>(state));
+  if (ptx::lane_id() == 0)
+    ptx::st_global<f32>(p.out_lse + row.token * p.out_lse_strides[0] + row.head * p.out_lse_strides[1], lse_of_state<C>(state));
 }
 
 template <MergeStatesConfig C>

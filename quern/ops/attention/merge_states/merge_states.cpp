@@ -13,7 +13,8 @@ namespace quern::attention {
 
 using A = MergeStatesArgs;
 
-static const jit::Kernel<MergeStatesConfig, MergeStatesParams> row_kernel{"quern/ops/attention/merge_states/kernel.cuh", "merge_states_row"};
+static const jit::Kernel<MergeStatesConfig, MergeStatesParams> row_kernel{"quern/ops/attention/merge_states/kernel.cuh",
+                                                                          "merge_states_row"};
 
 static Rejection both_others(const Problem& p) {
   const bool v = p.tensor(&A::v_other).present, lse = p.tensor(&A::lse_other).present;
@@ -53,13 +54,16 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   while (p[Axis::head_dim] % vector) vector /= 2;
   const MergeStatesConfig config{p.dtype(&A::v), p.dtype(&A::out), vector, p.attr(&A::lse_base) == LseBase::e, 128};
   Plan plan;
-  plan.launch<params>(row_kernel, config, {.x = max_of<i64>(1, min_of<i64>(ceil_div<i64>(p[Axis::tokens] * p[Axis::heads_q], config.threads / 32), i64(device.sms) * 16)), .pdl = p.pdl});
+  plan.launch<params>(
+      row_kernel, config,
+      {.x = max_of<i64>(1, min_of<i64>(ceil_div<i64>(p[Axis::tokens] * p[Axis::heads_q], config.threads / 32), i64(device.sms) * 16)),
+       .pdl = p.pdl});
   return plan;
 }
 
-/// One rounding of the result. Of the terms' magnitude: ex2 in a weight and in their sum (2^-22 each), rcp (2^-23), and in a weight 2^-x the
-/// roundings of x, of its product with log2(e) and of log2(e) itself: 3 * 2^-24 * x 2^-x ln 2, at most 2^-23 for a weight and its sum together.
-/// A rounding of 2^-24 for each part in the sum of weights and in that of values, and two of products.
+/// One rounding of the result. Of the terms' magnitude: ex2 in a weight and in their sum (2^-22 each), rcp (2^-23), and in a weight 2^-x
+/// the roundings of x, of its product with log2(e) and of log2(e) itself: 3 * 2^-24 * x 2^-x ln 2, at most 2^-23 for a weight and its sum
+/// together. A rounding of 2^-24 for each part in the sum of weights and in that of values, and two of products.
 static Budget budget(const Problem& p) {
   static const Axis parts = axis_of("parts");
   const double added = double(p[parts] + 1);  // v_other too
@@ -68,18 +72,22 @@ static Budget budget(const Problem& p) {
 
 /// v of the parts, lse of all, and out.
 static Cost cost(const Problem& p, const A& a) {
-  const double rows = double(p[Axis::tokens]) * double(p[Axis::heads_q]), dim = double(p[Axis::head_dim]), parts = double(a.v.shape[0] + a.v_other.present());
-  return {.bytes = rows * (parts * (dim * size_of(p.dtype(&A::v)) + 4) + dim * size_of(p.dtype(&A::out)) + 4 * a.out_lse.present()), .flops = 2 * rows * dim * parts};
+  const double rows = double(p[Axis::tokens]) * double(p[Axis::heads_q]), dim = double(p[Axis::head_dim]),
+               parts = double(a.v.shape[0] + a.v_other.present());
+  return {.bytes = rows * (parts * (dim * size_of(p.dtype(&A::v)) + 4) + dim * size_of(p.dtype(&A::out)) + 4 * a.out_lse.present()),
+          .flops = 2 * rows * dim * parts};
 }
 
-/// Words: empty 1: parts of some rows are empty, told by -inf or inf, and their v is NaN; 2: all parts are. Lse lie within 20 of each other, around the word shift.
+/// Words: empty 1: parts of some rows are empty, told by -inf or inf, and their v is NaN; 2: all parts are. Lse lie within 20 of each
+/// other, around the word shift.
 static void generate(A& a, const Case& which, Random& random) {
   const auto at = which.find("empty");
   const auto shift = which.find("shift");
   const double middle = shift == which.end() ? 0 : double(shift->second);
   const i64 empty = at == which.end() ? 0 : i64(at->second), proof = which.contains("proof") ? i64(which.at("proof")) : 0;
   const double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-  for (i64 t = 0; a.mask.present() && t < a.mask.shape[0]; ++t) static_cast<u8*>(a.mask.data)[t * a.mask.strides[0]] = u8(random.below(2) ? 0 : 1 + random.below(255));
+  for (i64 t = 0; a.mask.present() && t < a.mask.shape[0]; ++t)
+    static_cast<u8*>(a.mask.data)[t * a.mask.strides[0]] = u8(random.below(2) ? 0 : 1 + random.below(255));
   if (proof != 0) return;
   for (i64 i = 0; i <= a.v.shape[0]; ++i) {
     const bool other = i == a.v.shape[0];

@@ -34,7 +34,8 @@ inline void merge_states_ref(const MergeStatesArgs& a, const MergeStatesArgs& ma
       for (i64 d = 0; d < out.dim(2); ++d) {
         double sum = 0, size = 0;
         for (const StatePart& part : parts) {
-          const double weight = std::exp((part.lse - most) * log_of_base), value = part.index < 0 ? v_other(t, h, d) : v(part.index, t, h, d);
+          const double weight = std::exp((part.lse - most) * log_of_base),
+                       value = part.index < 0 ? v_other(t, h, d) : v(part.index, t, h, d);
           sum += weight * value, size += std::fabs(weight * value);
         }
         out.set(parts.empty() ? 0 : sum / total, t, h, d);

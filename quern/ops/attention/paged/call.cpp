@@ -36,7 +36,8 @@ void set_paged_params(const A& a, const Problem& p, AttendParams& to) {
   to.pages = static_cast<const i32*>(csr ? a.page_indices.data : a.page_table.data);
   to.last_page_len = static_cast<const i32*>(a.last_page_len.data);
   to.table_row = csr ? p[Axis::page_indices] : a.page_table.strides[0];
-  to.rows_of_keys = p[Axis::pages], to.last_page = u32(max_of<i64>(1, min_of<i64>(p[Axis::pages], i64(1) << 31)) - 1), to.capacity = i32(capacity(p));
+  to.rows_of_keys = p[Axis::pages], to.last_page = u32(max_of<i64>(1, min_of<i64>(p[Axis::pages], i64(1) << 31)) - 1),
+  to.capacity = i32(capacity(p));
   to.page_size = divisor(u32(p[Axis::page_size]));
 }
 
@@ -81,7 +82,8 @@ void add_prefill(Plan& plan, const Problem& p, const DeviceInfo& device, const P
   }
   const PrefillConfig config = prefill_config(shape, device);
   const PrefillWork work = prefill_work(shape, config);
-  plan.launch<prefill_params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = pdl}, work, p.hooks);
+  plan.launch<prefill_params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = pdl},
+                              work, p.hooks);
 }
 
 }  // namespace quern::attention

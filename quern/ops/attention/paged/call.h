@@ -22,7 +22,9 @@ inline bool dense(const Problem& p) { return p.tensor(&PagedArgs::page_table).pr
 inline bool several(const Problem& p) { return p.tensor(&PagedArgs::q_indptr).present != 0; }
 inline KeyPlaces places_of(const Problem& p) { return dense(p) ? KeyPlaces::page_table : KeyPlaces::page_indices; }
 inline DType lens_dtype(const Problem& p) { return dense(p) ? p.dtype(&PagedArgs::seq_lens) : DType::i32; }
-inline i32 cache_alignment(const Problem& p) { return min_of(p.tensor(&PagedArgs::k_cache).alignment, p.tensor(&PagedArgs::v_cache).alignment); }
+inline i32 cache_alignment(const Problem& p) {
+  return min_of(p.tensor(&PagedArgs::k_cache).alignment, p.tensor(&PagedArgs::v_cache).alignment);
+}
 
 /// Tokens that the whole page table can name.
 i64 table_tokens(const Problem& p);

@@ -16,7 +16,9 @@ Breach length_breach(const A& a, const Problem& p, i64 b) {
   if (r.q_len == 0) return {};  // its length is not read
   if (a.page_table.present()) {
     const i64 most = min_of(paged_capacity(a), kMostKeys), length = Ref<>(a.seq_lens).index(b);
-    if (length < 0 || length > most) return {"seq_lens", {b}, length, range_text(0, most) + (a.max_seq_kv > 0 ? " (max_seq_kv is " + std::to_string(a.max_seq_kv) + ")" : "")};
+    if (length < 0 || length > most)
+      return {
+          "seq_lens", {b}, length, range_text(0, most) + (a.max_seq_kv > 0 ? " (max_seq_kv is " + std::to_string(a.max_seq_kv) + ")" : "")};
     return {};
   }
   const Ref<> indptr(a.page_indptr);
@@ -25,7 +27,11 @@ Breach length_breach(const A& a, const Problem& p, i64 b) {
   if (last < 1 || last > page_size) return {"last_page_len", {b}, last, range_text(1, page_size) + " (in [1, page_size])"};
   const i64 most = a.max_seq_kv > 0 ? min_of(a.max_seq_kv, kMostKeys) : kMostKeys;
   if (r.length <= most) return {};
-  return {"page_indptr", {b + 1}, indptr.index(b + 1), "fewer pages: request " + std::to_string(b) + " has " + std::to_string(r.length) + " tokens, and max_seq_kv allows " + std::to_string(most)};
+  return {"page_indptr",
+          {b + 1},
+          indptr.index(b + 1),
+          "fewer pages: request " + std::to_string(b) + " has " + std::to_string(r.length) + " tokens, and max_seq_kv allows " +
+              std::to_string(most)};
 }
 
 /// The first entry of the table that the request needs and that names no page.
@@ -39,7 +45,9 @@ Breach page_breach(const A& a, const Problem& p, i64 b) {
     if (page >= 0 && page < p[Axis::pages]) continue;
     const bool dense = a.page_table.present();
     const std::vector<i64> at = dense ? std::vector<i64>{b, entry} : std::vector<i64>{Ref<>(a.page_indptr).index(b) + entry};
-    return {dense ? "page_table" : "page_indices", at, page, range_text(0, p[Axis::pages] - 1) + " (in [0, pages)): request " + std::to_string(b) + " has " + std::to_string(r.length) + " tokens"};
+    return {dense ? "page_table" : "page_indices", at, page,
+            range_text(0, p[Axis::pages] - 1) + " (in [0, pages)): request " + std::to_string(b) + " has " + std::to_string(r.length) +
+                " tokens"};
   }
   return {};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What every variant of attention.paged promises at the edges: page entries that name no page, the longest request as promised, logits and queries of any size, sinks beside windows and parts.
+// What every variant of attention.paged promises at the edges: page entries that name no page, the longest request as promised, logits and
+// queries of any size, sinks beside windows and parts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,10 @@ struct Way {
 class attention_paged_edges : public ::testing::TestWithParam<Way> {
  protected:
   Case which(Case more) const {
-    const Case common = {{"batch", 3}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"queries", double(GetParam().queries)}, {"capacity", 600}, {"length", 600}, {"causal", 1}, {"fp8", GetParam().fp8}, {"spare", 0}, {"page_size", 16}};
+    const Case common = {
+        {"batch", 3},      {"heads_kv", 1}, {"gqa", 4},    {"head_dim", 64},        {"queries", double(GetParam().queries)},
+        {"capacity", 600}, {"length", 600}, {"causal", 1}, {"fp8", GetParam().fp8}, {"spare", 0},
+        {"page_size", 16}};
     more.insert(common.begin(), common.end());
     return more;
   }
@@ -60,7 +64,8 @@ void fill(const TensorView& view, double value) {
   }
 }
 
-/// The value of such a request is undefined, but nothing outside of the caches is read, which lie between guards, and no other request notices.
+/// The value of such a request is undefined, but nothing outside of the caches is read, which lie between guards, and no other request
+/// notices.
 TEST_P(attention_paged_edges, entries_that_name_no_page_are_not_followed) {
   CaseArgs c(find_op("attention.paged"), which({}), 3);
   const PagedArgs& a = args_of(c);
@@ -75,7 +80,8 @@ TEST_P(attention_paged_edges, entries_that_name_no_page_are_not_followed) {
   }
 }
 
-/// With a promise that holds the result is the same within its budget and the workspace no larger; keys beyond a promise that does not hold are not read.
+/// With a promise that holds the result is the same within its budget and the workspace no larger; keys beyond a promise that does not hold
+/// are not read.
 TEST_P(attention_paged_edges, a_promise_of_the_longest_request) {
   CaseArgs c(find_op("attention.paged"), which({}), 3);
   PagedArgs a = args_of(c);
@@ -88,14 +94,16 @@ TEST_P(attention_paged_edges, a_promise_of_the_longest_request) {
   a.max_seq_kv = 102;
   EXPECT_LE(bytes_needed(), unbounded);
   results(a, 0, 3);
-  for (i64 t = 0; t < a.q.shape[0]; ++t) EXPECT_NEAR(Ref(a.out)(t, 3, 5), expected[size_t(t)], 0x1p-7 * std::fabs(expected[size_t(t)]) + 1e-3);
+  for (i64 t = 0; t < a.q.shape[0]; ++t)
+    EXPECT_NEAR(Ref(a.out)(t, 3, 5), expected[size_t(t)], 0x1p-7 * std::fabs(expected[size_t(t)]) + 1e-3);
   a.causal = false;  // else each query's own position hides some keys
   a.max_seq_kv = 96;
   const std::string cut = results(a, 0, 3);
   for (i64 b = 0; b < 3; ++b)
     for (const i64 key : {96, 99}) {
       const i64 at[] = {paged_page(a, b, key), key % 16};
-      for (TensorView PagedArgs::*cache : {&PagedArgs::k_cache, &PagedArgs::v_cache}) fill((a.*cache).slice(0, at[0], at[0] + 1).slice(1, at[1], at[1] + 1), NAN);
+      for (TensorView PagedArgs::* cache : {&PagedArgs::k_cache, &PagedArgs::v_cache})
+        fill((a.*cache).slice(0, at[0], at[0] + 1).slice(1, at[1], at[1] + 1), NAN);
     }
   EXPECT_TRUE(results(a, 0, 3) == cut) << "keys beyond max_seq_kv are read";
 }
@@ -116,7 +124,8 @@ TEST_P(attention_paged_edges, logits_far_below_zero_are_no_mask) {
   }
 }
 
-/// bf16 has queries that f16, in which FP8 keys are multiplied, has not: beyond 65504, and below what it has without loss. Some rows only, beside ordinary ones.
+/// bf16 has queries that f16, in which FP8 keys are multiplied, has not: beyond 65504, and below what it has without loss. Some rows only,
+/// beside ordinary ones.
 TEST_P(attention_paged_edges, queries_beyond_the_range_of_f16) {
   for (const double size : {1e30, 1e6, 1e-6, 1e-30}) {
     CaseArgs c(find_op("attention.paged"), which({{"q.dtype", i64(DType::bf16)}}), 3);
@@ -152,12 +161,17 @@ TEST_P(attention_paged_edges, a_sink_joins_once_beside_windows_and_parts) {
   const auto device = make_emulated_device(device_info_of(Arch{}), {});
   const Op& op = find_op("attention.paged");
   for (const auto& [window, invariant] : {std::pair{100, 0}, {300, 1}, {520, 0}, {520, 1}, {0, 0}}) {
-    Case c = which({{"sink.present", 1}, {"window_left", double(window)}, {"batch_invariant", double(invariant)}, {"variant", double(variant_index("attention.paged", GetParam().variant))}});
-    for (const testing::CheckResult& r : testing::check_case({&op, c, 3, {{device.get(), "--device emu"}}})) EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.which << ": " << r.message;
+    Case c = which({{"sink.present", 1},
+                    {"window_left", double(window)},
+                    {"batch_invariant", double(invariant)},
+                    {"variant", double(variant_index("attention.paged", GetParam().variant))}});
+    for (const testing::CheckResult& r : testing::check_case({&op, c, 3, {{device.get(), "--device emu"}}}))
+      EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.which << ": " << r.message;
   }
 }
 
-/// Graphs that were captured with a workspace each have nothing in common: replayed at the same time, by two threads and on two streams, each gives what it gives alone.
+/// Graphs that were captured with a workspace each have nothing in common: replayed at the same time, by two threads and on two streams,
+/// each gives what it gives alone.
 TEST_P(attention_paged_edges, two_graphs_replay_at_the_same_time) {
   Device& device = device_from_name("emu");
   struct Graph {
@@ -171,7 +185,8 @@ TEST_P(attention_paged_edges, two_graphs_replay_at_the_same_time) {
   for (Graph& g : graphs) {
     g.stream = device.create_stream();
     RunOptions with = options();
-    with.device = &device, with.stream = g.stream, with.workspace = {reinterpret_cast<void*>(round_up<u64>(reinterpret_cast<u64>(g.room.data()), 256)), 31 << 20};
+    with.device = &device, with.stream = g.stream,
+    with.workspace = {reinterpret_cast<void*>(round_up<u64>(reinterpret_cast<u64>(g.room.data()), 256)), 31 << 20};
     paged(args_of(g.c), with);
     device.begin_capture(g.stream);
     paged(args_of(g.c), with);
@@ -194,8 +209,12 @@ TEST_P(attention_paged_edges, two_graphs_replay_at_the_same_time) {
 }
 
 INSTANTIATE_TEST_SUITE_P(ways, attention_paged_edges,
-                         ::testing::Values(Way{"portable", false, -2}, Way{"portable", true, -2}, Way{"portable", true, 9}, Way{"prefill_sm90", false, 9}, Way{"few_rows_sm90", true, -2}, Way{"few_rows_sm90", false, 3}),
-                         [](const auto& info) { return std::string(info.param.variant) + (info.param.fp8 ? "_fp8" : "") + (info.param.queries < 0 ? "_decode" : "_" + std::to_string(info.param.queries) + "_tokens"); });
+                         ::testing::Values(Way{"portable", false, -2}, Way{"portable", true, -2}, Way{"portable", true, 9},
+                                           Way{"prefill_sm90", false, 9}, Way{"few_rows_sm90", true, -2}, Way{"few_rows_sm90", false, 3}),
+                         [](const auto& info) {
+                           return std::string(info.param.variant) + (info.param.fp8 ? "_fp8" : "") +
+                                  (info.param.queries < 0 ? "_decode" : "_" + std::to_string(info.param.queries) + "_tokens");
+                         });
 
 }  // namespace
 }  // namespace quern::attention

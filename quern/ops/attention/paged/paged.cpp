@@ -2,12 +2,12 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/attention/paged.h"
 
+#include "quern/ops/attention/options.h"
 #include "quern/ops/attention/paged/call.h"
 #include "quern/ops/attention/paged/contract.h"
 #include "quern/ops/attention/paged/ref.h"
 #include "quern/ops/attention/paged/split_kv/spec.h"
 #include "quern/ops/attention/paged/values.h"
-#include "quern/ops/attention/options.h"
 
 namespace quern::attention {
 
@@ -24,15 +24,22 @@ Rejection dtypes(const Problem& p) { return dtypes_fit<A>(p, p.dtype(&A::k_cache
 /// Names the tensor that is missing from its form, or that is given beside the other form.
 Rejection one_table(const Problem& p) {
   const bool table = p.tensor(&A::page_table).present, lens = p.tensor(&A::seq_lens).present;
-  const bool indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present, last = p.tensor(&A::last_page_len).present;
+  const bool indptr = p.tensor(&A::page_indptr).present, indices = p.tensor(&A::page_indices).present,
+             last = p.tensor(&A::last_page_len).present;
   if (!table && !lens && !indptr && !indices && !last)
     return {"page_table", "absent", "page_table and seq_lens, or page_indptr, page_indices and last_page_len"};
   if ((table || lens) && (indptr || indices || last))
-    return {indptr ? "page_indptr" : indices ? "page_indices" : "last_page_len", "given", table ? "none beside page_table, which takes seq_lens" : "none beside seq_lens, which takes page_table"};
+    return {indptr    ? "page_indptr"
+            : indices ? "page_indices"
+                      : "last_page_len",
+            "given", table ? "none beside page_table, which takes seq_lens" : "none beside seq_lens, which takes page_table"};
   if (table && !lens) return {"seq_lens", "absent", "a tensor, as page_table is given"};
   if (lens && !table) return {"page_table", "absent", "a tensor, as seq_lens is given"};
   if (!table && !(indptr && indices && last))
-    return {!indptr ? "page_indptr" : !indices ? "page_indices" : "last_page_len", "absent", "page_indptr, page_indices and last_page_len together"};
+    return {!indptr    ? "page_indptr"
+            : !indices ? "page_indices"
+                       : "last_page_len",
+            "absent", "page_indptr, page_indices and last_page_len together"};
   return {};
 }
 Rejection one_token_each(const Problem& p) {
@@ -50,8 +57,10 @@ Rejection page_size_valid(const Problem& p) {
 }
 Rejection sizes_fit(const Problem& p) {  // grid indices and sums of units over the batch are 32-bit
   const i64 rows = product(max_of(p[Axis::batch], p[Axis::tokens]), p[Axis::heads_q]);
-  if (rows >= i64(1) << 31) return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
-  if (product(p[Axis::tokens], max_of<i64>(1, group_of(p))) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
+  if (rows >= i64(1) << 31)
+    return {p[Axis::batch] >= p[Axis::tokens] ? "batch" : "tokens", max_of(p[Axis::batch], p[Axis::tokens]), "less than 2^31 / heads_q"};
+  if (product(p[Axis::tokens], max_of<i64>(1, group_of(p))) >= kMostKeys)
+    return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
   // At most eight tiles of rows see each key: their units of 64 keys, and one more a request, are fewer than 2^32
   if (table_tokens(p) > i64(1) << 33) return {"page_size", p[Axis::page_size], "a page table of at most 2^33 tokens"};
   return {};
@@ -104,9 +113,9 @@ SplitKvConfig config_of(const Problem& p, const DeviceInfo& device) {
 
 /// How work is laid out, for both launches: from the problem and the Config.
 struct Work {
-  i64 items;       ///< of a row
-  i64 max_splits;  ///< parts of an item, fixed_chunks
-  i64 min_share;   ///< least units of a block
+  i64 items;                           ///< of a row
+  i64 max_splits;                      ///< parts of an item, fixed_chunks
+  i64 min_share;                       ///< least units of a block
   Region part_out, part_lse, leaders;  ///< of parts; none where each row is one
 };
 
@@ -114,7 +123,9 @@ Work work_of(const Problem& p, const SplitKvConfig& c) {
   return {.items = p[Axis::heads_kv] * ceil_div<i64>(group_of(p), 16),
           .max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(visible_tokens(p, kFewRows), kChunkTokens)),
           .min_share = c.fixed_chunks ? 1 : 2,  // two block tiles: one is shorter than the start of a block
-          .part_out = {}, .part_lse = {}, .leaders = {}};
+          .part_out = {},
+          .part_lse = {},
+          .leaders = {}};
 }
 
 /// All resident blocks, unless there is less work than that at full capacity.
@@ -154,7 +165,9 @@ void plan_split_kv(Plan& plan, const Problem& p, const DeviceInfo& device) {
   if (parts) add_parts(plan, p, config, blocks, work);
   plan.launch<split_params>(split_kv, config, {.x = blocks, .smem = split_kv_smem(config).bytes, .pdl = p.pdl}, work, p.hooks);
   if (!parts) return;
-  const CombineConfig merge{config.dtype, config.out_dtype, config.lens_dtype, config.head_dim, config.group_rows, config.places, config.several, config.fixed_chunks, 128};
+  const CombineConfig merge{config.dtype,    config.out_dtype,    config.lens_dtype,
+                            config.head_dim, config.group_rows,   config.places,
+                            config.several,  config.fixed_chunks, 128};
   const i64 rows = (config.fixed_chunks ? p[Axis::batch] * work.items : blocks) * (config.several ? 16 : min_of<i64>(group_of(p), 16));
   plan.launch<split_params>(combine, merge, {.x = rows, .smem = combine_smem(merge).bytes, .pdl = 1}, work);
 }
@@ -192,22 +205,27 @@ Cost cost(const Problem& p, const A& a) {
     keys += double(seen), pairs += visible_pairs(a, r), queries += double(r.q_len);
     entries += double(ceil_div(seen, p[Axis::page_size])) + 1;
   }
-  return {.bytes = 2 * keys * double(p[Axis::heads_kv]) * dim * size_of(p.dtype(&A::k_cache)) + queries * heads * (dim * (size_of(p.dtype(&A::q)) + size_of(p.dtype(&A::out))) + (a.out_lse.present() ? 4 : 0)) + entries * 4,
+  return {.bytes = 2 * keys * double(p[Axis::heads_kv]) * dim * size_of(p.dtype(&A::k_cache)) +
+                   queries * heads * (dim * (size_of(p.dtype(&A::q)) + size_of(p.dtype(&A::out))) + (a.out_lse.present() ? 4 : 0)) +
+                   entries * 4,
           .flops = 4 * pairs * heads * dim};
 }
 
-/// One rounding of each probability before it multiplies v and logits in f32 (of_magnitude: of sum p |v|, see ref.h), one of the result, and one of each of
-/// out_scale and v_scale. out_lse has a budget of its own: what merges splits needs f32's precision; ex2 has 2^-22 and lg2 2^-22 of up to 32, the sum's
-/// log2. Its magnitude is the largest sum |q k| of a logit, to which the logits' errors are relative.
+/// One rounding of each probability before it multiplies v and logits in f32 (of_magnitude: of sum p |v|, see ref.h), one of the result,
+/// and one of each of out_scale and v_scale. out_lse has a budget of its own: what merges splits needs f32's precision; ex2 has 2^-22 and
+/// lg2 2^-22 of up to 32, the sum's log2. Its magnitude is the largest sum |q k| of a logit, to which the logits' errors are relative.
 Budget budget(const Problem& p) {
   const double wide = p[Axis::head_dim] > 256 ? 0x1p-13 : 0;  // twice the steps, twice the logits' error
-  return {.of_value = unit_roundoff(p.dtype(&A::out)) + 0x1p-22, .of_magnitude = ref_probability_error(p.dtype(&A::q)) + wide, .absolute = 0x1p-18};
+  return {.of_value = unit_roundoff(p.dtype(&A::out)) + 0x1p-22,
+          .of_magnitude = ref_probability_error(p.dtype(&A::q)) + wide,
+          .absolute = 0x1p-18};
 }
 
 /// Shapes of the measured peers: length tokens in each request.
 Case shape(i64 batch, i64 length, i64 heads_kv = 8, i64 gqa = 4, i64 page_size = 16) {
-  return {{"batch", double(batch)},       {"capacity", double(length)},   {"length", double(length)}, {"heads_kv", double(heads_kv)}, {"queries", -2},
-          {"gqa", double(gqa)},           {"page_size", double(page_size)}, {"head_dim", 128},        {"spare_pages", 0}};
+  return {{"batch", double(batch)}, {"capacity", double(length)}, {"length", double(length)},       {"heads_kv", double(heads_kv)},
+          {"queries", -2},          {"gqa", double(gqa)},         {"page_size", double(page_size)}, {"head_dim", 128},
+          {"spare_pages", 0}};
 }
 /// A step in which each request brings as many query tokens.
 Case step(i64 batch, i64 queries, i64 length) {
@@ -219,8 +237,10 @@ Case step(i64 batch, i64 queries, i64 length) {
 }  // namespace
 
 QN_OP(paged, PagedArgs, "attention.paged")
-    .doc("out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over a paged KV cache: prefill, decode, and batches that mix them")
-    .source("Dao et al., Flash-Decoding, 2023; Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
+    .doc(
+        "out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over a paged KV cache: prefill, decode, and batches that mix them")
+    .source(
+        "Dao et al., Flash-Decoding, 2023; Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .unfit({DataKind::infinite})
     .in("k_cache", &A::k_cache, "pages page_size heads_kv head_dim", like("q", {DType::e4m3, DType::e5m2}))
@@ -288,7 +308,9 @@ QN_OP(paged, PagedArgs, "attention.paged")
     .broken_contents("beyond", 1)
     .cost<cost>()
     .budget(budget)
-    .cases({{"sizes", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, "batch, heads_kv, gqa, queries and capacity, where they are not given"},
+    .cases({{"sizes",
+             {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14},
+             "batch, heads_kv, gqa, queries and capacity, where they are not given"},
             {"batch", {}},
             {"heads_kv", {}},
             {"gqa", {}, "query heads of a head of the cache"},
@@ -325,6 +347,7 @@ QN_OP(paged, PagedArgs, "attention.paged")
             {"batch_invariant", {false, true}}},
            derive_paged)
     .bench({shape(1, 8192), shape(16, 1024), shape(64, 1024), shape(64, 8192), shape(64, 8192, 8, 4, 64), shape(128, 8192),
-            shape(16, 32768), shape(64, 8192, 8, 8), shape(64, 2048, 32, 1), shape(256, 1024), shape(1, 131072), step(64, 4, 8192), step(1, 2048, 4096), step(8, 512, 4096)});
+            shape(16, 32768), shape(64, 8192, 8, 8), shape(64, 2048, 32, 1), shape(256, 1024), shape(1, 131072), step(64, 4, 8192),
+            step(1, 2048, 4096), step(8, 512, 4096)});
 
 }  // namespace quern::attention

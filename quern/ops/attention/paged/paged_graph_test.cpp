@@ -45,8 +45,8 @@ TEST_P(attention_paged_graph, replays_are_bitwise_the_eager_result) {
   if (std::string(GetParam()) == "cuda" && cuda_device_count(&why) == 0) GTEST_SKIP() << "needs a GPU: " << why;
   Device& device = device_from_name(GetParam());
   const Op& op = find_op("attention.paged");
-  const Case given{{"batch", kBatch}, {"capacity", kCapacity}, {"page_size", kPageSize}, {"heads_kv", 2}, {"gqa", 4},
-                   {"head_dim", 128}, {"csr", 0}, {"out_lse.present", 1}};
+  const Case given{{"batch", kBatch}, {"capacity", kCapacity}, {"page_size", kPageSize}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 128},
+                   {"csr", 0},        {"out_lse.present", 1}};
   CaseArgs host(op, given, 7);
   DeviceArgs on_device(host, device);
   // The whole cache holds data: any page may become reachable.
@@ -85,7 +85,8 @@ TEST_P(attention_paged_graph, replays_are_bitwise_the_eager_result) {
     return bytes;
   };
   const auto poison = [&] {
-    for (const size_t i : {out, lse}) std::memset(host.tensor(i).data, 0xFF, size_t(host.tensor(i).extent() * size_of(host.tensor(i).dtype)));
+    for (const size_t i : {out, lse})
+      std::memset(host.tensor(i).data, 0xFF, size_t(host.tensor(i).extent() * size_of(host.tensor(i).dtype)));
     on_device.upload();
   };
   for (int round = 0; round < 20; ++round) {
@@ -118,9 +119,7 @@ TEST(attention_paged, a_first_call_during_capture_is_frozen) {
   try {
     run(op, host.args(), options);
     FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what();
-  }
+  } catch (const Error& e) { EXPECT_EQ(e.kind(), ErrorKind::frozen) << e.what(); }
   device->end_capture(options.stream);
 }
 

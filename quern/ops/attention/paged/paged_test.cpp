@@ -44,12 +44,20 @@ TEST(attention_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[1] = a.out.shape[1] = a.out_lse.shape[1] = 7; }),
             "attention.paged: `heads_q` is 7, expected a multiple of heads_kv=2 (heads_kv was set by `k_cache` [8, 16, 2, 64])");
   // HND handed as NHD: the heads of the cache are its page's tokens.
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.k_cache, &a.v_cache}) std::swap(v->shape[1], v->shape[2]); }),
+  EXPECT_EQ(error_of(kSmall,
+                     [](auto& a) {
+                       for (TensorView* v : {&a.k_cache, &a.v_cache}) std::swap(v->shape[1], v->shape[2]);
+                     }),
             "attention.paged: `heads_q` is 8, expected a multiple of heads_kv=16 (heads_kv was set by `k_cache` [8, 2, 16, 64])");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40; }),
+  EXPECT_EQ(error_of(kSmall,
+                     [](auto& a) {
+                       for (TensorView* v : {&a.q, &a.out, &a.k_cache, &a.v_cache}) v->shape[v->rank - 1] = 40;
+                     }),
             "attention.paged: `head_dim` is 40, expected a multiple of 16 from 16 to 256, or 512");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }), "attention.paged: `seq_lens` is absent, expected a tensor, as page_table is given");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }), "attention.paged: `page_table` is absent, expected a tensor, as seq_lens is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}; }),
+            "attention.paged: `seq_lens` is absent, expected a tensor, as page_table is given");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.page_table = {}; }),
+            "attention.paged: `page_table` is absent, expected a tensor, as seq_lens is given");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens = {}, a.page_table = {}; }),
             "attention.paged: `page_table` is absent, expected page_table and seq_lens, or page_indptr, page_indices and last_page_len");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens, a.seq_lens = a.page_table = {}; }),
@@ -57,16 +65,21 @@ TEST(attention_paged, says_what_is_wrong) {
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.last_page_len = a.seq_lens; }),
             "attention.paged: `last_page_len` is given, expected none beside page_table, which takes seq_lens");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.window_left = -2; }), "attention.paged: `window_left` is -2, expected -1 or more");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }), "attention.paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }), "attention.paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = -1; }),
+            "attention.paged: `soft_cap` is -1, expected 0 or a number from 1e-6 to 1e6");
+  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.soft_cap = NAN; }),
+            "attention.paged: `soft_cap` is nan, expected 0 or a number from 1e-6 to 1e6");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.sm_scale = NAN; }), "attention.paged: `sm_scale` is nan, expected a number from -1e6 to 1e6");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.q.shape[0] = a.out.shape[0] = a.out_lse.shape[0] = 1; }), "attention.paged: `tokens` is 1, expected batch=2, one query token a request, or q_indptr (batch was set by `page_table` [2, 3])");
+  EXPECT_EQ(
+      error_of(kSmall, [](auto& a) { a.q.shape[0] = a.out.shape[0] = a.out_lse.shape[0] = 1; }),
+      "attention.paged: `tokens` is 1, expected batch=2, one query token a request, or q_indptr (batch was set by `page_table` [2, 3])");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.max_seq_kv = -5; }), "attention.paged: `max_seq_kv` is -5, expected 0 or more");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.v_cache.strides[3] = 2; }),
             "attention.paged: `v_cache` has stride 2 at its last dim, expected 1 (dense rows)");
   EXPECT_EQ(error_of(kSmall, [](auto& a) { a.seq_lens.shape[0] = 3; }),
             "attention.paged: `seq_lens` has shape [3], expected batch=2 at dim 0 (batch was set by `page_table` [2, 3])");
-  EXPECT_EQ(error_of(kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
+  EXPECT_EQ(error_of(
+                kSmall, [](auto& a) { a.k_cache.dtype = DType::f16; }, ErrorKind::type),
             "attention.paged: `k_cache` is f16, expected bf16 like `q`, e4m3 or e5m2");
 }
 
@@ -95,14 +108,13 @@ TEST(attention_paged, a_workspace_is_large_enough_and_aligned) {
     options.workspace = {at, bytes};
     try {
       paged(args_of(c), options);
-    } catch (const Error& e) {
-      return e.what();
-    }
+    } catch (const Error& e) { return e.what(); }
     return "nothing thrown";
   };
   char address[32];
   std::snprintf(address, sizeof address, "%p", static_cast<void*>(aligned + 16));
-  EXPECT_EQ(refused(aligned + 16, 4 << 20), std::string("attention.paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
+  EXPECT_EQ(refused(aligned + 16, 4 << 20),
+            std::string("attention.paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
   EXPECT_THAT(refused(aligned, 1), ::testing::HasSubstr("`workspace` has 1 bytes, expected "));
 }
 
@@ -120,21 +132,26 @@ TEST(attention_paged, plans_by_capacity_and_device) {
   const Case llama = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
   Case portable = llama;
   portable["variant"] = variant_index("attention.paged", "portable");
-  EXPECT_EQ(plan_text(portable),
-            "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
-            "paged_combine<dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, places=1, several=0, fixed_chunks=0, threads=128> grid=1056\n"
-            "workspace=2183808");
+  EXPECT_EQ(
+      plan_text(portable),
+      "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
+      "paged_combine<dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, places=1, several=0, fixed_chunks=0, threads=128> grid=1056\n"
+      "workspace=2183808");
   Case alone = portable;  // one chunk holds a row: one launch, no workspace
   alone["capacity"] = 256;
-  EXPECT_EQ(plan_text(alone),
-            "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
-            "workspace=0");
+  EXPECT_EQ(
+      plan_text(alone),
+      "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
+      "workspace=0");
   Case window = portable;
   window["window_left"] = 127;
   EXPECT_EQ(plan_text(window), plan_text(alone));
   Case large = llama;
   large["head_dim"] = 256, large["gqa"] = 16;
-  EXPECT_THAT(plan_text(large, Arch::parse("sm_86")), ::testing::HasSubstr("group_rows=16, copy_bytes=16, stages=2, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=64, min_blocks=1"));
+  EXPECT_THAT(
+      plan_text(large, Arch::parse("sm_86")),
+      ::testing::HasSubstr(
+          "group_rows=16, copy_bytes=16, stages=2, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=64, min_blocks=1"));
 }
 
 TEST(attention_paged, plans_of_few_rows_sm90) {
@@ -145,9 +162,10 @@ TEST(attention_paged, plans_of_few_rows_sm90) {
   EXPECT_THAT(plan_text(wide), ::testing::StartsWith("paged_few_rows_sm90<"));
   Case llama = unnamed;
   llama["variant"] = variant_index("attention.paged", "few_rows_sm90");
-  EXPECT_EQ(plan_text(llama),
-            "paged_few_rows_sm90<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=2, stages=12, soft_cap=0, scales=0, places=1, several=0, fixed_chunks=0, threads=384, min_blocks=1> grid=132\n"
-            "workspace=1098768");
+  EXPECT_EQ(
+      plan_text(llama),
+      "paged_few_rows_sm90<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=2, stages=12, soft_cap=0, scales=0, places=1, several=0, fixed_chunks=0, threads=384, min_blocks=1> grid=132\n"
+      "workspace=1098768");
   Case alone = llama;  // one chunk holds a row: no parts, no counters
   alone["capacity"] = 256;
   EXPECT_THAT(plan_text(alone), ::testing::HasSubstr("fixed_chunks=1, threads=384, min_blocks=1> grid=132\nworkspace=0"));
@@ -162,7 +180,10 @@ TEST(attention_paged, plans_of_few_rows_sm90) {
   EXPECT_THAT(plan_text(several), ::testing::HasSubstr("group_rows=64, warpgroups=2"));
   Case fp8 = unnamed;
   fp8["fp8"] = 1;
-  EXPECT_THAT(plan_text(fp8), ::testing::HasSubstr("paged_few_rows_sm90<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=12"));
+  EXPECT_THAT(
+      plan_text(fp8),
+      ::testing::HasSubstr(
+          "paged_few_rows_sm90<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=12"));
 }
 
 TEST(attention_paged, few_rows_sm90_says_what_it_cannot_run) {
@@ -174,14 +195,15 @@ TEST(attention_paged, few_rows_sm90_says_what_it_cannot_run) {
     const ArgsStorage args = testing::fake_args(op(), derived);
     try {
       make_plan(op(), bind(op(), args.get(), testing::options_of(op(), derived)), device_info_of(arch));
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string();
   };
   EXPECT_EQ(reason(nullptr, 0), "");
   EXPECT_EQ(reason("page_size", 8), "");
-  for (const auto& [name, value, said] : {std::tuple{"page_size", 7, "page_size=7, wants a multiple of 8"}, {"v_cache.pad", 4, "alignment of v_cache=8, wants 16 bytes for every row"}, {"head_dim", 512, "head_dim=512, wants at most 256"}, {"bits", 1, "mask=given, wants none: its bits are read by the portable kernels"}})
+  for (const auto& [name, value, said] : {std::tuple{"page_size", 7, "page_size=7, wants a multiple of 8"},
+                                          {"v_cache.pad", 4, "alignment of v_cache=8, wants 16 bytes for every row"},
+                                          {"head_dim", 512, "head_dim=512, wants at most 256"},
+                                          {"bits", 1, "mask=given, wants none: its bits are read by the portable kernels"}})
     EXPECT_THAT(reason(name, value), ::testing::HasSubstr(said));
   EXPECT_THAT(reason(nullptr, 0, Arch::parse("sm_80")), ::testing::HasSubstr("arch=80, wants 90"));
 }
@@ -189,7 +211,8 @@ TEST(attention_paged, few_rows_sm90_says_what_it_cannot_run) {
 /// Lengths and pages are read on the device only: the plan does not depend on them, and a row has the same bits whatever
 /// the other rows are when batch_invariant is asked for.
 TEST(attention_paged, rows_keep_their_bits_alone) {
-  Case which = {{"batch", 5}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 900}, {"sink.present", 1}, {"batch_invariant", 1}};
+  Case which = {{"batch", 5},        {"heads_kv", 2},       {"gqa", 4}, {"head_dim", 64}, {"capacity", 900},
+                {"sink.present", 1}, {"batch_invariant", 1}};
   for (const bool csr : {false, true}) {
     which["csr"] = csr;
     CaseArgs c(op(), which, 3);
@@ -198,15 +221,17 @@ TEST(attention_paged, rows_keep_their_bits_alone) {
     options.batch_invariant = true;
     paged(together, options);
     const i64 row_bytes = together.out.shape[1] * together.out.strides[1] * 2;
-    const std::vector<char> before(static_cast<char*>(together.out.data), static_cast<char*>(together.out.data) + 5 * together.out.strides[0] * 2);
+    const std::vector<char> before(static_cast<char*>(together.out.data),
+                                   static_cast<char*>(together.out.data) + 5 * together.out.strides[0] * 2);
     for (i64 b = 0; b < 5; ++b) {
       PagedArgs one = together;
-      for (TensorView PagedArgs::*m : {&PagedArgs::out, &PagedArgs::out_lse, &PagedArgs::q, &PagedArgs::page_table,
-                                             &PagedArgs::seq_lens, &PagedArgs::last_page_len})
+      for (TensorView PagedArgs::* m :
+           {&PagedArgs::out, &PagedArgs::out_lse, &PagedArgs::q, &PagedArgs::page_table, &PagedArgs::seq_lens, &PagedArgs::last_page_len})
         if ((one.*m).present()) one.*m = (one.*m).slice(0, b, b + 1);
       if (csr) one.page_indptr = one.page_indptr.slice(0, b, b + 2);  // indices stay absolute
       paged(one, options);
-      EXPECT_EQ(std::memcmp(one.out.data, before.data() + b * together.out.strides[0] * 2, size_t(row_bytes)), 0) << "row " << b << " csr " << csr;
+      EXPECT_EQ(std::memcmp(one.out.data, before.data() + b * together.out.strides[0] * 2, size_t(row_bytes)), 0)
+          << "row " << b << " csr " << csr;
     }
   }
 }
@@ -245,7 +270,9 @@ TEST(attention_paged, replays_with_other_lengths) {
 TEST(attention_paged, nan_keys_reach_output_and_lse) {
   for (const i64 capacity : {16, 900}) {
     for (const bool all : {true, false}) {
-      CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", double(capacity)}, {"length", double(capacity)}}, 5);
+      CaseArgs c(
+          op(), {{"batch", 2}, {"heads_kv", 1}, {"gqa", 4}, {"head_dim", 64}, {"capacity", double(capacity)}, {"length", double(capacity)}},
+          5);
       PagedArgs& a = args_of(c);
       const u16 nan = 0x7fc0;
       u16* key = static_cast<u16*>(a.k_cache.data);
@@ -276,7 +303,8 @@ struct Slope {
 
 /// ALiBi by a hook with the caller's parameter, and a mask that a window cannot say.
 TEST(attention_paged, calls_hooks) {
-  const Case which = {{"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 300}, {"length", 300}, {"q.dtype", int(DType::f16)}};
+  const Case which = {
+      {"batch", 2}, {"heads_kv", 2}, {"gqa", 4}, {"head_dim", 64}, {"capacity", 300}, {"length", 300}, {"q.dtype", int(DType::f16)}};
   CaseArgs c(op(), which, 7);
   PagedArgs& a = args_of(c);
   const float slope = 0.02f;

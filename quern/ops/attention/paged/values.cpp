@@ -19,8 +19,9 @@ constexpr i32 kPoisonedPage = 2147480000;
 constexpr struct {
   i64 batch, heads_kv, gqa, queries, capacity;
 } kSizes[] = {
-    {3, 2, 4, -2, 600}, {4, 2, 4, -1, 90}, {1, 1, 1, -2, 200}, {0, 2, 4, -2, 40},  {7, 1, 7, -2, 1500}, {3, 5, 20, -2, 200}, {3, 2, 8, -2, 600}, {2, 1, 3, 65, 130}, {3, 1, 16, 1, 300},
-    {5, 1, 7, 2, 700},  {2, 2, 1, 16, 300}, {2, 1, 12, 17, 64}, {1, 1, 2, 300, 320}, {3, 2, 8, 0, 40},   {9, 1, 8, -1, 60},
+    {3, 2, 4, -2, 600},  {4, 2, 4, -1, 90},  {1, 1, 1, -2, 200},  {0, 2, 4, -2, 40},  {7, 1, 7, -2, 1500},
+    {3, 5, 20, -2, 200}, {3, 2, 8, -2, 600}, {2, 1, 3, 65, 130},  {3, 1, 16, 1, 300}, {5, 1, 7, 2, 700},
+    {2, 2, 1, 16, 300},  {2, 1, 12, 17, 64}, {1, 1, 2, 300, 320}, {3, 2, 8, 0, 40},   {9, 1, 8, -1, 60},
 };
 
 i64 random_length(i64 capacity, i64 page_size, Random& random) {
@@ -83,8 +84,8 @@ bool needs_page(const PagedArgs& a, i64 b, i64 entry, i64 page_size) {
   return first <= last && first < (entry + 1) * page_size && last >= entry * page_size;
 }
 
-/// What the contract does not allow, and the kernels cut: a length beyond what the table has room for, or beyond max_seq_kv; a last page that has more tokens
-/// than a page, or none. Keys of a request that is told to be longer are those that it has room for.
+/// What the contract does not allow, and the kernels cut: a length beyond what the table has room for, or beyond max_seq_kv; a last page
+/// that has more tokens than a page, or none. Keys of a request that is told to be longer are those that it has room for.
 void break_length(PagedArgs& a, i64 b, i64 length, i64 capacity, i64 page_size, Random& random) {
   const i64 most = i64(1) << 29;
   if (a.page_table.present()) {
@@ -100,10 +101,13 @@ void break_length(PagedArgs& a, i64 b, i64 length, i64 capacity, i64 page_size, 
 
 void derive_paged(Case& which) {
   const i64 sizes = std::clamp<i64>(case_word(which, "sizes", 0), 0, i64(std::size(kSizes)) - 1);
-  const auto fill = [&](const char* name, i64 value) { if (!which.contains(name)) which[name] = double(value); };
+  const auto fill = [&](const char* name, i64 value) {
+    if (!which.contains(name)) which[name] = double(value);
+  };
   fill("batch", kSizes[sizes].batch), fill("heads_kv", kSizes[sizes].heads_kv), fill("gqa", kSizes[sizes].gqa);
   fill("queries", kSizes[sizes].queries), fill("capacity", kSizes[sizes].capacity);
-  const i64 batch = case_word(which, "batch", 1), page_size = std::max<i64>(1, case_word(which, "page_size", 16)), queries = case_word(which, "queries", -2);
+  const i64 batch = case_word(which, "batch", 1), page_size = std::max<i64>(1, case_word(which, "page_size", 16)),
+            queries = case_word(which, "queries", -2);
   const i64 capacity = case_word(which, "capacity", 256), columns = ceil_div(std::max<i64>(capacity, 1), page_size);
   const bool csr = case_word(which, "csr", 0) != 0;
   if (which.contains("length")) check_length(i64(which["length"]), capacity);
@@ -124,7 +128,8 @@ void generate_paged(PagedArgs& a, const Case& which, Random& random) {
   const i64 batch = dense ? a.seq_lens.shape[0] : a.last_page_len.shape[0], pages = a.k_cache.shape[0], page_size = a.k_cache.shape[1];
   if (page_size == 0) return;
   const i64 columns = dense ? a.page_table.shape[1] : batch ? a.page_indices.shape[0] / batch : 0;
-  const i64 room = std::min(columns, batch ? pages / batch : 0) * page_size, capacity = a.max_seq_kv > 0 ? std::min(room, a.max_seq_kv) : room;
+  const i64 room = std::min(columns, batch ? pages / batch : 0) * page_size,
+            capacity = a.max_seq_kv > 0 ? std::min(room, a.max_seq_kv) : room;
   const std::vector<i64> lengths = lengths_of(which, batch, capacity, page_size, random);
   const std::vector<i32> order = shuffled_pages(pages, random);
   std::vector<char> seen(static_cast<size_t>(pages * page_size));

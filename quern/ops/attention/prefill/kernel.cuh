@@ -22,7 +22,8 @@ template <PrefillConfig C, class H> QN_DEVICE void prefill_mma(const PrefillPara
   if (at.rows <= 0) return;
   const u8* k_head = p.k + i64(at.head_kv) * p.k_head;
   const u8* v_head = p.v + i64(at.head_kv) * p.v_head;
-  const u32 queries = ptx::smem_address(smem + S.queries), keys = ptx::smem_address(smem + S.keys), values = ptx::smem_address(smem + S.values);
+  const u32 queries = ptx::smem_address(smem + S.queries), keys = ptx::smem_address(smem + S.keys),
+            values = ptx::smem_address(smem + S.values);
   WarpRows<C> rows;
   TileOnItsWay<C, C.head_dim> keys_coming;
   TileOnItsWay<C, C.head_dim_v> values_coming;
@@ -59,7 +60,8 @@ template <PrefillConfig C, class H> QN_DEVICE void prefill_mma(const PrefillPara
     store_tile<C>(smem + S.values, values_coming);
     ptx::cp_async_wait<0>();
     ptx::sync_block();  // values have come; the keys were multiplied
-    if (next < at.end) copy_tile<C, C.head_dim>(p, at, pages + buffer * C.tile_tokens, next, k_head, p.k_page, p.k_token, smem + S.keys, keys_coming);
+    if (next < at.end)
+      copy_tile<C, C.head_dim>(p, at, pages + buffer * C.tile_tokens, next, k_head, p.k_page, p.k_token, smem + S.keys, keys_coming);
     ptx::cp_async_commit();
     QN_UNROLL
     for (int step = 0; step < C.tile_tokens / 16; ++step) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// From products to logits, from logits to probabilities, of tiles whose products lie in registers as the MMAs leave them. C is a Config of a kernel for many rows.
+// From products to logits, from logits to probabilities, of tiles whose products lie in registers as the MMAs leave them. C is a Config of
+// a kernel for many rows.
 #pragma once
 #include "quern/kit/tanh.cuh"
 #include "quern/ops/attention/hooks.cuh"
@@ -56,13 +57,16 @@ template <class H> QN_DEVICE TileVisibility tile_of(const AttendParams& p, const
                          .tensors = p.hook_tensors});
 }
 
-/// Tiles of keys begin at multiples of tile_tokens, so that their bounds do not depend on the block's rows. From `from` on the first that a hook's `tile` does not leave out.
+/// Tiles of keys begin at multiples of tile_tokens, so that their bounds do not depend on the block's rows. From `from` on the first that a
+/// hook's `tile` does not leave out.
 template <auto C, class H> QN_DEVICE i32 next_tile(const AttendParams& p, const RowTile& at, i32 from) {
   if constexpr (has_tile<H>)
     while (from < at.end && tile_of<H>(p, at, from, from + C.tile_tokens) == TileVisibility::skip) from += C.tile_tokens;
   return from;
 }
-template <auto C, class H> QN_DEVICE i32 first_tile(const AttendParams& p, const RowTile& at) { return next_tile<C, H>(p, at, at.begin / C.tile_tokens * C.tile_tokens); }
+template <auto C, class H> QN_DEVICE i32 first_tile(const AttendParams& p, const RowTile& at) {
+  return next_tile<C, H>(p, at, at.begin / C.tile_tokens * C.tile_tokens);
+}
 
 /// Whether some of a tile's keys must be tested for some of its rows, of which all see `seen`.
 template <auto C, class H> QN_DEVICE bool tests_keys(const Span& seen, i32 first) {
@@ -71,7 +75,8 @@ template <auto C, class H> QN_DEVICE bool tests_keys(const Span& seen, i32 first
 /// Of those the tiles that a hook's `tile` says every row sees.
 template <auto C, class H> QN_DEVICE bool hook_sees_all(const AttendParams& p, const RowTile& at, const Span& seen, i32 first) {
   if constexpr (has_tile<H> && C.bits == 0)
-    return first >= seen.first && first + C.tile_tokens - 1 <= seen.last && tile_of<H>(p, at, first, first + C.tile_tokens) == TileVisibility::full;
+    return first >= seen.first && first + C.tile_tokens - 1 <= seen.last &&
+           tile_of<H>(p, at, first, first + C.tile_tokens) == TileVisibility::full;
   return false;
 }
 
@@ -83,7 +88,8 @@ template <auto C, class H> QN_DEVICE bool scales_late(const AttendParams& p) {
 /// Products become logits in units of log2, but for the scale where it comes late. `masked`: what is not visible becomes -inf; else all is.
 /// Of x the lane has rows `row` of the tile, and + 8, of each MMA tile.
 template <auto C, class H>
-QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i32 first, bool masked, bool late, const RowFactors<C>& factors, Logits<C>& x) {
+QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i32 first, bool masked, bool late,
+                           const RowFactors<C>& factors, Logits<C>& x) {
   constexpr bool kPlain = !C.soft_cap && !has_logit<H>;
   if (late && !masked) return;
   const u32 lane = ptx::lane_id();
@@ -91,9 +97,11 @@ QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i3
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
     for (int half = 0; half < 2; ++half) {
-      const auto [query, head_q] = place_of_row(p, at.head_kv, at.first_row + min_of(i32(row + 16 * m + 8 * half), at.rows - 1));  // rows beyond the last: the last one's
+      const auto [query, head_q] = place_of_row(
+          p, at.head_kv, at.first_row + min_of(i32(row + 16 * m + 8 * half), at.rows - 1));  // rows beyond the last: the last one's
       const Span span = visible_span(p, at.queries, at.keys, query);
-      const f32 scale = scaled_for_row<C>(p.q_scale.data == nullptr ? at.scale : at.scale * scale_at(p.q_scale, at.queries.begin + query, head_q), factors, m, half);
+      const f32 scale = scaled_for_row<C>(
+          p.q_scale.data == nullptr ? at.scale : at.scale * scale_at(p.q_scale, at.queries.begin + query, head_q), factors, m, half);
       QN_UNROLL
       for (int n = 0; n < C.tile_tokens / 8; ++n) {
         QN_UNROLL
@@ -131,14 +139,16 @@ QN_DEVICE void make_logits(const AttendParams& p, const RowTile& at, u32 row, i3
   }
 }
 
-/// Beside a maximum beyond this the product with `scale` is rounded before the maximum is subtracted. The maximum is rounded and the product in one fma is not, so below it a row's
-/// probabilities have a factor of 2^d, d at most half of the last place of maximum - shift: 2^(1/16). That of the maximum cancels in the row's result; that of maximum - shift, of f16, is
-/// another from tile to tile, 2^-24 of the maximum at most, as the logits' own errors are.
+/// Beside a maximum beyond this the product with `scale` is rounded before the maximum is subtracted. The maximum is rounded and the
+/// product in one fma is not, so below it a row's probabilities have a factor of 2^d, d at most half of the last place of maximum - shift:
+/// 2^(1/16). That of the maximum cancels in the row's result; that of maximum - shift, of f16, is another from tile to tile, 2^-24 of the
+/// maximum at most, as the logits' own errors are.
 constexpr float kMostFused = 1048576.f;
 
-/// Online softmax over a tile: logits times `all` (and the row's factor, which logits have already where the scale does not come `late`) become probabilities times 2^shift, states and sums move to the new maximum. `factors`: for what was
-/// summed under the old ones.
-template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 all, bool late, const RowFactors<C>& of_rows, SoftmaxState (&states)[C.row_tiles][2], f32 (&factors)[C.row_tiles][2]) {
+/// Online softmax over a tile: logits times `all` (and the row's factor, which logits have already where the scale does not come `late`)
+/// become probabilities times 2^shift, states and sums move to the new maximum. `factors`: for what was summed under the old ones.
+template <auto C> QN_DEVICE void make_probabilities(Logits<C>& x, f32 all, bool late, const RowFactors<C>& of_rows,
+                                                    SoftmaxState (&states)[C.row_tiles][2], f32 (&factors)[C.row_tiles][2]) {
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
@@ -194,7 +204,8 @@ template <auto C> QN_DEVICE void pack_probabilities(const Logits<C>& x, int step
   QN_UNROLL
   for (int m = 0; m < C.row_tiles; ++m) {
     QN_UNROLL
-    for (int i = 0; i < 4; ++i) packed[m][i] = pack_word(x[m][2 * step + i / 2][i % 2 * 2], x[m][2 * step + i / 2][i % 2 * 2 + 1], dtype_t<C.dtype>{});
+    for (int i = 0; i < 4; ++i)
+      packed[m][i] = pack_word(x[m][2 * step + i / 2][i % 2 * 2], x[m][2 * step + i / 2][i % 2 * 2 + 1], dtype_t<C.dtype>{});
   }
 }
 

@@ -11,9 +11,9 @@ i32 smem_room(const DeviceInfo& device, i32 blocks) {
 
 namespace {
 
-/// Two row tiles a warp halve the reads of K and V from shared memory, which bound the kernel with one: mma.sync of a row tile takes as long
-/// as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128. So wider heads have one, and calls that do more
-/// with a logit or an element than scale it: these spilled, as did q and k of 112 beside v of 128.
+/// Two row tiles a warp halve the reads of K and V from shared memory, which bound the kernel with one: mma.sync of a row tile takes as
+/// long as ldmatrix of its B operand. Their sums and logits fill 192 of 255 registers at head_dim_v 128. So wider heads have one, and calls
+/// that do more with a logit or an element than scale it: these spilled, as did q and k of 112 beside v of 128.
 bool has_two_row_tiles(const PrefillShape& s) {
   const i64 group = group_of(s.heads_q, s.heads_kv);
   const bool few = s.max_seq_q > 0 && s.max_seq_q * group <= 64;  // not from tokens: each size of a step would have kernels of its own

@@ -13,7 +13,8 @@
 
 namespace quern::attention {
 
-inline const jit::Kernel<PrefillConfig, PrefillParams> prefill_kernel{"quern/ops/attention/prefill/kernel.cuh", "prefill_mma", &kHookPoints};
+inline const jit::Kernel<PrefillConfig, PrefillParams> prefill_kernel{"quern/ops/attention/prefill/kernel.cuh", "prefill_mma",
+                                                                      &kHookPoints};
 
 inline bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 /// What products are computed in: FP8 queries have every value in f16.
@@ -38,7 +39,8 @@ struct PrefillShape {
   bool batch_invariant;
 };
 
-/// The shape of an op's problem whose requests have contiguous keys and query tokens from q_indptr. An op that differs there changes the fields.
+/// The shape of an op's problem whose requests have contiguous keys and query tokens from q_indptr. An op that differs there changes the
+/// fields.
 template <class A> PrefillShape prefill_shape(const Problem& p, const TensorFacts& k, const TensorFacts& v, i64 head_dim_v, i64 most_keys) {
   return {.q = p.dtype(&A::q),
           .kv = k.dtype,
@@ -127,7 +129,8 @@ template <class A> void set_attend_params(const A& a, const Problem& p, AttendPa
   to.q = static_cast<const u8*>(a.q.data);
   to.q_indptr = static_cast<const i32*>(a.q_indptr.data);
   to.sink = a.sink.data, to.sink_dtype = a.sink.dtype;
-  to.mask = static_cast<const u8*>(a.mask.data), to.mask_indptr = static_cast<const i32*>(a.mask_indptr.data), to.mask_bytes = a.mask.present() ? a.mask.shape[0] : 0;
+  to.mask = static_cast<const u8*>(a.mask.data), to.mask_indptr = static_cast<const i32*>(a.mask_indptr.data),
+  to.mask_bytes = a.mask.present() ? a.mask.shape[0] : 0;
   to.q_scale = scale_tensor(a.q_scale), to.k_scale = scale_tensor(a.k_scale), to.v_scale = scale_tensor(a.v_scale);
   const i64 q_size = size_of(a.q.dtype), out_size = size_of(a.out.dtype);
   to.q_token = a.q.strides[0] * q_size, to.q_head = a.q.strides[1] * q_size;
@@ -137,7 +140,8 @@ template <class A> void set_attend_params(const A& a, const Problem& p, AttendPa
   to.heads_kv = i32(p[Axis::heads_kv]);
   to.window_left = a.window_left < 0 ? kNoWindow : min_of(a.window_left, kNoWindow);
   to.window_right = a.causal ? 0 : a.window_right < 0 ? kNoWindow : min_of(a.window_right, kNoWindow);
-  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4, to.out_wide = p.tensor(&A::out).alignment >= 16;
+  to.q_wide = p.tensor(&A::q).alignment >= 16, to.out_pairs = p.tensor(&A::out).alignment >= 4,
+  to.out_wide = p.tensor(&A::out).alignment >= 16;
   to.scale = logit_scale(a, p[Axis::head_dim]), to.soft_cap = a.soft_cap, to.out_scale = a.out_scale;
   to.lse_factor = a.lse_base == LseBase::e ? 0.69314718055994531f : 1.0f;
   to.group = divisor(u32(max_of<i64>(1, group_of(p[Axis::heads_q], p[Axis::heads_kv]))));

@@ -14,7 +14,8 @@ template <auto C> QN_DEVICE u32 row_tiles_of(const AttendParams& p, i32 queries)
   return u32(ceil_div<i64>(i64(queries) * p.group.value, block_rows(C)));
 }
 
-/// The rows of one block: `rows` of them from row `first_row` of a request and KV head. Row r is query token r / group and query head r % group.
+/// The rows of one block: `rows` of them from row `first_row` of a request and KV head. Row r is query token r / group and query head r %
+/// group.
 struct RowTile {
   i64 request;
   i32 head_kv;

@@ -8,21 +8,21 @@
 namespace quern::attention {
 
 struct PrefillConfig {
-  DType dtype;          // of both products: f16 or bf16
-  DType q_dtype;        // dtype, or e4m3 or e5m2 beside f16
-  DType kv_dtype;       // dtype, or e4m3 or e5m2
+  DType dtype;     // of both products: f16 or bf16
+  DType q_dtype;   // dtype, or e4m3 or e5m2 beside f16
+  DType kv_dtype;  // dtype, or e4m3 or e5m2
   DType out_dtype;
-  DType lens_dtype;     // of seq_lens: i32 or i64
-  i32 head_dim;         // of q and k: a multiple of 16
-  i32 head_dim_v;       // a multiple of 16
-  i32 row_tiles;        // MMA tiles of 16 rows of a warp: 1 or 2
-  i32 column_parts;     // warps that share rows; each sums a part of v's columns
-  i32 tile_tokens;      // keys of a tile: 16, 32 or 64
-  i32 copy_bytes;       // bytes of one access to k and v: 16, 8, 4, 2 or 1
-  i32 soft_cap;         // 1: logit = cap * tanh(logit / cap)
-  i32 bits;             // 1: a packed mask
+  DType lens_dtype;  // of seq_lens: i32 or i64
+  i32 head_dim;      // of q and k: a multiple of 16
+  i32 head_dim_v;    // a multiple of 16
+  i32 row_tiles;     // MMA tiles of 16 rows of a warp: 1 or 2
+  i32 column_parts;  // warps that share rows; each sums a part of v's columns
+  i32 tile_tokens;   // keys of a tile: 16, 32 or 64
+  i32 copy_bytes;    // bytes of one access to k and v: 16, 8, 4, 2 or 1
+  i32 soft_cap;      // 1: logit = cap * tanh(logit / cap)
+  i32 bits;          // 1: a packed mask
   KeyPlaces places;
-  i32 leave_few_rows;   // requests of so many rows (has_few_rows) are another kernel's; 0: none
+  i32 leave_few_rows;  // requests of so many rows (has_few_rows) are another kernel's; 0: none
   i32 threads;
   i32 min_blocks;
 };

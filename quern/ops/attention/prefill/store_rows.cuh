@@ -18,7 +18,8 @@ template <class T> QN_DEVICE void store_words(const AttendParams& p, T* to, cons
   }
 }
 
-/// 8 kPairs neighbouring elements of an output row by a quad, of which each lane has columns 8 i + 2 q and the next. By all lanes of the warp; `stored`: whether the quad's row is.
+/// 8 kPairs neighbouring elements of an output row by a quad, of which each lane has columns 8 i + 2 q and the next. By all lanes of the
+/// warp; `stored`: whether the quad's row is.
 template <class T, int kPairs, class Element> QN_DEVICE void store_row(const AttendParams& p, T* to, bool stored, const Element& element) {
   const int quad = int(ptx::lane_id() % 4);
   QN_UNROLL
@@ -31,7 +32,8 @@ template <class T, int kPairs, class Element> QN_DEVICE void store_row(const Att
   }
 }
 
-/// The row sums of a warp become outputs. The lane has rows `row` of the tile, and + 8, of each MMA tile, and of v's columns those from `column` on.
+/// The row sums of a warp become outputs. The lane has rows `row` of the tile, and + 8, of each MMA tile, and of v's columns those from
+/// `column` on.
 template <auto C> QN_DEVICE void store_rows(const AttendParams& p, const RowTile& at, u32 row, i32 column, WarpRows<C>& rows) {
   using T = dtype_t<C.out_dtype>;
   QN_UNROLL
@@ -46,7 +48,8 @@ template <auto C> QN_DEVICE void store_rows(const AttendParams& p, const RowTile
       const i64 token = at.queries.begin + place.query;
       const Finish finish = finish_row(p, state, place.head_q, sum_shift_of<C.dtype>());
       const f32 by = finish.factor * result_factor(p, at.request, at.head_kv);
-      store_row<T, WarpRows<C>::kColumns / 8>(p, reinterpret_cast<T*>(out_of(p, token, place.head_q)) + column, stored, [&](int i, int e) { return finished(finish, rows.out[m][i][2 * half + e], by); });
+      store_row<T, WarpRows<C>::kColumns / 8>(p, reinterpret_cast<T*>(out_of(p, token, place.head_q)) + column, stored,
+                                              [&](int i, int e) { return finished(finish, rows.out[m][i][2 * half + e], by); });
       if (stored && column == 0 && ptx::lane_id() % 4 == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
     }
   }

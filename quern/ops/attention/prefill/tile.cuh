@@ -44,13 +44,15 @@ template <PrefillConfig C, int kWidth> struct TileOnItsWay {
 template <PrefillConfig C, int kWidth> QN_DEVICE void store_rows_of_tile(u8* to, const TileOnItsWay<C, kWidth>& coming) {
   constexpr u32 kRows = C.threads / 8;
   QN_UNROLL
-  for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i) store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, kWidth>(to, threadIdx.x / 8 + i * kRows, coming.rows[i]);
+  for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i)
+    store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, kWidth>(to, threadIdx.x / 8 + i * kRows, coming.rows[i]);
 }
 
 /// Starts the copies of keys (or values) first, first + 1, .. of a head. What no row sees becomes zeros: a probability of 0 times what
 /// memory happens to hold could be NaN.
 template <PrefillConfig C, int kWidth>
-QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* pages, i32 first, const u8* head, i64 page_stride, i64 token_stride, u8* to, TileOnItsWay<C, kWidth>& coming) {
+QN_DEVICE void copy_tile(const PrefillParams& p, const RowTile& at, const i32* pages, i32 first, const u8* head, i64 page_stride,
+                         i64 token_stride, u8* to, TileOnItsWay<C, kWidth>& coming) {
   constexpr u32 kRows = C.threads / 8;
   QN_UNROLL
   for (u32 i = 0; i < u32(C.tile_tokens) / kRows; ++i) {
@@ -108,7 +110,8 @@ template <PrefillConfig C> QN_DEVICE void multiply_values(const u32 (&p)[C.row_t
   QN_UNROLL
   for (int j = 0; j < WarpRows<C>::kColumns / 16; ++j) {
     u32 v[4];
-    ptx::ldmatrix_x4_trans(v, values + chunk_offset<C.head_dim_v>(u32(16 * step) + lane / 8 % 2 * 8 + lane % 8, first + u32(2 * j) + lane / 16));
+    ptx::ldmatrix_x4_trans(
+        v, values + chunk_offset<C.head_dim_v>(u32(16 * step) + lane / 8 % 2 * 8 + lane % 8, first + u32(2 * j) + lane / 16));
     QN_UNROLL
     for (int m = 0; m < C.row_tiles; ++m) {
       mma_k16<dtype_t<C.dtype>>(rows.out[m][2 * j], p[m], {v[0], v[1]});

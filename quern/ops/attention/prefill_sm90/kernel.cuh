@@ -2,11 +2,12 @@
 // Copyright 2026 The quern authors
 //
 // out[i, h] = softmax_j(scale * q[i, h] . k[j]) v[j] over the keys j that query token i sees, many rows a request, on Hopper.
-// Rows are those of prefill_mma. A block stays on its multiprocessor and takes items one after another: a row tile with all or a part of its keys (tiles.cuh). Warps of the first warpgroup load (load.cuh): keys
-// and values come through a ring each, ahead of the products, over the end of an item too. The other warpgroups have 64 rows each, and walk over the tile's keys
-// in ascending order with online softmax: while the keys of a tile are multiplied, so are the values of the one before; while probabilities are made of the former, the latter
-// goes on; and while one warpgroup makes probabilities, another multiplies.
-// Where keys are not cut into parts, the sums of a row depend on its own request alone.
+// Rows are those of prefill_mma. A block stays on its multiprocessor and takes items one after another: a row tile with all or a part of
+// its keys (tiles.cuh). Warps of the first warpgroup load (load.cuh): keys and values come through a ring each, ahead of the products, over
+// the end of an item too. The other warpgroups have 64 rows each, and walk over the tile's keys in ascending order with online softmax:
+// while the keys of a tile are multiplied, so are the values of the one before; while probabilities are made of the former, the latter goes
+// on; and while one warpgroup makes probabilities, another multiplies. Where keys are not cut into parts, the sums of a row depend on its
+// own request alone.
 #pragma once
 #include "quern/kit/wgmma_ring.cuh"
 #include "quern/ops/attention/prefill/store_rows.cuh"
@@ -22,7 +23,8 @@ template <PrefillSm90Config C> QN_DEVICE void await_turn(u32 warpgroup) {
   if constexpr (C.turns != 0) ptx::bar_sync(kTurnBarrier + int(warpgroup), 2 * kWarpgroupSize);
 }
 template <PrefillSm90Config C> QN_DEVICE void pass_turn(u32 warpgroup) {
-  if constexpr (C.turns != 0) ptx::bar_arrive(kTurnBarrier + int(warpgroup + 1 == u32(C.warpgroups) ? 0 : warpgroup + 1), 2 * kWarpgroupSize);
+  if constexpr (C.turns != 0)
+    ptx::bar_arrive(kTurnBarrier + int(warpgroup + 1 == u32(C.warpgroups) ? 0 : warpgroup + 1), 2 * kWarpgroupSize);
 }
 
 /// An address that the compiler computes with anew: descriptors of 16 steps, kept over a loop, are 32 registers.
@@ -57,7 +59,9 @@ template <PrefillSm90Config C> QN_DEVICE void issue_values(u32 (&packed)[C.tile_
 }
 
 template <PrefillSm90Config C> QN_DEVICE void hold_logits(Logits<C>& x) { ptx::wgmma_hold(reinterpret_cast<f32(&)[C.tile_tokens / 2]>(x)); }
-template <PrefillSm90Config C> QN_DEVICE void hold_sums(WarpRows<C>& rows) { ptx::wgmma_hold(reinterpret_cast<f32(&)[C.head_dim_v / 2]>(rows.out)); }
+template <PrefillSm90Config C> QN_DEVICE void hold_sums(WarpRows<C>& rows) {
+  ptx::wgmma_hold(reinterpret_cast<f32(&)[C.head_dim_v / 2]>(rows.out));
+}
 
 /// Probabilities as the A operand. Until the products have ended they belong to the instructions.
 template <PrefillSm90Config C> QN_DEVICE void pack_tile(const Logits<C>& x, u32 (&packed)[C.tile_tokens / 16][4]) {
@@ -70,7 +74,8 @@ template <PrefillSm90Config C> QN_DEVICE void pack_tile(const Logits<C>& x, u32 
   }
 }
 
-/// A warpgroup's walk over the keys of its rows. What is not needed for each tile of keys is read from shared memory again: registers are short.
+/// A warpgroup's walk over the keys of its rows. What is not needed for each tile of keys is read from shared memory again: registers are
+/// short.
 template <PrefillSm90Config C> struct Walk {
   u8* memory;  // where smem is
   u32 smem, warpgroup;
@@ -79,7 +84,8 @@ template <PrefillSm90Config C> struct Walk {
   Consumer<C.stages> keys, values;
 };
 
-/// By a warpgroup: its rows of q, which are bf16, become f16 in their places, each times the inverse of its f16_range_of. `factors`: those, for the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
+/// By a warpgroup: its rows of q, which are bf16, become f16 in their places, each times the inverse of its f16_range_of. `factors`: those,
+/// for the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
 template <PrefillSm90Config C> QN_DEVICE void widen_queries(u8* queries, RowFactors<C>& factors) {
   constexpr paged::BoxTile T = query_tile(C);
   constexpr u32 kChunks = u32(C.head_dim) / 8, kPasses = ceil_div(kChunks, 8u);
@@ -135,7 +141,8 @@ template <PrefillSm90Config C> QN_DEVICE void release_queries(u32 smem) {
 }
 
 /// By a warpgroup without rows in the tile: stages of keys from `first` to `end` pass.
-template <PrefillSm90Config C, class H> QN_DEVICE void pass_keys(const PrefillSm90Params& p, Walk<C>& walk, i32 first, i32 end, u32 queries_parity) {
+template <PrefillSm90Config C, class H> QN_DEVICE void pass_keys(const PrefillSm90Params& p, Walk<C>& walk, i32 first, i32 end,
+                                                                 u32 queries_parity) {
   ptx::mbarrier_wait(queries_full<C>(walk.smem), queries_parity);
   QN_NO_UNROLL
   for (; first < end; first = tile_behind<C, H>(p, walk.told, first)) {
@@ -151,7 +158,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void pass_keys(const PrefillSm
 
 /// Products of the tile of keys from `first` on become probabilities.
 template <PrefillSm90Config C, class H>
-QN_DEVICE void make_tile(const PrefillSm90Params& p, const Walk<C>& walk, const Span& seen, i32 first, WarpRows<C>& rows, Logits<C>& x, f32 (&factors)[1][2]) {
+QN_DEVICE void make_tile(const PrefillSm90Params& p, const Walk<C>& walk, const Span& seen, i32 first, WarpRows<C>& rows, Logits<C>& x,
+                         f32 (&factors)[1][2]) {
   const bool late = scales_late<C, H>(p);
   if (!late || tests_keys<C, H>(seen, first)) {
     const RowTile mine = rows_of_warpgroup(p, walk.told, walk.warpgroup);
@@ -161,9 +169,11 @@ QN_DEVICE void make_tile(const PrefillSm90Params& p, const Walk<C>& walk, const 
   make_probabilities<C>(x, late ? f32(p.scale) * f32(kLog2E) : f32(1.f), late, walk.factors, rows.states, factors);
 }
 
-/// By a warpgroup whose rows all see the keys `seen`: sums over the keys from `first` to `end`, one tile at least. In a turn the keys of a tile are multiplied and the values of the one before.
+/// By a warpgroup whose rows all see the keys `seen`: sums over the keys from `first` to `end`, one tile at least. In a turn the keys of a
+/// tile are multiplied and the values of the one before.
 template <PrefillSm90Config C, class H>
-QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& seen, i32 first, i32 end, u32 queries_parity, WarpRows<C>& rows) {
+QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& seen, i32 first, i32 end, u32 queries_parity,
+                        WarpRows<C>& rows) {
   const u32 queries = place_of_queries<C>(walk.smem, walk.warpgroup);
   Logits<C> x = {};
   u32 packed[C.tile_tokens / 16][4] = {};
@@ -258,14 +268,22 @@ template <PrefillSm90Config C, class H> QN_DEVICE void multiply_tiles(const Pref
   if (warpgroup == 0) await_turn<C>(warpgroup);  // the last warpgroup's pass
 }
 
-/// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up some of its, and those that multiply share them.
-/// Gathering rows takes over 56, at which the loops of head_dim 96 to 256 would spill, and those of FP8.
-template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.warpgroups != 2 ? has_fp8_keys(C) ? 80 : 56 : has_fp8_keys(C) ? 88 : C.gather != 0 ? 72 : 56;
-template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups != 2 ? has_fp8_keys(C) ? 144 : 152 : has_fp8_keys(C) ? 208 : C.gather != 0 ? 216 : 224;
+/// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up
+/// some of its, and those that multiply share them. Gathering rows takes over 56, at which the loops of head_dim 96 to 256 would spill, and
+/// those of FP8.
+template <PrefillSm90Config C> constexpr int kLoadingRegisters = C.warpgroups != 2 ? has_fp8_keys(C) ? 80 : 56
+                                                                 : has_fp8_keys(C) ? 88
+                                                                 : C.gather != 0   ? 72
+                                                                                   : 56;
+template <PrefillSm90Config C> constexpr int kMultiplyingRegisters = C.warpgroups != 2 ? has_fp8_keys(C) ? 144 : 152
+                                                                     : has_fp8_keys(C) ? 208
+                                                                     : C.gather != 0   ? 216
+                                                                                       : 224;
 
 template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const PrefillSm90Params& p) {
   static_assert(C.threads == kWarpgroupSize * (1 + C.warpgroups));
-  static_assert(kLoadingRegisters<C> + C.warpgroups * kMultiplyingRegisters<C> <= (1 + C.warpgroups) * (65536 / C.threads / 8 * 8), "a warpgroup would wait for registers that none gives up");
+  static_assert(kLoadingRegisters<C> + C.warpgroups * kMultiplyingRegisters<C> <= (1 + C.warpgroups) * (65536 / C.threads / 8 * 8),
+                "a warpgroup would wait for registers that none gives up");
   QN_SMEM(memory);
   const u32 smem = ptx::smem_address(memory);
   if (threadIdx.x == 0) {

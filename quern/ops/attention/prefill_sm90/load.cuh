@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The first warpgroup of prefill_sm90: warp 0 finds items (tiles.cuh), warp 1 brings queries. Of warps 2 and 3 one brings keys and the other values, by TMA; or both bring
-// both, row by row (gather). FP8 comes row by row too: it waits in slots of the lanes that copied it, which convert it to f16 where the products read it.
+// The first warpgroup of prefill_sm90: warp 0 finds items (tiles.cuh), warp 1 brings queries. Of warps 2 and 3 one brings keys and the
+// other values, by TMA; or both bring both, row by row (gather). FP8 comes row by row too: it waits in slots of the lanes that copied it,
+// which convert it to f16 where the products read it.
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
@@ -11,9 +12,15 @@
 namespace quern::attention {
 
 /// Addresses of the block's shared memory.
-template <PrefillSm90Config C> QN_DEVICE u32 place_of_queries(u32 smem, u32 warpgroup) { return smem + prefill_sm90_smem(C).queries + warpgroup * u32(tile_bytes(query_tile(C))); }
-template <PrefillSm90Config C> QN_DEVICE u32 place_of_keys(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).keys + stage * u32(round_up(tile_bytes(key_tile(C)), 1024)); }
-template <PrefillSm90Config C> QN_DEVICE u32 place_of_values(u32 smem, u32 stage) { return smem + prefill_sm90_smem(C).values + stage * u32(round_up(tile_bytes(value_tile(C)), 1024)); }
+template <PrefillSm90Config C> QN_DEVICE u32 place_of_queries(u32 smem, u32 warpgroup) {
+  return smem + prefill_sm90_smem(C).queries + warpgroup * u32(tile_bytes(query_tile(C)));
+}
+template <PrefillSm90Config C> QN_DEVICE u32 place_of_keys(u32 smem, u32 stage) {
+  return smem + prefill_sm90_smem(C).keys + stage * u32(round_up(tile_bytes(key_tile(C)), 1024));
+}
+template <PrefillSm90Config C> QN_DEVICE u32 place_of_values(u32 smem, u32 stage) {
+  return smem + prefill_sm90_smem(C).values + stage * u32(round_up(tile_bytes(value_tile(C)), 1024));
+}
 template <PrefillSm90Config C> QN_DEVICE u32 place_of_slot(u32 slot) { return u32(prefill_sm90_smem(C).slots) + slot * u32(slot_bytes(C)); }
 template <PrefillSm90Config C> QN_DEVICE u32 key_ring(u32 smem) { return smem + prefill_sm90_smem(C).key_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 value_ring(u32 smem) { return smem + prefill_sm90_smem(C).value_barriers; }
@@ -21,7 +28,9 @@ template <PrefillSm90Config C> QN_DEVICE u32 item_ring(u32 smem) { return smem +
 template <PrefillSm90Config C> QN_DEVICE u32 queries_full(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers; }
 template <PrefillSm90Config C> QN_DEVICE u32 queries_free(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers + 8; }
 template <PrefillSm90Config C> QN_DEVICE u32 edge_barrier(u32 smem) { return smem + prefill_sm90_smem(C).query_barriers + 16; }
-template <PrefillSm90Config C> QN_DEVICE u8* told_words(u8* memory, u32 slot) { return memory + prefill_sm90_smem(C).told + slot * (4 * kToldWords); }
+template <PrefillSm90Config C> QN_DEVICE u8* told_words(u8* memory, u32 slot) {
+  return memory + prefill_sm90_smem(C).told + slot * (4 * kToldWords);
+}
 
 /// By one warp: items are told to the others, the next one when one has ended. So a block claims no more than it soon begins.
 template <PrefillSm90Config C> QN_DEVICE void find_items(const PrefillSm90Params& p, u8* memory, u32 smem) {
@@ -54,8 +63,9 @@ template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillS
   return first;
 }
 
-/// By a warp: tiles of keys, or of values, of all items by TMA. Of values some that no row sees come too, at either end of what the row tile sees: they become zeros, as a
-/// probability of 0 times what memory happens to hold could be NaN. Then TMA tells a barrier of its own of the copies, and the warp the ring.
+/// By a warp: tiles of keys, or of values, of all items by TMA. Of values some that no row sees come too, at either end of what the row
+/// tile sees: they become zeros, as a probability of 0 times what memory happens to hold could be NaN. Then TMA tells a barrier of its own
+/// of the copies, and the warp the ring.
 template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(const PrefillSm90Params& p, u8* memory, u32 smem) {
   constexpr paged::BoxTile T = kValues ? value_tile(C) : key_tile(C);
   const TensorMap* const map = kValues ? &p.boxes.v : &p.boxes.k;
@@ -69,7 +79,9 @@ template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(
     const RowTile tile = told_tile(p, words);
     if (tile.rows <= 0) return;
     const paged::PageRow row{tile.keys.pages, p.page_size, p.last_page, p.boxes.no_page};
-    const auto page_of = [&](i32 first) { return C.places == KeyPlaces::contiguous ? 0 : paged::page_of_box(boxes, row, p.boxes.rows, first, tile.begin, tile.end); };
+    const auto page_of = [&](i32 first) {
+      return C.places == KeyPlaces::contiguous ? 0 : paged::page_of_box(boxes, row, p.boxes.rows, first, tile.begin, tile.end);
+    };
     i32 first = first_tile<C, H>(p, tile), page = page_of(first);
     QN_NO_UNROLL
     while (first < tile.end) {
@@ -82,7 +94,8 @@ template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(
         ptx::mbarrier_arrive_expect_tx(full, u32(tile_bytes(T)));
       }
       ptx::sync_warp();
-      if constexpr (C.places == KeyPlaces::contiguous) paged::load_rows<T>(to, map, full, CachePolicy::evict_normal, i32(tile.keys.first) + first, tile.head_kv);
+      if constexpr (C.places == KeyPlaces::contiguous)
+        paged::load_rows<T>(to, map, full, CachePolicy::evict_normal, i32(tile.keys.first) + first, tile.head_kv);
       else paged::load_pages<T>(to, map, full, CachePolicy::evict_normal, boxes, row, first, tile.head_kv, page);
       if (edge) {
         ptx::mbarrier_wait(full, edge_parity);
@@ -99,7 +112,8 @@ template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(
   }
 }
 
-/// Where a gathering warp's rows of a tile are: the warp has rows 8 i + 4 warp + j, j < 4, and lane l keeps those of its rows l and l + 32. page: -1 of a key that no row sees.
+/// Where a gathering warp's rows of a tile are: the warp has rows 8 i + 4 warp + j, j < 4, and lane l keeps those of its rows l and l + 32.
+/// page: -1 of a key that no row sees.
 struct GatheredRows {
   i32 page[2], slot[2];
 };
@@ -119,13 +133,16 @@ template <PrefillSm90Config C> QN_DEVICE GatheredRows rows_of_tile(const Prefill
   return rows;
 }
 
-/// By a warp: copy(i, from, read) for its rows 8 i + 4 warp + lane / 8 of a tile; `read`: whether some row of q sees the key, which lies at `from`.
-template <PrefillSm90Config C, class Copy> QN_DEVICE void for_rows(const GatheredRows& rows, const u8* head, i64 page_stride, i64 token_stride, const Copy& copy) {
+/// By a warp: copy(i, from, read) for its rows 8 i + 4 warp + lane / 8 of a tile; `read`: whether some row of q sees the key, which lies at
+/// `from`.
+template <PrefillSm90Config C, class Copy> QN_DEVICE void for_rows(const GatheredRows& rows, const u8* head, i64 page_stride,
+                                                                   i64 token_stride, const Copy& copy) {
   static_assert(C.tile_tokens % 16 == 0);
   const u32 lane = ptx::lane_id();
   u64 offsets[2];
   QN_UNROLL
-  for (int half = 0; half < 2; ++half) offsets[half] = rows.page[half] < 0 ? ~u64(0) : u64(rows.page[half] * page_stride + rows.slot[half] * token_stride);
+  for (int half = 0; half < 2; ++half)
+    offsets[half] = rows.page[half] < 0 ? ~u64(0) : u64(rows.page[half] * page_stride + rows.slot[half] * token_stride);
   QN_NO_UNROLL
   for (u32 pair = 0; pair < u32(C.tile_tokens / 16); ++pair) {
     QN_UNROLL
@@ -148,7 +165,8 @@ QN_DEVICE void gather_rows(const GatheredRows& rows, u32 warp, const u8* head, i
     QN_UNROLL
     for (u32 pass = 0; pass < ceil_div(kUnits, 8u); ++pass) {
       const u32 unit = lane % 8 + 8 * pass;
-      if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(paged::place_in_tile<T>(to, 8 * i + 4 * warp + lane / 8, unit * 16), from + unit * 16, read ? 16 : 0);
+      if (kUnits % 8 == 0 || unit < kUnits)
+        ptx::cp_async_cg(paged::place_in_tile<T>(to, 8 * i + 4 * warp + lane / 8, unit * 16), from + unit * 16, read ? 16 : 0);
     }
   });
   ptx::cp_async_commit();
@@ -163,12 +181,14 @@ QN_DEVICE void gather_fp8(const GatheredRows& rows, const u8* head, i64 page_str
     QN_UNROLL
     for (u32 pass = 0; pass < kPasses; ++pass) {
       const u32 unit = lane % 8 + 8 * pass;
-      if (kUnits % 8 == 0 || unit < kUnits) ptx::cp_async_cg(slot + ((i * kPasses + pass) * 32 + lane) * 16, from + unit * 16, read ? 16 : 0);
+      if (kUnits % 8 == 0 || unit < kUnits)
+        ptx::cp_async_cg(slot + ((i * kPasses + pass) * 32 + lane) * 16, from + unit * 16, read ? 16 : 0);
     }
   });
   ptx::cp_async_commit();
 }
-/// The same rows, of a tile of T, become f16 at `to`. Each lane converts what it copied. Half of the lanes store the second eight numbers first: eight lanes' stores go to different banks.
+/// The same rows, of a tile of T, become f16 at `to`. Each lane converts what it copied. Half of the lanes store the second eight numbers
+/// first: eight lanes' stores go to different banks.
 template <PrefillSm90Config C, paged::BoxTile T> QN_DEVICE void convert_fp8(u32 warp, const u8* slot, u8* to, u32 tile) {
   using Stored = dtype_t<C.kv_dtype>;
   constexpr u32 kUnits = u32(row_bytes(T)) / 32, kPasses = ceil_div(kUnits, 8u);
@@ -182,7 +202,8 @@ template <PrefillSm90Config C, paged::BoxTile T> QN_DEVICE void convert_fp8(u32 
     for (u32 i = 0; i < 2; ++i) {
       QN_UNROLL
       for (u32 pass = 0; pass < kPasses; ++pass)
-        if (kUnits % 8 == 0 || lane % 8 + 8 * pass < kUnits) raw[i][pass] = ptx::ld_shared<u32x4>(slot + (((2 * pair + i) * kPasses + pass) * 32 + lane) * 16);
+        if (kUnits % 8 == 0 || lane % 8 + 8 * pass < kUnits)
+          raw[i][pass] = ptx::ld_shared<u32x4>(slot + (((2 * pair + i) * kPasses + pass) * 32 + lane) * 16);
     }
     QN_UNROLL
     for (u32 i = 0; i < 2; ++i) {
@@ -191,7 +212,8 @@ template <PrefillSm90Config C, paged::BoxTile T> QN_DEVICE void convert_fp8(u32 
         const u32 unit = lane % 8 + 8 * pass;
         if (kUnits % 8 != 0 && unit >= kUnits) continue;
         const u32x4& x = raw[i][pass];
-        const u32x2 first{turned[0] != 0 ? x.z : x.x, turned[0] != 0 ? x.w : x.y}, second{turned[0] != 0 ? x.x : x.z, turned[0] != 0 ? x.y : x.w};
+        const u32x2 first{turned[0] != 0 ? x.z : x.x, turned[0] != 0 ? x.w : x.y},
+            second{turned[0] != 0 ? x.x : x.z, turned[0] != 0 ? x.y : x.w};
         const u32 at = paged::place_in_tile<T>(tile, 8 * (2 * pair + i) + 4 * warp + lane / 8, unit * 32 + 16 * turned[0]) - tile;
         ptx::st_shared(to + at, widen_eight<Stored, f16>(first));
         ptx::st_shared(to + (at ^ 16), widen_eight<Stored, f16>(second));
@@ -224,7 +246,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
   const auto copy_values = [&](const RowTile& tile, const GatheredRows& rows) {
     const u32 full = full_barrier<C.stages>(values.barriers, values.stage);
     ptx::mbarrier_wait(empty_barrier<C.stages>(values.barriers, values.stage), values.parity);
-    gather_rows<C, value_tile(C)>(rows, warp, p.v + i64(tile.head_kv) * p.v_head, p.v_page, p.v_token, place_of_values<C>(smem, values.stage));
+    gather_rows<C, value_tile(C)>(rows, warp, p.v + i64(tile.head_kv) * p.v_head, p.v_page, p.v_token,
+                                  place_of_values<C>(smem, values.stage));
     tell_copies<1>(older);
     older = full;
     end_fill(values);
@@ -303,7 +326,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_and_convert(const 
     QN_NO_UNROLL
     while (now < tile.end) {
       const bool of_next = keys_of_now && !keys_of_next && next < tile.end, of_values = keys_of_now && !of_next;
-      if (of_values && next < tile.end) after = tile_behind<C, H>(p, words, next), rows_after = rows_of_tile<C>(p, tile, warp, after);  // the table is read a tile ahead
+      if (of_values && next < tile.end)
+        after = tile_behind<C, H>(p, words, next), rows_after = rows_of_tile<C>(p, tile, warp, after);  // the table is read a tile ahead
       const u32 slot = smem + place_of_slot<C>(begun) + half;
       const GatheredRows rows = of_next ? rows_next : rows_now;
       const u8* const head = of_values ? p.v + i64(tile.head_kv) * p.v_head : p.k + i64(tile.head_kv) * p.k_head;
@@ -346,7 +370,9 @@ template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Para
         u32 words[4];
         QN_UNROLL
         for (u32 i = 0; i < 4; ++i)
-          words[i] = read ? u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i)) | u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i + 2)) << 16 : 0;
+          words[i] =
+              read ? u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i)) | u32(ptx::ld_global_nc<u16>(from + unit * 16 + 4 * i + 2)) << 16
+                   : 0;
         ptx::st_shared(memory + (to - smem), u32x4{words[0], words[1], words[2], words[3]});
       }
     }
@@ -358,8 +384,8 @@ template <PrefillSm90Config C> QN_DEVICE void copy_queries(const PrefillSm90Para
   if (ptx::lane_id() == 0) ptx::mbarrier_arrive(queries_full<C>(smem));
 }
 
-/// By one thread: the same by TMA. A box is a column of a warpgroup's 64 rows: the heads of a KV head of 64 / group tokens. Rows that the request does not have are those of the next one,
-/// or zeros where q ends: nobody stores their sums.
+/// By one thread: the same by TMA. A box is a column of a warpgroup's 64 rows: the heads of a KV head of 64 / group tokens. Rows that the
+/// request does not have are those of the next one, or zeros where q ends: nobody stores their sums.
 template <PrefillSm90Config C> QN_DEVICE void load_query_boxes(const PrefillSm90Params& p, const RowTile& tile, u32 smem) {
   constexpr paged::BoxTile T = query_tile(C);
   ptx::mbarrier_arrive_expect_tx(queries_full<C>(smem), u32(C.warpgroups * tile_bytes(T)));
@@ -368,8 +394,8 @@ template <PrefillSm90Config C> QN_DEVICE void load_query_boxes(const PrefillSm90
     const i32 token = i32(tile.queries.begin) + i32(quotient(u32(tile.first_row + 64 * warpgroup), p.group));
     QN_UNROLL
     for (i32 column = 0; column < columns_of(T); ++column)
-      ptx::tma_load(place_of_queries<C>(smem, u32(warpgroup)) + u32(column * 64 * column_bytes(T)), &p.queries, queries_full<C>(smem), CachePolicy::evict_normal,
-                    column * (column_bytes(T) / 2), tile.head_kv * i32(p.group.value), token);
+      ptx::tma_load(place_of_queries<C>(smem, u32(warpgroup)) + u32(column * 64 * column_bytes(T)), &p.queries, queries_full<C>(smem),
+                    CachePolicy::evict_normal, column * (column_bytes(T) / 2), tile.head_kv * i32(p.group.value), token);
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Rows whose keys are in several parts. A warp writes what its lanes hold, 16 bytes a lane at a time, to the part's slot; the last of the parts' warps for the same rows adds
-// up all of them in ascending order, so that the bits do not depend on who was last.
+// Rows whose keys are in several parts. A warp writes what its lanes hold, 16 bytes a lane at a time, to the part's slot; the last of the
+// parts' warps for the same rows adds up all of them in ascending order, so that the bits do not depend on who was last.
 #pragma once
 #include "quern/ops/attention/prefill/logits.cuh"
 #include "quern/ops/attention/prefill_sm90/tiles.cuh"
@@ -10,7 +10,8 @@
 namespace quern::attention {
 
 template <PrefillSm90Config C> QN_DEVICE f32* place_of_part(const PrefillSm90Params& p, i32 slot, u32 warp) {
-  return reinterpret_cast<f32*>(p.parts) + u64(u32(slot) * u32(4 * C.warpgroups) + warp) * u32(part_bytes_of_warp(C) / 4) + 4 * ptx::lane_id();
+  return reinterpret_cast<f32*>(p.parts) + u64(u32(slot) * u32(4 * C.warpgroups) + warp) * u32(part_bytes_of_warp(C) / 4) +
+         4 * ptx::lane_id();
 }
 
 /// By a warp, of the block's multiplying warps `warp`: its sums of a part are written. True: all parts are, and this one is to add them up.

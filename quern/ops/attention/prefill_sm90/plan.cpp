@@ -8,14 +8,15 @@ namespace {
 
 constexpr i32 kStages = 2;
 
-/// Three warpgroups of 64 rows where their sums, logits and probabilities fit into 152 registers: each read of K and V from shared memory serves half as many rows more.
+/// Three warpgroups of 64 rows where their sums, logits and probabilities fit into 152 registers: each read of K and V from shared memory
+/// serves half as many rows more.
 i32 warpgroups_of(const PrefillShape& s) { return s.head_dim <= 64 && s.head_dim_v <= 64 ? 3 : 2; }
 
 /// Pages whose rows come one by one. Tiles of keys are a multiple of 16.
 bool gathers(i64 page_size) { return page_size > 0 && paged::no_boxes_of_pages(page_size, 16); }
 
-/// Most tiles of FP8 on their way. One of them is converted while the others come; two of those that come are an item's first keys and its first values, and
-/// none of the item before, which the block would wait for.
+/// Most tiles of FP8 on their way. One of them is converted while the others come; two of those that come are an item's first keys and its
+/// first values, and none of the item before, which the block would wait for.
 constexpr i32 kMostSlots = 3;
 
 PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_size, i32 slots) {
@@ -44,7 +45,8 @@ PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_siz
 
 /// The kernel for a shape that is not rejected.
 PrefillSm90Config config_on(const PrefillShape& s, const DeviceInfo& device, i64 page_size) {
-  // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than scale it needs registers
+  // The tile of keys decides the order of sums, so it follows from what is compiled and the device alone. What does more with a logit than
+  // scale it needs registers
   const bool three = warpgroups_of(s) == 3;
   const i32 most = s.soft_cap || s.bits || s.hooks ? 64 : !three ? 128 : gathers(page_size) || is_fp8(s.kv) ? 96 : 112;
   i32 tokens = most;
@@ -58,7 +60,9 @@ i64 row_tiles_of(const PrefillShape& s, const PrefillSm90Config& c) {
   return (s.tokens * group_of(s.heads_q, s.heads_kv) / block_rows(c) + min_of(s.batch, s.tokens)) * s.heads_kv;
 }
 /// Most parts of a row tile.
-i64 parts_of(const PrefillShape& s, const PrefillSm90Config& c) { return c.parts ? ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens) : 1; }
+i64 parts_of(const PrefillShape& s, const PrefillSm90Config& c) {
+  return c.parts ? ceil_div<i64>(s.most_keys, kLeastPart * c.tile_tokens) : 1;
+}
 
 }  // namespace
 
@@ -73,7 +77,8 @@ Rejection prefill_sm90_rejects(const PrefillShape& s, const DeviceInfo& device, 
   if (const Rejection r = paged::no_boxes(cache ? "alignment of k_cache" : "alignment of k", k)) return r;
   if (const Rejection r = paged::no_boxes(cache ? "alignment of v_cache" : "alignment of v", v)) return r;
   const PrefillSm90Config c = config_on(s, device, 0);
-  if (prefill_sm90_smem(c).bytes > device.smem_block) return {"shared memory of a block", device.smem_block, "{} bytes", prefill_sm90_smem(c).bytes};
+  if (prefill_sm90_smem(c).bytes > device.smem_block)
+    return {"shared memory of a block", device.smem_block, "{} bytes", prefill_sm90_smem(c).bytes};
   return {};
 }
 
@@ -92,15 +97,23 @@ TensorMap prefill_sm90_queries(Device& device, const PrefillSm90Config& c, const
   if (!c.query_boxes) return {};
   const paged::BoxTile tile = query_tile(c);
   const i64 element = size_of(q.dtype), dense = round_up<i64>(row_bytes(tile), 16);  // of a dimension of one the stride may be anything
-  return device.make_tensor_map({.dtype = q.dtype, .rank = 3, .base = q.data, .shape = {c.head_dim, max_of<i64>(1, q.shape[1]), max_of<i64>(1, q.shape[0])},
-                                 .stride_bytes = {q.shape[1] > 1 ? q.strides[1] * element : dense, q.shape[0] > 1 ? q.strides[0] * element : dense},
-                                 .box = {i32(column_bytes(tile) / element), i32(group), i32(64 / group)}, .swizzle = swizzle_of(tile)});
+  return device.make_tensor_map(
+      {.dtype = q.dtype,
+       .rank = 3,
+       .base = q.data,
+       .shape = {c.head_dim, max_of<i64>(1, q.shape[1]), max_of<i64>(1, q.shape[0])},
+       .stride_bytes = {q.shape[1] > 1 ? q.strides[1] * element : dense, q.shape[0] > 1 ? q.strides[0] * element : dense},
+       .box = {i32(column_bytes(tile) / element), i32(group), i32(64 / group)},
+       .swizzle = swizzle_of(tile)});
 }
 
 paged::BoxParams prefill_sm90_boxes(Device& device, const PrefillSm90Config& c, const TensorView& k, const TensorView& v, i64 page_size) {
   if (c.gather) return {};
-  if (page_size == 0) return {device.make_tensor_map(paged::contiguous_boxes(k, c.tile_tokens)), device.make_tensor_map(paged::contiguous_boxes(v, c.tile_tokens)), c.tile_tokens, 0};
-  return {device.make_tensor_map(paged::paged_boxes(k, c.tile_tokens)), device.make_tensor_map(paged::paged_boxes(v, c.tile_tokens)), paged::box_rows(page_size, c.tile_tokens), i32(k.shape[0])};
+  if (page_size == 0)
+    return {device.make_tensor_map(paged::contiguous_boxes(k, c.tile_tokens)),
+            device.make_tensor_map(paged::contiguous_boxes(v, c.tile_tokens)), c.tile_tokens, 0};
+  return {device.make_tensor_map(paged::paged_boxes(k, c.tile_tokens)), device.make_tensor_map(paged::paged_boxes(v, c.tile_tokens)),
+          paged::box_rows(page_size, c.tile_tokens), i32(k.shape[0])};
 }
 
 }  // namespace quern::attention

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Items of work of prefill_sm90: a row tile of a request and KV head, and of its keys all or a part. One warp of a block finds them, and tells them to the block's other
-// warps through shared memory.
+// Items of work of prefill_sm90: a row tile of a request and KV head, and of its keys all or a part. One warp of a block finds them, and
+// tells them to the block's other warps through shared memory.
 //
-// Parts. Where there are fewer row tiles than multiprocessors, or one that is far longer than the others, keys are cut into parts of as many tiles of keys as make all blocks
-// end together (choose_part). A warp writes what it has of a row to memory, and the one that comes last adds up all parts of its rows, in ascending order (parts.cuh).
+// Parts. Where there are fewer row tiles than multiprocessors, or one that is far longer than the others, keys are cut into parts of as
+// many tiles of keys as make all blocks end together (choose_part). A warp writes what it has of a row to memory, and the one that comes
+// last adds up all parts of its rows, in ascending order (parts.cuh).
 //
-// Order. Items are numbered by the power of two of their length, the longest first, then by request, then from a request's last row tile, which sees most where attention is
-// causal. A block takes the next number from a counter in memory, which is 0 when the kernel begins. Without a counter, for calls of few row tiles and without parts, block b of n
-// takes number b, then 2 n - 1 - b: in turn from either side.
+// Order. Items are numbered by the power of two of their length, the longest first, then by request, then from a request's last row tile,
+// which sees most where attention is causal. A block takes the next number from a counter in memory, which is 0 when the kernel begins.
+// Without a counter, for calls of few row tiles and without parts, block b of n takes number b, then 2 n - 1 - b: in turn from either side.
 #pragma once
 #include "quern/kit/pipeline.cuh"
 #include "quern/kit/scan.cuh"
@@ -30,8 +31,11 @@ template <PrefillSm90Config C> QN_DEVICE RequestTiles tiles_of_request(const Pre
   if (row_tiles == 0) return {0, 0};
   const Keys keys = keys_of<C>(p, request);
   const i32 begin = visible_span(p, queries, keys, 0).first, end = visible_span(p, queries, keys, queries.count - 1).last + 1;
-  const i64 window = i64(p.window_left) + p.window_right + i64(quotient(u32(block_rows(C)), p.group)) + 2;  // keys that the rows of a tile see
-  return {row_tiles, i32(max_of<i64>(0, min_of<i64>(ceil_div(end - begin / C.tile_tokens * C.tile_tokens, C.tile_tokens), window / C.tile_tokens + 2)))};
+  const i64 window =
+      i64(p.window_left) + p.window_right + i64(quotient(u32(block_rows(C)), p.group)) + 2;  // keys that the rows of a tile see
+  return {
+      row_tiles,
+      i32(max_of<i64>(0, min_of<i64>(ceil_div(end - begin / C.tile_tokens * C.tile_tokens, C.tile_tokens), window / C.tile_tokens + 2)))};
 }
 
 /// A request's items.
@@ -42,7 +46,8 @@ struct RequestItems {
 /// Of parts of up to `most` tiles of keys; 0: row tiles are not cut.
 QN_DEVICE RequestItems items_of(const RequestTiles& tiles, u32 heads, i32 most) {
   RequestItems r{tiles.row_tiles, 1, 0, max_of(tiles.key_tiles, 1)};
-  if (most > 0 && r.part_tiles > most) r.part_tiles = ceil_div(r.part_tiles, ceil_div(r.part_tiles, most)), r.parts = u32(ceil_div(tiles.key_tiles, r.part_tiles));
+  if (most > 0 && r.part_tiles > most)
+    r.part_tiles = ceil_div(r.part_tiles, ceil_div(r.part_tiles, most)), r.parts = u32(ceil_div(tiles.key_tiles, r.part_tiles));
   r.items = r.row_tiles * heads * r.parts;
   return r;
 }
@@ -64,8 +69,9 @@ template <class Value> QN_DEVICE u32 sum_of_requests(const PrefillSm90Params& p,
   return ptx::shfl(warp_prefix_sum_upto(sum, kMostItems), 31);
 }
 
-/// By a warp: the part length, in tiles of keys, at which up to 32 requests end soonest, by the estimate (rounds of items) x (the longest item). `share`: tiles of keys of each block if
-/// work could be cut at will. Each lane tries a length, from twice the share down to about half of it.
+/// By a warp: the part length, in tiles of keys, at which up to 32 requests end soonest, by the estimate (rounds of items) x (the longest
+/// item). `share`: tiles of keys of each block if work could be cut at will. Each lane tries a length, from twice the share down to about
+/// half of it.
 template <PrefillSm90Config C> QN_DEVICE u32 best_part(const PrefillSm90Params& p, u32 share) {
   constexpr u32 kMostTime = (1u << 26) - 1;  // beside the lane in 32 bits
   const u32 lane = ptx::lane_id(), tried = max_of(u32(u64(share) * (128 - 3 * lane) / 64), u32(kLeastPart));
@@ -132,7 +138,8 @@ struct Item {
   i32 part, parts;
   i32 slot;  // of part 0, where there are several
 };
-/// By a warp: item `number`, below count_items(). A part that a row tile does not have, as it sees less than others of its request, has no rows.
+/// By a warp: item `number`, below count_items(). A part that a row tile does not have, as it sees less than others of its request, has no
+/// rows.
 template <PrefillSm90Config C> QN_DEVICE Item find_item(const PrefillSm90Params& p, const Finder& f, u32 number) {
   const u32 heads = u32(p.heads_kv);
   const int rank = first_lane_above(f.of_rank, number);
@@ -150,7 +157,8 @@ template <PrefillSm90Config C> QN_DEVICE Item find_item(const PrefillSm90Params&
     const int lane = first_lane_above(end, number);
     const u32 row_tiles = ptx::shfl(mine.row_tiles, lane), parts = ptx::shfl(mine.parts, lane), all = row_tiles * heads * parts;
     const i32 part_tokens = i32(ptx::shfl(u32(mine.part_tiles), lane)) * C.tile_tokens;
-    const u32 in_request = number - (ptx::shfl(end, lane) - all), row_tile = row_tiles - 1 - in_request / (heads * parts), in_row_tile = in_request % (heads * parts), head = in_row_tile % heads;
+    const u32 in_request = number - (ptx::shfl(end, lane) - all), row_tile = row_tiles - 1 - in_request / (heads * parts),
+              in_row_tile = in_request % (heads * parts), head = in_row_tile % heads;
     Item item{row_tile_of<C>(p, first + lane, i32(head), i32(row_tile) * block_rows(C)), i32(in_row_tile / heads), 1, 0};
     if (parts > 1) {
       const i32 begin = item.tile.begin / C.tile_tokens * C.tile_tokens;
@@ -177,8 +185,9 @@ QN_DEVICE u32 item_number(const PrefillSm90Params& p, u32 round) {
 QN_DEVICE void tell_item(const PrefillSm90Params& p, u8* told, const Item& item) {
   const RowTile& at = item.tile;
   const u64 pages = u64(at.keys.pages - p.pages);
-  const i32 words[kToldWords] = {i32(at.request), at.head_kv, i32(at.queries.begin), at.queries.count, at.keys.length, at.keys.end, at.first_row, at.rows,
-                                 at.begin, at.end, i32(at.keys.first), i32(u32(pages)), i32(pages >> 32), item.part, item.parts, item.slot};
+  const i32 words[kToldWords] = {
+      i32(at.request), at.head_kv, i32(at.queries.begin), at.queries.count, at.keys.length,   at.keys.end, at.first_row, at.rows,
+      at.begin,        at.end,     i32(at.keys.first),    i32(u32(pages)),  i32(pages >> 32), item.part,   item.parts,   item.slot};
   QN_UNROLL
   for (int i = 0; i < kToldWords; i += 4)
     ptx::st_shared(told + 4 * i, u32x4{u32(words[i]), u32(words[i + 1]), u32(words[i + 2]), u32(words[i + 3])});

@@ -18,7 +18,9 @@ using A = RaggedArgs;
 
 const Axis kTokensKv = axis_of("tokens_kv"), kHeadDimV = axis_of("head_dim_v");
 
-PrefillShape shape_of(const Problem& p) { return prefill_shape<A>(p, p.tensor(&A::k), p.tensor(&A::v), p[kHeadDimV], min_of(p[kTokensKv], kMostKeys)); }
+PrefillShape shape_of(const Problem& p) {
+  return prefill_shape<A>(p, p.tensor(&A::k), p.tensor(&A::v), p[kHeadDimV], min_of(p[kTokensKv], kMostKeys));
+}
 
 void set_params(const A& a, const Problem& p, AttendParams& to) {
   set_attend_params(a, p, to);
@@ -52,7 +54,8 @@ Plan plan(const Problem& p, const DeviceInfo& device) {
   const PrefillConfig config = prefill_config(shape, device);
   const PrefillWork work = prefill_work(shape, config);
   Plan plan;
-  plan.launch<params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = p.pdl}, work, p.hooks);
+  plan.launch<params>(prefill_kernel, config, {.x = prefill_blocks(shape, work), .smem = prefill_smem(config).bytes, .pdl = p.pdl}, work,
+                      p.hooks);
   return plan;
 }
 
@@ -72,7 +75,8 @@ Rejection dtypes(const Problem& p) { return dtypes_fit<A>(p, p.dtype(&A::k), "k"
 Rejection sizes_fit(const Problem& p) {  // positions and rows of a request are 32-bit, numbers of row tiles too
   const i64 group = group_of(p[Axis::heads_q], p[Axis::heads_kv]);
   if (p[Axis::tokens] * max_of<i64>(1, group) >= kMostKeys) return {"tokens", p[Axis::tokens], "less than 2^30 / (heads_q / heads_kv)"};
-  if (p[Axis::heads_q] > 0 && p[Axis::tokens] >= ceil_div(i64(1) << 31, p[Axis::heads_q])) return {"tokens", p[Axis::tokens], "less than 2^31 / heads_q"};
+  if (p[Axis::heads_q] > 0 && p[Axis::tokens] >= ceil_div(i64(1) << 31, p[Axis::heads_q]))
+    return {"tokens", p[Axis::tokens], "less than 2^31 / heads_q"};
   if (p[kTokensKv] > kMostKeys) return {"tokens_kv", p[kTokensKv], "at most 2^30"};
   return {};
 }
@@ -93,26 +97,30 @@ double pairs_of(const A& a, i64 batch) {
 Cost cost(const Problem& p, const A& a) {
   const double q = double(p[Axis::tokens]) * double(p[Axis::heads_q]), kv = double(p[kTokensKv]) * double(p[Axis::heads_kv]);
   const double dim = double(p[Axis::head_dim]), dim_v = double(p[kHeadDimV]);
-  return {.bytes = q * (dim * size_of(p.dtype(&A::q)) + dim_v * size_of(p.dtype(&A::out)) + (a.out_lse.present() ? 4 : 0)) + kv * (dim + dim_v) * size_of(p.dtype(&A::k)) + double(a.mask.present() ? a.mask.shape[0] : 0),
+  return {.bytes = q * (dim * size_of(p.dtype(&A::q)) + dim_v * size_of(p.dtype(&A::out)) + (a.out_lse.present() ? 4 : 0)) +
+                   kv * (dim + dim_v) * size_of(p.dtype(&A::k)) + double(a.mask.present() ? a.mask.shape[0] : 0),
           .flops = 2 * pairs_of(a, p[Axis::batch]) * double(p[Axis::heads_q]) * (dim + dim_v)};
 }
 
-/// One rounding of each probability before it multiplies v and logits in f32 (of_magnitude: of sum p |v|, see ref.h), one of the result, and one of each of
-/// out_scale and v_scale. out_lse has a budget of its own: ex2 has 2^-22 and lg2 2^-22 of up to 32, the sum's log2; its magnitude is the largest
-/// sum |q k| of a logit, to which the logits' errors are relative.
+/// One rounding of each probability before it multiplies v and logits in f32 (of_magnitude: of sum p |v|, see ref.h), one of the result,
+/// and one of each of out_scale and v_scale. out_lse has a budget of its own: ex2 has 2^-22 and lg2 2^-22 of up to 32, the sum's log2; its
+/// magnitude is the largest sum |q k| of a logit, to which the logits' errors are relative.
 Budget budget(const Problem& p) {
-  return {.of_value = unit_roundoff(p.dtype(&A::out)) + 0x1p-22, .of_magnitude = ref_probability_error(p.dtype(&A::q)), .absolute = 0x1p-18};
+  return {
+      .of_value = unit_roundoff(p.dtype(&A::out)) + 0x1p-22, .of_magnitude = ref_probability_error(p.dtype(&A::q)), .absolute = 0x1p-18};
 }
 
 /// One sequence of as many keys as queries.
 Case shape(i64 batch, i64 queries, i64 keys, bool causal, i64 head_dim = 128, i64 heads_kv = 8, i64 gqa = 4) {
-  return {{"batch", double(batch)}, {"queries", double(queries)}, {"keys", double(keys)}, {"causal", causal}, {"head_dim", double(head_dim)}, {"heads_kv", double(heads_kv)}, {"gqa", double(gqa)}, {"spare", 0}};
+  return {{"batch", double(batch)},       {"queries", double(queries)},   {"keys", double(keys)}, {"causal", causal},
+          {"head_dim", double(head_dim)}, {"heads_kv", double(heads_kv)}, {"gqa", double(gqa)},   {"spare", 0}};
 }
 
 }  // namespace
 
 QN_OP(ragged, RaggedArgs, "attention.ragged")
-    .doc("out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over contiguous keys, with causality, windows and masks")
+    .doc(
+        "out = softmax(sm_scale * q k^T) v of requests of any number of query tokens over contiguous keys, with causality, windows and masks")
     .source("Dao, FlashAttention-2, arXiv 2307.08691; Milakov and Gimelshein, Online normalizer calculation, arXiv 1805.02867")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .unfit({DataKind::infinite})
@@ -183,7 +191,8 @@ QN_OP(ragged, RaggedArgs, "attention.ragged")
             {"q.shift", {0, 1}},
             {"out.pad", {0, 8, 3}}},
            derive_ragged)
-    .bench({shape(1, 1024, 1024, true), shape(1, 4096, 4096, true), shape(1, 4096, 4096, false), shape(1, 16384, 16384, true), shape(1, 16384, 16384, false), shape(8, 2048, 2048, true),
-            shape(8, 512, 8192, true), shape(1, 4096, 4096, true, 64), shape(1, 4096, 4096, true, 256)});
+    .bench({shape(1, 1024, 1024, true), shape(1, 4096, 4096, true), shape(1, 4096, 4096, false), shape(1, 16384, 16384, true),
+            shape(1, 16384, 16384, false), shape(8, 2048, 2048, true), shape(8, 512, 8192, true), shape(1, 4096, 4096, true, 64),
+            shape(1, 4096, 4096, true, 256)});
 
 }  // namespace quern::attention

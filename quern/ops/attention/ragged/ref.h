@@ -31,7 +31,8 @@ void ragged_ref_with(const RaggedArgs& a, const RaggedArgs& magnitudes, const Lo
   const Ref<> kv(a.kv_indptr);
   attend_ref<Real>(
       a, magnitudes, a.q_indptr.shape[0] - 1, k.dim(1), v.dim(2), [&](i64 b) { return ragged_request(a, b); },
-      [&](i64 b, i64 j, i64 head, Real* to) { k.row({kv.index(b) + j, head}, to); }, [&](i64 b, i64 j, i64 head, Real* to) { v.row({kv.index(b) + j, head}, to); }, logit, visible);
+      [&](i64 b, i64 j, i64 head, Real* to) { k.row({kv.index(b) + j, head}, to); },
+      [&](i64 b, i64 j, i64 head, Real* to) { v.row({kv.index(b) + j, head}, to); }, logit, visible);
 }
 
 template <class Real = double> void ragged_ref(const RaggedArgs& a, const RaggedArgs& magnitudes) {

@@ -13,7 +13,8 @@ namespace quern::attention {
 void derive_ragged(Case& which) {
   const i64 batch = case_word(which, "batch", 1), queries = case_word(which, "queries", -1), keys = case_word(which, "keys", -1);
   which["heads_q"] = double(case_word(which, "heads_kv", 1) * case_word(which, "gqa", 1));
-  const i64 most_queries = queries >= 0 ? queries : kCaseQueries, most_keys = keys >= 0 ? keys : kCaseKeys, spare = case_word(which, "spare", 1) ? kSpareTokens : 0;
+  const i64 most_queries = queries >= 0 ? queries : kCaseQueries, most_keys = keys >= 0 ? keys : kCaseKeys,
+            spare = case_word(which, "spare", 1) ? kSpareTokens : 0;
   if (!which.contains("tokens")) which["tokens"] = double(batch * most_queries + spare);
   if (!which.contains("tokens_kv")) which["tokens_kv"] = double(batch * most_keys + spare);
   if (case_word(which, "head_dim_v", 0) == 0) which["head_dim_v"] = which["head_dim"];

@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/elementwise/add.h"
 
-#include "quern/ops/elementwise/map_row/map_row.h"
 #include "quern/ops/elementwise/add/ref.h"
+#include "quern/ops/elementwise/map_row/map_row.h"
 
 namespace quern::elementwise {
 

@@ -23,6 +23,9 @@ QN_OP(diag_scale, A, "elementwise.diag_scale")
     .reference<diag_scale_ref<double>, diag_scale_ref<OrderFree>>()
     .budget(product_budget)
     .cases(map_cases({}))
-    .bench({{{"tokens", 128}, {"hidden", 2048}}, {{"tokens", 4096}, {"hidden", 2048}}, {{"tokens", 4096}, {"hidden", 8192}}, {{"tokens", 1048576}, {"hidden", 8}}});
+    .bench({{{"tokens", 128}, {"hidden", 2048}},
+            {{"tokens", 4096}, {"hidden", 2048}},
+            {{"tokens", 4096}, {"hidden", 8192}},
+            {{"tokens", 1048576}, {"hidden", 8}}});
 
 }  // namespace quern::elementwise

@@ -13,7 +13,8 @@ namespace quern::elementwise {
 
 using A = DiagScaleBackwardArgs;
 
-static const jit::Kernel<DiagScaleBackwardConfig, DiagScaleBackwardParams> chunk_kernel{"quern/ops/elementwise/diag_scale_backward/kernel.cuh", "diag_scale_backward_chunk"};
+static const jit::Kernel<DiagScaleBackwardConfig, DiagScaleBackwardParams> chunk_kernel{
+    "quern/ops/elementwise/diag_scale_backward/kernel.cuh", "diag_scale_backward_chunk"};
 
 /// For both launches: sums of the chunks of rows that have several.
 struct Parts {
@@ -52,7 +53,9 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     c.sum_dtype = DType::f32;
     parts = {plan.scratch("parts of ddiagonal", shape.chunks * parts::part_elements(tokens) * 4), shape.chunks};
   }
-  plan.launch<chunk_params>(chunk_kernel, c, {.x = rows::dot_blocks(shape, tokens, device), .smem = rows::row_dots_bytes(c.dots, c.threads), .pdl = p.pdl}, parts);
+  plan.launch<chunk_params>(chunk_kernel, c,
+                            {.x = rows::dot_blocks(shape, tokens, device), .smem = rows::row_dots_bytes(c.dots, c.threads), .pdl = p.pdl},
+                            parts);
   if (!parts.sums) return plan;
   const parts::SumPartsConfig sum = parts::sum_token_parts_config(p.dtype(&A::ddiagonal));
   plan.launch<sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, tokens, 1, true, p, device), parts);
@@ -64,8 +67,8 @@ static Rejection wants_something(const Problem& p) {
   return {"dx", "absent", "a tensor here or in ddiagonal"};
 }
 
-/// One rounding of the result; of narrower dtypes one of f32 before it. ddiagonal: of sum |dy x|, a thread adds at most 16 products, a chunk's threads 5 and 32
-/// sums, and a lane of parts one 32nd of the chunks, then 32 lanes: each rounds by 2^-24.
+/// One rounding of the result; of narrower dtypes one of f32 before it. ddiagonal: of sum |dy x|, a thread adds at most 16 products, a
+/// chunk's threads 5 and 32 sums, and a lane of parts one 32nd of the chunks, then 32 lanes: each rounds by 2^-24.
 static Budget budget(const Problem& p) {
   const DType dtype = p.tensors[0].dtype;
   const double parts = double(p[Axis::hidden]) * size_of(dtype) / 8192 / 32;
@@ -104,6 +107,10 @@ QN_OP(diag_scale_backward, A, "elementwise.diag_scale_backward")
             {"x.pad", {0, 8, 1}},
             {"dx.pad", {0, 16, 1}}},
            derive)
-    .bench({{{"tokens", 128}, {"hidden", 2048}}, {{"tokens", 4096}, {"hidden", 2048}}, {{"tokens", 4096}, {"hidden", 8192}}, {{"tokens", 4}, {"hidden", 4194304}}, {{"tokens", 1048576}, {"hidden", 8}}});
+    .bench({{{"tokens", 128}, {"hidden", 2048}},
+            {{"tokens", 4096}, {"hidden", 2048}},
+            {{"tokens", 4096}, {"hidden", 8192}},
+            {{"tokens", 4}, {"hidden", 4194304}},
+            {{"tokens", 1048576}, {"hidden", 8}}});
 
 }  // namespace quern::elementwise

@@ -19,16 +19,17 @@ template <DiagScaleBackwardConfig C> QN_DEVICE void diag_scale_backward_chunk(co
   ptx::grid_dependency_wait();
   rows::each_dot<C.dots, kUnit, C.threads>(
       p.tokens, p.hidden, reinterpret_cast<f32*>(smem),
-      [&](i64 row, i64 column, i64 end, f32 (&dy)[kUnit], f32 (&x)[kUnit]) {
+      [&](i64 row, i64 column, i64 end, f32(&dy)[kUnit], f32(&x)[kUnit]) {
         rows::load_unit<T, kUnit, kVector>(static_cast<const T*>(p.dy) + row * p.dy_stride, column, end, dy);
         if constexpr (C.with_sum != 0) rows::load_unit<T, kUnit, kVector>(static_cast<const T*>(p.x) + row * p.x_stride, column, end, x);
-        else for (int j = 0; j < kUnit; ++j) x[j] = 0.f;
+        else
+          for (int j = 0; j < kUnit; ++j) x[j] = 0.f;
       },
       [&](i64 row, i64 chunk, f32 dot) {
         const f32 sum[1] = {dot};
         if constexpr (C.with_sum != 0) store_f32<Sum, 1>(static_cast<Sum*>(p.sums) + chunk * p.part_stride + row, sum);
       },
-      [&](i64 row, i64 column, f32, const f32 (&dy)[kUnit], const f32 (&)[kUnit]) {
+      [&](i64 row, i64 column, f32, const f32(&dy)[kUnit], const f32(&)[kUnit]) {
         if constexpr (C.with_dx != 0) {
           f32 factor[1], dx[kUnit];
           load_f32<T, 1>(static_cast<const T*>(p.diagonal) + row * p.diagonal_stride, factor);

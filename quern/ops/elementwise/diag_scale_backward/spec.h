@@ -15,13 +15,13 @@ struct DiagScaleBackwardConfig {
 };
 
 struct DiagScaleBackwardParams {
-  const void* dy;        // [tokens, hidden]
-  const void* x;         // [tokens, hidden]
-  const void* diagonal;  // [tokens]
-  void* dx;              // [tokens, hidden] or null
-  void* sums;            // [chunks, part_stride], or [tokens] where a row is one chunk, or null
+  const void* dy;                                       // [tokens, hidden]
+  const void* x;                                        // [tokens, hidden]
+  const void* diagonal;                                 // [tokens]
+  void* dx;                                             // [tokens, hidden] or null
+  void* sums;                                           // [chunks, part_stride], or [tokens] where a row is one chunk, or null
   i64 dy_stride, x_stride, dx_stride, diagonal_stride;  // elements from row to row
-  i64 part_stride;       // from chunk to chunk
+  i64 part_stride;                                      // from chunk to chunk
   i64 tokens, hidden;
 };
 

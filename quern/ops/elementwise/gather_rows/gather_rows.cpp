@@ -12,7 +12,8 @@ namespace quern::elementwise {
 
 using A = GatherRowsArgs;
 
-static const jit::Kernel<GatherRowsConfig, GatherRowsParams> chunk_kernel{"quern/ops/elementwise/gather_rows/kernel.cuh", "gather_rows_chunk"};
+static const jit::Kernel<GatherRowsConfig, GatherRowsParams> chunk_kernel{"quern/ops/elementwise/gather_rows/kernel.cuh",
+                                                                          "gather_rows_chunk"};
 
 static bool copies(const Problem& p) { return p.attr(&A::scale) == 1.f; }
 /// Bytes of what the kernel counts columns in.
@@ -36,10 +37,12 @@ static GatherRowsParams params(const Call<A>& c) {
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const DType dtype = copies(p) ? DType::u8 : p.dtype(&A::table);
   const i64 columns = p[Axis::hidden] * element_bytes(p);
-  const i32 widest = copies(p) ? min_of(p.tensor(&A::table).alignment, p.tensor(&A::out).alignment) : min_of(p.vector(&A::table), p.vector(&A::out));
+  const i32 widest =
+      copies(p) ? min_of(p.tensor(&A::table).alignment, p.tensor(&A::out).alignment) : min_of(p.vector(&A::table), p.vector(&A::out));
   const GatherRowsConfig config{dtype, p.dtype(&A::ids), {rows::vector_of(widest, columns), 2}, 128};
   Plan plan;
-  plan.launch<params>(chunk_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {p[Axis::tokens], columns}, device), .pdl = p.pdl});
+  plan.launch<params>(chunk_kernel, config,
+                      {.x = rows::chunk_blocks(config.chunks, config.threads, {p[Axis::tokens], columns}, device), .pdl = p.pdl});
   return plan;
 }
 

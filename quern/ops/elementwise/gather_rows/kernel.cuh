@@ -9,8 +9,12 @@
 
 namespace quern::elementwise {
 
-template <DType kDType> struct Element { using type = dtype_t<kDType>; };
-template <> struct Element<DType::u8> { using type = u8; };
+template <DType kDType> struct Element {
+  using type = dtype_t<kDType>;
+};
+template <> struct Element<DType::u8> {
+  using type = u8;
+};
 
 template <class Raw> QN_DEVICE Raw zero_bits() {
   if constexpr (sizeof(Raw) == 16) return Raw{0, 0, 0, 0};

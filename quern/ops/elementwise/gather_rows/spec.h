@@ -13,11 +13,11 @@ struct GatherRowsConfig {
 };
 
 struct GatherRowsParams {
-  const void* table;  // [rows, columns]
-  const void* ids;    // [tokens]
-  void* out;          // [tokens, columns]
-  i64 table_stride, out_stride;    // elements; bytes where dtype is u8
-  i64 rows, tokens, columns;       // bytes where dtype is u8
+  const void* table;             // [rows, columns]
+  const void* ids;               // [tokens]
+  void* out;                     // [tokens, columns]
+  i64 table_stride, out_stride;  // elements; bytes where dtype is u8
+  i64 rows, tokens, columns;     // bytes where dtype is u8
   float scale;
   i32 unused;
 };

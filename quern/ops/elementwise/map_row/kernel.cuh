@@ -39,7 +39,8 @@ template <MapRowConfig C> QN_DEVICE void map_row_chunk(const MapRowParams& p) {
       p.rows, p.columns,
       [&](i64 row, i64 column, MapOperands<C>& held) {
         held.x = load_packed<T, kVector>(static_cast<const T*>(p.x) + row * p.x_stride + column);
-        if constexpr (C.map == Map::diag_scale) held.y = load_packed<T, 1>(static_cast<const T*>(p.y) + row_of_x(p, row, column) * p.y_stride);
+        if constexpr (C.map == Map::diag_scale)
+          held.y = load_packed<T, 1>(static_cast<const T*>(p.y) + row_of_x(p, row, column) * p.y_stride);
         if constexpr (C.map == Map::add) held.y = load_packed<T, kVector>(static_cast<const T*>(p.y) + row * p.y_stride + column);
       },
       [&](i64 row, i64 column, const MapOperands<C>& held) {

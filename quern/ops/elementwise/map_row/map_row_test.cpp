@@ -20,9 +20,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -42,7 +40,9 @@ TEST(elementwise, soft_cap_keeps_nan_and_reaches_its_cap) {
 TEST(elementwise, a_cap_that_is_none) {
   float x = 1, out = 0;
   for (const float cap : {0.f, -1.f, NAN, INFINITY})
-    EXPECT_EQ(error_of([&] { soft_cap({.out = {&out, DType::f32, {1, 1}}, .x = {&x, DType::f32, {1, 1}}, .cap = cap}); }).first, ErrorKind::value) << cap;
+    EXPECT_EQ(error_of([&] { soft_cap({.out = {&out, DType::f32, {1, 1}}, .x = {&x, DType::f32, {1, 1}}, .cap = cap}); }).first,
+              ErrorKind::value)
+        << cap;
   EXPECT_EQ(error_of([&] { soft_cap({.out = {&out, DType::f32, {1, 1}}, .x = {&x, DType::f32, {1, 1}}, .cap = -1.f}); }).second,
             "elementwise.soft_cap: `cap` is -1, expected a number from 1e-30 to 1e30");
 }
@@ -58,7 +58,10 @@ TEST(elementwise, the_sum_may_replace_its_first_input_and_no_other) {
 TEST(elementwise, rows_are_gathered_and_those_of_no_id_are_zeros) {
   std::vector<float> table = {1, 2, 3, 4, 5, 6}, out(8, -1);
   std::vector<long long> ids = {2, -1, 0, -(1ll << 40)};
-  gather_rows({.out = {out.data(), DType::f32, {4, 2}}, .table = {table.data(), DType::f32, {3, 2}}, .ids = {ids.data(), DType::i64, {4}}, .scale = 2.f});
+  gather_rows({.out = {out.data(), DType::f32, {4, 2}},
+               .table = {table.data(), DType::f32, {3, 2}},
+               .ids = {ids.data(), DType::i64, {4}},
+               .scale = 2.f});
   EXPECT_EQ(out, (std::vector<float>{10, 12, 0, 0, 2, 4, 0, 0}));
 }
 
@@ -81,8 +84,10 @@ TEST(elementwise, copied_rows_keep_their_bits) {
 TEST(elementwise, rows_in_fp8_are_only_copied) {
   unsigned char table[4] = {1, 2, 3, 4}, out[4] = {};
   int id = 0;
-  const GatherRowsArgs a = {.out = {out, DType::e4m3, {1, 4}}, .table = {table, DType::e4m3, {1, 4}}, .ids = {&id, DType::i32, {1}}, .scale = 2.f};
-  EXPECT_EQ(error_of([&] { gather_rows(a); }), Pair(ErrorKind::value, "elementwise.gather_rows: `scale` is 2, expected 1: rows in FP8 are only copied"));
+  const GatherRowsArgs a = {
+      .out = {out, DType::e4m3, {1, 4}}, .table = {table, DType::e4m3, {1, 4}}, .ids = {&id, DType::i32, {1}}, .scale = 2.f};
+  EXPECT_EQ(error_of([&] { gather_rows(a); }),
+            Pair(ErrorKind::value, "elementwise.gather_rows: `scale` is 2, expected 1: rows in FP8 are only copied"));
 }
 
 }  // namespace

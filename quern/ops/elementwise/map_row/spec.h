@@ -23,9 +23,9 @@ struct MapRowConfig {
 };
 
 struct MapRowParams {
-  const void* x;  // [tokens, hidden]
-  const void* y;  // [tokens, hidden], of diag_scale [tokens], or null
-  void* out;      // [tokens, hidden]
+  const void* x;                       // [tokens, hidden]
+  const void* y;                       // [tokens, hidden], of diag_scale [tokens], or null
+  void* out;                           // [tokens, hidden]
   i64 x_stride, y_stride, out_stride;  // elements from row to row
   i64 rows, columns;                   // one row where no tensor has gaps
   i64 row_columns;                     // of diag_scale: columns of a row of x where all rows are taken as one, else 0

@@ -16,7 +16,9 @@ static Rejection cap_fits(const Problem& p) {
 
 /// One rounding. The kit's tanh is within 2^-20.9 of itself; its argument is a rounded quotient, whose relative error tanh never
 /// enlarges, and the product rounds: 2^-20.9 + 2^-23 is below 2^-20.6. A quotient below 2^-126 is rounded by 2^-150, times cap.
-static Budget budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1.53p-21, .absolute = 0x1p-149 * double(p.attr(&A::cap))}; }
+static Budget budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1.53p-21, .absolute = 0x1p-149 * double(p.attr(&A::cap))};
+}
 
 QN_OP(soft_cap, A, "elementwise.soft_cap")
     .doc("out = cap * tanh(x / cap)")

@@ -15,8 +15,7 @@
 namespace quern::gemm {
 
 static const jit::Kernel<DenseConfig, DenseParams> mma_ring{"quern/ops/gemm/dense/portable/mma_ring.cuh", "dense_mma_ring"};
-static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense/portable/sum_splits.cuh",
-                                                                    "dense_sum_splits"};
+static const jit::Kernel<DenseSumConfig, DenseSumParams> sum_splits{"quern/ops/gemm/dense/portable/sum_splits.cuh", "dense_sum_splits"};
 
 /// Splits of K begin at multiples of this: of every tile_k, and of the steps in which the kernel sums.
 constexpr i64 kSplitUnit = 256;
@@ -33,7 +32,8 @@ constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
 constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
 
 static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool fold) {
-  return {dtype, out_dtype, vector, t.m, t.n, t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n, 2, 0, 0, Major::k, Major::k};
+  return {dtype, out_dtype, vector, t.m,      t.n,     t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n,
+          2,     0,         0,      Major::k, Major::k};
 }
 
 /// How much work there is, in f64: estimates need no exact integers.
@@ -45,8 +45,9 @@ struct Extents {
 static i64 split_columns(i64 k, i64 splits) { return max_of(kSplitUnit, round_up(ceil_div(k, splits), kSplitUnit)); }
 
 /// Time of a tile with K in `splits` parts, in ns: the slowest of memory, L2 and arithmetic, and what the second launch
-/// costs. The L2 and the launch are an H200's, whatever the device, as only ratios matter for the choice. Fitted to this kernel there, an SM: 32 B/ns of
-/// memory when 64 KB are in flight (Little's law at 2 us), and 2000 multiply-adds/ns by mma.sync where fragments are reused enough.
+/// costs. The L2 and the launch are an H200's, whatever the device, as only ratios matter for the choice. Fitted to this kernel there, an
+/// SM: 32 B/ns of memory when 64 KB are in flight (Little's law at 2 us), and 2000 multiply-adds/ns by mma.sync where fragments are reused
+/// enough.
 static double estimate_ns(const Tile& t, double splits, const Extents& e, double sms) {
   const Rates& h200 = rates_of(90);
   const double l2_rate = sms * (h200.l2 / kSm90Sms);
@@ -93,14 +94,10 @@ static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
   Tile tiles[2] = {k64x128, k128x128};
   i32 count = 2;
-  if (m <= 16)
-    tiles[0] = k16x64, count = 1;
-  else if (vector < 8)
-    tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
-  else if (m <= 32)
-    tiles[0] = k32x64, count = 1;
-  else if (m <= 64)
-    tiles[0] = k64x64, tiles[1] = k64x128;
+  if (m <= 16) tiles[0] = k16x64, count = 1;
+  else if (vector < 8) tiles[0] = k64x64, count = 1;  // narrow copies bound the time, so one tile is enough
+  else if (m <= 32) tiles[0] = k32x64, count = 1;
+  else if (m <= 64) tiles[0] = k64x64, tiles[1] = k64x128;
   Choice best{tiles[0], split_columns(k, 1), false};
   const Extents extents{double(m), double(n), double(max_of<i64>(k, 1))};
   double best_ns = 1e300;
@@ -119,9 +116,9 @@ static Choice choose(const Problem& p, i32 vector, const DeviceInfo& device) {
 
 /// How K is split, for both launches.
 struct Split {
-  i64 columns;   ///< of K, of one split
+  i64 columns;  ///< of K, of one split
   i32 count;
-  Region sums;   ///< of each split; none where there is one
+  Region sums;  ///< of each split; none where there is one
 };
 
 /// Partial sums: rows of whole 64 bytes, so that they are written and read by wide accesses.
@@ -177,14 +174,12 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   Plan plan;
   Split split{choice.split_k, i32(splits), {}};
   if (splits > 1) split.sums = plan.scratch("sums of splits", splits * p[Axis::m] * partial_stride(p) * 4);
-  plan.launch<multiply_params>(mma_ring, config,
-                               {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl}, split);
+  plan.launch<multiply_params>(mma_ring, config, {.x = tiles, .y = splits, .smem = dense_smem(config).bytes, .pdl = p.pdl}, split);
   if (splits == 1) return plan;
   const DenseSumConfig sum{p.dtype(&A::a), p.dtype(&A::out), 256, has_c, activation};
   // Where the GPU can (sm_90), its blocks are scheduled while the last tiles are multiplied; they wait before they read
-  plan.launch<sum_params>(
-      sum_splits, sum,
-      {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = device.arch.number >= 90}, split);
+  plan.launch<sum_params>(sum_splits, sum,
+                          {.x = p[Axis::m], .y = ceil_div<i64>(p[Axis::n], 4 * sum.threads), .pdl = device.arch.number >= 90}, split);
   return plan;
 }
 
@@ -208,8 +203,8 @@ static Budget budget(const Problem& p) {
   return {.of_value = unit_roundoff(out), .of_magnitude = (slope * (8 + 2 * std::sqrt(double(p[Axis::k]))) + own) * 0x1p-24};
 }
 
-/// c and an activation: each of these is met by two variants. Cases of one ending keep to one tile of each variant, or most of a check would be compiles. In place, c has the dtype of out,
-/// else the other one.
+/// c and an activation: each of these is met by two variants. Cases of one ending keep to one tile of each variant, or most of a check
+/// would be compiles. In place, c has the dtype of out, else the other one.
 static void derive_ending(Case& which) {
   if (which["ending"] == 0) return;
   const bool small = which["ending"] == 1;
@@ -223,9 +218,9 @@ static void derive_ending(Case& which) {
   else if (which["hopper"] == 0) which["m"] = which["m"] > 16 ? 49 : 17;
 }
 
-/// Some of the widths as models have them, whose tiles are 24, 48, 56 and 144 columns wide (of up to 16 rows with batch_invariant 72, two a block), of pairs of tiles 176, and the widest: 88, three a
-/// block, of up to 64 rows, pairs of 256, two a block, of more; of few columns of K then; of 64 with as many as are split for 33 to 64 rows, in the place of k = 33, one of several that
-/// are 64 here.
+/// Some of the widths as models have them, whose tiles are 24, 48, 56 and 144 columns wide (of up to 16 rows with batch_invariant 72, two a
+/// block), of pairs of tiles 176, and the widest: 88, three a block, of up to 64 rows, pairs of 256, two a block, of more; of few columns
+/// of K then; of 64 with as many as are split for 33 to 64 rows, in the place of k = 33, one of several that are 64 here.
 static void derive_narrow(Case& which) {
   if (which["k"] == 33) {
     which["m"] = std::clamp<double>(which["m"], 33., 64.);
@@ -238,12 +233,19 @@ static void derive_narrow(Case& which) {
   if (which["m"] > 0 && which["m"] <= kNarrowMmaRows && which["batch_invariant"] == 0) which["m"] += kNarrowMmaRows;
   which["m"] = std::min<double>(which["m"], 128.);
   which["k"] = std::max(64., double(round_up(i64(which["k"]), i64(64))));
-  const double wider = which["n"] == 176 ? 2904 : which["n"] == 184 ? 5288 : which["n"] == 256 ? 7168 : which["n"] == 77 ? (which["m"] > 16 && which["m"] <= 64 ? 33800 : 32776) : which["n"] != 264 ? 0 : which["m"] > 64 ? 10568 : 19008;
+  const double wider = which["n"] == 176   ? 2904
+                       : which["n"] == 184 ? 5288
+                       : which["n"] == 256 ? 7168
+                       : which["n"] == 77  ? (which["m"] > 16 && which["m"] <= 64 ? 33800 : 32776)
+                       : which["n"] != 264 ? 0
+                       : which["m"] > 64   ? 10568
+                                           : 19008;
   if (wider != 0) which["n"] = wider;
   if (wider != 0 || which["batch_invariant"] != 0) which["k"] = std::min<double>(which["k"], 128.);  // K in one part
 }
 
-/// Up to 16 rows, by mma.sync: tiles of 16, 24, 40 and 56 columns, of 32, three a block, and of 64, four; and K of 8 KB, of which tiles begin at different places, two a block.
+/// Up to 16 rows, by mma.sync: tiles of 16, 24, 40 and 56 columns, of 32, three a block, and of 64, four; and K of 8 KB, of which tiles
+/// begin at different places, two a block.
 static void derive_narrow_mma(Case& which) {
   which["a.transposed"] = which["b.transposed"] = which["batch_invariant"] = 0;
   if (which["m"] > kNarrowMmaRows) which["m"] = 1 + i64(which["m"]) % kNarrowMmaRows;
@@ -258,10 +260,18 @@ static void derive_narrow_mma(Case& which) {
   if (wider != 0) which["n"] = wider, which["k"] = std::min<double>(which["k"], 320.);
 }
 
-/// Each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6) that comes by TMA 256 too.
+/// Each of the tiles for many rows, by the n of the axis: of 128 and 144 columns two rounds, of 192 also more above each other than are
+/// taken at a time (sm90_group_log2()), in the place of n = 0, which hopper = 2 has. K is short, as there is much of each. With a c (6)
+/// that comes by TMA 256 too.
 static void derive_wide(Case& which) {
-  struct Wide { double axis, n, high; const char* tile; double k = 0; };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
-  constexpr Wide kWide[] = {{128, 5000, 5, "128x128_turns"}, {176, 2568, 6, "128x176_turns"}, {184, 8456, 3, "128x224"}, {256, 4232, 7, "128x144_turns"}, {264, 2528, 6, "128x160_turns"}, {77, 2888, 7, "128x192_turns"}, {0, 1536, 33, "128x192_turns"}, {8, 6344, 2, "128x112"}};
+  struct Wide {
+    double axis, n, high;
+    const char* tile;
+    double k = 0;
+  };  // columns; tiles above each other; columns of K, 0: those of the axis, as few as two stages
+  constexpr Wide kWide[] = {{128, 5000, 5, "128x128_turns"}, {176, 2568, 6, "128x176_turns"}, {184, 8456, 3, "128x224"},
+                            {256, 4232, 7, "128x144_turns"}, {264, 2528, 6, "128x160_turns"}, {77, 2888, 7, "128x192_turns"},
+                            {0, 1536, 33, "128x192_turns"},  {8, 6344, 2, "128x112"}};
   constexpr Wide kNarrowest{1, 0, 0, "128x96"};
   const bool c = which["hopper"] == 6;
   which["ending"] = 0;
@@ -271,7 +281,9 @@ static void derive_wide(Case& which) {
     which["out_f32"] = which["a.transposed"] = which["b.transposed"] = 0;
   }
   constexpr Wide kWideWithC[] = {{128, 6456, 5, "128x256", 264}, {0, 5000, 5, "128x128_turns"}};
-  const auto take = [&](const Wide& wide) { which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + wide.tile); };
+  const auto take = [&](const Wide& wide) {
+    which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + wide.tile);
+  };
   const auto widen = [&](const Wide& wide) {
     if (which["n"] != wide.axis) return false;
     which["k"] = wide.k != 0 ? wide.k : std::clamp<double>(which["k"], 63., 72.);
@@ -292,11 +304,17 @@ static void derive_wide(Case& which) {
   std::ranges::any_of(kWide, widen);
 }
 
-/// Each of warp_specialised_sm90's swapped tiles, by the n of the axis: two above each other, of several widths, on all multiprocessors, with short K; and some with an M-major a, ragged weights and an activation.
+/// Each of warp_specialised_sm90's swapped tiles, by the n of the axis: two above each other, of several widths, on all multiprocessors,
+/// with short K; and some with an M-major a, ragged weights and an activation.
 static void derive_swapped_tiles(Case& which) {
-  struct Swapped { double axis, n, first_m; const char* tile; };
-  constexpr Swapped kSwapped[] = {{128, 8440, 140, "128x128_swapped"}, {0, 8448, 180, "128x128_swapped"}, {1, 8448, 216, "128x128_swapped"}, {8, 8448, 264, "192x128_swapped"}, {77, 8448, 300, "192x128_swapped"}, {176, 8440, 340, "192x128_swapped"},
-                                  {184, 8448, 400, "256x128_swapped"}, {256, 8448, 440, "256x128_swapped"}, {264, 264, 129, "128x128_swapped"}};
+  struct Swapped {
+    double axis, n, first_m;
+    const char* tile;
+  };
+  constexpr Swapped kSwapped[] = {
+      {128, 8440, 140, "128x128_swapped"}, {0, 8448, 180, "128x128_swapped"},   {1, 8448, 216, "128x128_swapped"},
+      {8, 8448, 264, "192x128_swapped"},   {77, 8448, 300, "192x128_swapped"},  {176, 8440, 340, "192x128_swapped"},
+      {184, 8448, 400, "256x128_swapped"}, {256, 8448, 440, "256x128_swapped"}, {264, 264, 129, "128x128_swapped"}};
   const Swapped& swapped = *std::ranges::find(kSwapped, double(which["n"]), &Swapped::axis);
   which["variant"] = variant_index("gemm.dense", std::string("warp_specialised_sm90:") + swapped.tile);
   if (swapped.n > swapped.axis) which["k"] = std::clamp<double>(which["k"], 63., 72.), which["a.transposed"] = which["b.transposed"] = 0;
@@ -309,8 +327,14 @@ static void derive_swapped_tiles(Case& which) {
 
 /// Each of swap_ab_sm90's tiles for more than 128 rows, by the k of the axis, also with K in parts.
 static void derive_swapped(Case& which) {
-  struct Swapped { double axis; const char* tile; };
-  constexpr Swapped kSwapped[] = {{0, "64x64"}, {1, "96x64"}, {8, "128x64"}, {33, "160x64"}, {63, "256x64"}, {64, "96x128"}, {65, "160x128"}, {256, "160x128_parts2"}, {1000, "96x64_parts4"}, {1984, "160x64_parts2"}, {4097, "256x64_parts4"}};
+  struct Swapped {
+    double axis;
+    const char* tile;
+  };
+  constexpr Swapped kSwapped[] = {
+      {0, "64x64"},           {1, "96x64"},    {8, "128x64"},           {33, "160x64"},         {63, "256x64"},
+      {64, "96x128"},         {65, "160x128"}, {256, "160x128_parts2"}, {1000, "96x64_parts4"}, {1984, "160x64_parts2"},
+      {4097, "256x64_parts4"}};
   which["m"] += 129;
   if (which["n"] == 0) which["n"] = 200;
   which["a.transposed"] = which["batch_invariant"] = 0;
@@ -322,7 +346,9 @@ static void derive_swapped(Case& which) {
 static void derive(Case& which) {
   if (which["hopper"] < 5) derive_ending(which);
   if (const double hopper = which["hopper"]; hopper != 0) {
-    which["variant"] = variant_index("gemm.dense", hopper == 1 || hopper == 7 ? "swap_ab_sm90" : hopper == 3 || hopper == 4 ? "narrow_sm90" : "warp_specialised_sm90");
+    which["variant"] = variant_index("gemm.dense", hopper == 1 || hopper == 7   ? "swap_ab_sm90"
+                                                   : hopper == 3 || hopper == 4 ? "narrow_sm90"
+                                                                                : "warp_specialised_sm90");
     if (hopper == 3) derive_narrow(which);
     if (hopper == 4) derive_narrow_mma(which);
     if (hopper == 5 || hopper == 6) derive_wide(which);
@@ -339,7 +365,8 @@ static void derive(Case& which) {
   if (which["bias_f32"] != 0) which["bias.dtype"] = int(DType::f32);
   if (which["c.present"] == 0) which["out.in_place"] = 0;
   const bool out_f32 = which["out_f32"] != 0;
-  if (which["out.in_place"] != 0 || which["ending"] == 1 || which["ending"] == 2) which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : int(which["a.dtype"]);
+  if (which["out.in_place"] != 0 || which["ending"] == 1 || which["ending"] == 2)
+    which["c.dtype"] = (which["out.in_place"] != 0) == out_f32 ? int(DType::f32) : int(which["a.dtype"]);
 }
 
 static std::vector<Case> bench_shapes() {
@@ -362,7 +389,8 @@ static std::vector<Case> bench_shapes() {
     }
   // The other layouts
   for (const double m : {16, 4096})
-    for (const auto& [a, b] : {std::pair{0, 1}, {1, 0}, {1, 1}}) shapes.push_back({{"m", m}, {"n", 4096}, {"k", 7168}, {"a.transposed", a}, {"b.transposed", b}});
+    for (const auto& [a, b] : {std::pair{0, 1}, {1, 0}, {1, 1}})
+      shapes.push_back({{"m", m}, {"n", 4096}, {"k", 7168}, {"a.transposed", a}, {"b.transposed", b}});
   return shapes;
 }
 
@@ -389,23 +417,26 @@ QN_OP(dense, DenseArgs, "gemm.dense")
     .reference<dense_ref<double>, dense_ref<OrderFree>>()
     .cost<cost>()
     .budget(budget)
-    .cases({{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
-            {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
-            {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
-            {"hopper", {0, 1, 2, 3, 4, 5, 6, 7, 8}, "asks for the variant swap_ab_sm90 (1; 7: each of its tiles for more than 128 rows), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c; 8: swapped ones) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
-            {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
-            {"a.dtype", {DType::bf16, DType::f16}},
-            {"out_f32", {0, 1}, "out is f32"},
-            {"bias.present", {0, 1}},
-            {"bias_f32", {0, 1}, "bias is f32"},
-            {"a.transposed", {0, 1}},
-            {"b.transposed", {0, 1}},
-            {"a.pad", {0, 8, 4, 2, 3}},
-            {"b.pad", {0, 8, 1}},
-            {"out.pad", {0, 8, 5}},
-            {"c.pad", {0, 8, 4, 5}},
-            {"batch_invariant", {0, 1}}},
-           derive)
+    .cases(
+        {{"m", {1, 0, 3, 16, 17, 64, 127, 128, 129}},
+         {"n", {128, 0, 1, 8, 77, 176, 184, 256, 264}},
+         {"k", {64, 0, 1, 8, 33, 63, 65, 256, 1000, 1984, 4097}},
+         {"hopper",
+          {0, 1, 2, 3, 4, 5, 6, 7, 8},
+          "asks for the variant swap_ab_sm90 (1; 7: each of its tiles for more than 128 rows), warp_specialised_sm90 (2; 5: each of its tiles; 6: with c; 8: swapped ones) or narrow_sm90 (3; 4: by mma.sync), and makes the case one that it takes"},
+         {"ending", {0, 0, 0, 0, 0, 1, 2}, "adds c and an activation to a case of few rows (1) or more (2)"},
+         {"a.dtype", {DType::bf16, DType::f16}},
+         {"out_f32", {0, 1}, "out is f32"},
+         {"bias.present", {0, 1}},
+         {"bias_f32", {0, 1}, "bias is f32"},
+         {"a.transposed", {0, 1}},
+         {"b.transposed", {0, 1}},
+         {"a.pad", {0, 8, 4, 2, 3}},
+         {"b.pad", {0, 8, 1}},
+         {"out.pad", {0, 8, 5}},
+         {"c.pad", {0, 8, 4, 5}},
+         {"batch_invariant", {0, 1}}},
+        derive)
     .bench(bench_shapes());
 
 }  // namespace quern::gemm

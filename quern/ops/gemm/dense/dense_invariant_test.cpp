@@ -47,7 +47,9 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
   std::vector<u32> bits_of(Device& device, const char* variant, bool batch_invariant, const u16* a, const u16* b, i64 m, i64 n, i64 k) {
     void* const out = device.allocate(size_t(4 * m * n), "test");
     device.fill(out, 0xff, size_t(4 * m * n), {});
-    DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = TensorView(const_cast<u16*>(a), DType::bf16, {m, k}), .b = TensorView(const_cast<u16*>(b), DType::bf16, {n, k})};
+    DenseArgs args{.out = TensorView(out, DType::f32, {m, n}),
+                   .a = TensorView(const_cast<u16*>(a), DType::bf16, {m, k}),
+                   .b = TensorView(const_cast<u16*>(b), DType::bf16, {n, k})};
     if (on_gpu_) args.out.device = args.a.device = args.b.device = device.id();
     dense(args, {.device = &device, .variant = variant, .batch_invariant = batch_invariant});
     std::vector<u32> bits(size_t(m * n));
@@ -62,11 +64,14 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
   }
 
   /// Rows of every tile of the kernels for few rows, beside the same rows by the one for many.
-  void same_bits(i64 n, i64 k, i64 rows, const std::vector<i64>& counts, const std::vector<const char*>& variants = {"portable", "swap_ab_sm90", "narrow_sm90"}) {
+  void same_bits(i64 n, i64 k, i64 rows, const std::vector<i64>& counts,
+                 const std::vector<const char*>& variants = {"portable", "swap_ab_sm90", "narrow_sm90"}) {
     Random random(7);
     u16* const a = random_bf16(rows * k, random);
     u16* const b = random_bf16(n * k, random);
-    const auto run_rows = [&](const char* variant, i64 first, i64 m) { return bits_of(*device_, variant, true, a + first * k, b, m, n, k); };
+    const auto run_rows = [&](const char* variant, i64 first, i64 m) {
+      return bits_of(*device_, variant, true, a + first * k, b, m, n, k);
+    };
     for (const char* few : variants) {
       const std::vector<u32> all = run_rows(few[0] == 'p' ? few : "warp_specialised_sm90", 0, rows);
       for (const i64 m : counts) {
@@ -106,7 +111,8 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
     std::vector<u32> expected;
     for (int layout = 0; layout < 4; ++layout) {
       const bool a_t = layout & 1, b_t = layout >> 1;
-      DenseArgs args{.out = TensorView(out, DType::f32, {m, n}), .a = laid(a, m, k, a_t, gap(a_t ? m : k)), .b = laid(b, n, k, b_t, gap(b_t ? n : k))};
+      DenseArgs args{
+          .out = TensorView(out, DType::f32, {m, n}), .a = laid(a, m, k, a_t, gap(a_t ? m : k)), .b = laid(b, n, k, b_t, gap(b_t ? n : k))};
       if (on_gpu_) args.out.device = device_->id();
       device_->fill(out, 0xff, size_t(4 * m * n), {});
       dense(args, {.device = device_, .variant = variant, .batch_invariant = batch_invariant});
@@ -115,7 +121,8 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
       device_->synchronize({});
       if (layout == 0) expected = bits;
       expect_numbers(bits);
-      EXPECT_EQ(bits, expected) << variant << ", a " << (a_t ? "M" : "K") << "-major, b " << (b_t ? "N" : "K") << "-major, m=" << m << " n=" << n << " k=" << k;
+      EXPECT_EQ(bits, expected) << variant << ", a " << (a_t ? "M" : "K") << "-major, b " << (b_t ? "N" : "K") << "-major, m=" << m
+                                << " n=" << n << " k=" << k;
     }
   }
 
@@ -125,7 +132,8 @@ class gemm_dense_invariant : public ::testing::TestWithParam<const char*> {
   std::vector<void*> allocated_;
 };
 
-/// K in parts, which the portable kernel's second launch and its blocks add up, a cluster, and a block of the one for many rows; in one, which narrow tiles want.
+/// K in parts, which the portable kernel's second launch and its blocks add up, a cluster, and a block of the one for many rows; in one,
+/// which narrow tiles want.
 TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(136, 4160, 200, {1, 16, 17, 33, 64, 65, 129, 200}, {"portable", "swap_ab_sm90", "warp_specialised_sm90"});
   same_bits(4104, 192, 140, {1, 16, 17, 64, 65, 128}, {"narrow_sm90"});
@@ -135,7 +143,8 @@ TEST_P(gemm_dense_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(16904, 1088, 20, {17}, {"narrow_sm90"});         // two, of nine steps in a ring of six stages
 }
 
-/// Without the option rows of up to 16, which narrow tiles have one kernel for; with k = 4096 tiles begin at places of K that follow from their columns, whatever the number of multiprocessors.
+/// Without the option rows of up to 16, which narrow tiles have one kernel for; with k = 4096 tiles begin at places of K that follow from
+/// their columns, whatever the number of multiprocessors.
 TEST_P(gemm_dense_invariant, few_rows_have_the_same_bits_without_it) {
   Random random(13);
   const i64 shapes[][2] = {{200, 1984}, {5288, 320}, {5288, 4096}};
@@ -151,7 +160,8 @@ TEST_P(gemm_dense_invariant, few_rows_have_the_same_bits_without_it) {
     for (const i32 sms : {6, 132}) {
       other.sms = sms;
       const std::unique_ptr<Device> device = make_emulated_device(other, emulated_options_from_env());
-      EXPECT_EQ(bits_of(*device, "narrow_sm90", false, a, b, 3, n, k), std::vector<u32>(all.begin(), all.begin() + 3 * n)) << sms << " multiprocessors, n=" << n << " k=" << k;
+      EXPECT_EQ(bits_of(*device, "narrow_sm90", false, a, b, 3, n, k), std::vector<u32>(all.begin(), all.begin() + 3 * n))
+          << sms << " multiprocessors, n=" << n << " k=" << k;
     }
   }
 }
@@ -175,7 +185,8 @@ TEST_P(gemm_dense_invariant, every_layout_has_the_same_bits) {
   for (const char* variant : {"portable", "swap_ab_sm90", "warp_specialised_sm90"}) same_bits_in_every_layout(variant, 65, 72, 4163, true);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, gemm_dense_invariant, ::testing::Values("emu", "cuda"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Devices, gemm_dense_invariant, ::testing::Values("emu", "cuda"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace quern::gemm

@@ -15,8 +15,8 @@
 #include "quern/base/error.h"
 #include "quern/device/emulated.h"
 #include "quern/op/call_words.h"
-#include "quern/op/reach.h"
 #include "quern/op/random.h"
+#include "quern/op/reach.h"
 #include "quern/op/schema.h"
 #include "quern/ops/gemm/dense/sm90.h"
 #include "quern/testing/case_args.h"
@@ -34,9 +34,8 @@ struct Call {
   std::vector<u16> memory = std::vector<u16>(1 << 16);
   DenseArgs args;
   Call() {
-    args = {.out = result(4, 16),
-            .a = TensorView(memory.data(), DType::bf16, {4, 32}),
-            .b = TensorView(memory.data(), DType::bf16, {16, 32})};
+    args = {
+        .out = result(4, 16), .a = TensorView(memory.data(), DType::bf16, {4, 32}), .b = TensorView(memory.data(), DType::bf16, {16, 32})};
   }
   /// Behind what the other views have of the memory.
   TensorView result(i64 m, i64 n) { return TensorView(memory.data() + (1 << 15), DType::bf16, {m, n}); }
@@ -76,7 +75,8 @@ TensorView transposed(void* data, DType dtype, i64 rows, i64 columns, i64 stride
 TEST(gemm_dense, rejects_operands_that_are_dense_nowhere) {
   Call c;
   c.args.a.strides[0] = 64, c.args.a.strides[1] = 2;
-  c.expect(ErrorKind::value, "gemm.dense: `a` has strides 64 and 2 at its last two dims, expected 1 at one of them (dense rows or columns)");
+  c.expect(ErrorKind::value,
+           "gemm.dense: `a` has strides 64 and 2 at its last two dims, expected 1 at one of them (dense rows or columns)");
   c = {};
   c.args.b.strides[0] = 3, c.args.b.strides[1] = 0;
   c.expect(ErrorKind::value, "gemm.dense: `b` has strides 3 and 0 at its last two dims, expected 1 at one of them (dense rows or columns)");
@@ -152,8 +152,8 @@ std::string plan_text(const DeviceInfo& device, const Case& which) {
   std::memcpy(field, config, sizeof field);
   std::string s = std::to_string(field[3]) + "x" + std::to_string(field[4]) + " vector " + std::to_string(field[2]);
   if (field[9]) s += " fold";
-  return s + " grid " + std::to_string(plan.launches[0].config.grid[0]) + " splits " +
-         std::to_string(plan.launches[0].config.grid[1]) + " launches " + std::to_string(plan.count);
+  return s + " grid " + std::to_string(plan.launches[0].config.grid[0]) + " splits " + std::to_string(plan.launches[0].config.grid[1]) +
+         " launches " + std::to_string(plan.count);
 }
 
 /// Of the variant that runs where the Hopper kernels do not.
@@ -176,7 +176,8 @@ std::string tile_text(const char* arch, double m, double n, double k, double bat
     const size_t at = printed.find(name + "=");
     return at == printed.npos ? "" : ", " + printed.substr(at, printed.find_first_of(",>", at) - at);
   };
-  return jit::function_of(printed) + field("tile_m") + field("tile_n") + field("alternate") + (printed.find("swapped=0") == printed.npos ? field("swapped") : "") + " grid " + std::to_string(p.launches[0].config.grid[0]) +
+  return jit::function_of(printed) + field("tile_m") + field("tile_n") + field("alternate") +
+         (printed.find("swapped=0") == printed.npos ? field("swapped") : "") + " grid " + std::to_string(p.launches[0].config.grid[0]) +
          " cluster " + to_string(p.launches[0].config.cluster);
 }
 
@@ -203,27 +204,32 @@ TEST(gemm_dense, plans_of_many_rows) {
   std::thread([&] {  // which has kept nothing
     EXPECT_EQ(tile(640, 4096, 4096, c), c_behind);
     EXPECT_EQ(tile(640, 4096, 4096, silu), silu_first);
-  }).join();
+  })
+      .join();
   // Many rounds: those that waste least of the last one, and the wider ones of these
   EXPECT_EQ(tile(4096, 2112, 7168), "176, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile(8192, 8192, 8192), "256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile(4096, 5120, 5120), "256, alternate=0 grid 132 cluster 1");
-  for (const Case& end : {Case{{"c.present", 1}}, Case{{"activation", 2}}}) EXPECT_EQ(tile(4096, 5120, 5120, end), "256, alternate=0 grid 132 cluster 1");
+  for (const Case& end : {Case{{"c.present", 1}}, Case{{"activation", 2}}})
+    EXPECT_EQ(tile(4096, 5120, 5120, end), "256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096), "dense_warp_specialised_sm90, tile_m=128, tile_n=256, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 32768, 512), "dense_warp_specialised_sm90, tile_m=128, tile_n=192, alternate=1 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 4096, 2113, 7168).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 1), tile_text("sm_90a", 4096, 4096, 4096));  // K in one part
-  EXPECT_EQ(tile_text("sm_90a", 4096, 2112, 7168, 1), "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=0 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 2112, 7168, 1),
+            "dense_warp_specialised_sm90, tile_m=128, tile_n=176, alternate=0 grid 132 cluster 1");
   EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096).substr(0, 14), "dense_mma_ring");
 }
 
-/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; several groups of 32 tiles above each other, which short K takes at a time, in two rounds; a last tile that begins earlier, of the narrowest by fewer rows than would do.
+/// Among the cases that are checked: each tile, of plain results and with a c that comes by TMA; both warpgroups' turns; several groups of
+/// 32 tiles above each other, which short K takes at a time, in two rounds; a last tile that begins earlier, of the narrowest by fewer rows
+/// than would do.
 TEST(gemm_dense, cases_meet_every_tile) {
   const Op& op = find_op("gemm.dense");
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
-  std::set<std::pair<i32, i32>> met;  // columns, whether c comes by TMA
-  std::set<std::pair<i32, i32>> swapped;  // rows and columns
+  std::set<std::pair<i32, i32>> met;             // columns, whether c comes by TMA
+  std::set<std::pair<i32, i32>> swapped;         // rows and columns
   std::map<i32, std::set<i32>> swapped_columns;  // of warp_specialised_sm90's swapped tiles, by the most that they have
   bool swapped_m_major = false;
   std::set<i32> earlier;
@@ -243,21 +249,26 @@ TEST(gemm_dense, cases_meet_every_tile) {
     const TilesSm90& tiles = config.block.tiles;
     if (config.fold != 0) continue;
     if (tiles.swapped != 0) {
-      swapped_columns[tiles.tile_n].insert(max_of(tiles.swapped, round_up(swapped_share({.n = 128, .m = tiles.tile_n, .swapped = tiles.swapped}, {.m = m, .n = n}, h200.sms), swapped_step(tiles.tile_n))));
+      swapped_columns[tiles.tile_n].insert(
+          max_of(tiles.swapped, round_up(swapped_share({.n = 128, .m = tiles.tile_n, .swapped = tiles.swapped}, {.m = m, .n = n}, h200.sms),
+                                         swapped_step(tiles.tile_n))));
       swapped_m_major = swapped_m_major || tiles.b_major == Major::mn;
       continue;
     }
     met.insert({tiles.tile_n, config.block.ending.has_c != 0 ? 2 * config.block.store.c_boxes - 1 : 0});
     turns = turns || (tiles.alternate != 0 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
-    groups = groups || (sm90_group_log2(m, i64(full.at("k")), tiles.tile_n) == 5 && m > 32 * 128 && ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
+    groups = groups || (sm90_group_log2(m, i64(full.at("k")), tiles.tile_n) == 5 && m > 32 * 128 &&
+                        ceil_div<i64>(m, 128) * ceil_div<i64>(n, i64(tiles.tile_n)) > kSm90Sms);
     if (m > 128 && m % 128 != 0 && m % 128 < 128 - tiles.tile_n && tiles.a_major == Major::k) earlier.insert(tiles.tile_n);
   }
   for (const Sm90Tile& tile : kDenseSm90Tiles)
-    if (tile.swapped != 0)
-      EXPECT_GE(swapped_columns[tile.m].size(), 2u) << ::testing::PrintToString(swapped_columns[tile.m]);
-    else for (const i32 c : {0, 1})
-      EXPECT_TRUE((tile.n == 256 && c == 0) || met.contains({tile.n, c})) << tile.n << " columns, c by TMA " << c;  // plain results of 256 take 3.4e9 products to be met
-  for (const Sm90Tile& tile : kDenseSwappedTiles) EXPECT_TRUE(swapped.contains({tile.m, tile.n})) << tile.m << " rows, " << tile.n << " columns";
+    if (tile.swapped != 0) EXPECT_GE(swapped_columns[tile.m].size(), 2u) << ::testing::PrintToString(swapped_columns[tile.m]);
+    else
+      for (const i32 c : {0, 1})
+        EXPECT_TRUE((tile.n == 256 && c == 0) || met.contains({tile.n, c}))
+            << tile.n << " columns, c by TMA " << c;  // plain results of 256 take 3.4e9 products to be met
+  for (const Sm90Tile& tile : kDenseSwappedTiles)
+    EXPECT_TRUE(swapped.contains({tile.m, tile.n})) << tile.m << " rows, " << tile.n << " columns";
   EXPECT_TRUE(swapped_m_major);
   EXPECT_TRUE(parts);
   EXPECT_TRUE(turns);
@@ -275,7 +286,8 @@ TEST(gemm_dense, tiles_above_each_other_by_k) {
   EXPECT_EQ(sm90_group_log2(4096, 512, 176), 3);
 }
 
-/// Where tiles are not narrow: 64 columns while each has a multiprocessor, and 64 rows of a; K split in two at least where each part has one too.
+/// Where tiles are not narrow: 64 columns while each has a multiprocessor, and 64 rows of a; K split in two at least where each part has
+/// one too.
 TEST(gemm_dense, plans_of_few_rows) {
   const Case nn = {{"b.transposed", 1}};
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 128 cluster 2");
@@ -285,12 +297,14 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 16, 7168, 16384, 0, nn), "dense_swap_ab_sm90, tile_m=16, tile_n=64 grid 112 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 28672, 4096, 0, nn), "dense_swap_ab_sm90, tile_m=32, tile_n=128 grid 224 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 128, 24576, 1536, 0, nn), "dense_swap_ab_sm90, tile_m=128, tile_n=192 grid 128 cluster 1");
-  // More than 128 rows: tiles of 64 while each has a multiprocessor, K whole but where all its parts are short, by what each brings of its share of the rows
+  // More than 128 rows: tiles of 64 while each has a multiprocessor, K whole but where all its parts are short, by what each brings of its
+  // share of the rows
   EXPECT_EQ(tile_text("sm_90a", 136, 768, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=64 grid 96 cluster 4");
   EXPECT_EQ(tile_text("sm_90a", 384, 768, 7168), "dense_swap_ab_sm90, tile_m=96, tile_n=64 grid 96 cluster 2");
   EXPECT_EQ(tile_text("sm_90a", 192, 2112, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 99 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 320, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 99 cluster 1");
-  EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168), "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
+  EXPECT_EQ(tile_text("sm_90a", 512, 2112, 7168),
+            "dense_swap_ab_sm90, tile_m=128, tile_n=64 grid 132 cluster 1");  // one for each multiprocessor
   EXPECT_EQ(tile_text("sm_90a", 513, 2112, 7168).substr(0, 17), "dense_warp_specia");
   EXPECT_EQ(tile_text("sm_90a", 128, 4096, 14336, 0, nn), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 64, 1024, 7168), "dense_swap_ab_sm90, tile_m=64, tile_n=64 grid 48 cluster 3");
@@ -298,8 +312,8 @@ TEST(gemm_dense, plans_of_few_rows) {
   EXPECT_EQ(tile_text("sm_90a", 1, 128256, 4096, 1), "dense_swap_ab_sm90, tile_m=16, tile_n=128 grid 1002 cluster 1");
 }
 
-/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice as many; where
-/// they are many several tiles for each, one after another.
+/// A tile of n / 132 columns for each multiprocessor, and all of K; where these are few twice as many and half of K; of more than 64 rows
+/// pairs of tiles of twice as many; where they are many several tiles for each, one after another.
 TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 1, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 17, 2112, 7168), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 132 cluster 2");
@@ -324,7 +338,8 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 16, 16384, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=128, alternate=0 grid 128 cluster 1");
   // Chunks of a stage, and warpgroups beside each other
   const auto stage = [](double m, double n, double k, double invariant = 0) {
-    const std::string printed = jit::print(plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", invariant}}).launches[0].spec);
+    const std::string printed = jit::print(
+        plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", invariant}}).launches[0].spec);
     const auto field = [&](const std::string& name) {
       const size_t at = printed.find(name + "=");
       return printed.substr(at, printed.find_first_of(",>", at) - at);
@@ -356,13 +371,17 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4104).substr(0, 18), "dense_swap_ab_sm90");
 }
 
-/// Up to 16 rows, by mma.sync: tiles of 32 columns, or of those of 24 to 56 by which a multiprocessor makes fewer in all; of short K 64. Stages of four chunks, about 80 KB of b.
+/// Up to 16 rows, by mma.sync: tiles of 32 columns, or of those of 24 to 56 by which a multiprocessor makes fewer in all; of short K 64.
+/// Stages of four chunks, about 80 KB of b.
 TEST(gemm_dense, plans_of_narrow_tiles_by_mma) {
   const auto tile = [](double m, double n, double k) {
     const Plan plan = plan_of(device_info_of(Arch::parse("sm_90a")), {{"m", m}, {"n", n}, {"k", k}});
     const std::string printed = jit::print(plan.launches[0].spec);
-    const auto word = [&](const std::string& name) { return printed.substr(printed.find(name + "="), printed.find(",", printed.find(name + "=")) - printed.find(name + "=")); };
-    return printed.substr(0, printed.find("<")) + " " + word("tile_m") + " " + word("tile_n") + " " + word("stages") + " " + word("chunks") + " " + word("walk") + " grid " + std::to_string(plan.launches[0].config.grid[0]);
+    const auto word = [&](const std::string& name) {
+      return printed.substr(printed.find(name + "="), printed.find(",", printed.find(name + "=")) - printed.find(name + "="));
+    };
+    return printed.substr(0, printed.find("<")) + " " + word("tile_m") + " " + word("tile_n") + " " + word("stages") + " " +
+           word("chunks") + " " + word("walk") + " grid " + std::to_string(plan.launches[0].config.grid[0]);
   };
   const std::string mma = "dense_narrow_sm90 tile_m=16 ";
   EXPECT_EQ(tile(1, 4096, 4096), mma + "tile_n=32 stages=5 chunks=4 walk=0 grid 128");
@@ -379,7 +398,8 @@ TEST(gemm_dense, plans_of_narrow_tiles_by_mma) {
   EXPECT_EQ(tile(1, 128256, 4096), mma + "tile_n=32 stages=5 chunks=4 walk=1 grid 132");
 }
 
-/// Stages of 256 bytes of each row: of whole chunks of 128 bytes of a K-major b, where three fit; of 128 rows of a for long parts of K alone.
+/// Stages of 256 bytes of each row: of whole chunks of 128 bytes of a K-major b, where three fit; of 128 rows of a for long parts of K
+/// alone.
 TEST(gemm_dense, stages_of_few_rows) {
   const auto chunks = [](double m, double n, double k, const Case& layout = {}) {
     Case which = {{"m", m}, {"n", n}, {"k", k}};
@@ -407,12 +427,17 @@ TEST(gemm_dense, plans_of_other_layouts) {
     EXPECT_EQ(tile_text("sm_90a", 4096, 4096, 4096, 0, layout), tile_text("sm_90a", 4096, 4096, 4096));
     EXPECT_EQ(tile_text("sm_90a", 16, 1024, 7168, 0, layout), tile_text("sm_90a", 16, 1024, 7168));
     EXPECT_EQ(tile_text("sm_80", 4096, 4096, 4096, 0, layout), tile_text("sm_80", 4096, 4096, 4096));
-    const Plan p = plan_of(device_info_of(Arch::parse("sm_90a")), [&] { Case c = layout; return c["m"] = 16, c["n"] = 4096, c["k"] = 4096, c; }());
-    const std::string majors = std::string("a_major=") + (layout.contains("a.transposed") ? "1" : "0") + ", b_major=" + (layout.contains("b.transposed") ? "1" : "0");
+    const Plan p = plan_of(device_info_of(Arch::parse("sm_90a")), [&] {
+      Case c = layout;
+      return c["m"] = 16, c["n"] = 4096, c["k"] = 4096, c;
+    }());
+    const std::string majors = std::string("a_major=") + (layout.contains("a.transposed") ? "1" : "0") +
+                               ", b_major=" + (layout.contains("b.transposed") ? "1" : "0");
     EXPECT_THAT(jit::print(p.launches[0].spec), HasSubstr(majors));
   }
   EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, tt), tile_text("sm_90a", 4096, 7168, 2048));
-  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn), "dense_warp_specialised_sm90, tile_m=128, tile_n=128, alternate=1 grid 132 cluster 1");
+  EXPECT_EQ(tile_text("sm_90a", 4096, 7168, 2048, 0, nn),
+            "dense_warp_specialised_sm90, tile_m=128, tile_n=128, alternate=1 grid 132 cluster 1");
   // Rows of m elements that 16 bytes do not divide
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, tt).substr(0, 14), "dense_mma_ring");
   EXPECT_EQ(tile_text("sm_90a", 4099, 4096, 4096, 0, nn).substr(0, 17), "dense_warp_specia");
@@ -420,15 +445,18 @@ TEST(gemm_dense, plans_of_other_layouts) {
 
 /// m is no part of a kernel: a server of one weight meets at most eight, in every layout.
 TEST(gemm_dense, few_kernels_serve_every_m) {
-  const double shapes[][2] = {{6144, 4096}, {4096, 4096}, {28672, 4096}, {4096, 14336}, {2112, 7168}, {24576, 1536}, {24576, 4096}, {20480, 4096}, {40960, 1024}, {40960, 512}, {10240, 1024},
-                              {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {128256, 4096}, {8192, 8192}, {768, 7168}, {1536, 7168}, {2904, 4096}, {2360, 4096}, {3344, 1024}};
+  const double shapes[][2] = {{6144, 4096},  {4096, 4096},  {28672, 4096}, {4096, 14336},  {2112, 7168},  {24576, 1536},
+                              {24576, 4096}, {20480, 4096}, {40960, 1024}, {40960, 512},   {10240, 1024}, {32768, 512},
+                              {7168, 16384}, {4096, 7168},  {7168, 2048},  {128256, 4096}, {8192, 8192},  {768, 7168},
+                              {1536, 7168},  {2904, 4096},  {2360, 4096},  {3344, 1024}};
   const DeviceInfo h200 = device_info_of(Arch::parse("sm_90a"));
   for (const auto& [n, k] : shapes)
     for (int layout = 0; layout < 4; ++layout) {
       std::set<std::string> kernels;
       for (double m = 1; m <= 16384; m += (m < 512 ? 1 : 61) * (layout ? 5 : 1)) {
         const double a_columns = layout & 1 ? double(-i64(m) & 7) : 0;  // of whole 16 bytes
-        const Plan p = plan_of(h200, {{"m", m}, {"n", n}, {"k", k}, {"a.transposed", layout & 1}, {"b.transposed", layout >> 1}, {"a.pad", a_columns}});
+        const Plan p = plan_of(
+            h200, {{"m", m}, {"n", n}, {"k", k}, {"a.transposed", layout & 1}, {"b.transposed", layout >> 1}, {"a.pad", a_columns}});
         for (i32 i = 0; i < p.count; ++i) kernels.insert(jit::print(p.launches[i].spec));
       }
       EXPECT_LE(kernels.size(), 8u) << n << " x " << k << ": " << ::testing::PrintToString(kernels);
@@ -455,13 +483,12 @@ TEST(gemm_dense, words_tell_the_layout) {
   const Reach r = reach(model, device_info_of(Arch::parse("sm_90a")));
   EXPECT_GT(r.kernels.size(), 4u);
   for (const ReachedKernel& k : r.kernels)
-    if (!jit::print(k.spec).starts_with("dense_sum_splits")) {
-      EXPECT_THAT(jit::print(k.spec), HasSubstr("a_major=0, b_major=1"));
-    }
+    if (!jit::print(k.spec).starts_with("dense_sum_splits")) { EXPECT_THAT(jit::print(k.spec), HasSubstr("a_major=0, b_major=1")); }
   Call c;
   EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), Not(HasSubstr("transposed")));
   c.args.b = transposed(c.memory.data(), DType::bf16, 16, 32, 24);
-  EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), AllOf(HasSubstr("b.transposed=true b.pad=8"), Not(HasSubstr("a.transposed"))));
+  EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}),
+              AllOf(HasSubstr("b.transposed=true b.pad=8"), Not(HasSubstr("a.transposed"))));
   c.args.a = transposed(c.memory.data(), DType::bf16, 1, 32, 8);
   c.args.out = c.result(1, 16);
   EXPECT_THAT(call_words(find_op("gemm.dense"), &c.args, {}), HasSubstr("a.transposed=true a.pad=7"));
@@ -471,9 +498,7 @@ TEST(gemm_dense, words_tell_the_layout) {
 
 TEST(gemm_dense, alignment_decides_the_width_of_copies) {
   const DeviceInfo a100 = device_info_of(Arch::parse("sm_80"));
-  const auto plan = [&](const char* word, double v) {
-    return plan_text(a100, {{"m", 3}, {"n", 64}, {"k", 64}, {word, v}});
-  };
+  const auto plan = [&](const char* word, double v) { return plan_text(a100, {{"m", 3}, {"n", 64}, {"k", 64}, {word, v}}); };
   EXPECT_THAT(plan("a.pad", 0), HasSubstr("vector 8"));
   EXPECT_THAT(plan("a.pad", 4), HasSubstr("vector 4"));
   EXPECT_THAT(plan("b.pad", 2), HasSubstr("vector 2"));
@@ -493,7 +518,9 @@ TEST(gemm_dense, c_and_the_activation_come_once) {
   ASSERT_EQ(whole.count, 1);
   EXPECT_THAT(jit::print(whole.launches[0].spec), HasSubstr("has_c=1, activation=2"));
   for (const double m : {16, 4096}) {
-    const auto plan = [&](double pad) { return plan_of(h200, {{"m", m}, {"n", 4096}, {"k", 4096}, {"c.present", 1}, {"c.pad", pad}, {"activation", 3}}); };
+    const auto plan = [&](double pad) {
+      return plan_of(h200, {{"m", m}, {"n", 4096}, {"k", 4096}, {"c.present", 1}, {"c.pad", pad}, {"activation", 3}});
+    };
     EXPECT_THAT(jit::print(plan(8).launches[0].spec), AllOf(HasSubstr("sm90"), HasSubstr("has_c=1, activation=3")));
     EXPECT_THAT(jit::print(plan(4).launches[0].spec), HasSubstr("dense_mma_ring"));
   }
@@ -510,7 +537,8 @@ TEST(gemm_dense, c_comes_by_tma_where_it_is_as_out) {
   EXPECT_THAT(printed({}), AllOf(HasSubstr("has_c=0, activation=0"), HasSubstr("c_boxes=0")));
   EXPECT_THAT(printed({{"c.present", 1}}), AllOf(HasSubstr("has_c=1, activation=0"), HasSubstr("c_boxes=1")));
   EXPECT_THAT(printed({{"c.present", 1}, {"out.in_place", 1}}), HasSubstr("c_boxes=1"));
-  EXPECT_THAT(printed({{"c.present", 1}, {"c.dtype", double(DType::f32)}}), AllOf(HasSubstr("has_c=1, activation=0"), HasSubstr("c_boxes=0")));
+  EXPECT_THAT(printed({{"c.present", 1}, {"c.dtype", double(DType::f32)}}),
+              AllOf(HasSubstr("has_c=1, activation=0"), HasSubstr("c_boxes=0")));
   EXPECT_THAT(printed({{"c.present", 1}, {"out_f32", 1}, {"c.dtype", double(DType::f32)}}), HasSubstr("c_boxes=0"));
 }
 
@@ -522,7 +550,13 @@ TEST(gemm_dense, boxes_of_every_tile) {
   for (const Sm90Tile& tile : tiles)
     for (const i32 c_boxes : {0, 1}) {
       if (tile.swapped != 0 && c_boxes != 0) continue;
-      const BlockSm90 wanted{.ending = {DType::bf16, DType::bf16, c_boxes, 0}, .tiles = {.tile_m = 128, .tile_n = wgmma_columns(tile), .stages = tile.stages, .alternate = tile.alternate, .swapped = tile.swapped}, .store = {.c_boxes = c_boxes}};
+      const BlockSm90 wanted{.ending = {DType::bf16, DType::bf16, c_boxes, 0},
+                             .tiles = {.tile_m = 128,
+                                       .tile_n = wgmma_columns(tile),
+                                       .stages = tile.stages,
+                                       .alternate = tile.alternate,
+                                       .swapped = tile.swapped},
+                             .store = {.c_boxes = c_boxes}};
       const BlockSm90 c = with_room(TilesSm90Config{wanted}, h200).block;
       EXPECT_GE(c.tiles.stages, 4);
       const Sm90Boxes b = dense_sm90_boxes(c);

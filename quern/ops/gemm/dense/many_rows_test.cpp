@@ -36,7 +36,9 @@ DeviceInfo with_sms(i32 sms) {
   return device;
 }
 
-/// GPUs of the arch with 114 and 78 multiprocessors too, which choose among the kernels that 132 meet, so that one list serves all; 78 lose most by it. Of the kernels that a weight meets the chosen one has the least time by estimate; these are few, yet with hardly more time than the best of all kernels has.
+/// GPUs of the arch with 114 and 78 multiprocessors too, which choose among the kernels that 132 meet, so that one list serves all; 78 lose
+/// most by it. Of the kernels that a weight meets the chosen one has the least time by estimate; these are few, yet with hardly more time
+/// than the best of all kernels has.
 TEST(gemm_dense, chosen_for_more_than_128_rows_is_what_takes_least_by_estimate) {
   Random random(49);
   for (const i32 sms : {132, 114, 78}) {
@@ -85,9 +87,12 @@ TEST(gemm_dense, candidates_are_called_by_name) {
     which["variant"] = variant_index("gemm.dense", variant);
     return jit::print(make_plan(find_op("gemm.dense"), problem_of(which), h200).launches[0].spec);
   };
-  EXPECT_THAT(named("swap_ab_sm90:160x128_parts2", {{"m", 160}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("dense_swap_ab_sm90"), HasSubstr("tile_m=160, tile_n=128")));
-  EXPECT_THAT(named("warp_specialised_sm90:128x192", {{"m", 64}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=192"), HasSubstr("alternate=0")));
-  EXPECT_THAT(named("warp_specialised_sm90:128x144_turns", {{"m", 4000}, {"n", 512}, {"k", 1024}}), AllOf(HasSubstr("tile_n=144"), HasSubstr("alternate=1")));
+  EXPECT_THAT(named("swap_ab_sm90:160x128_parts2", {{"m", 160}, {"n", 512}, {"k", 1024}}),
+              AllOf(HasSubstr("dense_swap_ab_sm90"), HasSubstr("tile_m=160, tile_n=128")));
+  EXPECT_THAT(named("warp_specialised_sm90:128x192", {{"m", 64}, {"n", 512}, {"k", 1024}}),
+              AllOf(HasSubstr("tile_n=192"), HasSubstr("alternate=0")));
+  EXPECT_THAT(named("warp_specialised_sm90:128x144_turns", {{"m", 4000}, {"n", 512}, {"k", 1024}}),
+              AllOf(HasSubstr("tile_n=144"), HasSubstr("alternate=1")));
   const auto refused = [&](const char* variant, const Case& which, const char* why) {
     try {
       named(variant, which);
@@ -98,13 +103,18 @@ TEST(gemm_dense, candidates_are_called_by_name) {
     }
   };
   refused("swap_ab_sm90:64x64_parts4", {{"m", 160}, {"n", 512}, {"k", 384}}, "k=384, wants more than 384 for so many parts");
-  refused("swap_ab_sm90:64x64_parts2", {{"m", 160}, {"n", 4096}, {"k", 4096}, {"batch_invariant", 1}}, "parts of K=2, wants 1 with batch_invariant");
+  refused("swap_ab_sm90:64x64_parts2", {{"m", 160}, {"n", 4096}, {"k", 4096}, {"batch_invariant", 1}},
+          "parts of K=2, wants 1 with batch_invariant");
   refused("swap_ab_sm90:160x64", {{"m", 160}, {"n", 512}, {"k", 512}, {"a.transposed", 1}}, "a=M-major, wants K-major");
   refused("warp_specialised_sm90:128x144_turns", {{"m", 160}, {"n", 512}, {"k", 512}, {"b.transposed", 1}}, "b=N-major, wants K-major");
-  refused("warp_specialised_sm90:192x128_swapped", {{"m", 160}, {"n", 512}, {"k", 512}, {"out_f32", 1}}, "out=f32, wants 16 bits where tiles are swapped");
-  refused("warp_specialised_sm90:192x128_swapped", {{"m", 160}, {"n", 512}, {"k", 512}, {"c.present", 1}}, "c=one, wants none where tiles are swapped");
-  refused("warp_specialised_sm90:256x128_swapped", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}}, "parts of K=2, wants 1 where tiles are swapped");
-  refused("warp_specialised_sm90:128x256", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}}, "tile_n=256, wants at most 192 in halves");
+  refused("warp_specialised_sm90:192x128_swapped", {{"m", 160}, {"n", 512}, {"k", 512}, {"out_f32", 1}},
+          "out=f32, wants 16 bits where tiles are swapped");
+  refused("warp_specialised_sm90:192x128_swapped", {{"m", 160}, {"n", 512}, {"k", 512}, {"c.present", 1}},
+          "c=one, wants none where tiles are swapped");
+  refused("warp_specialised_sm90:256x128_swapped", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}},
+          "parts of K=2, wants 1 where tiles are swapped");
+  refused("warp_specialised_sm90:128x256", {{"m", 160}, {"n", 2112}, {"k", 7168}, {"batch_invariant", 1}},
+          "tile_n=256, wants at most 192 in halves");
 }
 
 }  // namespace

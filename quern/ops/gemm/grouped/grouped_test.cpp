@@ -120,7 +120,10 @@ TEST(gemm_grouped, rows_beyond_31_bits_are_an_error) {
   std::vector<u32> memory(16);
   const i64 rows = i64(1) << 20;
   const auto view = [&](DType dtype, std::initializer_list<i64> shape) { return TensorView(memory.data(), dtype, shape); };
-  GroupedMaskedArgs args{.out = view(DType::bf16, {4096, rows, 0}), .a = view(DType::bf16, {4096, rows, 0}), .b = view(DType::bf16, {4096, 0, 0}), .masked_m = view(DType::i32, {4096})};
+  GroupedMaskedArgs args{.out = view(DType::bf16, {4096, rows, 0}),
+                         .a = view(DType::bf16, {4096, rows, 0}),
+                         .b = view(DType::bf16, {4096, 0, 0}),
+                         .masked_m = view(DType::i32, {4096})};
   expect_error("gemm.grouped_masked", args, ErrorKind::value, "`groups * max_m` is 4294967296, expected below 2^31");
 }
 
@@ -137,9 +140,7 @@ TEST(gemm_grouped, expected_rows_are_not_negative) {
   try {
     plan_of(kIds[1], which);
     FAIL() << "nothing thrown";
-  } catch (const Error& e) {
-    EXPECT_STREQ(e.what(), "gemm.grouped_masked: `expected_m` is -1, expected 0 or more");
-  }
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "gemm.grouped_masked: `expected_m` is -1, expected 0 or more"); }
 }
 
 TEST(gemm_grouped, rows_of_a_group_choose_the_tile) {
@@ -153,7 +154,8 @@ TEST(gemm_grouped, rows_of_a_group_choose_the_tile) {
 TEST(gemm_grouped, one_kernel_takes_all_rows_of_16_bits_that_are_not_aligned) {
   std::set<std::string> kernels;
   for (const double pad : {4, 2, 1})
-    for (const double m : {2, 64, 2048, 65536}) kernels.insert(text_of(plan_of(kIds[0], {{"m", m}, {"groups", 8}, {"bits8", 0}, {"a.pad", pad}})));
+    for (const double m : {2, 64, 2048, 65536})
+      kernels.insert(text_of(plan_of(kIds[0], {{"m", m}, {"groups", 8}, {"bits8", 0}, {"a.pad", pad}})));
   ASSERT_EQ(kernels.size(), 1u);
   EXPECT_THAT(*kernels.begin(), HasSubstr("vector=1, tile_m=64, tile_n=64"));
 }
@@ -176,23 +178,29 @@ TEST(gemm_grouped, the_grid_is_that_of_the_gpu_at_most) {
 TEST(gemm_grouped, few_rows_a_group_choose_the_variant_on_hopper) {
   const auto on_hopper = [](const char* id, const Case& which) { return text_of(plan_of(id, which, "sm_90a")); };
   EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"n", 4096}}), HasSubstr("grouped_scaled_warp_specialised_sm90"));
-  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 32}, {"n", 4096}}), HasSubstr("grouped_scaled_swap_ab_sm90"));
-  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 33}, {"n", 4096}}), HasSubstr("grouped_scaled_warp_specialised_sm90"));
+  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 32}, {"n", 4096}}),
+              HasSubstr("grouped_scaled_swap_ab_sm90"));
+  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 33}, {"n", 4096}}),
+              HasSubstr("grouped_scaled_warp_specialised_sm90"));
   EXPECT_THAT(on_hopper(kIds[0], {{"m", 512}, {"groups", 8}, {"n", 4096}, {"bits8", 0}}), HasSubstr("grouped_swap_ab_sm90"));
   EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"bits8", 0}}), HasSubstr("grouped_warp_specialised_sm90"));
   EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4095}, {"bits8", 0}}), HasSubstr("grouped_mma_ring"));
   EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"a.pad", 4}}), HasSubstr("grouped_scaled_mma_ring"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 512}, {"groups", 8}, {"n", 4096}, {"bits8", 0}, {"b.transposed", 1}}), HasSubstr("grouped_swap_ab_sm90"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 8192}, {"groups", 8}, {"n", 4096}, {"bits8", 0}, {"b.transposed", 1}}), HasSubstr("grouped_warp_specialised_sm90"));
+  EXPECT_THAT(on_hopper(kIds[0], {{"m", 512}, {"groups", 8}, {"n", 4096}, {"bits8", 0}, {"b.transposed", 1}}),
+              HasSubstr("grouped_swap_ab_sm90"));
+  EXPECT_THAT(on_hopper(kIds[0], {{"m", 8192}, {"groups", 8}, {"n", 4096}, {"bits8", 0}, {"b.transposed", 1}}),
+              HasSubstr("grouped_warp_specialised_sm90"));
 }
 
-/// 256 rows of 8 bits where groups have them: not where the second tile of a group would be nearly empty or some groups would ask for one more, and not for results of f32.
+/// 256 rows of 8 bits where groups have them: not where the second tile of a group would be nearly empty or some groups would ask for one
+/// more, and not for results of f32.
 TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
   const auto tile = [](const char* id, const Case& which) {
     const std::string text = text_of(plan_of(id, which, "sm_90a"));
     return text.substr(text.find("tile_m="), text.find(", stages") - text.find("tile_m="));
   };
-  const Case large = {{"m", 35968}, {"groups", 4}, {"n", 4096}, {"k", 7168}}, masked = {{"max_m", 4096}, {"expected_m", 866}, {"groups", 1}, {"n", 4096}, {"k", 7168}};
+  const Case large = {{"m", 35968}, {"groups", 4}, {"n", 4096}, {"k", 7168}},
+             masked = {{"max_m", 4096}, {"expected_m", 866}, {"groups", 1}, {"n", 4096}, {"k", 7168}};
   const auto with = [](Case which, const char* word, double value) { return which[word] = value, which; };
   EXPECT_EQ(tile(kIds[0], large), "tile_m=128, tile_n=192");
   EXPECT_THAT(text_of(plan_of(kIds[0], large, "sm_90a")), HasSubstr("pair=1"));
@@ -200,11 +208,17 @@ TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
   EXPECT_EQ(tile(kIds[0], with(large, "out_f32", 1)), "tile_m=128, tile_n=192");
   EXPECT_EQ(tile(kIds[0], with(large, "bits8", 0)), "tile_m=128, tile_n=256");
   EXPECT_EQ(tile(kIds[1], masked), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)), "tile_m=128, tile_n=192");  // 264 of 176 columns would be two rounds, and with one more along m three
+  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)),
+            "tile_m=128, tile_n=192");  // 264 of 176 columns would be two rounds, and with one more along m three
   EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 512)), "tile_m=128, tile_n=192");
-  EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 4), "expected_m", 201), "sm_90a")), AllOf(HasSubstr("tail=128"), HasSubstr("stages=5")));  // two rounds, one of them or both of a tail's tiles
+  EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 4), "expected_m", 201), "sm_90a")),
+              AllOf(HasSubstr("tail=128"), HasSubstr("stages=5")));  // two rounds, one of them or both of a tail's tiles
   EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 2), "expected_m", 450), "sm_90a")), HasSubstr("tail=128"));
-  const Case many = {{"max_m", 4096}, {"expected_m", 62}, {"groups", 16}, {"n", 7168}, {"k", 2048}};  // too few rows for pairs, which would be of two groups each
+  const Case many = {{"max_m", 4096},
+                     {"expected_m", 62},
+                     {"groups", 16},
+                     {"n", 7168},
+                     {"k", 2048}};  // too few rows for pairs, which would be of two groups each
   EXPECT_EQ(tile(kIds[1], many), "tile_m=128, tile_n=128");
   EXPECT_THAT(text_of(plan_of(kIds[1], with(many, "expected_m", 300), "sm_90a")), HasSubstr("pair=1"));
 }
@@ -217,7 +231,8 @@ TEST(gemm_grouped, few_kernels_serve_all_numbers_of_rows) {
       std::set<std::string> contiguous, masked;
       for (double m = 1; m <= 65536; m = std::ceil(m * 1.13)) {
         contiguous.insert(text_of(plan_of(kIds[0], {{"m", m}, {"groups", groups}, {"n", n}, {"k", k}, {"bits8", bits8}}, "sm_90a")));
-        masked.insert(text_of(plan_of(kIds[1], {{"max_m", 4096}, {"expected_m", m}, {"groups", groups}, {"n", n}, {"k", k}, {"bits8", bits8}}, "sm_90a")));
+        masked.insert(text_of(
+            plan_of(kIds[1], {{"max_m", 4096}, {"expected_m", m}, {"groups", groups}, {"n", n}, {"k", k}, {"bits8", bits8}}, "sm_90a")));
       }
       EXPECT_LE(contiguous.size(), 8u) << groups << " x " << n << " x " << k;
       EXPECT_LE(masked.size(), 8u) << groups << " x " << n << " x " << k;
@@ -241,7 +256,8 @@ struct Numbers {
   DType out_dtype = DType::f32;  // of 16 bits: the first half of `out`
   std::vector<u8> a, b;
   std::vector<float> scales_a, scales_b, out;
-  Numbers(i64 rows, i64 groups, i64 n = 136, i64 k = 400) : rows(rows), groups(groups), n(n), k(k), blocks(ceil_div<i64>(k, 128)), blocks_n(ceil_div<i64>(n, 128)) {
+  Numbers(i64 rows, i64 groups, i64 n = 136, i64 k = 400)
+      : rows(rows), groups(groups), n(n), k(k), blocks(ceil_div<i64>(k, 128)), blocks_n(ceil_div<i64>(n, 128)) {
     Random random(7);
     const auto fill = [&](std::vector<u8>& to, i64 count) {
       for (i64 i = 0; i < count; ++i) to.push_back(u8(0x20 + random.below(0x30) + 0x80 * random.below(2)));
@@ -288,8 +304,7 @@ TEST(gemm_grouped, layouts_agree) {
   for (const char* variant : variants(kIds[0])) {
     Numbers of_row(96, 3), of_ends(96, 3), of_indptr(96, 3);
     std::vector<i32> group_of_row(96, -1), ends = {5, 33, 80}, indptr = {0, 16, 48, 96};
-    for (i64 i = 0; i < 96; ++i)
-      group_of_row[size_t(i)] = i < 5 ? 0 : i >= 16 && i < 33 ? 1 : i >= 48 && i < 80 ? 2 : -1;
+    for (i64 i = 0; i < 96; ++i) group_of_row[size_t(i)] = i < 5 ? 0 : i >= 16 && i < 33 ? 1 : i >= 48 && i < 80 ? 2 : -1;
     GroupedContiguousArgs args = of_row.contiguous();
     args.group_of_row = TensorView(group_of_row.data(), DType::i32, {96});
     grouped_contiguous(args, {.device = device.get(), .variant = variant});
@@ -351,7 +366,8 @@ TEST(gemm_grouped, rows_have_the_bits_of_the_plain_product) {
   }
 }
 
-/// Of 16 bits, b [groups, n, k] with k or n dense gives the same bits. k is no whole number of stages: behind its last column the box of an N-major b must not bring the next group's, which are NaN.
+/// Of 16 bits, b [groups, n, k] with k or n dense gives the same bits. k is no whole number of stages: behind its last column the box of an
+/// N-major b must not bring the next group's, which are NaN.
 TEST(gemm_grouped, an_n_major_b_gives_the_same_bits) {
   constexpr i64 kRows = 150, kGroups = 3, kN = 200, kK = 104, kPitch = kN + 8;
   const auto device = hopper();
@@ -372,9 +388,15 @@ TEST(gemm_grouped, an_n_major_b_gives_the_same_bits) {
       const TensorView of_b = is_n_major ? transposed : TensorView(b.data(), DType::bf16, {kGroups, kN, kK});
       std::vector<float>&out = of_rows[is_n_major], &masked = of_counts[is_n_major];
       out.assign(kRows * kN, kUntouched), masked.assign(kRows * kN, kUntouched);
-      grouped_contiguous({.out = TensorView(out.data(), DType::f32, {kRows, kN}), .a = TensorView(a.data(), DType::bf16, {kRows, kK}), .b = of_b, .m_indptr = TensorView(indptr.data(), DType::i32, {kGroups + 1})},
+      grouped_contiguous({.out = TensorView(out.data(), DType::f32, {kRows, kN}),
+                          .a = TensorView(a.data(), DType::bf16, {kRows, kK}),
+                          .b = of_b,
+                          .m_indptr = TensorView(indptr.data(), DType::i32, {kGroups + 1})},
                          {.device = device.get(), .variant = variant});
-      grouped_masked({.out = TensorView(masked.data(), DType::f32, {kGroups, 50, kN}), .a = TensorView(a.data(), DType::bf16, {kGroups, 50, kK}), .b = of_b, .masked_m = TensorView(counts.data(), DType::i32, {kGroups})},
+      grouped_masked({.out = TensorView(masked.data(), DType::f32, {kGroups, 50, kN}),
+                      .a = TensorView(a.data(), DType::bf16, {kGroups, 50, kK}),
+                      .b = of_b,
+                      .masked_m = TensorView(counts.data(), DType::i32, {kGroups})},
                      {.device = device.get(), .variant = variant});
     }
     for (const auto& results : {of_rows, of_counts}) {
@@ -384,11 +406,12 @@ TEST(gemm_grouped, an_n_major_b_gives_the_same_bits) {
   }
 }
 
-/// More columns of K than rings of stages and of scales hold several times, and a tail: what a warpgroup without rows passes over it passes over in time. 29 stages: tiles begin at any stage of rings of 3, 4 and 5, and
-/// their warpgroups together.
+/// More columns of K than rings of stages and of scales hold several times, and a tail: what a warpgroup without rows passes over it passes
+/// over in time. 29 stages: tiles begin at any stage of rings of 3, 4 and 5, and their warpgroups together.
 constexpr i64 kManyStages = 28 * 128 + 16;
 
-/// Whatever the height of a tile: groups of all, half and a quarter of one of 256 rows, and where the next begins less than 128 rows before the last.
+/// Whatever the height of a tile: groups of all, half and a quarter of one of 256 rows, and where the next begins less than 128 rows before
+/// the last.
 TEST(gemm_grouped, tiles_of_256_rows_give_the_bits_of_those_of_128) {
   const auto device = hopper();
   std::vector<i32> counts = {300, 1, 0, 64, 65, 127, 128, 129, 191, 192, 193, 255, 256, 257, 264, 299};
@@ -430,7 +453,11 @@ TEST(gemm_grouped, tiles_of_a_tail_give_the_bits_of_others) {
   const i64 max_m = 340, n = 4104;
   const Op& op = find_op(kIds[1]);
   const RunOptions options{.device = device.get()};
-  for (Rows& rows : std::vector<Rows>{{{206, 283, 332, 246}, 10, 13, 13, kManyStages}, {{129, 240, 1, 246}, 7, 0, 33, 704}, {{270, 283, 332, 193}, 11, 22, 0, 304}, {{0, 340, 300, 64}, 7, 0, 33, 128}, {{340, 0, 0, 340}, 6, 22, 0, 144}}) {
+  for (Rows& rows : std::vector<Rows>{{{206, 283, 332, 246}, 10, 13, 13, kManyStages},
+                                      {{129, 240, 1, 246}, 7, 0, 33, 704},
+                                      {{270, 283, 332, 193}, 11, 22, 0, 304},
+                                      {{0, 340, 300, 64}, 7, 0, 33, 128},
+                                      {{340, 0, 0, 340}, 6, 22, 0, 144}}) {
     const ColumnTiles tiles = best_column_tiles(rows.along_m, u32(n), kTailSm90Tile);
     EXPECT_EQ(tiles.wide, rows.wide) << rows.along_m;
     EXPECT_EQ(tiles.tail, rows.tail) << rows.along_m;
@@ -457,8 +484,8 @@ TEST(gemm_grouped, tiles_of_a_tail_give_the_bits_of_others) {
   }
 }
 
-/// Of groups with rows for one warpgroup, for both, and one of the next tile; of pairs of tiles of one group, of two, of the last one alone, and of more groups than a warp looks at together. a's scales as TMA takes
-/// them, and as it does not.
+/// Of groups with rows for one warpgroup, for both, and one of the next tile; of pairs of tiles of one group, of two, of the last one
+/// alone, and of more groups than a warp looks at together. a's scales as TMA takes them, and as it does not.
 TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
   struct Tiles {
     i64 groups, max_m;
@@ -468,13 +495,15 @@ TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
     std::vector<i32> counts, last;
     i32 sms = 132;
   };
-  for (Tiles tiles : {Tiles{33, 132, 40, 768, "pair=0", {1, 64, 0, 65, 128, 129}, {2}, 6}, Tiles{44, 260, 256, 768, "pair=1", {1, 0, 65, 129, 193, 256, 257}, {}},
+  for (Tiles tiles : {Tiles{33, 132, 40, 768, "pair=0", {1, 64, 0, 65, 128, 129}, {2}, 6},
+                      Tiles{44, 260, 256, 768, "pair=1", {1, 0, 65, 129, 193, 256, 257}, {}},
                       Tiles{44, 260, 256, 768, "pair=1", {257, 1, 0, 129}, {130, 0, 65, 128}, 6}}) {
     const auto device = hopper(tiles.sms);
     const i64 n = tiles.n;
     tiles.counts.resize(size_t(tiles.groups) - tiles.last.size(), 0);
     tiles.counts.insert(tiles.counts.end(), tiles.last.begin(), tiles.last.end());
-    Numbers copied(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), boxed(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), plain(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages);
+    Numbers copied(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages),
+        boxed(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages), plain(tiles.groups * tiles.max_m, tiles.groups, n, kManyStages);
     const RunOptions options{.device = device.get()};
     const Op& op = find_op(kIds[1]);
     for (Numbers* numbers : {&copied, &boxed}) {
@@ -484,7 +513,9 @@ TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
         std::vector<float> columns(numbers->scales_a.size());
         for (i64 g = 0; g < tiles.groups; ++g)
           for (i64 i = 0; i < tiles.max_m; ++i)
-            for (i64 x = 0; x < numbers->blocks; ++x) columns[size_t((g * numbers->blocks + x) * tiles.max_m + i)] = numbers->scales_a[size_t((g * tiles.max_m + i) * numbers->blocks + x)];
+            for (i64 x = 0; x < numbers->blocks; ++x)
+              columns[size_t((g * numbers->blocks + x) * tiles.max_m + i)] =
+                  numbers->scales_a[size_t((g * tiles.max_m + i) * numbers->blocks + x)];
         numbers->scales_a = columns;
         args.scales_a = TensorView(numbers->scales_a.data(), DType::f32, {tiles.groups, tiles.max_m, numbers->blocks});
         args.scales_a.strides[1] = 1, args.scales_a.strides[2] = tiles.max_m;
@@ -495,12 +526,13 @@ TEST(gemm_grouped, tiles_of_192_columns_give_the_bits_of_the_plain_product) {
     for (i64 g = 0; g < tiles.groups; ++g) {
       const i64 m = tiles.counts[size_t(g)], first = g * tiles.max_m;
       if (m == 0) continue;
-      scaled({.out = TensorView(plain.out.data() + first * n, DType::f32, {m, n}),
-              .a = TensorView(plain.a.data() + first * plain.k, DType::e4m3, {m, plain.k}),
-              .scales_a = TensorView(plain.scales_a.data() + first * plain.blocks, DType::f32, {m, plain.blocks}),
-              .b = TensorView(plain.b.data() + g * n * plain.k, DType::e4m3, {n, plain.k}),
-              .scales_b = TensorView(plain.scales_b.data() + g * plain.blocks_n * plain.blocks, DType::f32, {plain.blocks_n, plain.blocks})},
-             {.device = device.get(), .variant = "warp_specialised_sm90", .batch_invariant = true});
+      scaled(
+          {.out = TensorView(plain.out.data() + first * n, DType::f32, {m, n}),
+           .a = TensorView(plain.a.data() + first * plain.k, DType::e4m3, {m, plain.k}),
+           .scales_a = TensorView(plain.scales_a.data() + first * plain.blocks, DType::f32, {m, plain.blocks}),
+           .b = TensorView(plain.b.data() + g * n * plain.k, DType::e4m3, {n, plain.k}),
+           .scales_b = TensorView(plain.scales_b.data() + g * plain.blocks_n * plain.blocks, DType::f32, {plain.blocks_n, plain.blocks})},
+          {.device = device.get(), .variant = "warp_specialised_sm90", .batch_invariant = true});
       EXPECT_EQ(std::memcmp(copied.row(first), plain.row(first), size_t(m * n) * 4), 0) << tiles.pair << " group " << g;
       for (i64 i = 0; i < m; ++i) EXPECT_FALSE(plain.untouched(first + i)) << tiles.pair << " group " << g << " row " << i;
     }
@@ -519,8 +551,10 @@ TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
     const char* tile;
     const char* pair;
   };
-  for (const Tiles& tiles : {Tiles{1664, 1920, 1, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, 129, DType::f32, "tile_n=192", "pair=1"}, Tiles{1664, 2304, 1, DType::bf16, "tile_m=256", "pair=0"},
-                             Tiles{1664, 1760, 1, DType::f32, "tile_n=176", "pair=0"}, Tiles{1664, 1920, 1, DType::bf16, "tail=128", "pair=0"}}) {
+  for (const Tiles& tiles :
+       {Tiles{1664, 1920, 1, DType::f32, "tile_n=192", "pair=0"}, Tiles{4352, 2112, 129, DType::f32, "tile_n=192", "pair=1"},
+        Tiles{1664, 2304, 1, DType::bf16, "tile_m=256", "pair=0"}, Tiles{1664, 1760, 1, DType::f32, "tile_n=176", "pair=0"},
+        Tiles{1664, 1920, 1, DType::bf16, "tail=128", "pair=0"}}) {
     const i64 m = tiles.m;
     Numbers grouped(tiles.rows, 1, tiles.n, k), plain(m, 1, tiles.n, k);
     GroupedContiguousArgs args = grouped.contiguous();
@@ -538,7 +572,8 @@ TEST(gemm_grouped, tiles_go_on_in_the_next_slot) {
             .b = TensorView(grouped.b.data(), DType::e4m3, {tiles.n, k}),
             .scales_b = TensorView(grouped.scales_b.data(), DType::f32, {grouped.blocks_n, grouped.blocks})},
            {.device = device.get(), .variant = "swap_ab_sm90", .batch_invariant = true});
-    EXPECT_EQ(std::memcmp(grouped.out.data(), plain.out.data(), size_t(m * tiles.n) * size_t(size_of(tiles.out))), 0) << tiles.tile << " " << tiles.pair;
+    EXPECT_EQ(std::memcmp(grouped.out.data(), plain.out.data(), size_t(m * tiles.n) * size_t(size_of(tiles.out))), 0)
+        << tiles.tile << " " << tiles.pair;
     EXPECT_TRUE(grouped.untouched(m));
   }
 }

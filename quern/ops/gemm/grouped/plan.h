@@ -20,7 +20,7 @@ constexpr bool kMasked = std::is_same_v<Args, GroupedMaskedArgs>;
 
 /// Sizes that plans follow from. The rows of each group lie on the device.
 struct GroupedSizes {
-  i64 rows;      ///< m, or max_m
+  i64 rows;  ///< m, or max_m
   i64 groups, n, k;
   i64 matrices;  ///< of a: groups, or 1 for all of them
   i64 expected;  ///< rows of a group
@@ -42,7 +42,9 @@ i64 most_tiles(const GroupedSizes& sizes, i32 tile_m, i32 tile_n);
 struct GroupedStrides {
   i64 group, row;
 };
-inline GroupedStrides strides_of(const TensorView& v) { return v.rank == 3 ? GroupedStrides{v.strides[0], v.strides[1]} : GroupedStrides{0, v.strides[0]}; }
+inline GroupedStrides strides_of(const TensorView& v) {
+  return v.rank == 3 ? GroupedStrides{v.strides[0], v.strides[1]} : GroupedStrides{0, v.strides[0]};
+}
 /// Of b, which may be N-major: from group to group, and from row to row or from k to k.
 inline GroupedStrides strides_of_b(const TensorView& b, Major major) { return {b.strides[0], b.strides[major == Major::mn ? 2 : 1]}; }
 
@@ -69,7 +71,8 @@ template <class Args>
 Rejection rejects_scales(const Problem& p) {
   const bool wanted = is_scaled<Args>(p), a = p.tensor(&Args::scales_a).present, b = p.tensor(&Args::scales_b).present;
   if (a == wanted && b == wanted) return {};
-  return {a == wanted ? "scales_b" : "scales_a", wanted ? "absent" : "given", wanted ? "a tensor: `a` and `b` are of 8 bits" : "none: `a` and `b` are of 16 bits"};
+  return {a == wanted ? "scales_b" : "scales_a", wanted ? "absent" : "given",
+          wanted ? "a tensor: `a` and `b` are of 8 bits" : "none: `a` and `b` are of 16 bits"};
 }
 /// Rows are counted in 31 bits, as what says which rows a group has is i32.
 template <class Args>
@@ -89,24 +92,36 @@ Plan plan_grouped(const Problem& problem, const DeviceInfo& device);
 DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector, Major b_major = Major::k);
 ScaledConfig grouped_config(i64 rows, DType a, DType b, DType out, i32 vector);
 
-/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One H100, (4096, 7168), masked, beside 176 columns, with four stages: 4 groups of 128 to 246 rows 60 us and 71, 2 of
-/// 500 and 400 50 and 61, 4 of 206 to 332 67 and 65. Of more rounds, (7168, 2048), beside 192 columns: 8 groups of 90 to 300 rows, 5 of them, 59 us and 61; 32 of
-/// 200, 19 of them, 223 and 220. One H200, 4 groups of 206 to 332: five stages 59.0 us and four 60.0; results through one box of a warp take 600 clocks longer than through three, which is not counted: where rows are
-/// fewer than expected the tail gains more. Shorter K was not measured.
+/// Tiles of 192 columns and a tail of 128, for few rounds of tiles: how many the groups' rows ask for is known on the device alone. One
+/// H100, (4096, 7168), masked, beside 176 columns, with four stages: 4 groups of 128 to 246 rows 60 us and 71, 2 of 500 and 400 50 and 61,
+/// 4 of 206 to 332 67 and 65. Of more rounds, (7168, 2048), beside 192 columns: 8 groups of 90 to 300 rows, 5 of them, 59 us and 61; 32 of
+/// 200, 19 of them, 223 and 220. One H200, 4 groups of 206 to 332: five stages 59.0 us and four 60.0; results through one box of a warp
+/// take 600 clocks longer than through three, which is not counted: where rows are fewer than expected the tail gains more. Shorter K was
+/// not measured.
 constexpr Sm90Tile kTailSm90Tile = {.n = 192, .stages = 5, .cost = 1, .tail = 128};
 constexpr i64 kMostTailRounds = 2;
-/// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99 of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half
-/// empty, 128 columns 1.05 to 1.08, 176 columns 1.03.
-constexpr Sm90Tile kGroupedSm90Tiles[] = {kTailSm90Tile, {192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {128, 6, 1.065}, {128, 3, 1.03, false, 256}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
-/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes, and with narrower ones behind those of 192 would compile for 1 s. Costs are those of results of 16 bits.
-constexpr Sm90Tile kGroupedWideSm90Tiles[] = {{192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
-/// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they seldom have just these, and 4 groups of 512 more
-/// or less asked for three rounds of tiles of 256 rows where two were counted, 133 us and 102 (H100).
+/// kScaledSm90Tiles, as an H100 has them in groups, 4 of m = 35968, (4096, 7168), and 8 of m = 33792, (7168, 2048): pairs take 0.98 to 0.99
+/// of the time of 192 columns, 256 rows 1.01, and more where the last of a group is half empty, 128 columns 1.05 to 1.08, 176 columns 1.03.
+constexpr Sm90Tile kGroupedSm90Tiles[] = {kTailSm90Tile,
+                                          {192, 4, 1},
+                                          {.n = 192, .stages = 4, .cost = 0.99, .pair = true},
+                                          {128, 6, 1.065},
+                                          {128, 3, 1.03, false, 256},
+                                          {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
+/// With results of f32, of which a kernel with tiles of 128 columns would spill 16 bytes, and with narrower ones behind those of 192 would
+/// compile for 1 s. Costs are those of results of 16 bits.
+constexpr Sm90Tile kGroupedWideSm90Tiles[] = {
+    {192, 4, 1}, {.n = 192, .stages = 4, .cost = 0.99, .pair = true}, {.n = 176, .stages = 5, .cost = 1.025, .store = 130}};
+/// Tiles of so many rows along m. Of several groups each has half a tile more than the expected rows fill, if it can have more rows: they
+/// seldom have just these, and 4 groups of 512 more or less asked for three rounds of tiles of 256 rows where two were counted, 133 us and
+/// 102 (H100).
 inline i64 tiles_along_m(const GroupedSizes& s, i32 rows) {
   if (s.groups == 1) return ceil_div<i64>(s.expected, rows);
-  return min_of<i64>(s.groups * ceil_div<i64>(s.rows, rows), ceil_div<i64>(s.groups * max_of<i64>(2 * rows, 2 * s.expected + rows), 2 * rows));
+  return min_of<i64>(s.groups * ceil_div<i64>(s.rows, rows),
+                     ceil_div<i64>(s.groups * max_of<i64>(2 * rows, 2 * s.expected + rows), 2 * rows));
 }
-/// The wide tiles and the tail's of a kernel that has both, if `along_m` tiles make the rows of all groups: what its warps find on kSm90Sms multiprocessors.
+/// The wide tiles and the tail's of a kernel that has both, if `along_m` tiles make the rows of all groups: what its warps find on kSm90Sms
+/// multiprocessors.
 inline ColumnTiles best_column_tiles(u32 along_m, u32 n, const Sm90Tile& t) {
   const u32 rounds = wide_rounds(along_m, kSm90Sms, n, u32(t.n));
   ColumnTiles best = column_tiles(rounds, along_m, kSm90Sms, n, u32(t.n), u32(t.tail));
@@ -114,9 +129,11 @@ inline ColumnTiles best_column_tiles(u32 along_m, u32 n, const Sm90Tile& t) {
     if (const ColumnTiles c = column_tiles(rounds - less, along_m, kSm90Sms, n, u32(t.n), u32(t.tail)); c.time < best.time) best = c;
   return best;
 }
-/// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4 groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and
-/// where groups have the rows of two tiles, as two of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128. Several groups can have a tile more along m than is expected, so the time is that of both: tiles
-/// that just fill their last round would take one more. An N-major b comes in whole boxes.
+/// The tile with the least time. None in turn: these kernels have no such loop. Pairs where there are more than two rounds of them: 4
+/// groups of 267 rows, two rounds, take 72 us of pairs and 69 of single tiles (H100); and where groups have the rows of two tiles, as two
+/// of two groups share no b: 16 groups of 62 rows, (7168, 2048), 98 us and 88 of 128 x 128. Several groups can have a tile more along m
+/// than is expected, so the time is that of both: tiles that just fill their last round would take one more. An N-major b comes in whole
+/// boxes.
 template <size_t count>
 const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s, double store_cost, Major b_major = Major::k) {
   return least_time(tiles, s.k, store_cost, [&](const Sm90Tile& t) -> i64 {
@@ -125,7 +142,9 @@ const Sm90Tile& least_time(const Sm90Tile (&tiles)[count], const GroupedSizes& s
     if (b_major == Major::mn && t.n % dense_sm90_box(t.n) != 0) return 0;
     if (t.pair && (rounds <= 2 || s.expected < rows_at_once(t))) return 0;
     if (t.tail != 0 && (s.groups > kTailGroups || rounds > kMostTailRounds)) return 0;
-    const auto columns = [&](i64 of_m) { return t.tail != 0 ? i64(best_column_tiles(u32(of_m), u32(s.n), t).time) * t.n / kWideTime : columns_in_rounds(t, tiles_of(of_m)); };
+    const auto columns = [&](i64 of_m) {
+      return t.tail != 0 ? i64(best_column_tiles(u32(of_m), u32(s.n), t).time) * t.n / kWideTime : columns_in_rounds(t, tiles_of(of_m));
+    };
     const bool known = s.groups == 1 || 2 * s.expected <= t.m;  // in the latter case as many as groups
     return columns(along_m) + columns(known ? along_m : along_m + 1);
   });

@@ -87,8 +87,9 @@ void grouped_contiguous_ref(const GroupedContiguousArgs& args, const GroupedCont
   const RefOut<Real> out(args.out), mag(magnitudes.out);
   const std::vector<RowSpan> spans = spans_of(args);
   for (size_t g = 0; g < spans.size(); ++g)
-    group_ref<Real>(args, i64(g), spans[g], [&](i64 i, Real* to) { a.row({i}, to); }, [&](i64 i, i64 x) { return scales_a(i, x / 128); },
-                    [&](i64 i, i64 j, Real sum, Real terms) { out.set(sum, i, j), mag.set(terms, i, j); });
+    group_ref<Real>(
+        args, i64(g), spans[g], [&](i64 i, Real* to) { a.row({i}, to); }, [&](i64 i, i64 x) { return scales_a(i, x / 128); },
+        [&](i64 i, i64 j, Real sum, Real terms) { out.set(sum, i, j), mag.set(terms, i, j); });
 }
 
 template <class Real = double>
@@ -97,9 +98,9 @@ void grouped_masked_ref(const GroupedMaskedArgs& args, const GroupedMaskedArgs& 
   const RefOut<Real> out(args.out), mag(magnitudes.out);
   const std::vector<RowSpan> spans = spans_of(args);
   for (i64 g = 0; g < i64(spans.size()); ++g)
-    group_ref<Real>(args, g, spans[size_t(g)], [&](i64 i, Real* to) { a.row({g, i}, to); },
-                    [&](i64 i, i64 x) { return scales_a(g, i, x / 128); },
-                    [&](i64 i, i64 j, Real sum, Real terms) { out.set(sum, g, i, j), mag.set(terms, g, i, j); });
+    group_ref<Real>(
+        args, g, spans[size_t(g)], [&](i64 i, Real* to) { a.row({g, i}, to); }, [&](i64 i, i64 x) { return scales_a(g, i, x / 128); },
+        [&](i64 i, i64 j, Real sum, Real terms) { out.set(sum, g, i, j), mag.set(terms, g, i, j); });
 }
 
 }  // namespace quern::gemm

@@ -14,16 +14,28 @@ TensorMapSpec grouped_operand(const TensorView& v, i32 box, i32 fetched) {
   const i64 element = size_of(v.dtype), rows = v.shape[v.rank - 2], k = v.shape[v.rank - 1], matrices = v.rank == 3 ? v.shape[0] : 1;
   // Of a dimension of one the stride is not looked at, and may be anything
   const i64 row_bytes = rows > 1 ? strides_of(v).row * element : round_up<i64>(k * element, 16);
-  TensorMapSpec map{.dtype = v.dtype, .rank = 2, .base = v.data, .shape = {k, i64(rows_to_next(v)) * (matrices - 1) + rows}, .stride_bytes = {row_bytes}, .box = {i32(128 / element), box},
-                    .swizzle = Swizzle::b128, .fetched = fetched};
-  if (rows_to_next(v) == 0) map.rank = 3, map.shape[1] = rows, map.shape[2] = matrices, map.stride_bytes[1] = strides_of(v).group * element, map.box[2] = 1;
+  TensorMapSpec map{.dtype = v.dtype,
+                    .rank = 2,
+                    .base = v.data,
+                    .shape = {k, i64(rows_to_next(v)) * (matrices - 1) + rows},
+                    .stride_bytes = {row_bytes},
+                    .box = {i32(128 / element), box},
+                    .swizzle = Swizzle::b128,
+                    .fetched = fetched};
+  if (rows_to_next(v) == 0)
+    map.rank = 3, map.shape[1] = rows, map.shape[2] = matrices, map.stride_bytes[1] = strides_of(v).group * element, map.box[2] = 1;
   return map;
 }
 TensorMapSpec grouped_n_major(const TensorView& v, i32 rows) {
   const i64 element = size_of(v.dtype), groups = v.shape[0], row_bytes = v.strides[2] * element;
   // Of a dimension of one the stride is not looked at, and may be anything
-  return {.dtype = v.dtype, .rank = 3, .base = v.data, .shape = {v.shape[1], v.shape[2], groups}, .stride_bytes = {row_bytes, groups > 1 ? v.strides[0] * element : row_bytes},
-          .box = {dense_sm90_box(rows), kDenseSm90TileK, 1}, .swizzle = dense_sm90_swizzle(rows)};
+  return {.dtype = v.dtype,
+          .rank = 3,
+          .base = v.data,
+          .shape = {v.shape[1], v.shape[2], groups},
+          .stride_bytes = {row_bytes, groups > 1 ? v.strides[0] * element : row_bytes},
+          .box = {dense_sm90_box(rows), kDenseSm90TileK, 1},
+          .swizzle = dense_sm90_swizzle(rows)};
 }
 
 template <class Args>

@@ -8,12 +8,15 @@
 
 namespace quern::gemm {
 
-/// Rows from a matrix of an operand to the next, where they follow one another and one map has the rows of all: what a box reads behind the last row of a matrix are the next one's then, whose results are not
-/// stored. TMA takes 1.6 % less of contiguous 8 bits, 128 x 192 (cycles, H200) with two dimensions than with three. 0: they do not.
+/// Rows from a matrix of an operand to the next, where they follow one another and one map has the rows of all: what a box reads behind the
+/// last row of a matrix are the next one's then, whose results are not stored. TMA takes 1.6 % less of contiguous 8 bits, 128 x 192
+/// (cycles, H200) with two dimensions than with three. 0: they do not.
 i32 rows_to_next(const TensorView& operand);
-/// Map of an operand of matrices (rank 3) or of one matrix: boxes of `box` rows, 128 bytes of each. The L2 fetches `fetched` bytes for a miss.
+/// Map of an operand of matrices (rank 3) or of one matrix: boxes of `box` rows, 128 bytes of each. The L2 fetches `fetched` bytes for a
+/// miss.
 TensorMapSpec grouped_operand(const TensorView& operand, i32 box, i32 fetched);
-/// Map of a b whose memory is [groups, k, n], for tiles of `rows` rows. Groups are a dimension of their own: what a box reads behind the last k of a group has to be zero.
+/// Map of a b whose memory is [groups, k, n], for tiles of `rows` rows. Groups are a dimension of their own: what a box reads behind the
+/// last k of a group has to be zero.
 TensorMapSpec grouped_n_major(const TensorView& b, i32 rows);
 
 /// Nothing follows the sums.

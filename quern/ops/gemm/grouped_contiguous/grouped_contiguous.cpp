@@ -18,7 +18,8 @@ i32 grouped_alignment() { return kGroupedAlignment; }
 static Rejection rejects_layout(const Problem& p) {
   const bool rows = p.tensor(&A::group_of_row).present, ends = p.tensor(&A::group_ends).present, indptr = p.tensor(&A::m_indptr).present;
   if (!rows && !ends && !indptr) return {"group_of_row", "absent", "one of group_of_row, group_ends and m_indptr"};
-  if (rows + ends + indptr > 1) return {indptr ? "m_indptr" : "group_ends", "given", rows ? "none beside group_of_row" : "none beside group_ends"};
+  if (rows + ends + indptr > 1)
+    return {indptr ? "m_indptr" : "group_ends", "given", rows ? "none beside group_of_row" : "none beside group_ends"};
   return {};
 }
 static Rejection rejects_alignment(const Problem& p) {
@@ -26,7 +27,9 @@ static Rejection rejects_alignment(const Problem& p) {
   return {};
 }
 
-static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], is_of_variant(p, "portable")); }
+static Budget budget(const Problem& p) {
+  return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], is_of_variant(p, "portable"));
+}
 
 static Cost cost(const Problem& p, const A& a) {
   std::vector<i64> rows;
@@ -42,9 +45,12 @@ static Breach contract(const A& a, const Problem& p) {
   for (i64 row = 0, before = -1; row < p[Axis::m]; ++row) {
     const i64 group = group_of_row.index(row);
     if (group >= 0 && group != before) {
-      const auto refused = [&](const std::string& why) { return Breach{"group_of_row", {row}, group, (before < 0 ? "-1: " : std::to_string(before) + " or -1: ") + why}; };
+      const auto refused = [&](const std::string& why) {
+        return Breach{"group_of_row", {row}, group, (before < 0 ? "-1: " : std::to_string(before) + " or -1: ") + why};
+      };
       i64& begin = begins[size_t(group)];
-      if (begin >= 0) return refused("group " + std::to_string(group) + " began at row " + std::to_string(begin) + ", and its rows follow each other");
+      if (begin >= 0)
+        return refused("group " + std::to_string(group) + " began at row " + std::to_string(begin) + ", and its rows follow each other");
       if (row % max_of(a.alignment, 1)) return refused("groups begin at multiples of alignment=" + std::to_string(a.alignment));
       begin = row;
     }
@@ -133,7 +139,8 @@ static std::vector<Case> bench_shapes() {
 }
 
 QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
-    .doc("out[i, j] = sum_x a[i, x] * b[g, j, x] for the rows i of each group g, in f32; 8 bits: times scales_a[i, x / 128] * scales_b[g, j / 128, x / 128]")
+    .doc(
+        "out[i, j] = sum_x a[i, x] * b[g, j, x] for the rows i of each group g, in f32; 8 bits: times scales_a[i, x / 128] * scales_b[g, j / 128, x / 128]")
     .in("a", &A::a, "m k", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .in("b", &A::b, "groups n k", like("a", {DType::e4m3, DType::e5m2}))
     .meaning("weights as frameworks store them: rows are outputs; with 16 bits also their transposes, [groups, k, n] in memory")
@@ -150,7 +157,8 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .optional()
     .values(generated())
     .contents(each_below("groups").or_minus_one())
-    .meaning("group of each row, -1: none; each group begins at a multiple of alignment: only the first row of each alignment rows is looked at, and the last ones of a group")
+    .meaning(
+        "group of each row, -1: none; each group begins at a multiple of alignment: only the first row of each alignment rows is looked at, and the last ones of a group")
     .in("group_ends", &A::group_ends, "groups", {DType::i32})
     .optional()
     .values(generated())
@@ -181,25 +189,28 @@ QN_OP(grouped_contiguous, A, "gemm.grouped_contiguous")
     .budget(budget)
     // Of FP8 the budget is of sums whose terms are alike, and infinite scales are none
     .unfit_all({DataKind::infinite, DataKind::tails, DataKind::edges})
-    .cases({{"m", {64, 0, 1, 15, 16, 17, 129, 300}},
-            {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
-            {"k", {128, 0, 1, 33, 127, 129, 2300}},
-            {"groups", {4, 0, 1, 3, 33, 70}},
-            {"layout", {0, 1, 2}, "rows of groups are said by group_of_row (0), group_ends (1) or m_indptr (2)"},
-            {"spread", {0, 1, 2, 3}, "rows: about as many for each group (0), all of one (1), 0 to 2 (2), contents that break the rules (3)"},
-            {"alignment", {16, 1, 7, 64, 128}},
-            {"hopper", {0, 1, 2, 3, 4, 5, 6}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2), its widest tiles (3) or, with 8 bits, its tallest (4), pairs of tiles (5) or a tail of narrower ones (6), and makes the case one that it takes"},
-            {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
-            {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
-            {"out_f32", {0, 1}, "out is f32"},
-            {"scales_a.transposed", {1, 0}},
-            {"scales_a.pad", {0, 3}},
-            {"scales_b.transposed", {0, 1}},
-            {"a.pad", {0, 8, 4, 3}},
-            {"b.swap", {0, 1}},
-            {"b.transposed", {0, 1}},
-            {"out.pad", {0, 8, 5}}},
-           derive)
+    .cases(
+        {{"m", {64, 0, 1, 15, 16, 17, 129, 300}},
+         {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
+         {"k", {128, 0, 1, 33, 127, 129, 2300}},
+         {"groups", {4, 0, 1, 3, 33, 70}},
+         {"layout", {0, 1, 2}, "rows of groups are said by group_of_row (0), group_ends (1) or m_indptr (2)"},
+         {"spread", {0, 1, 2, 3}, "rows: about as many for each group (0), all of one (1), 0 to 2 (2), contents that break the rules (3)"},
+         {"alignment", {16, 1, 7, 64, 128}},
+         {"hopper",
+          {0, 1, 2, 3, 4, 5, 6},
+          "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2), its widest tiles (3) or, with 8 bits, its tallest (4), pairs of tiles (5) or a tail of narrower ones (6), and makes the case one that it takes"},
+         {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
+         {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
+         {"out_f32", {0, 1}, "out is f32"},
+         {"scales_a.transposed", {1, 0}},
+         {"scales_a.pad", {0, 3}},
+         {"scales_b.transposed", {0, 1}},
+         {"a.pad", {0, 8, 4, 3}},
+         {"b.swap", {0, 1}},
+         {"b.transposed", {0, 1}},
+         {"out.pad", {0, 8, 5}}},
+        derive)
     .bench(bench_shapes());
 
 }  // namespace quern::gemm

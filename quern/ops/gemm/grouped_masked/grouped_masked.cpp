@@ -12,7 +12,9 @@ namespace quern::gemm {
 
 using A = GroupedMaskedArgs;
 
-static Budget budget(const Problem& p) { return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], is_of_variant(p, "portable")); }
+static Budget budget(const Problem& p) {
+  return grouped_budget(p.dtype(&A::out), is_scaled<A>(p), p[Axis::k], is_of_variant(p, "portable"));
+}
 
 static Rejection rejects_expected(const Problem& p) {
   if (p.attr(&A::expected_m) < 0) return {"expected_m", p.attr(&A::expected_m), "{} or more", 0};
@@ -52,7 +54,8 @@ static std::vector<Case> bench_shapes() {
 }
 
 QN_OP(grouped_masked, A, "gemm.grouped_masked")
-    .doc("out[g, i, j] = sum_x a[g, i, x] * b[g, j, x] for i < masked_m[g], in f32; 8 bits: times scales_a[g, i, x / 128] * scales_b[g, j / 128, x / 128]")
+    .doc(
+        "out[g, i, j] = sum_x a[g, i, x] * b[g, j, x] for i < masked_m[g], in f32; 8 bits: times scales_a[g, i, x / 128] * scales_b[g, j / 128, x / 128]")
     .in("a", &A::a, "groups max_m k", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .in("b", &A::b, "groups n k", like("a", {DType::e4m3, DType::e5m2}))
     .meaning("weights as frameworks store them: rows are outputs; with 16 bits also their transposes, [groups, k, n] in memory")
@@ -87,26 +90,31 @@ QN_OP(grouped_masked, A, "gemm.grouped_masked")
     .budget(budget)
     // Of FP8 the budget is of sums whose terms are alike, and infinite scales are none
     .unfit_all({DataKind::infinite, DataKind::tails, DataKind::edges})
-    .cases({{"max_m", {64, 0, 1, 15, 16, 17, 65, 129}},
-            {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
-            {"k", {128, 0, 1, 33, 127, 129, 2300}},
-            {"groups", {4, 0, 1, 3, 33, 70}},
-            {"expected_m", {0, 1, 40}},
-            {"spread", {0, 1, 2, 3}, "rows: about expected_m for each group (0), all of one (1), 0 to 2 (2), numbers that break the rules (3)"},
-            {"hopper", {0, 1, 2, 3, 4, 5, 6}, "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2), its widest tiles (3) or, with 8 bits, its tallest (4), pairs of tiles (5) or a tail of narrower ones (6), and makes the case one that it takes"},
-            {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
-            {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
-            {"out_f32", {0, 1}, "out is f32"},
-            {"scales_a.transposed", {1, 0}},
-            {"scales_a.pad", {0, 3}},
-            {"scales_b.transposed", {0, 1}},
-            {"a.pad", {0, 8, 4, 3}},
-            {"a.swap", {0, 1}},
-            {"b.swap", {0, 1}},
-            {"b.transposed", {0, 1}},
-            {"out.swap", {0, 1}},
-            {"out.pad", {0, 8, 5}}},
-           [](Case& which) { derive_operands("gemm.grouped_masked", which); })
+    .cases(
+        {{"max_m", {64, 0, 1, 15, 16, 17, 65, 129}},
+         {"n", {128, 0, 1, 8, 63, 65, 129, 264}},
+         {"k", {128, 0, 1, 33, 127, 129, 2300}},
+         {"groups", {4, 0, 1, 3, 33, 70}},
+         {"expected_m", {0, 1, 40}},
+         {"spread",
+          {0, 1, 2, 3},
+          "rows: about expected_m for each group (0), all of one (1), 0 to 2 (2), numbers that break the rules (3)"},
+         {"hopper",
+          {0, 1, 2, 3, 4, 5, 6},
+          "asks for the variant swap_ab_sm90 (1), warp_specialised_sm90 (2), its widest tiles (3) or, with 8 bits, its tallest (4), pairs of tiles (5) or a tail of narrower ones (6), and makes the case one that it takes"},
+         {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
+         {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
+         {"out_f32", {0, 1}, "out is f32"},
+         {"scales_a.transposed", {1, 0}},
+         {"scales_a.pad", {0, 3}},
+         {"scales_b.transposed", {0, 1}},
+         {"a.pad", {0, 8, 4, 3}},
+         {"a.swap", {0, 1}},
+         {"b.swap", {0, 1}},
+         {"b.transposed", {0, 1}},
+         {"out.swap", {0, 1}},
+         {"out.pad", {0, 8, 5}}},
+        [](Case& which) { derive_operands("gemm.grouped_masked", which); })
     .bench(bench_shapes());
 
 }  // namespace quern::gemm

@@ -19,7 +19,8 @@ using A = KGroupedArgs;
 
 static const jit::Kernel<KGroupedSpansConfig, KGroupedSpansParams> spans{"quern/ops/gemm/k_grouped/spans.cuh", "k_grouped_spans"};
 static const jit::Kernel<DenseConfig, KGroupedDenseParams> mma_ring{"quern/ops/gemm/k_grouped/portable/mma_ring.cuh", "k_grouped_mma_ring"};
-static const jit::Kernel<ScaledConfig, KGroupedScaledParams> scaled_mma_ring{"quern/ops/gemm/k_grouped/portable/scaled_mma_ring.cuh", "k_grouped_scaled_mma_ring"};
+static const jit::Kernel<ScaledConfig, KGroupedScaledParams> scaled_mma_ring{"quern/ops/gemm/k_grouped/portable/scaled_mma_ring.cuh",
+                                                                             "k_grouped_scaled_mma_ring"};
 
 // ---- requirements ----
 
@@ -37,7 +38,8 @@ static Rejection rejects_columns(const Problem& p) {
 static Rejection rejects_layout(const Problem& p) {
   const TensorFacts &a = p.tensor(&A::a), &b = p.tensor(&A::b);
   const bool scaled = is_scaled<A>(p);
-  if (scaled && (a.transposed || b.transposed)) return {"operands along M or N", a.transposed + b.transposed, "{} with 8 bits: `a` and `b` K-major", 0};
+  if (scaled && (a.transposed || b.transposed))
+    return {"operands along M or N", a.transposed + b.transposed, "{} with 8 bits: `a` and `b` K-major", 0};
   if (!p.attr(&A::packed)) return {};
   if (!scaled) return {"packed", 1, "{} with 16 bits", 0};
   if (!a.contiguous || !b.contiguous) return {"contiguous operands", a.contiguous + b.contiguous, "{} with packed: `a` and `b`", 2};
@@ -85,7 +87,10 @@ KGroupedSpans add_k_grouped_spans(Plan& plan, const Problem& p, const DeviceInfo
   if (maps) columns.maps = plan.scratch("maps", k_grouped_maps_bytes(groups));
   columns.spans = plan.scratch("spans", 8 * groups);
   plan.launch<spans_params>(spans, {kThreads, maps},
-                            {.x = maps ? max_of<i64>(1, min_of<i64>(device.sms, ceil_div(groups, warps))) : 1, .smem = maps ? i32(warps * sizeof(TensorMap)) : 0, .pdl = p.pdl}, columns);
+                            {.x = maps ? max_of<i64>(1, min_of<i64>(device.sms, ceil_div(groups, warps))) : 1,
+                             .smem = maps ? i32(warps * sizeof(TensorMap)) : 0,
+                             .pdl = p.pdl},
+                            columns);
   return {columns, device.arch.number >= 90};  // its blocks are scheduled while this one runs
 }
 
@@ -100,7 +105,9 @@ static i32 vector_of(const Problem& p) {
 }
 
 /// Elements by which a group begins later for each column before it.
-static i64 column_step(const Call<A>& c, const TensorView& v, bool transposed) { return c.args.packed ? v.shape[0] : transposed ? v.strides[1] : 1; }
+static i64 column_step(const Call<A>& c, const TensorView& v, bool transposed) {
+  return c.args.packed ? v.shape[0] : transposed ? v.strides[1] : 1;
+}
 
 static KGroupedDenseParams dense_params(const Call<A, KGroupedColumns>& c) {
   const A& a = c.args;
@@ -194,10 +201,12 @@ static Budget budget(const Problem& p) {
 static Cost cost(const Problem& p, const A& a) {
   const double m = double(p[Axis::m]), n = double(p[Axis::n]), results = m * n * double(p[Axis::groups]);
   double columns = 0, blocks = 0;
-  for (const ColumnSpan& span : columns_of(a)) columns += double(span.second - span.first), blocks += std::ceil(double(span.second - span.first) / kScaledGroup);
+  for (const ColumnSpan& span : columns_of(a))
+    columns += double(span.second - span.first), blocks += std::ceil(double(span.second - span.first) / kScaledGroup);
   const double scales = is_scaled<A>(p) ? 4 * (m + n) * blocks : 0, c = p.tensor(&A::c).present ? results * size_of(p.dtype(&A::c)) : 0;
-  return {.bytes = (m + n) * columns * size_of(p.dtype(&A::a)) + scales + results * size_of(p.dtype(&A::out)) + c + 4 * double(p[Axis::groups]),
-          .flops = 2 * m * n * columns};
+  return {
+      .bytes = (m + n) * columns * size_of(p.dtype(&A::a)) + scales + results * size_of(p.dtype(&A::out)) + c + 4 * double(p[Axis::groups]),
+      .flops = 2 * m * n * columns};
 }
 
 // ---- cases ----
@@ -236,7 +245,8 @@ static void generate(A& a, const Case& which, Random& random) {
   const bool scaled = a.scales_a.present(), sizes = a.k_sizes.present();
   if (!sizes && !a.k_indptr.present()) return;
   i32* const to = static_cast<i32*>(sizes ? a.k_sizes.data : a.k_indptr.data);
-  const i64 groups = a.out.shape[0], k = a.a.shape[1], alignment = max_of(a.alignment, 1), unit = scaled ? round_up<i64>(alignment, kScaledGroup) : alignment;
+  const i64 groups = a.out.shape[0], k = a.a.shape[1], alignment = max_of(a.alignment, 1),
+            unit = scaled ? round_up<i64>(alignment, kScaledGroup) : alignment;
   const i64 first = sizes || random.below(3) != 0 ? 0 : random.below(k / unit + 1) * unit;
   const std::vector<i64> bounds = random_bounds(first, k, groups, unit, word("spread"), random);
   for (i64 g = 0; g < groups + !sizes; ++g) to[g] = i32(sizes ? bounds[size_t(g) + 1] - bounds[size_t(g)] : bounds[size_t(g)]);
@@ -255,9 +265,10 @@ static void generate(A& a, const Case& which, Random& random) {
   }
 }
 
-/// Words of the cases: hopper asks for warp_specialised_sm90 (1), or its wide tiles (2), and makes the case one that it takes; bits8 chooses between 16 and 8 bits,
-/// second the other type (f16, e5m2 for a), out_16 results of 16 bits; sizes between k_indptr and k_sizes; a.pad 0 makes the rows of a and b
-/// multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be compiles.
+/// Words of the cases: hopper asks for warp_specialised_sm90 (1), or its wide tiles (2), and makes the case one that it takes; bits8
+/// chooses between 16 and 8 bits, second the other type (f16, e5m2 for a), out_16 results of 16 bits; sizes between k_indptr and k_sizes;
+/// a.pad 0 makes the rows of a and b multiples of 16 bytes. What is compiled in is not varied with everything, or most of a check would be
+/// compiles.
 static void derive(Case& which) {
   if (which.contains("a.dtype")) which["bits8"] = size_of(DType(int(which["a.dtype"]))) == 1;  // the words of a call
   const bool scaled = which["bits8"] != 0, hopper = which["hopper"] != 0;
@@ -274,7 +285,8 @@ static void derive(Case& which) {
       which["groups"] = 66, which["m"] = std::min<double>(which["m"], 128.0);
       which["n"] = scaled ? 320 : which["out_16"] != 0 ? 384 : 512;
     }
-    if (!scaled && (which["a.transposed"] == 0 || which["b.transposed"] == 0)) which["alignment"] = 8 * std::max(1.0, std::ceil(which["alignment"] / 8));
+    if (!scaled && (which["a.transposed"] == 0 || which["b.transposed"] == 0))
+      which["alignment"] = 8 * std::max(1.0, std::ceil(which["alignment"] / 8));
   }
   if (which["k"] <= 1) which["a.transposed"] = which["b.transposed"] = 0;  // columns of one element are rows
   const bool aligned = which["a.pad"] == 0;
@@ -290,7 +302,8 @@ static void derive(Case& which) {
   which["k_indptr.present"] = which["sizes"] == 0, which["k_sizes.present"] = which["sizes"] != 0;
   const i64 unit = scaled ? 16 : 8;
   const auto to_unit = [&](const char* dense) { return double(round_up(i64(which[dense]), unit) - i64(which[dense])); };
-  if (aligned) which["a.pad"] = to_unit(which["a.transposed"] != 0 ? "m" : "k"), which["b.pad"] = to_unit(which["b.transposed"] != 0 ? "n" : "k");
+  if (aligned)
+    which["a.pad"] = to_unit(which["a.transposed"] != 0 ? "m" : "k"), which["b.pad"] = to_unit(which["b.transposed"] != 0 ? "n" : "k");
   else which["b.pad"] = double(unit);
   if (which["packed"] != 0) which["a.pad"] = which["b.pad"] = 0;
 }
@@ -299,18 +312,29 @@ static void derive(Case& which) {
 static std::vector<Case> bench_shapes() {
   std::vector<Case> shapes;
   for (const double bits8 : {0, 1})
-    for (const auto& [groups, m, n, k] : {std::array{4., 4096., 7168., 8192.}, {4., 7168., 2048., 8192.}, {8., 4096., 7168., 4096.}, {8., 7168., 2048., 4096.}})
+    for (const auto& [groups, m, n, k] :
+         {std::array{4., 4096., 7168., 8192.}, {4., 7168., 2048., 8192.}, {8., 4096., 7168., 4096.}, {8., 7168., 2048., 4096.}})
       for (const double c : {0, 1}) {
         if (c != 0 && m == 4096) continue;
-        shapes.push_back({{"groups", groups}, {"m", m}, {"n", n}, {"k", groups * k}, {"alignment", 128}, {"sizes", 1}, {"poison", 0}, {"bits8", bits8},
-                          {"a.transposed", 1 - bits8}, {"b.transposed", 1 - bits8}, {"scales_b.transposed", bits8}});
+        shapes.push_back({{"groups", groups},
+                          {"m", m},
+                          {"n", n},
+                          {"k", groups * k},
+                          {"alignment", 128},
+                          {"sizes", 1},
+                          {"poison", 0},
+                          {"bits8", bits8},
+                          {"a.transposed", 1 - bits8},
+                          {"b.transposed", 1 - bits8},
+                          {"scales_b.transposed", bits8}});
         if (c != 0) shapes.back()["c.present"] = 1;
       }
   return shapes;
 }
 
 QN_OP(k_grouped, A, "gemm.k_grouped")
-    .doc("out[g, i, j] = c[g, i, j] + sum over the columns x of group g of a[i, x] * b[j, x], in f32; 8 bits: times scales_a[i, x / 128] * scales_b[j, x / 128]")
+    .doc(
+        "out[g, i, j] = c[g, i, j] + sum over the columns x of group g of a[i, x] * b[j, x], in f32; 8 bits: times scales_a[i, x / 128] * scales_b[j, x / 128]")
     .in("a", &A::a, "m k", {DType::bf16, DType::f16, DType::e4m3, DType::e5m2})
     .either_major()
     .in("b", &A::b, "n k", like("a", {DType::e4m3, DType::e5m2}))
@@ -326,7 +350,8 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
     .optional()
     .values(generated())
     .contents(each_within("0", "k").ascending())
-    .meaning("group g has the columns from k_indptr[g], a multiple of alignment, with 8 bits also of 128, to k_indptr[g + 1]; cut to [0, k] and rounded down to that")
+    .meaning(
+        "group g has the columns from k_indptr[g], a multiple of alignment, with 8 bits also of 128, to k_indptr[g + 1]; cut to [0, k] and rounded down to that")
     .in("k_sizes", &A::k_sizes, "groups", {DType::i32})
     .optional()
     .values(generated())
@@ -362,9 +387,13 @@ QN_OP(k_grouped, A, "gemm.k_grouped")
             {"k", {256, 0, 1, 33, 127, 129, 640, 1009}},
             {"groups", {4, 0, 1, 3, 37}},
             {"sizes", {0, 1}, "columns of groups are said by k_indptr (0) or k_sizes (1)"},
-            {"spread", {0, 1, 2, 3}, "columns: about as many for each group (0), all of one (1), 0 to 2 units (2), contents that break the rules (3)"},
+            {"spread",
+             {0, 1, 2, 3},
+             "columns: about as many for each group (0), all of one (1), 0 to 2 units (2), contents that break the rules (3)"},
             {"poison", {1, 0, 2}, "columns of no group are NaN (1), those of one group too (2)"},
-            {"hopper", {0, 1, 2}, "asks for the variant warp_specialised_sm90 (1) or its widest tiles (2), and makes the case one that it takes"},
+            {"hopper",
+             {0, 1, 2},
+             "asks for the variant warp_specialised_sm90 (1) or its widest tiles (2), and makes the case one that it takes"},
             {"bits8", {1, 0}, "a and b are of 8 bits, with scales, else of 16"},
             {"second", {0, 1}, "the other type: a is e5m2 of 8 bits, a and b are f16 of 16"},
             {"out_16", {0, 1}, "out is of 16 bits"},

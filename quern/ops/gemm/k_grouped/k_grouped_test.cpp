@@ -160,7 +160,13 @@ TEST(gemm_k_grouped, few_kernels_serve_all_sizes) {
       for (const double groups : {1, 4, 64})
         for (double m = 1; m <= 16384; m = std::ceil(m * 1.3))
           for (const double k : {128, 4096, 131072}) {
-            const Plan plan = plan_of({{"m", m}, {"n", n}, {"k", k}, {"groups", groups}, {"bits8", bits8}, {"a.transposed", 1 - bits8}, {"b.transposed", 1 - bits8}});
+            const Plan plan = plan_of({{"m", m},
+                                       {"n", n},
+                                       {"k", k},
+                                       {"groups", groups},
+                                       {"bits8", bits8},
+                                       {"a.transposed", 1 - bits8},
+                                       {"b.transposed", 1 - bits8}});
             for (i32 i = 0; i < plan.count; ++i) kernels.insert(jit::print(plan.launches[i].spec));
           }
       EXPECT_LE(kernels.size(), 8u) << n;
@@ -185,7 +191,7 @@ struct Numbers {
     Random random(7);
     const auto fill = [&](std::vector<u8>& to, i64 count) {
       for (i64 i = 0; i < count; ++i) {
-        if (!scaled) to.push_back(u8(random.next()));                   // a mantissa's end, then 2^-7 .. 2^0
+        if (!scaled) to.push_back(u8(random.next()));  // a mantissa's end, then 2^-7 .. 2^0
         to.push_back(u8(0x20 + (scaled ? 0 : 0x1c) + random.below(scaled ? 0x30 : 4) + 0x80 * random.below(2)));
       }
     };
@@ -227,7 +233,8 @@ struct Numbers {
         }
     for (auto& [x, rows] : {std::pair<std::vector<float>&, i64>(scales_a, m), {scales_b, n}})
       for (i64 i = 0; scaled && i < rows; ++i)
-        for (i64 block = begin / 128; block < ceil_div<i64>(end, 128); ++block) x[size_t(i * blocks + block)] = std::numeric_limits<float>::quiet_NaN();
+        for (i64 block = begin / 128; block < ceil_div<i64>(end, 128); ++block)
+          x[size_t(i * blocks + block)] = std::numeric_limits<float>::quiet_NaN();
   }
 };
 
@@ -240,7 +247,8 @@ bool same(const std::vector<float>& x, const std::vector<float>& y, size_t begin
 template <class F>
 void for_each_kernel(i64 groups, i64 k, const F& f) {
   for (const bool scaled : {false, true})
-    for (const Variant& v : find_op(kId).variants) f(Numbers(scaled, groups, k), v.name, std::string(v.name) + (scaled ? ", 8 bits" : ", 16 bits"));
+    for (const Variant& v : find_op(kId).variants)
+      f(Numbers(scaled, groups, k), v.name, std::string(v.name) + (scaled ? ", 8 bits" : ", 16 bits"));
 }
 
 /// A group's result is gemm.dense's or gemm.scaled's product of its columns, bit for bit, in each variant.
@@ -261,7 +269,10 @@ TEST(gemm_k_grouped, groups_have_the_bits_of_the_plain_product) {
         dense({.out = plain.result(g), .a = a, .b = b}, {.device = device.get(), .variant = variant});
         continue;
       }
-      scaled({.out = plain.result(g), .a = a, .scales_a = plain.scales(plain.scales_a, plain.m, begin, columns), .b = b,
+      scaled({.out = plain.result(g),
+              .a = a,
+              .scales_a = plain.scales(plain.scales_a, plain.m, begin, columns),
+              .b = b,
               .scales_b = plain.scales(plain.scales_b, plain.n, begin, columns)},
              {.device = device.get(), .variant = portable ? "portable" : "swap_ab_sm90", .batch_invariant = true});
     }
@@ -313,7 +324,8 @@ TEST(gemm_k_grouped, packed_operands_agree) {
   for (const Variant& v : find_op(kId).variants) {
     Numbers rows(true, 3, 656), packed(true, 3, 656);
     std::vector<i32> indptr = {128, 512, 512, 656};
-    for (auto& [from, to, count] : {std::tuple<std::vector<u8>&, std::vector<u8>&, i64>(rows.a, packed.a, rows.m), {rows.b, packed.b, rows.n}}) {
+    for (auto& [from, to, count] :
+         {std::tuple<std::vector<u8>&, std::vector<u8>&, i64>(rows.a, packed.a, rows.m), {rows.b, packed.b, rows.n}}) {
       std::fill(to.begin(), to.end(), u8(0x7f));  // NaN
       for (i64 g = 0; g < 3; ++g) {
         const i64 begin = indptr[size_t(g)], columns = indptr[size_t(g) + 1] - begin;

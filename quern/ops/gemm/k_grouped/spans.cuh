@@ -49,7 +49,8 @@ QN_DEVICE void k_grouped_spans(const KGroupedSpansParams& p) {
     const i32 group = chunk + lane;
     const i32 own = group < p.groups ? k_grouped_entry(p, i64(group) + (p.sizes ? 0 : 1)) : 0;
     // Of bounds, one that does not ascend counts as the largest so far
-    const i32 bound = p.sizes ? i32(min_of(u32(before) + warp_prefix_sum_upto(u32(own), u32(p.k)), u32(p.k))) : max_of(before, warp_prefix_max(own));
+    const i32 bound =
+        p.sizes ? i32(min_of(u32(before) + warp_prefix_sum_upto(u32(own), u32(p.k)), u32(p.k))) : max_of(before, warp_prefix_max(own));
     i32 begin = ptx::shfl_up(bound, 1);
     if (lane == 0) begin = before;
     before = ptx::shfl(bound, 31);

@@ -20,7 +20,7 @@ struct KGroupedOperand {
   const void* data;  // of column 0
   i64 column_bytes;  // by which a group begins later for each column before it
   Major major;
-  i32 packed;        // 1: rows of a group are as long as it has columns
+  i32 packed;  // 1: rows of a group are as long as it has columns
 };
 
 struct KGroupedSpansParams {
@@ -30,14 +30,14 @@ struct KGroupedSpansParams {
   void* maps;            // TensorMap [groups, 2]: of a and b; of a group without columns they are not written
   i32 sizes;             // 1: `given` has the numbers of columns
   i32 groups, k;
-  i32 unit;              // bounds below k are rounded down to multiples of it
+  i32 unit;  // bounds below k are rounded down to multiples of it
 };
 
 /// Bytes of the maps, behind which the spans are.
 QN_HOST_DEVICE constexpr i64 k_grouped_maps_bytes(i64 groups) { return 2 * groups * i64(sizeof(TensorMap)); }
 
 struct KGroupedDenseParams {
-  DenseParams gemm;        // of a group that begins at column 0; k and split_k are a group's own
+  DenseParams gemm;  // of a group that begins at column 0; k and split_k are a group's own
   const void* spans;
   i64 a_column, b_column;  // elements by which a group begins later for each column before it
   i64 out_group, c_group;  // bytes from group to group
@@ -45,16 +45,16 @@ struct KGroupedDenseParams {
 };
 
 struct KGroupedScaledParams {
-  ScaledParams gemm;       // likewise
+  ScaledParams gemm;  // likewise
   const void* spans;
   i64 a_column, b_column;
   i64 out_group, c_group;
   i32 groups;
-  i32 packed;              // 1: rows of a group are as long as it has columns
+  i32 packed;  // 1: rows of a group are as long as it has columns
 };
 
 struct KGroupedSm90Params {
-  const void* maps;        // TensorMap [groups, 2]
+  const void* maps;  // TensorMap [groups, 2]
   const void* spans;
   void* out;               // [groups, m, n], rows aligned to 16 bytes
   i64 out_stride;          // elements from row to row

@@ -19,7 +19,7 @@ template <LinearRowsumConfig C> QN_DEVICE void linear_rowsum_dots(const LinearRo
   ptx::grid_dependency_wait();
   rows::each_dot<C.dots, kUnit, C.threads>(
       p.m, p.k, reinterpret_cast<f32*>(smem),
-      [&](i64 row, i64 column, i64 end, f32 (&a)[kUnit], f32 (&sums)[kUnit]) {
+      [&](i64 row, i64 column, i64 end, f32(&a)[kUnit], f32(&sums)[kUnit]) {
         rows::load_unit<T, kUnit, kVector>(static_cast<const T*>(p.a) + row * p.a_stride, column, end, a);
         rows::load_unit<f32, kUnit, kVector>(reinterpret_cast<const f32*>(p.column_sums), column, end, sums);
       },
@@ -30,7 +30,7 @@ template <LinearRowsumConfig C> QN_DEVICE void linear_rowsum_dots(const LinearRo
         }
         store_f32<Out, 1>(static_cast<Out*>(p.out) + chunk * p.part_stride + row, sum);
       },
-      [](i64, i64, f32, const f32 (&)[kUnit], const f32 (&)[kUnit]) {});
+      [](i64, i64, f32, const f32(&)[kUnit], const f32(&)[kUnit]) {});
 }
 
 }  // namespace quern::gemm

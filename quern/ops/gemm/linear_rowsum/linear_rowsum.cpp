@@ -12,7 +12,8 @@ namespace quern::gemm {
 
 using A = LinearRowsumArgs;
 
-static const jit::Kernel<LinearRowsumConfig, LinearRowsumParams> dots_kernel{"quern/ops/gemm/linear_rowsum/kernel.cuh", "linear_rowsum_dots"};
+static const jit::Kernel<LinearRowsumConfig, LinearRowsumParams> dots_kernel{"quern/ops/gemm/linear_rowsum/kernel.cuh",
+                                                                             "linear_rowsum_dots"};
 
 /// For all launches: sums over parts of b's rows, the sum of the bias, and sums over the chunks of a's rows where there are several.
 struct Parts {
@@ -23,8 +24,17 @@ struct Parts {
 static ColumnSumsParams column_params(const Call<A, Parts>& c) {
   const A& a = c.args;
   const i64 n = c.problem[Axis::n], k = c.problem[Axis::k];
-  return {a.b.data, a.bias.data, c.region(c.choice.columns), reinterpret_cast<float*>(c.region(c.choice.bias)), a.b.strides[0], a.bias.strides[0], parts::part_elements(k),
-          n, k, n, c.choice.blocks};
+  return {a.b.data,
+          a.bias.data,
+          c.region(c.choice.columns),
+          reinterpret_cast<float*>(c.region(c.choice.bias)),
+          a.b.strides[0],
+          a.bias.strides[0],
+          parts::part_elements(k),
+          n,
+          k,
+          n,
+          c.choice.blocks};
 }
 
 static parts::SumPartsParams column_sum_params(const Call<A, Parts>& c) {
@@ -35,8 +45,14 @@ static parts::SumPartsParams column_sum_params(const Call<A, Parts>& c) {
 static LinearRowsumParams dots_params(const Call<A, Parts>& c) {
   const A& a = c.args;
   const i64 m = c.problem[Axis::m];
-  return {a.a.data, static_cast<const float*>(a.column_sums.data), reinterpret_cast<const float*>(c.region(c.choice.bias)), c.choice.rows ? c.region(c.choice.rows) : a.out.data,
-          a.a.strides[0], parts::part_elements(m), m, c.problem[Axis::k]};
+  return {a.a.data,
+          static_cast<const float*>(a.column_sums.data),
+          reinterpret_cast<const float*>(c.region(c.choice.bias)),
+          c.choice.rows ? c.region(c.choice.rows) : a.out.data,
+          a.a.strides[0],
+          parts::part_elements(m),
+          m,
+          c.problem[Axis::k]};
 }
 
 static parts::SumPartsParams row_sum_params(const Call<A, Parts>& c) {
@@ -60,24 +76,32 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   choice.blocks = column_sums_blocks(columns, n, k), choice.chunks = shape.chunks;
   if (choice.blocks) choice.columns = plan.scratch("parts of column_sums", row_parts(n) * parts::part_elements(k) * 4);
   if (bias) choice.bias = plan.scratch("sum of bias", 4);
-  if (m && shape.chunks > 1) choice.rows = plan.scratch("parts of out", shape.chunks * parts::part_elements(m) * 4), dots.out_dtype = DType::f32;
-  if (choice.blocks + bias) plan.launch<column_params>(column_sums_kernel, columns, {.x = choice.blocks + bias, .smem = column_sums_smem(columns), .pdl = p.pdl}, choice);
+  if (m && shape.chunks > 1)
+    choice.rows = plan.scratch("parts of out", shape.chunks * parts::part_elements(m) * 4), dots.out_dtype = DType::f32;
+  if (choice.blocks + bias)
+    plan.launch<column_params>(column_sums_kernel, columns, {.x = choice.blocks + bias, .smem = column_sums_smem(columns), .pdl = p.pdl},
+                               choice);
   if (k) {
     const parts::SumPartsConfig sum = parts::sum_parts_config(DType::f32, k);
     plan.launch<column_sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, k, 1, plan.count > 0, p, device), choice);
   }
-  if (m) plan.launch<dots_params>(dots_kernel, dots, {.x = rows::dot_blocks(shape, m, device), .smem = rows::row_dots_bytes(dots.dots, dots.threads), .pdl = plan.count ? after : p.pdl}, choice);
+  if (m)
+    plan.launch<dots_params>(
+        dots_kernel, dots,
+        {.x = rows::dot_blocks(shape, m, device), .smem = rows::row_dots_bytes(dots.dots, dots.threads), .pdl = plan.count ? after : p.pdl},
+        choice);
   if (!choice.rows) return plan;
   const parts::SumPartsConfig sum = parts::sum_token_parts_config(p.dtype(&A::out));
   plan.launch<row_sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, m, 1, true, p, device), choice);
   return plan;
 }
 
-/// One rounding of the result. Of the sums of absolute terms: a column's sum has its roundings, which the products with a row carry on; a row's thread adds at most 16
-/// products, a chunk's threads 5 and 32 sums, a lane of parts one 32nd of the chunks, then 32 lanes.
+/// One rounding of the result. Of the sums of absolute terms: a column's sum has its roundings, which the products with a row carry on; a
+/// row's thread adds at most 16 products, a chunk's threads 5 and 32 sums, a lane of parts one 32nd of the chunks, then 32 lanes.
 static Budget budget(const Problem& p) {
   const double chunks = double(p[Axis::k]) * size_of(p.tensors[0].dtype) / 8192 / 32;
-  return {.of_value = 0, .of_magnitude = (max_of(column_sum_roundings(p[Axis::n]), vector_sum_roundings(p[Axis::n])) + 88 + chunks) * 0x1p-24};
+  return {.of_value = 0,
+          .of_magnitude = (max_of(column_sum_roundings(p[Axis::n]), vector_sum_roundings(p[Axis::n])) + 88 + chunks) * 0x1p-24};
 }
 
 static void derive(Case& which) {
@@ -120,6 +144,9 @@ QN_OP(linear_rowsum, A, "gemm.linear_rowsum")
             {"a.pad", {0, 8, 3}},
             {"b.pad", {0, 8, 1}}},
            derive)
-    .bench({{{"m", 1024}, {"n", 2048}, {"k", 512}}, {{"m", 1024}, {"n", 2048}, {"k", 8192}}, {{"m", 512}, {"n", 4096}, {"k", 8192}}, {{"m", 8192}, {"n", 8192}, {"k", 8192}}});
+    .bench({{{"m", 1024}, {"n", 2048}, {"k", 512}},
+            {{"m", 1024}, {"n", 2048}, {"k", 8192}},
+            {{"m", 512}, {"n", 4096}, {"k", 8192}},
+            {{"m", 8192}, {"n", 8192}, {"k", 8192}}});
 
 }  // namespace quern::gemm

@@ -12,7 +12,8 @@ namespace quern::gemm {
 
 using A = LinearRowsumBackwardArgs;
 
-static const jit::Kernel<LinearRowsumOuterConfig, LinearRowsumOuterParams> outer_kernel{"quern/ops/gemm/linear_rowsum_backward/kernel.cuh", "linear_rowsum_outer"};
+static const jit::Kernel<LinearRowsumOuterConfig, LinearRowsumOuterParams> outer_kernel{"quern/ops/gemm/linear_rowsum_backward/kernel.cuh",
+                                                                                        "linear_rowsum_outer"};
 
 /// For all launches: sums over parts of a's rows, these added up, and the sum of dy; where column_sums are not given, the same of b's rows.
 struct Parts {
@@ -22,7 +23,8 @@ struct Parts {
 
 static ColumnSumsParams b_column_params(const Call<A, Parts>& c) {
   const i64 n = c.problem[Axis::n], k = c.problem[Axis::k];
-  return {c.args.b.data, nullptr, c.region(c.choice.b_columns), nullptr, c.args.b.strides[0], 0, parts::part_elements(k), n, k, 0, c.choice.b_blocks};
+  return {c.args.b.data,    nullptr, c.region(c.choice.b_columns), nullptr, c.args.b.strides[0], 0, parts::part_elements(k), n, k, 0,
+          c.choice.b_blocks};
 }
 static parts::SumPartsParams b_column_sum_params(const Call<A, Parts>& c) {
   const i64 k = c.problem[Axis::k];
@@ -32,7 +34,17 @@ static parts::SumPartsParams b_column_sum_params(const Call<A, Parts>& c) {
 static ColumnSumsParams column_params(const Call<A, Parts>& c) {
   const A& a = c.args;
   const i64 m = c.problem[Axis::m], k = c.problem[Axis::k];
-  return {a.a.data, a.dy.data, c.region(c.choice.columns), reinterpret_cast<float*>(c.region(c.choice.all)), a.a.strides[0], a.dy.strides[0], parts::part_elements(k), m, k, m, c.choice.blocks};
+  return {a.a.data,
+          a.dy.data,
+          c.region(c.choice.columns),
+          reinterpret_cast<float*>(c.region(c.choice.all)),
+          a.a.strides[0],
+          a.dy.strides[0],
+          parts::part_elements(k),
+          m,
+          k,
+          m,
+          c.choice.blocks};
 }
 
 static parts::SumPartsParams column_sum_params(const Call<A, Parts>& c) {
@@ -46,7 +58,13 @@ static LinearRowsumOuterParams da_params(const Call<A, Parts>& c) {
   return {a.dy.data, static_cast<const float*>(sums), a.da.data, a.dy.strides[0], a.da.strides[0], c.problem[Axis::m], c.problem[Axis::k]};
 }
 static LinearRowsumOuterParams db_params(const Call<A, Parts>& c) {
-  return {nullptr, reinterpret_cast<const float*>(c.region(c.choice.row)), c.args.db.data, 0, c.args.db.strides[0], c.problem[Axis::n], c.problem[Axis::k]};
+  return {nullptr,
+          reinterpret_cast<const float*>(c.region(c.choice.row)),
+          c.args.db.data,
+          0,
+          c.args.db.strides[0],
+          c.problem[Axis::n],
+          c.problem[Axis::k]};
 }
 static LinearRowsumOuterParams dbias_params(const Call<A, Parts>& c) {
   return {nullptr, reinterpret_cast<const float*>(c.region(c.choice.all)), c.args.dbias.data, 0, 0, 1, c.problem[Axis::n]};
@@ -62,7 +80,8 @@ static LinearRowsumOuterConfig outer_config(const Problem& p, Outer outer, Tenso
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n], k = p[Axis::k];
-  const bool da = p.tensor(&A::da).present && m * k > 0, db = p.tensor(&A::db).present && n * k > 0, dbias = p.tensor(&A::dbias).present && n > 0;
+  const bool da = p.tensor(&A::da).present && m * k > 0, db = p.tensor(&A::db).present && n * k > 0,
+             dbias = p.tensor(&A::dbias).present && n > 0;
   const auto follows = [&](const Plan& so_far) { return so_far.count ? i32(device.arch.number >= 90) : p.pdl; };
   Plan plan;
   Parts choice;
@@ -71,7 +90,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     choice.b_blocks = column_sums_blocks(columns, n, k), choice.b_row = plan.scratch("column sums", parts::part_elements(k) * 4);
     if (choice.b_blocks) {
       choice.b_columns = plan.scratch("parts of column sums", row_parts(n) * parts::part_elements(k) * 4);
-      plan.launch<b_column_params>(column_sums_kernel, columns, {.x = choice.b_blocks, .smem = column_sums_smem(columns), .pdl = p.pdl}, choice);
+      plan.launch<b_column_params>(column_sums_kernel, columns, {.x = choice.b_blocks, .smem = column_sums_smem(columns), .pdl = p.pdl},
+                                   choice);
     }
     const parts::SumPartsConfig sum = parts::sum_parts_config(DType::f32, k);
     plan.launch<b_column_sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, k, 1, plan.count > 0, p, device), choice);
@@ -86,7 +106,9 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     if (choice.blocks) choice.columns = plan.scratch("parts of db", row_parts(m) * parts::part_elements(k) * 4);
   }
   if (dbias) choice.all = plan.scratch("sum of dy", 4);
-  if (choice.blocks + dbias) plan.launch<column_params>(column_sums_kernel, columns, {.x = choice.blocks + dbias, .smem = column_sums_smem(columns), .pdl = follows(plan)}, choice);
+  if (choice.blocks + dbias)
+    plan.launch<column_params>(column_sums_kernel, columns,
+                               {.x = choice.blocks + dbias, .smem = column_sums_smem(columns), .pdl = follows(plan)}, choice);
   if (db) {
     const parts::SumPartsConfig sum = parts::sum_parts_config(DType::f32, k);
     plan.launch<column_sum_params>(parts::sum_parts_kernel, sum, parts::sum_parts_grid(sum, k, 1, plan.count > 0, p, device), choice);
@@ -95,7 +117,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   }
   if (dbias) {
     const LinearRowsumOuterConfig c = outer_config(p, Outer::filled, &A::dbias, n);
-    plan.launch<dbias_params>(outer_kernel, c, {.x = rows::chunk_blocks(c.chunks, c.threads, {1, n}, device), .pdl = follows(plan)}, choice);
+    plan.launch<dbias_params>(outer_kernel, c, {.x = rows::chunk_blocks(c.chunks, c.threads, {1, n}, device), .pdl = follows(plan)},
+                              choice);
   }
   return plan;
 }
@@ -105,10 +128,12 @@ static Rejection wants_something(const Problem& p) {
   return {"da", "absent", "a tensor here, in db or in dbias"};
 }
 
-/// One rounding of the result, of da one more in f32. Of the sums of absolute terms: the roundings of a sum over rows of a or b, or of dy's.
+/// One rounding of the result, of da one more in f32. Of the sums of absolute terms: the roundings of a sum over rows of a or b, or of
+/// dy's.
 static Budget budget(const Problem& p) {
   const DType dtype = p.tensor(&A::a).dtype;
-  return {.of_value = unit_roundoff(dtype) + 0x1p-24, .of_magnitude = (max_of(column_sum_roundings(max_of(p[Axis::m], p[Axis::n])), vector_sum_roundings(p[Axis::m])) + 1) * 0x1p-24};
+  return {.of_value = unit_roundoff(dtype) + 0x1p-24,
+          .of_magnitude = (max_of(column_sum_roundings(max_of(p[Axis::m], p[Axis::n])), vector_sum_roundings(p[Axis::m])) + 1) * 0x1p-24};
 }
 
 static void derive(Case& which) {
@@ -169,6 +194,9 @@ QN_OP(linear_rowsum_backward, A, "gemm.linear_rowsum_backward")
             {"da.pad", {0, 16, 1}},
             {"db.pad", {0, 8, 1}}},
            derive)
-    .bench({{{"m", 1024}, {"n", 2048}, {"k", 512}}, {{"m", 1024}, {"n", 2048}, {"k", 8192}}, {{"m", 512}, {"n", 4096}, {"k", 8192}}, {{"m", 8192}, {"n", 8192}, {"k", 8192}}});
+    .bench({{{"m", 1024}, {"n", 2048}, {"k", 512}},
+            {{"m", 1024}, {"n", 2048}, {"k", 8192}},
+            {{"m", 512}, {"n", 4096}, {"k", 8192}},
+            {{"m", 8192}, {"n", 8192}, {"k", 8192}}});
 
 }  // namespace quern::gemm

@@ -13,7 +13,8 @@ void linear_rowsum_backward_ref(const LinearRowsumBackwardArgs& args, const Line
   using std::abs;
   const Ref<Real> dy(args.dy), a(args.a), column_sums(args.column_sums);
   const Ref<Real> b(args.b);
-  const RefOut<Real> da(args.da), db(args.db), dbias(args.dbias), da_size(magnitudes.da), db_size(magnitudes.db), dbias_size(magnitudes.dbias);
+  const RefOut<Real> da(args.da), db(args.db), dbias(args.dbias), da_size(magnitudes.da), db_size(magnitudes.db),
+      dbias_size(magnitudes.dbias);
   const i64 m = args.a.shape[0], n = args.b.shape[0], k = args.a.shape[1];
   for (i64 x = 0; x < k && da.present(); ++x) {
     Real sum = 0, size = 0;

@@ -13,7 +13,7 @@ enum class Outer : i32 {
 };
 
 struct LinearRowsumOuterConfig {
-  DType dtype;        // of out
+  DType dtype;  // of out
   DType scale_dtype;
   Outer outer;
   rows::RowChunks chunks;
@@ -21,9 +21,9 @@ struct LinearRowsumOuterConfig {
 };
 
 struct LinearRowsumOuterParams {
-  const void* scale;    // [rows] or null
-  const float* values;  // [columns] or [1]
-  void* out;            // [rows, columns]
+  const void* scale;             // [rows] or null
+  const float* values;           // [columns] or [1]
+  void* out;                     // [rows, columns]
   i64 scale_stride, out_stride;  // elements from row to row
   i64 rows, columns;
 };

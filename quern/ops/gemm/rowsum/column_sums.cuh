@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // parts[s, x] = sum of matrix[r, x], or of vector[r] * matrix[r, x], over the rows r of part s; vector_sum = sum of the vector
-// A block has 32 accesses side by side of 64 rows: warp w adds rows w, w + 8, ...; then the warps are added in ascending order. The last block adds up the vector: a thread
-// every 256th element, then as block_sum.
+// A block has 32 accesses side by side of 64 rows: warp w adds rows w, w + 8, ...; then the warps are added in ascending order. The last
+// block adds up the vector: a thread every 256th element, then as block_sum.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/gemm/rowsum/spec.h"
@@ -27,7 +27,8 @@ template <ColumnSumsConfig C> QN_DEVICE void sum_vector(const ColumnSumsParams& 
 template <ColumnSumsConfig C> QN_DEVICE void sum_columns(const ColumnSumsParams& p, f32* sums) {
   using T = dtype_t<C.dtype>;
   constexpr int kWarps = C.threads / 32, kRows = kPartRows / kWarps, kColumns = column_sums_columns(C);
-  const i64 across = ceil_div<i64>(p.columns, kColumns), part = i64(blockIdx.x) / across, first = (i64(blockIdx.x) - part * across) * kColumns;
+  const i64 across = ceil_div<i64>(p.columns, kColumns), part = i64(blockIdx.x) / across,
+            first = (i64(blockIdx.x) - part * across) * kColumns;
   const int warp = int(threadIdx.x) / 32, offset = int(ptx::lane_id()) * C.vector;
   Packed<T, C.vector> rows[kRows];
   f32 weights[kRows], sum[C.vector] = {};

@@ -11,10 +11,10 @@ namespace quern::gemm {
 constexpr int kPartRows = 64;
 
 struct ColumnSumsConfig {
-  DType dtype;         // of the matrix
+  DType dtype;  // of the matrix
   DType vector_dtype;
-  i32 weighted;        // 1: each row is multiplied by its element of the vector
-  i32 vector;          // elements of one access; divides the columns
+  i32 weighted;  // 1: each row is multiplied by its element of the vector
+  i32 vector;    // elements of one access; divides the columns
   i32 threads;
 };
 
@@ -25,7 +25,7 @@ struct ColumnSumsParams {
   float* vector_sum;   // [1]: where the grid has a block more than `chunks`
   i64 row_stride, vector_stride, part_stride;
   i64 rows, columns, elements;
-  i64 chunks;          // blocks that make parts
+  i64 chunks;  // blocks that make parts
 };
 
 /// Columns of a block: a warp has an access a lane.

@@ -15,9 +15,7 @@ void scaled_ref(const ScaledArgs& args, const ScaledArgs& magnitudes) {
   const Ref<Real> a(args.a), b(args.b), scales_a(args.scales_a), scales_b(args.scales_b), bias(args.bias), c(args.c);
   const RefOut<Real> out(args.out), mag(magnitudes.out);
   const i64 m = a.dim(0), n = b.dim(0), k = a.dim(1);
-  const auto scale_a = [&](i64 i, i64 x) {
-    return scales_a(scales_a.dim(0) == m ? i : 0, scales_a.dim(1) == 1 ? 0 : x / 128);
-  };
+  const auto scale_a = [&](i64 i, i64 x) { return scales_a(scales_a.dim(0) == m ? i : 0, scales_a.dim(1) == 1 ? 0 : x / 128); };
   const auto scale_b = [&](i64 j, i64 x) {
     return scales_b(scales_b.dim(0) == n ? j : scales_b.dim(0) == 1 ? 0 : j / 128, scales_b.dim(1) == 1 ? 0 : x / 128);
   };

@@ -80,13 +80,12 @@ static ScaledParams params(const Call<ScaledArgs>& call) {
 static Plan plan(const Problem& p, const DeviceInfo&) {
   const Tile& t = p[Axis::m] <= k16x64.m ? k16x64 : k64x128;
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
-  const ScaledConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), vector < 4 ? 1 : vector, t.m, t.n,
-                            t.stages, t.warps_m, t.warps_n, 32 * t.warps_m * t.warps_n, 2};
+  const ScaledConfig config{p.dtype(&A::a), p.dtype(&A::b), p.dtype(&A::out), vector < 4 ? 1 : vector,    t.m, t.n,
+                            t.stages,       t.warps_m,      t.warps_n,        32 * t.warps_m * t.warps_n, 2};
   Plan plan;
-  plan.launch<params>(mma_ring, config,
-                      {.x = ceil_div<i64>(p[Axis::m], t.m) * ceil_div<i64>(p[Axis::n], t.n),
-                       .smem = scaled_smem(config).bytes,
-                       .pdl = p.pdl});
+  plan.launch<params>(
+      mma_ring, config,
+      {.x = ceil_div<i64>(p[Axis::m], t.m) * ceil_div<i64>(p[Axis::n], t.n), .smem = scaled_smem(config).bytes, .pdl = p.pdl});
   return plan;
 }
 
@@ -106,17 +105,28 @@ static Budget budget(const Problem& p) { return scaled_budget(p.dtype(&A::out), 
 static void derive_scales(Case& which) {
   const double m = which["m"], n = which["n"], blocks = double(ceil_div<i64>(i64(n), kScaledGroup));
   const double groups = double(ceil_div<i64>(i64(which["k"]), kScaledGroup));
-  const double shapes[6][4] = {{m, groups, blocks, groups}, {m, groups, n, groups}, {m, 1, n, 1},
-                               {1, 1, 1, 1},                {m, groups, 1, 1},      {1, groups, blocks, 1}};
+  const double shapes[6][4] = {{m, groups, blocks, groups}, {m, groups, n, groups}, {m, 1, n, 1}, {1, 1, 1, 1},
+                               {m, groups, 1, 1},           {1, groups, blocks, 1}};
   const double* shape = shapes[i64(which["recipe"]) % 6];
-  for (const Axis axis : {Axis::scale_rows_a, Axis::scale_columns_a, Axis::scale_rows_b, Axis::scale_columns_b}) which[name(axis)] = *shape++;
+  for (const Axis axis : {Axis::scale_rows_a, Axis::scale_columns_a, Axis::scale_rows_b, Axis::scale_columns_b})
+    which[name(axis)] = *shape++;
 }
 
 /// Each of the tiles for more than 128 rows that narrow_sm90 (2) and the other variants for Hopper (3) have, by the k of the axis.
 static void derive_candidate(Case& which) {
-  struct Tile { double axis; const char *narrow, *other; };
-  constexpr Tile kTiles[] = {{0, "64x48", "swap_ab_sm90:64x64_two"}, {1, "64x64", "swap_ab_sm90:128x64"}, {127, "64x96", "warp_specialised_sm90:128x144"}, {128, "64x128", "warp_specialised_sm90:128x160"}, {129, "64x192", "warp_specialised_sm90:128x176"},
-                             {130, "64x48", "warp_specialised_sm90:128x192"}, {256, "64x96", "warp_specialised_sm90:128x192_pair"}, {1000, "64x192", "swap_ab_sm90:128x64_parts2"}, {4097, "64x128", "swap_ab_sm90:64x64_two_parts4"}};
+  struct Tile {
+    double axis;
+    const char *narrow, *other;
+  };
+  constexpr Tile kTiles[] = {{0, "64x48", "swap_ab_sm90:64x64_two"},
+                             {1, "64x64", "swap_ab_sm90:128x64"},
+                             {127, "64x96", "warp_specialised_sm90:128x144"},
+                             {128, "64x128", "warp_specialised_sm90:128x160"},
+                             {129, "64x192", "warp_specialised_sm90:128x176"},
+                             {130, "64x48", "warp_specialised_sm90:128x192"},
+                             {256, "64x96", "warp_specialised_sm90:128x192_pair"},
+                             {1000, "64x192", "swap_ab_sm90:128x64_parts2"},
+                             {4097, "64x128", "swap_ab_sm90:64x64_two_parts4"}};
   const bool narrow = which["narrow"] == 2;
   for (const Tile& tile : kTiles)
     if (which["k"] == tile.axis) {
@@ -193,8 +203,9 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
     .read_early()
     .in("scales_b", &A::scales_b, "scale_rows_b scale_columns_b", {DType::f32})
     .strided()
-    .meaning("1x128 by 128x128: [ceil(n / 128), ceil(k / 128)]; 1x128 by 1x128: [n, ceil(k / 128)]; row by column: [n, 1]; tensor by tensor: [1, 1]; "
-             "rows n, ceil(n / 128) or 1 with columns ceil(k / 128) or 1, whatever scales_a has")
+    .meaning(
+        "1x128 by 128x128: [ceil(n / 128), ceil(k / 128)]; 1x128 by 1x128: [n, ceil(k / 128)]; row by column: [n, 1]; tensor by tensor: [1, 1]; "
+        "rows n, ceil(n / 128) or 1 with columns ceil(k / 128) or 1, whatever scales_a has")
     .in("bias", &A::bias, "n", {DType::bf16, DType::f32})
     .optional()
     .in("c", &A::c, "m n", {DType::bf16, DType::f32})
@@ -212,30 +223,33 @@ QN_OP(scaled, ScaledArgs, "gemm.scaled")
     .budget(budget)
     // Of FP8 the budget is of sums whose terms are alike, and infinite scales are none
     .unfit_all({DataKind::infinite, DataKind::tails, DataKind::edges})
-    .cases({{"m", {1, 0, 3, 15, 16, 17, 63, 64, 65, 131}},
-            {"n", {128, 0, 1, 7, 63, 64, 65, 127, 129, 264, 8640}},
-            {"k", {256, 0, 1, 127, 128, 129, 130, 1000, 4097}},
-            {"recipe",
-             {0, 1, 2, 3, 4, 5},
-             "scales: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row of both, of 128 columns; 2 for each row, of all columns; 3 one for all; "
-             "4 as 0, one for all of b; 5 what nobody asks for"},
-            {"narrow", {0, 1, 0, 2, 3}, "asks for the variant narrow_sm90 (1; 2: each of its tiles for more than 128 rows) or each of such tiles of the others for Hopper (3), and makes the case one that they take"},
-            {"scales_a.transposed", {1, 0}},
-            {"scales_b.transposed", {0, 1}},
-            {"scales_a.pad", {0, 3}},
-            {"scales_b.pad", {0, 1}},
-            {"bytes_a", {0, 1}, "a is e4m3 (0) or e5m2 (1)"},
-            {"bytes_b", {0, 1}, "b is e4m3 (0) or e5m2 (1)"},
-            {"out_f32", {0, 1}, "out is f32, else bf16"},
-            {"bias.present", {0, 1}},
-            {"bias_f32", {0, 1}, "bias is f32, else bf16"},
-            {"c.present", {0, 1}},
-            {"c_f32", {0, 1}, "c is f32, else bf16"},
-            {"a.pad", {0, 8, 4, 3}},
-            {"out.pad", {0, 8, 5}},
-            {"c.pad", {0, 8, 3}},
-            {"batch_invariant", {0, 1}}},
-           derive)
+    .cases(
+        {{"m", {1, 0, 3, 15, 16, 17, 63, 64, 65, 131}},
+         {"n", {128, 0, 1, 7, 63, 64, 65, 127, 129, 264, 8640}},
+         {"k", {256, 0, 1, 127, 128, 129, 130, 1000, 4097}},
+         {"recipe",
+          {0, 1, 2, 3, 4, 5},
+          "scales: 0 a's for each row, b's for 128 rows, of 128 columns both; 1 for each row of both, of 128 columns; 2 for each row, of all columns; 3 one for all; "
+          "4 as 0, one for all of b; 5 what nobody asks for"},
+         {"narrow",
+          {0, 1, 0, 2, 3},
+          "asks for the variant narrow_sm90 (1; 2: each of its tiles for more than 128 rows) or each of such tiles of the others for Hopper (3), and makes the case one that they take"},
+         {"scales_a.transposed", {1, 0}},
+         {"scales_b.transposed", {0, 1}},
+         {"scales_a.pad", {0, 3}},
+         {"scales_b.pad", {0, 1}},
+         {"bytes_a", {0, 1}, "a is e4m3 (0) or e5m2 (1)"},
+         {"bytes_b", {0, 1}, "b is e4m3 (0) or e5m2 (1)"},
+         {"out_f32", {0, 1}, "out is f32, else bf16"},
+         {"bias.present", {0, 1}},
+         {"bias_f32", {0, 1}, "bias is f32, else bf16"},
+         {"c.present", {0, 1}},
+         {"c_f32", {0, 1}, "c is f32, else bf16"},
+         {"a.pad", {0, 8, 4, 3}},
+         {"out.pad", {0, 8, 5}},
+         {"c.pad", {0, 8, 3}},
+         {"batch_invariant", {0, 1}}},
+        derive)
     .bench(bench_shapes());
 
 }  // namespace quern::gemm

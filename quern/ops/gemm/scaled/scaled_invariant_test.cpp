@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// With batch_invariant a row of gemm.scaled has the same bits alone, in any batch and by any kernel of its kind, whatever the scales are for.
+// With batch_invariant a row of gemm.scaled has the same bits alone, in any batch and by any kernel of its kind, whatever the scales are
+// for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ class gemm_scaled_invariant : public ::testing::TestWithParam<const char*> {
       return kind == 0 ? std::copysign(0.f, x) : kind == 1 ? x * 0x1p-140f : x;
     };
     const TensorView a = filled<u8>(DType::e4m3, rows, k, value), b = filled<u8>(DType::e4m3, n, k, value);
-    const TensorView scales_a = filled<float>(DType::f32, rows_a, columns_a, scale), scales_b = filled<float>(DType::f32, rows_b, columns_b, scale);
+    const TensorView scales_a = filled<float>(DType::f32, rows_a, columns_a, scale),
+                     scales_b = filled<float>(DType::f32, rows_b, columns_b, scale);
     const TensorView out = filled<float>(DType::f32, rows, n, scale);
     const auto run_rows = [&](const char* variant, i64 m) {
       device_->fill(out.data, 0xff, size_t(4 * rows * n), {});
@@ -82,7 +84,8 @@ class gemm_scaled_invariant : public ::testing::TestWithParam<const char*> {
         if (few[0] == 'n' && m > 128) continue;  // narrow tiles have no more rows
         const std::vector<u32> part = run_rows(few, m);
         EXPECT_TRUE(std::equal(part.begin(), part.end(), all.end() - i64(part.size())))
-            << few << ", m=" << m << " n=" << n << " k=" << k << ", scales " << rows_a << " x " << columns_a << " and " << rows_b << " x " << columns_b;
+            << few << ", m=" << m << " n=" << n << " k=" << k << ", scales " << rows_a << " x " << columns_a << " and " << rows_b << " x "
+            << columns_b;
       }
     }
   }
@@ -103,13 +106,17 @@ TEST_P(gemm_scaled_invariant, rows_have_the_same_bits_for_every_m) {
   same_bits(n, k, rows, 1, 1, 1, 1);
 }
 
-/// Of half of the rows there are tiles of 128. The last of seven of 256 begins 88 rows earlier, the last one along n has 64 columns; then there is only one, with 136 rows.
+/// Of half of the rows there are tiles of 128. The last of seven of 256 begins 88 rows earlier, the last one along n has 64 columns; then
+/// there is only one, with 136 rows.
 TEST_P(gemm_scaled_invariant, tiles_of_256_rows_give_the_bits_of_those_of_128) {
   for (const auto& [m, n, k] : {std::array<i64, 3>{1704, 1856, 2560}, {136, 12680, 2432}}) {
     const auto value = [](Random& random) { return u8(random.below(0x70) + random.below(2) * 0x80); };
     const auto scale = [](Random& random) { return float(1 + random.below(1 << 20)) / (1 << 20); };
-    ScaledArgs args{.out = filled<u16>(DType::bf16, m, n, [](Random&) { return u16(0xffff); }), .a = filled<u8>(DType::e4m3, m, k, value), .scales_a = filled<float>(DType::f32, m, k / 128, scale),
-                    .b = filled<u8>(DType::e4m3, n, k, value), .scales_b = filled<float>(DType::f32, (n + 127) / 128, k / 128, scale)};
+    ScaledArgs args{.out = filled<u16>(DType::bf16, m, n, [](Random&) { return u16(0xffff); }),
+                    .a = filled<u8>(DType::e4m3, m, k, value),
+                    .scales_a = filled<float>(DType::f32, m, k / 128, scale),
+                    .b = filled<u8>(DType::e4m3, n, k, value),
+                    .scales_b = filled<float>(DType::f32, (n + 127) / 128, k / 128, scale)};
     const auto run_rows = [&](i64 first, i64 rows) {
       ScaledArgs part = args;
       for (TensorView* v : {&part.out, &part.a, &part.scales_a}) v->shape[0] = first + rows, *v = last_rows(*v, rows);
@@ -127,7 +134,8 @@ TEST_P(gemm_scaled_invariant, tiles_of_256_rows_give_the_bits_of_those_of_128) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, gemm_scaled_invariant, ::testing::Values("emu", "cuda"), [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Devices, gemm_scaled_invariant, ::testing::Values("emu", "cuda"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace quern::gemm

@@ -123,10 +123,12 @@ TEST(gemm_scaled, rows_and_alignment_choose_the_kernel) {
   EXPECT_THAT(plan_text({{"b.pad", 2}}), HasSubstr("vector=1,"));
 }
 
-/// n / 132 columns for each multiprocessor; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice as many.
+/// n / 132 columns for each multiprocessor; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice
+/// as many.
 TEST(gemm_scaled, plans_of_narrow_tiles) {
   const auto expect = [](double m, double n, double k, const char* kernel, const char* tile, const char* grid, double batch_invariant = 0) {
-    EXPECT_THAT(plan_text({{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}}, "sm_90a"), ::testing::AllOf(HasSubstr(kernel), HasSubstr(tile), HasSubstr(grid)));
+    EXPECT_THAT(plan_text({{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}}, "sm_90a"),
+                ::testing::AllOf(HasSubstr(kernel), HasSubstr(tile), HasSubstr(grid)));
   };
   expect(1, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "halves=1");
   expect(16, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128", 1);
@@ -145,7 +147,8 @@ TEST(gemm_scaled, plans_of_narrow_tiles) {
   expect(64, 1056, 7168, "scaled_swap_ab_sm90<", "tile_m=64", "grid");
 }
 
-/// 256 rows where that leaves fewer multiprocessors idle in the last round: of results of 16 bits, without c, whose last tile has 128 rows of its own. Pairs where they ask for no round more.
+/// 256 rows where that leaves fewer multiprocessors idle in the last round: of results of 16 bits, without c, whose last tile has 128 rows
+/// of its own. Pairs where they ask for no round more.
 TEST(gemm_scaled, plans_of_many_rows) {
   const auto tile = [](Case which) {
     const std::string text = plan_text(which, "sm_90a");
@@ -169,7 +172,9 @@ TEST(gemm_scaled, plans_of_many_rows) {
 
 /// m is no part of a kernel: a server of one weight meets at most eight.
 TEST(gemm_scaled, few_kernels_serve_every_m) {
-  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168}, {7168, 2048}, {768, 7168}, {1536, 7168}, {2048, 7168}, {8192, 8192}, {2360, 7168}, {3344, 1024}, {3512, 7168}, {4000, 7168}, {27000, 512}};
+  const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168},
+                              {7168, 2048}, {768, 7168},   {1536, 7168}, {2048, 7168},  {8192, 8192},
+                              {2360, 7168}, {3344, 1024},  {3512, 7168}, {4000, 7168},  {27000, 512}};
   for (const auto& [n, k] : shapes)
     for (double recipe = 0; recipe < 4; ++recipe) {
       std::set<std::string> kernels;
@@ -222,7 +227,8 @@ TEST(gemm_scaled, rows_have_the_same_bits_for_every_m) {
   }
 }
 
-/// Pairs of tiles, of which a block makes several and the last has one tile alone, with all that follows the sums: each row has the bits that it has among few others. Scales as TMA takes them, as it does not, and of all of K.
+/// Pairs of tiles, of which a block makes several and the last has one tile alone, with all that follows the sums: each row has the bits
+/// that it has among few others. Scales as TMA takes them, as it does not, and of all of K.
 TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
   DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
   info.emulated = 1;
@@ -243,7 +249,8 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
       const auto args = [&](std::vector<float>& out, i64 first, i64 rows) {
         ScaledArgs call{.out = TensorView(out.data(), more ? DType::f32 : DType::bf16, {rows, n}),
                         .a = TensorView(a.data() + first * k, DType::e4m3, {rows, k}),
-                        .scales_a = TensorView(scales_a.data() + (kind == rows_of_three ? first * blocks : first), DType::f32, {rows, kind == once ? 1 : blocks}),
+                        .scales_a = TensorView(scales_a.data() + (kind == rows_of_three ? first * blocks : first), DType::f32,
+                                               {rows, kind == once ? 1 : blocks}),
                         .b = TensorView(b.data(), DType::e4m3, {n, k}),
                         .scales_b = TensorView(scales_b.data(), DType::f32, {kind == once ? n : blocks_n, kind == once ? 1 : blocks})};
         if (kind == columns) call.scales_a.strides[0] = 1, call.scales_a.strides[1] = m;
@@ -261,12 +268,14 @@ TEST(gemm_scaled, pairs_of_tiles_give_the_bits_of_single_ones) {
         const i64 rows = min_of<i64>(m - first, 130);
         std::vector<float> part(size_t(rows * n), 0.f);  // other poison than that of `all`: what both leave out differs
         scaled(args(part, first, rows), options);
-        EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * n * size, part.data(), size_t(rows * n * size)), 0) << "rows from " << first << ", scales " << kind << ", c " << more;
+        EXPECT_EQ(std::memcmp(reinterpret_cast<const u8*>(all.data()) + first * n * size, part.data(), size_t(rows * n * size)), 0)
+            << "rows from " << first << ", scales " << kind << ", c " << more;
       }
     }
 }
 
-/// Wide and tall tiles of which a block makes several, each from another stage of the ring on: each row has the bits that it has among few others, whose tiles are of 128 x 128. Scales of each stage, and of all of K.
+/// Wide and tall tiles of which a block makes several, each from another stage of the ring on: each row has the bits that it has among few
+/// others, whose tiles are of 128 x 128. Scales of each stage, and of all of K.
 TEST(gemm_scaled, large_tiles_give_the_bits_of_smaller_ones) {
   DeviceInfo info = device_info_of(Arch::parse("sm_90a"));
   info.emulated = 1;
@@ -288,8 +297,11 @@ TEST(gemm_scaled, large_tiles_give_the_bits_of_smaller_ones) {
     const char* tile;
     const char* name;
   };
-  for (const Tiles& tiles : {Tiles{true, 192, DType::f32, "tile_m=128, tile_n=192", "128x192"}, Tiles{true, 176, DType::f32, "tile_m=128, tile_n=176", "128x176"}, Tiles{true, 256, DType::bf16, "tile_m=256, tile_n=128", "256x128"},
-                             Tiles{false, 176, DType::bf16, "tile_m=128, tile_n=176", "128x176"}, Tiles{false, 256, DType::bf16, "tile_m=256, tile_n=128", "256x128"}}) {
+  for (const Tiles& tiles : {Tiles{true, 192, DType::f32, "tile_m=128, tile_n=192", "128x192"},
+                             Tiles{true, 176, DType::f32, "tile_m=128, tile_n=176", "128x176"},
+                             Tiles{true, 256, DType::bf16, "tile_m=256, tile_n=128", "256x128"},
+                             Tiles{false, 176, DType::bf16, "tile_m=128, tile_n=176", "128x176"},
+                             Tiles{false, 256, DType::bf16, "tile_m=256, tile_n=128", "256x128"}}) {
     const i64 columns = tiles.all_of_k ? 1 : blocks, size = size_of(tiles.out);
     const auto tile_of = [&](std::vector<float>& out, i64 first, i64 rows, const char* name) {
       const std::string variant = std::string("warp_specialised_sm90:") + name;
@@ -304,7 +316,8 @@ TEST(gemm_scaled, large_tiles_give_the_bits_of_smaller_ones) {
       return kernel;
     };
     std::vector<float> all(size_t(m * tiles.n), NAN);
-    EXPECT_THAT(tile_of(all, 0, m, tiles.name), AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.all_of_k ? "column_scales=1" : "column_scales=0")));
+    EXPECT_THAT(tile_of(all, 0, m, tiles.name),
+                AllOf(HasSubstr(tiles.tile), HasSubstr(tiles.all_of_k ? "column_scales=1" : "column_scales=0")));
     for (const i64 first : {i64(0), i64(64), i64(4096), m - 130}) {
       std::vector<float> part(size_t(130 * tiles.n), 0.f);  // other poison than that of `all`
       EXPECT_THAT(tile_of(part, first, 130, "128x128"), HasSubstr("tile_m=128, tile_n=128"));

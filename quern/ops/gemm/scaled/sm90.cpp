@@ -59,9 +59,10 @@ ScaledSm90Params sm90_params(const Call<ScaledArgs>& c, i32 box_a, i32 box_b, i3
 i64 most_swapped_rows(const Problem& p) { return p[Axis::n] > 64 * kSm90Sms ? 32 : 128; }
 
 std::span<const Sm90Kernel> scaled_many_rows_kernels(i32 column_scales) {
-  constexpr size_t kTiles = std::size(kScaledSm90Tiles), kSwapped = std::size(kScaledSwappedTiles), kNarrow = std::size(kScaledNarrowTiles), kAll = kTiles + kSwapped + kNarrow;
+  constexpr size_t kTiles = std::size(kScaledSm90Tiles), kSwapped = std::size(kScaledSwappedTiles), kNarrow = std::size(kScaledNarrowTiles),
+                   kAll = kTiles + kSwapped + kNarrow;
   static_assert(kAll <= kMostSm90Kernels && std::size(kScaledOnceSm90Tiles) == kTiles);
-  constexpr auto all_of = [](const Sm90Tile (&tiles)[kTiles]) {
+  constexpr auto all_of = [](const Sm90Tile(&tiles)[kTiles]) {
     std::array<Sm90Kernel, kAll> all{};
     for (size_t i = 0; i < kTiles; ++i) all[i] = {Sm90Kind::tiles, &tiles[i]};
     for (size_t i = 0; i < kSwapped; ++i) all[kTiles + i] = {Sm90Kind::swapped, &kScaledSwappedTiles[i]};
@@ -72,11 +73,14 @@ std::span<const Sm90Kernel> scaled_many_rows_kernels(i32 column_scales) {
   return column_scales == 1 ? kOnce : kByStage;
 }
 
-Sm90Product scaled_product_of(const Problem& p) { return {.m = p[Axis::m], .n = p[Axis::n], .k = p[Axis::k], .element = 1, .out = size_of(p.dtype(&A::out))}; }
+Sm90Product scaled_product_of(const Problem& p) {
+  return {.m = p[Axis::m], .n = p[Axis::n], .k = p[Axis::k], .element = 1, .out = size_of(p.dtype(&A::out))};
+}
 
 bool takes_tile(const Problem& p, const Sm90Tile& t) {
   if (column_scales(p) == 2) return t.m == 128 && t.n == 128;
-  // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most: rows_earlier_of_tile()
+  // The last of several tiles of 256 rows begins earlier, and what wgmma reads behind it are 128 rows of b's at most:
+  // rows_earlier_of_tile()
   return t.m == 128 || ((p[Axis::m] - 1) % 256 + 1 >= 128 && size_of(p.dtype(&A::out)) == 2 && !p.tensor(&A::c).present);
 }
 
@@ -88,12 +92,19 @@ static double time_of(const Problem& p, const Sm90Kernel& kernel, const Sm90Prod
   with.axes[with.axis_slots[size_t(Axis::m)]] = product.m;
   if (kernel.kind == Sm90Kind::tiles && !takes_tile(with, *kernel.tile)) return 1e300;
   const double ns = estimate_ns(kernel, product, parts, device);
-  return kernel.kind == Sm90Kind::tiles && kernel.tile->n < 176 && kernel.tile->n > 128 && waves_of(kernel, product, 1, device) > kMeasuredWaves ? ns * kSlow : ns;
+  return kernel.kind == Sm90Kind::tiles && kernel.tile->n < 176 && kernel.tile->n > 128 &&
+                 waves_of(kernel, product, 1, device) > kMeasuredWaves
+             ? ns * kSlow
+             : ns;
 }
-double scaled_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) { return time_of(p, kernel, scaled_product_of(p), parts, device); }
+double scaled_many_rows_ns(const Problem& p, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device) {
+  return time_of(p, kernel, scaled_product_of(p), parts, device);
+}
 
 static ManyRowsChoice best_parts(const Problem& p, i32 index, const Sm90Product& product, const DeviceInfo& device, double& ns) {
-  return best_parts(scaled_many_rows_kernels(column_scales(p)), index, product, p.batch_invariant, device, [&](const Sm90Kernel& kernel, i32 parts) { return time_of(p, kernel, product, parts, device); }, ns);
+  return best_parts(
+      scaled_many_rows_kernels(column_scales(p)), index, product, p.batch_invariant, device,
+      [&](const Sm90Kernel& kernel, i32 parts) { return time_of(p, kernel, product, parts, device); }, ns);
 }
 
 /// All that the choice reads of a problem, but m.
@@ -107,7 +118,8 @@ static WeightKernels kernels_of_weight(const Problem& p, const ScaledWeight& wei
   static thread_local Memo<ScaledWeight, WeightKernels, 64> memo;
   device.sms = kSm90Sms;
   return memo.of(weight, [&](const ScaledWeight&) {
-    // Beside narrow_sm90's two kernels, or three, those that split K or swap_ab_sm90's two; or swap_ab_sm90's four, of which those of 64 and 128 rows are among these. Of wide n up to 128 rows meet a tile of warp_specialised_sm90
+    // Beside narrow_sm90's two kernels, or three, those that split K or swap_ab_sm90's two; or swap_ab_sm90's four, of which those of 64
+    // and 128 rows are among these. Of wide n up to 128 rows meet a tile of warp_specialised_sm90
     const NarrowTiles narrow = narrow_tiles(1, weight.n, 0, 0);
     const std::span<const Sm90Kernel> kernels = scaled_many_rows_kernels(weight.scales);
     const bool few = !narrow.occupy(weight.n), wide = narrow.columns > 96;
@@ -118,7 +130,8 @@ static WeightKernels kernels_of_weight(const Problem& p, const ScaledWeight& wei
     double least = 1e300;
     for (size_t i = 0; i < kernels.size(); ++i) {
       if (few && kernels[i].kind == Sm90Kind::swapped) kept |= u64(1) << i;
-      if (const double ns = wide && kernels[i].kind == Sm90Kind::tiles ? time_of(p, kernels[i], product, 1, device) : 1e300; ns < least) least = ns, kept = u64(1) << i;
+      if (const double ns = wide && kernels[i].kind == Sm90Kind::tiles ? time_of(p, kernels[i], product, 1, device) : 1e300; ns < least)
+        least = ns, kept = u64(1) << i;
     }
     return kernels_of_weight(kernels.size(), kept, most, [&](size_t i, i64 m) {
       Sm90Product product = scaled_product_of(p);
@@ -140,7 +153,8 @@ ManyRowsChoice choose_scaled_many_rows(const Problem& p, const DeviceInfo& devic
   const Sm90Product product = scaled_product_of(p);
   const ScaledWeight weight{product.n, product.k, column_scales(p), p.batch_invariant, product.out, p.tensor(&A::c).present};
   return memo.of({weight, product.m, device.sms}, [&](const Key&) {
-    return least_of(kernels_of_weight(p, weight, device), product.m, device, [&](i32 index, double& ns) { return best_parts(p, index, product, device, ns); });
+    return least_of(kernels_of_weight(p, weight, device), product.m, device,
+                    [&](i32 index, double& ns) { return best_parts(p, index, product, device, ns); });
   });
 }
 

@@ -20,9 +20,11 @@ i32 column_scales(const Problem& problem);
 /// Rows of the widest tile of the kernel for few rows: a thread has two sets of sums, and two blocks share the registers where b is
 /// wide.
 i64 most_swapped_rows(const Problem& problem);
-/// Whether that kernel is the better one for up to 128 rows ((24576, 1536) takes 17.5 us with it for 64 rows, 15.1 us with the other for 128), or chosen for more.
+/// Whether that kernel is the better one for up to 128 rows ((24576, 1536) takes 17.5 us with it for 64 rows, 15.1 us with the other for
+/// 128), or chosen for more.
 bool takes_few_rows(const Problem& problem, const DeviceInfo& device);
-/// The kernels for more than 128 rows: tiles (by column_scales() kScaledSm90Tiles or kScaledOnceSm90Tiles), then kScaledSwappedTiles, then kScaledNarrowTiles.
+/// The kernels for more than 128 rows: tiles (by column_scales() kScaledSm90Tiles or kScaledOnceSm90Tiles), then kScaledSwappedTiles, then
+/// kScaledNarrowTiles.
 std::span<const Sm90Kernel> scaled_many_rows_kernels(i32 column_scales);
 /// What the estimate reads of a problem.
 Sm90Product scaled_product_of(const Problem& problem);

@@ -19,15 +19,18 @@ static const jit::Kernel<AppendPagedConfig, AppendPagedParams> token_kernel{"que
 static bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
 static paged::PlaceFacts place_facts(const Problem& p) {
-  return {p.tensor(&A::slot_mapping).present, p.tensor(&A::batch_indices).present, p.tensor(&A::positions).present, p.tensor(&A::page_table).present, p.tensor(&A::page_indptr).present,
-          p.tensor(&A::page_indices).present};
+  return {p.tensor(&A::slot_mapping).present, p.tensor(&A::batch_indices).present, p.tensor(&A::positions).present,
+          p.tensor(&A::page_table).present,   p.tensor(&A::page_indptr).present,   p.tensor(&A::page_indices).present};
 }
-static paged::PlaceTensors place_tensors(const A& a) { return {a.k_cache, a.slot_mapping, a.batch_indices, a.positions, a.page_table, a.page_indptr, a.page_indices}; }
+static paged::PlaceTensors place_tensors(const A& a) {
+  return {a.k_cache, a.slot_mapping, a.batch_indices, a.positions, a.page_table, a.page_indptr, a.page_indices};
+}
 
 static AppendPagedConfig config_of(const Problem& p) {
   AppendPagedConfig c{DType::u8, DType::u8, 1, paged::places_of(place_facts(p)), DType::i32, 128};
   c.index_dtype = c.places == paged::Places::slot_mapping ? p.dtype(&A::slot_mapping) : p.dtype(&A::batch_indices);
-  const i32 rows = min_of(p.tensor(&A::k).alignment, p.tensor(&A::v).alignment), caches = min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment);
+  const i32 rows = min_of(p.tensor(&A::k).alignment, p.tensor(&A::v).alignment),
+            caches = min_of(p.tensor(&A::k_cache).alignment, p.tensor(&A::v_cache).alignment);
   i64 row = p[Axis::head_dim];
   if (p.dtype(&A::k) == p.dtype(&A::k_cache)) {
     c.vector = min_of(rows, caches), row *= size_of(p.dtype(&A::k));
@@ -49,7 +52,8 @@ static AppendPagedParams params(const Call<A>& c) {
   p.k_cache = static_cast<char*>(a.k_cache.data), p.v_cache = static_cast<char*>(a.v_cache.data);
   p.place = paged::place_params(place_tensors(a));
   p.k_scale = static_cast<const float*>(a.k_scale.data), p.v_scale = static_cast<const float*>(a.v_scale.data);
-  p.k_scale_stride = a.k_scale.shape[0] == 1 ? 0 : a.k_scale.strides[0], p.v_scale_stride = a.v_scale.shape[0] == 1 ? 0 : a.v_scale.strides[0];
+  p.k_scale_stride = a.k_scale.shape[0] == 1 ? 0 : a.k_scale.strides[0],
+  p.v_scale_stride = a.v_scale.shape[0] == 1 ? 0 : a.v_scale.strides[0];
   p.k_token_stride = a.k.strides[0] * element, p.k_head_stride = a.k.strides[1] * element;
   p.v_token_stride = a.v.strides[0] * element, p.v_head_stride = a.v.strides[1] * element;
   p.k_page_stride = a.k_cache.strides[0] * stored, p.k_slot_stride = a.k_cache.strides[1] * stored;
@@ -92,8 +96,10 @@ static Rejection convertible(const Problem& p) {
   if (is_fp8(k)) return {"k_cache", name(cache), k == DType::e4m3 ? "e4m3, as k has" : "e5m2, as k has"};
   static const Axis k_scales = axis_of("k_scales"), v_scales = axis_of("v_scales");
   const i64 heads = p[Axis::heads_kv];
-  if (p.tensor(&A::k_scale).present && p[k_scales] != 1 && p[k_scales] != heads) return {"k_scale", p[k_scales], "1 element, or one of each head: {}", heads};
-  if (p.tensor(&A::v_scale).present && p[v_scales] != 1 && p[v_scales] != heads) return {"v_scale", p[v_scales], "1 element, or one of each head: {}", heads};
+  if (p.tensor(&A::k_scale).present && p[k_scales] != 1 && p[k_scales] != heads)
+    return {"k_scale", p[k_scales], "1 element, or one of each head: {}", heads};
+  if (p.tensor(&A::v_scale).present && p[v_scales] != 1 && p[v_scales] != heads)
+    return {"v_scale", p[v_scales], "1 element, or one of each head: {}", heads};
   return {};
 }
 
@@ -105,7 +111,8 @@ static Budget budget(const Problem&) { return {.exact = true}; }
 
 static Cost cost(const Problem& p, const A&) {
   const double rows = 2.0 * double(p[Axis::tokens]) * double(p[Axis::heads_kv]) * double(p[Axis::head_dim]);
-  const double indices = paged::places_of(place_facts(p)) == paged::Places::slot_mapping ? size_of(p.dtype(&A::slot_mapping)) : 2 * size_of(p.dtype(&A::batch_indices)) + 4;
+  const double indices = paged::places_of(place_facts(p)) == paged::Places::slot_mapping ? size_of(p.dtype(&A::slot_mapping))
+                                                                                         : 2 * size_of(p.dtype(&A::batch_indices)) + 4;
   return {.bytes = rows * (size_of(p.dtype(&A::k)) + size_of(p.dtype(&A::k_cache))) + indices * double(p[Axis::tokens]), .flops = 0};
 }
 
@@ -202,9 +209,10 @@ QN_OP(append_paged, A, "kv_cache.append_paged")
             {"v_cache.swap", {false, true}},
             {"k.pad", {0, 8, 1}}},
            derive)
-    .bench({{{"tokens", 64}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
-            {{"tokens", 4096}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
-            {{"tokens", 4096}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}, {"slots", 1}, {"fp8", 1}, {"scales", 1}},
-            {{"tokens", 65536}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}}});
+    .bench(
+        {{{"tokens", 64}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
+         {{"tokens", 4096}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
+         {{"tokens", 4096}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}, {"slots", 1}, {"fp8", 1}, {"scales", 1}},
+         {{"tokens", 65536}, {"batch", 64}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}}});
 
 }  // namespace quern::kv_cache

@@ -10,8 +10,12 @@
 
 namespace quern::kv_cache {
 
-template <DType kDType> struct RowElement { using type = dtype_t<kDType>; };
-template <> struct RowElement<DType::u8> { using type = u8; };
+template <DType kDType> struct RowElement {
+  using type = dtype_t<kDType>;
+};
+template <> struct RowElement<DType::u8> {
+  using type = u8;
+};
 
 /// Access `at` of a token's rows of k and v: from its load to its store.
 template <AppendPagedConfig C> struct RowAccess {
@@ -72,8 +76,7 @@ template <AppendPagedConfig C> QN_DEVICE void append_paged_token(const AppendPag
     const paged::Place place = paged::place_of<C.places, C.index_dtype>(p.place, token);
     if (place.page < 0) continue;
     if (int(threadIdx.x) < work) store_access<C>(p, place, threadIdx.x, first);
-    for (int at = threadIdx.x + C.threads; at < work; at += C.threads)
-      store_access<C>(p, place, at, load_access<C>(p, token, at));
+    for (int at = threadIdx.x + C.threads; at < work; at += C.threads) store_access<C>(p, place, at, load_access<C>(p, token, at));
   }
 }
 

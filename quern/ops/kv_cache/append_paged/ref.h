@@ -21,10 +21,13 @@ inline PlaceRef place_ref(const AppendPagedArgs& a, i64 token) {
   const i64 batch = a.page_table.present() ? a.page_table.shape[0] : a.page_indptr.shape[0] - 1;
   if (request < 0 || request >= batch || position < 0) return {};
   const i64 slot = position / page_size;
-  if (a.page_table.present()) return slot < a.page_table.shape[1] ? PlaceRef{Ref(a.page_table).index(request, slot), position % page_size} : PlaceRef{};
+  if (a.page_table.present())
+    return slot < a.page_table.shape[1] ? PlaceRef{Ref(a.page_table).index(request, slot), position % page_size} : PlaceRef{};
   const Ref indptr(a.page_indptr);
   const i64 at = indptr.index(request) + slot;
-  return at >= 0 && at < a.page_indices.shape[0] && at < indptr.index(request + 1) ? PlaceRef{Ref(a.page_indices).index(at), position % page_size} : PlaceRef{};
+  return at >= 0 && at < a.page_indices.shape[0] && at < indptr.index(request + 1)
+             ? PlaceRef{Ref(a.page_indices).index(at), position % page_size}
+             : PlaceRef{};
 }
 
 template <class Real = double>

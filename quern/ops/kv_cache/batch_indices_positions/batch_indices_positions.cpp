@@ -11,26 +11,30 @@ namespace quern::kv_cache {
 
 using A = BatchIndicesPositionsArgs;
 
-static const jit::Kernel<BatchIndicesPositionsConfig, BatchIndicesPositionsParams> token_kernel{"quern/ops/kv_cache/batch_indices_positions/kernel.cuh",
-                                                                                                "batch_indices_positions_token"};
+static const jit::Kernel<BatchIndicesPositionsConfig, BatchIndicesPositionsParams> token_kernel{
+    "quern/ops/kv_cache/batch_indices_positions/kernel.cuh", "batch_indices_positions_token"};
 
 static BatchIndicesPositionsParams params(const Call<A>& c) {
   const A& a = c.args;
-  return {a.batch_indices.data, a.positions.data, a.indptr.data, a.seq_lens.data, a.batch_indices.strides[0], a.positions.strides[0],
-          a.indptr.strides[0], a.seq_lens.strides[0], a.nnz, c.problem[Axis::batch]};
+  return {a.batch_indices.data,   a.positions.data,    a.indptr.data,         a.seq_lens.data, a.batch_indices.strides[0],
+          a.positions.strides[0], a.indptr.strides[0], a.seq_lens.strides[0], a.nnz,           c.problem[Axis::batch]};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const BatchIndicesPositionsConfig config{p.dtype(&A::batch_indices), p.dtype(&A::indptr), p.dtype(&A::seq_lens), 128};
   Plan plan;
-  plan.launch<params>(token_kernel, config, {.x = max_of<i64>(1, min_of<i64>(ceil_div<i64>(p.attr(&A::nnz), config.threads), i64(device.sms) * 16)), .pdl = p.pdl});
+  plan.launch<params>(
+      token_kernel, config,
+      {.x = max_of<i64>(1, min_of<i64>(ceil_div<i64>(p.attr(&A::nnz), config.threads), i64(device.sms) * 16)), .pdl = p.pdl});
   return plan;
 }
 
 static Budget budget(const Problem&) { return {.exact = true}; }
 
 static Cost cost(const Problem& p, const A&) {
-  return {.bytes = double(p.attr(&A::nnz)) * 2 * size_of(p.dtype(&A::batch_indices)) + double(p[Axis::batch]) * (size_of(p.dtype(&A::indptr)) + size_of(p.dtype(&A::seq_lens))), .flops = 0};
+  return {.bytes = double(p.attr(&A::nnz)) * 2 * size_of(p.dtype(&A::batch_indices)) +
+                   double(p[Axis::batch]) * (size_of(p.dtype(&A::indptr)) + size_of(p.dtype(&A::seq_lens))),
+          .flops = 0};
 }
 
 /// Requests of 0 tokens among others; a batch that begins behind token 0 and ends before the last one (word `padded`).

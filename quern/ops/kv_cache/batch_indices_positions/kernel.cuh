@@ -4,9 +4,9 @@
 // batch_indices[t] = b, positions[t] = seq_lens[b] - (indptr[b + 1] - t), for the tokens t from indptr[b] to indptr[b + 1]
 // A thread takes a token at a time, and finds its request by bisection.
 #pragma once
+#include "quern/bricks/index.cuh"
 #include "quern/kit/kit.cuh"
 #include "quern/ops/kv_cache/batch_indices_positions/spec.h"
-#include "quern/bricks/index.cuh"
 
 namespace quern::kv_cache {
 

@@ -58,7 +58,9 @@ static CopyPagesParams params(const Call<A>& c) {
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const CopyPagesConfig config = config_of(p);
   Plan plan;
-  plan.launch<params>(chunk_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {p[copies_axis()], page_accesses(p, config)}, device), .pdl = p.pdl});
+  plan.launch<params>(
+      chunk_kernel, config,
+      {.x = rows::chunk_blocks(config.chunks, config.threads, {p[copies_axis()], page_accesses(p, config)}, device), .pdl = p.pdl});
   return plan;
 }
 
@@ -76,7 +78,8 @@ static Breach contract(const A& a, const Problem& p) {
     if (dst.index(i) >= 0 && src.index(i) >= 0) read.emplace(src.index(i), i);
   for (i64 i = 0; i < p[copies_axis()]; ++i) {
     if (src.index(i) < 0 || dst.index(i) < 0) continue;
-    if (const auto [first, is_new] = written.emplace(dst.index(i), i); !is_new) return {"dst_pages", {i}, dst.index(i), "a page that no other copy writes: it is `dst_pages`[" + std::to_string(first->second) + "]"};
+    if (const auto [first, is_new] = written.emplace(dst.index(i), i); !is_new)
+      return {"dst_pages", {i}, dst.index(i), "a page that no other copy writes: it is `dst_pages`[" + std::to_string(first->second) + "]"};
     const auto at = read.find(dst.index(i));
     if (at == read.end()) continue;
     return {"dst_pages", {i}, dst.index(i), "a page that no copy reads: it is `src_pages`[" + std::to_string(at->second) + "]"};
@@ -88,7 +91,8 @@ static Budget budget(const Problem&) { return {.exact = true}; }
 
 static Cost cost(const Problem& p, const A& a) {
   const Ref src(a.src_pages), dst(a.dst_pages);
-  const double page = double(p[Axis::page_size] * p[Axis::heads_kv] * p[Axis::head_dim]) * size_of(p.dtype(&A::k_cache)) * (p.tensor(&A::v_cache).present ? 2 : 1);
+  const double page = double(p[Axis::page_size] * p[Axis::heads_kv] * p[Axis::head_dim]) * size_of(p.dtype(&A::k_cache)) *
+                      (p.tensor(&A::v_cache).present ? 2 : 1);
   double bytes = double(p[copies_axis()]) * 2 * size_of(p.dtype(&A::src_pages));
   std::set<i64> read;
   for (i64 i = 0; i < p[copies_axis()]; ++i) {
@@ -98,8 +102,8 @@ static Cost cost(const Problem& p, const A& a) {
   return {bytes, 0};
 }
 
-/// Half of the pages are read, some by several copies; the others are written. Some copies are skipped; where the case's word `beyond` is 1, some name
-/// pages that the cache does not have.
+/// Half of the pages are read, some by several copies; the others are written. Some copies are skipped; where the case's word `beyond` is
+/// 1, some name pages that the cache does not have.
 static void generate(A& a, const Case& which, Random& random) {
   const auto at = which.find("beyond");
   const bool beyond = at != which.end() && at->second != 0;
@@ -152,6 +156,7 @@ QN_OP(copy_pages, A, "kv_cache.copy_pages")
             {"k_cache.swap", {false, true}},
             {"v_cache.swap", {false, true}}},
            derive)
-    .bench({{{"copies", 4}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}}, {{"copies", 1024}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}}});
+    .bench({{{"copies", 4}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
+            {{"copies", 1024}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}}});
 
 }  // namespace quern::kv_cache

@@ -2,12 +2,12 @@
 // Copyright 2026 The quern authors
 //
 // cache[dst_pages[i]] = cache[src_pages[i]], for k and v
-// A block takes a chunk of the accesses of one page, then the next chunk a grid further: each_chunk. Accesses are walked in the order in which they lie
-// in memory.
+// A block takes a chunk of the accesses of one page, then the next chunk a grid further: each_chunk. Accesses are walked in the order in
+// which they lie in memory.
 #pragma once
+#include "quern/bricks/index.cuh"
 #include "quern/bricks/rows/chunks.cuh"
 #include "quern/ops/kv_cache/copy_pages/spec.h"
-#include "quern/bricks/index.cuh"
 
 namespace quern::kv_cache {
 

@@ -13,7 +13,8 @@ struct CopyPagesConfig {
   i32 threads;
 };
 
-/// A cache as the kernel walks over a page: rows of a head, `inner` of which follow each other, and so on for each of `outer`. Strides in bytes.
+/// A cache as the kernel walks over a page: rows of a head, `inner` of which follow each other, and so on for each of `outer`. Strides in
+/// bytes.
 struct CopyPagesCache {
   char* data;  // [pages, page_size, heads_kv, head_dim]
   i64 page_stride, outer_stride, inner_stride;
@@ -24,9 +25,9 @@ struct CopyPagesParams {
   const void* src_pages;  // [copies]
   const void* dst_pages;  // [copies]
   i64 copies, pages;
-  i64 page_accesses;      // of one page
-  Divisor row_accesses;   // of a head's row
-  Divisor inner;          // slots or heads, whichever lie closer together
+  i64 page_accesses;     // of one page
+  Divisor row_accesses;  // of a head's row
+  Divisor inner;         // slots or heads, whichever lie closer together
 };
 
 }  // namespace quern::kv_cache

@@ -11,7 +11,8 @@ namespace quern::logits {
 
 using A = CountTokensArgs;
 
-static const jit::Kernel<CountTokensConfig, CountTokensParams> thread_kernel{"quern/ops/logits/count_tokens/kernel.cuh", "count_tokens_thread"};
+static const jit::Kernel<CountTokensConfig, CountTokensParams> thread_kernel{"quern/ops/logits/count_tokens/kernel.cuh",
+                                                                             "count_tokens_thread"};
 
 /// Bits alone have no other vocabulary than all that they have room for.
 static i64 vocab_of(const A& a) { return a.counts.present() ? a.counts.shape[1] : 32 * a.prompt_bits.shape[1]; }
@@ -32,7 +33,9 @@ static CountTokensParams params(const Call<A>& c) {
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const CountTokensConfig config{p.dtype(&A::ids), 128};
   Plan plan;
-  plan.launch<params>(thread_kernel, config, {.x = max_of<i64>(1, min_of<i64>(ceil_div<i64>(p[Axis::tokens], config.threads), i64(device.sms) * 16)), .pdl = p.pdl});
+  plan.launch<params>(
+      thread_kernel, config,
+      {.x = max_of<i64>(1, min_of<i64>(ceil_div<i64>(p[Axis::tokens], config.threads), i64(device.sms) * 16)), .pdl = p.pdl});
   return plan;
 }
 
@@ -40,7 +43,8 @@ static Rejection state_fits(const Problem& p) {
   if (!p.tensor(&A::counts).present && !p.tensor(&A::prompt_bits).present) return {"counts", "absent", "counts, prompt_bits, or both"};
   static const Axis vocab = axis_of("vocab"), prompt_words = axis_of("prompt_words");
   const bool both = p.tensor(&A::counts).present && p.tensor(&A::prompt_bits).present;
-  if (both && p[prompt_words] != ceil_div<i64>(p[vocab], 32)) return {"prompt_words", p[prompt_words], "{}, a bit for each column of counts", ceil_div<i64>(p[vocab], 32)};
+  if (both && p[prompt_words] != ceil_div<i64>(p[vocab], 32))
+    return {"prompt_words", p[prompt_words], "{}, a bit for each column of counts", ceil_div<i64>(p[vocab], 32)};
   return {};
 }
 
@@ -58,7 +62,8 @@ static Cost cost(const Problem& p, const A& a) {
   return {double(p[Axis::tokens]) * (size_of(p.dtype(&A::ids)) + 4 + updates), 0};
 }
 
-/// Few distinct tokens, so that they meet; some tokens and slots are none, and where the case's word `beyond` is 1, some are beyond the tensors.
+/// Few distinct tokens, so that they meet; some tokens and slots are none, and where the case's word `beyond` is 1, some are beyond the
+/// tensors.
 static void generate(A& a, const Case& which, Random& random) {
   const auto at = which.find("beyond");
   const bool beyond = at != which.end() && at->second != 0;
@@ -93,7 +98,8 @@ static void derive(Case& which) {
 }
 
 QN_OP(count_tokens, A, "logits.count_tokens")
-    .doc("counts[slots[i], ids[i]] += 1 and bit ids[i] of prompt_bits[slots[i]] = 1 for each token i; negative ids and slots are passed over")
+    .doc(
+        "counts[slots[i], ids[i]] += 1 and bit ids[i] of prompt_bits[slots[i]] = 1 for each token i; negative ids and slots are passed over")
     .inout("counts", &A::counts, "slots vocab", {DType::i32})
     .optional()
     .values(generated())
@@ -129,6 +135,7 @@ QN_OP(count_tokens, A, "logits.count_tokens")
             {"counts.pad", {0, 5}},
             {"prompt_bits.pad", {0, 3}}},
            derive)
-    .bench({{{"tokens", 64}, {"slots", 256}, {"vocab", 128256}, {"given", 1}}, {{"tokens", 8192}, {"slots", 256}, {"vocab", 128256}, {"given", 2}}});
+    .bench({{{"tokens", 64}, {"slots", 256}, {"vocab", 128256}, {"given", 1}},
+            {{"tokens", 8192}, {"slots", 256}, {"vocab", 128256}, {"given", 2}}});
 
 }  // namespace quern::logits

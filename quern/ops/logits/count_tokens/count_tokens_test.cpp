@@ -93,9 +93,7 @@ TEST_F(logits_count_tokens, bad_calls_are_errors) {
   const auto refusal = [&](const CountTokensArgs& a) {
     try {
       count_tokens(a);
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
+    } catch (const Error& e) { return std::string(e.what()); }
     return std::string();
   };
   CountTokensArgs a = args({1}, {0});

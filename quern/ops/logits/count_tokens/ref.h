@@ -10,7 +10,8 @@ namespace quern::logits {
 inline void count_tokens_ref(const CountTokensArgs& a, const CountTokensArgs&) {
   const Ref ids(a.ids), slots(a.slots);
   const RefOut counts(a.counts), prompt_bits(a.prompt_bits);
-  const i64 rows = counts.present() ? counts.dim(0) : prompt_bits.dim(0), vocab = counts.present() ? counts.dim(1) : 32 * prompt_bits.dim(1);
+  const i64 rows = counts.present() ? counts.dim(0) : prompt_bits.dim(0),
+            vocab = counts.present() ? counts.dim(1) : 32 * prompt_bits.dim(1);
   for (i64 i = 0; i < ids.dim(0); ++i) {
     const i64 id = ids.index(i), slot = slots.index(i);
     if (id < 0 || id >= vocab || slot < 0 || slot >= rows) continue;

@@ -2,9 +2,9 @@
 // Copyright 2026 The quern authors
 //
 // out = presence(frequency(repetition(bias(bitmask(soft_cap(logits))))))
-// A block takes a chunk of 2048 columns of one row, then the next chunk a grid further: each_chunk. Where tokens or biases are lists, the block first walks over
-// the row's lists and gathers those of its columns in shared memory: counts by atomics of integers, of several biases of a token the place of the last. So
-// the bits do not depend on the order in which threads come.
+// A block takes a chunk of 2048 columns of one row, then the next chunk a grid further: each_chunk. Where tokens or biases are lists, the
+// block first walks over the row's lists and gathers those of its columns in shared memory: counts by atomics of integers, of several
+// biases of a token the place of the last. So the bits do not depend on the order in which threads come.
 #pragma once
 #include "quern/bricks/rows/chunks.cuh"
 #include "quern/kit/float_class.cuh"
@@ -18,17 +18,24 @@ constexpr u32 kMinusInfinity = 0xff800000u;
 /// What holds for a row.
 struct RowRule {
   f32 repetition, frequency, presence;
-  bool valid;             ///< the penalties are numbers that mean something
-  const u32* mask;        ///< null: every token is allowed
-  const f32* bias;        ///< of the dense form
-  const i32* counts;      ///< null: none
-  const u32* prompt_bits; ///< null: none
+  bool valid;              ///< the penalties are numbers that mean something
+  const u32* mask;         ///< null: every token is allowed
+  const f32* bias;         ///< of the dense form
+  const i32* counts;       ///< null: none
+  const u32* prompt_bits;  ///< null: none
 };
 
 QN_DEVICE f32 penalty(const float* of_rows, float of_all, i64 row) { return of_rows ? ptx::ld_global<f32>(of_rows + row) : f32(of_all); }
 
 template <ProcessConfig C> QN_DEVICE RowRule rule_of(const ProcessParams& p, i64 row) {
-  RowRule r{penalty(p.repetitions, p.repetition, row), penalty(p.frequencies, p.frequency, row), penalty(p.presences, p.presence, row), false, nullptr, nullptr, nullptr, nullptr};
+  RowRule r{penalty(p.repetitions, p.repetition, row),
+            penalty(p.frequencies, p.frequency, row),
+            penalty(p.presences, p.presence, row),
+            false,
+            nullptr,
+            nullptr,
+            nullptr,
+            nullptr};
   r.valid = r.repetition > f32(0.f) && is_finite(r.repetition) && is_finite(r.frequency) && is_finite(r.presence);
   if (p.bitmask) {
     const i64 mask = p.mask_rows ? i64(ptx::ld_global<i32>(p.mask_rows + row)) : row;
@@ -71,12 +78,15 @@ template <ProcessConfig C> QN_DEVICE void gather(const Gathered& g, const Proces
   ptx::sync_block();
   if constexpr (C.state == TokenState::lists) {
     if (p.prompt_tokens)
-      each_listed(static_cast<const Token*>(p.prompt_tokens) + row * p.prompt_tokens_stride, p.prompt_length, first, columns, C.threads, [&](int at, i64) { ptx::atomic_add(g.prompt + at, 1u); });
+      each_listed(static_cast<const Token*>(p.prompt_tokens) + row * p.prompt_tokens_stride, p.prompt_length, first, columns, C.threads,
+                  [&](int at, i64) { ptx::atomic_add(g.prompt + at, 1u); });
     if (p.output_tokens)
-      each_listed(static_cast<const Token*>(p.output_tokens) + row * p.output_tokens_stride, p.output_length, first, columns, C.threads, [&](int at, i64) { ptx::atomic_add(g.counts + at, 1u); });
+      each_listed(static_cast<const Token*>(p.output_tokens) + row * p.output_tokens_stride, p.output_length, first, columns, C.threads,
+                  [&](int at, i64) { ptx::atomic_add(g.counts + at, 1u); });
   }
   if constexpr (C.bias == BiasForm::list)
-    each_listed(p.bias_ids + row * p.bias_ids_stride, p.biased, first, columns, C.threads, [&](int at, i64 i) { ptx::atomic_max(g.bias + at, u32(i) + 1); });
+    each_listed(p.bias_ids + row * p.bias_ids_stride, p.biased, first, columns, C.threads,
+                [&](int at, i64 i) { ptx::atomic_max(g.bias + at, u32(i) + 1); });
   ptx::sync_block();
 }
 
@@ -91,7 +101,8 @@ template <ProcessConfig C> struct ProcessAccess {
 /// The bits of an access' columns, all of which lie in one word.
 QN_DEVICE u32 bits_at(const u32* words, i64 column) { return ptx::ld_global<u32>(words + (column >> 5)) >> (column & 31); }
 
-template <ProcessConfig C> QN_DEVICE void load_access(const ProcessParams& p, const RowRule& r, const Gathered& g, i64 row, i64 column, ProcessAccess<C>& access) {
+template <ProcessConfig C> QN_DEVICE void load_access(const ProcessParams& p, const RowRule& r, const Gathered& g, i64 row, i64 column,
+                                                      ProcessAccess<C>& access) {
   constexpr int kVector = C.chunks.vector, kWords = min_of(kVector, 4);
   access.logits = load_packed<dtype_t<C.dtype>, kVector>(static_cast<const dtype_t<C.dtype>*>(p.logits) + row * p.logits_stride + column);
   access.allowed = ~0u;
@@ -159,7 +170,8 @@ template <ProcessConfig C> QN_DEVICE void process_chunk(const ProcessParams& p) 
   constexpr ProcessSmem S = process_smem(C.state, C.bias);
   static_assert(rows::chunk_columns(C.chunks, C.threads) == kProcessColumns && 32 % kVector == 0);
   QN_SMEM(smem);
-  const Gathered gathered{reinterpret_cast<u32*>(smem + S.counts), reinterpret_cast<u32*>(smem + S.prompt), reinterpret_cast<u32*>(smem + S.bias)};
+  const Gathered gathered{reinterpret_cast<u32*>(smem + S.counts), reinterpret_cast<u32*>(smem + S.prompt),
+                          reinterpret_cast<u32*>(smem + S.bias)};
   RowRule rule{};
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();

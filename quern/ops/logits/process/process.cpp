@@ -39,13 +39,14 @@ static ProcessParams params(const Call<A>& c) {
   p.slot_rows = a.counts.present() ? a.counts.shape[0] : a.prompt_bits.present() ? a.prompt_bits.shape[0] : 0;
   p.prompt_tokens = a.prompt_tokens.data, p.prompt_tokens_stride = stride(a.prompt_tokens), p.prompt_length = columns(a.prompt_tokens);
   p.output_tokens = a.output_tokens.data, p.output_tokens_stride = stride(a.output_tokens), p.output_length = columns(a.output_tokens);
-  p.repetitions = pointer<float>(a.repetition_penalties), p.frequencies = pointer<float>(a.frequency_penalties), p.presences = pointer<float>(a.presence_penalties);
+  p.repetitions = pointer<float>(a.repetition_penalties), p.frequencies = pointer<float>(a.frequency_penalties),
+  p.presences = pointer<float>(a.presence_penalties);
   p.soft_cap = a.soft_cap, p.repetition = a.repetition_penalty, p.frequency = a.frequency_penalty, p.presence = a.presence_penalty;
   p.past_mask = a.past_mask;
   return p;
 }
 
-static bool has(const Problem& p, TensorView A::*member) { return p.tensor(member).present != 0; }
+static bool has(const Problem& p, TensorView A::* member) { return p.tensor(member).present != 0; }
 
 static ProcessConfig config_of(const Problem& p) {
   static const Axis vocab = axis_of("vocab");
@@ -60,8 +61,8 @@ static ProcessConfig config_of(const Problem& p) {
   c.bias = has(p, &A::bias) ? BiasForm::dense : has(p, &A::bias_ids) ? BiasForm::list : BiasForm::none;
   // Two widths only: 16 bytes of logits where all rows allow it, or single elements
   const i32 full = 16 / size_of(c.dtype), words = min_of<i32>(full, 4);
-  const bool wide = p[vocab] % full == 0 && p.vector(&A::logits) == full && p.vector(&A::out) == full && (!has(p, &A::counts) || p.vector(&A::counts) >= words) &&
-                    (!has(p, &A::bias) || p.vector(&A::bias) >= words);
+  const bool wide = p[vocab] % full == 0 && p.vector(&A::logits) == full && p.vector(&A::out) == full &&
+                    (!has(p, &A::counts) || p.vector(&A::counts) >= words) && (!has(p, &A::bias) || p.vector(&A::bias) >= words);
   c.threads = 256;
   c.chunks.vector = wide ? full : 1;
   c.chunks.accesses = kProcessColumns / (c.threads * c.chunks.vector);
@@ -73,7 +74,9 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const ProcessConfig config = config_of(p);
   Plan plan;
   plan.launch<params>(chunk_kernel, config,
-                      {.x = rows::chunk_blocks(config.chunks, config.threads, {p[rows], p[vocab]}, device), .smem = process_smem(config.state, config.bias).bytes, .pdl = p.pdl});
+                      {.x = rows::chunk_blocks(config.chunks, config.threads, {p[rows], p[vocab]}, device),
+                       .smem = process_smem(config.state, config.bias).bytes,
+                       .pdl = p.pdl});
   return plan;
 }
 
@@ -101,19 +104,24 @@ static Rejection bias_fits(const Problem& p) {
   if (has(p, &A::bias) && has(p, &A::bias_ids)) return {"bias_ids", "given", "none beside bias"};
   if (has(p, &A::bias_ids) && !has(p, &A::bias_values)) return {"bias_values", "absent", "those of bias_ids"};
   if (has(p, &A::bias_values) && !has(p, &A::bias_ids)) return {"bias_values", "given", "none without bias_ids"};
-  if (has(p, &A::bias) && p[bias_rows] != 1 && p[bias_rows] != p[rows]) return {"bias_rows", p[bias_rows], "1, or as many as rows of logits, {}", p[rows]};
+  if (has(p, &A::bias) && p[bias_rows] != 1 && p[bias_rows] != p[rows])
+    return {"bias_rows", p[bias_rows], "1, or as many as rows of logits, {}", p[rows]};
   if (p[biased] > 2147483647) return {"biased", p[biased], "below 2^31"};
   return {};
 }
 /// One form of what was said before; a row of it for each row of logits, or slots.
 static Rejection tokens_fit(const Problem& p) {
-  static const Axis rows = axis_of("rows"), slots = axis_of("slots"), prompt_length = axis_of("prompt_length"), output_length = axis_of("output_length");
-  const bool by_slots = has(p, &A::counts) || has(p, &A::prompt_bits), prompt = has(p, &A::prompt_tokens), output = has(p, &A::output_tokens);
+  static const Axis rows = axis_of("rows"), slots = axis_of("slots"), prompt_length = axis_of("prompt_length"),
+                    output_length = axis_of("output_length");
+  const bool by_slots = has(p, &A::counts) || has(p, &A::prompt_bits), prompt = has(p, &A::prompt_tokens),
+             output = has(p, &A::output_tokens);
   if (by_slots && prompt) return {"prompt_tokens", "given", "none beside counts and prompt_bits"};
   if (by_slots && output) return {"output_tokens", "given", "none beside counts and prompt_bits"};
   if (has(p, &A::slots) && !by_slots) return {"slots", "given", "none without counts and prompt_bits"};
-  if (by_slots && !has(p, &A::slots) && p[slots] != p[rows]) return {"slots", p[slots], "{}, as many as rows of logits where no tensor names the slots", p[rows]};
-  if (prompt && output && p.dtype(&A::prompt_tokens) != p.dtype(&A::output_tokens)) return {"output_tokens", name(p.dtype(&A::output_tokens)), "the dtype of prompt_tokens"};
+  if (by_slots && !has(p, &A::slots) && p[slots] != p[rows])
+    return {"slots", p[slots], "{}, as many as rows of logits where no tensor names the slots", p[rows]};
+  if (prompt && output && p.dtype(&A::prompt_tokens) != p.dtype(&A::output_tokens))
+    return {"output_tokens", name(p.dtype(&A::output_tokens)), "the dtype of prompt_tokens"};
   if (p[prompt_length] > 2147483647) return {"prompt_length", p[prompt_length], "below 2^31"};
   if (p[output_length] > 2147483647) return {"output_length", p[output_length], "below 2^31"};
   return {};
@@ -137,9 +145,9 @@ static Rejection penalties_fit(const Problem& p) {
   return {};
 }
 
-/// Exact without a soft cap. With it: its own relative error, 2^-20.6 (elementwise.soft_cap), and a rounding to f32 in each of four steps, here and in the
-/// reference, all relative to terms that the repetition penalty has enlarged; the rounding of the result; a quotient below 2^-126, rounded by 2^-150, times the
-/// cap and a penalty of at most 2 in the cases.
+/// Exact without a soft cap. With it: its own relative error, 2^-20.6 (elementwise.soft_cap), and a rounding to f32 in each of four steps,
+/// here and in the reference, all relative to terms that the repetition penalty has enlarged; the rounding of the result; a quotient below
+/// 2^-126, rounded by 2^-150, times the cap and a penalty of at most 2 in the cases.
 static Budget budget(const Problem& p) {
   const float cap = p.attr(&A::soft_cap);
   if (cap == 0) return {.exact = true};
@@ -183,27 +191,41 @@ template <class F> static void each_real(const TensorView& v, const F& f) {
     }
 }
 
-/// Logits of all sizes, among them zeros of both signs, infinities and NaN; a quarter of the bits 0; counts of which most are 0 and some below it; lists with the
-/// same token several times and two kinds of padding.
+/// Logits of all sizes, among them zeros of both signs, infinities and NaN; a quarter of the bits 0; counts of which most are 0 and some
+/// below it; lists with the same token several times and two kinds of padding.
 static void generate(A& a, const Case& which, Random& random) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   const bool beyond = word(which, "beyond") != 0;
   const i64 vocab = a.logits.shape[1];
   const auto pick = [&](std::initializer_list<double> from) { return from.begin()[random.below(i64(from.size()))]; };
-  each_real(a.logits, [&](i64) { return random.below(12) ? 6 * random.uniform() : pick({0.0, -0.0, inf, -inf, -inf, nan, 60000, -60000, 1e-6, -1e-6}); });
+  each_real(a.logits, [&](i64) {
+    return random.below(12) ? 6 * random.uniform() : pick({0.0, -0.0, inf, -inf, -inf, nan, 60000, -60000, 1e-6, -1e-6});
+  });
   each_real(a.bias, [&](i64) { return random.below(12) ? random.uniform() : pick({0.0, -0.0, 100, -100, inf, -inf}); });
   each_real(a.bias_values, [&](i64) { return random.below(6) ? random.uniform() : pick({0.0, -0.0, 100, -100, inf, -inf}); });
   const bool odd = random.below(2) != 0;  // a row whose penalty is none
-  each_real(a.repetition_penalties, [&](i64) { return odd && random.below(8) == 0 ? pick({0, -1, nan, inf}) : pick({1, 1.25, 0.75, 2, 1.1f}); });
+  each_real(a.repetition_penalties,
+            [&](i64) { return odd && random.below(8) == 0 ? pick({0, -1, nan, inf}) : pick({1, 1.25, 0.75, 2, 1.1f}); });
   each_real(a.frequency_penalties, [&](i64) { return odd && random.below(8) == 0 ? pick({nan, -inf}) : pick({0, 0.5, -0.25, 0.3f, 2}); });
   each_real(a.presence_penalties, [&](i64) { return odd && random.below(8) == 0 ? pick({nan, inf}) : pick({0, 0.75, -0.5, 0.7f}); });
   const auto bits = [&](i64) { return i64(i32(u32(random.next() | random.next()))); };
   each_integer(a.bitmask, bits), each_integer(a.prompt_bits, bits);
-  each_integer(a.counts, [&](i64) { return random.below(3) ? 0 : random.below(9) ? 1 + random.below(20) : random.below(2) ? 16777217 + random.below(1 << 30) : -random.below(5); });
-  const auto token = [&](i64) { return random.below(4) == 0 ? (random.below(2) ? vocab : -1 - random.below(3)) : random.below(2) ? random.below(vocab) : random.below(min_of<i64>(vocab, 7)); };
+  each_integer(a.counts, [&](i64) {
+    return random.below(3)   ? 0
+           : random.below(9) ? 1 + random.below(20)
+           : random.below(2) ? 16777217 + random.below(1 << 30)
+                             : -random.below(5);
+  });
+  const auto token = [&](i64) {
+    return random.below(4) == 0 ? (random.below(2) ? vocab : -1 - random.below(3))
+           : random.below(2)    ? random.below(vocab)
+                                : random.below(min_of<i64>(vocab, 7));
+  };
   each_integer(a.prompt_tokens, token), each_integer(a.output_tokens, token), each_integer(a.bias_ids, token);
   const auto place = [&](i64 end) {
-    return [&random, beyond, end](i64 i) { return beyond && i % 3 == 1 ? end + random.below(3) : end == 0 || random.below(4) == 0 ? -1 - random.below(3) : random.below(end); };
+    return [&random, beyond, end](i64 i) {
+      return beyond && i % 3 == 1 ? end + random.below(3) : end == 0 || random.below(4) == 0 ? -1 - random.below(3) : random.below(end);
+    };
   };
   if (a.bitmask.present()) each_integer(a.mask_rows, place(a.bitmask.shape[0]));
   const TensorView& state = a.counts.present() ? a.counts : a.prompt_bits;
@@ -212,8 +234,10 @@ static void generate(A& a, const Case& which, Random& random) {
 
 /// Words of the cases: what is given, made into presence and extents.
 static void derive(Case& which) {
-  const i64 state = word(which, "state"), mask = word(which, "mask"), bias = word(which, "bias_form"), rows = word(which, "rows"), vocab = word(which, "vocab");
-  const bool tensors = word(which, "tensors") != 0, output = state == 1 || state == 2 || state == 4 || state == 5, any = state != 0, slots = word(which, "own_slots") == 0;
+  const i64 state = word(which, "state"), mask = word(which, "mask"), bias = word(which, "bias_form"), rows = word(which, "rows"),
+            vocab = word(which, "vocab");
+  const bool tensors = word(which, "tensors") != 0, output = state == 1 || state == 2 || state == 4 || state == 5, any = state != 0,
+             slots = word(which, "own_slots") == 0;
   which["bitmask.present"] = mask != 0, which["mask_rows.present"] = mask == 2;
   which["masks"] = mask == 2 ? i64(3) : rows;
   const i64 words = (vocab + 31) / 32;
@@ -234,8 +258,10 @@ static void derive(Case& which) {
 }
 
 QN_OP(process, A, "logits.process")
-    .doc("out = logits after soft cap, allowed bitmask, bias, and repetition, frequency and presence penalties, in this order; -inf stays -inf")
-    .source("Keskar et al., CTRL: A Conditional Transformer Language Model for Controllable Generation, arXiv 1909.05858 (repetition); Dong et al., XGrammar, arXiv 2411.15100 (bitmask)")
+    .doc(
+        "out = logits after soft cap, allowed bitmask, bias, and repetition, frequency and presence penalties, in this order; -inf stays -inf")
+    .source(
+        "Keskar et al., CTRL: A Conditional Transformer Language Model for Controllable Generation, arXiv 1909.05858 (repetition); Dong et al., XGrammar, arXiv 2411.15100 (bitmask)")
     .in("logits", &A::logits, "rows vocab", {DType::f32, DType::f16, DType::bf16})
     .in("bitmask", &A::bitmask, "masks mask_words", {DType::i32})
     .optional()
@@ -320,27 +346,30 @@ QN_OP(process, A, "logits.process")
     .cost<cost>()
     .exact("the sign of a logit chooses what a repetition penalty does: other number types have none")
     .budget(budget)
-    .cases({{"rows", {5, 1, 0, 34}},
-            {"vocab", {2056, 1, 33, 1000, 4099}},
-            {"logits.dtype", {DType::bf16, DType::f32, DType::f16}},
-            {"state", {1, 0, 2, 3, 4, 5, 6}, "earlier tokens: none (0), counts and prompt_bits (1), counts (2), prompt_bits (3), lists (4), of the output (5), of the prompt (6)"},
-            {"tensors", {true, false}, "penalties are tensors"},
-            {"repetition_penalty", {1.25, 1.0, 0.5}},
-            {"frequency_penalty", {0.5, 0.0, -0.3}},
-            {"presence_penalty", {0.75, 0.0}},
-            {"mask", {1, 0, 2}, "no bitmask (0), a row each (1), by mask_rows (2)"},
-            {"short_mask", {0, 1}, "bitmask ends half-way"},
-            {"past_mask", {0, 1}},
-            {"bias_form", {0, 1, 2, 3}, "none (0), a row each (1), one row (2), lists (3)"},
-            {"soft_cap", {0.0, 5.0}},
-            {"own_slots", {0, 1}, "slots are absent (1)"},
-            {"prompt_tokens.dtype", {DType::i32, DType::i64}},
-            {"beyond", {0, 1}, "some of mask_rows and slots are beyond their tensors"},
-            {"logits.pad", {0, 8, 1}},
-            {"out.pad", {0, 16, 1}},
-            {"counts.pad", {0, 4, 1}},
-            {"bias.pad", {0, 4, 1}}},
-           derive)
+    .cases(
+        {{"rows", {5, 1, 0, 34}},
+         {"vocab", {2056, 1, 33, 1000, 4099}},
+         {"logits.dtype", {DType::bf16, DType::f32, DType::f16}},
+         {"state",
+          {1, 0, 2, 3, 4, 5, 6},
+          "earlier tokens: none (0), counts and prompt_bits (1), counts (2), prompt_bits (3), lists (4), of the output (5), of the prompt (6)"},
+         {"tensors", {true, false}, "penalties are tensors"},
+         {"repetition_penalty", {1.25, 1.0, 0.5}},
+         {"frequency_penalty", {0.5, 0.0, -0.3}},
+         {"presence_penalty", {0.75, 0.0}},
+         {"mask", {1, 0, 2}, "no bitmask (0), a row each (1), by mask_rows (2)"},
+         {"short_mask", {0, 1}, "bitmask ends half-way"},
+         {"past_mask", {0, 1}},
+         {"bias_form", {0, 1, 2, 3}, "none (0), a row each (1), one row (2), lists (3)"},
+         {"soft_cap", {0.0, 5.0}},
+         {"own_slots", {0, 1}, "slots are absent (1)"},
+         {"prompt_tokens.dtype", {DType::i32, DType::i64}},
+         {"beyond", {0, 1}, "some of mask_rows and slots are beyond their tensors"},
+         {"logits.pad", {0, 8, 1}},
+         {"out.pad", {0, 16, 1}},
+         {"counts.pad", {0, 4, 1}},
+         {"bias.pad", {0, 4, 1}}},
+        derive)
     .bench({{{"rows", 1}, {"vocab", 128256}, {"mask", 0}, {"tensors", 1}},
             {{"rows", 64}, {"vocab", 128256}, {"mask", 0}, {"tensors", 1}},
             {{"rows", 256}, {"vocab", 128256}, {"mask", 0}, {"tensors", 1}},

@@ -32,11 +32,14 @@ template <> DType dtype_for<float>() { return DType::f32; }
 template <> DType dtype_for<i32>() { return DType::i32; }
 template <> DType dtype_for<i64>() { return DType::i64; }
 
-template <class T> TensorView matrix(std::vector<T>& v, i64 rows) { return {v.data(), dtype_for<T>(), {rows, rows ? i64(v.size()) / rows : 0}}; }
+template <class T> TensorView matrix(std::vector<T>& v, i64 rows) {
+  return {v.data(), dtype_for<T>(), {rows, rows ? i64(v.size()) / rows : 0}};
+}
 template <class T> TensorView list(std::vector<T>& v) { return {v.data(), dtype_for<T>(), {i64(v.size())}}; }
 
 /// Rows of f32 logits, and the result of a call with other arguments set.
-std::vector<float> processed(std::vector<float> logits, i64 rows, const std::function<void(ProcessArgs&)>& set, const RunOptions& options = {}) {
+std::vector<float> processed(std::vector<float> logits, i64 rows, const std::function<void(ProcessArgs&)>& set,
+                             const RunOptions& options = {}) {
   std::vector<float> out(logits.size(), -77);
   ProcessArgs a;
   a.logits = matrix(logits, rows), a.out = matrix(out, rows);
@@ -44,7 +47,9 @@ std::vector<float> processed(std::vector<float> logits, i64 rows, const std::fun
   process(a, options);
   return out;
 }
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) { return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0; }
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * 4) == 0;
+}
 
 /// Six tokens: of prompt and output, of the output with a negative logit, of the prompt alone, of none, masked, biased.
 TEST(logits_process, steps_are_done_in_vllms_order) {
@@ -88,7 +93,8 @@ TEST(logits_process, each_step_is_rounded_once) {
   for (float& x : logits) x = float(1 + random.uniform() * 0.5);
   std::vector<i32> counts(4000);
   for (i32& c : counts) c = i32(1 + random.below(1000));
-  const std::vector<float> out = processed(logits, 1, [&](ProcessArgs& a) { a.counts = matrix(counts, 1), a.repetition_penalty = 1.1f, a.frequency_penalty = 0.37f; });
+  const std::vector<float> out =
+      processed(logits, 1, [&](ProcessArgs& a) { a.counts = matrix(counts, 1), a.repetition_penalty = 1.1f, a.frequency_penalty = 0.37f; });
   for (size_t i = 0; i < out.size(); ++i) {
     const float l = logits[i] / 1.1f;
     ASSERT_EQ(out[i], std::fmaf(-0.37f, float(counts[i]), l)) << i;
@@ -108,7 +114,8 @@ TEST(logits_process, lists_and_state_give_the_same_bits) {
   std::vector<i32> counts(size_t(kRows * kVocab)), bits(size_t(kRows * ((kVocab + 31) / 32)));
   std::vector<i64> prompt, output;
   for (i64 row = 0; row < kRows; ++row) {
-    for (const i64 token : {i64(0), i64(2047), i64(2048), i64(4095), i64(4096), i64(4999), random.below(kVocab), i64(-1), kVocab, kVocab + 9, i64(1) << 33}) {
+    for (const i64 token :
+         {i64(0), i64(2047), i64(2048), i64(4095), i64(4096), i64(4999), random.below(kVocab), i64(-1), kVocab, kVocab + 9, i64(1) << 33}) {
       prompt.push_back(token);
       if (token >= 0 && token < kVocab) bits[size_t(row * ((kVocab + 31) / 32) + token / 32)] |= i32(1u << (token % 32));
     }
@@ -119,12 +126,17 @@ TEST(logits_process, lists_and_state_give_the_same_bits) {
     }
   }
   const auto penalties = [](ProcessArgs& a) { a.repetition_penalty = 1.3f, a.frequency_penalty = 0.1f, a.presence_penalty = 0.4f; };
-  const std::vector<float> state = processed(logits, kRows, [&](ProcessArgs& a) { penalties(a), a.counts = matrix(counts, kRows), a.prompt_bits = matrix(bits, kRows); });
-  const std::vector<float> wide = processed(logits, kRows, [&](ProcessArgs& a) { penalties(a), a.prompt_tokens = matrix(prompt, kRows), a.output_tokens = matrix(output, kRows); });
+  const std::vector<float> state = processed(
+      logits, kRows, [&](ProcessArgs& a) { penalties(a), a.counts = matrix(counts, kRows), a.prompt_bits = matrix(bits, kRows); });
+  const std::vector<float> wide = processed(logits, kRows, [&](ProcessArgs& a) {
+    penalties(a), a.prompt_tokens = matrix(prompt, kRows), a.output_tokens = matrix(output, kRows);
+  });
   EXPECT_TRUE(same_bits(state, wide));
   std::vector<i32> narrow_prompt, narrow_output(output.begin(), output.end());
   for (const i64 token : prompt) narrow_prompt.push_back(token > kVocab ? -5 : i32(token));
-  const std::vector<float> narrow = processed(logits, kRows, [&](ProcessArgs& a) { penalties(a), a.prompt_tokens = matrix(narrow_prompt, kRows), a.output_tokens = matrix(narrow_output, kRows); });
+  const std::vector<float> narrow = processed(logits, kRows, [&](ProcessArgs& a) {
+    penalties(a), a.prompt_tokens = matrix(narrow_prompt, kRows), a.output_tokens = matrix(narrow_output, kRows);
+  });
   EXPECT_TRUE(same_bits(state, narrow));
   EXPECT_FALSE(same_bits(state, logits));
 }
@@ -145,7 +157,8 @@ TEST(logits_process, a_row_has_the_same_bits_alone_and_in_a_batch) {
   const auto args = [&](i64 begin, i64 end) {
     return [&, begin, end](ProcessArgs& a) {
       a.bias = matrix(bias, kRows).slice(0, begin, end), a.repetition_penalties = list(repetitions).slice(0, begin, end);
-      a.counts = matrix(counts, 7), a.slots = list(slots).slice(0, begin, end), a.bitmask = matrix(masks, 3), a.mask_rows = list(mask_rows).slice(0, begin, end);
+      a.counts = matrix(counts, 7), a.slots = list(slots).slice(0, begin, end), a.bitmask = matrix(masks, 3),
+      a.mask_rows = list(mask_rows).slice(0, begin, end);
       a.frequency_penalty = 0.3f;
     };
   };
@@ -166,7 +179,9 @@ TEST(logits_process, a_row_has_the_same_bits_alone_and_in_a_batch) {
   a.logits = matrix(gaps, kRows).slice(1, 0, kVocab), a.out = matrix(out, kRows).slice(1, 0, kVocab);
   process(a);
   for (i64 row = 0; row < kRows; ++row) {
-    EXPECT_TRUE(same_bits({out.begin() + row * 2053, out.begin() + row * 2053 + kVocab}, {all.begin() + row * kVocab, all.begin() + (row + 1) * kVocab})) << row;
+    EXPECT_TRUE(same_bits({out.begin() + row * 2053, out.begin() + row * 2053 + kVocab},
+                          {all.begin() + row * kVocab, all.begin() + (row + 1) * kVocab}))
+        << row;
     EXPECT_EQ(out[size_t(row * 2053 + kVocab)], -77) << "the gap behind row " << row;
   }
 }
@@ -174,13 +189,16 @@ TEST(logits_process, a_row_has_the_same_bits_alone_and_in_a_batch) {
 TEST(logits_process, a_list_of_biases_is_a_map_whose_last_value_counts) {
   std::vector<i32> ids = {3, 1, 3, 4, -1, 3, 2, 2, 4, 4};
   std::vector<float> values = {10, 20, 30, 99, 99, 40, 1, 2, 99, 99};  // two rows of five; 4 is the vocabulary
-  EXPECT_THAT(processed({0, 0, 0, 0, 0, 0, 0, 0}, 2, [&](ProcessArgs& a) { a.bias_ids = matrix(ids, 2), a.bias_values = matrix(values, 2); }), ElementsAre(0, 20, 0, 30, 0, 0, 2, 40));
+  EXPECT_THAT(
+      processed({0, 0, 0, 0, 0, 0, 0, 0}, 2, [&](ProcessArgs& a) { a.bias_ids = matrix(ids, 2), a.bias_values = matrix(values, 2); }),
+      ElementsAre(0, 20, 0, 30, 0, 0, 2, 40));
 }
 
 TEST(logits_process, columns_behind_the_masks_words_are_masked_or_left) {
   std::vector<i32> mask = {i32(0xfffffffe)}, mask_rows = {0, -1};
   const auto call = [&](PastMask past) {
-    return processed(std::vector<float>(80, 1.0f), 2, [&](ProcessArgs& a) { a.bitmask = matrix(mask, 1), a.mask_rows = list(mask_rows), a.past_mask = past; });
+    return processed(std::vector<float>(80, 1.0f), 2,
+                     [&](ProcessArgs& a) { a.bitmask = matrix(mask, 1), a.mask_rows = list(mask_rows), a.past_mask = past; });
   };
   const std::vector<float> masked = call(PastMask::masked), left = call(PastMask::left);
   for (size_t i = 0; i < 80; ++i) {
@@ -202,7 +220,9 @@ TEST(logits_process, rows_of_penalties_that_are_none_become_nan_and_others_do_no
 
 TEST(logits_process, places_that_are_none_have_no_state) {
   std::vector<i32> counts = {1, 1}, slots = {0, -1, 1, 2147483647, -2147483647 - 1};
-  EXPECT_THAT(processed(std::vector<float>(10, 4.0f), 5, [&](ProcessArgs& a) { a.counts = matrix(counts, 1), a.slots = list(slots), a.presence_penalty = 1; }), ElementsAre(3, 3, 4, 4, 4, 4, 4, 4, 4, 4));
+  EXPECT_THAT(processed(std::vector<float>(10, 4.0f), 5,
+                        [&](ProcessArgs& a) { a.counts = matrix(counts, 1), a.slots = list(slots), a.presence_penalty = 1; }),
+              ElementsAre(3, 3, 4, 4, 4, 4, 4, 4, 4, 4));
 }
 
 TEST(logits_process, narrow_logits_are_rounded_once_and_overflow_to_infinity) {
@@ -232,21 +252,38 @@ std::string refusal(const std::function<void(ProcessArgs&)>& set) {
 TEST(logits_process, bad_calls_are_errors) {
   std::vector<i32> counts(24), slots(2), mask(3), tokens(6);
   std::vector<float> bias(24), values(6);
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.repetition_penalty = 0; }), "logits.process: `repetition_penalty` is 0, expected a finite number above 0");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.frequency_penalty = kNan; }), "logits.process: `frequency_penalty` is nan, expected a finite number");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.presence_penalty = 1; }), "logits.process: `presence_penalty` is 1, expected 0 without counts or output_tokens");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.repetition_penalty = 2; }), "logits.process: `repetition_penalty` is 2, expected 1 without tokens of prompt or output");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.soft_cap = -1; }), "logits.process: `soft_cap` is -1, expected 0, or a number from 1e-30 to 1e30");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.counts = matrix(counts, 3); }), "logits.process: `slots` is 3, expected 2, as many as rows of logits where no tensor names the slots");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.slots = list(slots); }), "logits.process: `slots` is given, expected none without counts and prompt_bits");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.counts = matrix(counts, 3), a.slots = list(slots), a.output_tokens = matrix(tokens, 2); }), "logits.process: `output_tokens` is given, expected none beside counts and prompt_bits");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bitmask = matrix(mask, 3); }), "logits.process: `masks` is 3, expected 2, as many as rows of logits without mask_rows");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.mask_rows = list(slots); }), "logits.process: `mask_rows` is given, expected none without bitmask");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.past_mask = PastMask::left; }), "logits.process: `past_mask` is left, expected masked without bitmask");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bias = matrix(bias, 3); }), "logits.process: `bias_rows` is 3, expected 1, or as many as rows of logits, 2");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bias_ids = matrix(tokens, 2); }), "logits.process: `bias_values` is absent, expected those of bias_ids");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bias_values = matrix(values, 2); }), "logits.process: `bias_values` is given, expected none without bias_ids");
-  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.counts = matrix(counts, 3), a.slots = list(slots), a.repetition_penalties = list(values).slice(0, 0, 2), a.repetition_penalty = 2; }),
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.repetition_penalty = 0; }),
+            "logits.process: `repetition_penalty` is 0, expected a finite number above 0");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.frequency_penalty = kNan; }),
+            "logits.process: `frequency_penalty` is nan, expected a finite number");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.presence_penalty = 1; }),
+            "logits.process: `presence_penalty` is 1, expected 0 without counts or output_tokens");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.repetition_penalty = 2; }),
+            "logits.process: `repetition_penalty` is 2, expected 1 without tokens of prompt or output");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.soft_cap = -1; }),
+            "logits.process: `soft_cap` is -1, expected 0, or a number from 1e-30 to 1e30");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.counts = matrix(counts, 3); }),
+            "logits.process: `slots` is 3, expected 2, as many as rows of logits where no tensor names the slots");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.slots = list(slots); }),
+            "logits.process: `slots` is given, expected none without counts and prompt_bits");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.counts = matrix(counts, 3), a.slots = list(slots), a.output_tokens = matrix(tokens, 2); }),
+            "logits.process: `output_tokens` is given, expected none beside counts and prompt_bits");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bitmask = matrix(mask, 3); }),
+            "logits.process: `masks` is 3, expected 2, as many as rows of logits without mask_rows");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.mask_rows = list(slots); }),
+            "logits.process: `mask_rows` is given, expected none without bitmask");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.past_mask = PastMask::left; }),
+            "logits.process: `past_mask` is left, expected masked without bitmask");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bias = matrix(bias, 3); }),
+            "logits.process: `bias_rows` is 3, expected 1, or as many as rows of logits, 2");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bias_ids = matrix(tokens, 2); }),
+            "logits.process: `bias_values` is absent, expected those of bias_ids");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) { a.bias_values = matrix(values, 2); }),
+            "logits.process: `bias_values` is given, expected none without bias_ids");
+  EXPECT_EQ(refusal([&](ProcessArgs& a) {
+              a.counts = matrix(counts, 3), a.slots = list(slots), a.repetition_penalties = list(values).slice(0, 0, 2),
+              a.repetition_penalty = 2;
+            }),
             "logits.process: `repetition_penalty` is 2, expected 1 beside repetition_penalties, which hold those of the rows");
 }
 

@@ -23,7 +23,8 @@ inline HistoryRef history_ref(const ProcessArgs& a, i64 row, i64 vocab) {
   const i64 slot = a.slots.present() ? Ref(a.slots).index(row) : row;
   for (i64 v = 0; v < vocab; ++v) {
     if (counts.present() && slot >= 0 && slot < counts.dim(0)) h.counts[size_t(v)] = std::max<i64>(0, counts.index(slot, v));
-    if (prompt_bits.present() && slot >= 0 && slot < prompt_bits.dim(0)) h.in_prompt[size_t(v)] = (u64(prompt_bits.index(slot, v / 32)) >> (v % 32) & 1) != 0;
+    if (prompt_bits.present() && slot >= 0 && slot < prompt_bits.dim(0))
+      h.in_prompt[size_t(v)] = (u64(prompt_bits.index(slot, v / 32)) >> (v % 32) & 1) != 0;
   }
   const auto is_token = [&](i64 token) { return token >= 0 && token < vocab; };
   for (i64 i = 0; prompt_tokens.present() && i < prompt_tokens.dim(1); ++i)
@@ -39,10 +40,13 @@ inline void process_ref(const ProcessArgs& a, const ProcessArgs& magnitudes) {
   const RefOut<> out(a.out), magnitude(magnitudes.out);
   const double inf = std::numeric_limits<double>::infinity();
   const i64 vocab = logits.dim(1);
-  const auto number = [](const TensorView& of_rows, float of_all, i64 row) { return of_rows.present() ? float(Ref(of_rows)(row)) : of_all; };
+  const auto number = [](const TensorView& of_rows, float of_all, i64 row) {
+    return of_rows.present() ? float(Ref(of_rows)(row)) : of_all;
+  };
   for (i64 row = 0; row < logits.dim(0); ++row) {
     const HistoryRef history = history_ref(a, row, vocab);
-    const float r = number(a.repetition_penalties, a.repetition_penalty, row), f = number(a.frequency_penalties, a.frequency_penalty, row), b = number(a.presence_penalties, a.presence_penalty, row);
+    const float r = number(a.repetition_penalties, a.repetition_penalty, row), f = number(a.frequency_penalties, a.frequency_penalty, row),
+                b = number(a.presence_penalties, a.presence_penalty, row);
     const i64 mask = a.mask_rows.present() ? Ref(a.mask_rows).index(row) : row;
     std::vector<float> added(size_t(vocab), -0.0f);
     for (i64 i = 0; bias_ids.present() && i < bias_ids.dim(1); ++i)

@@ -33,24 +33,25 @@ QN_HOST_DEVICE constexpr ProcessSmem process_smem(TokenState state, BiasForm bia
 }
 
 struct ProcessParams {
-  const void* logits;              // [rows, vocab]
-  void* out;                       // [rows, vocab]
-  const u32* bitmask;              // [masks, mask_words] or null
-  const i32* mask_rows;            // [rows] or null
-  const float* bias;               // [bias_rows, vocab] or null
-  const i32* bias_ids;             // [rows, biased] or null
-  const float* bias_values;        // [rows, biased] or null
-  const i32* counts;               // [slots, vocab] or null
-  const u32* prompt_bits;          // [slots, ceil(vocab / 32)] or null
-  const i32* slots;                // [rows] or null
-  const void* prompt_tokens;       // [rows, prompt_length] or null
-  const void* output_tokens;       // [rows, output_length] or null
-  const float* repetitions;        // [rows] or null
-  const float* frequencies;        // [rows] or null
-  const float* presences;          // [rows] or null
+  const void* logits;         // [rows, vocab]
+  void* out;                  // [rows, vocab]
+  const u32* bitmask;         // [masks, mask_words] or null
+  const i32* mask_rows;       // [rows] or null
+  const float* bias;          // [bias_rows, vocab] or null
+  const i32* bias_ids;        // [rows, biased] or null
+  const float* bias_values;   // [rows, biased] or null
+  const i32* counts;          // [slots, vocab] or null
+  const u32* prompt_bits;     // [slots, ceil(vocab / 32)] or null
+  const i32* slots;           // [rows] or null
+  const void* prompt_tokens;  // [rows, prompt_length] or null
+  const void* output_tokens;  // [rows, output_length] or null
+  const float* repetitions;   // [rows] or null
+  const float* frequencies;   // [rows] or null
+  const float* presences;     // [rows] or null
   i64 rows, vocab, masks, mask_words, biased, slot_rows, prompt_length, output_length;
   // Elements from row to row; of bias 0 where one row stands for all
-  i64 logits_stride, out_stride, bitmask_stride, bias_stride, bias_ids_stride, bias_values_stride, counts_stride, prompt_bits_stride, prompt_tokens_stride, output_tokens_stride;
+  i64 logits_stride, out_stride, bitmask_stride, bias_stride, bias_ids_stride, bias_values_stride, counts_stride, prompt_bits_stride,
+      prompt_tokens_stride, output_tokens_stride;
   float soft_cap, repetition, frequency, presence;
   PastMask past_mask;
   i32 unused;

@@ -9,7 +9,9 @@ namespace quern::norm {
 
 using A = FusedAddLayerNormArgs;
 
-static Plan plan(const Problem& p, const DeviceInfo& device) { return plan_norm_form<A>(p, device, true, p[Axis::tokens], p[Axis::hidden]); }
+static Plan plan(const Problem& p, const DeviceInfo& device) {
+  return plan_norm_form<A>(p, device, true, p[Axis::tokens], p[Axis::hidden]);
+}
 
 QN_OP(fused_add_layer_norm, A, "norm.fused_add_layer_norm")
     .doc("residual = residual + x; out = (residual - mean) / sqrt(mean((residual - mean)^2) + eps) * weight + bias")

@@ -11,7 +11,8 @@ namespace quern::norm {
 using A = FusedAddLayerNormBackwardArgs;
 
 QN_OP(fused_add_layer_norm_backward, A, "norm.fused_add_layer_norm_backward")
-    .doc("dx = r (g - mean(g) - n mean(g n)) + dresidual; dw = sum_t dy n; dbias = sum_t dy; n = (residual - mean(residual)) r, r = 1 / sqrt(mean((residual - mean(residual))^2) + eps), g = dy weight")
+    .doc(
+        "dx = r (g - mean(g) - n mean(g n)) + dresidual; dw = sum_t dy n; dbias = sum_t dy; n = (residual - mean(residual)) r, r = 1 / sqrt(mean((residual - mean(residual))^2) + eps), g = dy weight")
     .source("Ba et al., Layer Normalization, arXiv 1607.06450")
     .in("dy", &A::dy, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
     .meaning("the gradient of fused_add_layer_norm's out")
@@ -35,7 +36,12 @@ QN_OP(fused_add_layer_norm_backward, A, "norm.fused_add_layer_norm_backward")
     .reference<fused_add_layer_norm_backward_ref<double>, fused_add_layer_norm_backward_ref<OrderFree>>()
     .generate<generate_offset<A>>()
     .budget(norm_backward_budget<A>)
-    .cases(norm_backward_cases({{"weight.present", {true, false}}, {"dbias.present", {true, false}}, {"offset", {0, 100, 10000}, "what is added to residual"}, {"residual.pad", {0, 8, 1}}, {"dresidual.pad", {0, 8, 1}}}), derive_norm_backward)
+    .cases(norm_backward_cases({{"weight.present", {true, false}},
+                                {"dbias.present", {true, false}},
+                                {"offset", {0, 100, 10000}, "what is added to residual"},
+                                {"residual.pad", {0, 8, 1}},
+                                {"dresidual.pad", {0, 8, 1}}}),
+           derive_norm_backward)
     .bench(norm_backward_bench());
 
 }  // namespace quern::norm

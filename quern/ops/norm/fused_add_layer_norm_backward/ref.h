@@ -9,7 +9,8 @@ namespace quern::norm {
 template <class Real = double>
 void fused_add_layer_norm_backward_ref(const FusedAddLayerNormBackwardArgs& a, const FusedAddLayerNormBackwardArgs& magnitudes) {
   const Ref<Real> weight(a.weight);
-  norm_backward_ref<Real>(a, magnitudes, a.residual, a.dresidual, a.dbias, magnitudes.dbias, true, [&](i64 h) { return weight.present() ? weight(h) : Real(1); });
+  norm_backward_ref<Real>(a, magnitudes, a.residual, a.dresidual, a.dbias, magnitudes.dbias, true,
+                          [&](i64 h) { return weight.present() ? weight(h) : Real(1); });
 }
 
 }  // namespace quern::norm

@@ -11,8 +11,8 @@ using A = FusedAddRmsNormArgs;
 
 static NormRowParams params(const Call<FusedAddRmsNormArgs>& c) {
   const FusedAddRmsNormArgs& a = c.args;
-  return {a.x.data, a.weight.data, a.residual.data, a.out.data, a.x.strides[0], a.residual.strides[0], a.out.strides[0],
-          c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps};
+  return {a.x.data,         a.weight.data,           a.residual.data,         a.out.data, a.x.strides[0], a.residual.strides[0],
+          a.out.strides[0], c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps};
 }
 
 static NormRowGroupsParams groups_params(const Call<FusedAddRmsNormArgs>& c) {
@@ -62,7 +62,8 @@ QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
     .reference<fused_add_rms_norm_ref<double>, fused_add_rms_norm_ref<OrderFree>>()
     .generate<generate_norm<A>>()
     .budget(norm_form_budget)
-    // norm_row runs what has none of fp8, wide_weight and weight_bias: their first values stand several times, so that it meets the other words
+    // norm_row runs what has none of fp8, wide_weight and weight_bias: their first values stand several times, so that it meets the other
+    // words
     .cases({{"tokens", {1, 0, 3, 64, 101}},
             {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 40000}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
@@ -71,7 +72,9 @@ QN_OP(fused_add_rms_norm, FusedAddRmsNormArgs, "norm.fused_add_rms_norm")
             {"x.pad", {0, 8, 3}},
             {"residual.pad", {0, 16, 1}},
             {"out.pad", {0, 8}},
-            {"fp8", {0, 0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
+            {"fp8",
+             {0, 0, 1, 2, 3, 4},
+             "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
            derive_norm)
     .bench({{{"tokens", 1}, {"hidden", 4096}},
             {{"tokens", 64}, {"hidden", 4096}},

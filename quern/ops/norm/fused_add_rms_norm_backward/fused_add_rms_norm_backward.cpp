@@ -11,7 +11,8 @@ namespace quern::norm {
 using A = FusedAddRmsNormBackwardArgs;
 
 QN_OP(fused_add_rms_norm_backward, A, "norm.fused_add_rms_norm_backward")
-    .doc("dx = r (g - residual r^2 mean(g residual)) + dresidual; dw = sum_t dy residual r; r = 1 / sqrt(mean(residual^2) + eps), g = dy (weight + weight_bias)")
+    .doc(
+        "dx = r (g - residual r^2 mean(g residual)) + dresidual; dw = sum_t dy residual r; r = 1 / sqrt(mean(residual^2) + eps), g = dy (weight + weight_bias)")
     .source("Zhang and Sennrich, Root Mean Square Layer Normalization, arXiv 1910.07467")
     .in("dy", &A::dy, "tokens hidden", {DType::f32, DType::f16, DType::bf16})
     .meaning("the gradient of fused_add_rms_norm's out")
@@ -35,7 +36,8 @@ QN_OP(fused_add_rms_norm_backward, A, "norm.fused_add_rms_norm_backward")
     .plan(plan_norm_backward<A>)
     .reference<fused_add_rms_norm_backward_ref<double>, fused_add_rms_norm_backward_ref<OrderFree>>()
     .budget(norm_backward_budget<A>)
-    .cases(norm_backward_cases({{"weight_bias", {0.0, 1.0}}, {"residual.pad", {0, 8, 1}}, {"dresidual.pad", {0, 8, 1}}}), derive_norm_backward)
+    .cases(norm_backward_cases({{"weight_bias", {0.0, 1.0}}, {"residual.pad", {0, 8, 1}}, {"dresidual.pad", {0, 8, 1}}}),
+           derive_norm_backward)
     .bench(norm_backward_bench());
 
 }  // namespace quern::norm

@@ -9,7 +9,9 @@ namespace quern::norm {
 
 using A = LayerNormArgs;
 
-static Plan plan(const Problem& p, const DeviceInfo& device) { return plan_norm_form<A>(p, device, true, p[Axis::tokens], p[Axis::hidden]); }
+static Plan plan(const Problem& p, const DeviceInfo& device) {
+  return plan_norm_form<A>(p, device, true, p[Axis::tokens], p[Axis::hidden]);
+}
 
 QN_OP(layer_norm, A, "norm.layer_norm")
     .doc("out = (x - mean(x)) / sqrt(mean((x - mean(x))^2) + eps) * weight + bias")

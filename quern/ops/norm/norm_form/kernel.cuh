@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// s = x (+ residual); rms: y = s / sqrt(mean(s^2) + eps) * (weight + weight_bias); centred: d = s - mean(s), y = d / sqrt(mean(d^2) + eps) * weight + bias
-// out = y, or y * (1 / scale) in FP8. Rows are held in registers or read for each pass: bricks/rows/whole.cuh, with the order of its sums.
+// s = x (+ residual); rms: y = s / sqrt(mean(s^2) + eps) * (weight + weight_bias); centred: d = s - mean(s), y = d / sqrt(mean(d^2) + eps)
+// * weight + bias out = y, or y * (1 / scale) in FP8. Rows are held in registers or read for each pass: bricks/rows/whole.cuh, with the
+// order of its sums.
 #pragma once
 #include "quern/bricks/rows/whole.cuh"
 #include "quern/kit/fp8_scale.cuh"
@@ -30,10 +31,12 @@ struct RowFactors {
 
 /// The results of a unit.
 template <NormFormConfig C>
-QN_DEVICE void results_of(const NormFormParams& p, i64 column, const f32 (&v)[kFormUnit<C>], const RowFactors& row, f32 (&y)[kFormUnit<C>]) {
+QN_DEVICE void results_of(const NormFormParams& p, i64 column, const f32 (&v)[kFormUnit<C>], const RowFactors& row,
+                          f32 (&y)[kFormUnit<C>]) {
   using W = dtype_t<C.weight_dtype>;
   f32 weight[kFormUnit<C>], bias[kFormUnit<C>];
-  if constexpr (C.weight != Weight::none) rows::load_unit<W, kFormUnit<C>, C.units.vector>(static_cast<const W*>(p.weight), column, p.hidden, weight);
+  if constexpr (C.weight != Weight::none)
+    rows::load_unit<W, kFormUnit<C>, C.units.vector>(static_cast<const W*>(p.weight), column, p.hidden, weight);
   if constexpr (C.bias != 0) rows::load_unit<W, kFormUnit<C>, C.units.vector>(static_cast<const W*>(p.bias), column, p.hidden, bias);
   QN_UNROLL
   for (int j = 0; j < kFormUnit<C>; ++j) {
@@ -75,20 +78,21 @@ QN_DEVICE void store_results(const NormFormParams& p, i64 row, i64 column, f32 (
 }
 
 /// Mean and scale of a row.
-template <NormFormConfig C, class Row> QN_DEVICE RowFactors factors_of(const NormFormParams& p, const Row& whole, rows::RowReducer& reducer) {
+template <NormFormConfig C, class Row> QN_DEVICE RowFactors factors_of(const NormFormParams& p, const Row& whole,
+                                                                       rows::RowReducer& reducer) {
   constexpr int kUnit = kFormUnit<C>;
   const f32 hidden = f32(float(p.hidden));
   RowFactors row{f32(0.f), f32(0.f)};
   if constexpr (C.centred != 0) {
     f32 sum = 0.f;
-    rows::each_unit(whole, [&](i64, const f32 (&v)[kUnit]) {
+    rows::each_unit(whole, [&](i64, const f32(&v)[kUnit]) {
       QN_UNROLL
       for (int j = 0; j < kUnit; ++j) sum = sum + v[j];
     });
     row.mean = ptx::div(rows::row_sum<C.units, C.threads>(sum, reducer), hidden);
   }
   f32 squares = 0.f;
-  rows::each_unit(whole, [&](i64 column, const f32 (&v)[kUnit]) {
+  rows::each_unit(whole, [&](i64 column, const f32(&v)[kUnit]) {
     QN_UNROLL
     for (int j = 0; j < kUnit; ++j) {
       if constexpr (C.centred != 0) {
@@ -111,7 +115,7 @@ QN_DEVICE f32 fp8_scale_of(const NormFormParams& p, i64 row, const Row& whole, c
     return ptx::ld_global<f32>(static_cast<const f32*>(p.scales));
   } else if constexpr (C.scales == Fp8Scales::token) {
     f32 amax = 0.f;
-    rows::each_unit(whole, [&](i64 column, const f32 (&v)[kUnit]) {
+    rows::each_unit(whole, [&](i64 column, const f32(&v)[kUnit]) {
       f32 y[kUnit];
       results_of<C>(p, column, v, factors, y);
       amax = ptx::fmax_nan(amax, largest_of<C>(p, column, y));
@@ -134,7 +138,7 @@ template <NormFormConfig C> QN_DEVICE void norm_row_form(const NormFormParams& p
   rows::each_row<C.units, C.threads>(p.rows, [&](i64 row) {
     const T* x = static_cast<const T*>(p.x) + row_start<C>(p, row, p.x_stride, p.x_head_stride);
     T* residual = static_cast<T*>(p.residual) + row * p.residual_stride;
-    const auto make = [&](i64 column, f32 (&v)[kUnit]) {
+    const auto make = [&](i64 column, f32(&v)[kUnit]) {
       rows::load_unit<T, kUnit, kVector>(x, column, p.hidden, v);
       if constexpr (C.add_residual != 0) {
         f32 r[kUnit];
@@ -148,7 +152,7 @@ template <NormFormConfig C> QN_DEVICE void norm_row_form(const NormFormParams& p
     const RowFactors factors = factors_of<C>(p, whole, reducer);
     const f32 scale = fp8_scale_of<C>(p, row, whole, factors, reducer);
     // Last, as the sum replaces what a row that is not held would read again
-    rows::each_unit(whole, [&](i64 column, const f32 (&v)[kUnit]) {
+    rows::each_unit(whole, [&](i64 column, const f32(&v)[kUnit]) {
       if constexpr (C.add_residual != 0) rows::store_unit<T, kUnit, kVector>(residual, column, p.hidden, v);
       f32 y[kUnit];
       results_of<C>(p, column, v, factors, y);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What ops say to the host of the kernel norm_row_form: plan, parameters, conditions, cases. A is an op's Args; members that it lacks are forms that it lacks.
+// What ops say to the host of the kernel norm_row_form: plan, parameters, conditions, cases. A is an op's Args; members that it lacks are
+// forms that it lacks.
 #pragma once
 #include <vector>
 
@@ -97,7 +98,8 @@ template <class A> Plan plan_norm_form(const Problem& p, const DeviceInfo& devic
   const rows::RowShape shape = rows::row_shape(c.dtype, widest, hidden);
   c.units = shape.units, c.threads = shape.threads;
   Plan plan;
-  plan.launch<norm_form_params<A>>(norm_form_kernel, c, {.x = rows::row_blocks(shape, rows, device), .smem = rows::row_reducer_bytes(c.units, c.threads), .pdl = p.pdl});
+  plan.launch<norm_form_params<A>>(
+      norm_form_kernel, c, {.x = rows::row_blocks(shape, rows, device), .smem = rows::row_reducer_bytes(c.units, c.threads), .pdl = p.pdl});
   return plan;
 }
 
@@ -120,28 +122,35 @@ inline void derive_layer_norm(Case& which) {
   if (which["wide_weight"] != 0) which["bias.dtype"] = int(DType::f32);
 }
 inline std::vector<CaseAxis> layer_norm_cases(std::vector<CaseAxis> others = {}) {
-  std::vector<CaseAxis> all = {{"tokens", {3, 0, 1, 64}},
-                               {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000}},
-                               {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
-                               {"affine", {0, 1, 2, 3}, "weight and bias (0), the weight alone (1), the bias alone (2) or none (3)"},
-                               {"wide_weight", {0, 1}, "weight and bias are f32"},
-                               {"x.pad", {0, 8, 3}},
-                               {"out.pad", {0, 16, 1}},
-                               {"fp8", {0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}};
+  std::vector<CaseAxis> all = {
+      {"tokens", {3, 0, 1, 64}},
+      {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000}},
+      {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
+      {"affine", {0, 1, 2, 3}, "weight and bias (0), the weight alone (1), the bias alone (2) or none (3)"},
+      {"wide_weight", {0, 1}, "weight and bias are f32"},
+      {"x.pad", {0, 8, 3}},
+      {"out.pad", {0, 16, 1}},
+      {"fp8",
+       {0, 1, 2, 3, 4},
+       "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}};
   all.insert(all.end(), others.begin(), others.end());
   return all;
 }
 /// A static scale with which some results saturate.
 template <class A> void generate_norm(A& args, const Case& which, Random& random) {
   const auto proof = which.find("proof");
-  if (args.static_scale.present() && (proof == which.end() || proof->second == 0)) store_value(args.static_scale.data, DType::f32, 0.004 + 0.002 * random.uniform());
+  if (args.static_scale.present() && (proof == which.end() || proof->second == 0))
+    store_value(args.static_scale.data, DType::f32, 0.004 + 0.002 * random.uniform());
 }
 
-/// One rounding of the result; the f32 sum of squares, a tree of at most 64 roundings of positive terms, and the approximate rsqrt (2^-22.4) stay below
-/// 2^-19, as in norm_row; weight + weight_bias and the products round relative to the result. The sum of x and residual is rounded to f32.
-inline Budget norm_form_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-19 + 0x1p-22, .of_magnitude = 0x1p-24}; }
-/// One rounding of the result. Of (|x| + mean |x|) r |weight| + |bias|: the mean is a tree of at most 64 roundings (2^-18), r is right to 2^-19, and there are
-/// fewer than 6 more roundings: below 2^-17.
+/// One rounding of the result; the f32 sum of squares, a tree of at most 64 roundings of positive terms, and the approximate rsqrt
+/// (2^-22.4) stay below 2^-19, as in norm_row; weight + weight_bias and the products round relative to the result. The sum of x and
+/// residual is rounded to f32.
+inline Budget norm_form_budget(const Problem& p) {
+  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 0x1p-19 + 0x1p-22, .of_magnitude = 0x1p-24};
+}
+/// One rounding of the result. Of (|x| + mean |x|) r |weight| + |bias|: the mean is a tree of at most 64 roundings (2^-18), r is right to
+/// 2^-19, and there are fewer than 6 more roundings: below 2^-17.
 inline Budget layer_norm_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-17}; }
 constexpr Budget kRmsScales = {.of_value = 0x1p-18, .of_magnitude = 0x1p-23};
 constexpr Budget kLayerNormScales = {.of_value = 0x1p-23, .of_magnitude = 0x1p-16};

@@ -23,9 +23,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -35,21 +33,28 @@ std::vector<float> some(i64 n, int seed) {
   return v;
 }
 
-/// Bit for bit: x is f32, so an f32 output is what was quantised. Rows of a warp, of a block, unaligned and too long to be held; residuals are equal too.
+/// Bit for bit: x is f32, so an f32 output is what was quantised. Rows of a warp, of a block, unaligned and too long to be held; residuals
+/// are equal too.
 TEST(norm_form, quantises_its_unrounded_result_with_one_scale_or_one_a_row) {
   for (const i64 hidden : {300, 2048, 2049, 9001}) {
     const i64 rows = 3, n = rows * hidden;
-    std::vector<float> x = some(n, 1), first = some(n, 2), second = first, third = first, weight = some(hidden, 3), y(size_t(n), NAN), scales(size_t(rows), NAN), fixed = {0.01f};
+    std::vector<float> x = some(n, 1), first = some(n, 2), second = first, third = first, weight = some(hidden, 3), y(size_t(n), NAN),
+                       scales(size_t(rows), NAN), fixed = {0.01f};
     std::fill(x.begin() + hidden, x.begin() + 2 * hidden, 0.f), std::fill(first.begin() + hidden, first.begin() + 2 * hidden, 0.f);
     second = third = first;
     std::vector<u8> by_token(size_t(n), 0xFF), by_tensor = by_token;
     const auto all = [&](void* data, DType dtype) { return TensorView(data, dtype, {rows, hidden}); };
-    FusedAddRmsNormArgs a{.out = all(y.data(), DType::f32), .residual = all(first.data(), DType::f32), .x = all(x.data(), DType::f32), .weight = TensorView(weight.data(), DType::f32, {hidden})};
+    FusedAddRmsNormArgs a{.out = all(y.data(), DType::f32),
+                          .residual = all(first.data(), DType::f32),
+                          .x = all(x.data(), DType::f32),
+                          .weight = TensorView(weight.data(), DType::f32, {hidden})};
     a.weight_bias = 1;  // so that all three are made by one kernel
     fused_add_rms_norm(a);
-    a.out = all(by_token.data(), DType::e4m3), a.residual = all(second.data(), DType::f32), a.token_scales = TensorView(scales.data(), DType::f32, {rows});
+    a.out = all(by_token.data(), DType::e4m3), a.residual = all(second.data(), DType::f32),
+    a.token_scales = TensorView(scales.data(), DType::f32, {rows});
     fused_add_rms_norm(a);
-    a.out = all(by_tensor.data(), DType::e4m3), a.residual = all(third.data(), DType::f32), a.token_scales = {}, a.static_scale = TensorView(fixed.data(), DType::f32, {1});
+    a.out = all(by_tensor.data(), DType::e4m3), a.residual = all(third.data(), DType::f32), a.token_scales = {},
+    a.static_scale = TensorView(fixed.data(), DType::f32, {1});
     fused_add_rms_norm(a);
     EXPECT_EQ(first, second);
     EXPECT_EQ(first, third);
@@ -98,14 +103,20 @@ TEST(norm_layer_norm, a_row_of_one_value_gives_the_bias) {
   layer_norm({.out = {out.data(), DType::f32, {2, 6}}, .x = {x.data(), DType::f32, {2, 6}}, .weight = w, .bias = b});
   for (size_t i = 0; i < 12; ++i) EXPECT_EQ(out[i], bias[i % 6]);
   std::fill(out.begin(), out.end(), NAN);
-  fused_add_layer_norm({.out = {out.data(), DType::f32, {2, 6}}, .residual = {residual.data(), DType::f32, {2, 6}}, .x = {x.data(), DType::f32, {2, 6}}, .bias = b});
+  fused_add_layer_norm({.out = {out.data(), DType::f32, {2, 6}},
+                        .residual = {residual.data(), DType::f32, {2, 6}},
+                        .x = {x.data(), DType::f32, {2, 6}},
+                        .bias = b});
   for (size_t i = 0; i < 12; ++i) EXPECT_EQ(out[i], bias[i % 6]);
   EXPECT_EQ(residual, std::vector<float>(12, 4.f));
 }
 
 TEST(norm_layer_norm, weight_and_bias_have_one_dtype) {
   std::vector<float> x(8), w(8), b(8);
-  LayerNormArgs a{.out = {x.data(), DType::bf16, {1, 8}}, .x = {x.data(), DType::bf16, {1, 8}}, .weight = {w.data(), DType::f32, {8}}, .bias = {b.data(), DType::bf16, {8}}};
+  LayerNormArgs a{.out = {x.data(), DType::bf16, {1, 8}},
+                  .x = {x.data(), DType::bf16, {1, 8}},
+                  .weight = {w.data(), DType::f32, {8}},
+                  .bias = {b.data(), DType::bf16, {8}}};
   EXPECT_EQ(error_of([&] { layer_norm(a); }), Pair(ErrorKind::value, "norm.layer_norm: `bias` is bf16, expected the dtype of weight"));
 }
 

@@ -16,7 +16,8 @@ void norm_output_ref(const std::vector<Real>& y, const std::vector<Real>& terms,
   const i64 columns = i64(y.size());
   if (a.scales.present()) return fp8_output_ref(y, terms, t, a, magnitudes);
   if (a.token_scales.present())
-    return fp8_span_ref(y, terms, t, 0, columns, a, magnitudes, [&](Real scale, Real size) { token_scales.set(scale, t), token_magnitudes.set(size, t); });
+    return fp8_span_ref(y, terms, t, 0, columns, a, magnitudes,
+                        [&](Real scale, Real size) { token_scales.set(scale, t), token_magnitudes.set(size, t); });
   Real factor = 1;
   if (a.static_scale.present()) factor = Real(1) / Ref<Real>(a.static_scale)(0);
   for (i64 h = 0; h < columns; ++h) {

@@ -12,7 +12,8 @@ namespace quern::norm {
 
 /// The unit at element h of a row: y into out, v into the residual. All lanes of a warp meet here.
 template <NormRowConfig C>
-QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) {
+QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale,
+                                const Unit<C>& weight) {
   constexpr int kLanes = kFp8Group / kUnit<C>;
   const NormRowParams& p = params.row;
   using T = dtype_t<C.dtype>;
@@ -23,7 +24,8 @@ QN_DEVICE void write_group_unit(const NormRowGroupsParams& params, i64 row, i64 
   f32 amax = 0.f;
   QN_UNROLL
   for (int j = 0; j < kUnit<C>; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(y[j]));  // 0 past the row's end
-  const f32 group_scale = fp8_scale<DType::e4m3>(warp_max_nan<kLanes>(amax), false, f32(params.amax_floor)), inverse = fp8_inverse(group_scale);
+  const f32 group_scale = fp8_scale<DType::e4m3>(warp_max_nan<kLanes>(amax), false, f32(params.amax_floor)),
+            inverse = fp8_inverse(group_scale);
   // Before the elements: behind them 8 bytes spill at 72 registers (hidden 7168), 16 at 64
   if (h < p.hidden && threadIdx.x % kLanes == 0)
     static_cast<f32*>(params.scales)[row * params.scale_strides[0] + i64(u64(h) / kFp8Group) * params.scale_strides[1]] = group_scale;
@@ -62,9 +64,10 @@ template <NormRowConfig C> QN_DEVICE void norm_row_groups(const NormRowGroupsPar
   f32* scratch = reinterpret_cast<f32*>(smem + S.reduce);
   ptx::grid_launch_dependents();
   if constexpr (C.held > 0)
-    norm_row_held<C>(p.row, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) { write_group_unit<C>(p, row, h, v, scale, weight); });
-  else
-    norm_row_reread<C>(p.row, scratch, [&](i64 row, f32 scale) { write_group_row<C>(p, row, scale); });
+    norm_row_held<C>(p.row, scratch, smem + S.weight, [&](i64 row, i64 h, const f32(&v)[kUnit<C>], f32 scale, const Unit<C>& weight) {
+      write_group_unit<C>(p, row, h, v, scale, weight);
+    });
+  else norm_row_reread<C>(p.row, scratch, [&](i64 row, f32 scale) { write_group_row<C>(p, row, scale); });
 }
 
 }  // namespace quern::norm

@@ -24,7 +24,8 @@ template <NormRowConfig C> QN_DEVICE void stage_weight(const NormRowParams& p, u
   QN_UNROLL
   for (int i = 0; i < C.held; ++i) {
     const i64 unit = i * C.threads + i64(threadIdx.x);
-    if (unit * kUnit<C> < p.hidden) ptx::cp_async_cg(ptx::smem_address(weight + 16 * unit), static_cast<const u8*>(p.weight) + 16 * unit, 16);
+    if (unit * kUnit<C> < p.hidden)
+      ptx::cp_async_cg(ptx::smem_address(weight + 16 * unit), static_cast<const u8*>(p.weight) + 16 * unit, 16);
   }
   ptx::cp_async_commit();
 }
@@ -41,7 +42,8 @@ template <NormRowConfig C> QN_DEVICE void load_weight(const NormRowParams& p, in
     stage_weight<C>(p, weight.staged);
   } else {
     QN_UNROLL
-    for (int i = 0; i < C.held; ++i) load_unit<C>(static_cast<const dtype_t<C.dtype>*>(p.weight), i64(i * C.row_threads + lane) * kUnit<C>, p.hidden, weight.units[i]);
+    for (int i = 0; i < C.held; ++i)
+      load_unit<C>(static_cast<const dtype_t<C.dtype>*>(p.weight), i64(i * C.row_threads + lane) * kUnit<C>, p.hidden, weight.units[i]);
   }
 }
 
@@ -58,7 +60,8 @@ template <NormRowConfig C> QN_DEVICE Unit<C> weight_unit(const NormRowParams& p,
 
 /// y = v * scale * weight of the unit at element h of a row.
 template <NormRowConfig C>
-QN_DEVICE void normalise_unit(const NormRowParams& p, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& of_weight, f32 (&y)[kUnit<C>]) {
+QN_DEVICE void normalise_unit(const NormRowParams& p, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& of_weight,
+                              f32 (&y)[kUnit<C>]) {
   f32 weight[kUnit<C>];
   unit_values<C>(of_weight, h, p.hidden, weight);
   QN_UNROLL
@@ -195,9 +198,10 @@ template <NormRowConfig C> QN_DEVICE void norm_row(const NormRowParams& p) {
   f32* scratch = reinterpret_cast<f32*>(smem + S.reduce);
   ptx::grid_launch_dependents();
   if constexpr (C.held > 0)
-    norm_row_held<C>(p, scratch, smem + S.weight, [&](i64 row, i64 h, const f32 (&v)[kUnit<C>], f32 scale, const Unit<C>& weight) { write_unit<C>(p, row, h, v, scale, weight); });
-  else
-    norm_row_reread<C>(p, scratch, [&](i64 row, f32 scale) { write_row<C>(p, row, scale); });
+    norm_row_held<C>(p, scratch, smem + S.weight, [&](i64 row, i64 h, const f32(&v)[kUnit<C>], f32 scale, const Unit<C>& weight) {
+      write_unit<C>(p, row, h, v, scale, weight);
+    });
+  else norm_row_reread<C>(p, scratch, [&](i64 row, f32 scale) { write_row<C>(p, row, scale); });
 }
 
 }  // namespace quern::norm

@@ -23,8 +23,8 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
     return c;
   }
   c.held = 2;
-  // A power of two: with 192 threads 471 rows of 3072 took 8.2 us, with 256 5.5 (fused_add_rms_norm, an H100). With groups, whose 72 registers leave room for fewer
-  // blocks, 448 threads for rows of 7168 are faster than 512.
+  // A power of two: with 192 threads 471 rows of 3072 took 8.2 us, with 256 5.5 (fused_add_rms_norm, an H100). With groups, whose 72
+  // registers leave room for fewer blocks, 448 threads for rows of 7168 are faster than 512.
   c.threads = 128;
   while (i64(c.threads) * c.held < units && c.threads < 1024) c.threads = groups ? c.threads + 64 : 2 * c.threads;
   // Reading twice also serves unaligned rows, whose elements would spill 800 bytes: same threads, same units, same sum.
@@ -34,12 +34,15 @@ NormRowConfig norm_row_config(DType dtype, i32 vector, i64 hidden, bool add_resi
   return c;
 }
 
-/// Of a long list of rows blocks take four each, as multiprocessors become free: 2 to 4 % less time (README), probably as reads of some then fall beside writes of others, where blocks that all
-/// walk on to the end do both at once. With fewer threads, or half as many blocks one after another, it loses; rows of less than 4 KB, and those read twice, were not measured.
+/// Of a long list of rows blocks take four each, as multiprocessors become free: 2 to 4 % less time (README), probably as reads of some
+/// then fall beside writes of others, where blocks that all walk on to the end do both at once. With fewer threads, or half as many blocks
+/// one after another, it loses; rows of less than 4 KB, and those read twice, were not measured.
 i64 norm_row_blocks(const NormRowConfig& c, i64 tokens, const DeviceInfo& device) {
   constexpr i64 kRows = 4, kInTurn = 10, kThreads = 768, kOfBlock = 256;
   const i64 resident = i64(device.sms) * c.min_blocks;
-  if (block_holds_row(c) && c.threads >= kOfBlock && c.min_blocks > 1 && c.threads * c.min_blocks >= kThreads && tokens >= kRows * kInTurn * resident) return ceil_div(tokens, kRows);
+  if (block_holds_row(c) && c.threads >= kOfBlock && c.min_blocks > 1 && c.threads * c.min_blocks >= kThreads &&
+      tokens >= kRows * kInTurn * resident)
+    return ceil_div(tokens, kRows);
   return min_of(ceil_div<i64>(tokens, c.threads / c.row_threads), resident);
 }
 

@@ -21,9 +21,7 @@ namespace {
 std::pair<ErrorKind, std::string> error_of(const std::function<void()>& call) {
   try {
     call();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -41,7 +39,8 @@ using Pair = std::pair<ErrorKind, std::string>;
 TEST_F(norm_rms_norm, rejects_wrong_weight_length) {
   RmsNormArgs a = good();
   a.weight = tensor({9});
-  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `weight` has shape [9], expected hidden=8 at dim 0 (hidden was set by `x` [2, 8])"));
+  EXPECT_EQ(error(a),
+            Pair(ErrorKind::value, "norm.rms_norm: `weight` has shape [9], expected hidden=8 at dim 0 (hidden was set by `x` [2, 8])"));
 }
 TEST_F(norm_rms_norm, rejects_wrong_dtype) {
   RmsNormArgs a = good();
@@ -73,7 +72,8 @@ TEST_F(norm_rms_norm, rejects_no_data_misalignment_and_another_device) {
   EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `x` has no data, expected a pointer, its shape is [2, 8]"));
   a = good();
   a.x.data = reinterpret_cast<char*>(memory.data()) + 2;
-  EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `x` starts at an address that is no multiple of 4, expected natural alignment"));
+  EXPECT_EQ(error(a),
+            Pair(ErrorKind::value, "norm.rms_norm: `x` starts at an address that is no multiple of 4, expected natural alignment"));
   a = good();
   a.weight.device = {DeviceType::cuda, 1};
   EXPECT_EQ(error(a), Pair(ErrorKind::value, "norm.rms_norm: `weight` is on cuda:1, expected the host like the tensors before it"));
@@ -91,10 +91,14 @@ TEST_F(norm_rms_norm, plans_rows_within_registers_and_longer_ones_by_reading_twi
     const Op& op = find_op("norm.rms_norm");
     return make_plan(op, bind(op, &a, {}), h200);
   };
-  EXPECT_EQ(jit::print(kernel(128).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=1, row_threads=32, threads=256, min_blocks=4>");
-  EXPECT_EQ(jit::print(kernel(4096).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=4>");
-  EXPECT_EQ(jit::print(kernel(16384).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=1024, threads=1024, min_blocks=1>");
-  EXPECT_EQ(jit::print(kernel(16392).launches[0].spec), "norm_row<dtype=bf16, add_residual=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1>");
+  EXPECT_EQ(jit::print(kernel(128).launches[0].spec),
+            "norm_row<dtype=bf16, add_residual=0, vector=8, held=1, row_threads=32, threads=256, min_blocks=4>");
+  EXPECT_EQ(jit::print(kernel(4096).launches[0].spec),
+            "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=4>");
+  EXPECT_EQ(jit::print(kernel(16384).launches[0].spec),
+            "norm_row<dtype=bf16, add_residual=0, vector=8, held=2, row_threads=1024, threads=1024, min_blocks=1>");
+  EXPECT_EQ(jit::print(kernel(16392).launches[0].spec),
+            "norm_row<dtype=bf16, add_residual=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1>");
   // As many blocks as the device holds; from forty rows for each of them on, blocks of four rows
   EXPECT_EQ(kernel(4096, 100).launches[0].config.grid[0], 100u);
   EXPECT_EQ(kernel(4096, 132 * 4 * 40 - 1).launches[0].config.grid[0], 132u * 4);
@@ -119,7 +123,8 @@ TEST_F(norm_rms_norm, plans_sizes_past_32_bits) {
 /// aligned ones.
 TEST_F(norm_rms_norm, has_the_same_bits_at_any_alignment) {
   for (const i64 hidden : {96, 1000, 4096}) {
-    std::vector<u16> x(size_t(hidden) + 8), weight(size_t(hidden) + 8), out(size_t(hidden) + 8), shifted(size_t(hidden) + 8), moved(size_t(hidden) + 8);
+    std::vector<u16> x(size_t(hidden) + 8), weight(size_t(hidden) + 8), out(size_t(hidden) + 8), shifted(size_t(hidden) + 8),
+        moved(size_t(hidden) + 8);
     for (i64 h = 0; h < hidden; ++h) {
       x[size_t(h)] = moved[size_t(h) + 1] = u16(0x3f00 + (h * 37) % 256 + (h % 3 ? 0x8000 : 0));
       weight[size_t(h)] = u16(0x3f80 + h % 64);
@@ -139,11 +144,13 @@ TEST_F(norm_rms_norm, has_the_same_bits_with_four_rows_a_block) {
   const auto device = make_emulated_device(one, emulated_options_from_env());
   const i64 hidden = 4096;
   for (const i64 tokens : {159, 160, 161, 163}) {
-    std::vector<u16> x(size_t(tokens * hidden)), weight(size_t(hidden), u16(0x3f80)), many(x.size(), u16(0xffff)), alone(x.size(), u16(0xffff));
+    std::vector<u16> x(size_t(tokens * hidden)), weight(size_t(hidden), u16(0x3f80)), many(x.size(), u16(0xffff)),
+        alone(x.size(), u16(0xffff));
     for (size_t i = 0; i < x.size(); ++i) x[i] = u16(0x3c00 + i * 40503 % 0x400 + (i % 3 ? 0x8000 : 0));
     const auto rows = [&](u16* data) { return TensorView(data, DType::bf16, {tokens, hidden}); };
     const RmsNormArgs args{.out = rows(many.data()), .x = rows(x.data()), .weight = TensorView(weight.data(), DType::bf16, {hidden})};
-    EXPECT_EQ(make_plan(find_op("norm.rms_norm"), bind(find_op("norm.rms_norm"), &args, {}), one).launches[0].config.grid[0], tokens < 160 ? 4u : unsigned(ceil_div<i64>(tokens, 4)));
+    EXPECT_EQ(make_plan(find_op("norm.rms_norm"), bind(find_op("norm.rms_norm"), &args, {}), one).launches[0].config.grid[0],
+              tokens < 160 ? 4u : unsigned(ceil_div<i64>(tokens, 4)));
     rms_norm(args, {.device = device.get()});
     rms_norm({.out = rows(alone.data()), .x = args.x, .weight = args.weight});
     EXPECT_EQ(many, alone) << tokens;
@@ -164,7 +171,9 @@ TEST(norm_range, a_row_whose_squares_overflow_f32_gives_zeros) {
   rms_norm({.out = view(out, {2, 8}), .x = view(x, {2, 8}), .weight = view(weight, {8})}, options);
   expect();
   std::fill(out.begin(), out.end(), NAN);
-  fused_add_rms_norm({.out = view(out, {2, 8}), .scales = {}, .residual = view(residual, {2, 8}), .x = view(x, {2, 8}), .weight = view(weight, {8})}, options);
+  fused_add_rms_norm(
+      {.out = view(out, {2, 8}), .scales = {}, .residual = view(residual, {2, 8}), .x = view(x, {2, 8}), .weight = view(weight, {8})},
+      options);
   expect();
   EXPECT_EQ(residual[8 + 3], 1.9e19f);
 }
@@ -179,13 +188,17 @@ TEST_F(norm_rms_norm, does_nothing_for_no_rows) {
 TEST(norm_fused_add_rms_norm, quantises_its_unrounded_result) {
   for (const i64 hidden : {300, 2048, 2049, 9001}) {
     const i64 rows = 3, groups = ceil_div<i64>(hidden, 128);
-    std::vector<float> x(size_t(rows * hidden)), first(x.size()), second, weight(static_cast<size_t>(hidden)), y(x.size()), scales(size_t(4 * groups), -1.0f);
+    std::vector<float> x(size_t(rows * hidden)), first(x.size()), second, weight(static_cast<size_t>(hidden)), y(x.size()),
+        scales(size_t(4 * groups), -1.0f);
     for (size_t i = 0; i < x.size(); ++i) x[i] = float(int(i * 37 % 101) - 50) / 16, first[i] = float(int(i * 53 % 89) - 44) / 8;
     for (i64 h = 0; h < hidden; ++h) weight[size_t(h)] = h / 128 == 1 ? 0.0f : float(h % 7 + 1);  // a group of zeros
     second = first;
     std::vector<u8> q(x.size(), 0xFF);
     const auto rows_of = [&](void* data, DType dtype) { return TensorView(data, dtype, {rows, hidden}); };
-    FusedAddRmsNormArgs a{.out = rows_of(y.data(), DType::f32), .residual = rows_of(first.data(), DType::f32), .x = rows_of(x.data(), DType::f32), .weight = TensorView(weight.data(), DType::f32, {hidden})};
+    FusedAddRmsNormArgs a{.out = rows_of(y.data(), DType::f32),
+                          .residual = rows_of(first.data(), DType::f32),
+                          .x = rows_of(x.data(), DType::f32),
+                          .weight = TensorView(weight.data(), DType::f32, {hidden})};
     fused_add_rms_norm(a);
     a.out = rows_of(q.data(), DType::e4m3), a.residual = rows_of(second.data(), DType::f32);
     a.scales = TensorView(scales.data(), DType::f32, {rows, groups});
@@ -205,7 +218,8 @@ TEST(norm_fused_add_rms_norm, quantises_its_unrounded_result) {
       }
     for (i64 g = 0; g < groups; ++g) EXPECT_EQ(scales[size_t(g * 4 + 3)], -1) << "padding";
     a.scales = {};
-    EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }), Pair(ErrorKind::value, "norm.fused_add_rms_norm: `scales` is absent, expected a tensor: `out` is e4m3"));
+    EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }),
+              Pair(ErrorKind::value, "norm.fused_add_rms_norm: `scales` is absent, expected a tensor: `out` is e4m3"));
   }
 }
 
@@ -215,7 +229,10 @@ TEST(norm_fused_add_rms_norm, plans_long_lists_of_rows) {
     void* fake = reinterpret_cast<void*>(4096);
     const i64 tokens = 1 << 20, far = i64(1) << 40;
     const auto rows = [&](int i, DType dtype) { return TensorView(static_cast<char*>(fake) + i * far, dtype, {tokens, hidden}); };
-    FusedAddRmsNormArgs a{.out = rows(0, DType::e4m3), .residual = rows(1, DType::bf16), .x = rows(2, DType::bf16), .weight = TensorView(static_cast<char*>(fake) + 3 * far, DType::bf16, {hidden})};
+    FusedAddRmsNormArgs a{.out = rows(0, DType::e4m3),
+                          .residual = rows(1, DType::bf16),
+                          .x = rows(2, DType::bf16),
+                          .weight = TensorView(static_cast<char*>(fake) + 3 * far, DType::bf16, {hidden})};
     a.scales = TensorView(static_cast<char*>(fake) + 4 * far, DType::f32, {tokens, ceil_div<i64>(hidden, 128)});
     const Op& op = find_op("norm.fused_add_rms_norm");
     return i64(make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a"))).launches[0].config.grid[0]);
@@ -229,7 +246,8 @@ TEST(norm_fused_add_rms_norm, rejects_a_residual_of_another_shape) {
   const auto t = [&](std::initializer_list<i64> shape) { return TensorView(memory.data(), DType::f32, shape); };
   const FusedAddRmsNormArgs a{.out = t({2, 8}), .residual = t({3, 8}), .x = t({2, 8}), .weight = t({8})};
   EXPECT_EQ(error_of([&] { fused_add_rms_norm(a); }),
-            Pair(ErrorKind::value, "norm.fused_add_rms_norm: `residual` has shape [3, 8], expected tokens=2 at dim 0 (tokens was set by `x` [2, 8])"));
+            Pair(ErrorKind::value,
+                 "norm.fused_add_rms_norm: `residual` has shape [3, 8], expected tokens=2 at dim 0 (tokens was set by `x` [2, 8])"));
 }
 
 }  // namespace

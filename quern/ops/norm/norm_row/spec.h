@@ -14,14 +14,14 @@ struct NormRowConfig {
   i32 held;          // units of 16 bytes of a thread, kept in registers; 0: rows too long, read twice
   i32 row_threads;   // threads of a row: 32, or all of the block
   i32 threads;
-  i32 min_blocks;    // resident blocks of an SM, which the grid counts on
+  i32 min_blocks;  // resident blocks of an SM, which the grid counts on
 };
 
 struct NormRowParams {
-  const void* x;       // [tokens, hidden]
-  const void* weight;  // [hidden]
-  void* residual;      // [tokens, hidden] or null
-  void* out;           // [tokens, hidden]
+  const void* x;                              // [tokens, hidden]
+  const void* weight;                         // [hidden]
+  void* residual;                             // [tokens, hidden] or null
+  void* out;                                  // [tokens, hidden]
   i64 x_stride, residual_stride, out_stride;  // elements from row to row
   i64 tokens;
   i64 hidden;
@@ -39,7 +39,8 @@ struct NormRowGroupsParams {
 
 /// A block has a row, and holds it in registers.
 QN_HOST_DEVICE constexpr bool block_holds_row(const NormRowConfig& c) { return c.held > 0 && c.row_threads == c.threads; }
-/// The weight is copied into shared memory, and not into registers, where x, the residual and the weight would spill 32 bytes at 64 registers a thread.
+/// The weight is copied into shared memory, and not into registers, where x, the residual and the weight would spill 32 bytes at 64
+/// registers a thread.
 QN_HOST_DEVICE constexpr bool stages_weight(const NormRowConfig& c) { return block_holds_row(c) && c.add_residual != 0; }
 
 struct NormRowSmem {

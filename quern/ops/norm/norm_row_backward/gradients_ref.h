@@ -10,11 +10,11 @@
 
 namespace quern::norm {
 
-/// n = (x - m) r of each row, m its mean where `centred`, else 0; dx = r (g - mean(g) - n mean(g n)), the mean of g where centred; dw and dbias. `added`, where
-/// present, is added to dx. `factor(h)` is the weight.
+/// n = (x - m) r of each row, m its mean where `centred`, else 0; dx = r (g - mean(g) - n mean(g n)), the mean of g where centred; dw and
+/// dbias. `added`, where present, is added to dx. `factor(h)` is the weight.
 template <class Real, class Args, class Factor>
-void norm_backward_ref(const Args& a, const Args& magnitudes, const TensorView& normed_input, const TensorView& added_gradient, const TensorView& dbias_view,
-                       const TensorView& dbias_magnitudes, bool centred, const Factor& factor) {
+void norm_backward_ref(const Args& a, const Args& magnitudes, const TensorView& normed_input, const TensorView& added_gradient,
+                       const TensorView& dbias_view, const TensorView& dbias_magnitudes, bool centred, const Factor& factor) {
   using std::abs, std::sqrt;
   const Ref<Real> dy(a.dy), x(normed_input), added(added_gradient);
   const RefOut<Real> dx(a.dx), dw(a.dw), dbias(dbias_view), dx_size(magnitudes.dx), dw_size(magnitudes.dw), dbias_size(dbias_magnitudes);

@@ -27,7 +27,8 @@ template <int N> struct Columns {
   f32 dy[N], x[N], g[N];
 };
 
-/// g = dy * weight, rounded: fma and not *, which the compiler contracts with the sum that follows in one copy of a loop and not in another.
+/// g = dy * weight, rounded: fma and not *, which the compiler contracts with the sum that follows in one copy of a loop and not in
+/// another.
 template <NormRowBackwardConfig C, int N>
 QN_DEVICE void weigh(const NormRowBackwardParams& p, i64 h, Columns<N>& v) {
   using W = dtype_t<C.weight_dtype>;
@@ -53,7 +54,8 @@ template <NormRowBackwardConfig C> QN_DEVICE void sum_two(f32& first, f32& secon
   }
 }
 
-/// The factors of a row. each_columns(mine, f) calls f(h, columns) for all columns of the thread, so many at a time, in one order; ahead() is called behind the first pass over them.
+/// The factors of a row. each_columns(mine, f) calls f(h, columns) for all columns of the thread, so many at a time, in one order; ahead()
+/// is called behind the first pass over them.
 template <NormRowBackwardConfig C, class Mine, class Ahead>
 QN_DEVICE RowFactors factors_of(const NormRowBackwardParams& p, f32* scratch, const Mine& mine, const Ahead& ahead) {
   constexpr int N = Mine::kCount;
@@ -104,8 +106,8 @@ template <NormRowBackwardConfig C> QN_DEVICE f32 element(f32 dy, f32 x, f32 g, c
   return ptx::fma(-normed, row.slope, g);
 }
 
-/// dx, to which the gradient of the residual is added by one rounding: a product and a sum that the compiler contracts in one copy of a loop and not in another
-/// would give a row other bits in another place.
+/// dx, to which the gradient of the residual is added by one rounding: a product and a sum that the compiler contracts in one copy of a
+/// loop and not in another would give a row other bits in another place.
 template <NormRowBackwardConfig C, int N> QN_DEVICE void scale_and_add(f32 scale, const f32 (&more)[N], f32 (&dx)[N]) {
   QN_UNROLL
   for (int j = 0; j < N; ++j) dx[j] = C.add_gradient != 0 ? ptx::fma(scale, dx[j], more[j]) : scale * dx[j];
@@ -133,7 +135,8 @@ template <NormRowBackwardConfig C> QN_DEVICE void load_row(const NormRowBackward
   for (int i = 0; i < C.held; ++i) {
     load_unit<C>(static_cast<const T*>(p.dy) + row * p.dy_stride, first_element<C>(i), p.hidden, held.dy[i]);
     load_unit<C>(static_cast<const T*>(p.x) + row * p.x_stride, first_element<C>(i), p.hidden, held.x[i]);
-    if constexpr (C.add_gradient != 0) load_unit<C>(static_cast<const T*>(p.dresidual) + row * p.dresidual_stride, first_element<C>(i), p.hidden, held.dresidual[i]);
+    if constexpr (C.add_gradient != 0)
+      load_unit<C>(static_cast<const T*>(p.dresidual) + row * p.dresidual_stride, first_element<C>(i), p.hidden, held.dresidual[i]);
   }
 }
 
@@ -167,7 +170,8 @@ QN_DEVICE void finish_row(const NormRowBackwardParams& p, i64 row, const HeldRow
     const Columns<kUnit<C>> v = held_columns<C>(p, held, i, h);
     f32 dx[kUnit<C>];
     QN_UNROLL
-    for (int j = 0; j < kUnit<C>; ++j) dx[j] = element<C>(v.dy[j], v.x[j], v.g[j], factors, sums.dw[C.with_dw != 0 ? i : 0][j], sums.dbias[C.with_dbias != 0 ? i : 0][j]);
+    for (int j = 0; j < kUnit<C>; ++j)
+      dx[j] = element<C>(v.dy[j], v.x[j], v.g[j], factors, sums.dw[C.with_dw != 0 ? i : 0][j], sums.dbias[C.with_dbias != 0 ? i : 0][j]);
     f32 more[kUnit<C>] = {};
     if constexpr (C.add_gradient != 0) unit_values<C>(held.dresidual[i], h, p.hidden, more);
     scale_and_add<C>(factors.scale, more, dx);
@@ -214,7 +218,9 @@ template <NormRowBackwardConfig C> QN_DEVICE void finish_sums(f32* part, i64 hid
   if (C.row_threads != 32 || int(threadIdx.x) / 32 == C.threads / 32 - 1) store_sums<C>(part, hidden, sums);
 }
 
-template <NormRowBackwardConfig C> QN_DEVICE f32* part_of_block(const NormRowBackwardParams& p) { return static_cast<f32*>(p.parts) + i64(blockIdx.x) * p.part_stride; }
+template <NormRowBackwardConfig C> QN_DEVICE f32* part_of_block(const NormRowBackwardParams& p) {
+  return static_cast<f32*>(p.parts) + i64(blockIdx.x) * p.part_stride;
+}
 
 template <NormRowBackwardConfig C> QN_DEVICE void backward_held(const NormRowBackwardParams& p, f32* scratch, f32* handed) {
   constexpr int kRows = C.threads / C.row_threads;
@@ -278,8 +284,8 @@ template <NormRowBackwardConfig C, class F> QN_DEVICE void each_columns(const Re
   each_access<C>(mine.p.hidden, [&](i64 h) { f(h, read_columns<C>(mine.p, mine.row, h)); });
 }
 
-/// Rows too long for registers, and unaligned ones: the row is read for each pass, and dw and dbias grow in the block's part. All sums have the
-/// order of backward_held.
+/// Rows too long for registers, and unaligned ones: the row is read for each pass, and dw and dbias grow in the block's part. All sums have
+/// the order of backward_held.
 template <NormRowBackwardConfig C> QN_DEVICE void backward_reread(const NormRowBackwardParams& p, f32* scratch) {
   using T = dtype_t<C.dtype>;
   f32* const part = part_of_block<C>(p);

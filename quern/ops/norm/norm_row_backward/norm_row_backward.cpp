@@ -4,7 +4,8 @@
 
 namespace quern::norm {
 
-const jit::Kernel<NormRowBackwardConfig, NormRowBackwardParams> norm_row_backward_kernel{"quern/ops/norm/norm_row_backward/kernel.cuh", "norm_row_backward"};
+const jit::Kernel<NormRowBackwardConfig, NormRowBackwardParams> norm_row_backward_kernel{"quern/ops/norm/norm_row_backward/kernel.cuh",
+                                                                                         "norm_row_backward"};
 
 void lay_rows(NormRowBackwardConfig& c, i64 hidden) {
   const i64 units = ceil_div<i64>(max_of<i64>(hidden, 1) * size_of(c.dtype), 16);
@@ -16,7 +17,8 @@ void lay_rows(NormRowBackwardConfig& c, i64 hidden) {
   // read for each pass.
   if (units <= 32 * 4) {
     while (32 * c.held < units) c.held *= 2;
-    // Each element of a narrow access takes a register; a sum over rows beside 4 units of bf16 takes 8 more than the 128 that two blocks leave a thread.
+    // Each element of a narrow access takes a register; a sum over rows beside 4 units of bf16 takes 8 more than the 128 that two blocks
+    // leave a thread.
     const bool full = c.dtype == DType::bf16 || row_sums(c) == 2 || c.centred != 0 || c.add_gradient != 0;
     if (narrow || (c.held == 4 && row_sums(c) > 0 && full)) c.min_blocks = 1;
     return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What ops say to the host of the kernel norm_row_backward: plan, parameters, budget, cases. A is an op's Args; members that it lacks are forms that it lacks.
+// What ops say to the host of the kernel norm_row_backward: plan, parameters, budget, cases. A is an op's Args; members that it lacks are
+// forms that it lacks.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -23,8 +24,8 @@ template <class A> constexpr TensorView A::* normed_input() {
   else return &A::x;
 }
 
-/// How rows lie over threads, from dtype, alignment class and the bucket of hidden alone, so a row's bits do not depend on how many rows there are. Writes what stands
-/// behind `vector`, which it may make smaller.
+/// How rows lie over threads, from dtype, alignment class and the bucket of hidden alone, so a row's bits do not depend on how many rows
+/// there are. Writes what stands behind `vector`, which it may make smaller.
 void lay_rows(NormRowBackwardConfig& config, i64 hidden);
 /// Blocks, each of which makes a part of dw and dbias: as many as 512 threads an SM make. By the bucket of hidden, not by alignment: that
 /// leaves the order of their sums alone.
@@ -79,7 +80,8 @@ template <class A> Plan plan_norm_backward(const Problem& p, const DeviceInfo& d
   if constexpr (kHasDresidual<A>) c.vector = min_of(c.vector, p.vector(&A::dresidual));
   // Wider weights are read by accesses of 16 bytes, where these are aligned
   const TensorFacts& weight = p.tensor(&A::weight);
-  if (c.with_weight && weight.alignment < min_of(16, c.vector * size_of(weight.dtype))) c.vector = max_of(1, weight.alignment / size_of(weight.dtype));
+  if (c.with_weight && weight.alignment < min_of(16, c.vector * size_of(weight.dtype)))
+    c.vector = max_of(1, weight.alignment / size_of(weight.dtype));
   if (!c.with_weight) c.weight_dtype = c.dtype;
   lay_rows(c, hidden);
   const i64 blocks = backward_blocks(c, tokens, device.sms);
@@ -87,7 +89,9 @@ template <class A> Plan plan_norm_backward(const Problem& p, const DeviceInfo& d
   Plan plan;
   RowSums choice;
   if (sums && blocks > 0) choice = {plan.scratch("parts of dw and dbias", blocks * row_sums_stride<A>(p, sums) * 4), blocks};
-  if (blocks > 0) plan.launch<norm_backward_params<A>>(norm_row_backward_kernel, c, {.x = blocks, .smem = norm_row_backward_smem(c).bytes, .pdl = p.pdl}, choice);
+  if (blocks > 0)
+    plan.launch<norm_backward_params<A>>(norm_row_backward_kernel, c, {.x = blocks, .smem = norm_row_backward_smem(c).bytes, .pdl = p.pdl},
+                                         choice);
   if (!sums) return plan;
   DType dtype = p.dtype(&A::dw);
   if constexpr (kHasDbias<A>)
@@ -113,9 +117,9 @@ template <class A> Rejection dbias_like_dw(const Problem& p) {
   return {"dbias", name(p.dtype(&A::dbias)), "the dtype of dw"};
 }
 
-/// One rounding of the result. Of the terms' magnitude, dx of an rms norm: r is right to 2^-19 (as in rms_norm) and enters the second term three
-/// times; the mean of g * x is a tree of at most 64 roundings (2^-18), and there are fewer than 8 more; together under 2^-16.5. Where centred, the mean of x is such
-/// a tree, 2^-18 of the mean of |x|, which the magnitude counts twice; so is the mean of g: under 2^-15.5.
+/// One rounding of the result. Of the terms' magnitude, dx of an rms norm: r is right to 2^-19 (as in rms_norm) and enters the second term
+/// three times; the mean of g * x is a tree of at most 64 roundings (2^-18), and there are fewer than 8 more; together under 2^-16.5. Where
+/// centred, the mean of x is such a tree, 2^-18 of the mean of |x|, which the magnitude counts twice; so is the mean of g: under 2^-15.5.
 /// dw, dbias: one r and one mean, and sums of independent roundings along the rows of a block, 32 lanes and at most a few hundred parts.
 template <class A> Budget norm_backward_budget(const Problem& p) {
   return {.of_value = 0, .of_magnitude = max_of(kHasDbias<A> ? 0x1p-15 : 0x1p-16, (96 + 2 * std::sqrt(double(p[Axis::tokens]))) * 0x1p-24)};

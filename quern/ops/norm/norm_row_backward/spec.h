@@ -19,18 +19,18 @@ struct NormRowBackwardConfig {
   i32 held;          // units of 16 bytes of a thread, kept in registers; 0: read for each pass
   i32 row_threads;   // threads of a row: 32, or all of the block
   i32 threads;
-  i32 min_blocks;    // resident blocks of an SM, by registers
+  i32 min_blocks;  // resident blocks of an SM, by registers
 };
 
 struct NormRowBackwardParams {
-  const void* dy;         // [tokens, hidden]
-  const void* x;          // [tokens, hidden]
-  const void* weight;     // [hidden] or null
-  const void* dresidual;  // [tokens, hidden] or null
-  void* dx;               // [tokens, hidden]
-  void* parts;            // [blocks, part_stride] f32: dw of each block's rows
+  const void* dy;                                                     // [tokens, hidden]
+  const void* x;                                                      // [tokens, hidden]
+  const void* weight;                                                 // [hidden] or null
+  const void* dresidual;                                              // [tokens, hidden] or null
+  void* dx;                                                           // [tokens, hidden]
+  void* parts;                                                        // [blocks, part_stride] f32: dw of each block's rows
   i64 dy_stride, x_stride, dresidual_stride, dx_stride, part_stride;  // elements from row to row
-  i64 dbias_part;         // elements from a part of dw to that of dbias
+  i64 dbias_part;                                                     // elements from a part of dw to that of dbias
   i64 tokens;
   i64 hidden;
   float eps, weight_bias;
@@ -48,8 +48,8 @@ QN_HOST_DEVICE constexpr bool loads_ahead(const NormRowBackwardConfig& c) {
 struct NormRowBackwardSmem {
   int reduce, sums, bytes;
 };
-/// A block a row: the warps' partial sums of a row, two at a time. A warp a row: dw and dbias as they are handed from warp to warp, one after the other, [held
-/// units][elements][lanes].
+/// A block a row: the warps' partial sums of a row, two at a time. A warp a row: dw and dbias as they are handed from warp to warp, one
+/// after the other, [held units][elements][lanes].
 QN_HOST_DEVICE constexpr NormRowBackwardSmem norm_row_backward_smem(const NormRowBackwardConfig& c) {
   const bool warps = c.row_threads == 32;
   const int reduce = warps ? 0 : 2 * 4 * (c.threads / 32);

@@ -11,8 +11,9 @@ using A = RmsNormArgs;
 
 static NormRowParams params(const Call<A>& c) {
   const A& a = c.args;
-  return {a.x.data, a.weight.data, nullptr, a.out.data, a.x.strides[0], 0, a.out.strides[0],
-          c.problem[Axis::tokens], c.problem[Axis::hidden], a.eps};
+  return {
+      a.x.data, a.weight.data, nullptr, a.out.data, a.x.strides[0], 0, a.out.strides[0], c.problem[Axis::tokens], c.problem[Axis::hidden],
+      a.eps};
 }
 
 /// norm_row has the plainest form and is the fastest; norm_row_form has all others.
@@ -52,7 +53,8 @@ QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
     .reference<rms_norm_ref<double>, rms_norm_ref<OrderFree>>()
     .generate<generate_norm<A>>()
     .budget(norm_form_budget)
-    // norm_row runs what has none of fp8, wide_weight and weight_bias: their first values stand several times, so that it meets the other words
+    // norm_row runs what has none of fp8, wide_weight and weight_bias: their first values stand several times, so that it meets the other
+    // words
     .cases({{"tokens", {1, 0, 3, 64, 101}},
             {"hidden", {4096, 1, 7, 64, 96, 127, 768, 1023, 2056, 8192, 20000, 40000}},
             {"x.dtype", {DType::bf16, DType::f16, DType::f32}},
@@ -60,7 +62,9 @@ QN_OP(rms_norm, RmsNormArgs, "norm.rms_norm")
             {"weight_bias", {0.0, 0.0, 0.0, 1.0}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 16, 1}},
-            {"fp8", {0, 0, 1, 2, 3, 4}, "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
+            {"fp8",
+             {0, 0, 1, 2, 3, 4},
+             "out is e4m3, with scales as the FP8 GEMM reads them (1), row-major (2), a scale a row (3) or one static scale (4)"}},
            derive_norm)
     .bench({{{"tokens", 1}, {"hidden", 4096}},
             {{"tokens", 64}, {"hidden", 4096}},

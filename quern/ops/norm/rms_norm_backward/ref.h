@@ -9,7 +9,8 @@ namespace quern::norm {
 template <class Real = double>
 void rms_norm_backward_ref(const RmsNormBackwardArgs& a, const RmsNormBackwardArgs& magnitudes) {
   const Ref<Real> weight(a.weight);
-  norm_backward_ref<Real>(a, magnitudes, a.x, {}, {}, {}, false, [&](i64 h) { return a.weight_bias == 0 ? weight(h) : weight(h) + Real(a.weight_bias); });
+  norm_backward_ref<Real>(a, magnitudes, a.x, {}, {}, {}, false,
+                          [&](i64 h) { return a.weight_bias == 0 ? weight(h) : weight(h) + Real(a.weight_bias); });
 }
 
 }  // namespace quern::norm

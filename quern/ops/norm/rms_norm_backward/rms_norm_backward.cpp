@@ -2,9 +2,9 @@
 // Copyright 2026 The quern authors
 #include "quern/ops/norm/rms_norm_backward.h"
 
-#include "quern/ops/norm/rms_norm_backward/ref.h"
 #include "quern/ops/norm/norm_form/norm_form.h"
 #include "quern/ops/norm/norm_row_backward/norm_row_backward.h"
+#include "quern/ops/norm/rms_norm_backward/ref.h"
 
 namespace quern::norm {
 

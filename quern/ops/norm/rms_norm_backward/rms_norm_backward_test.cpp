@@ -20,14 +20,16 @@ class norm_rms_norm_backward : public testing::Test {
   std::vector<float> memory = std::vector<float>(256);
   TensorView tensor(std::initializer_list<i64> shape) { return TensorView(memory.data(), DType::f32, shape); }
   RmsNormBackwardArgs good() {
-    return {.dx = tensor({2, 8}), .dw = tensor({8}), .dy = tensor({2, 8}), .x = TensorView(memory.data() + 64, DType::f32, {2, 8}), .weight = tensor({8})};
+    return {.dx = tensor({2, 8}),
+            .dw = tensor({8}),
+            .dy = tensor({2, 8}),
+            .x = TensorView(memory.data() + 64, DType::f32, {2, 8}),
+            .weight = tensor({8})};
   }
   std::string error(const RmsNormBackwardArgs& args) {
     try {
       rms_norm_backward(args);
-    } catch (const Error& e) {
-      return name(e.kind()) + std::string(": ") + e.what();
-    }
+    } catch (const Error& e) { return name(e.kind()) + std::string(": ") + e.what(); }
     return "no error";
   }
 };
@@ -58,23 +60,29 @@ std::string planned(i64 tokens, i64 hidden, DType dtype, bool with_dw) {
   const Op& op = find_op("norm.rms_norm_backward");
   const Plan plan = make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a")));
   std::string text;
-  for (i32 i = 0; i < plan.count; ++i) text += jit::print(plan.launches[i].spec) + " x" + std::to_string(plan.launches[i].config.grid[0]) + "\n";
+  for (i32 i = 0; i < plan.count; ++i)
+    text += jit::print(plan.launches[i].spec) + " x" + std::to_string(plan.launches[i].config.grid[0]) + "\n";
   return text + std::to_string(plan.workspace) + " B";
 }
 
 TEST_F(norm_rms_norm_backward, plans_by_the_row_and_one_part_of_dw_a_block) {
-  EXPECT_EQ(planned(1 << 20, 128, DType::bf16, true),
-            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=1, with_dbias=0, vector=8, held=1, row_threads=32, threads=256, min_blocks=2> x264\n"
-            "sum_parts<dtype=bf16, vector=4, lanes=32, threads=256> x4\n135168 B");
-  EXPECT_EQ(planned(1 << 20, 4096, DType::bf16, true),
-            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=1, with_dbias=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n"
-            "sum_parts<dtype=bf16, vector=4, lanes=32, threads=256> x128\n4325376 B");
-  EXPECT_EQ(planned(1 << 20, 4096, DType::bf16, false),
-            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n0 B");
-  EXPECT_EQ(planned(3, 8192, DType::bf16, false),
-            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=2, row_threads=512, threads=512, min_blocks=1> x3\n0 B");
-  EXPECT_EQ(planned(3, 8200, DType::bf16, false),
-            "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1> x3\n0 B");
+  EXPECT_EQ(
+      planned(1 << 20, 128, DType::bf16, true),
+      "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=1, with_dbias=0, vector=8, held=1, row_threads=32, threads=256, min_blocks=2> x264\n"
+      "sum_parts<dtype=bf16, vector=4, lanes=32, threads=256> x4\n135168 B");
+  EXPECT_EQ(
+      planned(1 << 20, 4096, DType::bf16, true),
+      "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=1, with_dbias=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n"
+      "sum_parts<dtype=bf16, vector=4, lanes=32, threads=256> x128\n4325376 B");
+  EXPECT_EQ(
+      planned(1 << 20, 4096, DType::bf16, false),
+      "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=2, row_threads=256, threads=256, min_blocks=2> x264\n0 B");
+  EXPECT_EQ(
+      planned(3, 8192, DType::bf16, false),
+      "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=2, row_threads=512, threads=512, min_blocks=1> x3\n0 B");
+  EXPECT_EQ(
+      planned(3, 8200, DType::bf16, false),
+      "norm_row_backward<dtype=bf16, weight_dtype=bf16, centred=0, with_weight=1, add_gradient=0, with_dw=0, with_dbias=0, vector=8, held=0, row_threads=1024, threads=1024, min_blocks=1> x3\n0 B");
   EXPECT_EQ(planned(0, 1023, DType::f32, true), "sum_parts<dtype=f32, vector=1, lanes=32, threads=256> x128\n0 B");
 }
 
@@ -97,7 +105,8 @@ TEST_F(norm_rms_norm_backward, of_a_row_whose_squares_overflow_f32_are_zeros) {
   const auto view = [](std::vector<float>& v, std::initializer_list<i64> shape) { return TensorView(v.data(), DType::f32, shape); };
   RunOptions options;
   options.device = &device_from_name("emu");
-  rms_norm_backward({.dx = view(dx, {1, 8}), .dw = view(dw, {8}), .dy = view(dy, {1, 8}), .x = view(x, {1, 8}), .weight = view(weight, {8})}, options);
+  rms_norm_backward(
+      {.dx = view(dx, {1, 8}), .dw = view(dw, {8}), .dy = view(dy, {1, 8}), .x = view(x, {1, 8}), .weight = view(weight, {8})}, options);
   for (size_t h = 0; h < 8; ++h) EXPECT_TRUE(dx[h] == 0 && dw[h] == 0) << h << ": " << dx[h] << ", " << dw[h];
 }
 
@@ -110,7 +119,11 @@ TEST_F(norm_rms_norm_backward, has_the_same_bits_at_any_alignment) {
     for (i64 i = 0; i + 8 < i64(size); ++i) values[size_t(i)] = moved[size_t(i) + 1] = u16(0x3f00 + (i * 37) % 256 + (i % 3 ? 0x8000 : 0));
     const auto rows = [&](u16* data) { return TensorView(data, DType::bf16, {kTokens, hidden}); };
     const auto call = [&](u16* from, u16* to, float* sum) {
-      rms_norm_backward({.dx = rows(to), .dw = {sum, DType::f32, {hidden}}, .dy = rows(from), .x = rows(from), .weight = TensorView(from, DType::bf16, {hidden})});
+      rms_norm_backward({.dx = rows(to),
+                         .dw = {sum, DType::f32, {hidden}},
+                         .dy = rows(from),
+                         .x = rows(from),
+                         .weight = TensorView(from, DType::bf16, {hidden})});
     };
     call(values.data(), dx.data(), dw.data());
     call(moved.data() + 1, moved_dx.data() + 1, moved_dw.data());
@@ -138,14 +151,17 @@ TEST(op_backward, that_cannot_be_called_is_told) {
   const std::string id = "norm.rms_norm_backward";
   EXPECT_EQ(fault("norm.nothing", {}), "norm.nothing is not there");
   EXPECT_EQ(fault(id.c_str(), {{"dx", "x"}, {"dw", "weight"}}), id + ": `dy` is neither a tensor of this op nor a gradient");
-  EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "x"}, {"dw", "weigth"}}), id + ": `dw` is the gradient of `weigth`, which is no tensor of this op");
+  EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "x"}, {"dw", "weigth"}}),
+            id + ": `dw` is the gradient of `weigth`, which is no tensor of this op");
   EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "x"}, {"dw", "weight"}, {"dz", "x"}}), id + ": `dz` is no tensor of it");
-  EXPECT_EQ(fault(id.c_str(), {{"dy", "x"}, {"dx", "x"}, {"dw", "weight"}}), id + ": `dy` is the gradient of `x`: inputs are gradients of outputs, outputs of inputs");
+  EXPECT_EQ(fault(id.c_str(), {{"dy", "x"}, {"dx", "x"}, {"dw", "weight"}}),
+            id + ": `dy` is the gradient of `x`: inputs are gradients of outputs, outputs of inputs");
   EXPECT_EQ(fault(id.c_str(), {{"dy", "out"}, {"dx", "weight"}, {"dw", "weight"}}), id + ": `dx` is [tokens hidden] beside [hidden]");
   Op twice = find_op("norm.rms_norm");
   twice.backward.push_back(twice.backward[0]);
   EXPECT_EQ(backward_fault(twice), id + ": `dw` is the gradient of `weight`, which " + id + " computes too");
-  EXPECT_EQ(fault("norm.fused_add_rms_norm", {{"out", "x"}}), "norm.fused_add_rms_norm: `residual` is neither a tensor of this op nor a gradient");
+  EXPECT_EQ(fault("norm.fused_add_rms_norm", {{"out", "x"}}),
+            "norm.fused_add_rms_norm: `residual` is neither a tensor of this op nor a gradient");
 }
 
 }  // namespace

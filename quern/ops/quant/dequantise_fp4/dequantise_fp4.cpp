@@ -11,7 +11,8 @@ namespace quern::quant {
 
 using A = DequantiseFp4Args;
 
-static const jit::Kernel<DequantiseFp4Config, DequantiseFp4Params> chunk_kernel{"quern/ops/quant/dequantise_fp4/kernel.cuh", "dequantise_fp4_chunk"};
+static const jit::Kernel<DequantiseFp4Config, DequantiseFp4Params> chunk_kernel{"quern/ops/quant/dequantise_fp4/kernel.cuh",
+                                                                                "dequantise_fp4_chunk"};
 
 static i64 pairs_of(const Problem& p) {
   static const Axis pairs = axis_of("pairs");
@@ -42,7 +43,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
                                    .store = min_of(2 * vector, p.vector(&A::out)),
                                    .threads = 128};
   Plan plan;
-  plan.launch<params>(chunk_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {p[Axis::m], pairs_of(p)}, device), .pdl = p.pdl});
+  plan.launch<params>(chunk_kernel, config,
+                      {.x = rows::chunk_blocks(config.chunks, config.threads, {p[Axis::m], pairs_of(p)}, device), .pdl = p.pdl});
   return plan;
 }
 
@@ -72,7 +74,8 @@ static void generate(A& a, const Case& which, Random& random) {
 }
 
 QN_OP(dequantise_fp4, A, "quant.dequantise_fp4")
-    .doc("out[i, j] = e2m1(x[i, j]) * scales[i, j / group_size] * global_scale; elements 2 j and 2 j + 1 are the low and high four bits of a byte")
+    .doc(
+        "out[i, j] = e2m1(x[i, j]) * scales[i, j / group_size] * global_scale; elements 2 j and 2 j + 1 are the low and high four bits of a byte")
     .source("Open Compute Project, OCP Microscaling Formats (MX) Specification, version 1.0")
     .in("x", &A::x, "m pairs", {DType::u8})
     .values(generated())
@@ -104,6 +107,8 @@ QN_OP(dequantise_fp4, A, "quant.dequantise_fp4")
             {"scales.pad", {0, 3}},
             {"x.pad", {0, 8, 3}},
             {"out.pad", {0, 8, 1}}})
-    .bench({{{"m", 1}, {"pairs", 3584}}, {{"m", 4096}, {"pairs", 3584}, {"global_scale.present", 1}}, {{"m", 16384}, {"pairs", 3584}, {"group_size", 32}, {"scales.dtype", DType::u8}}});
+    .bench({{{"m", 1}, {"pairs", 3584}},
+            {{"m", 4096}, {"pairs", 3584}, {"global_scale.present", 1}},
+            {{"m", 16384}, {"pairs", 3584}, {"group_size", 32}, {"scales.dtype", DType::u8}}});
 
 }  // namespace quern::quant

@@ -17,9 +17,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -62,8 +60,10 @@ TEST_F(quant_dequantise_fp4, mxfp4_has_an_exponent_for_32_columns) {
 }
 
 TEST_F(quant_dequantise_fp4, groups_that_are_none) {
-  EXPECT_EQ(error_of([&] { dequantise_fp4(args(8, DType::u8, {1, 1, 1, 1})); }), Pair(ErrorKind::value, "quant.dequantise_fp4: `group_size` is 8, expected 16 or 32"));
-  EXPECT_EQ(error_of([&] { dequantise_fp4(args(32, DType::f32, {1})); }), Pair(ErrorKind::type, "quant.dequantise_fp4: `scales` is f32, expected e4m3 or u8"));
+  EXPECT_EQ(error_of([&] { dequantise_fp4(args(8, DType::u8, {1, 1, 1, 1})); }),
+            Pair(ErrorKind::value, "quant.dequantise_fp4: `group_size` is 8, expected 16 or 32"));
+  EXPECT_EQ(error_of([&] { dequantise_fp4(args(32, DType::f32, {1})); }),
+            Pair(ErrorKind::type, "quant.dequantise_fp4: `scales` is f32, expected e4m3 or u8"));
 }
 
 }  // namespace

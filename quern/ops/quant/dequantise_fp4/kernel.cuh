@@ -36,7 +36,8 @@ template <DequantiseFp4Config C> QN_DEVICE void dequantise_fp4_chunk(const Dequa
       p.m, p.pairs,
       [&](i64 row, i64 column, Fp4Access<C>& held) {
         held.x = load_packed<e4m3, kVector>(static_cast<const e4m3*>(p.x) + row * p.x_stride + column);
-        const u8 scale = ptx::ld_global<u8>(static_cast<const u8*>(p.scales) + row * p.scale_strides[0] + i64(u64(column) / (C.group / 2)) * p.scale_strides[1]);
+        const u8 scale = ptx::ld_global<u8>(static_cast<const u8*>(p.scales) + row * p.scale_strides[0] +
+                                            i64(u64(column) / (C.group / 2)) * p.scale_strides[1]);
         if constexpr (C.e8m0 != 0) held.scale = to_f32(e8m0{scale});
         else held.scale = to_f32(e4m3{scale});
       },

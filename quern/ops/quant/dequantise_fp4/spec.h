@@ -7,11 +7,11 @@ namespace quern::quant {
 
 struct DequantiseFp4Config {
   DType out_dtype;
-  i32 e8m0;        // 1: scales are exponents, else e4m3
-  i32 group;       // columns that share a scale: 16 or 32
-  i32 has_global;  // 1: global_scale is given
+  i32 e8m0;                // 1: scales are exponents, else e4m3
+  i32 group;               // columns that share a scale: 16 or 32
+  i32 has_global;          // 1: global_scale is given
   rows::RowChunks chunks;  // of bytes of x, at most 8 an access
-  i32 store;       // elements of one store
+  i32 store;               // elements of one store
   i32 threads;
 };
 

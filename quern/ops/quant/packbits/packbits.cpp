@@ -20,7 +20,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   static const Axis bits = axis_of("bits");
   const PackbitsConfig config{p.attr(&A::bit_order), p.tensor(&A::x).alignment >= 8, {1, 4}, 128};
   Plan plan;
-  plan.launch<params>(chunk_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {1, ceil_div<i64>(p[bits], 8)}, device), .pdl = p.pdl});
+  plan.launch<params>(chunk_kernel, config,
+                      {.x = rows::chunk_blocks(config.chunks, config.threads, {1, ceil_div<i64>(p[bits], 8)}, device), .pdl = p.pdl});
   return plan;
 }
 
@@ -40,9 +41,7 @@ QN_OP(packbits, A, "quant.packbits")
     .reference<packbits_ref>()
     .generate<generate>()
     .exact("bits are integers: other number types have none")
-    .cases({{"bits", {1000, 0, 1, 7, 8, 9, 63, 64, 4096, 20001}},
-            {"bit_order", {0, 1}},
-            {"x.shift", {0, 1, 4, 8}}})
+    .cases({{"bits", {1000, 0, 1, 7, 8, 9, 63, 64, 4096, 20001}}, {"bit_order", {0, 1}}, {"x.shift", {0, 1, 4, 8}}})
     .bench({{{"bits", 1 << 16}}, {{"bits", 1 << 22}}, {{"bits", 1 << 28}}});
 
 }  // namespace quern::quant

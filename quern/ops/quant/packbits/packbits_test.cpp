@@ -19,15 +19,15 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
 std::vector<u8> packed(std::vector<u8> x, BitOrder order) {
   std::vector<u8> out((x.size() + 7) / 8, 0xFF);
-  packbits({.out = TensorView(out.data(), DType::u8, {i64(out.size())}), .x = TensorView(x.data(), DType::u8, {i64(x.size())}), .bit_order = order});
+  packbits({.out = TensorView(out.data(), DType::u8, {i64(out.size())}),
+            .x = TensorView(x.data(), DType::u8, {i64(x.size())}),
+            .bit_order = order});
   return out;
 }
 
@@ -94,11 +94,13 @@ TEST_F(quant_segment_packbits, rejects_an_out_that_is_too_small) {
   SegmentPackbitsArgs a = args();
   a.out.shape[0] = 4;
   EXPECT_EQ(error_of([&] { segment_packbits(a); }).first, ErrorKind::value);
-  EXPECT_EQ(error_of([&] { segment_packbits(a); }).second,
-            "quant.segment_packbits: `out` has shape [4], expected ceil_div(bits,8)+segments=7 at dim 0 (bits was set by `x` [20]; segments was set by `indptr` [5])");
+  EXPECT_EQ(
+      error_of([&] { segment_packbits(a); }).second,
+      "quant.segment_packbits: `out` has shape [4], expected ceil_div(bits,8)+segments=7 at dim 0 (bits was set by `x` [20]; segments was set by `indptr` [5])");
   a = args();
   a.bit_order = BitOrder(2);
-  EXPECT_EQ(error_of([&] { segment_packbits(a); }), Pair(ErrorKind::value, "quant.segment_packbits: `bit_order` is 2, expected big or little"));
+  EXPECT_EQ(error_of([&] { segment_packbits(a); }),
+            Pair(ErrorKind::value, "quant.segment_packbits: `bit_order` is 2, expected big or little"));
 }
 
 }  // namespace

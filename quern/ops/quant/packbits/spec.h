@@ -8,7 +8,7 @@ namespace quern::quant {
 
 struct PackbitsConfig {
   BitOrder order;
-  i32 aligned;  // 1: eight elements of x are one load
+  i32 aligned;             // 1: eight elements of x are one load
   rows::RowChunks chunks;  // of bytes of out
   i32 threads;
 };

@@ -40,7 +40,8 @@ static Plan plan(const Problem& p, const DeviceInfo&) {
 static void generate(PerBlockArgs& args, const Case& which, Random&) { put_special_values(args.x, kFp8Group, kFp8Group, which); }
 
 QN_OP(per_block, PerBlockArgs, "quant.per_block")
-    .doc("scales[b, c] = max(max |x[128b:128b+128, 128c:128c+128]|, amax_floor) / largest(q); q = x * (1 / scales), rounded to nearest even")
+    .doc(
+        "scales[b, c] = max(max |x[128b:128b+128, 128c:128c+128]|, amax_floor) / largest(q); q = x * (1 / scales), rounded to nearest even")
     .source("DeepSeek-AI, DeepSeek-V3 Technical Report, arXiv 2412.19437, section 3.3.2")
     .in("x", &PerBlockArgs::x, "n k", {DType::bf16, DType::f16, DType::f32})
     .out("q", &PerBlockArgs::q, "n k", {DType::e4m3, DType::e5m2})

@@ -58,10 +58,12 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   Plan plan;
   if (dynamic) {
     const Partials partials{plan.scratch("maxima", walkers * 4), walkers};
-    plan.launch<params>(amax_kernel, PerTensorAmaxConfig{config.x_dtype, vector, config.accesses, config.threads}, {.x = walkers, .smem = smem, .pdl = p.pdl}, partials);
+    plan.launch<params>(amax_kernel, PerTensorAmaxConfig{config.x_dtype, vector, config.accesses, config.threads},
+                        {.x = walkers, .smem = smem, .pdl = p.pdl}, partials);
     plan.launch<params>(quantise_kernel, config, {.x = walkers, .smem = smem, .pdl = device.arch.number >= 90}, partials);
   } else {
-    plan.launch<params>(quantise_kernel, config, {.x = max_of<i64>(1, min_of<i64>(chunks, i64(device.sms) << 16)), .smem = smem, .pdl = p.pdl}, Partials{});
+    plan.launch<params>(quantise_kernel, config,
+                        {.x = max_of<i64>(1, min_of<i64>(chunks, i64(device.sms) << 16)), .smem = smem, .pdl = p.pdl}, Partials{});
   }
   return plan;
 }

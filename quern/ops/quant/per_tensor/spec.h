@@ -28,7 +28,7 @@ struct PerTensorParams {
   const void* static_scale;  // [1] f32, unless dynamic
   void* partials;            // [partial_count] f32: the largest |x| of each block of the first launch
   i64 x_stride, q_stride;
-  i64 m, k;                  // one row where both tensors are contiguous
+  i64 m, k;  // one row where both tensors are contiguous
   i64 partial_count;
   float amax_floor;
   i32 unused;

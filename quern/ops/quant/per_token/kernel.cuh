@@ -21,11 +21,11 @@ template <PerTokenConfig C> QN_DEVICE void per_token_row(const PerTokenParams& p
   rows::each_row<C.units, C.threads>(p.m, [&](i64 row) {
     const T* x = static_cast<const T*>(p.x) + row * p.x_stride;
     Q* q = static_cast<Q*>(p.q) + row * p.q_stride;
-    const auto make = [&](i64 column, f32 (&v)[kUnit]) { rows::load_unit<T, kUnit, kVector>(x, column, p.k, v); };
+    const auto make = [&](i64 column, f32(&v)[kUnit]) { rows::load_unit<T, kUnit, kVector>(x, column, p.k, v); };
     rows::WholeRow<C.units, kUnit, C.threads, decltype(make)> whole{p.k, int(threadIdx.x) % C.units.row_threads, make, {}};
     rows::load_row(whole);
     f32 amax = 0.f;
-    rows::each_unit(whole, [&](i64, const f32 (&v)[kUnit]) {
+    rows::each_unit(whole, [&](i64, const f32(&v)[kUnit]) {
       QN_UNROLL
       for (int j = 0; j < kUnit; ++j) amax = ptx::fmax_nan(amax, ptx::fabs(v[j]));
     });
@@ -36,7 +36,7 @@ template <PerTokenConfig C> QN_DEVICE void per_token_row(const PerTokenParams& p
     }
     const f32 scale = fp8_scale<C.q_dtype>(amax, false, f32(p.amax_floor)), inverse = fp8_inverse(scale);
     if (threadIdx.x % C.units.row_threads == 0) static_cast<f32*>(p.scales)[row * p.scale_stride] = scale;
-    rows::each_unit(whole, [&](i64 column, const f32 (&v)[kUnit]) {
+    rows::each_unit(whole, [&](i64 column, const f32(&v)[kUnit]) {
       f32 y[kUnit];
       QN_UNROLL
       for (int j = 0; j < kUnit; ++j) y[j] = v[j] * inverse;

@@ -33,14 +33,17 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const rows::RowShape shape = rows::row_shape(p.dtype(&A::x), min_of(p.vector(&A::x), p.vector(&A::q)), p[Axis::k]);
   const PerTokenConfig config{p.dtype(&A::x), p.dtype(&A::q), p.tensor(&A::scale_upper_bound).present, shape.units, shape.threads};
   Plan plan;
-  plan.launch<params>(row_kernel, config, {.x = rows::row_blocks(shape, p[Axis::m], device), .smem = rows::row_reducer_bytes(config.units, config.threads), .pdl = p.pdl});
+  plan.launch<params>(
+      row_kernel, config,
+      {.x = rows::row_blocks(shape, p[Axis::m], device), .smem = rows::row_reducer_bytes(config.units, config.threads), .pdl = p.pdl});
   return plan;
 }
 
 /// A row is special as a whole; the bound is below the largest |x| of most rows.
 static void generate(A& args, const Case& which, Random& random) {
   put_special_values(args.x, 1, max_of<i64>(1, args.x.shape[1]), which);
-  if (args.scale_upper_bound.present() && which.at("proof") == 0) store_value(args.scale_upper_bound.data, DType::f32, 1.5 + random.uniform());
+  if (args.scale_upper_bound.present() && which.at("proof") == 0)
+    store_value(args.scale_upper_bound.data, DType::f32, 1.5 + random.uniform());
 }
 
 QN_OP(per_token, A, "quant.per_token")

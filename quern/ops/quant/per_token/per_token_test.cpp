@@ -17,9 +17,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -30,14 +28,17 @@ struct quant_per_token : testing::Test {
   std::vector<float> scales = {-1, -1};
   float bound = 0;
   PerTokenArgs args(DType dtype) {
-    return {.q = TensorView(q.data(), dtype, {m, k}), .scales = TensorView(scales.data(), DType::f32, {m, 1}), .x = TensorView(x.data(), DType::f32, {m, k})};
+    return {.q = TensorView(q.data(), dtype, {m, k}),
+            .scales = TensorView(scales.data(), DType::f32, {m, 1}),
+            .x = TensorView(x.data(), DType::f32, {m, k})};
   }
 };
 
 TEST_F(quant_per_token, a_row_has_a_scale) {
   per_token(args(DType::i8));
   EXPECT_EQ(scales, (std::vector<float>{0.5f, 6.f / 127.f}));
-  EXPECT_EQ(q, (std::vector<i8>{2, -4, 6, 0, 0, 127, 21, 42, 64, 85, 106, -127}));  // 0.25 / 0.5 is a half: to even; 3 / (6 / 127) is 63.5 and a little
+  EXPECT_EQ(q, (std::vector<i8>{2, -4, 6, 0, 0, 127, 21, 42, 64, 85, 106,
+                                -127}));  // 0.25 / 0.5 is a half: to even; 3 / (6 / 127) is 63.5 and a little
   x[5] = 448, x[11] = -448;
   per_token(args(DType::e4m3));
   EXPECT_EQ(scales, (std::vector<float>{1, 1}));

@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // scales[i, g] = max(max_j |x[i, j]|, amax_floor) / largest over the columns j of group g, q[i, j] = x[i, j] * (1 / scales[i, g])
-// Eight lanes hold a group of 128 columns in registers, four one of 64, two one of 32: store_fp8_groups. Of a group of 128 a warp's scales are 8 neighbours of a
-// column: one sector of an MN-major layout.
+// Eight lanes hold a group of 128 columns in registers, four one of 64, two one of 32: store_fp8_groups. Of a group of 128 a warp's scales
+// are 8 neighbours of a column: one sector of an MN-major layout.
 #pragma once
 #include "quern/ops/quant/access/access.cuh"
 #include "quern/ops/quant/per_token_group/spec.h"
@@ -52,8 +52,12 @@ QN_DEVICE void store_group(const PerTokenGroupParams& p, i64 row, i64 column, co
 }
 
 /// As a scale is stored.
-template <bool is_e8m0> struct GroupScale { using type = f32; };
-template <> struct GroupScale<true> { using type = e8m0; };
+template <bool is_e8m0> struct GroupScale {
+  using type = f32;
+};
+template <> struct GroupScale<true> {
+  using type = e8m0;
+};
 
 template <PerTokenGroupConfig C> QN_DEVICE void per_token_group_tile(const PerTokenGroupParams& p) {
   ptx::grid_launch_dependents();

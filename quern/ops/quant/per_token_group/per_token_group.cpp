@@ -32,7 +32,8 @@ static Plan plan(const Problem& p, const DeviceInfo&) {
   i32 vector = min_of(p.vector(&A::x), p.vector(&A::q));
   while (k % vector) vector /= 2;
   // 32 bytes of bf16 a step and lane: two steps are 64 bytes a thread in flight
-  const PerTokenGroupConfig config{p.dtype(&A::x), p.dtype(&A::q), vector, 2, 128, p.attr(&A::group_size), p.dtype(&A::scales) == DType::u8};
+  const PerTokenGroupConfig config{
+      p.dtype(&A::x), p.dtype(&A::q), vector, 2, 128, p.attr(&A::group_size), p.dtype(&A::scales) == DType::u8};
   const i64 bands = ceil_div<i64>(m, 32 / kFp8GroupLanes * config.steps);
   const i64 tiles = bands * ceil_div<i64>(k, i64(kFp8Group) * (config.threads / 32));
   Plan plan;
@@ -67,7 +68,8 @@ QN_OP(per_token_group, PerTokenGroupArgs, "quant.per_token_group")
     .out("q", &PerTokenGroupArgs::q, "m k", {DType::e4m3, DType::e5m2, DType::i8})
     .meaning("-128 is no value of i8")
     .out("scales", &PerTokenGroupArgs::scales, "m ceil_div(k,group_size)", {DType::f32, DType::u8})
-    .meaning("u8: E8M0, the byte e of 2^(e - 127). Of groups of 128 in f32 with the strides {1, round_up(m, 4)} the FP8 GEMM reads them as they are")
+    .meaning(
+        "u8: E8M0, the byte e of 2^(e - 127). Of groups of 128 in f32 with the strides {1, round_up(m, 4)} the FP8 GEMM reads them as they are")
     .column_major(16)
     .require(group_fits)
     .rows(Axis::m)

@@ -19,9 +19,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 template <class F> Pair error_of(F f) {
   try {
     f();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -57,7 +55,8 @@ TEST_F(quant_groups, integers_have_the_bits_that_the_formula_says) {
         for (i64 j = g * group; j < end; ++j) amax = std::max(amax, std::fabs(x[size_t(i * k + j)]));
         const float scale = amax / 127.f, inverse = 1.f / scale;
         EXPECT_EQ(scales[size_t(i * ceil_div<i64>(k, group) + g)], scale) << group;
-        for (i64 j = g * group; j < end; ++j) EXPECT_EQ(float(q[size_t(i * k + j)]), std::nearbyint(x[size_t(i * k + j)] * inverse)) << group << " " << j;
+        for (i64 j = g * group; j < end; ++j)
+          EXPECT_EQ(float(q[size_t(i * k + j)]), std::nearbyint(x[size_t(i * k + j)] * inverse)) << group << " " << j;
       }
   }
 }
@@ -86,9 +85,9 @@ TEST_F(quant_groups, integers_have_no_nan) {
 
 TEST_F(quant_groups, exponents_are_those_of_scales_rounded_up) {
   x.assign(m * k, 0.f);
-  x[0] = 127.f;           // scale 1
-  x[32] = -127.5f;        // above 1: 2
-  x[64] = 31.75f;         // 1 / 4
+  x[0] = 127.f;     // scale 1
+  x[32] = -127.5f;  // above 1: 2
+  x[64] = 31.75f;   // 1 / 4
   x[96] = NAN;
   x[128] = INFINITY;
   PerTokenGroupArgs a = args(32, true);
@@ -125,10 +124,15 @@ TEST_F(quant_groups, sizes_and_floors_that_are_none) {
   }
   PerTokenGroupArgs a = args(32);
   a.group_size = 16, a.scales.shape[1] = 13, a.scales.strides[0] = 13;
-  EXPECT_EQ(error_of([&] { per_token_group(a); }), Pair(ErrorKind::value, "quant.per_token_group: `group_size` is 16, expected 32, 64 or 128"));
+  EXPECT_EQ(error_of([&] { per_token_group(a); }),
+            Pair(ErrorKind::value, "quant.per_token_group: `group_size` is 16, expected 32, 64 or 128"));
   a = args(64);
   a.group_size = 32;
-  EXPECT_EQ(error_of([&] { per_token_group(a); }), Pair(ErrorKind::value, "quant.per_token_group: `scales` has shape [3, 4], expected ceil_div(k,group_size)=7 at dim 1 (k was set by `x` [3, 200]; group_size is 32)"));
+  EXPECT_EQ(
+      error_of([&] { per_token_group(a); }),
+      Pair(
+          ErrorKind::value,
+          "quant.per_token_group: `scales` has shape [3, 4], expected ceil_div(k,group_size)=7 at dim 1 (k was set by `x` [3, 200]; group_size is 32)"));
   for (const float floor : {0.f, -1.f, NAN, INFINITY}) {
     a = args(64);
     a.amax_floor = floor;
@@ -136,7 +140,8 @@ TEST_F(quant_groups, sizes_and_floors_that_are_none) {
   }
   a = args(64);
   a.amax_floor = 0.f;
-  EXPECT_EQ(error_of([&] { per_token_group(a); }), Pair(ErrorKind::value, "quant.per_token_group: `amax_floor` is 0, expected a number from 1e-30 to 1e30"));
+  EXPECT_EQ(error_of([&] { per_token_group(a); }),
+            Pair(ErrorKind::value, "quant.per_token_group: `amax_floor` is 0, expected a number from 1e-30 to 1e30"));
 }
 
 TEST_F(quant_groups, a_size_of_zero_is_an_error) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out_indptr[s + 1] = out_indptr[s] + ceil((indptr[s + 1] - indptr[s]) / 8); out[out_indptr[s] + i / 8] has x[indptr[s] + i] != 0 as its bit 7 - i % 8 (big) or i % 8 (little)
-// segment_offsets: one block sums the segments' bytes, a piece of `threads` segments at a time. segment_packbits_chunk: a thread makes a byte of out, and finds its segment by
-// bisection in out_indptr; each_chunk deals bytes to threads.
+// out_indptr[s + 1] = out_indptr[s] + ceil((indptr[s + 1] - indptr[s]) / 8); out[out_indptr[s] + i / 8] has x[indptr[s] + i] != 0 as its
+// bit 7 - i % 8 (big) or i % 8 (little) segment_offsets: one block sums the segments' bytes, a piece of `threads` segments at a time.
+// segment_packbits_chunk: a thread makes a byte of out, and finds its segment by bisection in out_indptr; each_chunk deals bytes to
+// threads.
 #pragma once
 #include "quern/bricks/index.cuh"
 #include "quern/bricks/rows/chunks.cuh"
@@ -28,7 +29,8 @@ template <SegmentOffsetsConfig C> QN_DEVICE void segment_offsets(const SegmentPa
     const i64 segment = first + threadIdx.x;
     u32 bytes = 0, total = 0;
     if (segment < p.segments)
-      bytes = u32(ceil_div<i64>(max_of<i64>(0, element_bound<C.indptr_dtype>(p, segment + 1) - element_bound<C.indptr_dtype>(p, segment)), 8));
+      bytes =
+          u32(ceil_div<i64>(max_of<i64>(0, element_bound<C.indptr_dtype>(p, segment + 1) - element_bound<C.indptr_dtype>(p, segment)), 8));
     const u32 here = block_prefix_sum<C.threads>(bytes, reinterpret_cast<u32*>(smem), total);
     if (segment < p.segments) store_index<C.indptr_dtype>(p.out_indptr, segment + 1, before + here);
     before += total;

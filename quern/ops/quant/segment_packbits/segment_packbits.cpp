@@ -14,8 +14,10 @@ namespace quern::quant {
 
 using A = SegmentPackbitsArgs;
 
-static const jit::Kernel<SegmentOffsetsConfig, SegmentPackbitsParams> offsets_kernel{"quern/ops/quant/segment_packbits/kernel.cuh", "segment_offsets"};
-static const jit::Kernel<SegmentPackbitsConfig, SegmentPackbitsParams> chunk_kernel{"quern/ops/quant/segment_packbits/kernel.cuh", "segment_packbits_chunk"};
+static const jit::Kernel<SegmentOffsetsConfig, SegmentPackbitsParams> offsets_kernel{"quern/ops/quant/segment_packbits/kernel.cuh",
+                                                                                     "segment_offsets"};
+static const jit::Kernel<SegmentPackbitsConfig, SegmentPackbitsParams> chunk_kernel{"quern/ops/quant/segment_packbits/kernel.cuh",
+                                                                                    "segment_packbits_chunk"};
 
 /// A segment's bytes are summed in 32 bits.
 constexpr i64 kMostBits = i64(1) << 34;
@@ -47,7 +49,9 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i64 bytes = ceil_div<i64>(bits_of(p), 8) + segments_of(p);
   Plan plan;
   plan.launch<params>(offsets_kernel, offsets, {.x = 1, .smem = segment_offsets_smem_bytes(offsets.threads), .pdl = p.pdl});
-  if (bytes > 0) plan.launch<params>(chunk_kernel, config, {.x = rows::chunk_blocks(config.chunks, config.threads, {1, bytes}, device), .pdl = device.arch.number >= 90});
+  if (bytes > 0)
+    plan.launch<params>(chunk_kernel, config,
+                        {.x = rows::chunk_blocks(config.chunks, config.threads, {1, bytes}, device), .pdl = device.arch.number >= 90});
   return plan;
 }
 
@@ -55,7 +59,8 @@ static Rejection sums_fit(const Problem& p) {
   return bits_of(p) <= kMostBits ? Rejection{} : Rejection{"bits", bits_of(p), "at most {}", kMostBits};
 }
 
-/// Segments that cover x, some of them empty; with the word `gaps` 1 they begin behind the first element and end before the last. With `broken` 1 bounds lie anywhere.
+/// Segments that cover x, some of them empty; with the word `gaps` 1 they begin behind the first element and end before the last. With
+/// `broken` 1 bounds lie anywhere.
 static void generate(A& a, const Case& which, Random& random) {
   put_bools(a.x, random);
   const auto word = [&](const char* name) {
@@ -77,7 +82,8 @@ static void generate(A& a, const Case& which, Random& random) {
 }
 
 QN_OP(segment_packbits, A, "quant.segment_packbits")
-    .doc("the elements indptr[s] to indptr[s + 1] of x become bits of the bytes out_indptr[s] to out_indptr[s + 1] of out, as packbits orders them; bytes behind the last segment are 0")
+    .doc(
+        "the elements indptr[s] to indptr[s + 1] of x become bits of the bytes out_indptr[s] to out_indptr[s + 1] of out, as packbits orders them; bytes behind the last segment are 0")
     .in("x", &A::x, "bits", {DType::u8})
     .values(generated())
     .contents(each_within("0", "255"))

@@ -10,7 +10,7 @@
 namespace quern::quant {
 
 static const jit::Kernel<TransformScalesConfig, TransformScalesParams> rows_kernel{"quern/ops/quant/transform_scales/kernel.cuh",
-                                                                                  "transform_scales_rows"};
+                                                                                   "transform_scales_rows"};
 
 static TransformScalesParams params(const Call<TransformScalesArgs>& c) {
   const TransformScalesArgs& a = c.args;

@@ -21,9 +21,7 @@ using Pair = std::pair<ErrorKind, std::string>;
 Pair error_of(const std::function<void()>& call) {
   try {
     call();
-  } catch (const Error& e) {
-    return {e.kind(), e.what()};
-  }
+  } catch (const Error& e) { return {e.kind(), e.what()}; }
   return {ErrorKind::internal, "no error"};
 }
 
@@ -101,8 +99,7 @@ TEST_F(quant_per_token_group, zeros_nan_and_infinities_stay_in_their_group) {
       EXPECT_EQ(q_at(0, j) & 0x7F, 0x7F) << j;
     } else if (j == 400) {
       EXPECT_EQ(q_at(0, j), 0x63) << j;  // 44.8 is rounded to 44
-    }
-    else EXPECT_EQ(q_at(0, j), 0) << j;
+    } else EXPECT_EQ(q_at(0, j), 0) << j;
   }
 }
 
@@ -119,8 +116,11 @@ TEST_F(quant_per_token_group, writes_columns_and_leaves_the_padding_alone) {
 TEST_F(quant_per_token_group, rejects_scales_of_another_count_or_dtype) {
   PerTokenGroupArgs a = args(2, 300, 1.0f, 2);
   a.scales.shape[1] = 2;
-  EXPECT_EQ(error_of([&] { per_token_group(a); }),
-            Pair(ErrorKind::value, "quant.per_token_group: `scales` has shape [2, 2], expected ceil_div(k,group_size)=3 at dim 1 (k was set by `x` [2, 300]; group_size is 128)"));
+  EXPECT_EQ(
+      error_of([&] { per_token_group(a); }),
+      Pair(
+          ErrorKind::value,
+          "quant.per_token_group: `scales` has shape [2, 2], expected ceil_div(k,group_size)=3 at dim 1 (k was set by `x` [2, 300]; group_size is 128)"));
   a = args(2, 300, 1.0f, 2);
   a.scales.dtype = DType::e4m3;
   EXPECT_EQ(error_of([&] { per_token_group(a); }), Pair(ErrorKind::type, "quant.per_token_group: `scales` is e4m3, expected f32 or u8"));
@@ -138,7 +138,8 @@ TEST_F(quant_per_token_group, plans_one_launch_of_wide_accesses) {
   const Op& op = find_op("quant.per_token_group");
   const Plan plan = make_plan(op, bind(op, &a, {}), device_info_of(Arch::parse("sm_90a")));
   EXPECT_EQ(plan.count, 1);
-  EXPECT_EQ(jit::print(plan.launches[0].spec), "per_token_group_tile<x_dtype=bf16, q_dtype=e4m3, vector=8, steps=2, threads=128, group=128, e8m0=0>");
+  EXPECT_EQ(jit::print(plan.launches[0].spec),
+            "per_token_group_tile<x_dtype=bf16, q_dtype=e4m3, vector=8, steps=2, threads=128, group=128, e8m0=0>");
   EXPECT_EQ(plan.launches[0].config.grid[0], 2048u * 14);
 }
 
@@ -166,7 +167,9 @@ struct quant_per_tensor : testing::Test {
   std::vector<u8> q = std::vector<u8>(3 * 5, 0xFF);
   float scale = -1, given = 0.5f;
   PerTensorArgs args() {
-    return {.q = TensorView(q.data(), DType::e4m3, {3, 5}), .scale = TensorView(&scale, DType::f32, {1}), .x = TensorView(x.data(), DType::f32, {3, 5})};
+    return {.q = TensorView(q.data(), DType::e4m3, {3, 5}),
+            .scale = TensorView(&scale, DType::f32, {1}),
+            .x = TensorView(x.data(), DType::f32, {3, 5})};
   }
 };
 
@@ -233,7 +236,8 @@ TEST_F(quant_per_tensor, the_floor_is_the_callers) {
   per_tensor(a);
   EXPECT_EQ(scale, 1e-9f / 448.0f);
   a.amax_floor = 2e30f;
-  EXPECT_EQ(error_of([&] { per_tensor(a); }), Pair(ErrorKind::value, "quant.per_tensor: `amax_floor` is 2e+30, expected a number from 1e-30 to 1e30"));
+  EXPECT_EQ(error_of([&] { per_tensor(a); }),
+            Pair(ErrorKind::value, "quant.per_tensor: `amax_floor` is 2e+30, expected a number from 1e-30 to 1e30"));
 }
 /// No element: the scale is still that of zeros.
 TEST_F(quant_per_tensor, an_empty_tensor_has_a_scale) {

@@ -34,7 +34,9 @@ Real scale_of(Real amax, DType q_dtype, bool power_of_two, float amax_floor) {
 }
 
 /// As q stores it: -128 is no value of q.
-inline double quantised(double x, DType q_dtype) { return q_dtype == DType::i8 ? std::max(rounded_to(x, q_dtype), -127.0) : rounded_to(x, q_dtype); }
+inline double quantised(double x, DType q_dtype) {
+  return q_dtype == DType::i8 ? std::max(rounded_to(x, q_dtype), -127.0) : rounded_to(x, q_dtype);
+}
 inline OrderFree quantised(OrderFree x, DType) { return x; }
 
 /// The byte of a scale that is a power of two; of others 255.

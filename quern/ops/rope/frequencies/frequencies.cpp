@@ -3,8 +3,8 @@
 #include "quern/ops/rope/frequencies.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cmath>
+#include <cstdio>
 #include <string>
 
 #include "quern/base/error.h"
@@ -30,7 +30,8 @@ void within(const char* argument, double x, double least, double most) {
 }
 
 void check(FrequencyKind kind, const FrequencyOptions& o) {
-  if (kind < FrequencyKind::plain || kind > FrequencyKind::longrope) fail("kind", double(int(kind)), "plain, linear, llama3, yarn or longrope");
+  if (kind < FrequencyKind::plain || kind > FrequencyKind::longrope)
+    fail("kind", double(int(kind)), "plain, linear, llama3, yarn or longrope");
   if (o.rotary_dim < 2 || o.rotary_dim > 256 || o.rotary_dim % 2) fail("rotary_dim", o.rotary_dim, "an even number from 2 to 256");
   within("theta", o.theta, 1, 1e30);
   if (kind != FrequencyKind::plain) within("factor", o.factor, kind == FrequencyKind::linear ? 0.125 : 1, 1e30);
@@ -38,7 +39,8 @@ void check(FrequencyKind kind, const FrequencyOptions& o) {
   if (stretched && !(o.original_max > 1 && o.original_max <= 1e30)) fail("original_max", o.original_max, "more than 1, up to 1e30");
   if (kind == FrequencyKind::llama3) {
     within("low_freq_factor", o.low_freq_factor, 1e-30, 1e30);
-    if (!(o.high_freq_factor > o.low_freq_factor && o.high_freq_factor <= 1e30)) fail("high_freq_factor", o.high_freq_factor, "more than low_freq_factor, up to 1e30");
+    if (!(o.high_freq_factor > o.low_freq_factor && o.high_freq_factor <= 1e30))
+      fail("high_freq_factor", o.high_freq_factor, "more than low_freq_factor, up to 1e30");
   }
   if (kind == FrequencyKind::yarn) {
     if (!(o.theta > 1)) fail("theta", o.theta, "more than 1: bounds of yarn are divided by its logarithm");
@@ -52,7 +54,8 @@ void check(FrequencyKind kind, const FrequencyOptions& o) {
     if (!o.divisors.empty()) fail("divisors", double(o.divisors.size()), "none: kind is not longrope");
     return;
   }
-  if (o.divisors.size() != size_t(o.rotary_dim / 2)) fail("divisors", double(o.divisors.size()), "rotary_dim / 2 = " + std::to_string(o.rotary_dim / 2) + " numbers");
+  if (o.divisors.size() != size_t(o.rotary_dim / 2))
+    fail("divisors", double(o.divisors.size()), "rotary_dim / 2 = " + std::to_string(o.rotary_dim / 2) + " numbers");
   for (const double divisor : o.divisors) within("divisors", divisor, 0.125, 1e30);
 }
 
@@ -62,7 +65,9 @@ double kept_of(FrequencyKind kind, const FrequencyOptions& o, i32 pair, double f
     const double turns = f * o.original_max / kTwoPi;  // within the original context
     return std::clamp((turns - o.low_freq_factor) / (o.high_freq_factor - o.low_freq_factor), 0.0, 1.0);
   }
-  const auto pair_that_turns = [&](double turns) { return o.rotary_dim * std::log(o.original_max / (kTwoPi * turns)) / (2 * std::log(o.theta)); };
+  const auto pair_that_turns = [&](double turns) {
+    return o.rotary_dim * std::log(o.original_max / (kTwoPi * turns)) / (2 * std::log(o.theta));
+  };
   double low = pair_that_turns(o.beta_fast), high = pair_that_turns(o.beta_slow);
   if (o.truncate) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0), high = std::min(high, o.rotary_dim - 1.0);

@@ -32,8 +32,15 @@ void expect_frequencies(const Frequencies& made, const FrequencyOptions& options
 TEST(rope_frequencies, llama_3_1) {
   FrequencyOptions o{.rotary_dim = 128, .theta = 500000, .factor = 8, .original_max = 8192};
   const Frequencies made = frequencies(FrequencyKind::llama3, o);
-  expect_frequencies(made, o, {{0, 1}, {1, 0.81461723385654472}, {28, 0.0032114459947525909}, {30, 0.0013718935677611381}, {33, 0.00031269375038406512},
-                               {35, 9.5562123539646833e-05}, {36, 7.7846552739324498e-05}, {63, 3.0689259889145111e-07}});
+  expect_frequencies(made, o,
+                     {{0, 1},
+                      {1, 0.81461723385654472},
+                      {28, 0.0032114459947525909},
+                      {30, 0.0013718935677611381},
+                      {33, 0.00031269375038406512},
+                      {35, 9.5562123539646833e-05},
+                      {36, 7.7846552739324498e-05},
+                      {63, 3.0689259889145111e-07}});
   EXPECT_EQ(made.cos_sin_scale, 1);
   EXPECT_EQ(made.softmax_scale, 1);
 }
@@ -41,8 +48,15 @@ TEST(rope_frequencies, llama_3_1) {
 TEST(rope_frequencies, yarn_of_deepseek_v3) {
   FrequencyOptions o{.rotary_dim = 64, .factor = 40, .original_max = 4096, .mscale_all_dim = 1};
   const Frequencies made = frequencies(FrequencyKind::yarn, o);
-  expect_frequencies(made, o, {{0, 1}, {9, 0.074989420933245579}, {10, 0.056234132519034911}, {11, 0.039006926567143857}, {15, 0.0083345089510207752},
-                               {22, 0.00017782794100389227}, {23, 3.3338035804083099e-05}, {31, 3.3338035804083101e-06}});
+  expect_frequencies(made, o,
+                     {{0, 1},
+                      {9, 0.074989420933245579},
+                      {10, 0.056234132519034911},
+                      {11, 0.039006926567143857},
+                      {15, 0.0083345089510207752},
+                      {22, 0.00017782794100389227},
+                      {23, 3.3338035804083099e-05},
+                      {31, 3.3338035804083101e-06}});
   EXPECT_FLOAT_EQ(made.cos_sin_scale, 1);
   EXPECT_FLOAT_EQ(made.softmax_scale, 1.8738542070926265f);
   o.mscale = o.mscale_all_dim = 0.707;  // DeepSeek V2's
@@ -52,8 +66,15 @@ TEST(rope_frequencies, yarn_of_deepseek_v3) {
 TEST(rope_frequencies, yarn_with_bounds_that_are_no_whole_pairs) {  // gpt-oss
   FrequencyOptions o{.rotary_dim = 64, .theta = 150000, .factor = 32, .original_max = 4096, .truncate = false};
   const Frequencies made = frequencies(FrequencyKind::yarn, o);
-  expect_frequencies(made, o, {{0, 1}, {7, 0.073744568210260819}, {8, 0.050813274815461475}, {9, 0.031705696184663769}, {12, 0.006794959489732218},
-                               {17, 0.00012931870124506273}, {18, 3.8308812373753384e-05}, {31, 3.0235114281192144e-07}});
+  expect_frequencies(made, o,
+                     {{0, 1},
+                      {7, 0.073744568210260819},
+                      {8, 0.050813274815461475},
+                      {9, 0.031705696184663769},
+                      {12, 0.006794959489732218},
+                      {17, 0.00012931870124506273},
+                      {18, 3.8308812373753384e-05},
+                      {31, 3.0235114281192144e-07}});
   EXPECT_FLOAT_EQ(made.cos_sin_scale, 1.3465735902799727f);
   o.attn_factor = 0.5;
   EXPECT_FLOAT_EQ(frequencies(FrequencyKind::yarn, o).cos_sin_scale, 0.5f * 1.3465735902799727f);
@@ -64,8 +85,14 @@ TEST(rope_frequencies, yarn_with_bounds_that_are_no_whole_pairs) {  // gpt-oss
 TEST(rope_frequencies, yarn_of_qwen) {
   FrequencyOptions o{.rotary_dim = 128, .theta = 1000000, .factor = 4, .original_max = 32768};
   const Frequencies made = frequencies(FrequencyKind::yarn, o);
-  expect_frequencies(made, o, {{0, 1}, {23, 0.0069783058485986633}, {24, 0.0053753214907901019}, {30, 0.0010643609812470017}, {39, 6.4903943208370293e-05},
-                               {40, 4.4456985250973067e-05}, {63, 3.1023444018792988e-07}});
+  expect_frequencies(made, o,
+                     {{0, 1},
+                      {23, 0.0069783058485986633},
+                      {24, 0.0053753214907901019},
+                      {30, 0.0010643609812470017},
+                      {39, 6.4903943208370293e-05},
+                      {40, 4.4456985250973067e-05},
+                      {63, 3.1023444018792988e-07}});
   EXPECT_FLOAT_EQ(made.cos_sin_scale, 1.138629436111989f);
 }
 
@@ -98,13 +125,18 @@ std::string refusal(FrequencyKind kind, const FrequencyOptions& o) {
 TEST(rope_frequencies, say_what_they_refuse) {
   EXPECT_EQ(refusal(FrequencyKind::plain, {.rotary_dim = 7}), "rope.frequencies: `rotary_dim` is 7, expected an even number from 2 to 256");
   EXPECT_EQ(refusal(FrequencyKind::plain, {.theta = NAN}), "rope.frequencies: `theta` is nan, expected a number from 1 to 1e+30");
-  EXPECT_EQ(refusal(FrequencyKind::yarn, {.theta = 1}), "rope.frequencies: `theta` is 1, expected more than 1: bounds of yarn are divided by its logarithm");
+  EXPECT_EQ(refusal(FrequencyKind::yarn, {.theta = 1}),
+            "rope.frequencies: `theta` is 1, expected more than 1: bounds of yarn are divided by its logarithm");
   EXPECT_EQ(refusal(FrequencyKind::linear, {.factor = 0}), "rope.frequencies: `factor` is 0, expected a number from 0.125 to 1e+30");
-  EXPECT_EQ(refusal(FrequencyKind::llama3, {.low_freq_factor = 4}), "rope.frequencies: `high_freq_factor` is 4, expected more than low_freq_factor, up to 1e30");
+  EXPECT_EQ(refusal(FrequencyKind::llama3, {.low_freq_factor = 4}),
+            "rope.frequencies: `high_freq_factor` is 4, expected more than low_freq_factor, up to 1e30");
   EXPECT_EQ(refusal(FrequencyKind::yarn, {.beta_fast = 1}), "rope.frequencies: `beta_fast` is 1, expected more than beta_slow, up to 1e30");
-  EXPECT_EQ(refusal(FrequencyKind::longrope, {.rotary_dim = 4, .divisors = {1}}), "rope.frequencies: `divisors` is 1, expected rotary_dim / 2 = 2 numbers");
-  EXPECT_EQ(refusal(FrequencyKind::longrope, {.rotary_dim = 2, .divisors = {0}}), "rope.frequencies: `divisors` is 0, expected a number from 0.125 to 1e+30");
-  EXPECT_EQ(refusal(FrequencyKind::plain, {.rotary_dim = 2, .divisors = {1}}), "rope.frequencies: `divisors` is 1, expected none: kind is not longrope");
+  EXPECT_EQ(refusal(FrequencyKind::longrope, {.rotary_dim = 4, .divisors = {1}}),
+            "rope.frequencies: `divisors` is 1, expected rotary_dim / 2 = 2 numbers");
+  EXPECT_EQ(refusal(FrequencyKind::longrope, {.rotary_dim = 2, .divisors = {0}}),
+            "rope.frequencies: `divisors` is 0, expected a number from 0.125 to 1e+30");
+  EXPECT_EQ(refusal(FrequencyKind::plain, {.rotary_dim = 2, .divisors = {1}}),
+            "rope.frequencies: `divisors` is 1, expected none: kind is not longrope");
 }
 
 }  // namespace

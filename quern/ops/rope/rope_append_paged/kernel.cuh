@@ -2,7 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // q_out = rope(norm(q)); k_cache[place] = rope(norm(k)); v_cache[place] = v, of each token
-// Heads of q, k and v are one list. A head belongs to C.head.lanes neighbouring lanes, which take a part of a token's list at a time, as in rotate_heads.
+// Heads of q, k and v are one list. A head belongs to C.head.lanes neighbouring lanes, which take a part of a token's list at a time, as in
+// rotate_heads.
 #pragma once
 #include "quern/bricks/paged/place.cuh"
 #include "quern/kit/kit.cuh"
@@ -26,7 +27,8 @@ QN_DEVICE HeadPlace head_place(const RopeAppendPagedParams& p, int head) {
   return head < p.heads_q + p.heads_kv ? HeadPlace{false, false, head - p.heads_q} : HeadPlace{false, true, head - p.heads_q - p.heads_kv};
 }
 
-template <RopeAppendPagedConfig C> QN_DEVICE const QkvElement<C>* head_from(const RopeAppendPagedParams& p, i64 token, const HeadPlace& at) {
+template <RopeAppendPagedConfig C> QN_DEVICE const QkvElement<C>* head_from(const RopeAppendPagedParams& p, i64 token,
+                                                                            const HeadPlace& at) {
   using T = QkvElement<C>;
   if (at.is_q) return static_cast<const T*>(p.q) + token * p.q_token_stride + at.number * p.q_head_stride;
   return at.is_v ? static_cast<const T*>(p.v) + token * p.v_token_stride + at.number * p.v_head_stride
@@ -34,10 +36,13 @@ template <RopeAppendPagedConfig C> QN_DEVICE const QkvElement<C>* head_from(cons
 }
 
 /// The head's row of its cache.
-template <RopeAppendPagedConfig C> QN_DEVICE CacheElement<C>* cache_row(const RopeAppendPagedParams& p, const paged::Place& place, const HeadPlace& at) {
+template <RopeAppendPagedConfig C> QN_DEVICE CacheElement<C>* cache_row(const RopeAppendPagedParams& p, const paged::Place& place,
+                                                                        const HeadPlace& at) {
   using S = CacheElement<C>;
-  return at.is_v ? static_cast<S*>(p.v_cache) + place.page * p.v_page_stride + place.offset * p.v_slot_stride + at.number * p.v_cache_head_stride
-                 : static_cast<S*>(p.k_cache) + place.page * p.k_page_stride + place.offset * p.k_slot_stride + at.number * p.k_cache_head_stride;
+  return at.is_v ? static_cast<S*>(p.v_cache) + place.page * p.v_page_stride + place.offset * p.v_slot_stride +
+                       at.number * p.v_cache_head_stride
+                 : static_cast<S*>(p.k_cache) + place.page * p.k_page_stride + place.offset * p.k_slot_stride +
+                       at.number * p.k_cache_head_stride;
 }
 
 /// What elements of a head are divided by; only FP8 caches have scales.
@@ -62,17 +67,21 @@ template <RopeAppendPagedConfig C> QN_DEVICE void store_cached(CacheElement<C>* 
 
 /// The lane's part of a head of v as it is.
 template <RopeAppendPagedConfig C>
-QN_DEVICE void append_as_it_is(const RopeAppendPagedParams& p, const QkvElement<C>* from, CacheElement<C>* to, int lane, const HeldHead<C.head>& held, f32 scale) {
+QN_DEVICE void append_as_it_is(const RopeAppendPagedParams& p, const QkvElement<C>* from, CacheElement<C>* to, int lane,
+                               const HeldHead<C.head>& held, f32 scale) {
   const int half = p.angles.half;
   QN_UNROLL
   for (int a = 0; a < 2 * kLanePairs<C.head> / C.head.vector; ++a)
-    if (has_element<C.head>(half, lane, a * C.head.vector)) store_cached<C>(to + element_of<C.head>(half, lane, a * C.head.vector), held.pairs[a], scale);
-  each_rest<C.head>(from, half, p.head_dim, lane, held, [&](int element, const Access<C>& access) { store_cached<C>(to + element, access, scale); });
+    if (has_element<C.head>(half, lane, a * C.head.vector))
+      store_cached<C>(to + element_of<C.head>(half, lane, a * C.head.vector), held.pairs[a], scale);
+  each_rest<C.head>(from, half, p.head_dim, lane, held,
+                    [&](int element, const Access<C>& access) { store_cached<C>(to + element, access, scale); });
 }
 
 /// The lane's sum of squares of a head: of its pairs in the order of its values, then of the rest.
 template <RopeAppendPagedConfig C>
-QN_DEVICE f32 squares_of(const RopeAppendPagedParams& p, const QkvElement<C>* from, int lane, const HeldHead<C.head>& held, const f32 (&v)[2 * kLanePairs<C.head>]) {
+QN_DEVICE f32 squares_of(const RopeAppendPagedParams& p, const QkvElement<C>* from, int lane, const HeldHead<C.head>& held,
+                         const f32 (&v)[2 * kLanePairs<C.head>]) {
   f32 squares = 0.f;
   QN_UNROLL
   for (int j = 0; j < 2 * kLanePairs<C.head>; ++j) squares = ptx::fma(v[j], v[j], squares);
@@ -86,7 +95,8 @@ QN_DEVICE f32 squares_of(const RopeAppendPagedParams& p, const QkvElement<C>* fr
 }
 
 /// x * r * (weight + weight_bias) of an access that begins at an element of the head.
-template <RopeAppendPagedConfig C> QN_DEVICE void normalise(const RopeAppendPagedParams& p, const void* weights, int element, f32 r, f32* x) {
+template <RopeAppendPagedConfig C> QN_DEVICE void normalise(const RopeAppendPagedParams& p, const void* weights, int element, f32 r,
+                                                            f32* x) {
   using W = dtype_t<C.weight_dtype>;
   constexpr int kStep = min_of(C.head.vector, 16 / int(sizeof(W)));
   QN_UNROLL
@@ -98,10 +108,12 @@ template <RopeAppendPagedConfig C> QN_DEVICE void normalise(const RopeAppendPage
   }
 }
 
-/// The lane's part of a head of q or k from its normalised pairs on: rotates, rounds and stores them, and what lies behind rotary_dim. r: of the norm.
+/// The lane's part of a head of q or k from its normalised pairs on: rotates, rounds and stores them, and what lies behind rotary_dim. r:
+/// of the norm.
 template <RopeAppendPagedConfig C, class Store>
-QN_DEVICE void finish_head(const RopeAppendPagedParams& p, const QkvElement<C>* from, const void* weights, f32 r, int lane, const HeldHead<C.head>& held,
-                           const Rotations<kLanePairs<C.head>>& rotations, f32 (&v)[2 * kLanePairs<C.head>], bool rest, const Store& store) {
+QN_DEVICE void finish_head(const RopeAppendPagedParams& p, const QkvElement<C>* from, const void* weights, f32 r, int lane,
+                           const HeldHead<C.head>& held, const Rotations<kLanePairs<C.head>>& rotations, f32 (&v)[2 * kLanePairs<C.head>],
+                           bool rest, const Store& store) {
   constexpr int kVector = C.head.vector;
   using T = QkvElement<C>;
   const int half = p.angles.half;
@@ -135,8 +147,8 @@ QN_DEVICE void finish_head(const RopeAppendPagedParams& p, const QkvElement<C>* 
 
 /// A head of a part, all lanes of a warp together. `mine`: the lane has one.
 template <RopeAppendPagedConfig C>
-QN_DEVICE void append_head(const RopeAppendPagedParams& p, i64 token, int head, bool mine, const paged::Place& place, int lane, const HeldHead<C.head>& held,
-                           const Rotations<kLanePairs<C.head>>& rotations) {
+QN_DEVICE void append_head(const RopeAppendPagedParams& p, i64 token, int head, bool mine, const paged::Place& place, int lane,
+                           const HeldHead<C.head>& held, const Rotations<kLanePairs<C.head>>& rotations) {
   using T = QkvElement<C>;
   const HeadPlace at = head_place(p, head);
   const T* const from = head_from<C>(p, token, at);
@@ -150,12 +162,15 @@ QN_DEVICE void append_head(const RopeAppendPagedParams& p, i64 token, int head, 
   if (!mine) return;
   if (at.is_q) {
     T* const to = static_cast<T*>(p.q_out) + token * p.q_out_token_stride + at.number * p.q_out_head_stride;
-    finish_head<C>(p, from, weights, r, lane, held, rotations, v, weights != nullptr || from != to, [&](int element, const Access<C>& access) { store_packed(to + element, access); });
+    finish_head<C>(p, from, weights, r, lane, held, rotations, v, weights != nullptr || from != to,
+                   [&](int element, const Access<C>& access) { store_packed(to + element, access); });
   } else if (place.page >= 0) {
     CacheElement<C>* const to = cache_row<C>(p, place, at);
     const f32 scale = cache_scale<C>(p, at);
     if (at.is_v) append_as_it_is<C>(p, from, to, lane, held, scale);
-    else finish_head<C>(p, from, weights, r, lane, held, rotations, v, true, [&](int element, const Access<C>& access) { store_cached<C>(to + element, access, scale); });
+    else
+      finish_head<C>(p, from, weights, r, lane, held, rotations, v, true,
+                     [&](int element, const Access<C>& access) { store_cached<C>(to + element, access, scale); });
   }
 }
 

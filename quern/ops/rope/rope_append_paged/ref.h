@@ -37,8 +37,8 @@ inline AppendRef append_ref(const RopeAppendPagedArgs& a, i64 token) {
   return to.page < a.k_cache.shape[0] ? to : AppendRef{};
 }
 
-/// A head after its norm and its rotation, and what errors are measured by, in units of 2^-19: a norm is off by 2^-19 and four roundings (1.25), computed sines and
-/// cosines by 2^-19 (1), given ones by two roundings (2^-4).
+/// A head after its norm and its rotation, and what errors are measured by, in units of 2^-19: a norm is off by 2^-19 and four roundings
+/// (1.25), computed sines and cosines by 2^-19 (1), given ones by two roundings (2^-4).
 struct HeadRef {
   std::vector<double> value, size;
 };
@@ -50,7 +50,8 @@ inline HeadRef head_ref(const RopeAppendPagedArgs& a, const TensorView& from, co
     norm_units = 1.25;
     double squares = 0;
     for (const double x : head.value) squares += x * x;
-    for (size_t d = 0; d < head_dim; ++d) head.value[d] *= (Ref(weight)(i64(d)) + double(a.weight_bias)) / std::sqrt(squares / double(head_dim) + double(a.eps));
+    for (size_t d = 0; d < head_dim; ++d)
+      head.value[d] *= (Ref(weight)(i64(d)) + double(a.weight_bias)) / std::sqrt(squares / double(head_dim) + double(a.eps));
   }
   for (const double x : head.value) head.size.push_back(norm_units * std::abs(x));
   const double units = norm_units + (a.cos.present() ? 0x1p-4 : 1);
@@ -81,7 +82,8 @@ inline void rope_append_paged_ref(const RopeAppendPagedArgs& a, const RopeAppend
       for (i64 d = 0; d < v.dim(2); ++d) {
         k_cache.set(head.value[size_t(d)] / scale_of(k_scale, h), to.page, to.offset, h, d);
         k_size.set(head.size[size_t(d)] / scale_of(k_scale, h), to.page, to.offset, h, d);
-        v_cache.set(copied ? v(t, h, d) : rounded_to(rounded(v(t, h, d) / scale_of(v_scale, h)), given.v_cache.dtype), to.page, to.offset, h, d);
+        v_cache.set(copied ? v(t, h, d) : rounded_to(rounded(v(t, h, d) / scale_of(v_scale, h)), given.v_cache.dtype), to.page, to.offset,
+                    h, d);
       }
     }
   }

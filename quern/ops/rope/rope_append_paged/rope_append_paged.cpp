@@ -12,15 +12,18 @@ namespace quern::rope {
 
 using A = RopeAppendPagedArgs;
 
-static const jit::Kernel<RopeAppendPagedConfig, RopeAppendPagedParams> append_kernel{"quern/ops/rope/rope_append_paged/kernel.cuh", "rope_append_paged_heads"};
+static const jit::Kernel<RopeAppendPagedConfig, RopeAppendPagedParams> append_kernel{"quern/ops/rope/rope_append_paged/kernel.cuh",
+                                                                                     "rope_append_paged_heads"};
 
 static bool is_fp8(DType dtype) { return dtype == DType::e4m3 || dtype == DType::e5m2; }
 
 static paged::PlaceFacts place_facts(const Problem& p) {
-  return {p.tensor(&A::slot_mapping).present, p.tensor(&A::batch_indices).present, p.tensor(&A::positions).present, p.tensor(&A::page_table).present, p.tensor(&A::page_indptr).present,
-          p.tensor(&A::page_indices).present};
+  return {p.tensor(&A::slot_mapping).present, p.tensor(&A::batch_indices).present, p.tensor(&A::positions).present,
+          p.tensor(&A::page_table).present,   p.tensor(&A::page_indptr).present,   p.tensor(&A::page_indices).present};
 }
-static paged::PlaceTensors place_tensors(const A& a) { return {a.k_cache, a.slot_mapping, a.batch_indices, a.positions, a.page_table, a.page_indptr, a.page_indices}; }
+static paged::PlaceTensors place_tensors(const A& a) {
+  return {a.k_cache, a.slot_mapping, a.batch_indices, a.positions, a.page_table, a.page_indptr, a.page_indices};
+}
 static i64 heads_of(const Problem& p) { return p[Axis::heads_q] + 2 * p[Axis::heads_kv]; }
 
 static RopeAppendPagedParams params(const Call<A>& c) {
@@ -31,11 +34,13 @@ static RopeAppendPagedParams params(const Call<A>& c) {
   p.q = a.q.data, p.k = a.k.data, p.v = a.v.data, p.q_out = a.q_out.data, p.k_cache = a.k_cache.data, p.v_cache = a.v_cache.data;
   p.q_weight = a.q_weight.data, p.k_weight = a.k_weight.data;
   p.k_scale = static_cast<const float*>(a.k_scale.data), p.v_scale = static_cast<const float*>(a.v_scale.data);
-  p.q_token_stride = a.q.strides[0], p.q_head_stride = a.q.strides[1], p.q_out_token_stride = a.q_out.strides[0], p.q_out_head_stride = a.q_out.strides[1];
+  p.q_token_stride = a.q.strides[0], p.q_head_stride = a.q.strides[1], p.q_out_token_stride = a.q_out.strides[0],
+  p.q_out_head_stride = a.q_out.strides[1];
   p.k_token_stride = a.k.strides[0], p.k_head_stride = a.k.strides[1], p.v_token_stride = a.v.strides[0], p.v_head_stride = a.v.strides[1];
   p.k_page_stride = a.k_cache.strides[0], p.k_slot_stride = a.k_cache.strides[1], p.k_cache_head_stride = a.k_cache.strides[2];
   p.v_page_stride = a.v_cache.strides[0], p.v_slot_stride = a.v_cache.strides[1], p.v_cache_head_stride = a.v_cache.strides[2];
-  p.k_scale_stride = a.k_scale.shape[0] == 1 ? 0 : a.k_scale.strides[0], p.v_scale_stride = a.v_scale.shape[0] == 1 ? 0 : a.v_scale.strides[0];
+  p.k_scale_stride = a.k_scale.shape[0] == 1 ? 0 : a.k_scale.strides[0],
+  p.v_scale_stride = a.v_scale.shape[0] == 1 ? 0 : a.v_scale.strides[0];
   p.tokens = c.problem[Axis::tokens];
   p.heads_q = i32(c.problem[Axis::heads_q]), p.heads_kv = i32(c.problem[Axis::heads_kv]), p.head_dim = i32(c.problem[Axis::head_dim]);
   p.parts = i32(ceil_div<i64>(heads_of(c.problem), c.config<RopeAppendPagedConfig>().in_flight));
@@ -48,7 +53,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   widest = min_of(widest, min_of(p.vector(&A::k_cache), p.vector(&A::v_cache)));
   RopeAppendPagedConfig c{};
   c.weight_dtype = p.dtype(&A::q);
-  for (TensorView A::*weight : {&A::q_weight, &A::k_weight}) {
+  for (TensorView A::* weight : {&A::q_weight, &A::k_weight}) {
     const TensorFacts& t = p.tensor(weight);
     if (!t.present) continue;
     c.norm = 1, c.weight_dtype = t.dtype;
@@ -56,14 +61,17 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     if (t.alignment < min_of(16, widest * size_of(t.dtype))) widest = max_of(1, t.alignment / size_of(t.dtype));
   }
   c.angles = angle_config<A>(p);
-  c.head = head_config(p.dtype(&A::q), p.attr(&A::interleaved), widest, rotary_dim_of<A>(p), p[Axis::head_dim], rotary_dim_of<A>(p) < p[Axis::head_dim]);
+  c.head = head_config(p.dtype(&A::q), p.attr(&A::interleaved), widest, rotary_dim_of<A>(p), p[Axis::head_dim],
+                       rotary_dim_of<A>(p) < p[Axis::head_dim]);
   c.places = paged::places_of(place_facts(p));
   c.place_dtype = c.places == paged::Places::slot_mapping ? p.dtype(&A::slot_mapping) : p.dtype(&A::batch_indices);
   c.cache_dtype = p.dtype(&A::k_cache);
   c.in_flight = heads_in_flight(p[Axis::tokens], heads_of(p), c.head.lanes, device), c.threads = 256;
   Plan plan;
   plan.launch<params>(append_kernel, c,
-                      {.x = part_blocks(p[Axis::tokens] * ceil_div<i64>(heads_of(p), c.in_flight), c.head.lanes, c.threads, device), .smem = turns_smem(c.angles), .pdl = p.pdl});
+                      {.x = part_blocks(p[Axis::tokens] * ceil_div<i64>(heads_of(p), c.in_flight), c.head.lanes, c.threads, device),
+                       .smem = turns_smem(c.angles),
+                       .pdl = p.pdl});
   return plan;
 }
 
@@ -72,7 +80,8 @@ static Rejection one_way_to_places(const Problem& p) {
   const paged::PlaceFacts f = place_facts(p);
   const bool sections = p.tensor(&A::mrope_positions).present;
   if (f.slot_mapping && f.batch_indices) return {"batch_indices", "given", "none beside slot_mapping"};
-  if (!f.slot_mapping && !f.batch_indices) return {"slot_mapping", "absent", "slot_mapping, or batch_indices with positions and a page table"};
+  if (!f.slot_mapping && !f.batch_indices)
+    return {"slot_mapping", "absent", "slot_mapping, or batch_indices with positions and a page table"};
   if (f.slot_mapping && sections && f.positions) return {"positions", "given", "none beside slot_mapping and mrope_positions"};
   if (!f.positions && f.batch_indices) return {"positions", "absent", "a tensor, as batch_indices is given"};
   if (!f.positions && !sections) return {"positions", "absent", "positions or mrope_positions"};
@@ -99,7 +108,8 @@ static Rejection scales_fit(const Problem& p) {
   static const Axis k_scales = axis_of("k_scales"), v_scales = axis_of("v_scales");
   const bool fp8 = is_fp8(p.dtype(&A::k_cache));
   const i64 heads = p[Axis::heads_kv];
-  for (const auto& [word, present, extent] : {std::tuple{"k_scale", p.tensor(&A::k_scale).present, p[k_scales]}, {"v_scale", p.tensor(&A::v_scale).present, p[v_scales]}}) {
+  for (const auto& [word, present, extent] :
+       {std::tuple{"k_scale", p.tensor(&A::k_scale).present, p[k_scales]}, {"v_scale", p.tensor(&A::v_scale).present, p[v_scales]}}) {
     if (present && !fp8) return {word, "given", "none: caches of k's dtype have no scale"};
     if (present && extent != 1 && extent != heads) return {word, extent, "1 element, or one of each head: {}", heads};
   }
@@ -111,19 +121,25 @@ static Breach contract(const A& a, const Problem& p) {
   return paged::places_contract(place_tensors(a), p[Axis::tokens]);
 }
 
-/// Of q_out and of caches like k: one rounding, and what the reference counts in units of 2^-19. FP8 caches hold k's dtype over the scale: that dtype's rounding, the
-/// quotient's of 2^-24 and the last one, each of what the ones before left. A subnormal of that dtype is off by half of its smallest number, over a scale that in cases is at least 0.002.
+/// Of q_out and of caches like k: one rounding, and what the reference counts in units of 2^-19. FP8 caches hold k's dtype over the scale:
+/// that dtype's rounding, the quotient's of 2^-24 and the last one, each of what the ones before left. A subnormal of that dtype is off by
+/// half of its smallest number, over a scale that in cases is at least 0.002.
 static Budget budget(const Problem& p) {
   const double q = unit_roundoff(p.dtype(&A::q));
   if (!is_fp8(p.dtype(&A::k_cache))) return {.of_value = q, .of_magnitude = 0x1p-19};
   const double cache = unit_roundoff(p.dtype(&A::k_cache));
-  return {.of_value = (1 + cache) * (1 + q + 0x1p-23) - 1, .of_magnitude = (1 + cache) * (1 + q + 0x1p-23) * 0x1p-19, .absolute = (1 + cache) * smallest_positive(p.dtype(&A::q)) / 2 / 0.002};
+  return {.of_value = (1 + cache) * (1 + q + 0x1p-23) - 1,
+          .of_magnitude = (1 + cache) * (1 + q + 0x1p-23) * 0x1p-19,
+          .absolute = (1 + cache) * smallest_positive(p.dtype(&A::q)) / 2 / 0.002};
 }
 
 static Cost cost(const Problem& p, const A&) {
-  const double head = double(p[Axis::tokens]) * double(p[Axis::head_dim]), q = size_of(p.dtype(&A::q)), cache = size_of(p.dtype(&A::k_cache));
+  const double head = double(p[Axis::tokens]) * double(p[Axis::head_dim]), q = size_of(p.dtype(&A::q)),
+               cache = size_of(p.dtype(&A::k_cache));
   const double places = p.tensor(&A::slot_mapping).present ? size_of(p.dtype(&A::slot_mapping)) : size_of(p.dtype(&A::batch_indices)) + 4;
-  return {.bytes = head * (2 * q * double(p[Axis::heads_q]) + 2 * (q + cache) * double(p[Axis::heads_kv])) + places * double(p[Axis::tokens]) + angle_bytes<A>(p), .flops = 0};
+  return {.bytes = head * (2 * q * double(p[Axis::heads_q]) + 2 * (q + cache) * double(p[Axis::heads_kv])) +
+                   places * double(p[Axis::tokens]) + angle_bytes<A>(p),
+          .flops = 0};
 }
 
 /// Positions of pages are small; those beside slots are any.
@@ -164,12 +180,15 @@ static void derive(Case& c) {
   c["q_weight.present"] = norms > 0, c["k_weight.present"] = norms > 0 && norms < 3;
   c["q_weight.dtype"] = c["k_weight.dtype"] = norms == 2 ? Scalar(i64(DType::f32)) : c["q.dtype"];
   if (norms == 0) c["weight_bias"] = 0.0;
-  for (const char* word : {"csr", "slots", "fp8", "scales", "norms", "indptr.present", "offsets.present", "indptr.dtype", "offsets.dtype"}) c.erase(word);
+  for (const char* word : {"csr", "slots", "fp8", "scales", "norms", "indptr.present", "offsets.present", "indptr.dtype", "offsets.dtype"})
+    c.erase(word);
 }
 
 QN_OP(rope_append_paged, A, "rope.rope_append_paged")
-    .doc("q_out = rope(norm(q)); k_cache[page, offset] = rope(norm(k)), v_cache[page, offset] = v of each token, or over a scale in FP8; norms only where there are weights")
-    .source("Su et al., RoFormer, arXiv 2104.09864; Kwon et al., Efficient Memory Management for LLM Serving with PagedAttention, arXiv 2309.06180")
+    .doc(
+        "q_out = rope(norm(q)); k_cache[page, offset] = rope(norm(k)), v_cache[page, offset] = v of each token, or over a scale in FP8; norms only where there are weights")
+    .source(
+        "Su et al., RoFormer, arXiv 2104.09864; Kwon et al., Efficient Memory Management for LLM Serving with PagedAttention, arXiv 2309.06180")
     .in("q", &A::q, "tokens heads_q head_dim", {DType::f32, DType::f16, DType::bf16})
     .unfit({DataKind::infinite})  // where the angle is at a zero of the sine or cosine, the error of the angle chooses the sign
     .in("k", &A::k, "tokens heads_kv head_dim", like("q"))
@@ -275,7 +294,16 @@ QN_OP(rope_append_paged, A, "rope.rope_append_paged")
            derive)
     .bench({{{"tokens", 64}, {"batch", 64}, {"heads_q", 32}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
             {{"tokens", 4096}, {"batch", 64}, {"heads_q", 32}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}},
-            {{"tokens", 4096}, {"batch", 64}, {"heads_q", 32}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}, {"slots", 1}, {"norms", 1}, {"fp8", 1}, {"scales", 1}},
+            {{"tokens", 4096},
+             {"batch", 64},
+             {"heads_q", 32},
+             {"heads_kv", 8},
+             {"head_dim", 128},
+             {"page_size", 16},
+             {"slots", 1},
+             {"norms", 1},
+             {"fp8", 1},
+             {"scales", 1}},
             {{"tokens", 65536}, {"batch", 64}, {"heads_q", 32}, {"heads_kv", 8}, {"head_dim", 128}, {"page_size", 16}}});
 
 }  // namespace quern::rope

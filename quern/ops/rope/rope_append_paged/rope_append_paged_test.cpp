@@ -23,7 +23,8 @@ const Op& fused() { return find_op("rope.rope_append_paged"); }
 /// Gives an op what another one has by the same name.
 void take_over(const Op& to_op, ArgsStorage& to, const CaseArgs& from) {
   for (const TensorDef& t : to_op.tensors)
-    if (const int i = from.op().tensor_index(t.name); i >= 0) to_op.tensor(to.get(), size_t(to_op.tensor_index(t.name))) = from.tensor(size_t(i));
+    if (const int i = from.op().tensor_index(t.name); i >= 0)
+      to_op.tensor(to.get(), size_t(to_op.tensor_index(t.name))) = from.tensor(size_t(i));
   for (const AttrDef& a : to_op.attrs)
     if (const int i = from.op().attr_index(a.name); i >= 0) set_attr(a, to.get(), attr_value(from.op().attrs[size_t(i)], from.args()));
 }
@@ -69,7 +70,8 @@ void expect_bits_of_two_calls(const Case& which) {
   if (view("mrope_positions").present()) tensor_of(rope, first, "positions") = {};
   run(rope, first.get(), {});
   take_over(append, second, c);
-  tensor_of(append, second, "k") = k_out.is, tensor_of(append, second, "k_cache") = k_cache.is, tensor_of(append, second, "v_cache") = v_cache.is;
+  tensor_of(append, second, "k") = k_out.is, tensor_of(append, second, "k_cache") = k_cache.is,
+                            tensor_of(append, second, "v_cache") = v_cache.is;
   if (view("slot_mapping").present()) tensor_of(append, second, "positions") = {};
   run(append, second.get(), {});
 
@@ -106,9 +108,7 @@ std::string refusal(const Case& which, const std::function<void(ArgsStorage&)>& 
   change(args);
   try {
     run(fused(), args.get(), {});
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "";
 }
 
@@ -119,20 +119,31 @@ TEST(rope_append_paged, says_what_it_refuses) {
   };
   const std::string op = "rope.rope_append_paged: ";
   EXPECT_EQ(refusal({{"slots", 1}}, absent("positions")), op + "`positions` is absent, expected positions or mrope_positions");
-  EXPECT_EQ(refusal({{"slots", 1}}, absent("slot_mapping")), op + "`slot_mapping` is absent, expected slot_mapping, or batch_indices with positions and a page table");
+  EXPECT_EQ(refusal({{"slots", 1}}, absent("slot_mapping")),
+            op + "`slot_mapping` is absent, expected slot_mapping, or batch_indices with positions and a page table");
   EXPECT_EQ(refusal({}, absent("page_table")), op + "`page_table` is absent, expected page_table, or page_indptr with page_indices");
   EXPECT_EQ(refusal({{"angles", 2}}, absent("sin")), op + "`sin` is absent, expected a tensor, as cos is given");
   EXPECT_EQ(refusal({{"angles", 2}}, attribute("theta", 500000.0)), op + "`theta` is 500000, expected its default beside cos and sin");
-  EXPECT_EQ(refusal({{"angles", 2}}, attribute("cos_sin_scale", 2.0)), op + "`cos_sin_scale` is 2, expected 1 beside cos and sin, which have it in them");
+  EXPECT_EQ(refusal({{"angles", 2}}, attribute("cos_sin_scale", 2.0)),
+            op + "`cos_sin_scale` is 2, expected 1 beside cos and sin, which have it in them");
   EXPECT_EQ(refusal({{"angles", 2}}, attribute("rotary_dim", 32)), op + "`rotary_dim` is 32, expected twice the pairs of the table: 64");
   EXPECT_EQ(refusal({}, attribute("weight_bias", 1.0)), op + "`weight_bias` is 1, expected 0 without q_weight and k_weight");
   EXPECT_EQ(refusal({}, attribute("mrope_section_h", 4)), op + "`mrope_section_h` is 4, expected 0 without mrope_positions");
-  EXPECT_EQ(refusal({{"places", 1}}, attribute("mrope_section_t", 1)), op + "`mrope_section_t` is 1, expected what the other sections leave of rotary_dim / 2: 12");
+  EXPECT_EQ(refusal({{"places", 1}}, attribute("mrope_section_t", 1)),
+            op + "`mrope_section_t` is 1, expected what the other sections leave of rotary_dim / 2: 12");
 }
 
 /// Of a head of equal numbers the norm is the weight.
 TEST(rope_append_paged, normalises_before_it_rotates) {
-  CaseArgs c(fused(), with(kSmall, {{"slots", 1}, {"norms", 2}, {"q.dtype", int(DType::f32)}, {"head_dim", 80}, {"rotary_dim", 64}, {"theta", 1.0}, {"llama31_factor", 1.0}}), 3);
+  CaseArgs c(fused(),
+             with(kSmall, {{"slots", 1},
+                           {"norms", 2},
+                           {"q.dtype", int(DType::f32)},
+                           {"head_dim", 80},
+                           {"rotary_dim", 64},
+                           {"theta", 1.0},
+                           {"llama31_factor", 1.0}}),
+             3);
   const auto view = [&](const char* name) { return c.tensor(size_t(fused().tensor_index(name))); };
   const TensorView q = view("q"), weight = view("q_weight"), positions = view("positions"), out = view("q_out");
   for (i64 t = 0; t < q.shape[0]; ++t) {

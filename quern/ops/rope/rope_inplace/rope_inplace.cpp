@@ -25,16 +25,22 @@ static RotateParams params(const Call<A>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i64 heads = p[Axis::heads_q] + p[Axis::heads_kv];
-  const HeadConfig head = head_config(p.dtype(&A::q), p.attr(&A::interleaved), min_of(p.vector(&A::q), p.vector(&A::k)), rotary_dim_of<A>(p), p[Axis::head_dim], false);
+  const HeadConfig head = head_config(p.dtype(&A::q), p.attr(&A::interleaved), min_of(p.vector(&A::q), p.vector(&A::k)),
+                                      rotary_dim_of<A>(p), p[Axis::head_dim], false);
   const RotateConfig config = rotate_config(angle_config<A>(p), head, p[Axis::tokens], heads, device);
   Plan plan;
   plan.launch<params>(rotate_kernel, config,
-                      {.x = part_blocks(p[Axis::tokens] * ceil_div<i64>(heads, config.in_flight), head.lanes, config.threads, device), .smem = turns_smem(config.angles), .pdl = p.pdl});
+                      {.x = part_blocks(p[Axis::tokens] * ceil_div<i64>(heads, config.in_flight), head.lanes, config.threads, device),
+                       .smem = turns_smem(config.angles),
+                       .pdl = p.pdl});
   return plan;
 }
 
 static Cost cost(const Problem& p, const A&) {
-  return {.bytes = 2.0 * double(p[Axis::tokens]) * double(p[Axis::heads_q] + p[Axis::heads_kv]) * double(p[Axis::head_dim]) * size_of(p.dtype(&A::q)) + angle_bytes<A>(p), .flops = 0};
+  return {.bytes = 2.0 * double(p[Axis::tokens]) * double(p[Axis::heads_q] + p[Axis::heads_kv]) * double(p[Axis::head_dim]) *
+                       size_of(p.dtype(&A::q)) +
+                   angle_bytes<A>(p),
+          .flops = 0};
 }
 
 QN_OP(rope_inplace, A, "rope.rope_inplace")

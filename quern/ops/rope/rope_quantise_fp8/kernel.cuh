@@ -30,7 +30,8 @@ template <RopeQuantiseFp8Config C> QN_DEVICE void quantise_nope(const QuantisedH
   using T = dtype_t<C.head.dtype>;
   constexpr int kUnit = kLanePairs<C.head>;
   const T* const from = static_cast<const T*>(heads.nope) + token * heads.nope_token_stride + head * heads.nope_head_stride;
-  dtype_t<C.out_dtype>* const to = static_cast<dtype_t<C.out_dtype>*>(heads.nope_out) + token * heads.nope_out_token_stride + head * heads.nope_out_head_stride;
+  dtype_t<C.out_dtype>* const to =
+      static_cast<dtype_t<C.out_dtype>*>(heads.nope_out) + token * heads.nope_out_token_stride + head * heads.nope_out_head_stride;
   for (i64 first = lane * kUnit; first < heads.nope_dim; first += C.head.lanes * kUnit) {
     WideAccess<C> unit[kUnit / C.head.vector];
     QN_UNROLL
@@ -43,13 +44,14 @@ template <RopeQuantiseFp8Config C> QN_DEVICE void quantise_nope(const QuantisedH
 }
 
 template <RopeQuantiseFp8Config C>
-QN_DEVICE void quantise_head(const RopeQuantiseFp8Params& p, const QuantisedHeads& heads, i64 token, int head, int lane, const HeldHead<C.head>& held,
-                             const Rotations<kLanePairs<C.head>>& rotations) {
+QN_DEVICE void quantise_head(const RopeQuantiseFp8Params& p, const QuantisedHeads& heads, i64 token, int head, int lane,
+                             const HeldHead<C.head>& held, const Rotations<kLanePairs<C.head>>& rotations) {
   using T = dtype_t<C.head.dtype>;
   constexpr int kVector = C.head.vector;
   const int half = p.angles.half;
   const f32 inverse = heads.scale == nullptr ? f32(1.f) : fp8_inverse(ptx::ld_global<f32>(heads.scale));
-  dtype_t<C.out_dtype>* const to = static_cast<dtype_t<C.out_dtype>*>(heads.rope_out) + token * heads.out_token_stride + head * heads.out_head_stride;
+  dtype_t<C.out_dtype>* const to =
+      static_cast<dtype_t<C.out_dtype>*>(heads.rope_out) + token * heads.out_token_stride + head * heads.out_head_stride;
   f32 v[2 * kLanePairs<C.head>];
   unpack_head<C.head>(held, half, lane, v);
   rotate<C.head>(rotations, v);
@@ -61,7 +63,8 @@ QN_DEVICE void quantise_head(const RopeQuantiseFp8Params& p, const QuantisedHead
     if (has_element<C.head>(half, lane, a)) store_quantised<C>(to + element_of<C.head>(half, lane, a), part, inverse);
   }
   const T* const from = static_cast<const T*>(heads.rope) + token * heads.token_stride + head * heads.head_stride;
-  each_rest<C.head>(from, half, p.head_dim, lane, held, [&](int element, const WideAccess<C>& access) { store_quantised<C>(to + element, access, inverse); });
+  each_rest<C.head>(from, half, p.head_dim, lane, held,
+                    [&](int element, const WideAccess<C>& access) { store_quantised<C>(to + element, access, inverse); });
   if constexpr (C.nope != 0)
     if (heads.nope != nullptr) quantise_nope<C>(heads, token, head, lane, inverse);
 }
@@ -87,8 +90,9 @@ template <RopeQuantiseFp8Config C> QN_DEVICE void rope_quantise_fp8_heads(const 
     for (int h = 0; h < C.in_flight; ++h) {
       const int head = part + h * p.parts;
       if (head >= heads) continue;
-      const T* const from = head < p.heads_q ? static_cast<const T*>(p.q.rope) + token * p.q.token_stride + head * p.q.head_stride
-                                             : static_cast<const T*>(p.k.rope) + token * p.k.token_stride + (head - p.heads_q) * p.k.head_stride;
+      const T* const from = head < p.heads_q
+                                ? static_cast<const T*>(p.q.rope) + token * p.q.token_stride + head * p.q.head_stride
+                                : static_cast<const T*>(p.k.rope) + token * p.k.token_stride + (head - p.heads_q) * p.k.head_stride;
       load_head<C.head>(from, p.angles.half, p.head_dim, lane, true, held[h]);
     }
     Rotations<kPairs> rotations;

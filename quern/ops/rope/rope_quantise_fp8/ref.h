@@ -7,8 +7,8 @@
 
 namespace quern::rope {
 
-inline void quantised_heads_ref(const RopeQuantiseFp8Args& a, const TensorView& rope, const TensorView& nope, const TensorView& scale, const TensorView& rope_out, const TensorView& nope_out,
-                                const TensorView& sizes, DType dtype) {
+inline void quantised_heads_ref(const RopeQuantiseFp8Args& a, const TensorView& rope, const TensorView& nope, const TensorView& scale,
+                                const TensorView& rope_out, const TensorView& nope_out, const TensorView& sizes, DType dtype) {
   const Ref x(rope), rest(nope), by(scale);
   const RefOut out(rope_out), rest_out(nope_out), size(sizes);
   const double inverse = by.present() ? rounded(1 / by(0)) : 1;

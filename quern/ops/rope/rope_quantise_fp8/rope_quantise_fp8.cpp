@@ -11,7 +11,8 @@ namespace quern::rope {
 
 using A = RopeQuantiseFp8Args;
 
-static const jit::Kernel<RopeQuantiseFp8Config, RopeQuantiseFp8Params> quantise_kernel{"quern/ops/rope/rope_quantise_fp8/kernel.cuh", "rope_quantise_fp8_heads"};
+static const jit::Kernel<RopeQuantiseFp8Config, RopeQuantiseFp8Params> quantise_kernel{"quern/ops/rope/rope_quantise_fp8/kernel.cuh",
+                                                                                       "rope_quantise_fp8_heads"};
 
 static i64 heads_of(const Problem& p) { return p[Axis::heads_q] + p[Axis::heads_kv]; }
 static i64 q_nope_dim(const Problem& p) {
@@ -23,7 +24,8 @@ static i64 k_nope_dim(const Problem& p) {
   return p[axis];
 }
 
-static QuantisedHeads heads_params(const TensorView& rope, const TensorView& nope, const TensorView& rope_out, const TensorView& nope_out, const TensorView& scale) {
+static QuantisedHeads heads_params(const TensorView& rope, const TensorView& nope, const TensorView& rope_out, const TensorView& nope_out,
+                                   const TensorView& scale) {
   return {.rope = rope.data,
           .nope = nope.data,
           .rope_out = rope_out.data,
@@ -54,11 +56,14 @@ static RopeQuantiseFp8Params params(const Call<A>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   i32 widest = 16;
-  for (TensorView A::*tensor : {&A::q_rope, &A::k_rope, &A::q_nope, &A::k_nope, &A::q_rope_out, &A::k_rope_out, &A::q_nope_out, &A::k_nope_out}) widest = min_of(widest, p.vector(tensor));
+  for (TensorView A::* tensor :
+       {&A::q_rope, &A::k_rope, &A::q_nope, &A::k_nope, &A::q_rope_out, &A::k_rope_out, &A::q_nope_out, &A::k_nope_out})
+    widest = min_of(widest, p.vector(tensor));
   while (q_nope_dim(p) % widest || k_nope_dim(p) % widest) widest /= 2;
   RopeQuantiseFp8Config c{};
   c.angles = angle_config<A>(p);
-  c.head = head_config(p.dtype(&A::q_rope), p.attr(&A::interleaved), widest, rotary_dim_of<A>(p), p[Axis::head_dim], rotary_dim_of<A>(p) < p[Axis::head_dim]);
+  c.head = head_config(p.dtype(&A::q_rope), p.attr(&A::interleaved), widest, rotary_dim_of<A>(p), p[Axis::head_dim],
+                       rotary_dim_of<A>(p) < p[Axis::head_dim]);
   c.out_dtype = p.dtype(&A::q_rope_out);
   c.nope = p.tensor(&A::q_nope).present || p.tensor(&A::k_nope).present;
   // At most four units of 16 bytes of what is not rotated for each lane
@@ -66,15 +71,19 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   c.in_flight = heads_in_flight(p[Axis::tokens], heads_of(p), c.head.lanes, device), c.threads = 256;
   Plan plan;
   plan.launch<params>(quantise_kernel, c,
-                      {.x = part_blocks(p[Axis::tokens] * ceil_div<i64>(heads_of(p), c.in_flight), c.head.lanes, c.threads, device), .smem = turns_smem(c.angles), .pdl = p.pdl});
+                      {.x = part_blocks(p[Axis::tokens] * ceil_div<i64>(heads_of(p), c.in_flight), c.head.lanes, c.threads, device),
+                       .smem = turns_smem(c.angles),
+                       .pdl = p.pdl});
   return plan;
 }
 
 /// A part that is not rotated comes with its output, and no output without one.
 static Rejection parts_and_outputs(const Problem& p) {
   const bool q = p.tensor(&A::q_nope).present, k = p.tensor(&A::k_nope).present;
-  if (q != (p.tensor(&A::q_nope_out).present != 0)) return {"q_nope_out", q ? "absent" : "given", q ? "a tensor, as q_nope is given" : "none: q_nope is absent"};
-  if (k != (p.tensor(&A::k_nope_out).present != 0)) return {"k_nope_out", k ? "absent" : "given", k ? "a tensor, as k_nope is given" : "none: k_nope is absent"};
+  if (q != (p.tensor(&A::q_nope_out).present != 0))
+    return {"q_nope_out", q ? "absent" : "given", q ? "a tensor, as q_nope is given" : "none: q_nope is absent"};
+  if (k != (p.tensor(&A::k_nope_out).present != 0))
+    return {"k_nope_out", k ? "absent" : "given", k ? "a tensor, as k_nope is given" : "none: k_nope is absent"};
   return {};
 }
 static Rejection positions_told(const Problem& p) {
@@ -84,14 +93,16 @@ static Rejection positions_told(const Problem& p) {
   return {};
 }
 
-/// The rounding to FP8, of what the reciprocal of the scale and the product with it (2^-23 together) and the rotation left: its own budget, of the reference's terms.
+/// The rounding to FP8, of what the reciprocal of the scale and the product with it (2^-23 together) and the rotation left: its own budget,
+/// of the reference's terms.
 static Budget budget(const Problem& p) {
   const double fp8 = unit_roundoff(p.dtype(&A::q_rope_out));
   return {.of_value = (1 + fp8) * (1 + 0x1p-22) - 1, .of_magnitude = (1 + fp8) * rotation_budget<A>(p).of_magnitude};
 }
 
 static Cost cost(const Problem& p, const A&) {
-  const double q = double(p[Axis::heads_q]) * double(p[Axis::head_dim] + q_nope_dim(p)), k = double(p[Axis::heads_kv]) * double(p[Axis::head_dim] + k_nope_dim(p));
+  const double q = double(p[Axis::heads_q]) * double(p[Axis::head_dim] + q_nope_dim(p)),
+               k = double(p[Axis::heads_kv]) * double(p[Axis::head_dim] + k_nope_dim(p));
   return {.bytes = double(p[Axis::tokens]) * (q + k) * (size_of(p.dtype(&A::q_rope)) + 1) + angle_bytes<A>(p), .flops = 0};
 }
 
@@ -111,7 +122,8 @@ static void derive(Case& c) {
   c["k_nope.present"] = c["k_nope_out.present"] = parts == 1 || parts == 3;
   c["q_scale.present"] = c["scales"] > 0, c["k_scale.present"] = c["scales"] > 1;
   c["q_rope_out.dtype"] = i64(fp8 == 1 ? DType::e4m3 : DType::e5m2);
-  for (const char* word : {"parts", "fp8", "scales", "q.dtype", "indptr.present", "offsets.present", "indptr.dtype", "offsets.dtype"}) c.erase(word);
+  for (const char* word : {"parts", "fp8", "scales", "q.dtype", "indptr.present", "offsets.present", "indptr.dtype", "offsets.dtype"})
+    c.erase(word);
 }
 
 QN_OP(rope_quantise_fp8, A, "rope.rope_quantise_fp8")

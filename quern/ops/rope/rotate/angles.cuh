@@ -76,7 +76,8 @@ template <AngleConfig C> QN_DEVICE Position<C> position_of(const AngleParams& p,
     position.of[0] = position_in_request<C>(p, token);
   } else {
     QN_UNROLL
-    for (int s = 0; s < int(sizeof position.of / sizeof position.of[0]); ++s) position.of[s] = load_index<C.index_dtype>(p.positions, s * p.position_stride + token);
+    for (int s = 0; s < int(sizeof position.of / sizeof position.of[0]); ++s)
+      position.of[s] = load_index<C.index_dtype>(p.positions, s * p.position_stride + token);
   }
   return position;
 }
@@ -100,7 +101,8 @@ template <AngleConfig C> QN_DEVICE i64 position_of_pair(const AngleParams& p, co
 }
 
 /// kPairs numbers of a row of cos or sin, by whole accesses where the row is dense.
-template <AngleConfig C, int kPairs> QN_DEVICE void load_table_row(const void* table, i64 row_start, int first, i64 pair_stride, const AngleParams& p, f32 (&out)[kPairs]) {
+template <AngleConfig C, int kPairs> QN_DEVICE void load_table_row(const void* table, i64 row_start, int first, i64 pair_stride,
+                                                                   const AngleParams& p, f32 (&out)[kPairs]) {
   using W = dtype_t<C.table_dtype>;
   const W* from = static_cast<const W*>(table) + row_start + first * pair_stride;
   constexpr int kStep = min_of(kPairs, 16 / int(sizeof(W)));
@@ -120,7 +122,8 @@ template <AngleConfig C, int kPairs> QN_DEVICE void load_table_row(const void* t
 
 /// Sines and cosines of the pairs from `first` on; NaN where a position is none.
 template <AngleConfig C, int kPairs>
-QN_DEVICE void rotations_of(const AngleParams& p, const Position<C>& position, int first, const Turns<kPairs>& turns, Rotations<kPairs>& r) {
+QN_DEVICE void rotations_of(const AngleParams& p, const Position<C>& position, int first, const Turns<kPairs>& turns,
+                            Rotations<kPairs>& r) {
   const f32 nan = ptx::f32_of_bits(0x7fffffffu);
   const auto is_one = [&](i64 at) { return at >= 0 && at < p.limit; };
   if constexpr (C.angles == Angles::table && C.positions_of != PositionsOf::sections) {
@@ -140,8 +143,10 @@ QN_DEVICE void rotations_of(const AngleParams& p, const Position<C>& position, i
       using W = dtype_t<C.table_dtype>;
       const bool read = first + j < p.half && is_one(at);
       const i64 pair = first + j;
-      r.cosine[j] = read ? to_f32(ptx::ld_global<W>(static_cast<const W*>(p.cos) + at * p.cos_row_stride + pair * p.cos_pair_stride)) : f32(0.f);
-      r.sine[j] = read ? to_f32(ptx::ld_global<W>(static_cast<const W*>(p.sin) + at * p.sin_row_stride + pair * p.sin_pair_stride)) : f32(0.f);
+      r.cosine[j] =
+          read ? to_f32(ptx::ld_global<W>(static_cast<const W*>(p.cos) + at * p.cos_row_stride + pair * p.cos_pair_stride)) : f32(0.f);
+      r.sine[j] =
+          read ? to_f32(ptx::ld_global<W>(static_cast<const W*>(p.sin) + at * p.sin_row_stride + pair * p.sin_pair_stride)) : f32(0.f);
     }
     if (!is_one(at)) r.sine[j] = nan, r.cosine[j] = nan;
   }

@@ -18,8 +18,8 @@ template <class A> double frequency_ref(const A& a, i64 i, i64 rotary_dim) {
   const double low = double(a.original_max) / double(a.low_freq_factor), high = double(a.original_max) / double(a.high_freq_factor);
   if (wavelength > low) return f / double(a.llama31_factor);
   if (wavelength < high) return f;
-  const double smooth = (double(a.original_max) / wavelength - double(a.low_freq_factor)) /
-                        (double(a.high_freq_factor) - double(a.low_freq_factor));
+  const double smooth =
+      (double(a.original_max) / wavelength - double(a.low_freq_factor)) / (double(a.high_freq_factor) - double(a.low_freq_factor));
   return (1 - smooth) * f / double(a.llama31_factor) + smooth * f;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// A head over lanes. Lane l has the kLanePairs pairs from l * kLanePairs on, in accesses of at most 16 bytes, and of what lies behind rotary_dim
-// the units of kLanePairs elements l, l + lanes, .., of which it holds the first.
+// A head over lanes. Lane l has the kLanePairs pairs from l * kLanePairs on, in accesses of at most 16 bytes, and of what lies behind
+// rotary_dim the units of kLanePairs elements l, l + lanes, .., of which it holds the first.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/rope/rotate/angles.cuh"
@@ -41,13 +41,15 @@ template <HeadConfig C, class F> QN_DEVICE void each_rest_access(int half, int h
   }
 }
 
-template <HeadConfig C> QN_DEVICE void load_head(const dtype_t<C.dtype>* head, int half, int head_dim, int lane, bool rest, HeldHead<C>& held) {
+template <HeadConfig C> QN_DEVICE void load_head(const dtype_t<C.dtype>* head, int half, int head_dim, int lane, bool rest,
+                                                 HeldHead<C>& held) {
   using T = dtype_t<C.dtype>;
   QN_UNROLL
   for (int a = 0; a < 2 * kLanePairs<C> / C.vector; ++a)
     if (has_element<C>(half, lane, a * C.vector)) held.pairs[a] = load_packed<T, C.vector>(head + element_of<C>(half, lane, a * C.vector));
   if constexpr (C.rest != 0)
-    if (rest) each_rest_access<C>(half, head_dim, lane, [&](int element, int a) { held.rest[a] = load_packed<T, C.vector>(head + element); });
+    if (rest)
+      each_rest_access<C>(half, head_dim, lane, [&](int element, int a) { held.rest[a] = load_packed<T, C.vector>(head + element); });
 }
 
 /// The lane's values: of the first elements of its pairs, then of the second ones, or pair after pair. 0 where the head has none.
@@ -84,12 +86,15 @@ template <HeadConfig C, class Out> QN_DEVICE void store_pairs(Out* head, int hal
   }
 }
 
-/// Calls f(first element, access) for each access of the lane to what lies behind rotary_dim: the unit that it holds, then those that it reads now.
-template <HeadConfig C, class F> QN_DEVICE void each_rest(const dtype_t<C.dtype>* from, int half, int head_dim, int lane, const HeldHead<C>& held, const F& f) {
+/// Calls f(first element, access) for each access of the lane to what lies behind rotary_dim: the unit that it holds, then those that it
+/// reads now.
+template <HeadConfig C, class F> QN_DEVICE void each_rest(const dtype_t<C.dtype>* from, int half, int head_dim, int lane,
+                                                          const HeldHead<C>& held, const F& f) {
   if constexpr (C.rest != 0) {
     each_rest_access<C>(half, head_dim, lane, [&](int element, int a) { f(element, held.rest[a]); });
     for (int unit = lane + C.lanes; 2 * half + unit * kLanePairs<C> < head_dim; unit += C.lanes)
-      each_rest_access<C>(half, head_dim, unit, [&](int element, int) { f(element, load_packed<dtype_t<C.dtype>, C.vector>(from + element)); });
+      each_rest_access<C>(half, head_dim, unit,
+                          [&](int element, int) { f(element, load_packed<dtype_t<C.dtype>, C.vector>(from + element)); });
   }
 }
 

@@ -2,8 +2,9 @@
 // Copyright 2026 The quern authors
 //
 // (a, b) -> (a cos - b sin, b cos + a sin) for each pair of q and k, angle = position * f_i
-// A head belongs to C.head.lanes neighbouring lanes. They take a part of a token's heads at a time: C.in_flight heads, all loaded before the first is
-// stored. The part's sines and cosines are made in registers while the heads are on their way; there is no barrier but the one behind the turns.
+// A head belongs to C.head.lanes neighbouring lanes. They take a part of a token's heads at a time: C.in_flight heads, all loaded before
+// the first is stored. The part's sines and cosines are made in registers while the heads are on their way; there is no barrier but the one
+// behind the turns.
 #pragma once
 #include "quern/kit/kit.cuh"
 #include "quern/ops/rope/rotate/angles.cuh"
@@ -55,7 +56,8 @@ template <RotateConfig C> QN_DEVICE void rotate_heads(const RotateParams& p) {
       T* const to = to_of(head);
       store_pairs<C.head>(to, half, lane, v);
       if (from_of(head) != to)
-        each_rest<C.head>(from_of(head), half, p.head_dim, lane, held[h], [&](int element, const Packed<T, C.head.vector>& access) { store_packed(to + element, access); });
+        each_rest<C.head>(from_of(head), half, p.head_dim, lane, held[h],
+                          [&](int element, const Packed<T, C.head.vector>& access) { store_packed(to + element, access); });
     }
     token += step_tokens, part += step_parts;
     if (part >= p.parts) part -= p.parts, ++token;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What the ops of the family say to the host of angles and positions: Configs, parameters, conditions, contracts, contents of cases. A is an op's Args;
-// members that it lacks are forms that it lacks.
+// What the ops of the family say to the host of angles and positions: Configs, parameters, conditions, contracts, contents of cases. A is
+// an op's Args; members that it lacks are forms that it lacks.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -67,11 +67,14 @@ template <class A> AngleParams angle_params(const A& a, const Problem& problem) 
   if constexpr (kHasTables<A>) {
     p.cos_sin_scale = a.cos_sin_scale;
     if (c.positions_of == PositionsOf::sections) p.positions = a.mrope_positions.data, p.position_stride = a.mrope_positions.strides[0];
-    p.sections[0] = a.mrope_section_t, p.sections[1] = a.mrope_section_h, p.sections[2] = a.mrope_section_w, p.sections_interleaved = a.mrope_interleaved;
-    if (c.angles == Angles::frequencies) p.frequencies = static_cast<const float*>(a.frequencies.data), p.frequency_stride = a.frequencies.strides[0];
+    p.sections[0] = a.mrope_section_t, p.sections[1] = a.mrope_section_h, p.sections[2] = a.mrope_section_w,
+    p.sections_interleaved = a.mrope_interleaved;
+    if (c.angles == Angles::frequencies)
+      p.frequencies = static_cast<const float*>(a.frequencies.data), p.frequency_stride = a.frequencies.strides[0];
     if (c.angles == Angles::table) {
       p.cos = a.cos.data, p.sin = a.sin.data, p.limit = a.cos.shape[0];
-      p.cos_row_stride = a.cos.strides[0], p.cos_pair_stride = a.cos.strides[1], p.sin_row_stride = a.sin.strides[0], p.sin_pair_stride = a.sin.strides[1];
+      p.cos_row_stride = a.cos.strides[0], p.cos_pair_stride = a.cos.strides[1], p.sin_row_stride = a.sin.strides[0],
+      p.sin_pair_stride = a.sin.strides[1];
       const bool dense = p.half == 1 || (p.cos_pair_stride == 1 && p.sin_pair_stride == 1);
       p.dense_table = dense && problem.tensor(&A::cos).alignment == 16 && problem.tensor(&A::sin).alignment == 16;
     }
@@ -102,8 +105,7 @@ template <class A> Rejection rotary_dim_fits(const Problem& p) {
 
 /// Parts of the schemas, for Schema::with: the numbers that make angles of theta.
 template <class A> Schema<A>& state_theta(Schema<A>& schema) {
-  return schema
-      .attr("theta", &A::theta)
+  return schema.attr("theta", &A::theta)
       .meaning("from 1 to 1e30")
       .attr("scale", &A::scale)
       .meaning("positions are divided by it, from 0.125 to 1e30")
@@ -119,8 +121,7 @@ template <class A> Schema<A>& state_theta(Schema<A>& schema) {
 /// Tensors in the place of theta.
 template <class A> Schema<A>& state_tables(Schema<A>& schema) {
   const char* const rotated = requires(const A& a) { a.q_rope; } ? "q_rope" : "q";
-  return schema
-      .in("cos", &A::cos, "rows pairs", like(rotated, {DType::f32}))
+  return schema.in("cos", &A::cos, "rows pairs", like(rotated, {DType::f32}))
       .optional()
       .strided()
       .meaning("of each position and pair, in the place of theta")
@@ -133,8 +134,7 @@ template <class A> Schema<A>& state_tables(Schema<A>& schema) {
 }
 /// The numbers of tables and of M-RoPE.
 template <class A> Schema<A>& state_tables_and_sections(Schema<A>& schema) {
-  return schema
-      .attr("cos_sin_scale", &A::cos_sin_scale)
+  return schema.attr("cos_sin_scale", &A::cos_sin_scale)
       .meaning("sines and cosines of theta and of frequencies are multiplied by it, from 1e-30 to 1e30")
       .attr("mrope_section_t", &A::mrope_section_t)
       .meaning("pairs that turn by time; with those by height and width rotary_dim / 2, beside mrope_positions")
@@ -143,12 +143,13 @@ template <class A> Schema<A>& state_tables_and_sections(Schema<A>& schema) {
       .attr("mrope_section_w", &A::mrope_section_w)
       .meaning("pairs that turn by width")
       .attr("mrope_interleaved", &A::mrope_interleaved)
-      .meaning("pair i turns by height where i % 3 = 1 and i < 3 h, by width where i % 3 = 2 and i < 3 w; else the sections follow each other");
+      .meaning(
+          "pair i turns by height where i % 3 = 1 and i < 3 h, by width where i % 3 = 2 and i < 3 w; else the sections follow each other");
 }
 
 /// f_i <= 1 / scale <= 8: a pair that turns faster has an angle whose second float is too coarse for the budget at position 2^24.
 template <class A> Rejection theta_fits(const Problem& p) {
-  const auto within = [&](float A::*attr, float least) { return p.attr(attr) >= least && p.attr(attr) <= 1e30f; };
+  const auto within = [&](float A::* attr, float least) { return p.attr(attr) >= least && p.attr(attr) <= 1e30f; };
   if (!within(&A::theta, 1)) return {"theta", p.attr(&A::theta), "a number from 1 to 1e30", 0};
   if (!within(&A::scale, 0.125f)) return {"scale", p.attr(&A::scale), "a number from 0.125 to 1e30", 0};
   if (!within(&A::llama31_factor, 1)) return {"llama31_factor", p.attr(&A::llama31_factor), "a number from 1 to 1e30", 0};
@@ -172,7 +173,8 @@ template <class A> Rejection one_source_of_angles(const Problem& p) {
   if (!cos && !frequencies) return {};
   const A standard;
   for (const auto& [word, attr] : {std::pair{"theta", &A::theta}, {"scale", &A::scale}, {"llama31_factor", &A::llama31_factor}})
-    if (p.attr(attr) != standard.*attr) return {word, p.attr(attr), cos ? "its default beside cos and sin" : "its default beside frequencies"};
+    if (p.attr(attr) != standard.*attr)
+      return {word, p.attr(attr), cos ? "its default beside cos and sin" : "its default beside frequencies"};
   return {};
 }
 
@@ -191,8 +193,10 @@ template <class A> Rejection sections_fit(const Problem& p) {
 }
 
 template <class A> Rejection one_source_of_positions(const Problem& p) {
-  const bool positions = p.tensor(&A::positions).present, sections = p.tensor(&A::mrope_positions).present, indptr = p.tensor(&A::indptr).present, offsets = p.tensor(&A::offsets).present;
-  if (indptr != offsets) return {indptr ? "offsets" : "indptr", "absent", indptr ? "a tensor, as indptr is given" : "a tensor, as offsets is given"};
+  const bool positions = p.tensor(&A::positions).present, sections = p.tensor(&A::mrope_positions).present,
+             indptr = p.tensor(&A::indptr).present, offsets = p.tensor(&A::offsets).present;
+  if (indptr != offsets)
+    return {indptr ? "offsets" : "indptr", "absent", indptr ? "a tensor, as indptr is given" : "a tensor, as offsets is given"};
   if (sections && positions) return {"mrope_positions", "given", "none beside positions"};
   if (indptr && (positions || sections)) return {"indptr", "given", positions ? "none beside positions" : "none beside mrope_positions"};
   if (!positions && !sections && !indptr) return {"positions", "absent", "positions, mrope_positions, or indptr with offsets"};
@@ -219,15 +223,20 @@ template <class A> Breach positions_contract(const A& a, const Problem& p) {
     const Ref<> indptr(a.indptr), offsets(a.offsets);
     for (i64 b = 0; b < a.offsets.shape[0]; ++b) {
       const i64 length = indptr.index(b + 1) - indptr.index(b), last = offsets.index(b) + length - 1;
-      if (length > 0 && last >= limit) return {"offsets", {b}, offsets.index(b), range_text(0, limit - length) + ": the request has " + std::to_string(length) + " tokens, and positions are " + expected};
+      if (length > 0 && last >= limit)
+        return {"offsets",
+                {b},
+                offsets.index(b),
+                range_text(0, limit - length) + ": the request has " + std::to_string(length) + " tokens, and positions are " + expected};
     }
   }
   return {};
 }
 
-/// One rounding. Of computed angles, of (|a| + |b|) cos_sin_scale: the approximate sine and cosine of |angle| <= pi are within 2^-20.5, the angle is within
-/// 2^-20.2 (of 2^24 turns, the most there are, three roundings leave 2^-23 of a turn; the factor 2 pi is rounded), three roundings are 2^-22.4, and that of the scale
-/// 2^-24: below 2^-19. Of given ones: two products and a sum, of which one is fused, of |a cos| + |b sin|.
+/// One rounding. Of computed angles, of (|a| + |b|) cos_sin_scale: the approximate sine and cosine of |angle| <= pi are within 2^-20.5, the
+/// angle is within 2^-20.2 (of 2^24 turns, the most there are, three roundings leave 2^-23 of a turn; the factor 2 pi is rounded), three
+/// roundings are 2^-22.4, and that of the scale 2^-24: below 2^-19. Of given ones: two products and a sum, of which one is fused, of |a
+/// cos| + |b sin|.
 template <class A> Budget rotation_budget(const Problem& p) {
   return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = angle_config<A>(p).angles == Angles::table ? 0x1p-23 : 0x1p-19};
 }
@@ -236,14 +245,17 @@ template <class A> Budget rotation_budget(const Problem& p) {
 template <class A> double angle_bytes(const Problem& p) {
   const AngleConfig c = angle_config<A>(p);
   const double tokens = double(p[Axis::tokens]), index = size_of(c.index_dtype);
-  double bytes = index * (c.positions_of == PositionsOf::tokens ? tokens : c.positions_of == PositionsOf::sections ? 3 * tokens : 2 * double(p[Axis::batch]) + 1);
+  double bytes = index * (c.positions_of == PositionsOf::tokens     ? tokens
+                          : c.positions_of == PositionsOf::sections ? 3 * tokens
+                                                                    : 2 * double(p[Axis::batch]) + 1);
   static const Axis rows = axis_of("rows");
   if (c.angles == Angles::frequencies) bytes += 8 * double(table_pairs<A>(p));
   if (c.angles == Angles::table) bytes += 2 * std::min(tokens, double(p[rows])) * double(table_pairs<A>(p)) * size_of(c.table_dtype);
   return bytes;
 }
 
-/// What cases are told by words: `angles` (theta, frequencies, tables of f32 or of q's dtype) and `places` (positions, sections, interleaved sections, requests).
+/// What cases are told by words: `angles` (theta, frequencies, tables of f32 or of q's dtype) and `places` (positions, sections,
+/// interleaved sections, requests).
 inline void derive_angles(Case& c) {
   const i64 angles = i64(c["angles"]), places = i64(c["places"]);
   const i64 wanted = i64(c["rotary_dim"]), rotary_dim = wanted ? wanted : i64(c["head_dim"]);
@@ -259,7 +271,8 @@ inline void derive_angles(Case& c) {
   c["mrope_positions.dtype"] = c["indptr.dtype"] = c["positions.dtype"];
   if (places == 1 || places == 2) {
     const i64 third = rotary_dim / 6;
-    c["mrope_section_h"] = third, c["mrope_section_w"] = third, c["mrope_section_t"] = rotary_dim / 2 - 2 * third, c["mrope_interleaved"] = places == 2;
+    c["mrope_section_h"] = third, c["mrope_section_w"] = third, c["mrope_section_t"] = rotary_dim / 2 - 2 * third,
+    c["mrope_interleaved"] = places == 2;
   }
   for (const char* word : {"angles", "places"}) c.erase(word);
 }

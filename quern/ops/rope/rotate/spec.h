@@ -39,18 +39,18 @@ struct HeadConfig {
 };
 
 struct AngleParams {
-  const void* positions;     // [tokens], [3, tokens], or indptr [batch + 1]
-  const void* offsets;       // [batch] or null
-  const void* cos;           // [rows, half] or null
-  const void* sin;           // [rows, half] or null
-  const float* frequencies;  // [half, 2] or null
-  i64 position_stride;       // elements from one of a token's three positions to the next
-  i64 frequency_stride;      // elements
+  const void* positions;                                                 // [tokens], [3, tokens], or indptr [batch + 1]
+  const void* offsets;                                                   // [batch] or null
+  const void* cos;                                                       // [rows, half] or null
+  const void* sin;                                                       // [rows, half] or null
+  const float* frequencies;                                              // [half, 2] or null
+  i64 position_stride;                                                   // elements from one of a token's three positions to the next
+  i64 frequency_stride;                                                  // elements
   i64 cos_row_stride, cos_pair_stride, sin_row_stride, sin_pair_stride;  // elements
   i64 batch;
-  i64 limit;                 // positions are below it
-  i32 half;                  // rotary_dim / 2: pairs of a head
-  i32 dense_table;           // 1: rows of cos and sin are dense, and start at multiples of 16 bytes
+  i64 limit;        // positions are below it
+  i32 half;         // rotary_dim / 2: pairs of a head
+  i32 dense_table;  // 1: rows of cos and sin are dense, and start at multiples of 16 bytes
   i32 sections[3];
   i32 sections_interleaved;
   float cos_sin_scale;
@@ -72,15 +72,15 @@ struct RotateConfig {
 
 struct RotateParams {
   AngleParams angles;
-  const void* q;   // [tokens, heads_q, head_dim]
-  const void* k;   // [tokens, heads_kv, head_dim]
-  void* q_out;     // like q, or q itself
-  void* k_out;     // like k, or k itself
+  const void* q;  // [tokens, heads_q, head_dim]
+  const void* k;  // [tokens, heads_kv, head_dim]
+  void* q_out;    // like q, or q itself
+  void* k_out;    // like k, or k itself
   i64 q_token_stride, q_head_stride, k_token_stride, k_head_stride;
   i64 q_out_token_stride, q_out_head_stride, k_out_token_stride, k_out_head_stride;
   i64 tokens;
   i32 heads_q, heads_kv, head_dim;
-  i32 parts;       // of a token: part i has heads i, i + parts, ..
+  i32 parts;  // of a token: part i has heads i, i + parts, ..
 };
 
 }  // namespace quern::rope

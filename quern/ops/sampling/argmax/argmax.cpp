@@ -15,7 +15,8 @@ static const jit::Kernel<ArgmaxConfig, ArgmaxParams> row_kernel{"quern/ops/sampl
 
 static ArgmaxParams params(const Call<A>& c) {
   const A& a = c.args;
-  return {a.logits.data, static_cast<i32*>(a.out.data), static_cast<u8*>(a.valid.data), a.logits.strides[0], a.logits.shape[0], a.logits.shape[1]};
+  return {a.logits.data,    static_cast<i32*>(a.out.data), static_cast<u8*>(a.valid.data), a.logits.strides[0], a.logits.shape[0],
+          a.logits.shape[1]};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -27,9 +28,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   return plan;
 }
 
-static void generate(A& a, const Case& which, Random& random) {
-  fill_sampling_rows(a.logits, which, false, random);
-}
+static void generate(A& a, const Case& which, Random& random) { fill_sampling_rows(a.logits, which, false, random); }
 
 QN_OP(argmax, A, "sampling.argmax")
     .doc("out = the index of the largest logit, the lowest of equal ones")
@@ -51,6 +50,10 @@ QN_OP(argmax, A, "sampling.argmax")
             {"valid.present", {true, false}},
             row_kinds(),
             {"logits.pad", {0, 8, 1}}})
-    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}}, {{"rows", 16}, {"vocab", 128256}, {"data", 0}}, {{"rows", 64}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 262144}, {"data", 0}}});
+    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 16}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 64}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 256}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 256}, {"vocab", 262144}, {"data", 0}}});
 
 }  // namespace quern::sampling

@@ -16,7 +16,8 @@ template <ArgmaxConfig C> QN_DEVICE void argmax_row(const ArgmaxParams& p) {
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   for (i64 row = team_index<kRow>(); row < p.rows; row += team_count<kRow>()) {
-    const RowFacts facts = facts_of<C.layout>(team, row_of(team, static_cast<const dtype_t<kRow.dtype>*>(p.logits) + row * p.stride, p.vocab));
+    const RowFacts facts =
+        facts_of<C.layout>(team, row_of(team, static_cast<const dtype_t<kRow.dtype>*>(p.logits) + row * p.stride, p.vocab));
     if (threadIdx.x == 0 && team.rank == 0) {
       p.out[row] = facts.valid ? i32(facts.first) : 0;
       if (p.valid) p.valid[row] = facts.valid;

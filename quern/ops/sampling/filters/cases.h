@@ -11,8 +11,9 @@
 
 namespace quern::sampling {
 
-/// One row of logits: normal, flat, plateaus of few values, one token that holds nearly all, a third of -inf, zeros of both signs, all -inf, a
-/// NaN, some +inf, a span that f32's exp underflows over, subnormal numbers. Of probabilities the same kinds, none below 0 but in the one with NaN.
+/// One row of logits: normal, flat, plateaus of few values, one token that holds nearly all, a third of -inf, zeros of both signs, all
+/// -inf, a NaN, some +inf, a span that f32's exp underflows over, subnormal numbers. Of probabilities the same kinds, none below 0 but in
+/// the one with NaN.
 constexpr int kRowKinds = 11;
 inline void fill_sampling_row(const TensorView& rows, i64 row, int kind, bool probs, Random& random) {
   const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
@@ -40,11 +41,14 @@ inline void fill_sampling_row(const TensorView& rows, i64 row, int kind, bool pr
 inline void fill_sampling_rows(const TensorView& rows, const Case& which, bool probs, Random& random) {
   const auto at = which.find("data");
   const i64 data = at == which.end() ? -1 : i64(at->second), begin = random.below(kRowKinds);
-  for (i64 row = 0; row < rows.shape[0]; ++row) fill_sampling_row(rows, row, int(data < 0 ? (begin + row) % kRowKinds : data), probs, random);
+  for (i64 row = 0; row < rows.shape[0]; ++row)
+    fill_sampling_row(rows, row, int(data < 0 ? (begin + row) % kRowKinds : data), probs, random);
 }
 /// That word in an op's cases.
 inline CaseAxis row_kinds() {
-  return {"data", {-1}, "kind of rows: normal, flat, plateaus, one token, -inf, zeros, all -inf, NaN, +inf, underflow, subnormal; -1: each in turn"};
+  return {"data",
+          {-1},
+          "kind of rows: normal, flat, plateaus, one token, -inf, zeros, all -inf, NaN, +inf, underflow, subnormal; -1: each in turn"};
 }
 
 inline void set_value(const TensorView& v, i64 i, double x) {
@@ -53,7 +57,8 @@ inline void set_value(const TensorView& v, i64 i, double x) {
 }
 
 /// Parameters of rows, with their ends and what is no parameter.
-template <class Args> concept HasTemperature = requires(Args a) { a.temperatures; };
+template <class Args>
+concept HasTemperature = requires(Args a) { a.temperatures; };
 template <class Args> void fill_filters(Args& a, i64 rows, i64 vocab, Random& random) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double temperatures[] = {1, 0.7, 0, 2.5, 1e-6, 1e-5, 1e-4, 0.3, 100, nan, -1, std::numeric_limits<double>::infinity()};

@@ -38,9 +38,9 @@ FilterRef filter_ref(const Args& a, i64 i) {
 struct SurvivorsRef {
   bool valid = false;
   bool greedy = false;
-  i64 first = 0;                 ///< of the largest value
-  i64 top = 0;                   ///< the largest exponent
-  std::vector<WeightRef> weight; ///< of every token
+  i64 first = 0;                  ///< of the largest value
+  i64 top = 0;                    ///< the largest exponent
+  std::vector<WeightRef> weight;  ///< of every token
   std::vector<bool> survives;
   u128 mass(size_t i) const { return survives[i] ? mass_ref(weight[i], top) : 0; }
   u128 total() const {
@@ -66,7 +66,8 @@ inline SurvivorsRef survivors_ref(const std::vector<double>& row, const FilterRe
     s.survives[size_t(s.first)] = true;
     return s;
   }
-  if (f.probs) for (const double x : row) s.weight.push_back(prob_weight_ref(x));
+  if (f.probs)
+    for (const double x : row) s.weight.push_back(prob_weight_ref(x));
   else {
     const LogitWeightsRef weight(f.temperature);
     for (const double x : row) s.weight.push_back(weight(float(x)));
@@ -104,7 +105,8 @@ inline std::vector<double> shares_ref(const SurvivorsRef& s) {
   std::vector<double> shares(s.survives.size(), std::numeric_limits<double>::quiet_NaN());
   if (!s.valid) return shares;
   const u128 total = s.greedy ? 0 : s.total();
-  for (size_t i = 0; i < shares.size(); ++i) shares[i] = s.greedy ? double(s.survives[i]) : s.survives[i] ? double(share_f32_ref(s.weight[i], s.top, total)) : 0;
+  for (size_t i = 0; i < shares.size(); ++i)
+    shares[i] = s.greedy ? double(s.survives[i]) : s.survives[i] ? double(share_f32_ref(s.weight[i], s.top, total)) : 0;
   return shares;
 }
 

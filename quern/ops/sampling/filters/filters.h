@@ -34,7 +34,8 @@ template <class Args> Rejection filters_fit(const Problem& p) {
   const float top_p = p.attr(&Args::top_p), min_p = p.attr(&Args::min_p);
   if (!std::isfinite(top_p)) return {"top_p", top_p, "a finite number"};
   if (!std::isfinite(min_p)) return {"min_p", min_p, "a finite number"};
-  if (p.tensor(&Args::top_ks).present && p.attr(&Args::top_k) != 0) return {"top_k", p.attr(&Args::top_k), "0 beside top_ks, which hold those of the rows"};
+  if (p.tensor(&Args::top_ks).present && p.attr(&Args::top_k) != 0)
+    return {"top_k", p.attr(&Args::top_k), "0 beside top_ks, which hold those of the rows"};
   if (p.tensor(&Args::top_ps).present && top_p != 1) return {"top_p", top_p, "1 beside top_ps, which hold those of the rows"};
   if (p.tensor(&Args::min_ps).present && min_p != 0) return {"min_p", min_p, "0 beside min_ps, which hold those of the rows"};
   return {};
@@ -52,8 +53,10 @@ template <class Args> Rejection logits_or_probs(const Problem& p) {
 
 /// No number beside its tensor.
 template <class Args> Rejection seeds_fit(const Problem& p) {
-  if (p.tensor(&Args::seeds).present && p.attr(&Args::seed) != 0) return {"seed", p.attr(&Args::seed), "0 beside seeds, which hold those of the rows"};
-  if (p.tensor(&Args::offsets).present && p.attr(&Args::offset) != 0) return {"offset", p.attr(&Args::offset), "0 beside offsets, which hold those of the rows"};
+  if (p.tensor(&Args::seeds).present && p.attr(&Args::seed) != 0)
+    return {"seed", p.attr(&Args::seed), "0 beside seeds, which hold those of the rows"};
+  if (p.tensor(&Args::offsets).present && p.attr(&Args::offset) != 0)
+    return {"offset", p.attr(&Args::offset), "0 beside offsets, which hold those of the rows"};
   return {};
 }
 
@@ -62,8 +65,7 @@ template <class A> Schema<A>& state_filter_tensors(Schema<A>& schema) {
   constexpr bool kDraws = requires(const A& a) { a.seeds; };
   const char* const rows = kDraws ? "logits_rows" : "rows";
   const std::string bad = kDraws ? "the row is not valid" : "the row becomes NaN";
-  return schema
-      .in("top_ks", &A::top_ks, rows, {DType::i32})
+  return schema.in("top_ks", &A::top_ks, rows, {DType::i32})
       .optional()
       .values(generated())
       .contents(each_within("-2147483648", "2147483647"))
@@ -78,8 +80,7 @@ template <class A> Schema<A>& state_filter_tensors(Schema<A>& schema) {
       .meaning("in the place of min_p; NaN: " + bad);
 }
 template <class A> Schema<A>& state_filter_numbers(Schema<A>& schema) {
-  return schema
-      .attr("top_k", &A::top_k)
+  return schema.attr("top_k", &A::top_k)
       .meaning("so many of the largest survive, equal ones by `ties`; below 1 and from vocab on: all")
       .attr("top_p", &A::top_p)
       .meaning("the fewest of the largest survive that hold this part of the mass; from 1 on: all; up to 0: the first")
@@ -87,8 +88,7 @@ template <class A> Schema<A>& state_filter_numbers(Schema<A>& schema) {
       .meaning("tokens survive whose mass is at least this part of the largest one; up to 0: all");
 }
 template <class A> Schema<A>& state_filter_order(Schema<A>& schema) {
-  return schema
-      .attr("order", &A::order)
+  return schema.attr("order", &A::order)
       .words({"top_k_first", "joint"})
       .meaning("what top-p sees: the tokens that top-k keeps, or all")
       .attr("min_p_first", &A::min_p_first)

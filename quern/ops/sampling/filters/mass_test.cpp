@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What draws are made of, in every world: Philox against its published vectors, the mass function against its statement and against 2^x in long
-// double, wide integers against the compiler's.
+// What draws are made of, in every world: Philox against its published vectors, the mass function against its statement and against 2^x in
+// long double, wide integers against the compiler's.
 #include "quern/ops/sampling/filters/mass_ref.h"
 
 #include <algorithm>
@@ -42,7 +42,8 @@ TEST_P(Conform, philox_has_its_published_words) {
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(out[i], expected[i]) << "word " << i;
   for (size_t i = 0; i < in.size() / 6; ++i) {
     const u32* c = &in[6 * i];
-    EXPECT_EQ(u64(out[4 * i + 1]) << 32 | out[4 * i], sampling::random_ref(u64(c[5]) << 32 | c[4], u64(c[1]) << 32 | c[0], c[2], c[3])) << i;
+    EXPECT_EQ(u64(out[4 * i + 1]) << 32 | out[4 * i], sampling::random_ref(u64(c[5]) << 32 | c[4], u64(c[1]) << 32 | c[0], c[2], c[3]))
+        << i;
   }
 }
 
@@ -52,7 +53,8 @@ std::vector<u32> logits_and_temperatures() {
   const auto add = [&](float logit, float t) { in.push_back(std::bit_cast<u32>(logit)), in.push_back(std::bit_cast<u32>(t)); };
   Random random(9);
   for (const float t : temperatures) {
-    for (const float logit : {0.0f, -0.0f, INFINITY, -INFINITY, 1e-45f, -1e-45f, 3.4e38f, -3.4e38f, 1e30f, 88.7f, -104.0f, 0x1p-126f}) add(logit, t);
+    for (const float logit : {0.0f, -0.0f, INFINITY, -INFINITY, 1e-45f, -1e-45f, 3.4e38f, -3.4e38f, 1e30f, 88.7f, -104.0f, 0x1p-126f})
+      add(logit, t);
     for (int i = 0; i < 2000; ++i) add(float(std::ldexp(random.uniform(), int(random.below(24)) - 8)), t);
     // Products beside a half, where the integer part turns
     for (int i = -300; i < 300; ++i) {
@@ -79,30 +81,31 @@ TEST_P(Conform, weights_are_what_is_stated) {
     const sampling::WeightRef w = sampling::LogitWeightsRef(t)(logit);
     if (out[i] == w.m && (w.m == 0 || i32(out[i + 1]) == w.e)) continue;
     ++wrong;
-    ADD_FAILURE() << std::hexfloat << logit << " at temperature " << t << ": " << out[i] << " e " << i32(out[i + 1]) << ", expected " << w.m << " e " << w.e;
+    ADD_FAILURE() << std::hexfloat << logit << " at temperature " << t << ": " << out[i] << " e " << i32(out[i + 1]) << ", expected " << w.m
+                  << " e " << w.e;
   }
 }
 
-/// The weight is 2^(logit * log2(e) / temperature): the polynomial to 1.6 * 2^-24 (below), two roundings of the fraction to 2^-26 each, times ln 2,
-/// and 2^-46 of |x| for the 48 bits of log2(e) / temperature, where it is at most 2^28.
+/// The weight is 2^(logit * log2(e) / temperature): the polynomial to 1.6 * 2^-24 (below), two roundings of the fraction to 2^-26 each,
+/// times ln 2, and 2^-46 of |x| for the 48 bits of log2(e) / temperature, where it is at most 2^28.
 TEST(mass, is_the_power_that_it_stands_for) {
   const std::vector<u32> in = logits_and_temperatures();
   long double worst = 0;
   for (size_t i = 0; i < in.size(); i += 2) {
     const float logit = std::bit_cast<float>(in[i]), t = std::bit_cast<float>(in[i + 1]);
     const sampling::WeightRef w = sampling::LogitWeightsRef(t)(logit);
-    const long double x = (long double)(logit)*1.442695040888963407359924681L / (long double)(t);
+    const long double x = (long double)(logit) * 1.442695040888963407359924681L / (long double)(t);
     if (std::isinf(logit) || std::fabs(x) > 0x1p27L || t > 1e20f) continue;  // beyond, a subnormal part of the scale, or x itself, is cut
-    const long double expected = std::exp2(x - (long double)(w.e));  // in [1, 2)
-    const long double error = std::fabs((long double)(w.m)*0x1p-23L / expected - 1), bound = 2 * 0x1p-24L + std::fabs(x) * 0x1p-46L;
+    const long double expected = std::exp2(x - (long double)(w.e));          // in [1, 2)
+    const long double error = std::fabs((long double)(w.m) * 0x1p-23L / expected - 1), bound = 2 * 0x1p-24L + std::fabs(x) * 0x1p-46L;
     worst = std::max(worst, error / bound);
     ASSERT_LE(error, bound) << std::hexfloat << logit << " at " << t;
   }
   EXPECT_GT(worst, 0.5L);  // and the bound says something
 }
 
-/// A fit to 2^-27.2; the last fma rounds to 2^-24 of at least 1 or 2^-25 of at least 0.707, the one before to 2^-25, of which at most a half counts, and
-/// so on: together below 1.6 * 2^-24.
+/// A fit to 2^-27.2; the last fma rounds to 2^-24 of at least 1 or 2^-25 of at least 0.707, the one before to 2^-25, of which at most a
+/// half counts, and so on: together below 1.6 * 2^-24.
 TEST_P(Conform, powers_of_fractions_are_near_2_to_the_f) {
   std::vector<u32> in;
   for (u32 bits = 0; bits <= std::bit_cast<u32>(0.5f); bits += 2048 + bits % 7)
@@ -124,7 +127,8 @@ TEST_P(Conform, powers_of_fractions_are_near_2_to_the_f) {
   EXPECT_GT(worst, 0x1p-25);
 }
 
-/// Top-p takes the bins of masses for an order of values: where weights descend from a logit to the next, they stay in their bin of 1/32 of a power of two, and descend by a last bit.
+/// Top-p takes the bins of masses for an order of values: where weights descend from a logit to the next, they stay in their bin of 1/32 of
+/// a power of two, and descend by a last bit.
 TEST(mass, bins_ascend_with_logits) {
   i64 descents = 0;
   for (const float temperature : {1.0f, 0.7f}) {
@@ -161,7 +165,8 @@ TEST_P(Conform, wide_integers_are_the_compilers) {
   for (size_t i = 0; i < in.size() / 4; ++i) {
     const u128 a = u128(in[4 * i + 1]) << 64 | in[4 * i], b = in[4 * i + 2];
     const int by = int(in[4 * i + 3]);
-    const u128 down = a >> by, expected[] = {a + b, a - b, a * b, sampling::scaled_ref(u64(b), a), a << by, down, down + ((down << by) != a)};
+    const u128 down = a >> by,
+               expected[] = {a + b, a - b, a * b, sampling::scaled_ref(u64(b), a), a << by, down, down + ((down << by) != a)};
     for (size_t j = 0; j < 7; ++j) {
       const u128 got = u128(out[14 * i + 2 * j + 1]) << 64 | out[14 * i + 2 * j];
       ASSERT_TRUE(got == expected[j]) << "result " << j << " of input " << i;

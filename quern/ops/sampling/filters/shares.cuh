@@ -10,9 +10,9 @@ namespace quern::sampling {
 /// All that the share of an element depends on, but for its logit.
 template <FilterLayout L> struct RowShares {
   ShareState state;
-  i32 first;             ///< of the largest logit, the lowest of equal ones
-  u32 key;               ///< and its key
-  Weights<L> weights;    ///< where state is `all`
+  i32 first;           ///< of the largest logit, the lowest of equal ones
+  u32 key;             ///< and its key
+  Weights<L> weights;  ///< where state is `all`
   RoundedTotal total;
 };
 

@@ -20,25 +20,32 @@ struct Filter {
 };
 
 QN_DEVICE Filter filter_of(const FilterParams& p, i64 row) {
-  return {p.temperatures ? ptx::ld_global<f32>(p.temperatures + row) : f32(p.temperature), p.top_ps ? ptx::ld_global<f32>(p.top_ps + row) : f32(p.top_p),
-          p.min_ps ? ptx::ld_global<f32>(p.min_ps + row) : f32(p.min_p), p.top_ks ? ptx::ld_global<i32>(p.top_ks + row) : p.top_k, p.order, p.min_p_first != 0, p.ties};
+  return {p.temperatures ? ptx::ld_global<f32>(p.temperatures + row) : f32(p.temperature),
+          p.top_ps ? ptx::ld_global<f32>(p.top_ps + row) : f32(p.top_p),
+          p.min_ps ? ptx::ld_global<f32>(p.min_ps + row) : f32(p.min_p),
+          p.top_ks ? ptx::ld_global<i32>(p.top_ks + row) : p.top_k,
+          p.order,
+          p.min_p_first != 0,
+          p.ties};
 }
 /// Numbers that mean something.
-QN_DEVICE bool is_valid(const Filter& f) { return is_finite(f.temperature) && f.temperature >= f32(0.f) && !is_nan(f.top_p) && !is_nan(f.min_p); }
+QN_DEVICE bool is_valid(const Filter& f) {
+  return is_finite(f.temperature) && f.temperature >= f32(0.f) && !is_nan(f.top_p) && !is_nan(f.min_p);
+}
 
 /// What is known of a row once it was read.
 struct RowFacts {
-  bool bad;         ///< a NaN, or a number below 0 among probabilities
-  bool valid;       ///< not bad, and a token that may be drawn
-  i32 first;        ///< index of the largest value, the lowest of equal ones
-  u32 key;          ///< and its key
+  bool bad;    ///< a NaN, or a number below 0 among probabilities
+  bool valid;  ///< not bad, and a token that may be drawn
+  i32 first;   ///< index of the largest value, the lowest of equal ones
+  u32 key;     ///< and its key
   Largest largest;
 };
 template <FilterLayout L> constexpr u32 kKeyOfNothing = L.kind == RowKind::probs ? kKeyOfZero : kKeyOfNegativeInfinity;
 
 template <FilterLayout L> QN_DEVICE RowFacts facts_of(Team<L.row>& team, const Row<L.row>& row) {
   RowFacts f{};
-  const u64 best = read_for_largest<L.kind == RowKind::probs ? Bad::nan_and_negative : Bad::nan>(team, row, f.largest);
+  const u64 best = read_for_largest < L.kind == RowKind::probs ? Bad::nan_and_negative : Bad::nan > (team, row, f.largest);
   f.key = u32(best >> 32), f.first = i32(~u32(best));
   f.bad = best == ~u64(0);  // no key has 32 ones
   f.valid = !f.bad && f.key > kKeyOfNothing<L>;
@@ -62,10 +69,11 @@ template <FilterLayout L> QN_DEVICE Weights<L> weights_of(f32 temperature, u32 k
   return w;
 }
 
-/// What min-p keeps: tokens of at least a mass. Weights all but ascend with logits (2^f of neighbouring f may descend by a last bit), so keys tell but for a few, whose masses are asked.
+/// What min-p keeps: tokens of at least a mass. Weights all but ascend with logits (2^f of neighbouring f may descend by a last bit), so
+/// keys tell but for a few, whose masses are asked.
 struct MinP {
-  u32 low;     ///< keys below it have less
-  u32 sure;    ///< keys from it on have enough
+  u32 low;   ///< keys below it have less
+  u32 sure;  ///< keys from it on have enough
   U128 least;
 };
 template <FilterLayout L> QN_DEVICE bool has_mass(const MinP& m, const Weights<L>& w, u32 key) {
@@ -81,7 +89,9 @@ template <FilterLayout L> QN_DEVICE MinP min_p_of(const Weights<L>& w, u32 large
   QN_NO_UNROLL
   for (int sure = 0; sure < 2; ++sure) {
     const U128 least = sure ? upper : lower;
-    const u32 key = reaches(largest, least) ? first_key(kKeyOfNothing<L>, largest, [&](u32 k) { return reaches(k, least); }) : sure ? largest + 1 : largest;
+    const u32 key = reaches(largest, least) ? first_key(kKeyOfNothing<L>, largest, [&](u32 k) { return reaches(k, least); })
+                    : sure                  ? largest + 1
+                                            : largest;
     (sure ? m.sure : m.low) = key;
   }
   return m;
@@ -98,12 +108,15 @@ template <FilterLayout L> QN_DEVICE bool survives(const Survivors<L>& s, i32 ind
   return keeps(s.kept, key, index) && has_mass(s.min_p, s.weights, key);
 }
 /// The mass of a token, 0 of one that does not survive.
-template <FilterLayout L> QN_DEVICE Mass surviving_mass(const Survivors<L>& s, i32 index, f32 x) { return survives(s, index, x) ? mass_of(s.weights, x) : Mass{0, 0}; }
+template <FilterLayout L> QN_DEVICE Mass surviving_mass(const Survivors<L>& s, i32 index, f32 x) {
+  return survives(s, index, x) ? mass_of(s.weights, x) : Mass{0, 0};
+}
 
 /// Bins of masses, the largest first: 32 to a power of two, so that all masses of a bin have the same.
 constexpr i32 kBinsOfPower = 32, kMassBins = (kMassWindow + 1) * kBinsOfPower;
 static_assert(kMassBins <= kSelectBins);
-/// kMassBins: of no mass. Ascends as values descend, also where a weight descends by a last bit: a test looks at the edges of the bins (mass_test.cpp). A mass of fewer than 24 bits, which only the lowest exponent has, lies in the lowest bin of its power.
+/// kMassBins: of no mass. Ascends as values descend, also where a weight descends by a last bit: a test looks at the edges of the bins
+/// (mass_test.cpp). A mass of fewer than 24 bits, which only the lowest exponent has, lies in the lowest bin of its power.
 QN_DEVICE i32 bin_of(Mass m) {
   if (m.mantissa == 0 || m.by < 0) return kMassBins;
   return kMassBins - 1 - (m.by * kBinsOfPower + i32(m.mantissa >> 23 != 0 ? m.mantissa >> 18 & (kBinsOfPower - 1) : 0));
@@ -111,7 +124,8 @@ QN_DEVICE i32 bin_of(Mass m) {
 QN_DEVICE i32 power_of_bin(i32 bin) { return max_of(kMassBins - 1 - bin, 0) / kBinsOfPower; }
 
 /// Where the last token that top-p keeps is, among those that pass: in a bin of masses. 0 < p < 1.
-template <FilterLayout L, class Passes> QN_DEVICE KeyRange range_by_mass(Team<L.row>& team, const Row<L.row>& row, const Weights<L>& w, u32 largest, Passes passes, f32 p, int& power) {
+template <FilterLayout L, class Passes> QN_DEVICE KeyRange range_by_mass(Team<L.row>& team, const Row<L.row>& row, const Weights<L>& w,
+                                                                         u32 largest, Passes passes, f32 p, int& power) {
   clear_bins(team);
   each_element(row, [&](i32 index, f32 x) {
     if (!passes(ordered_key(x), index)) return;
@@ -119,7 +133,8 @@ template <FilterLayout L, class Passes> QN_DEVICE KeyRange range_by_mass(Team<L.
     const i32 bin = bin_of(m);
     if (bin < kMassBins) add_to_bin(team, u32(bin), m.mantissa);
   });
-  const Found found = find_bin(team, [](u32 bin) { return power_of_bin(i32(bin)); }, [&](U128 total) { return share_of(p, total) - U128{1, 0}; });
+  const Found found =
+      find_bin(team, [](u32 bin) { return power_of_bin(i32(bin)); }, [&](U128 total) { return share_of(p, total) - U128{1, 0}; });
   power = power_of_bin(i32(found.index));
   // The bin's keys end where those of the bins before it begin
   u32 begins[2];
@@ -134,14 +149,16 @@ template <FilterLayout L, class Passes> QN_DEVICE KeyRange range_by_mass(Team<L.
 }
 
 /// Of a valid row whose temperature is not one of kGreedyTemperature.
-template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team, const Row<L.row>& row, const Filter& f, const RowFacts& facts) {
+template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team, const Row<L.row>& row, const Filter& f,
+                                                              const RowFacts& facts) {
   const Weights<L> w = weights_of<L>(f.temperature, facts.key);
   const MinP min_p = min_p_of(w, facts.key, f.min_p);
   const MinP first = f.min_p_first ? min_p : MinP{0, 0, {0, 0}};
   const Threshold all = keep_all(row.length);
   Threshold kept = all;
   const bool by_k = f.top_k > 0 && f.top_k < row.length;
-  // First top-k, then top-p, in one body of code. A rank beyond the tokens that min_p_first leaves keeps all of these, and more that min-p takes out
+  // First top-k, then top-p, in one body of code. A rank beyond the tokens that min_p_first leaves keeps all of these, and more that min-p
+  // takes out
   QN_NO_UNROLL
   for (int by_mass = 0; by_mass < 2; ++by_mass) {
     if (by_mass ? f.top_p >= f32(1.f) : !by_k) continue;
@@ -158,8 +175,9 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team,
       if (few) range.low = sees.key;
       else range = range_by_mass(team, row, w, facts.key, passes, f.top_p, power);
     }
-    Threshold here = search(team, row, range, passes, [&](u32 key) { return by_mass ? mass_of(w, value_of_key(key)) : Mass{1, 0}; }, power,
-                                  [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; }, listed);
+    Threshold here = search(
+        team, row, range, passes, [&](u32 key) { return by_mass ? mass_of(w, value_of_key(key)) : Mass{1, 0}; }, power,
+        [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; }, listed);
     if (f.ties == FilterTies::all) here.end = i32(row.length);
     kept = shorter(kept, here);
   }

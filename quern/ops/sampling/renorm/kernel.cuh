@@ -21,7 +21,8 @@ template <RenormConfig C> QN_DEVICE void renorm_of(Team<C.layout.row>& team, con
   }
   const Survivors<L> s = survivors_of<L>(team, row, filter, facts);
   const RoundedTotal total = rounded_total(team_total(team, mass_of_thread(row, [&](i32 i, f32 x) { return surviving_mass(s, i, x); })));
-  write_row<f32, C.store>(row, out, [&](i32 i, f32 x) { return survives(s, i, x) ? share_of_total(weight_of(s.weights, x), s.weights.top, total) : f32(0.f); });
+  write_row<f32, C.store>(
+      row, out, [&](i32 i, f32 x) { return survives(s, i, x) ? share_of_total(weight_of(s.weights, x), s.weights.top, total) : f32(0.f); });
 }
 
 template <RenormConfig C> QN_DEVICE void renorm_row(const RenormParams& p) {

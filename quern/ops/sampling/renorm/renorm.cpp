@@ -15,7 +15,8 @@ static const jit::Kernel<RenormConfig, RenormParams> row_kernel{"quern/ops/sampl
 
 static RenormParams params(const Call<A>& c) {
   const A& a = c.args;
-  return {a.probs.data, static_cast<float*>(a.out.data), filter_params(a), a.probs.strides[0], a.out.strides[0], a.probs.shape[0], a.probs.shape[1]};
+  return {a.probs.data,    static_cast<float*>(a.out.data), filter_params(a), a.probs.strides[0], a.out.strides[0], a.probs.shape[0],
+          a.probs.shape[1]};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {

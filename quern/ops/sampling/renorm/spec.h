@@ -7,14 +7,14 @@ namespace quern::sampling {
 
 struct RenormConfig {
   FilterLayout layout;
-  i32 store;    // elements of an access of out
+  i32 store;  // elements of an access of out
   i32 threads;
   i32 min_blocks;  // resident_blocks()
 };
 
 struct RenormParams {
-  const void* probs;       // [rows, vocab]
-  float* out;              // [rows, vocab]
+  const void* probs;  // [rows, vocab]
+  float* out;         // [rows, vocab]
   FilterParams filter;
   i64 stride, out_stride;  // elements from row to row
   i64 rows, vocab;

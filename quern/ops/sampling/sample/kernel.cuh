@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // out[row] = first token whose prefix sum of survivors' masses is above floor(u * total / 2^64)
-// A team of blocks takes a row at a time: a pass for the largest value, one for top-k, two for top-p, and one for the masses of the warps' segments, of which the one that
-// has the token is passed over again. What a team does not hold it reads again, from the L2.
+// A team of blocks takes a row at a time: a pass for the largest value, one for top-k, two for top-p, and one for the masses of the warps'
+// segments, of which the one that has the token is passed over again. What a team does not hold it reads again, from the L2.
 #pragma once
 #include "quern/bricks/random/philox.cuh"
 #include "quern/ops/sampling/filters/survivors.cuh"
@@ -24,9 +24,12 @@ template <SampleConfig C> QN_DEVICE i64 draw(Team<C.layout.row>& team, const Sam
     return !facts.valid ? -1 : team.rank == 0 ? i64(facts.first) : p.vocab;
   }
   const Survivors<L> survivors = survivors_of<L>(team, values, filter, facts);
-  const u64 seed = u64(p.seeds ? ptx::ld_global<i64>(p.seeds + row) : p.seed), offset = u64(p.offsets ? ptx::ld_global<i64>(p.offsets + row) : p.offset);
+  const u64 seed = u64(p.seeds ? ptx::ld_global<i64>(p.seeds + row) : p.seed),
+            offset = u64(p.offsets ? ptx::ld_global<i64>(p.offsets + row) : p.offset);
   const u64 bits = random_bits(seed, offset, p.seeds ? 0 : u32(row), RandomStream::sample);
-  const Found found = find_in_row(team, values, [&](i32 index, f32 x) { return surviving_mass(survivors, index, x); }, [&](U128 total) { return scaled_by_bits(bits, total); });
+  const Found found = find_in_row(
+      team, values, [&](i32 index, f32 x) { return surviving_mass(survivors, index, x); },
+      [&](U128 total) { return scaled_by_bits(bits, total); });
   return found.index;
 }
 

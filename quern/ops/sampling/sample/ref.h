@@ -26,7 +26,8 @@ inline void sample_ref(const SampleArgs& a, const SampleArgs&) {
       FilterRef f = filter_ref(a, from);
       f.probs = a.probs.present();
       const SurvivorsRef s = survivors_ref(values.row({from}), f);
-      const u64 seed = u64(a.seeds.present() ? Ref(a.seeds).index(row) : a.seed), offset = u64(a.offsets.present() ? Ref(a.offsets).index(row) : a.offset);
+      const u64 seed = u64(a.seeds.present() ? Ref(a.seeds).index(row) : a.seed),
+                offset = u64(a.offsets.present() ? Ref(a.offsets).index(row) : a.offset);
       if (s.valid) token = token_ref(s, random_ref(seed, offset, a.seeds.present() ? 0 : u32(row), 0));
     }
     out.set(double(std::max<i64>(token, 0)), row);

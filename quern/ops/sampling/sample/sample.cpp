@@ -20,7 +20,8 @@ static SampleParams params(const Call<A>& c) {
   SampleParams p{};
   p.values = values.data, p.stride = values.strides[0];
   p.out = static_cast<i32*>(a.out.data), p.valid = static_cast<u8*>(a.valid.data);
-  p.indices = static_cast<const i32*>(a.indices.data), p.seeds = static_cast<const i64*>(a.seeds.data), p.offsets = static_cast<const i64*>(a.offsets.data);
+  p.indices = static_cast<const i32*>(a.indices.data), p.seeds = static_cast<const i64*>(a.seeds.data),
+  p.offsets = static_cast<const i64*>(a.offsets.data);
   p.filter = filter_params(a);
   p.rows = c.problem[rows], p.logits_rows = c.problem[logits_rows], p.vocab = c.problem[vocab];
   p.seed = a.seed, p.offset = a.offset;
@@ -41,7 +42,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 static Rejection rows_fit(const Problem& p) {
   static const Axis rows = axis_of("rows"), logits_rows = axis_of("logits_rows");
   if (p[rows] > 2147483647) return {"rows", p[rows], "below 2^31"};
-  if (!p.tensor(&A::indices).present && p[rows] != p[logits_rows]) return {"rows", p[rows], "{}, as many as rows of logits without indices", p[logits_rows]};
+  if (!p.tensor(&A::indices).present && p[rows] != p[logits_rows])
+    return {"rows", p[rows], "{}, as many as rows of logits without indices", p[logits_rows]};
   return {};
 }
 /// One read of what is drawn from.
@@ -77,8 +79,10 @@ static void derive(Case& which) {
 }
 
 QN_OP(sample, A, "sampling.sample")
-    .doc("out = the first token whose prefix sum of survivors' masses is above floor(u * total / 2^64); mass = exp(logit / temperature) or prob as an integer, u of Philox4x32-10")
-    .source("Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011; Holtzman et al., The Curious Case of Neural Text Degeneration, arXiv 1904.09751 (top-p); Nguyen et al., Turning Up the Heat: Min-p Sampling, arXiv 2407.01082")
+    .doc(
+        "out = the first token whose prefix sum of survivors' masses is above floor(u * total / 2^64); mass = exp(logit / temperature) or prob as an integer, u of Philox4x32-10")
+    .source(
+        "Salmon et al., Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011; Holtzman et al., The Curious Case of Neural Text Degeneration, arXiv 1904.09751 (top-p); Nguyen et al., Turning Up the Heat: Min-p Sampling, arXiv 2407.01082")
     .in("logits", &A::logits, "logits_rows vocab", {DType::f32, DType::f16, DType::bf16})
     .optional()
     .values(generated())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Draws against the integer reference, token for token: many rows in each mode, what has been drawn wrongly elsewhere, and the distribution of the
-// reference itself.
+// Draws against the integer reference, token for token: many rows in each mode, what has been drawn wrongly elsewhere, and the distribution
+// of the reference itself.
 #include "quern/ops/sampling/sample.h"
 
 #include <gmock/gmock.h>
@@ -88,15 +88,29 @@ const std::vector<Mode>& modes() {
   static const std::vector<Mode> all = {
       {"plain", [](Draws& d, Random&) { d.args.temperature = 0.7f; }},
       {"probs", [](Draws& d, Random&) { d.use_probs(); }},
-      {"top_k", [](Draws& d, Random& r) { d.top_ks = picks<i32>(d.rows, {1, 2, 5, 40, i32(d.vocab), i32(d.vocab - 1)}, r), Draws::give(d.args.top_ks, d.top_ks, DType::i32); }},
-      {"top_p", [](Draws& d, Random& r) { d.top_ps = picks<float>(d.rows, {0, 0.1f, 0.5f, 0.9f, 0.999f, 1}, r), Draws::give(d.args.top_ps, d.top_ps, DType::f32); }},
+      {"top_k",
+       [](Draws& d, Random& r) {
+         d.top_ks = picks<i32>(d.rows, {1, 2, 5, 40, i32(d.vocab), i32(d.vocab - 1)}, r), Draws::give(d.args.top_ks, d.top_ks, DType::i32);
+       }},
+      {"top_p",
+       [](Draws& d, Random& r) {
+         d.top_ps = picks<float>(d.rows, {0, 0.1f, 0.5f, 0.9f, 0.999f, 1}, r), Draws::give(d.args.top_ps, d.top_ps, DType::f32);
+       }},
       {"top_p_of_probs", [](Draws& d, Random&) { d.use_probs(), d.args.top_p = 0.8f; }},
       {"top_k_then_top_p", [](Draws& d, Random&) { d.args.top_k = 20, d.args.top_p = 0.7f; }},
       {"joint", [](Draws& d, Random&) { d.args.top_k = 20, d.args.top_p = 0.7f, d.args.order = FilterOrder::joint; }},
-      {"min_p", [](Draws& d, Random& r) { d.min_ps = picks<float>(d.rows, {0, 0.05f, 0.3f, 1, 1e-9f}, r), Draws::give(d.args.min_ps, d.min_ps, DType::f32); }},
-      {"all_min_p_first", [](Draws& d, Random&) { d.args.top_k = 50, d.args.top_p = 0.9f, d.args.min_p = 0.02f, d.args.min_p_first = true, d.args.temperature = 1.3f; }},
-      {"mixed_with_greedy", [](Draws& d, Random& r) {
-         d.temperatures = picks<float>(d.rows, {0, 1, 0.5f, 1e-6f, 1e-5f, 1e-4f, 30}, r), Draws::give(d.args.temperatures, d.temperatures, DType::f32);
+      {"min_p",
+       [](Draws& d, Random& r) {
+         d.min_ps = picks<float>(d.rows, {0, 0.05f, 0.3f, 1, 1e-9f}, r), Draws::give(d.args.min_ps, d.min_ps, DType::f32);
+       }},
+      {"all_min_p_first",
+       [](Draws& d, Random&) {
+         d.args.top_k = 50, d.args.top_p = 0.9f, d.args.min_p = 0.02f, d.args.min_p_first = true, d.args.temperature = 1.3f;
+       }},
+      {"mixed_with_greedy",
+       [](Draws& d, Random& r) {
+         d.temperatures = picks<float>(d.rows, {0, 1, 0.5f, 1e-6f, 1e-5f, 1e-4f, 30}, r),
+         Draws::give(d.args.temperatures, d.temperatures, DType::f32);
          d.args.top_p = 0.95f;
        }},
   };
@@ -121,7 +135,8 @@ TEST_P(SampleMode, draws_the_tokens_of_the_reference) {
   }
   EXPECT_GE(rows, 2000);
 }
-INSTANTIATE_TEST_SUITE_P(sample, SampleMode, ::testing::Range(size_t(0), modes().size()), [](const auto& info) { return std::string(modes()[info.param].name); });
+INSTANTIATE_TEST_SUITE_P(sample, SampleMode, ::testing::Range(size_t(0), modes().size()),
+                         [](const auto& info) { return std::string(modes()[info.param].name); });
 
 TEST(sample, draws_the_tokens_of_the_reference_from_a_large_vocabulary) {
   Draws d(3, 128256);
@@ -136,7 +151,8 @@ TEST(sample, draws_the_tokens_of_the_reference_from_a_large_vocabulary) {
   EXPECT_EQ(d.wrong(), 0);
 }
 
-/// A device for each way in which rows are shared: by eight blocks that hold them, by two that read them again, by one; the last has no clusters.
+/// A device for each way in which rows are shared: by eight blocks that hold them, by two that read them again, by one; the last has no
+/// clusters.
 std::vector<std::unique_ptr<Device>> devices_of_every_plan() {
   std::vector<std::unique_ptr<Device>> devices;
   for (const auto& [sms, arch] : {std::pair{132, 90}, {6, 90}, {1, 90}, {108, 80}}) {
@@ -168,7 +184,9 @@ TEST(sample, every_plan_draws_the_tokens_of_the_reference) {
     float p, min_p;
     FilterOrder order;
   };
-  for (const Filters& f : {Filters{50, 0.9f, 0, FilterOrder::top_k_first}, {5000, 0.7f, 0, FilterOrder::top_k_first}, {3000, 0.95f, 0.3f, FilterOrder::joint}}) {
+  for (const Filters& f : {Filters{50, 0.9f, 0, FilterOrder::top_k_first},
+                           {5000, 0.7f, 0, FilterOrder::top_k_first},
+                           {3000, 0.95f, 0.3f, FilterOrder::joint}}) {
     d.args.top_k = f.k, d.args.top_p = f.p, d.args.min_p = f.min_p, d.args.order = f.order;
     for (size_t i = 0; i < devices.size(); ++i) {
       std::fill(d.out.begin(), d.out.end(), -7);
@@ -198,7 +216,8 @@ TEST(sample, every_plan_writes_the_same_rows) {
     renormed.out = view(out[2]), renormed.probs = view(probs), renormed.top_k = 700;
     renorm(renormed, {.device = devices[i].get()});
     if (first.empty()) first = out;
-    for (size_t k = 0; k < out.size(); ++k) EXPECT_EQ(std::memcmp(out[k].data(), first[k].data(), out[k].size() * 4), 0) << "op " << k << " device " << i;
+    for (size_t k = 0; k < out.size(); ++k)
+      EXPECT_EQ(std::memcmp(out[k].data(), first[k].data(), out[k].size() * 4), 0) << "op " << k << " device " << i;
   }
   for (i64 row = 0; row < d.rows; ++row) {
     double sum = 0;
@@ -251,8 +270,8 @@ TEST(sample, chooses_among_more_equal_values_than_any_buffer_would_hold) {
   EXPECT_TRUE(d.out[0] < 70000 || d.out[0] == 99999) << d.out[0];
 }
 
-/// A request alone, among others, in another place, on other grids, by other blocks (rows that are aligned to 16 bytes or not are read by other
-/// accesses): one token.
+/// A request alone, among others, in another place, on other grids, by other blocks (rows that are aligned to 16 bytes or not are read by
+/// other accesses): one token.
 TEST(sample, a_row_draws_the_same_alone_and_in_a_batch) {
   Random random(6);
   Draws batch(40, 1003);
@@ -324,8 +343,8 @@ std::set<i32> tokens_of(std::vector<float> row, const std::function<void(Draws&)
   EXPECT_EQ(d.wrong(), 0);
   return {d.out.begin(), d.out.end()};
 }
-using ::testing::ElementsAre;
 using ::testing::Each;
+using ::testing::ElementsAre;
 
 TEST(sample, a_one_hot_row_with_k_of_the_vocabulary_and_p_of_1_gives_its_token) {
   EXPECT_THAT(tokens_of({0, 0, 1, 0, 0}, [](Draws& d) { d.args.top_k = 5, d.args.top_p = 1; }, true), ElementsAre(2));
@@ -355,7 +374,10 @@ TEST(sample, top_p_keeps_the_token_that_reaches_it_and_no_more) {
 TEST(sample, joint_and_top_k_first_differ_where_they_must) {
   // Of the two largest, 0.3 of 0.5 is 0.6 alone; of all, 0.3 is not 0.55
   EXPECT_THAT(tokens_of({0.3f, 0.2f, 0.2f, 0.15f, 0.15f}, [](Draws& d) { d.args.top_k = 2, d.args.top_p = 0.55f; }, true), ElementsAre(0));
-  EXPECT_THAT(tokens_of({0.3f, 0.2f, 0.2f, 0.15f, 0.15f}, [](Draws& d) { d.args.top_k = 2, d.args.top_p = 0.55f, d.args.order = FilterOrder::joint; }, true), ElementsAre(0, 1));
+  EXPECT_THAT(tokens_of(
+                  {0.3f, 0.2f, 0.2f, 0.15f, 0.15f},
+                  [](Draws& d) { d.args.top_k = 2, d.args.top_p = 0.55f, d.args.order = FilterOrder::joint; }, true),
+              ElementsAre(0, 1));
 }
 /// All of the equals of the last token that top-k or top-p counts; of one filter and of two, whose smaller set stays.
 TEST(sample, ties_all_keeps_the_equals_of_the_last) {
@@ -375,7 +397,8 @@ TEST(sample, ties_all_keeps_the_equals_of_the_last) {
 TEST(sample, min_p_is_last_or_first) {
   const std::vector<float> row = {0.4f, 0.12f, 0.12f, 0.12f, 0.12f, 0.12f};
   EXPECT_THAT(tokens_of(row, [](Draws& d) { d.args.top_p = 0.6f, d.args.min_p = 0.5f; }, true), ElementsAre(0));
-  EXPECT_THAT(tokens_of(row, [](Draws& d) { d.args.top_p = 0.6f, d.args.min_p = 0.25f, d.args.min_p_first = true; }, true), ElementsAre(0, 1, 2));
+  EXPECT_THAT(
+      tokens_of(row, [](Draws& d) { d.args.top_p = 0.6f, d.args.min_p = 0.25f, d.args.min_p_first = true; }, true), ElementsAre(0, 1, 2));
   EXPECT_THAT(tokens_of(row, [](Draws& d) { d.args.top_k = 3, d.args.min_p = 0.5f, d.args.min_p_first = true; }, true), ElementsAre(0));
 }
 TEST(sample, rows_that_have_nothing_to_draw_are_told_and_leave_others_alone) {
@@ -394,7 +417,8 @@ TEST(sample, rows_that_have_nothing_to_draw_are_told_and_leave_others_alone) {
 TEST(sample, parameters_that_are_none_make_their_row_invalid) {
   Draws d(std::vector<std::vector<float>>(7, {1, 2, 3}));
   d.temperatures = {1, kNan, -1, kInf, 0, 1, 1}, d.top_ps = {1, 1, 1, 1, 1, kNan, 1}, d.min_ps = {1, 0, 0, 0, 0, 0, kNan};
-  Draws::give(d.args.temperatures, d.temperatures, DType::f32), Draws::give(d.args.top_ps, d.top_ps, DType::f32), Draws::give(d.args.min_ps, d.min_ps, DType::f32);
+  Draws::give(d.args.temperatures, d.temperatures, DType::f32), Draws::give(d.args.top_ps, d.top_ps, DType::f32),
+      Draws::give(d.args.min_ps, d.min_ps, DType::f32);
   d.run();
   EXPECT_THAT(d.valid, ElementsAre(1, 0, 0, 0, 1, 0, 0));
   EXPECT_EQ(d.out[0], 2);
@@ -436,7 +460,8 @@ TEST(sample, the_ends_of_the_random_number_are_the_first_and_the_last_survivor) 
   EXPECT_EQ(token_ref(s, ~u64(0)), 3);
 }
 
-/// 10^6 draws of the reference by 2^-20 of the row and up, the rest in one bin for the tail: chi-square below what comes once in a million times.
+/// 10^6 draws of the reference by 2^-20 of the row and up, the rest in one bin for the tail: chi-square below what comes once in a million
+/// times.
 void expect_distribution(const std::vector<double>& row, const FilterRef& f, u32 seed) {
   const SurvivorsRef s = survivors_ref(row, f);
   // The distribution in double, from the statement of the filters alone
@@ -451,9 +476,7 @@ void expect_distribution(const std::vector<double>& row, const FilterRef& f, u32
   for (i64 i = 0; i < kDraws; ++i) {
     const u64 bits = random_ref(seed, u64(i), 0, 0);
     const size_t token = size_t(std::upper_bound(prefix.begin(), prefix.end(), scaled_ref(bits, total)) - prefix.begin());
-    if (i < 500) {
-      ASSERT_EQ(token_ref(s, bits), i64(token));
-    }
+    if (i < 500) { ASSERT_EQ(token_ref(s, bits), i64(token)); }
     ++count[token];
   }
   double chi = 0, tail = 0;
@@ -468,7 +491,8 @@ void expect_distribution(const std::vector<double>& row, const FilterRef& f, u32
     chi += (double(count[i]) - expected) * (double(count[i]) - expected) / expected, ++bins;
   }
   if (tail >= 5) chi += (double(tail_count) - tail) * (double(tail_count) - tail) / tail, ++bins;
-  const double freedom = double(bins - 1), limit = freedom * std::pow(1 - 2 / (9 * freedom) + 4.75 * std::sqrt(2 / (9 * freedom)), 3);  // Wilson and Hilferty
+  const double freedom = double(bins - 1),
+               limit = freedom * std::pow(1 - 2 / (9 * freedom) + 4.75 * std::sqrt(2 / (9 * freedom)), 3);  // Wilson and Hilferty
   EXPECT_LT(chi, limit) << bins << " bins";
   EXPECT_GT(chi, freedom * std::pow(std::max(0.0, 1 - 2 / (9 * freedom) - 4.75 * std::sqrt(2 / (9 * freedom))), 3)) << "too even";
 }
@@ -525,20 +549,23 @@ std::string refusal(const std::function<void(Draws&)>& set) {
   set(d);
   try {
     d.run();
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "";
 }
 
 TEST(sample, bad_calls_are_errors) {
-  EXPECT_EQ(refusal([](Draws& d) { d.args.temperature = -1; }), "sampling.sample: `temperature` is -1, expected a finite number, 0 or more");
-  EXPECT_EQ(refusal([](Draws& d) { d.args.temperature = kNan; }), "sampling.sample: `temperature` is nan, expected a finite number, 0 or more");
+  EXPECT_EQ(refusal([](Draws& d) { d.args.temperature = -1; }),
+            "sampling.sample: `temperature` is -1, expected a finite number, 0 or more");
+  EXPECT_EQ(refusal([](Draws& d) { d.args.temperature = kNan; }),
+            "sampling.sample: `temperature` is nan, expected a finite number, 0 or more");
   EXPECT_EQ(refusal([](Draws& d) { d.args.top_p = kNan; }), "sampling.sample: `top_p` is nan, expected a finite number");
   EXPECT_EQ(refusal([](Draws& d) { d.args.logits = {}; }), "sampling.sample: `logits` is absent, expected logits, or probs");
-  EXPECT_EQ(refusal([](Draws& d) { d.use_probs(), d.args.temperature = 0.5f; }), "sampling.sample: `temperature` is 0.5, expected 1 beside probs");
-  EXPECT_EQ(refusal([](Draws& d) { d.give_seeds(1), d.args.seed = 4; }), "sampling.sample: `seed` is 4, expected 0 beside seeds, which hold those of the rows");
-  EXPECT_EQ(refusal([](Draws& d) { d.args.out.shape[0] = d.args.valid.shape[0] = 1; }), "sampling.sample: `rows` is 1, expected 2, as many as rows of logits without indices");
+  EXPECT_EQ(refusal([](Draws& d) { d.use_probs(), d.args.temperature = 0.5f; }),
+            "sampling.sample: `temperature` is 0.5, expected 1 beside probs");
+  EXPECT_EQ(refusal([](Draws& d) { d.give_seeds(1), d.args.seed = 4; }),
+            "sampling.sample: `seed` is 4, expected 0 beside seeds, which hold those of the rows");
+  EXPECT_EQ(refusal([](Draws& d) { d.args.out.shape[0] = d.args.valid.shape[0] = 1; }),
+            "sampling.sample: `rows` is 1, expected 2, as many as rows of logits without indices");
   EXPECT_EQ(refusal([](Draws& d) { d.args.logits.shape[1] = 0; }), "sampling.sample: `vocab` is 0, expected 1 to 1048576");
 }
 

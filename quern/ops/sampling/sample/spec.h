@@ -12,14 +12,14 @@ struct SampleConfig {
 };
 
 struct SampleParams {
-  const void* values;   // [logits_rows, vocab]: logits or probs
-  i32* out;             // [rows]
-  u8* valid;            // [rows] or null
-  const i32* indices;   // [rows] or null
-  const i64* seeds;     // [rows] or null
-  const i64* offsets;   // [rows] or null
+  const void* values;  // [logits_rows, vocab]: logits or probs
+  i32* out;            // [rows]
+  u8* valid;           // [rows] or null
+  const i32* indices;  // [rows] or null
+  const i64* seeds;    // [rows] or null
+  const i64* offsets;  // [rows] or null
   FilterParams filter;
-  i64 stride;           // elements from row to row of values
+  i64 stride;  // elements from row to row of values
   i64 rows, logits_rows, vocab;
   i64 seed, offset;
 };

@@ -20,8 +20,10 @@ template <SoftmaxConfig C> QN_DEVICE void softmax_of(Team<C.layout.row>& team, c
     const f32 nan = value_of_key(0);
     return write_row<f32, C.store>(row, out, [&](i32, f32) { return nan; });
   }
-  if (shares.state == ShareState::one) return write_row<f32, C.store>(row, out, [&](i32 i, f32) { return f32(i == shares.first ? 1.f : 0.f); });
-  write_row<f32, C.store>(row, out, [&](i32, f32 x) { return share_of_total(weight_of(shares.weights, x), shares.weights.top, shares.total); });
+  if (shares.state == ShareState::one)
+    return write_row<f32, C.store>(row, out, [&](i32 i, f32) { return f32(i == shares.first ? 1.f : 0.f); });
+  write_row<f32, C.store>(row, out,
+                          [&](i32, f32 x) { return share_of_total(weight_of(shares.weights, x), shares.weights.top, shares.total); });
 }
 
 template <SoftmaxConfig C> QN_DEVICE void softmax_row(const SoftmaxParams& p) {

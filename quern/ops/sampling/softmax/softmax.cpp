@@ -15,7 +15,15 @@ static const jit::Kernel<SoftmaxConfig, SoftmaxParams> row_kernel{"quern/ops/sam
 
 static SoftmaxParams params(const Call<A>& c) {
   const A& a = c.args;
-  return {a.logits.data, static_cast<float*>(a.out.data), floats(a.temperatures), a.temperature, 0, a.logits.strides[0], a.out.strides[0], a.logits.shape[0], a.logits.shape[1]};
+  return {a.logits.data,
+          static_cast<float*>(a.out.data),
+          floats(a.temperatures),
+          a.temperature,
+          0,
+          a.logits.strides[0],
+          a.out.strides[0],
+          a.logits.shape[0],
+          a.logits.shape[1]};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -28,7 +36,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
 }
 
 static void generate(A& a, const Case& which, Random& random) {
-  const double inf = std::numeric_limits<double>::infinity(), temperatures[] = {1, 0.7, 0, 2.5, 1e-6, 1e-5, 1e-4, 100, std::numeric_limits<double>::quiet_NaN(), -1, inf};
+  const double inf = std::numeric_limits<double>::infinity(),
+               temperatures[] = {1, 0.7, 0, 2.5, 1e-6, 1e-5, 1e-4, 100, std::numeric_limits<double>::quiet_NaN(), -1, inf};
   const bool alone = a.logits.shape[0] == 1;  // then a row whose results are numbers: where all are NaN, nothing is compared
   const auto data = which.find("data");
   if (alone && (data == which.end() || data->second < 0)) fill_sampling_row(a.logits, 0, int(random.below(6)), false, random);
@@ -71,6 +80,10 @@ QN_OP(softmax, A, "sampling.softmax")
             {"logits.pad", {0, 8, 1}},
             {"out.pad", {0, 4, 1}}},
            derive)
-    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}}, {{"rows", 16}, {"vocab", 128256}, {"data", 0}}, {{"rows", 64}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 128256}, {"data", 0}}, {{"rows", 256}, {"vocab", 262144}, {"data", 0}}});
+    .bench({{{"rows", 1}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 16}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 64}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 256}, {"vocab", 128256}, {"data", 0}},
+            {{"rows", 256}, {"vocab", 262144}, {"data", 0}}});
 
 }  // namespace quern::sampling

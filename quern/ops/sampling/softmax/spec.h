@@ -7,7 +7,7 @@ namespace quern::sampling {
 
 struct SoftmaxConfig {
   FilterLayout layout;
-  i32 store;    // elements of an access of out
+  i32 store;  // elements of an access of out
   i32 threads;
   i32 min_blocks;  // resident_blocks()
 };
@@ -18,7 +18,7 @@ struct SoftmaxParams {
   const float* temperatures;  // [rows] or null
   float temperature;
   i32 unused;
-  i64 stride, out_stride;     // elements from row to row
+  i64 stride, out_stride;  // elements from row to row
   i64 rows, vocab;
 };
 

@@ -2,8 +2,9 @@
 // Copyright 2026 The quern authors
 //
 // dlogits[row, i] = y[row, i] * (dy[row, i] - sum_j dy[row, j] * y[row, j]) / temperature
-// A row that fits belongs to a few lanes, a warp or a block, which holds it: softmax_backward_row. Of longer ones softmax_backward_dots makes the sums of chunks; then
-// softmax_backward_results reads the row again, each warp adding up the chunks' sums for itself: lane l adds l, l + 32, ..., and then the lanes by a butterfly.
+// A row that fits belongs to a few lanes, a warp or a block, which holds it: softmax_backward_row. Of longer ones softmax_backward_dots
+// makes the sums of chunks; then softmax_backward_results reads the row again, each warp adding up the chunks' sums for itself: lane l adds
+// l, l + 32, ..., and then the lanes by a butterfly.
 #pragma once
 #include "quern/bricks/rows/chunks.cuh"
 #include "quern/bricks/rows/dots.cuh"
@@ -22,7 +23,8 @@ template <SoftmaxBackwardConfig C> constexpr int kSoftmaxUnit = 16 / size_of(C.d
 
 /// A unit of dy and of y.
 template <SoftmaxBackwardConfig C>
-QN_DEVICE void load_pair(const SoftmaxBackwardParams& p, i64 row, i64 column, i64 end, f32 (&dy)[kSoftmaxUnit<C>], f32 (&y)[kSoftmaxUnit<C>]) {
+QN_DEVICE void load_pair(const SoftmaxBackwardParams& p, i64 row, i64 column, i64 end, f32 (&dy)[kSoftmaxUnit<C>],
+                         f32 (&y)[kSoftmaxUnit<C>]) {
   using T = dtype_t<C.dtype>;
   rows::load_unit<T, kSoftmaxUnit<C>, C.dots.vector>(static_cast<const T*>(p.dy) + row * p.dy_stride, column, end, dy);
   rows::load_unit<T, kSoftmaxUnit<C>, C.dots.vector>(static_cast<const T*>(p.y) + row * p.y_stride, column, end, y);
@@ -36,8 +38,9 @@ template <SoftmaxBackwardConfig C> QN_DEVICE void softmax_backward_row(const Sof
   ptx::grid_dependency_wait();
   rows::each_dot<C.dots, kUnit, C.threads>(
       p.rows, p.vocab, reinterpret_cast<f32*>(smem),
-      [&](i64 row, i64 column, i64 end, f32 (&dy)[kUnit], f32 (&y)[kUnit]) { load_pair<C>(p, row, column, end, dy, y); }, [](i64, i64, f32) {},
-      [&](i64 row, i64 column, f32 dot, const f32 (&dy)[kUnit], const f32 (&y)[kUnit]) {
+      [&](i64 row, i64 column, i64 end, f32(&dy)[kUnit], f32(&y)[kUnit]) { load_pair<C>(p, row, column, end, dy, y); },
+      [](i64, i64, f32) {},
+      [&](i64 row, i64 column, f32 dot, const f32(&dy)[kUnit], const f32(&y)[kUnit]) {
         const f32 inverse = inverse_temperature(p, row);
         f32 v[kUnit];
         QN_UNROLL
@@ -53,9 +56,9 @@ template <SoftmaxBackwardConfig C> QN_DEVICE void softmax_backward_dots(const So
   ptx::grid_dependency_wait();
   rows::each_dot<C.dots, kUnit, C.threads>(
       p.rows, p.vocab, reinterpret_cast<f32*>(smem),
-      [&](i64 row, i64 column, i64 end, f32 (&dy)[kUnit], f32 (&y)[kUnit]) { load_pair<C>(p, row, column, end, dy, y); },
+      [&](i64 row, i64 column, i64 end, f32(&dy)[kUnit], f32(&y)[kUnit]) { load_pair<C>(p, row, column, end, dy, y); },
       [&](i64 row, i64 chunk, f32 dot) { ptx::st_global<f32>(static_cast<f32*>(p.parts) + row * p.chunks + chunk, dot); },
-      [](i64, i64, f32, const f32 (&)[kUnit], const f32 (&)[kUnit]) {});
+      [](i64, i64, f32, const f32(&)[kUnit], const f32(&)[kUnit]) {});
 }
 
 /// An access of dy and of y.
@@ -74,7 +77,8 @@ template <SoftmaxResultsConfig C> QN_DEVICE void softmax_backward_results(const 
       p.rows, p.vocab,
       [&](i64 row, i64) {
         f32 sum = 0.f;
-        for (i64 i = ptx::lane_id(); i < p.chunks; i += 32) sum = sum + ptx::ld_global<f32>(static_cast<const f32*>(p.parts) + row * p.chunks + i);
+        for (i64 i = ptx::lane_id(); i < p.chunks; i += 32)
+          sum = sum + ptx::ld_global<f32>(static_cast<const f32*>(p.parts) + row * p.chunks + i);
         dot = warp_sum(sum);
         inverse = inverse_temperature(p, row);
       },

@@ -28,8 +28,19 @@ struct Dots {
 
 static SoftmaxBackwardParams params(const Call<A, Dots>& c) {
   const A& a = c.args;
-  return {a.dy.data, a.out.data, floats(a.temperatures), a.dlogits.data, c.region(c.choice.parts), a.dy.strides[0], a.out.strides[0], a.dlogits.strides[0],
-          a.dy.shape[0], a.dy.shape[1], c.choice.chunks, a.temperature, 0};
+  return {a.dy.data,
+          a.out.data,
+          floats(a.temperatures),
+          a.dlogits.data,
+          c.region(c.choice.parts),
+          a.dy.strides[0],
+          a.out.strides[0],
+          a.dlogits.strides[0],
+          a.dy.shape[0],
+          a.dy.shape[1],
+          c.choice.chunks,
+          a.temperature,
+          0};
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -50,19 +61,22 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const Dots dots{plan.scratch("dot products of chunks", p[axis] * shape.chunks * 4), shape.chunks};
   plan.launch<params>(dots_kernel, config, grid, dots);
   const SoftmaxResultsConfig results{dtype, out_dtype, {shape.dots.vector, 2}, 128};
-  plan.launch<params>(results_kernel, results, {.x = rows::chunk_blocks(results.chunks, results.threads, {p[axis], p[vocab]}, device), .pdl = i32(device.arch.number >= 90)}, dots);
+  plan.launch<params>(
+      results_kernel, results,
+      {.x = rows::chunk_blocks(results.chunks, results.threads, {p[axis], p[vocab]}, device), .pdl = i32(device.arch.number >= 90)}, dots);
   return plan;
 }
 
-/// One rounding of the result. Of |y| (|dy| + sum |dy y|) / temperature: a thread adds at most 16 products, a chunk's threads 5 and 32 sums, a lane one 32nd of the
-/// chunks, then 5; the difference, the reciprocal and two products round once more each.
+/// One rounding of the result. Of |y| (|dy| + sum |dy y|) / temperature: a thread adds at most 16 products, a chunk's threads 5 and 32
+/// sums, a lane one 32nd of the chunks, then 5; the difference, the reciprocal and two products round once more each.
 static Budget budget(const Problem& p) {
   static const Axis vocab = axis_of("vocab");
   const double chunks = double(p[vocab]) * size_of(p.tensors[0].dtype) / 8192 / 32;
   return {.of_value = 0, .of_magnitude = (64 + chunks) * 0x1p-24};
 }
 
-/// Results of a softmax: positive, most of them small, of sum 1 or so. Some temperatures choose the largest, and then some rows are 0 and 1.
+/// Results of a softmax: positive, most of them small, of sum 1 or so. Some temperatures choose the largest, and then some rows are 0
+/// and 1.
 static void generate(A& a, const Case& which, Random& random) {
   const auto proof = which.find("proof");
   const double temperatures[] = {1, 0.7, 0, 2.5, 1e-6, 1e-5, 100};
@@ -117,6 +131,10 @@ QN_OP(softmax_backward, A, "sampling.softmax_backward")
             {"out.pad", {0, 8, 1}},
             {"dlogits.pad", {0, 4, 1}}},
            derive)
-    .bench({{{"rows", 1}, {"vocab", 128256}}, {{"rows", 256}, {"vocab", 128256}}, {{"rows", 2048}, {"vocab", 128}}, {{"rows", 2048}, {"vocab", 4096}}, {{"rows", 4}, {"vocab", 1048576}}});
+    .bench({{{"rows", 1}, {"vocab", 128256}},
+            {{"rows", 256}, {"vocab", 128256}},
+            {{"rows", 2048}, {"vocab", 128}},
+            {{"rows", 2048}, {"vocab", 4096}},
+            {{"rows", 4}, {"vocab", 1048576}}});
 
 }  // namespace quern::sampling

@@ -45,11 +45,12 @@ TEST(sampling_softmax_backward, where_the_largest_is_chosen_is_zero_and_nan_stay
   for (size_t i = 3; i < 6; ++i) EXPECT_TRUE(std::isnan(dx[i])) << i;
 }
 
-/// Rows of a few lanes, of a block, and long ones, whose sums are made in chunks: unaligned ones have the same bits, and rows those that each has alone; a gradient that is one
-/// for all rows, of stride 0, is taken.
+/// Rows of a few lanes, of a block, and long ones, whose sums are made in chunks: unaligned ones have the same bits, and rows those that
+/// each has alone; a gradient that is one for all rows, of stride 0, is taken.
 TEST(sampling_softmax_backward, has_the_same_bits_at_any_alignment_and_alone) {
   for (const i64 vocab : {7, 160, 1000, 9001}) {
-    std::vector<float> y = some(3 * vocab, 1), dy = some(vocab, 2), moved_y(y.size() + 1), dx(y.size()), moved(y.size() + 1), alone(dy.size());
+    std::vector<float> y = some(3 * vocab, 1), dy = some(vocab, 2), moved_y(y.size() + 1), dx(y.size()), moved(y.size() + 1),
+                       alone(dy.size());
     std::copy(y.begin(), y.end(), moved_y.begin() + 1);
     TensorView one = view(dy, {3, vocab});
     one.strides[0] = 0;

@@ -9,11 +9,11 @@
 namespace quern::sampling {
 
 struct SoftmaxBackwardParams {
-  const void* dy;             // [rows, vocab]
-  const void* y;              // [rows, vocab]
-  const float* temperatures;  // [rows] or null
-  void* dlogits;              // [rows, vocab]
-  void* parts;                // [rows, chunks] f32: dot products of the chunks of long rows, or null
+  const void* dy;                           // [rows, vocab]
+  const void* y;                            // [rows, vocab]
+  const float* temperatures;                // [rows] or null
+  void* dlogits;                            // [rows, vocab]
+  void* parts;                              // [rows, chunks] f32: dot products of the chunks of long rows, or null
   i64 dy_stride, y_stride, dlogits_stride;  // elements from row to row
   i64 rows, vocab, chunks;
   float temperature;

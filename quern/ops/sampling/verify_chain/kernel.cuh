@@ -2,8 +2,9 @@
 // Copyright 2026 The quern authors
 //
 // out = drafts while u * p[id] < q[id], then a token drawn from max(0, q - p), or from q behind the last draft, then -1
-// A block takes a request at a time. Each thread walks over the chain, which is two numbers a draft; then the block reads one row twice: for its largest
-// value, and to draw. Of logits q and p are what softmax makes of them; the launch before has found what that takes (shares.cuh).
+// A block takes a request at a time. Each thread walks over the chain, which is two numbers a draft; then the block reads one row twice:
+// for its largest value, and to draw. Of logits q and p are what softmax makes of them; the launch before has found what that takes
+// (shares.cuh).
 #pragma once
 #include "quern/bricks/random/philox.cuh"
 #include "quern/ops/sampling/verify_chain/rows.cuh"
@@ -26,9 +27,9 @@ QN_DEVICE bool is_p(f32 p) { return p >= f32(0.f) && is_finite(p); }
 
 /// What became of a chain.
 struct Chain {
-  i64 emitted;    ///< drafts that stand: the place of the token that is drawn
-  i64 accepted;   ///< drafts that pass the test, also behind the first that does not
-  i32 rejected;   ///< the draft at that place; -1: none was rejected
+  i64 emitted;   ///< drafts that stand: the place of the token that is drawn
+  i64 accepted;  ///< drafts that pass the test, also behind the first that does not
+  i32 rejected;  ///< the draft at that place; -1: none was rejected
   bool valid;
 };
 
@@ -77,12 +78,15 @@ template <VerifyChainConfig C> QN_DEVICE i64 draw_target(Team<C.layout.row>& tea
   const f32 largest = largest_prob(team, q, vocab);
   if (is_nan(largest)) return -1;
   const i32 top = weight_of_prob(largest).exponent;
-  return find_in_row(team, row_of(team, q.data, vocab), [&](i32 index, f32 x) { return mass_of(weight_of_prob(prob_of(q, index, x)), top); },
-                     [&](U128 total) { return scaled_by_bits(bits, total); }).index;
+  return find_in_row(
+             team, row_of(team, q.data, vocab), [&](i32 index, f32 x) { return mass_of(weight_of_prob(prob_of(q, index, x)), top); },
+             [&](U128 total) { return scaled_by_bits(bits, total); })
+      .index;
 }
 
 /// A token drawn from max(0, q - p).
-template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(Team<C.layout.row>& team, const ChainRow<C>& q, const ChainRow<C>& p, i32 vocab, i32 rejected, u64 bits) {
+template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(Team<C.layout.row>& team, const ChainRow<C>& q, const ChainRow<C>& p, i32 vocab,
+                                                           i32 rejected, u64 bits) {
   constexpr u64 kBad = ~u64(0);
   const Row<C.layout.row> row = row_of(team, q.data, vocab);
   const auto p_at = [&](i32 index) {
@@ -102,16 +106,15 @@ template <VerifyChainConfig C> QN_DEVICE i64 draw_residual(Team<C.layout.row>& t
   if (best == kBad) return -1;
   if (best == 0) return draw_target(team, q, vocab, bits);
   const i32 top = weight_of_prob(ptx::f32_of_bits(u32(best))).exponent;
-  return find_in_row(team, row, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(prob_of(q, index, x), p_at(index))), top); },
-                     [&](U128 total) { return scaled_by_bits(bits, total); }).index;
+  return find_in_row(
+             team, row, [&](i32 index, f32 x) { return mass_of(weight_of_prob(residual(prob_of(q, index, x), p_at(index))), top); },
+             [&](U128 total) { return scaled_by_bits(bits, total); })
+      .index;
 }
 
 template <VerifyChainConfig C> QN_DEVICE void verify_request(Team<C.layout.row>& team, const VerifyChainParams& p, i64 request) {
-  const Request r{request,
-                  p.ids + request * p.ids_stride,
-                  u64(p.seeds ? ptx::ld_global<i64>(p.seeds + request) : p.seed),
-                  u64(p.offsets ? ptx::ld_global<i64>(p.offsets + request) : p.offset),
-                  p.seeds ? 0 : u32(request)};
+  const Request r{request, p.ids + request * p.ids_stride, u64(p.seeds ? ptx::ld_global<i64>(p.seeds + request) : p.seed),
+                  u64(p.offsets ? ptx::ld_global<i64>(p.offsets + request) : p.offset), p.seeds ? 0 : u32(request)};
   const Chain c = chain_of<C>(p, r);
   i64 token = -1;
   if (c.valid) {

@@ -44,7 +44,13 @@ struct LogitChains {
   float temperature = 1;
 
   LogitChains(i64 batch, i64 drafts, i64 vocab, DType dtype = DType::f32)
-      : batch(batch), drafts(drafts), vocab(vocab), dtype(dtype), target(size_t(batch * (drafts + 1) * vocab * size_of(dtype))), draft(size_t(batch * drafts * vocab * size_of(dtype))), ids(size_t(batch * drafts)) {}
+      : batch(batch),
+        drafts(drafts),
+        vocab(vocab),
+        dtype(dtype),
+        target(size_t(batch * (drafts + 1) * vocab * size_of(dtype))),
+        draft(size_t(batch * drafts * vocab * size_of(dtype))),
+        ids(size_t(batch * drafts)) {}
   LogitChains(const LogitChains&) = delete;
   TensorView targets() { return {target.data(), dtype, {batch, drafts + 1, vocab}}; }
   TensorView draft_rows() { return {draft.data(), dtype, {batch, drafts, vocab}}; }
@@ -75,7 +81,8 @@ struct LogitChains {
         }
         ids[size_t(b * drafts + i)] = i >= end ? -1 : i32(id);
       }
-      if (random.below(8) == 0) set(targets(), b, random.below(drafts + 1), random.below(vocab), random.below(2) ? double(kNan) : double(kInf));
+      if (random.below(8) == 0)
+        set(targets(), b, random.below(drafts + 1), random.below(vocab), random.below(2) ? double(kNan) : double(kInf));
       seeds.push_back(i64(random.next())), offsets.push_back(i64(random.next()));
     }
   }
@@ -84,7 +91,8 @@ struct LogitChains {
     for (i64 b = 0; b < batch; ++b) temperatures.push_back(of[size_t(b) % of.size()]);
   }
   Outcome run(const std::function<void(VerifyChainArgs&)>& rows, const RunOptions& options = {}) {
-    Outcome o{std::vector<i32>(size_t(batch * (drafts + 1)), -7), std::vector<i32>(size_t(batch), 100), std::vector<i32>(size_t(batch), 200), std::vector<u8>(size_t(batch), 9)};
+    Outcome o{std::vector<i32>(size_t(batch * (drafts + 1)), -7), std::vector<i32>(size_t(batch), 100),
+              std::vector<i32>(size_t(batch), 200), std::vector<u8>(size_t(batch), 9)};
     VerifyChainArgs a;
     a.out = {o.out.data(), DType::i32, {batch, drafts + 1}}, a.accepted = {o.accepted.data(), DType::i32, {batch}};
     a.emitted = {o.emitted.data(), DType::i32, {batch}}, a.valid = {o.valid.data(), DType::u8, {batch}};
@@ -95,16 +103,20 @@ struct LogitChains {
     return o;
   }
   Outcome of_logits(const RunOptions& options = {}) {
-    return run([&](VerifyChainArgs& a) {
-      a.target_logits = targets(), a.temperature = temperature;
-      if (!certain) a.draft_logits = draft_rows();
-      if (!temperatures.empty()) a.temperatures = {temperatures.data(), DType::f32, {batch}};
-    }, options);
+    return run(
+        [&](VerifyChainArgs& a) {
+          a.target_logits = targets(), a.temperature = temperature;
+          if (!certain) a.draft_logits = draft_rows();
+          if (!temperatures.empty()) a.temperatures = {temperatures.data(), DType::f32, {batch}};
+        },
+        options);
   }
   std::vector<float> shares(char* logits, i64 places) {
     std::vector<float> out(size_t(batch * places * vocab)), of_rows;
     for (i64 row = 0; row < batch * places && !temperatures.empty(); ++row) of_rows.push_back(temperatures[size_t(row / places)]);
-    SoftmaxArgs a{.out = {out.data(), DType::f32, {batch * places, vocab}}, .logits = {logits, dtype, {batch * places, vocab}}, .temperature = temperature};
+    SoftmaxArgs a{.out = {out.data(), DType::f32, {batch * places, vocab}},
+                  .logits = {logits, dtype, {batch * places, vocab}},
+                  .temperature = temperature};
     if (!of_rows.empty()) a.temperatures = {of_rows.data(), DType::f32, {batch * places}};
     softmax(a);
     return out;
@@ -221,28 +233,36 @@ std::string refusal(const std::function<void(VerifyChainArgs&)>& change) {
   try {
     c.run([&](VerifyChainArgs& a) {
       a.target_logits = c.targets(), a.draft_logits = c.draft_rows();
-      a.target_probs = {probs.data(), DType::f32, {2, 4, 8}}, a.draft_probs = {probs.data(), DType::f32, {2, 3, 8}}, a.temperatures = {temperatures.data(), DType::f32, {2}};
+      a.target_probs = {probs.data(), DType::f32, {2, 4, 8}}, a.draft_probs = {probs.data(), DType::f32, {2, 3, 8}},
+      a.temperatures = {temperatures.data(), DType::f32, {2}};
       change(a);
     });
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "";
 }
 TEST(verify_chain_of_logits, bad_calls_are_errors) {
   const auto logits = [](VerifyChainArgs& a) { a.target_probs = a.draft_probs = a.temperatures = {}; };
   const auto probs = [](VerifyChainArgs& a) { a.target_logits = a.draft_logits = a.temperatures = {}; };
   EXPECT_EQ(refusal([&](VerifyChainArgs& a) { logits(a); }), "");
-  EXPECT_EQ(refusal([&](VerifyChainArgs& a) { a.target_probs = a.target_logits = a.draft_probs = a.temperatures = {}; }), "sampling.verify_chain: `target_probs` is absent, expected target_probs, or target_logits");
+  EXPECT_EQ(refusal([&](VerifyChainArgs& a) { a.target_probs = a.target_logits = a.draft_probs = a.temperatures = {}; }),
+            "sampling.verify_chain: `target_probs` is absent, expected target_probs, or target_logits");
   EXPECT_EQ(refusal([](VerifyChainArgs&) {}), "sampling.verify_chain: `target_logits` is given, expected none beside target_probs");
-  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_probs = {}; }), "sampling.verify_chain: `draft_probs` is given, expected none beside target_logits: drafts have draft_logits then");
-  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_logits = {}; }), "sampling.verify_chain: `draft_logits` is given, expected none beside target_probs: drafts have draft_probs then");
-  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_logits = a.draft_logits = {}; }), "sampling.verify_chain: `temperatures` is given, expected none beside target_probs");
-  EXPECT_EQ(refusal([&](VerifyChainArgs& a) { probs(a), a.temperature = 0.5f; }), "sampling.verify_chain: `temperature` is 0.5, expected 1 beside target_probs");
-  EXPECT_EQ(refusal([&](VerifyChainArgs& a) { logits(a), a.temperature = -0.5f; }), "sampling.verify_chain: `temperature` is -0.5, expected a finite number, 0 or more");
-  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_probs = a.draft_probs = {}, a.temperature = 2; }), "sampling.verify_chain: `temperature` is 2, expected 1 beside temperatures, which hold those of the rows");
-  EXPECT_THAT(refusal([&](VerifyChainArgs& a) { logits(a), a.draft_logits.dtype = DType::f16; }), ::testing::HasSubstr("sampling.verify_chain: `draft_logits` is f16, expected f32"));
-  EXPECT_THAT(refusal([&](VerifyChainArgs& a) { logits(a), a.target_logits.shape[1] = 3; }), ::testing::HasSubstr("sampling.verify_chain: `target_logits` has shape [2, 3, 8], expected drafts+1=4 at dim 1"));
+  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_probs = {}; }),
+            "sampling.verify_chain: `draft_probs` is given, expected none beside target_logits: drafts have draft_logits then");
+  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_logits = {}; }),
+            "sampling.verify_chain: `draft_logits` is given, expected none beside target_probs: drafts have draft_probs then");
+  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_logits = a.draft_logits = {}; }),
+            "sampling.verify_chain: `temperatures` is given, expected none beside target_probs");
+  EXPECT_EQ(refusal([&](VerifyChainArgs& a) { probs(a), a.temperature = 0.5f; }),
+            "sampling.verify_chain: `temperature` is 0.5, expected 1 beside target_probs");
+  EXPECT_EQ(refusal([&](VerifyChainArgs& a) { logits(a), a.temperature = -0.5f; }),
+            "sampling.verify_chain: `temperature` is -0.5, expected a finite number, 0 or more");
+  EXPECT_EQ(refusal([](VerifyChainArgs& a) { a.target_probs = a.draft_probs = {}, a.temperature = 2; }),
+            "sampling.verify_chain: `temperature` is 2, expected 1 beside temperatures, which hold those of the rows");
+  EXPECT_THAT(refusal([&](VerifyChainArgs& a) { logits(a), a.draft_logits.dtype = DType::f16; }),
+              ::testing::HasSubstr("sampling.verify_chain: `draft_logits` is f16, expected f32"));
+  EXPECT_THAT(refusal([&](VerifyChainArgs& a) { logits(a), a.target_logits.shape[1] = 3; }),
+              ::testing::HasSubstr("sampling.verify_chain: `target_logits` has shape [2, 3, 8], expected drafts+1=4 at dim 1"));
 }
 
 }  // namespace

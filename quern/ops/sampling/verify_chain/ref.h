@@ -41,9 +41,11 @@ inline i64 draw_ref(const std::vector<double>& row, u64 bits) {
 }
 
 /// Probabilities of a request at a place: given, or the softmax of logits.
-inline std::vector<double> chain_probs_ref(const VerifyChainArgs& a, const TensorView& probs, const TensorView& logits, i64 request, i64 place) {
+inline std::vector<double> chain_probs_ref(const VerifyChainArgs& a, const TensorView& probs, const TensorView& logits, i64 request,
+                                           i64 place) {
   if (probs.present()) return Ref(probs).row({request, place});
-  return shares_ref(survivors_ref(Ref(logits).row({request, place}), {.temperature = a.temperatures.present() ? float(Ref(a.temperatures)(request)) : a.temperature}));
+  return shares_ref(survivors_ref(Ref(logits).row({request, place}),
+                                  {.temperature = a.temperatures.present() ? float(Ref(a.temperatures)(request)) : a.temperature}));
 }
 
 inline void verify_chain_ref(const VerifyChainArgs& a, const VerifyChainArgs&) {
@@ -61,7 +63,8 @@ inline void verify_chain_ref(const VerifyChainArgs& a, const VerifyChainArgs&) {
   const auto is_draft = [&](i64 id) { return id >= 0 && id < vocab; };
   const auto is_p = [](double x) { return x >= 0 && std::isfinite(x); };
   for (i64 b = 0; b < target.dim(0); ++b) {
-    const u64 seed = u64(a.seeds.present() ? Ref(a.seeds).index(b) : a.seed), offset = u64(a.offsets.present() ? Ref(a.offsets).index(b) : a.offset);
+    const u64 seed = u64(a.seeds.present() ? Ref(a.seeds).index(b) : a.seed),
+              offset = u64(a.offsets.present() ? Ref(a.offsets).index(b) : a.offset);
     const u32 row = a.seeds.present() ? 0 : u32(b);
     // What each draft of the chain is, on its own: 1 passes, 0 does not, -1 cannot be judged
     std::vector<int> passes;
@@ -79,11 +82,14 @@ inline void verify_chain_ref(const VerifyChainArgs& a, const VerifyChainArgs&) {
     } else if (judged) {
       const std::vector<double> p = draft_row(b, stand);
       std::vector<double> rest(q.size());
-      for (size_t v = 0; v < q.size(); ++v) rest[v] = !is_p(p[v]) || !(q[v] >= 0) ? std::numeric_limits<double>::quiet_NaN() : double(std::max(0.0f, float(q[v]) - float(p[v])));
+      for (size_t v = 0; v < q.size(); ++v)
+        rest[v] =
+            !is_p(p[v]) || !(q[v] >= 0) ? std::numeric_limits<double>::quiet_NaN() : double(std::max(0.0f, float(q[v]) - float(p[v])));
       const bool nothing = std::all_of(rest.begin(), rest.end(), [](double x) { return x == 0; });
       token = draw_ref(nothing ? q : rest, random_ref(seed, offset + u64(stand), row, 2));
     }
-    for (i64 i = 0; i <= drafts; ++i) out.set(i < stand ? double(ids.index(b, i)) : i > stand ? -1.0 : double(std::max<i64>(token, 0)), b, i);
+    for (i64 i = 0; i <= drafts; ++i)
+      out.set(i < stand ? double(ids.index(b, i)) : i > stand ? -1.0 : double(std::max<i64>(token, 0)), b, i);
     valid.set(token >= 0, b);
     if (emitted.present()) emitted.set(emitted.get(b) + double(stand), b);
     const i64 end = std::find(passes.begin(), passes.end(), -1) - passes.begin();

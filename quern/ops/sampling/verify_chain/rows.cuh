@@ -27,10 +27,13 @@ template <VerifyChainConfig C> QN_DEVICE f32 prob_at(const ChainRow<C>& row, i64
   return prob_of(row, index, x[0]);
 }
 
-QN_DEVICE f32 temperature_of(const VerifyChainParams& p, i64 request) { return p.temperatures ? ptx::ld_global<f32>(p.temperatures + request) : f32(p.temperature); }
+QN_DEVICE f32 temperature_of(const VerifyChainParams& p, i64 request) {
+  return p.temperatures ? ptx::ld_global<f32>(p.temperatures + request) : f32(p.temperature);
+}
 
 /// Values of the row of the target, or of the drafts, at a place.
-template <VerifyChainConfig C> QN_DEVICE const dtype_t<C.layout.row.dtype>* row_data(const VerifyChainParams& p, i64 request, bool of_draft, i64 place) {
+template <VerifyChainConfig C> QN_DEVICE const dtype_t<C.layout.row.dtype>* row_data(const VerifyChainParams& p, i64 request, bool of_draft,
+                                                                                     i64 place) {
   using T = dtype_t<C.layout.row.dtype>;
   return of_draft ? static_cast<const T*>(p.draft) + request * p.draft_stride + place * p.draft_place_stride
                   : static_cast<const T*>(p.target) + request * p.target_stride + place * p.target_place_stride;

@@ -29,7 +29,8 @@ template <VerifyChainConfig C> QN_DEVICE void verify_chain_shares(const VerifyCh
     const i64 place = of_draft ? row - p.drafts - 1 : row;
     // A draft's row is read where the draft itself is a token
     if (!chain_reaches(p, request, of_draft ? place + 1 : place)) continue;
-    const auto shares = shares_of<C.layout>(team, row_of(team, row_data<C>(p, request, of_draft, place), p.vocab), temperature_of(p, request));
+    const auto shares =
+        shares_of<C.layout>(team, row_of(team, row_data<C>(p, request, of_draft, place), p.vocab), temperature_of(p, request));
     if (threadIdx.x == 0) store_shares(p.shares + at, shares);
     ptx::sync_block();
   }

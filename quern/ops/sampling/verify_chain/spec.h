@@ -13,17 +13,17 @@ struct VerifyChainConfig {
 
 /// Both kernels read these.
 struct VerifyChainParams {
-  const void* target;      // [batch, drafts + 1, vocab]
-  const void* draft;       // [batch, drafts, vocab] or null
-  const i32* ids;          // [batch, drafts]
-  i32* out;                // [batch, drafts + 1]
-  i32* accepted;           // [batch] or null
-  i32* emitted;            // [batch] or null
-  u8* valid;               // [batch] or null
-  const i64* seeds;        // [batch] or null
-  const i64* offsets;      // [batch] or null
-  const float* temperatures;  // of logits: [batch] or null
-  StoredShares* shares;    // of logits: [batch, chain_rows]
+  const void* target;                                                                                // [batch, drafts + 1, vocab]
+  const void* draft;                                                                                 // [batch, drafts, vocab] or null
+  const i32* ids;                                                                                    // [batch, drafts]
+  i32* out;                                                                                          // [batch, drafts + 1]
+  i32* accepted;                                                                                     // [batch] or null
+  i32* emitted;                                                                                      // [batch] or null
+  u8* valid;                                                                                         // [batch] or null
+  const i64* seeds;                                                                                  // [batch] or null
+  const i64* offsets;                                                                                // [batch] or null
+  const float* temperatures;                                                                         // of logits: [batch] or null
+  StoredShares* shares;                                                                              // of logits: [batch, chain_rows]
   i64 target_stride, target_place_stride, draft_stride, draft_place_stride, ids_stride, out_stride;  // elements
   i64 batch, drafts, vocab;
   i64 seed, offset;

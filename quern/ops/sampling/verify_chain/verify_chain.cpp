@@ -14,7 +14,8 @@ namespace quern::sampling {
 using A = VerifyChainArgs;
 
 static const jit::Kernel<VerifyChainConfig, VerifyChainParams> row_kernel{"quern/ops/sampling/verify_chain/kernel.cuh", "verify_chain_row"};
-static const jit::Kernel<VerifyChainConfig, VerifyChainParams> shares_kernel{"quern/ops/sampling/verify_chain/shares.cuh", "verify_chain_shares"};
+static const jit::Kernel<VerifyChainConfig, VerifyChainParams> shares_kernel{"quern/ops/sampling/verify_chain/shares.cuh",
+                                                                             "verify_chain_shares"};
 
 /// Of logits two rows are made probabilities where an element of q - p is asked for, which takes registers.
 constexpr i32 kDrawThreads = 512;
@@ -44,7 +45,8 @@ static VerifyChainParams params(const Call<A, ChainShares>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   static const Axis vocab = axis_of("vocab"), drafts = axis_of("drafts");
-  const bool logits = p.tensor(&A::target_logits).present, certain = !p.tensor(&A::draft_probs).present && !p.tensor(&A::draft_logits).present;
+  const bool logits = p.tensor(&A::target_logits).present,
+             certain = !p.tensor(&A::draft_probs).present && !p.tensor(&A::draft_logits).present;
   const auto target = logits ? &A::target_logits : &A::target_probs;
   i32 vector = p.vector(target);
   if (logits && !certain) vector = min_of(vector, p.vector(&A::draft_logits));  // whose rows are read whole
@@ -58,7 +60,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
     plan.launch<params>(shares_kernel, config, row_grid(config.layout.row, rows, p[vocab], device, p.pdl), shares);
     config.threads = config.layout.row.threads = min_of(config.threads, kDrawThreads);
   }
-  plan.launch<params>(row_kernel, config, row_grid(config.layout.row, p[Axis::batch], p[vocab], device, logits ? device.arch.number >= 90 : p.pdl), shares);
+  plan.launch<params>(row_kernel, config,
+                      row_grid(config.layout.row, p[Axis::batch], p[vocab], device, logits ? device.arch.number >= 90 : p.pdl), shares);
   return plan;
 }
 
@@ -67,7 +70,8 @@ static Rejection one_kind_of_rows(const Problem& p) {
   const bool probs = p.tensor(&A::target_probs).present, logits = p.tensor(&A::target_logits).present;
   if (!probs && !logits) return {"target_probs", "absent", "target_probs, or target_logits"};
   if (probs && logits) return {"target_logits", "given", "none beside target_probs"};
-  if (logits && p.tensor(&A::draft_probs).present) return {"draft_probs", "given", "none beside target_logits: drafts have draft_logits then"};
+  if (logits && p.tensor(&A::draft_probs).present)
+    return {"draft_probs", "given", "none beside target_logits: drafts have draft_logits then"};
   if (logits) return {};
   if (p.tensor(&A::draft_logits).present) return {"draft_logits", "given", "none beside target_probs: drafts have draft_probs then"};
   if (p.tensor(&A::temperatures).present) return {"temperatures", "given", "none beside target_probs"};
@@ -99,8 +103,9 @@ static TensorView rows_of(const TensorView& v, i64 request) {
   return rows;
 }
 
-/// Rows of every kind that sample has. A draft's row is the target's, or the target's with some numbers changed, or its own. Ids are those of large numbers
-/// of the target, or any; some chains end early. Where the case's word `beyond` is 1, some end by ids beyond the vocabulary.
+/// Rows of every kind that sample has. A draft's row is the target's, or the target's with some numbers changed, or its own. Ids are those
+/// of large numbers of the target, or any; some chains end early. Where the case's word `beyond` is 1, some end by ids beyond the
+/// vocabulary.
 static void generate(A& a, const Case& which, Random& random) {
   const auto word = [&](const char* name) {
     const auto at = which.find(name);
@@ -110,10 +115,15 @@ static void generate(A& a, const Case& which, Random& random) {
   const bool probs = a.target_probs.present();
   const TensorView &targets = probs ? a.target_probs : a.target_logits, &all_drafts = probs ? a.draft_probs : a.draft_logits;
   const i64 batch = targets.shape[0], drafts = targets.shape[1] - 1, vocab = targets.shape[2];
-  const double temperatures[] = {1, 0.7, 0, 2.5, 1e-6, 1e-5, 1e-4, 100, std::numeric_limits<double>::quiet_NaN(), -1, std::numeric_limits<double>::infinity()};
-  const auto fill = [&](const TensorView& rows, i64 row) { fill_sampling_row(rows, row, int(random.below(random.below(3) ? 5 : kRowKinds)), probs, random); };
+  const double temperatures[] = {
+      1, 0.7, 0, 2.5, 1e-6, 1e-5, 1e-4, 100, std::numeric_limits<double>::quiet_NaN(), -1, std::numeric_limits<double>::infinity()};
+  const auto fill = [&](const TensorView& rows, i64 row) {
+    fill_sampling_row(rows, row, int(random.below(random.below(3) ? 5 : kRowKinds)), probs, random);
+  };
   // Logits change by up to 1/2
-  const auto changed = [&](double x) { return probs ? x * (0.5 + double(random.below(64)) / 64) : x + double(random.below(64)) / 64 - 0.5; };
+  const auto changed = [&](double x) {
+    return probs ? x * (0.5 + double(random.below(64)) / 64) : x + double(random.below(64)) / 64 - 0.5;
+  };
   for (i64 b = 0; b < batch; ++b) {
     const TensorView target = rows_of(targets, b);
     if (a.temperatures.present()) set_value(a.temperatures, b, temperatures[random.below(random.below(4) ? 8 : 11)]);
@@ -166,7 +176,8 @@ static void derive(Case& which) {
 
 QN_OP(verify_chain, A, "sampling.verify_chain")
     .doc("out = drafts while u * p[id] < q[id], then a token drawn from max(0, q - p), or from q behind the last draft, then -1")
-    .source("Leviathan et al., Fast Inference from Transformers via Speculative Decoding, arXiv 2211.17192; Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling, arXiv 2302.01318")
+    .source(
+        "Leviathan et al., Fast Inference from Transformers via Speculative Decoding, arXiv 2211.17192; Chen et al., Accelerating Large Language Model Decoding with Speculative Sampling, arXiv 2302.01318")
     .in("target_probs", &A::target_probs, "batch drafts+1 vocab", {DType::f32, DType::f16, DType::bf16})
     .optional()
     .values(generated())

@@ -37,10 +37,19 @@ struct Chains {
   VerifyChainArgs args;
 
   Chains(i64 batch, i64 drafts, i64 vocab)
-      : batch(batch), drafts(drafts), vocab(vocab), target(size_t(batch * (drafts + 1) * vocab)), draft(size_t(batch * drafts * vocab)), ids(size_t(batch * drafts)), out(size_t(batch * (drafts + 1)), -7),
-        accepted(size_t(batch), 100), emitted(size_t(batch), 200), valid(size_t(batch), 9) {
+      : batch(batch),
+        drafts(drafts),
+        vocab(vocab),
+        target(size_t(batch * (drafts + 1) * vocab)),
+        draft(size_t(batch * drafts * vocab)),
+        ids(size_t(batch * drafts)),
+        out(size_t(batch * (drafts + 1)), -7),
+        accepted(size_t(batch), 100),
+        emitted(size_t(batch), 200),
+        valid(size_t(batch), 9) {
     args.out = {out.data(), DType::i32, {batch, drafts + 1}};
-    args.accepted = {accepted.data(), DType::i32, {batch}}, args.emitted = {emitted.data(), DType::i32, {batch}}, args.valid = {valid.data(), DType::u8, {batch}};
+    args.accepted = {accepted.data(), DType::i32, {batch}}, args.emitted = {emitted.data(), DType::i32, {batch}},
+    args.valid = {valid.data(), DType::u8, {batch}};
     args.target_probs = {target.data(), DType::f32, {batch, drafts + 1, vocab}};
     args.draft_ids = {ids.data(), DType::i32, {batch, drafts}};
     args.draft_probs = {draft.data(), DType::f32, {batch, drafts, vocab}};
@@ -124,7 +133,8 @@ TEST(verify_chain, a_request_gives_the_same_alone_in_another_place_and_by_anothe
     std::vector<i32> out(4, -7);
     one.out = {out.data(), DType::i32, {1, 4}}, one.accepted = one.emitted = one.valid = {};
     one.target_probs = all.args.target_probs.slice(0, b, b + 1), one.draft_probs = all.args.draft_probs.slice(0, b, b + 1);
-    one.draft_ids = all.args.draft_ids.slice(0, b, b + 1), one.seeds = all.args.seeds.slice(0, b, b + 1), one.offsets = all.args.offsets.slice(0, b, b + 1);
+    one.draft_ids = all.args.draft_ids.slice(0, b, b + 1), one.seeds = all.args.seeds.slice(0, b, b + 1),
+    one.offsets = all.args.offsets.slice(0, b, b + 1);
     verify_chain(one);
     EXPECT_EQ(out, std::vector<i32>(tokens.begin() + b * 4, tokens.begin() + b * 4 + 4));
   }
@@ -143,7 +153,8 @@ TEST(verify_chain, the_token_behind_the_last_draft_is_that_of_sample) {
     c.draft = {};
     for (i64 b = 0; b < 20; ++b)
       for (i64 i = 0; i < 3; ++i)
-        for (i64 v = 0; v < 200; ++v) c.target[size_t((b * 4 + i) * 200 + v)] = i < end ? float(v == b) : c.q(b, i, v);  // drafts that are certain and right
+        for (i64 v = 0; v < 200; ++v)
+          c.target[size_t((b * 4 + i) * 200 + v)] = i < end ? float(v == b) : c.q(b, i, v);  // drafts that are certain and right
     for (size_t i = 0; i < c.ids.size(); ++i) c.ids[i] = i64(i % 3) < end ? i32(i / 3) : -1;
     c.args.draft_probs = {};
     c.give_seeds(11);
@@ -160,7 +171,8 @@ TEST(verify_chain, the_token_behind_the_last_draft_is_that_of_sample) {
 
 // ---- what has been verified wrongly elsewhere -----------------------------------------------------------------------
 
-/// With u below 1 an equal probability is always accepted; with u = 1 a test `u * p < q` would refuse it, and nothing would be left to draw.
+/// With u below 1 an equal probability is always accepted; with u = 1 a test `u * p < q` would refuse it, and nothing would be left to
+/// draw.
 TEST(verify_chain, the_test_is_exact_at_its_ends) {
   const u64 most = ~u64(0);
   EXPECT_TRUE(accepts_ref(most, 0.3f, 0.3f));
@@ -241,7 +253,8 @@ TEST(verify_chain, requests_that_cannot_be_judged_are_told_and_leave_others_alon
 
 // ---- the distribution -----------------------------------------------------------------------------------------------
 
-/// The first token of a chain is distributed as q, whatever p: 200000 chains of the reference, in bins of a token, chi-square of 5 degrees below what comes once in a million times.
+/// The first token of a chain is distributed as q, whatever p: 200000 chains of the reference, in bins of a token, chi-square of 5 degrees
+/// below what comes once in a million times.
 TEST(verify_chain, tokens_are_distributed_as_the_targets) {
   const std::vector<std::vector<float>> drafts = {{0.1f, 0.1f, 0.4f, 0.2f, 0.1f, 0.1f}, {0.9f, 0.02f, 0.02f, 0.02f, 0.02f, 0.02f}, {}};
   const std::vector<float> q = {0.3f, 0.2f, 0.05f, 0.25f, 0.15f, 0.05f};
@@ -260,7 +273,8 @@ TEST(verify_chain, tokens_are_distributed_as_the_targets) {
         ids.push_back(i32(drawn)), offsets.push_back((first + b) * 2);
       }
       VerifyChainArgs a;
-      a.out = {out.data(), DType::f64, {kBatch, 2}}, a.target_probs = {target.data(), DType::f32, {kBatch, 2, 6}}, a.draft_ids = {ids.data(), DType::i32, {kBatch, 1}};
+      a.out = {out.data(), DType::f64, {kBatch, 2}}, a.target_probs = {target.data(), DType::f32, {kBatch, 2, 6}},
+      a.draft_ids = {ids.data(), DType::i32, {kBatch, 1}};
       if (!p.empty()) a.draft_probs = {draft.data(), DType::f32, {kBatch, 1, 6}};
       a.seeds = {seeds.data(), DType::i64, {kBatch}}, a.offsets = {offsets.data(), DType::i64, {kBatch}};
       verify_chain_ref(a, a);
@@ -283,15 +297,16 @@ std::string refusal(const std::function<void(Chains&)>& set) {
   set(c);
   try {
     verify_chain(c.args);
-  } catch (const Error& e) {
-    return e.what();
-  }
+  } catch (const Error& e) { return e.what(); }
   return "";
 }
 TEST(verify_chain, bad_calls_are_errors) {
-  EXPECT_EQ(refusal([](Chains& c) { c.give_seeds(1), c.args.seed = 4; }), "sampling.verify_chain: `seed` is 4, expected 0 beside seeds, which hold those of the rows");
-  EXPECT_EQ(refusal([](Chains& c) { c.args.target_probs.shape[2] = c.args.draft_probs.shape[2] = 0; }), "sampling.verify_chain: `vocab` is 0, expected 1 to 1048576");
-  EXPECT_THAT(refusal([](Chains& c) { c.args.out.shape[1] = 3; }), ::testing::HasSubstr("sampling.verify_chain: `out` has shape [2, 3], expected drafts+1=4 at dim 1"));
+  EXPECT_EQ(refusal([](Chains& c) { c.give_seeds(1), c.args.seed = 4; }),
+            "sampling.verify_chain: `seed` is 4, expected 0 beside seeds, which hold those of the rows");
+  EXPECT_EQ(refusal([](Chains& c) { c.args.target_probs.shape[2] = c.args.draft_probs.shape[2] = 0; }),
+            "sampling.verify_chain: `vocab` is 0, expected 1 to 1048576");
+  EXPECT_THAT(refusal([](Chains& c) { c.args.out.shape[1] = 3; }),
+              ::testing::HasSubstr("sampling.verify_chain: `out` has shape [2, 3], expected drafts+1=4 at dim 1"));
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ static Breach contract(const A& a, const Problem&) {
   if (const Breach breach = rows_contract(a)) return breach;
   for (i64 row = 0; row < a.x.shape[0]; ++row) {
     const i64 length = length_of(a, row), offset = Ref(a.offsets).index(row);
-    if (offset > largest_offset(length)) return {"offsets", {row}, offset, range_text(0, largest_offset(length)) + ", as the row has " + std::to_string(length) + " elements"};
+    if (offset > largest_offset(length))
+      return {"offsets", {row}, offset, range_text(0, largest_offset(length)) + ", as the row has " + std::to_string(length) + " elements"};
   }
   return {};
 }

@@ -17,7 +17,9 @@ static SelectParams params(const Call<A>& c) {
   return p;
 }
 
-static Plan plan(const Problem& p, const DeviceInfo& device) { return plan_rows<params, A>(p, device, p.attr(&A::sorted) ? Ending::by_value : Ending::by_index); }
+static Plan plan(const Problem& p, const DeviceInfo& device) {
+  return plan_rows<params, A>(p, device, p.attr(&A::sorted) ? Ending::by_value : Ending::by_index);
+}
 
 static Breach contract(const A& a, const Problem&) { return rows_contract(a); }
 static void generate(A& a, const Case&, Random& random) { generate_rows(a.x, a.lengths, a.row_starts, random); }

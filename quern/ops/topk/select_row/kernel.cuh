@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[row] = indices of the k largest of x[row], or where these tokens lie: page_table[request, index / page_size] * page_size + index % page_size,
-// or index + offsets[row].
-// A team of blocks takes a row at a time and finds the place of the k-th (threshold.cuh). Mostly the team's first block then has the k in a sorted list; else each warp counts and writes what
-// is kept of its segment, in order. A row of up to k elements is not read for it. What follows is the work of the first block: up to kListed indices are sorted in shared memory, more in place.
+// out[row] = indices of the k largest of x[row], or where these tokens lie: page_table[request, index / page_size] * page_size + index %
+// page_size, or index + offsets[row]. A team of blocks takes a row at a time and finds the place of the k-th (threshold.cuh). Mostly the
+// team's first block then has the k in a sorted list; else each warp counts and writes what is kept of its segment, in order. A row of up
+// to k elements is not read for it. What follows is the work of the first block: up to kListed indices are sorted in shared memory, more in
+// place.
 #pragma once
 #include "quern/bricks/select/threshold.cuh"
 #include "quern/kit/scan.cuh"
@@ -67,7 +68,8 @@ struct PagesOfRow {
   i32 page_size;
 };
 QN_DEVICE PagesOfRow pages_of(const PageTableParams& p, i64 row) {
-  const i64 request = p.row_to_batch ? i64(ptx::ld_global<i32>(p.row_to_batch + row)) : row, first = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + row)) : 0;
+  const i64 request = p.row_to_batch ? i64(ptx::ld_global<i32>(p.row_to_batch + row)) : row,
+            first = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + row)) : 0;
   if (request < 0 || request >= p.batch || first < 0 || first >= p.max_pages) return {nullptr, 0, p.page_size};
   return {p.table + request * p.stride + first, p.max_pages - first, p.page_size};
 }
@@ -103,9 +105,11 @@ template <SelectConfig C> QN_DEVICE void write_values(const SelectParams& p, con
 }
 
 template <SelectConfig C> QN_DEVICE Row<C.row> row_at(const Team<C.row>& team, const SelectParams& p, i64 index) {
-  const i64 start = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + index)) : 0, length = p.lengths ? i64(ptx::ld_global<i32>(p.lengths + index)) : p.length - start;
+  const i64 start = p.row_starts ? i64(ptx::ld_global<i32>(p.row_starts + index)) : 0,
+            length = p.lengths ? i64(ptx::ld_global<i32>(p.lengths + index)) : p.length - start;
   const i64 begin = max_of<i64>(0, min_of(start, p.length));
-  return row_of(team, static_cast<const dtype_t<C.row.dtype>*>(p.x) + index * p.stride + begin, max_of<i64>(0, min_of(length, p.length - begin)));
+  return row_of(team, static_cast<const dtype_t<C.row.dtype>*>(p.x) + index * p.stride + begin,
+                max_of<i64>(0, min_of(length, p.length - begin)));
 }
 
 /// Writes the first n indices of the block's list, which is sorted by value: in that order, or ascending.
@@ -119,7 +123,8 @@ template <SelectConfig C> QN_DEVICE void take_list(const Team<C.row>& team, i32*
 }
 
 /// What becomes of a row's n indices, by one block. sorted: by value.
-template <SelectConfig C> QN_DEVICE void finish_row(const Team<C.row>& team, const SelectParams& p, const Row<C.row>& row, i32* out, i64 n, i64 index, bool sorted) {
+template <SelectConfig C> QN_DEVICE void finish_row(const Team<C.row>& team, const SelectParams& p, const Row<C.row>& row, i32* out, i64 n,
+                                                    i64 index, bool sorted) {
   if constexpr (C.ending == Ending::page_table) {
     write_slots<C>(p.pages, out, n, p.k, index);
   } else if constexpr (C.ending == Ending::ragged) {

@@ -29,7 +29,8 @@ inline std::vector<i64> largest_ref(const std::vector<double>& x, i64 k, bool so
 template <class Args>
 std::vector<double> ragged_row_ref(const Args& a, i64 row) {
   std::vector<double> x = Ref(a.x).row({row});
-  const i64 columns = i64(x.size()), start = a.row_starts.present() ? Ref(a.row_starts).index(row) : 0, begin = std::clamp<i64>(start, 0, columns);
+  const i64 columns = i64(x.size()), start = a.row_starts.present() ? Ref(a.row_starts).index(row) : 0,
+            begin = std::clamp<i64>(start, 0, columns);
   const i64 length = a.lengths.present() ? Ref(a.lengths).index(row) : columns - start;
   return {x.begin() + begin, x.begin() + begin + std::clamp<i64>(length, 0, columns - begin)};
 }

@@ -9,12 +9,17 @@ namespace quern::topk {
 const jit::Kernel<SelectConfig, SelectParams> row_kernel{"quern/ops/topk/select_row/kernel.cuh", "select_row"};
 
 void generate_rows(const TensorView& x, const TensorView& lengths, const TensorView& row_starts, Random& random) {
-  const double inf = std::numeric_limits<double>::infinity(), few[] = {0.0, -0.0, 1, -1, inf, -inf, std::numeric_limits<double>::quiet_NaN(), 2};
+  const double inf = std::numeric_limits<double>::infinity(),
+               few[] = {0.0, -0.0, 1, -1, inf, -inf, std::numeric_limits<double>::quiet_NaN(), 2};
   for (i64 row = 0, kind = random.below(4); row < x.shape[0]; ++row, ++kind) {
     for (i64 i = 0; i < x.shape[1]; ++i) {
       const i64 at[] = {row, i};
       const double normal = random.uniform() + random.uniform() + random.uniform();
-      store_element(x, at, kind % 4 == 0 ? 0.5 : kind % 4 == 1 ? few[random.below(8)] : kind % 4 == 2 && random.below(3) == 0 ? -inf : normal);
+      store_element(x, at,
+                    kind % 4 == 0                           ? 0.5
+                    : kind % 4 == 1                         ? few[random.below(8)]
+                    : kind % 4 == 2 && random.below(3) == 0 ? -inf
+                                                            : normal);
     }
     const i64 start = row_starts.present() ? random.below(x.shape[1] + 1) : 0, at[] = {row};
     if (row_starts.present()) store_integer(row_starts.at(at), DType::i32, start);

@@ -80,7 +80,9 @@ template <class A> Schema<A>& state_rows(Schema<A>& schema) {
       .contents(each_within("0", "length"))
       .meaning("column at which each row begins, from which indices count; absent: 0");
 }
-template <class A> Schema<A>& state_k(Schema<A>& schema) { return schema.attr("k", &A::k).meaning("elements of a row of the result, from 0 to 2^20"); }
+template <class A> Schema<A>& state_k(Schema<A>& schema) {
+  return schema.attr("k", &A::k).meaning("elements of a row of the result, from 0 to 2^20");
+}
 
 /// What the cases of these ops have in common.
 QN_API std::vector<CaseAxis> rows_cases(std::vector<CaseAxis> others);

@@ -32,7 +32,8 @@ struct Rows {
   std::vector<float> x;
   std::vector<i32> out, lengths, starts;
 
-  Rows(i64 rows, i64 length, i64 k) : rows(rows), length(length), k(k), x(size_t(rows * length)), out(size_t(rows * k), -7), lengths(size_t(rows), i32(length)) {}
+  Rows(i64 rows, i64 length, i64 k)
+      : rows(rows), length(length), k(k), x(size_t(rows * length)), out(size_t(rows * k), -7), lengths(size_t(rows), i32(length)) {}
   Rows(const Rows&) = delete;
   template <class Args> void give(Args& a) {
     a.out = {out.data(), DType::i32, {rows, k}}, a.x = {x.data(), DType::f32, {rows, length}}, a.lengths = vector_of(lengths), a.k = k;
@@ -67,9 +68,7 @@ struct Paged : Rows {
     change(*this);
     try {
       page_table_transform(args);
-    } catch (const Error& e) {
-      return e.what();
-    }
+    } catch (const Error& e) { return e.what(); }
     return "";
   }
 };
@@ -161,14 +160,21 @@ TEST(topk_page_table_transform, bad_calls_are_errors) {
   const auto refusal = [](const std::function<void(Paged&)>& change) { return Paged(2, 9, 3).refusal(change); };
   EXPECT_EQ(refusal([](Paged&) {}), "");
   EXPECT_EQ(refusal([](Paged& c) { c.args.page_size = 0; }), "topk.page_table_transform: `page_size` is 0, expected 1 to 1073741824");
-  EXPECT_EQ(refusal([](Paged& c) { c.args.page_size = 1073741825; }), "topk.page_table_transform: `page_size` is 1073741825, expected 1 to 1073741824");
-  EXPECT_EQ(refusal([](Paged& c) { c.args.page_table.shape[0] = 1; }), "topk.page_table_transform: `batch` is 1, expected rows=2, as row_to_batch is absent (rows was set by `x` [2, 9])");
-  EXPECT_EQ(refusal([](Paged& c) { c.give_starts({0, 0}); }),
-            "topk.page_table_transform: `page_table_row_starts` is absent, expected a tensor, as row_starts is given: columns of x and of page_table are told one by one");
-  EXPECT_EQ(refusal([](Paged& c) { c.args.lengths = {}, c.args.page_size = 2; }), "topk.page_table_transform: `max_pages` is 3, expected at least 5: the pages of a whole row of x");
-  EXPECT_THAT(refusal([](Paged& c) { c.args.k = -1; }), HasSubstr("topk.page_table_transform: `out` has shape [2, 3], expected k=-1 at dim 1"));
-  EXPECT_THAT(refusal([](Paged& c) { c.args.page_table.dtype = DType::i64; }), HasSubstr("topk.page_table_transform: `page_table` is i64, expected i32"));
-  EXPECT_THAT(refusal([](Paged& c) { c.requests = {0}, c.args.row_to_batch = vector_of(c.requests); }), HasSubstr("topk.page_table_transform: `row_to_batch` has shape [1], expected rows=2 at dim 0"));
+  EXPECT_EQ(refusal([](Paged& c) { c.args.page_size = 1073741825; }),
+            "topk.page_table_transform: `page_size` is 1073741825, expected 1 to 1073741824");
+  EXPECT_EQ(refusal([](Paged& c) { c.args.page_table.shape[0] = 1; }),
+            "topk.page_table_transform: `batch` is 1, expected rows=2, as row_to_batch is absent (rows was set by `x` [2, 9])");
+  EXPECT_EQ(
+      refusal([](Paged& c) { c.give_starts({0, 0}); }),
+      "topk.page_table_transform: `page_table_row_starts` is absent, expected a tensor, as row_starts is given: columns of x and of page_table are told one by one");
+  EXPECT_EQ(refusal([](Paged& c) { c.args.lengths = {}, c.args.page_size = 2; }),
+            "topk.page_table_transform: `max_pages` is 3, expected at least 5: the pages of a whole row of x");
+  EXPECT_THAT(refusal([](Paged& c) { c.args.k = -1; }),
+              HasSubstr("topk.page_table_transform: `out` has shape [2, 3], expected k=-1 at dim 1"));
+  EXPECT_THAT(refusal([](Paged& c) { c.args.page_table.dtype = DType::i64; }),
+              HasSubstr("topk.page_table_transform: `page_table` is i64, expected i32"));
+  EXPECT_THAT(refusal([](Paged& c) { c.requests = {0}, c.args.row_to_batch = vector_of(c.requests); }),
+              HasSubstr("topk.page_table_transform: `row_to_batch` has shape [1], expected rows=2 at dim 0"));
 }
 
 TEST(topk_page_table_transform, the_contract_names_tokens_without_a_page) {
@@ -192,7 +198,9 @@ TEST(topk_page_table_transform, the_contract_names_tokens_without_a_page) {
 struct Ragged : Rows {
   std::vector<i32> offsets;
   RaggedTransformArgs args;
-  Ragged(i64 rows, i64 length, i64 k, std::vector<i32> at) : Rows(rows, length, k), offsets(std::move(at)) { give(args), args.offsets = vector_of(offsets); }
+  Ragged(i64 rows, i64 length, i64 k, std::vector<i32> at) : Rows(rows, length, k), offsets(std::move(at)) {
+    give(args), args.offsets = vector_of(offsets);
+  }
   std::string breach() { return breach_of("topk.ragged_transform", args); }
 };
 
@@ -239,16 +247,17 @@ TEST(topk_ragged_transform, bad_calls_are_errors) {
     change(c);
     try {
       ragged_transform(c.args);
-    } catch (const Error& e) {
-      return e.what();
-    }
+    } catch (const Error& e) { return e.what(); }
     return "";
   };
   EXPECT_EQ(refusal([](Ragged&) {}), "");
   EXPECT_EQ(refusal([](Ragged& c) { c.args.offsets = {}; }), "topk.ragged_transform: `offsets` is missing, expected a tensor [rows]");
-  EXPECT_THAT(refusal([](Ragged& c) { c.args.offsets.shape[0] = 1; }), HasSubstr("topk.ragged_transform: `offsets` has shape [1], expected rows=2 at dim 0"));
-  EXPECT_THAT(refusal([](Ragged& c) { c.args.x.dtype = DType::i32; }), HasSubstr("topk.ragged_transform: `x` is i32, expected f32, f16 or bf16"));
-  EXPECT_EQ(refusal([](Ragged& c) { c.args.k = 1048577, c.args.out = {c.out.data(), DType::i32, {2, 1048577}}; }), "topk.ragged_transform: `k` is 1048577, expected 0 to 1048576");
+  EXPECT_THAT(refusal([](Ragged& c) { c.args.offsets.shape[0] = 1; }),
+              HasSubstr("topk.ragged_transform: `offsets` has shape [1], expected rows=2 at dim 0"));
+  EXPECT_THAT(refusal([](Ragged& c) { c.args.x.dtype = DType::i32; }),
+              HasSubstr("topk.ragged_transform: `x` is i32, expected f32, f16 or bf16"));
+  EXPECT_EQ(refusal([](Ragged& c) { c.args.k = 1048577, c.args.out = {c.out.data(), DType::i32, {2, 1048577}}; }),
+            "topk.ragged_transform: `k` is 1048577, expected 0 to 1048576");
 }
 
 }  // namespace

@@ -22,10 +22,10 @@ struct SelectConfig {
 
 /// Where tokens lie in a paged cache, for Ending::page_table.
 struct PageTableParams {
-  const i32* table;         // [batch, max_pages]
-  const i32* row_to_batch;  // [rows] or null
-  const i32* row_starts;    // [rows] or null: the table's column of a row's first token
-  i32* indices;             // [rows, k] or null
+  const i32* table;            // [batch, max_pages]
+  const i32* row_to_batch;     // [rows] or null
+  const i32* row_starts;       // [rows] or null: the table's column of a row's first token
+  i32* indices;                // [rows, k] or null
   i64 stride, indices_stride;  // elements from row to row
   i64 batch, max_pages;
   i32 page_size;
@@ -33,12 +33,12 @@ struct PageTableParams {
 };
 
 struct SelectParams {
-  const void* x;           // [rows, length]
-  i32* out;                // [rows, k]
-  void* values;            // [rows, k] or null
-  const i32* lengths;      // [rows] or null
-  const i32* row_starts;   // [rows] or null
-  const i32* offsets;      // [rows], for Ending::ragged
+  const void* x;                          // [rows, length]
+  i32* out;                               // [rows, k]
+  void* values;                           // [rows, k] or null
+  const i32* lengths;                     // [rows] or null
+  const i32* row_starts;                  // [rows] or null
+  const i32* offsets;                     // [rows], for Ending::ragged
   i64 stride, out_stride, values_stride;  // elements from row to row
   i64 rows, length, k;
   PageTableParams pages;

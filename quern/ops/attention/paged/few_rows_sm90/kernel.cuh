@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// out[i, h] = softmax_j(scale * q[i, h] . k[j]) v[j] over the keys j of a paged cache that query token i sees, requests of up to 64 rows, on sm_90a.
-// A request's rows, query tokens times heads of a group, are the columns of wgmma: logits^T = K q^T and out^T = V^T p^T. One block a multiprocessor takes an
-// equal run of all units of 64 keys (work.cuh). A warp brings K and V by TMA into a ring; each warpgroup that multiplies takes tiles of its own, with a running
-// maximum and sums of its own. At the end of a segment the first one adds what the others have. It writes the output, or a part where the item was cut: of the
-// blocks that have parts of an item the last to end adds them in order.
+// out[i, h] = softmax_j(scale * q[i, h] . k[j]) v[j] over the keys j of a paged cache that query token i sees, requests of up to 64 rows,
+// on sm_90a. A request's rows, query tokens times heads of a group, are the columns of wgmma: logits^T = K q^T and out^T = V^T p^T. One
+// block a multiprocessor takes an equal run of all units of 64 keys (work.cuh). A warp brings K and V by TMA into a ring; each warpgroup
+// that multiplies takes tiles of its own, with a running maximum and sums of its own. At the end of a segment the first one adds what the
+// others have. It writes the output, or a part where the item was cut: of the blocks that have parts of an item the last to end adds them
+// in order.
 #pragma once
 #include "quern/kit/pipeline.cuh"
 #include "quern/ops/attention/paged/few_rows_sm90/softmax.cuh"
@@ -15,7 +16,8 @@ namespace quern::attention {
 /// Named barriers beside those of the warpgroups: of all that multiply; of the sums that the first of them waits for.
 constexpr int kMultiplyBarrier = 9, kMergeBarrier = 10;
 
-/// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up some of its, and those that multiply share them; 64 rows take about 200.
+/// Registers of a thread. A block starts with an equal share for each: 168 of 384 threads, 128 of 512. The warpgroup that loads gives up
+/// some of its, and those that multiply share them; 64 rows take about 200.
 template <FewRowsConfig C> constexpr int kMultiplyRegisters = C.warpgroups == 3 ? 160 : 232;
 template <FewRowsConfig C> constexpr int kLoadRegisters = C.warpgroups == 3 ? 32 : 40;
 
@@ -35,14 +37,16 @@ template <FewRowsConfig C> QN_DEVICE void load_tiles(const FewRowsParams& p, Wal
     QN_NO_UNROLL
     for (i32 first = s.begin; first < s.end; first += kTileTokens) {
       const i32 of_tile = page;
-      page = paged::page_of_box(lane, row, rows, first + kTileTokens, s.first, s.end);  // of the next tile, while this one waits for a stage
+      page =
+          paged::page_of_box(lane, row, rows, first + kTileTokens, s.first, s.end);  // of the next tile, while this one waits for a stage
       QN_UNROLL
       for (int v = 0; v < 2; ++v) {
         const u32 full = full_barrier<C.stages>(fill.barriers, fill.stage);
         ptx::mbarrier_wait(empty_barrier<C.stages>(fill.barriers, fill.stage), fill.parity);
         if (ptx::lane_id() == 0) ptx::mbarrier_arrive_expect_tx(full, u32(paged::tile_bytes(kTile)));
         ptx::sync_warp();
-        paged::load_pages<kTile>(smem + S.ring + fill.stage * u32(stage_bytes(C)), v == 0 ? &p.boxes.k : &p.boxes.v, full, CachePolicy::evict_first, lane, row, first, s.head_kv, of_tile);
+        paged::load_pages<kTile>(smem + S.ring + fill.stage * u32(stage_bytes(C)), v == 0 ? &p.boxes.k : &p.boxes.v, full,
+                                 CachePolicy::evict_first, lane, row, first, s.head_kv, of_tile);
         end_fill(fill);
       }
     }
@@ -58,13 +62,15 @@ template <FewRowsConfig C> QN_DEVICE SeenKeys seen_keys(const FewRowsParams& p, 
     return {s.first, s.keys.end - 1, s.first, s.keys.end - 1};
   } else {
     const i32 row = s.head_tile * C.group_rows;
-    const Span top = visible_span(p, s.queries, s.keys, place_of_row(p, 0, row).query), bottom = visible_span(p, s.queries, s.keys, place_of_row(p, 0, row + s.rows - 1).query);
+    const Span top = visible_span(p, s.queries, s.keys, place_of_row(p, 0, row).query),
+               bottom = visible_span(p, s.queries, s.keys, place_of_row(p, 0, row + s.rows - 1).query);
     return {bottom.first, top.last, top.first, bottom.last};
   }
 }
 
 /// The warpgroup's tiles of a segment. `read`: the ring at the segment's first tile.
-template <FewRowsConfig C> QN_DEVICE void sum_tiles(const FewRowsParams& p, const Segment& s, u8* memory, const Consumer<C.stages>& begin, ItemState<C>& sums) {
+template <FewRowsConfig C> QN_DEVICE void sum_tiles(const FewRowsParams& p, const Segment& s, u8* memory, const Consumer<C.stages>& begin,
+                                                    ItemState<C>& sums) {
   constexpr auto S = few_rows_smem(C);
   const u32 smem = ptx::smem_address(memory), warpgroup = warpgroup_id();
   const u32 probabilities = smem + S.probabilities + warpgroup * C.group_rows * kTileTokens * 2;
@@ -81,14 +87,16 @@ template <FewRowsConfig C> QN_DEVICE void sum_tiles(const FewRowsParams& p, cons
     make_probabilities<C>(s, memory, probabilities, x, sums);
     begin_read(read);
     const u32 stage = u32(S.ring) + read.stage * u32(stage_bytes(C));
-    if (first < seen.any_first || first + kTileTokens - 1 > seen.any_last) zero_values<C>(memory + stage, seen.any_first - first, seen.any_last + 1 - first);
+    if (first < seen.any_first || first + kTileTokens - 1 > seen.any_last)
+      zero_values<C>(memory + stage, seen.any_first - first, seen.any_last + 1 - first);
     multiply_values<C>(smem + stage, probabilities, sums.out);
     end_read(read);
     skip_reads(read, 2 * (C.warpgroups - 1));
   }
 }
 
-/// Eight rows of a complete item, from where their threads hold them, to shared memory: [row][head_dim + 4] f32. A warp's 32 stores go to different banks.
+/// Eight rows of a complete item, from where their threads hold them, to shared memory: [row][head_dim + 4] f32. A warp's 32 stores go to
+/// different banks.
 template <FewRowsConfig C> constexpr i32 kResultPitch = C.head_dim + 4;
 template <FewRowsConfig C, class Sum> QN_DEVICE void turn_eight_rows(u8* smem, i32 i, const SoftmaxState (&states)[2], const Sum& sum) {
   f32* rows = reinterpret_cast<f32*>(smem + few_rows_smem(C).merge);
@@ -123,7 +131,8 @@ template <FewRowsConfig C> QN_DEVICE void store_rows(const FewRowsParams& p, con
     const f32 factor = finish.factor * result_factor(p, s.request, s.head_kv);
     QN_UNROLL
     for (i32 column = 2 * lane; column < C.head_dim; column += 64)
-      store_pair(out_row<C>(p, token, place.head_q) + column, finished(finish, rows[row * kResultPitch<C> + column], factor), finished(finish, rows[row * kResultPitch<C> + column + 1], factor), p.out_pairs != 0);
+      store_pair(out_row<C>(p, token, place.head_q) + column, finished(finish, rows[row * kResultPitch<C> + column], factor),
+                 finished(finish, rows[row * kResultPitch<C> + column + 1], factor), p.out_pairs != 0);
     if (lane == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
   }
 }
@@ -137,7 +146,8 @@ template <FewRowsConfig C> QN_DEVICE void count_part(const FewRowsParams& p, con
   *last = u32(ended == u32(s.blocks));
 }
 
-/// By all that multiply: the first warpgroup's sums of the segment become the item's rows, or a part; of all parts, by the last block of the item, rows.
+/// By all that multiply: the first warpgroup's sums of the segment become the item's rows, or a part; of all parts, by the last block of
+/// the item, rows.
 template <FewRowsConfig C> QN_DEVICE void finish_segment(const FewRowsParams& p, const Segment& s, u8* smem, const ItemState<C>& sums) {
   const i32 warpgroup = i32(warpgroup_id());
   u32* last = reinterpret_cast<u32*>(smem + few_rows_smem(C).last);
@@ -151,7 +161,9 @@ template <FewRowsConfig C> QN_DEVICE void finish_segment(const FewRowsParams& p,
     store_rows<C>(p, s, smem, 0, 1);
   }
   if (warpgroup == 0 && s.slot >= 0) {
-    store_state<C>(s, sums, reinterpret_cast<f32*>(p.part_sums) + s.slot * part_floats(C), reinterpret_cast<f32*>(p.part_states) + s.slot * C.group_rows * 2, [](f32* to, u32x4 four) { ptx::st_global(to, four); });
+    store_state<C>(s, sums, reinterpret_cast<f32*>(p.part_sums) + s.slot * part_floats(C),
+                   reinterpret_cast<f32*>(p.part_states) + s.slot * C.group_rows * 2,
+                   [](f32* to, u32x4 four) { ptx::st_global(to, four); });
     if (s.last) count_part<C>(p, s, last);
   }
   if (s.slot < 0 || !s.last) return;
@@ -185,7 +197,8 @@ template <FewRowsConfig C> QN_DEVICE void sum_run(const FewRowsParams& p, Walk w
     add_tokens<C>(s, memory, sums);
     if constexpr (C.warpgroups > 1) {
       if (warpgroup > 0) {
-        store_state<C>(s, sums, merged + i32(warpgroup - 1) * part_floats(C), states + i32(warpgroup) * C.group_rows * 2, [](f32* to, u32x4 four) { ptx::st_shared(to, four); });
+        store_state<C>(s, sums, merged + i32(warpgroup - 1) * part_floats(C), states + i32(warpgroup) * C.group_rows * 2,
+                       [](f32* to, u32x4 four) { ptx::st_shared(to, four); });
         ptx::bar_arrive(kMergeBarrier, kMultiplyThreads<C>);
       } else {
         ptx::bar_sync(kMergeBarrier, kMultiplyThreads<C>);
@@ -197,14 +210,17 @@ template <FewRowsConfig C> QN_DEVICE void sum_run(const FewRowsParams& p, Walk w
   }
 }
 
-/// Memory that wgmma reads and nobody writes: probabilities of rows that an item has not, and columns behind head_dim. By all threads but the warp that loads.
+/// Memory that wgmma reads and nobody writes: probabilities of rows that an item has not, and columns behind head_dim. By all threads but
+/// the warp that loads.
 template <FewRowsConfig C> QN_DEVICE void clear_unused(u8* smem) {
   constexpr auto S = few_rows_smem(C);
   constexpr i32 kBytes = paged::tile_bytes(tile_of_keys(C)), kStage = has_fp8_keys(C) ? kBytes : stage_bytes(C);
   const u32x4 zeros{0, 0, 0, 0};
-  for (i32 at = 16 * i32(threadIdx.x); at < S.merge - S.probabilities; at += 16 * kMultiplyThreads<C>) ptx::st_shared(smem + S.probabilities + at, zeros);
+  for (i32 at = 16 * i32(threadIdx.x); at < S.merge - S.probabilities; at += 16 * kMultiplyThreads<C>)
+    ptx::st_shared(smem + S.probabilities + at, zeros);
   for (i32 stage = 0; kBytes < kStage && stage < C.stages; ++stage)
-    for (i32 at = kBytes + 16 * i32(threadIdx.x); at < kStage; at += 16 * kMultiplyThreads<C>) ptx::st_shared(smem + S.ring + stage * stage_bytes(C) + at, zeros);
+    for (i32 at = kBytes + 16 * i32(threadIdx.x); at < kStage; at += 16 * kMultiplyThreads<C>)
+      ptx::st_shared(smem + S.ring + stage * stage_bytes(C) + at, zeros);
   ptx::fence_proxy_async_shared();
 }
 

@@ -13,8 +13,8 @@ using A = PagedArgs;
 
 const jit::Kernel<FewRowsConfig, FewRowsParams> few_rows{"quern/ops/attention/paged/few_rows_sm90/kernel.cuh", "paged_few_rows_sm90"};
 
-/// Rows of an item, so that the products have as few columns as may be: of one query token the group's, of several those of the longest request, in steps that keep kernels few.
-/// Wider heads than 128 take 32 at most: 64 would be 128 sums a thread at head_dim 256.
+/// Rows of an item, so that the products have as few columns as may be: of one query token the group's, of several those of the longest
+/// request, in steps that keep kernels few. Wider heads than 128 take 32 at most: 64 would be 128 sums a thread at head_dim 256.
 i32 group_rows(const Problem& p) {
   const i64 most = p[Axis::head_dim] > 128 ? 32 : kFewRowsSm90, group = max_of<i64>(1, group_of(p)), queries = p.attr(&A::max_seq_q);
   if (!several(p)) return i32(min_of<i64>(most, round_up<i64>(group, 8)));
@@ -30,7 +30,8 @@ i64 tile_keys(const Problem& p) {
 
 FewRowsConfig config_of(const Problem& p, const DeviceInfo& device) {
   const DType kv = p.dtype(&A::k_cache);
-  // FP8 comes twice as fast and takes longer to multiply, as it becomes f16 first; 160 registers a thread suffice for 16 rows, but not with a soft cap beside several query tokens
+  // FP8 comes twice as fast and takes longer to multiply, as it becomes f16 first; 160 registers a thread suffice for 16 rows, but not with
+  // a soft cap beside several query tokens
   const i32 rows = group_rows(p), warpgroups = is_fp8(kv) && rows <= 16 && !(p.attr(&A::soft_cap) > 0 && several(p)) ? 3 : 2;
   FewRowsConfig c{.dtype = is_fp8(kv) ? DType::f16 : p.dtype(&A::q),
                   .q_dtype = p.dtype(&A::q),
@@ -49,8 +50,9 @@ FewRowsConfig config_of(const Problem& p, const DeviceInfo& device) {
                   .fixed_chunks = p.batch_invariant || tile_keys(p) <= kChunkTokens,
                   .threads = (warpgroups + 1) * 128,  // of the last 128 one warp loads: registers are given by the warpgroup
                   .min_blocks = 1};
-  // A multiple of two for each warpgroup, so that a stage always holds tiles of the same one. A parity tells a filling of a stage from the next one, but not from the next but one: a
-  // warpgroup that waited for its own filling before another warpgroup's had come to the same stage would find it complete.
+  // A multiple of two for each warpgroup, so that a stage always holds tiles of the same one. A parity tells a filling of a stage from the
+  // next one, but not from the next but one: a warpgroup that waited for its own filling before another warpgroup's had come to the same
+  // stage would find it complete.
   const i32 step = 2 * warpgroups;
   c.stages = step;
   while (c.stages + step <= 16) {
@@ -73,7 +75,9 @@ FewRowsWork work_of(const Problem& p, const FewRowsConfig& c) {
   return {.row_tiles = max_of<i64>(1, ceil_div<i64>(rows, c.group_rows)),
           .max_splits = min_of<i64>(kMostChunks, ceil_div<i64>(tile_keys(p), kChunkTokens)),
           .min_share = c.fixed_chunks ? 1 : c.warpgroups,  // a tile for each warpgroup
-          .part_sums = {}, .part_states = {}, .counters = {}};
+          .part_sums = {},
+          .part_states = {},
+          .counters = {}};
 }
 
 FewRowsParams few_rows_params(const Call<A, FewRowsWork>& c) {
@@ -81,7 +85,8 @@ FewRowsParams few_rows_params(const Call<A, FewRowsWork>& c) {
   set_paged_params(c.args, c.problem, to);
   to.boxes.k = c.device.make_tensor_map(paged::paged_boxes(c.args.k_cache, kTileTokens));
   to.boxes.v = c.device.make_tensor_map(paged::paged_boxes(c.args.v_cache, kTileTokens));
-  to.boxes.rows = paged::box_rows(c.problem[Axis::page_size], kTileTokens), to.boxes.no_page = c.problem[Axis::pages] < i64(1) << 31 ? i32(c.problem[Axis::pages]) : -1;
+  to.boxes.rows = paged::box_rows(c.problem[Axis::page_size], kTileTokens),
+  to.boxes.no_page = c.problem[Axis::pages] < i64(1) << 31 ? i32(c.problem[Axis::pages]) : -1;
   to.part_sums = reinterpret_cast<float*>(c.region(c.choice.part_sums));
   to.part_states = reinterpret_cast<float*>(c.region(c.choice.part_states));
   to.counters = reinterpret_cast<u32*>(c.region(c.choice.counters));
@@ -100,13 +105,16 @@ Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (p[Axis::tokens] == 0) return {"tokens", 0, "at least {}", 1};
   if (capacity(p) == 0) return {"pages", p[Axis::pages], "room for a key"};  // a tensor map is of some memory
   const FewRowsConfig c = config_of(p, device);
-  if (few_rows_smem(c).bytes > device.smem_block) return {"shared memory of a block", device.smem_block, "{} bytes", few_rows_smem(c).bytes};
-  if (work_of(p, c).row_tiles > 8) return {"heads_q", p[Axis::heads_q], "at most {} heads of a KV head", 8 * c.group_rows};  // units are counted in 32 bits
+  if (few_rows_smem(c).bytes > device.smem_block)
+    return {"shared memory of a block", device.smem_block, "{} bytes", few_rows_smem(c).bytes};
+  if (work_of(p, c).row_tiles > 8)
+    return {"heads_q", p[Axis::heads_q], "at most {} heads of a KV head", 8 * c.group_rows};  // units are counted in 32 bits
   return several(p) ? prefill_rejects(paged_prefill_shape(p, kFewRowsSm90), device) : Rejection{};
 }
 
-/// Measured on an H200: split KV reads 16-bit caches 1.03 to 1.12 times as fast as this kernel where a call takes 70 us or more, and FP8 caches 3 to 7 times as slowly. Of 16-bit caches
-/// 64 rows took this kernel as long as 256 rows took prefill_sm90, to which they go instead; 17 to 64 rows by prefill_sm90 have not been measured.
+/// Measured on an H200: split KV reads 16-bit caches 1.03 to 1.12 times as fast as this kernel where a call takes 70 us or more, and FP8
+/// caches 3 to 7 times as slowly. Of 16-bit caches 64 rows took this kernel as long as 256 rows took prefill_sm90, to which they go
+/// instead; 17 to 64 rows by prefill_sm90 have not been measured.
 Rejection slower(const Problem& p, const DeviceInfo&) {
   if (is_fp8(p.dtype(&A::k_cache)) || group_of(p) > 16) return {};
   return {"k_cache", name(p.dtype(&A::k_cache)), "FP8, or more than 16 query heads a KV head"};

@@ -31,10 +31,14 @@ QN_DEVICE f32 sum_of_tokens(f32 x) {
 }
 
 /// Of the calling thread: its warpgroup's four arrays of a number for each row, one a warp.
-template <FewRowsConfig C> QN_DEVICE f32* row_numbers(u8* smem, u32 warp) { return reinterpret_cast<f32*>(smem + few_rows_smem(C).maxima) + (warpgroup_id() * 4 + warp) * C.group_rows; }
+template <FewRowsConfig C> QN_DEVICE f32* row_numbers(u8* smem, u32 warp) {
+  return reinterpret_cast<f32*>(smem + few_rows_smem(C).maxima) + (warpgroup_id() * 4 + warp) * C.group_rows;
+}
 
-/// Logits in units of log2; -inf where a row does not see the token. `first`: the tile's token 0. `masked`: some row does not see some token.
-template <FewRowsConfig C> QN_DEVICE void make_logits(const FewRowsParams& p, const Segment& s, const u8* smem, i32 first, bool masked, f32 (&x)[C.group_rows / 2]) {
+/// Logits in units of log2; -inf where a row does not see the token. `first`: the tile's token 0. `masked`: some row does not see some
+/// token.
+template <FewRowsConfig C> QN_DEVICE void make_logits(const FewRowsParams& p, const Segment& s, const u8* smem, i32 first, bool masked,
+                                                      f32 (&x)[C.group_rows / 2]) {
   constexpr bool kOfRows = C.scales != 0 || (C.q_dtype == DType::bf16 && C.dtype == DType::f16);
   const RowFacts* facts = reinterpret_cast<const RowFacts*>(smem + few_rows_smem(C).rows);
   const i32 lane = i32(ptx::lane_id()), token = first + 16 * i32(warp_of_warpgroup()) + lane / 4;
@@ -57,9 +61,11 @@ template <FewRowsConfig C> QN_DEVICE void make_logits(const FewRowsParams& p, co
   }
 }
 
-/// Online softmax over a tile: logits become probabilities, the B operand of the second product at `probabilities`; sums move to the new maximum. Two barriers of the
-/// warpgroup: between them maxima are read and probabilities written, behind the second both may be read and written again.
-template <FewRowsConfig C> QN_DEVICE void make_probabilities(const Segment& s, u8* smem, u32 probabilities, f32 (&x)[C.group_rows / 2], ItemState<C>& sums) {
+/// Online softmax over a tile: logits become probabilities, the B operand of the second product at `probabilities`; sums move to the new
+/// maximum. Two barriers of the warpgroup: between them maxima are read and probabilities written, behind the second both may be read and
+/// written again.
+template <FewRowsConfig C> QN_DEVICE void make_probabilities(const Segment& s, u8* smem, u32 probabilities, f32 (&x)[C.group_rows / 2],
+                                                             ItemState<C>& sums) {
   using T = dtype_t<C.dtype>;
   const u32 lane = ptx::lane_id(), warp = warp_of_warpgroup();
   QN_UNROLL
@@ -104,11 +110,15 @@ template <FewRowsConfig C> QN_DEVICE void make_probabilities(const Segment& s, u
     }
   }
   // Row n of the operand is 64 tokens: 128 bytes. A matrix of stmatrix is eight rows and eight tokens.
-  const auto place = [&](i32 i, u32 half) { return swizzled(Swizzle::b128, probabilities + (8 * u32(i) + lane % 8) * 128 + (2 * warp + half) * 16); };
+  const auto place = [&](i32 i, u32 half) {
+    return swizzled(Swizzle::b128, probabilities + (8 * u32(i) + lane % 8) * 128 + (2 * warp + half) * 16);
+  };
   QN_UNROLL
   for (int i = 0; i < C.group_rows / 8; i += 2) {
     if (8 * i >= s.rows) continue;
-    if (i + 1 < C.group_rows / 8) ptx::stmatrix_x4_trans(place(i + int(lane / 16), lane / 8 % 2), {packed[2 * i], packed[2 * i + 1], packed[2 * i + 2], packed[2 * i + 3]});
+    if (i + 1 < C.group_rows / 8)
+      ptx::stmatrix_x4_trans(place(i + int(lane / 16), lane / 8 % 2),
+                             {packed[2 * i], packed[2 * i + 1], packed[2 * i + 2], packed[2 * i + 3]});
     else ptx::stmatrix_x2_trans(place(i, lane / 8 % 2), {packed[2 * i], packed[2 * i + 1]});
   }
   ptx::fence_proxy_async_shared();
@@ -124,7 +134,8 @@ template <FewRowsConfig C> QN_DEVICE void add_tokens(const Segment& s, u8* smem,
     f32 sum[2];
     QN_UNROLL
     for (int e = 0; e < 2; ++e) sum[e] = sum_of_tokens(sums.rows[2 * i + e].sum);
-    if (lane < 4) ptx::st_shared<u32x2>(row_numbers<C>(smem, warp_of_warpgroup()) + 8 * i + 2 * lane, {ptx::bits_of(sum[0]), ptx::bits_of(sum[1])});
+    if (lane < 4)
+      ptx::st_shared<u32x2>(row_numbers<C>(smem, warp_of_warpgroup()) + 8 * i + 2 * lane, {ptx::bits_of(sum[0]), ptx::bits_of(sum[1])});
   }
   sync_warpgroup();
   QN_UNROLL
@@ -145,9 +156,12 @@ template <FewRowsConfig C> QN_DEVICE void add_tokens(const Segment& s, u8* smem,
 // They are kept as their threads hold them: four sums of a thread are 16 bytes, those of the 128 threads lie side by side.
 
 /// Where a thread's four sums of rows 8 i .. and 64 columns m are.
-template <FewRowsConfig C> QN_DEVICE i32 place_of_sums(i32 m, i32 i) { return ((m * (C.group_rows / 8) + i) * 128 + i32(thread_of_warpgroup())) * 4; }
+template <FewRowsConfig C> QN_DEVICE i32 place_of_sums(i32 m, i32 i) {
+  return ((m * (C.group_rows / 8) + i) * 128 + i32(thread_of_warpgroup())) * 4;
+}
 /// Rows of which a state is [row][2] f32. By all threads; lane / 4 = 0 of the first warp has every row.
-template <FewRowsConfig C, class Store> QN_DEVICE void store_state(const Segment& s, const ItemState<C>& sums, f32* to_sums, f32* to_states, const Store& store) {
+template <FewRowsConfig C, class Store> QN_DEVICE void store_state(const Segment& s, const ItemState<C>& sums, f32* to_sums, f32* to_states,
+                                                                   const Store& store) {
   QN_UNROLL
   for (int i = 0; i < C.group_rows / 8; ++i) {
     if (8 * i >= s.rows) continue;
@@ -158,7 +172,8 @@ template <FewRowsConfig C, class Store> QN_DEVICE void store_state(const Segment
     }
     if (thread_of_warpgroup() < 4) {
       const SoftmaxState &low = sums.rows[2 * i], &high = sums.rows[2 * i + 1];
-      store(to_states + 2 * (8 * i + 2 * i32(ptx::lane_id() % 4)), {ptx::bits_of(low.max), ptx::bits_of(low.sum), ptx::bits_of(high.max), ptx::bits_of(high.sum)});
+      store(to_states + 2 * (8 * i + 2 * i32(ptx::lane_id() % 4)),
+            {ptx::bits_of(low.max), ptx::bits_of(low.sum), ptx::bits_of(high.max), ptx::bits_of(high.sum)});
     }
   }
 }
@@ -216,7 +231,9 @@ template <FewRowsConfig C> QN_DEVICE void join(const Segment& s, ItemState<C>& s
 
 /// Eight rows of an item that was cut: its parts in order.
 template <FewRowsConfig C> QN_DEVICE EightRows<C> add_parts(const FewRowsParams& p, const Segment& s, i32 i) {
-  constexpr i32 kAtOnce = max_of(2, 16 / value_tiles(C));  // so that the reads of 128 threads are 32 KB and more: the L2 answers after about 700 clocks, with 64 bytes a clock
+  constexpr i32 kAtOnce = max_of(
+      2, 16 / value_tiles(
+                  C));  // so that the reads of 128 threads are 32 KB and more: the L2 answers after about 700 clocks, with 64 bytes a clock
   EightRows<C> sums;
   sums.rows[0] = sums.rows[1] = empty_softmax();
   zero(sums.out);
@@ -226,7 +243,9 @@ template <FewRowsConfig C> QN_DEVICE EightRows<C> add_parts(const FewRowsParams&
     QN_UNROLL
     for (i32 k = 0; k < kAtOnce; ++k) {
       const i64 slot = part_slot<C>(s, min_of(first + k, s.parts - 1));
-      parts[k] = load_eight_rows<C>(i, reinterpret_cast<const f32*>(p.part_sums) + slot * part_floats(C), reinterpret_cast<const f32*>(p.part_states) + slot * C.group_rows * 2, [](const f32* from) { return ptx::ld_global<u32x4>(from); });
+      parts[k] = load_eight_rows<C>(i, reinterpret_cast<const f32*>(p.part_sums) + slot * part_floats(C),
+                                    reinterpret_cast<const f32*>(p.part_states) + slot * C.group_rows * 2,
+                                    [](const f32* from) { return ptx::ld_global<u32x4>(from); });
     }
     QN_UNROLL
     for (i32 k = 0; k < kAtOnce; ++k) {

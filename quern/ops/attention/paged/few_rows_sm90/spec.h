@@ -9,9 +9,9 @@
 namespace quern::attention {
 
 struct FewRowsConfig {
-  DType dtype;       // of products: bf16 or f16
-  DType q_dtype;     // bf16, f16, e4m3 or e5m2
-  DType kv_dtype;    // dtype, or e4m3 or e5m2 beside products of f16
+  DType dtype;     // of products: bf16 or f16
+  DType q_dtype;   // bf16, f16, e4m3 or e5m2
+  DType kv_dtype;  // dtype, or e4m3 or e5m2 beside products of f16
   DType out_dtype;
   DType lens_dtype;  // of seq_lens: i32 or i64
   i32 head_dim;      // a multiple of 16, at most 256
@@ -35,7 +35,8 @@ struct FewRowsParams : AttendParams {
   paged::BoxParams boxes;
   float* part_sums;    // [slots, part_floats()]: sums of exp2(logit - max) v, as the threads of a warpgroup hold them
   float* part_states;  // [slots, group_rows, 2]: maximum, sum of exp2(logit - max)
-  u32* counters;       // [blocks]: of the item that was cut at the end of a block, how many blocks have written their parts. Zeros when the kernel begins
+  u32* counters;       // [blocks]: of the item that was cut at the end of a block, how many blocks have written their parts. Zeros when the
+                       // kernel begins
   i32 row_tiles;       // most items of a request and KV head
   i32 max_splits;      // slots of an item, fixed_chunks
   i32 min_share;       // least units of a block

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The products of a tile by one warpgroup: logits^T = K q^T and out^T += V^T p^T. Tokens, and then columns of head_dim, are the 64 rows that
-// wgmma has at least; rows of the item are its columns.
+// The products of a tile by one warpgroup: logits^T = K q^T and out^T += V^T p^T. Tokens, and then columns of head_dim, are the 64 rows
+// that wgmma has at least; rows of the item are its columns.
 //
 //   A thread of warp w holds in s[4 i + j] token 16 w + lane / 4 + 8 (j / 2) and row 8 i + 2 (lane % 4) + j % 2,
 //   and in out[m][4 i + j] the same row and column value_column<C>(m, j / 2).
 //
-// FP8 keys become f16 on the way to the A operand's registers. K by ldmatrix: a lane has columns 4 (lane % 4) .. + 3 of each 16, which stand at k =
-// 2 (lane % 4) + {0, 1} and + 8 of the product: q has them in that order. V by ldmatrix.trans: it moves pairs of bytes, so that a lane has two columns
-// of two tokens; they are the rows lane / 4 and + 8 of the product.
+// FP8 keys become f16 on the way to the A operand's registers. K by ldmatrix: a lane has columns 4 (lane % 4) .. + 3 of each 16, which
+// stand at k = 2 (lane % 4) + {0, 1} and + 8 of the product: q has them in that order. V by ldmatrix.trans: it moves pairs of bytes, so
+// that a lane has two columns of two tokens; they are the rows lane / 4 and + 8 of the product.
 #pragma once
 #include "quern/kit/tanh.cuh"
 #include "quern/kit/wgmma_ring.cuh"
@@ -73,7 +73,8 @@ template <FewRowsConfig C> QN_DEVICE void store_queries(const FewRowsParams& p, 
         const u32 column = 8 * u32(lane) + 2 * i;
         // Of FP8 keys columns 4 t + 2 h + {0, 1} of each 16 stand at 8 h + 2 t + {0, 1}
         const u32 at = has_fp8_keys(C) ? column / 16 * 16 + column % 4 / 2 * 8 + column % 16 / 4 * 2 : column;
-        ptx::st_shared<u32>(smem + S.queries + (paged::place_in_tile<kTile>(tile, u32(row), 2 * at) - tile), pack_word(x[2 * i], x[2 * i + 1], T{}));
+        ptx::st_shared<u32>(smem + S.queries + (paged::place_in_tile<kTile>(tile, u32(row), 2 * at) - tile),
+                            pack_word(x[2 * i], x[2 * i + 1], T{}));
       }
     }
     if (lane == 0) {
@@ -91,7 +92,9 @@ template <FewRowsConfig C> QN_DEVICE void store_queries(const FewRowsParams& p, 
 // ---- products ----
 
 /// Two FP8 numbers of a half of a word, as f16.
-template <DType kDType> QN_DEVICE u32 widen(u32 pair) { return kDType == DType::e4m3 ? ptx::f16x2_of_e4m3x2(u16(pair)) : ptx::f16x2_of_e5m2x2(u16(pair)); }
+template <DType kDType> QN_DEVICE u32 widen(u32 pair) {
+  return kDType == DType::e4m3 ? ptx::f16x2_of_e4m3x2(u16(pair)) : ptx::f16x2_of_e5m2x2(u16(pair));
+}
 
 /// logits^T of a tile of K, which begins at `keys`.
 template <FewRowsConfig C> QN_DEVICE void multiply_keys(u32 keys, u32 queries, f32 (&s)[C.group_rows / 2]) {
@@ -117,7 +120,8 @@ template <FewRowsConfig C> QN_DEVICE void multiply_keys(u32 keys, u32 queries, f
     hold(s);
     ptx::wgmma_fence();
     QN_UNROLL
-    for (i32 step = 0; step < kSteps; ++step) ptx::wgmma<T, T>(s, a[step], q.advanced(offset_in_tile(kQueries, 0, 32 * u32(step))), step > 0);
+    for (i32 step = 0; step < kSteps; ++step)
+      ptx::wgmma<T, T>(s, a[step], q.advanced(offset_in_tile(kQueries, 0, 32 * u32(step))), step > 0);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
     QN_UNROLL
@@ -128,7 +132,8 @@ template <FewRowsConfig C> QN_DEVICE void multiply_keys(u32 keys, u32 queries, f
     ptx::wgmma_fence();
     QN_UNROLL
     for (i32 step = 0; step < kSteps; ++step)
-      ptx::wgmma<T, T>(s, k.advanced(offset_in_tile(kKeys, 0, 32 * u32(step))), q.advanced(offset_in_tile(kQueries, 0, 32 * u32(step))), step > 0);
+      ptx::wgmma<T, T>(s, k.advanced(offset_in_tile(kKeys, 0, 32 * u32(step))), q.advanced(offset_in_tile(kQueries, 0, 32 * u32(step))),
+                       step > 0);
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
   }
@@ -150,7 +155,8 @@ template <FewRowsConfig C> QN_DEVICE void multiply_values(u32 values, u32 probab
       QN_UNROLL
       for (i32 step = 0; step < kSteps; step += 2) {  // four times eight tokens
         u32 raw[4] = {};
-        if (chunk < u32(C.head_dim / 16)) ptx::ldmatrix_x4_trans(raw, paged::place_in_tile<kValues>(values, 16 * u32(step) + lane, 16 * chunk));
+        if (chunk < u32(C.head_dim / 16))
+          ptx::ldmatrix_x4_trans(raw, paged::place_in_tile<kValues>(values, 16 * u32(step) + lane, 16 * chunk));
         QN_UNROLL
         for (i32 i = 0; i < 4; ++i) {  // bytes: column, column + 1 of a token, and of the next token
           const u32 first = (raw[i] & 0xff) | (raw[i] >> 8 & 0xff00), second = (raw[i] >> 8 & 0xff) | (raw[i] >> 16 & 0xff00);
@@ -183,7 +189,8 @@ template <FewRowsConfig C> QN_DEVICE void multiply_values(u32 values, u32 probab
     for (i32 m = 0; m < value_tiles(C); ++m) {
       QN_UNROLL
       for (i32 step = 0; step < kSteps; ++step)
-        ptx::wgmma<T, T, WgmmaForm{.a = Major::mn}>(out[m], v.advanced(u32(m) * kTileTokens * 128 + 16 * kWidth * u32(step)), b.advanced(32 * u32(step)), true);
+        ptx::wgmma<T, T, WgmmaForm{.a = Major::mn}>(out[m], v.advanced(u32(m) * kTileTokens * 128 + 16 * kWidth * u32(step)),
+                                                    b.advanced(32 * u32(step)), true);
     }
     ptx::wgmma_commit();
     ptx::wgmma_wait<0>();
@@ -191,7 +198,8 @@ template <FewRowsConfig C> QN_DEVICE void multiply_values(u32 values, u32 probab
   hold(out);
 }
 
-/// Rows of a tile of V outside of [from, end) become zeros: what no row of the item sees may be NaN, and a probability of 0 times that is NaN. By a warpgroup.
+/// Rows of a tile of V outside of [from, end) become zeros: what no row of the item sees may be NaN, and a probability of 0 times that is
+/// NaN. By a warpgroup.
 template <FewRowsConfig C> QN_DEVICE void zero_values(u8* values, i32 from, i32 end) {
   paged::clear_other_rows<tile_of_keys(C)>(values, from, end, i32(thread_of_warpgroup()), kWarpgroupSize);
   ptx::fence_proxy_async_shared();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// How the work of a call is dealt to the blocks. Units of 64 keys, or chunks, of all requests are numbered in the order (request, KV head, tile of rows,
-// key), and a block takes an equal run of them. To begin an item and to end it costs a block the time of several units. So each item is numbered with a few units more, in front of its
-// first one. They have no keys: a block whose run has many short items just gets fewer keys, and ends when the others do. Both roles of a block walk over its run, segment by segment: the part of one item.
+// How the work of a call is dealt to the blocks. Units of 64 keys, or chunks, of all requests are numbered in the order (request, KV head,
+// tile of rows, key), and a block takes an equal run of them. To begin an item and to end it costs a block the time of several units. So
+// each item is numbered with a few units more, in front of its first one. They have no keys: a block whose run has many short items just
+// gets fewer keys, and ends when the others do. Both roles of a block walk over its run, segment by segment: the part of one item.
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/kit/scan.cuh"
@@ -21,10 +22,11 @@ struct RequestWork {
 template <FewRowsConfig C> QN_DEVICE RequestWork work_of(const FewRowsParams& p, const Request& r) {
   if (visible_keys<C>(p, r) == 0) return {0, 0, 1};
   const i32 begin = r.first / p.boxes.rows * p.boxes.rows;
-  return {begin, units_of<C.fixed_chunks != 0>(r.keys.end - begin, kTileTokens), ceil_div(r.queries.count * i32(p.group.value), C.group_rows)};
+  return {begin, units_of < C.fixed_chunks != 0 > (r.keys.end - begin, kTileTokens),
+          ceil_div(r.queries.count * i32(p.group.value), C.group_rows)};
 }
-/// What an item costs beside its units, in units. Derived from kernel times of FP8 on an H200, at 1.75 GHz: a tile took a block 1200 clocks in long items; 15 items of 16 tiles took it 4300 clocks each beside that, and in items of
-/// few tiles warpgroups wait for each other.
+/// What an item costs beside its units, in units. Derived from kernel times of FP8 on an H200, at 1.75 GHz: a tile took a block 1200 clocks
+/// in long items; 15 items of 16 tiles took it 4300 clocks each beside that, and in items of few tiles warpgroups wait for each other.
 template <FewRowsConfig C> constexpr i32 kItemUnits = C.fixed_chunks != 0 ? 0 : has_fp8_keys(C) ? 6 : 3;
 
 /// Units of a request's items for one KV head, each with `more` units without keys.
@@ -38,10 +40,11 @@ struct Walk {
   i64 at, end, share;
   i64 request_begin;  // first unit of the request in hand
   i32 request;
-  i32 more;           // units without keys in front of each item
+  i32 more;  // units without keys in front of each item
 };
 
-/// By the whole block. Lengths are read by all blocks alike, 4 bytes a request: once where each thread has one, else again to find the first request.
+/// By the whole block. Lengths are read by all blocks alike, 4 bytes a request: once where each thread has one, else again to find the
+/// first request.
 template <FewRowsConfig C> QN_DEVICE Walk start_walk(const FewRowsParams& p, u32* scratch) {
   u32 here, total, end, base = 0;
   const auto count = [&](i32 more) {
@@ -51,7 +54,8 @@ template <FewRowsConfig C> QN_DEVICE Walk start_walk(const FewRowsParams& p, u32
     end = block_prefix_sum<C.threads>(here, scratch, total);
   };
   count(0);
-  // At most an eighth of a block's units: where blocks have few, the time is that of a share rounded up, which units without keys would make longer
+  // At most an eighth of a block's units: where blocks have few, the time is that of a share rounded up, which units without keys would
+  // make longer
   i32 more = 0;
   if (kItemUnits<C> > 0 && total < 1u << 28) more = i32(min_of<i64>(kItemUnits<C>, i64(total) * p.heads_kv / (8 * i64(gridDim.x))));
   if (more > 0) count(more);
@@ -84,16 +88,16 @@ struct Segment {
   i64 request;
   i32 head_kv, head_tile;  // head_tile: of rows
   i32 rows;
-  i32 begin, end;          // keys; begin is that of a box
+  i32 begin, end;  // keys; begin is that of a box
   QueryTokens queries;
   Keys keys;
-  i32 first;               // the first key that some query of the request sees
-  i64 slot;                // where the part goes; -1: the item is complete, its output is written
-  i64 first_slot;          // of the item's parts, and how many there are
+  i32 first;       // the first key that some query of the request sees
+  i64 slot;        // where the part goes; -1: the item is complete, its output is written
+  i64 first_slot;  // of the item's parts, and how many there are
   i32 parts;
-  i32 blocks;              // that have parts of the item
-  i32 counter;             // the first of them
-  bool last;               // of this block's parts of the item
+  i32 blocks;   // that have parts of the item
+  i32 counter;  // the first of them
+  bool last;    // of this block's parts of the item
 };
 /// Slot of part k of an item: in order where chunks are fixed; else two a block, the second for the item that begins in it.
 template <FewRowsConfig C> QN_DEVICE i64 part_slot(const Segment& s, i32 k) {

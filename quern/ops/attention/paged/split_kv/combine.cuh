@@ -13,8 +13,8 @@ namespace quern::attention {
 struct Parts {
   i64 request, token;
   i32 head_q;
-  i32 count;       // below 2: nothing to merge
-  i64 first, then; // slot of part 0, and of part 1; later ones follow at `step`
+  i32 count;        // below 2: nothing to merge
+  i64 first, then;  // slot of part 0, and of part 1; later ones follow at `step`
   i32 step;
   i32 slot_row;
 };
@@ -40,7 +40,14 @@ template <CombineConfig C> QN_DEVICE Parts find_parts(const SplitKvParams& p) {
     if constexpr (C.several != 0) queries = query_tokens(p, i32(leader.x));
     if (row >= item_rows<C>(p, queries.count, head_tile)) return {};
     const RowPlace place = row_place<C>(p, item / p.head_tiles, head_tile, row);
-    return {i32(leader.x), queries.begin + place.query, place.head_q, i32(leader.w) - first + 1, 2 * i64(first) + 1, 2 * i64(first) + 2, 2, row};
+    return {i32(leader.x),
+            queries.begin + place.query,
+            place.head_q,
+            i32(leader.w) - first + 1,
+            2 * i64(first) + 1,
+            2 * i64(first) + 2,
+            2,
+            row};
   }
 }
 

@@ -3,20 +3,19 @@
 //
 // out[i, h] = softmax_j(scale * q[i, h] . k[j]) v[j] over the keys j of a paged cache that query token i sees, few rows a request.
 // A request's rows, query tokens times heads of a group, are those of one m16n8k16 tile. As many blocks as are resident at once share
-// all keys of all requests by their actual lengths: each takes an equal run of units in the order (request, KV head, tile of rows, key). Its
-// warps take 16 keys each of a block tile, every warp through a ring of its own, so that the loop has no block barrier;
-// they are merged in the order of warps when the block leaves an item. An item that was cut is merged from its parts by
-// paged_combine.
+// all keys of all requests by their actual lengths: each takes an equal run of units in the order (request, KV head, tile of rows, key).
+// Its warps take 16 keys each of a block tile, every warp through a ring of its own, so that the loop has no block barrier; they are merged
+// in the order of warps when the block leaves an item. An item that was cut is merged from its parts by paged_combine.
 #pragma once
 #include "quern/kit/tanh.cuh"
-#include "quern/ops/attention/paged/split_kv/tile.cuh"
 #include "quern/ops/attention/hooks.cuh"
+#include "quern/ops/attention/paged/split_kv/tile.cuh"
 
 namespace quern::attention {
 
 /// What a lane holds of its warp's sums.
 template <SplitKvConfig C> struct WarpSums {
-  SoftmaxState rows[2];           // rows lane / 4 and + 8; each lane has the sum of its own columns
+  SoftmaxState rows[2];  // rows lane / 4 and + 8; each lane has the sum of its own columns
   f32 out[C.head_dim / 8][4];
 };
 
@@ -38,11 +37,13 @@ QN_DEVICE void make_logits(const SplitKvParams& p, const Segment& s, i32 first, 
   const i32 lane = i32(ptx::lane_id());
   QN_UNROLL
   for (int half = 0; half < C.group_rows / 8; ++half) {
-    const RowPlace place = row_place<C>(p, s.head_kv, s.head_tile, min_of(lane / 4 + 8 * half, s.rows - 1));  // rows beyond the last: the last one's
+    const RowPlace place =
+        row_place<C>(p, s.head_kv, s.head_tile, min_of(lane / 4 + 8 * half, s.rows - 1));  // rows beyond the last: the last one's
     Span span{0, s.end - 1};
     if constexpr (C.several != 0) span = visible_span(p, s.queries, s.keys, place.query);
     f32 scale = p.scale;
-    if constexpr (C.scales != 0) scale = scale * scale_at(p.k_scale, s.request, s.head_kv) * scale_at(p.q_scale, s.queries.begin + place.query, place.head_q);
+    if constexpr (C.scales != 0)
+      scale = scale * scale_at(p.k_scale, s.request, s.head_kv) * scale_at(p.q_scale, s.queries.begin + place.query, place.head_q);
     QN_UNROLL
     for (int n = 0; n < 2; ++n) {
       QN_UNROLL
@@ -206,12 +207,14 @@ QN_DEVICE void merge_warps(const SplitKvParams& p, const Segment& s, u8* smem, W
       const i64 token = s.queries.begin + place.query;
       const Finish finish = finish_row(p, all, place.head_q, sum_shift_of<C.dtype>());
       const f32 factor = finish.factor * result_factor(p, s.request, s.head_kv);
-      store_pair(out_row<C>(p, token, place.head_q) + column, finished(finish, low, factor), finished(finish, high, factor), p.out_pairs != 0);
+      store_pair(out_row<C>(p, token, place.head_q) + column, finished(finish, low, factor), finished(finish, high, factor),
+                 p.out_pairs != 0);
       if (column == 0 && p.out_lse) store_lse(p, token, place.head_q, finish.lse);
     } else {
       const Finish finish = finish_state(all, 1.f, sum_shift_of<C.dtype>());
       const i64 at = s.slot * C.group_rows + row;
-      ptx::st_global<u32x2>(p.part_out + at * C.head_dim + column, {ptx::bits_of(finished(finish, low, finish.factor)), ptx::bits_of(finished(finish, high, finish.factor))});
+      ptx::st_global<u32x2>(p.part_out + at * C.head_dim + column,
+                            {ptx::bits_of(finished(finish, low, finish.factor)), ptx::bits_of(finished(finish, high, finish.factor))});
       if (column == 0) ptx::st_global<f32>(p.part_lse + at, finish.lse);
     }
   }
@@ -220,7 +223,7 @@ QN_DEVICE void merge_warps(const SplitKvParams& p, const Segment& s, u8* smem, W
 
 /// Units of one item of a request.
 template <SplitKvConfig C> QN_DEVICE i32 request_units(const SplitKvParams& p, const Request& r) {
-  return units_of<C.fixed_chunks != 0>(visible_keys<C>(p, r), C.threads / 32 * kWarpTokens);
+  return units_of < C.fixed_chunks != 0 > (visible_keys<C>(p, r), C.threads / 32 * kWarpTokens);
 }
 
 /// Units of one item of every request together. Lengths are read by all blocks alike, 4 bytes a request.
@@ -253,8 +256,7 @@ template <SplitKvConfig C> QN_DEVICE i64 find_request(const SplitKvParams& p, u3
 
 /// Tells the combine of a cut item: block b is the second that has a part of it.
 QN_DEVICE void write_leader(const SplitKvParams& p, i32 request, i32 item, i32 first, i32 last) {
-  if (threadIdx.x == 0)
-    ptx::st_global<u32x4>(p.leaders + 4 * i64(blockIdx.x), {u32(request), u32(item), u32(first), u32(last)});
+  if (threadIdx.x == 0) ptx::st_global<u32x4>(p.leaders + 4 * i64(blockIdx.x), {u32(request), u32(item), u32(first), u32(last)});
 }
 
 template <SplitKvConfig C, class H> QN_DEVICE void paged_split_kv(const SplitKvParams& p) {

@@ -34,7 +34,9 @@ template <auto C> QN_DEVICE bool is_ours(const AttendParams& p, const Request& r
   return true;
 }
 /// Keys that some query sees.
-template <auto C> QN_DEVICE i32 visible_keys(const AttendParams& p, const Request& r) { return is_ours<C>(p, r) ? max_of(0, r.keys.end - r.first) : 0; }
+template <auto C> QN_DEVICE i32 visible_keys(const AttendParams& p, const Request& r) {
+  return is_ours<C>(p, r) ? max_of(0, r.keys.end - r.first) : 0;
+}
 
 /// Units of one item of a request: chunks, or block tiles of `tile` tokens.
 template <bool kFixedChunks> QN_DEVICE i32 units_of(i32 visible, i32 tile) {
@@ -52,7 +54,9 @@ template <auto C> QN_DEVICE RowPlace row_place(const AttendParams& p, i32 head_k
   else return {0, head_kv * i32(p.group.value) + head_tile * C.group_rows + row};
 }
 
-template <auto C> QN_DEVICE dtype_t<C.out_dtype>* out_row(const AttendParams& p, i64 token, i32 head_q) { return reinterpret_cast<dtype_t<C.out_dtype>*>(out_of(p, token, head_q)); }
+template <auto C> QN_DEVICE dtype_t<C.out_dtype>* out_row(const AttendParams& p, i64 token, i32 head_q) {
+  return reinterpret_cast<dtype_t<C.out_dtype>*>(out_of(p, token, head_q));
+}
 
 /// Requests whose queries see nothing, dealt to the blocks: out is 0, and the sink alone is in the lse. By the first kThreads threads.
 template <auto C, i32 kThreads> QN_DEVICE void write_blind_rows(const AttendParams& p) {

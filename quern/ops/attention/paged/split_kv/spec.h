@@ -8,9 +8,9 @@
 namespace quern::attention {
 
 struct SplitKvConfig {
-  DType dtype;       // of products: f16 or bf16
-  DType q_dtype;     // dtype, or e4m3 or e5m2 beside f16
-  DType kv_dtype;    // dtype, or e4m3 or e5m2
+  DType dtype;     // of products: f16 or bf16
+  DType q_dtype;   // dtype, or e4m3 or e5m2 beside f16
+  DType kv_dtype;  // dtype, or e4m3 or e5m2
   DType out_dtype;
   DType lens_dtype;  // of seq_lens: i32 or i64
   i32 head_dim;      // a multiple of 16, at most 256
@@ -39,13 +39,13 @@ struct CombineConfig {
 
 /// Parameters of both kernels.
 struct SplitKvParams : AttendParams {
-  float* part_out;          // [slots, group_rows, head_dim]
-  float* part_lse;          // [slots, group_rows]
-  i32* leaders;             // [blocks, 4]: request, item, first block, last block of a cut item; request -1: none
-  i32 head_tiles;           // MMA tiles of a group
-  i32 max_splits;           // slots of an item, fixed_chunks
-  i32 min_share;            // least units of a block
-  i32 q_pairs;              // 1: every row of q starts at a multiple of two elements
+  float* part_out;  // [slots, group_rows, head_dim]
+  float* part_lse;  // [slots, group_rows]
+  i32* leaders;     // [blocks, 4]: request, item, first block, last block of a cut item; request -1: none
+  i32 head_tiles;   // MMA tiles of a group
+  i32 max_splits;   // slots of an item, fixed_chunks
+  i32 min_share;    // least units of a block
+  i32 q_pairs;      // 1: every row of q starts at a multiple of two elements
 };
 
 /// Tokens of one warp's tile: k of the MMA that multiplies P and V.
@@ -62,9 +62,7 @@ constexpr i32 kMostChunks = 128;
 constexpr i32 kMostBlocks = 2048;
 
 /// fixed_chunks: tokens of a chunk of a request that sees `visible` tokens.
-QN_HOST_DEVICE constexpr i32 chunk_tokens(i32 visible) {
-  return max_of(kChunkTokens, round_up(ceil_div(visible, kMostChunks), 64));
-}
+QN_HOST_DEVICE constexpr i32 chunk_tokens(i32 visible) { return max_of(kChunkTokens, round_up(ceil_div(visible, kMostChunks), 64)); }
 
 struct SplitKvSmem {
   int scan, states, queries, ring, warp_ring, stage, bytes;

@@ -10,10 +10,10 @@ namespace quern::attention {
 
 /// Where a warp reads an item's keys and values.
 struct TokenSource {
-  const i32* pages;     // the request's row of the page table
-  const u8* k;          // page 0, token 0 of the head
+  const i32* pages;  // the request's row of the page table
+  const u8* k;       // page 0, token 0 of the head
   const u8* v;
-  i32 end;              // tokens from here on are not read
+  i32 end;  // tokens from here on are not read
 };
 
 /// Pages of the 4 tokens that a lane copies of a tile: rows lane / 8 + 4 * i, so that 8 lanes read 128 neighbouring bytes.
@@ -42,7 +42,8 @@ template <SplitKvConfig C> struct TileOnItsWay {
 /// Starts the copies of K (kPart 0) or V (1) of a tile into a stage of the ring. Tokens past the end become zeros: a probability of 0
 /// times what memory happens to hold could be NaN.
 template <SplitKvConfig C, int kPart>
-QN_DEVICE void copy_part(const SplitKvParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage, TileOnItsWay<C>& coming) {
+QN_DEVICE void copy_part(const SplitKvParams& p, const TokenSource& from, const TilePages& at, i32 first, u8* stage,
+                         TileOnItsWay<C>& coming) {
   using Stored = dtype_t<C.kv_dtype>;
   constexpr u32 kTileBytes = kWarpTokens * C.head_dim * 2;
   QN_UNROLL
@@ -51,7 +52,8 @@ QN_DEVICE void copy_part(const SplitKvParams& p, const TokenSource& from, const 
     const i32 token = first + i32(row);
     const bool read = token < from.end;
     const i32 slot = read ? token - i32(quotient(u32(token), p.page_size) * p.page_size.value) : 0;
-    const u8* const head = kPart == 0 ? from.k + at.page[i] * p.k_page + slot * p.k_token : from.v + at.page[i] * p.v_page + slot * p.v_token;
+    const u8* const head =
+        kPart == 0 ? from.k + at.page[i] * p.k_page + slot * p.k_token : from.v + at.page[i] * p.v_page + slot * p.v_token;
     if constexpr (TileOnItsWay<C>::kHeld) {
       RowOnItsWay<C.head_dim>(&rows)[TileOnItsWay<C>::kStoredAtOnce ? 2 : 4] = coming.rows[kPart % TileOnItsWay<C>::kParts];
       read_row<C.head_dim>(rows[TileOnItsWay<C>::kStoredAtOnce ? i % 2 : i], head, read);
@@ -68,16 +70,17 @@ template <SplitKvConfig C, int kPart> QN_DEVICE void store_part(u8* stage, const
   if constexpr (TileOnItsWay<C>::kHeld && !TileOnItsWay<C>::kStoredAtOnce) {
     QN_UNROLL
     for (int i = 0; i < 4; ++i)
-      store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, C.head_dim>(stage + kPart * kWarpTokens * C.head_dim * 2, ptx::lane_id() / 8 + 4 * i, coming.rows[kPart % TileOnItsWay<C>::kParts][i]);
+      store_row<dtype_t<C.kv_dtype>, dtype_t<C.dtype>, C.head_dim>(stage + kPart * kWarpTokens * C.head_dim * 2, ptx::lane_id() / 8 + 4 * i,
+                                                                   coming.rows[kPart % TileOnItsWay<C>::kParts][i]);
   }
 }
 
 /// A run of keys of one item that this block sums.
 struct Segment {
   i64 request;
-  i64 slot;                // where the part goes; -1: the item is complete, its output is written
+  i64 slot;  // where the part goes; -1: the item is complete, its output is written
   i32 head_kv, head_tile;
-  i32 begin, end;          // keys
+  i32 begin, end;  // keys
   i32 rows;
   QueryTokens queries;
   Keys keys;
@@ -107,7 +110,8 @@ QN_DEVICE void store_queries(const SplitKvParams& p, const Segment& s, u8* tile)
       pairs[j] = 0;
       if (i >= kAll || i32(row) >= s.rows) continue;
       const RowPlace place = row_place<C>(p, s.head_kv, s.head_tile, i32(row));
-      pairs[j] = load_query_pair<C>(p, p.q + (s.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head + i % kPairs * 2 * u32(size_of(C.q_dtype)));
+      pairs[j] = load_query_pair<C>(
+          p, p.q + (s.queries.begin + place.query) * p.q_token + i64(place.head_q) * p.q_head + i % kPairs * 2 * u32(size_of(C.q_dtype)));
     }
     QN_UNROLL
     for (u32 j = 0; j < 4; ++j) {
@@ -146,7 +150,8 @@ QN_DEVICE void multiply_keys(const Queries<C>& queries, u32 tile, f32 (&s)[2][4]
     u32 k[4];
     ptx::ldmatrix_x4(k, tile + chunk_offset<C.head_dim>(row, u32(2 * step) + lane / 8 % 2));
     u32 q[4];
-    if constexpr (Queries<C>::kKept) for (int i = 0; i < 4; ++i) q[i] = queries.kept[step][i];
+    if constexpr (Queries<C>::kKept)
+      for (int i = 0; i < 4; ++i) q[i] = queries.kept[step][i];
     else load_queries<C>(queries.tile, step, q);
     mma_k16<dtype_t<C.dtype>>(s[0], q, {k[0], k[1]});
     mma_k16<dtype_t<C.dtype>>(s[1], q, {k[2], k[3]});

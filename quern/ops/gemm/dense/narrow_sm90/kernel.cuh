@@ -16,7 +16,8 @@ QN_DEVICE void multiply_narrow_stage(u32 stage, u32 group, f32 (&sums)[warpgroup
   QN_UNROLL
   for (u32 chunk = 0; chunk < u32(C.tiles.chunks); ++chunk) {
     const auto a = operand_descriptor<Major::k, 64>(stage + L.a + chunk * C.tiles.tile_m * 128 + first_row_of<C>(group) * 128);
-    const auto b = C.tiles.chunks > 1 ? descriptor_in_turn(columns, chunk, C.tiles.chunks) : operand_descriptor<Major::k, warpgroup_columns(C)>(columns);
+    const auto b = C.tiles.chunks > 1 ? descriptor_in_turn(columns, chunk, C.tiles.chunks)
+                                      : operand_descriptor<Major::k, warpgroup_columns(C)>(columns);
     QN_UNROLL
     for (u32 k = 0; k < kDenseSm90TileK / 16; ++k) ptx::wgmma<T, T>(sums, a.advanced(32 * k), b.advanced(32 * k), true);
   }
@@ -25,15 +26,17 @@ QN_DEVICE void multiply_narrow_stage(u32 stage, u32 group, f32 (&sums)[warpgroup
 template <NarrowSm90Config C>
 QN_DEVICE void dense_narrow_sm90(const DenseSm90Params& p) {
   static constexpr int kSums = warpgroup_columns(C.block) / 2;
-  run_narrow<C.block, kDenseSm90TileK>(p, [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.block.tiles.stages>& read, f32 (&sums)[kSums]) {
-    if constexpr (!by_mma(C.block)) {
-      constexpr auto L = dense_sm90_smem(C.block);
-      const auto free = [&](u32 stage) { release(read, stage); };
-      zero(sums);
-      const u32 last = multiply_stages(read, part.steps, sums, [&](u32 stage) { multiply_narrow_stage<C.block>(smem + stage * L.stage, group, sums); }, free);
-      finish_stages(part.steps, last, sums, free);
-    }
-  });
+  run_narrow<C.block, kDenseSm90TileK>(
+      p, [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.block.tiles.stages>& read, f32(&sums)[kSums]) {
+        if constexpr (!by_mma(C.block)) {
+          constexpr auto L = dense_sm90_smem(C.block);
+          const auto free = [&](u32 stage) { release(read, stage); };
+          zero(sums);
+          const u32 last = multiply_stages(
+              read, part.steps, sums, [&](u32 stage) { multiply_narrow_stage<C.block>(smem + stage * L.stage, group, sums); }, free);
+          finish_stages(part.steps, last, sums, free);
+        }
+      });
 }
 
 }  // namespace quern::gemm

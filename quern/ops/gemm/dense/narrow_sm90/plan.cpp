@@ -14,10 +14,12 @@ constexpr i64 kShortK = 2048;
 /// From here on several tiles one after another are faster than a wider one for 17 to 64 rows, and with stages of two chunks.
 constexpr i64 kSeveralTilesK = 1024;
 
-/// Beyond 128 columns several narrower tiles are faster for up to 64 rows, as the ring fills for one while the results of another are stored: (28672, 4096), m = 64, 80.0 us and 84.9 of one, (24576, 1536) 27.5 and 28.7
-/// (an H100). With shorter K one of up to 256 columns is, but for up to 16 rows. More than 64 rows have always pairs, of up to 256. Two warpgroups share the columns of one tile from kNarrower on, of one pair from
-/// 176 on, with short K from 144. (README, wide tiles.)
-/// K in two, m = 64: (4096, 14336) 29.9 us and 30.9, (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9. Of 17 to 32 rows it gains nothing (an H100: 1 % slower), but one (n, k) would meet nine kernels without.
+/// Beyond 128 columns several narrower tiles are faster for up to 64 rows, as the ring fills for one while the results of another are
+/// stored: (28672, 4096), m = 64, 80.0 us and 84.9 of one, (24576, 1536) 27.5 and 28.7 (an H100). With shorter K one of up to 256 columns
+/// is, but for up to 16 rows. More than 64 rows have always pairs, of up to 256. Two warpgroups share the columns of one tile from
+/// kNarrower on, of one pair from 176 on, with short K from 144. (README, wide tiles.) K in two, m = 64: (4096, 14336) 29.9 us and 30.9,
+/// (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9. Of 17 to 32 rows it gains nothing (an H100: 1 % slower), but one (n, k)
+/// would meet nine kernels without.
 static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   constexpr i32 kMostOfPairs = 80, kNarrower = 128, kWidest = 256;
   const i64 n = p[Axis::n], k = p[Axis::k];
@@ -35,8 +37,9 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
 
 /// With batch_invariant rows have wgmma's order of sums.
 static bool takes_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows && !p.batch_invariant; }
-/// Of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by 2 %. 32 columns are faster than wider ones of as many in
-/// all, but where K is so short that what follows a tile counts. (README, mma.sync.)
+/// Of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by
+/// 2 %. 32 columns are faster than wider ones of as many in all, but where K is so short that what follows a tile counts. (README,
+/// mma.sync.)
 static NarrowTiles mma_tiles(i64 n, i64 k) {
   constexpr i64 kShortest = 512;
   NarrowTiles best{kNarrowMmaRows, 16, 1, 1};
@@ -50,8 +53,9 @@ static NarrowTiles mma_tiles(i64 n, i64 k) {
 }
 static NarrowTiles tiles_of(const Problem& p) { return takes_mma(p) ? mma_tiles(p[Axis::n], p[Axis::k]) : narrow_tiles(p, p[Axis::m]); }
 
-/// 512 bytes of K of each row in a stage, or 1 KB of few rows where K is a multiple of it, as chunks behind its end take TMA longer than others: memory is faster at longer pieces of a row, and at
-/// 80 KB of b in flight for each multiprocessor than at more, whose pieces come in less order.
+/// 512 bytes of K of each row in a stage, or 1 KB of few rows where K is a multiple of it, as chunks behind its end take TMA longer than
+/// others: memory is faster at longer pieces of a row, and at 80 KB of b in flight for each multiprocessor than at more, whose pieces come
+/// in less order.
 static TilesSm90 with_mma_stages(TilesSm90 c, i64 k) {
   c.chunks = c.tile_n <= 16 && k % 512 == 0 ? 8 : 4;
   const i32 bytes = c.tile_n * 128 * c.chunks;
@@ -59,7 +63,8 @@ static TilesSm90 with_mma_stages(TilesSm90 c, i64 k) {
   return c;
 }
 
-/// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last, and of several tiles with K below kSeveralTilesK beside more than 16 rows.
+/// Stages of two chunks of K, but of one beside 128 rows of a, where two warpgroups share the columns, which finish sooner what came last,
+/// and of several tiles with K below kSeveralTilesK beside more than 16 rows.
 static NarrowSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p);
   NarrowSm90Config c{.block = {.ending = ending_of(p),
@@ -76,13 +81,15 @@ static NarrowSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   return with_room(c, device);
 }
 
-/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma: (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
+/// Measured on an H200, ten shapes: up to 8 % faster than swap_ab_sm90 from one row on. Wider shares of up to 16 rows are not with wgmma:
+/// (28672, 4096) 55.6 us and 56.0, (128256, 4096) 234 and 239.
 static Rejection slower(const Problem& p, const DeviceInfo&) {
   if (const Rejection r = slower_m_major(p)) return r;
   constexpr i32 kMostOfFewest = 192;
   // Whatever m: else those widths whose pairs of tiles alone occupy would meet a ninth kernel
   if (!narrow_tiles(p, 1).occupy(p[Axis::n])) return {"n", p[Axis::n], "such that tiles are whole shares of {} multiprocessors", kSm90Sms};
-  if (p[Axis::m] <= 16 && !takes_mma(p) && narrow_share(p[Axis::n]) > kMostOfFewest) return {"n", p[Axis::n], "at most {} with up to 16 rows", kMostOfFewest * kSm90Sms};
+  if (p[Axis::m] <= 16 && !takes_mma(p) && narrow_share(p[Axis::n]) > kMostOfFewest)
+    return {"n", p[Axis::n], "at most {} with up to 16 rows", kMostOfFewest * kSm90Sms};
   return {};
 }
 
@@ -92,7 +99,8 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (major_of(p.tensor(&A::b)) != Major::k) return {"b", "N-major", "K-major"};
   if (p[Axis::m] > 128) return {"m", p[Axis::m], "at most {}", 128};
   if (p[Axis::k] % kDenseSm90TileK != 0) return {"k", p[Axis::k], "a multiple of {}", kDenseSm90TileK};
-  if (p.batch_invariant && invariant_parts(p, device) > 1) return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
+  if (p.batch_invariant && invariant_parts(p, device) > 1)
+    return {"n and k", "those with parts of K", "one part of K with batch_invariant"};
   if (!takes_mma(p) && config_of(p, device).block.tiles.stages < 3) return {"n", p[Axis::n], "so few that three stages fit", 0};
   return {};
 }
@@ -100,7 +108,8 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
 static DenseSm90Params params(const Call<DenseArgs>& c) {
   const BlockSm90& block = c.config<NarrowSm90Config>().block;
   const i32 rows = sm90_few_rows(c.problem[Axis::m], block.tiles.tile_m), chunks = block.tiles.chunks;
-  return sm90_params(c, by_mma(block) ? sm90_few_rows_operand(c.args.a, rows, chunks) : sm90_operand(c.args.a, rows), block.tiles.tile_n, 1, chunks);
+  return sm90_params(c, by_mma(block) ? sm90_few_rows_operand(c.args.a, rows, chunks) : sm90_operand(c.args.a, rows), block.tiles.tile_n, 1,
+                     chunks);
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
@@ -108,7 +117,11 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const NarrowTiles tiles = tiles_of(p);
   Plan plan;
   const i64 blocks = tiles.blocks(p[Axis::n]), even = max_of(device.sms / 2 * 2, 2);  // next_tile() keeps to a block's rows
-  plan.launch<params>(narrow, config, {.x = config.block.narrow.walk ? min_of(even, blocks) : blocks, .smem = block_bytes(config), .cluster = u32(tiles.splits), .pdl = p.pdl});
+  plan.launch<params>(narrow, config,
+                      {.x = config.block.narrow.walk ? min_of(even, blocks) : blocks,
+                       .smem = block_bytes(config),
+                       .cluster = u32(tiles.splits),
+                       .pdl = p.pdl});
   return plan;
 }
 

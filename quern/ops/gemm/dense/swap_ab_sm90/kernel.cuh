@@ -9,10 +9,11 @@ namespace quern::gemm {
 
 template <SwapAbConfig C>
 QN_DEVICE void dense_swap_ab_sm90(const DenseSm90Params& p) {
-  run_swapped<C.block, kDenseSm90TileK * C.block.tiles.chunks>(p, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.block.tiles.tile_m / 2]) {
-    Consumer<C.block.tiles.stages> read{smem + dense_swap_smem(C.block.tiles).barriers};
-    multiply_part<C.block>(part, smem, warpgroup, read, sums);
-  });
+  run_swapped<C.block, kDenseSm90TileK * C.block.tiles.chunks>(
+      p, [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32(&sums)[C.block.tiles.tile_m / 2]) {
+        Consumer<C.block.tiles.stages> read{smem + dense_swap_smem(C.block.tiles).barriers};
+        multiply_part<C.block>(part, smem, warpgroup, read, sums);
+      });
 }
 
 }  // namespace quern::gemm

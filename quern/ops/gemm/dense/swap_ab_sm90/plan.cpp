@@ -9,20 +9,23 @@ using A = DenseArgs;
 
 static const jit::Kernel<SwapAbConfig, DenseSm90Params> swap_ab{"quern/ops/gemm/dense/swap_ab_sm90/kernel.cuh", "dense_swap_ab_sm90"};
 
-/// Parts of K without batch_invariant. Of tiles of up to 64 rows and from 2048 columns on two at least where they have a multiprocessor each: with pdl, blocks of fewer come to lie beside each other on what the
-/// kernels before leave free, and share a GPC's way to the L2: 41 us for (4096, 14336) in a decoder layer, 27 of two parts. Alone two are 3 % slower to 3 % faster.
+/// Parts of K without batch_invariant. Of tiles of up to 64 rows and from 2048 columns on two at least where they have a multiprocessor
+/// each: with pdl, blocks of fewer come to lie beside each other on what the kernels before leave free, and share a GPC's way to the L2: 41
+/// us for (4096, 14336) in a decoder layer, 27 of two parts. Alone two are 3 % slower to 3 % faster.
 static i32 fast_parts(const SwapAbSm90& c, i64 m, i64 n, i64 k, const DeviceInfo& device) {
   const i64 sms = device.sms;
   const i32 parts = swapped_splits(c, m, n, 2 * k, sms, device.rates);
   return parts == 1 && c.tile_m <= 64 && k >= 2048 && 2 * swapped_tiles(c, m, n) <= sms ? 2 : parts;
 }
 
-/// With stages of two chunks where these are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages fit. Of 128 rows of a
-/// they are 48 KB, of which the first takes long: from 7168 columns a part on ((6144, 4096): 17.5 us and 16.5; (7168, 16384): 65.3 and 69.1).
+/// With stages of two chunks where these are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages
+/// fit. Of 128 rows of a they are 48 KB, of which the first takes long: from 7168 columns a part on ((6144, 4096): 17.5 us and 16.5; (7168,
+/// 16384): 65.3 and 69.1).
 static SwapAbShape with_chunks(const SwapAbShape& shape, const Problem& p, const DeviceInfo& device) {
   const i64 n = p[Axis::n], k = p[Axis::k];
   if (shape.tiles.b_major != Major::k || k % kDenseSm90TileK != 0 || shape.tiles.tile_m > 128) return shape;
-  if (shape.tiles.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device).tiles, 128, n, 2 * k, kSm90Sms, device.rates) < 7168) return shape;
+  if (shape.tiles.tile_m == 128 && k / swapped_splits(swapped_tile(128, n, device).tiles, 128, n, 2 * k, kSm90Sms, device.rates) < 7168)
+    return shape;
   SwapAbShape two = shape;
   two.tiles.chunks = 2;
   fill_multiprocessor(two, device);
@@ -77,12 +80,13 @@ static SwappedTiles tiles_of_many(const Problem& p, const DeviceInfo& device) {
   const Sm90Tile* best = nullptr;
   double least = 1e300;
   for (const Sm90Kernel& k : dense_many_rows_kernels())
-    if (const double ns = k.kind == Sm90Kind::swapped ? dense_many_rows_ns(p, k, parts, device) : 1e300; ns < least) least = ns, best = k.tile;
+    if (const double ns = k.kind == Sm90Kind::swapped ? dense_many_rows_ns(p, k, parts, device) : 1e300; ns < least)
+      least = ns, best = k.tile;
   return tiles_of(*best, parts, device);
 }
 
-/// Of more than 64 rows tiles of 64 instead of 128 where both have one of kSm90Sms multiprocessors each: each reads two thirds as much, and fewer parts are added up. m = 128:
-/// (4096, 7168) 17.6 us and 19.8, (4096, 4096) 12.1 and 13.7, (2112, 7168) 15.0 and 15.8.
+/// Of more than 64 rows tiles of 64 instead of 128 where both have one of kSm90Sms multiprocessors each: each reads two thirds as much, and
+/// fewer parts are added up. m = 128: (4096, 7168) 17.6 us and 19.8, (4096, 4096) 12.1 and 13.7, (2112, 7168) 15.0 and 15.8.
 static SwappedTiles tiles_of(const Problem& p, const DeviceInfo& device) {
   const i64 m = p[Axis::m], n = p[Axis::n];
   if (p.candidate >= 0) return tiles_of(tile_of(p.candidate), parts_of(p.candidate), device);
@@ -101,7 +105,12 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const SwapAbSm90& tiles = shape.tiles;
   const SwapAbConfig config{{ending_of(p), tiles}, swap_ab_threads(tiles), shape.min_blocks};
   Plan plan;
-  plan.launch<params>(swap_ab, config, {.x = swapped_tiles(tiles, p[Axis::m], p[Axis::n]) * splits, .smem = dense_swap_smem(tiles).bytes, .cluster = u32(splits), .pdl = p.pdl}, Parts{splits});
+  plan.launch<params>(swap_ab, config,
+                      {.x = swapped_tiles(tiles, p[Axis::m], p[Axis::n]) * splits,
+                       .smem = dense_swap_smem(tiles).bytes,
+                       .cluster = u32(splits),
+                       .pdl = p.pdl},
+                      Parts{splits});
   return plan;
 }
 
@@ -111,7 +120,8 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (p.candidate < 0) return {};
   const i32 parts = parts_of(p.candidate);
   if (!takes_swapped_rows(p, tile_of(p.candidate))) return {"a", "M-major", "K-major with tiles that are no whole boxes"};
-  if (p.batch_invariant && parts != invariant_parts(p, device)) return {"parts of K", parts, "{} with batch_invariant", invariant_parts(p, device)};
+  if (p.batch_invariant && parts != invariant_parts(p, device))
+    return {"parts of K", parts, "{} with batch_invariant", invariant_parts(p, device)};
   if (p[Axis::k] <= 128 * (parts - 1)) return {"k", p[Axis::k], "more than {} for so many parts", 128 * (parts - 1)};
   return {};
 }

@@ -2,9 +2,10 @@
 // Copyright 2026 The quern authors
 //
 // out[i, j] = activation(sum_x a[i, x] b[j, x] + bias[j] + c[i, j]), for sm_90a
-// Tiles, loads and stores: bricks/gemm/sm90/tiles.cuh. The two warpgroups multiply by wgmma, whose operands both come from the stage: half of
-// a tile's rows each, or whole tiles in turn, so that one stores its results while the other multiplies. An element is the sum
-// over k in ascending order, 16 columns an instruction, whatever the tile. Where tiles are `swapped` the operands have changed places, and out is made transposed.
+// Tiles, loads and stores: bricks/gemm/sm90/tiles.cuh. The two warpgroups multiply by wgmma, whose operands both come from the stage: half
+// of a tile's rows each, or whole tiles in turn, so that one stores its results while the other multiplies. An element is the sum over k in
+// ascending order, 16 columns an instruction, whatever the tile. Where tiles are `swapped` the operands have changed places, and out is
+// made transposed.
 #pragma once
 #include "quern/bricks/gemm/sm90/multiply.cuh"
 #include "quern/bricks/gemm/sm90/tiles.cuh"
@@ -19,7 +20,8 @@ QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.tiles.stages>& rea
   zero(total);
   QN_NO_UNROLL
   for (u32 part = 0; part < u32(p.parts); ++part) {
-    const int count = int(dense_sm90_part_begin(p.k, kDenseSm90TileK, part + 1, u32(p.parts)) - dense_sm90_part_begin(p.k, kDenseSm90TileK, part, u32(p.parts)));
+    const int count = int(dense_sm90_part_begin(p.k, kDenseSm90TileK, part + 1, u32(p.parts)) -
+                          dense_sm90_part_begin(p.k, kDenseSm90TileK, part, u32(p.parts)));
     zero(sums);
     const u32 last = multiply_stages(read, count, sums, multiply, free);
     finish_stages(count, last, sums, free);
@@ -38,20 +40,25 @@ QN_DEVICE void sum_parts(const DenseSm90Params& p, Consumer<C.tiles.stages>& rea
 
 /// sums = the sum of all of K; issued() follows the last products' issue.
 template <int stages, int kM, int kRegisters, class Multiply, class Free, class Issued>
-QN_DEVICE void sum_whole(Consumer<stages>& read, int steps, f32 (&sums)[kM][kRegisters], const Multiply& multiply, const Free& free, const Issued& issued) {
+QN_DEVICE void sum_whole(Consumer<stages>& read, int steps, f32 (&sums)[kM][kRegisters], const Multiply& multiply, const Free& free,
+                         const Issued& issued) {
   zero(sums);
   const u32 last = multiply_stages(read, steps, sums, multiply, free);
   issued();
   finish_stages(steps, last, sums, free);
 }
 
-/// The same of swapped tiles, of as many columns as the call's have, in steps from kColumns on: a loop over K for each, and a branch that is the same for all tiles. So one kernel makes tiles of several widths.
+/// The same of swapped tiles, of as many columns as the call's have, in steps from kColumns on: a loop over K for each, and a branch that
+/// is the same for all tiles. So one kernel makes tiles of several widths.
 template <BlockSm90 C, int kColumns, int kM, int kRegisters, class Free, class Issued>
-QN_DEVICE void sum_columns(const DenseSm90Params& p, u32 smem, u32 row, Consumer<C.tiles.stages>& read, int steps, f32 (&sums)[kM][kRegisters], const Free& free, const Issued& issued) {
+QN_DEVICE void sum_columns(const DenseSm90Params& p, u32 smem, u32 row, Consumer<C.tiles.stages>& read, int steps,
+                           f32 (&sums)[kM][kRegisters], const Free& free, const Issued& issued) {
   constexpr i32 kStep = swapped_step(C.tiles.tile_n);
   static_assert((C.tiles.tile_n - kColumns) % kStep == 0);
   if (kColumns >= C.tiles.tile_n || p.rows <= kColumns)
-    sum_whole(read, steps, sums, [&](u32 stage) { multiply_stage<C, kColumns>(smem + stage * dense_sm90_smem(C).stage, row, sums); }, free, issued);
+    sum_whole(
+        read, steps, sums, [&](u32 stage) { multiply_stage<C, kColumns>(smem + stage * dense_sm90_smem(C).stage, row, sums); }, free,
+        issued);
   else if constexpr (kColumns < C.tiles.tile_n) sum_columns<C, kColumns + kStep>(p, smem, row, read, steps, sums, free, issued);
 }
 
@@ -65,7 +72,8 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
   Consumer<C.tiles.stages> read{smem + dense_sm90_smem(C).barriers};
   u32 parities = 0;  // of the waits for c
   if constexpr (C.tiles.alternate) skip_reads(read, turn * steps);
-  for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x, u32(p.group_log2)); has_tile(walk); walk_on(walk)) {
+  for (TileWalk walk = walk_tiles<C.tiles>(p, blockIdx.x + turn * gridDim.x, kTurns * gridDim.x, u32(p.group_log2)); has_tile(walk);
+       walk_on(walk)) {
     f32 sums[kM][C.tiles.tile_n / 2];
     const DenseTile tile = tile_of<C.tiles>(p, walk);
     bool started = false;
@@ -94,8 +102,8 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
     }
     if constexpr (C.tiles.alternate) skip_reads(read, steps);
     if (!has_tile(walk, walk.step)) ptx::grid_launch_dependents();
-    // With an activation or c a loop in which 64 rows take the place of those before: their copies of the code took a third of the kernel's compile time.
-    // Of a plain tile the copies are short, and the loop cost 2 % at (32768, 512).
+    // With an activation or c a loop in which 64 rows take the place of those before: their copies of the code took a third of the kernel's
+    // compile time. Of a plain tile the copies are short, and the loop cost 2 % at (32768, 512).
     static_assert(kM <= 2);
     constexpr int kAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? kM : 1;
     QN_NO_UNROLL
@@ -115,9 +123,11 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 
 template <TilesSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.fold && (C.block.tiles.alternate || C.block.tiles.swapped)) && C.block.tiles.pair == 0);
-  run_warpgroups<C.block>(p, C.block.tiles.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C.block, kDenseSm90TileK>(p, smem); },
-                    [&](u32 smem, u32 warpgroup) { multiply_tiles<C.block, C.fold != 0>(p, smem, warpgroup); });
+  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.fold && (C.block.tiles.alternate || C.block.tiles.swapped)) &&
+                C.block.tiles.pair == 0);
+  run_warpgroups<C.block>(
+      p, C.block.tiles.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C.block, kDenseSm90TileK>(p, smem); },
+      [&](u32 smem, u32 warpgroup) { multiply_tiles<C.block, C.fold != 0>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

@@ -8,10 +8,13 @@ namespace quern::gemm {
 
 using A = DenseArgs;
 
-static const jit::Kernel<TilesSm90Config, DenseSm90Params> warp_specialised{"quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh", "dense_warp_specialised_sm90"};
+static const jit::Kernel<TilesSm90Config, DenseSm90Params> warp_specialised{"quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh",
+                                                                            "dense_warp_specialised_sm90"};
 
 constexpr i32 kTileM = 128;
-static i64 tiles_of(const Problem& p, const Sm90Tile& tile, const DeviceInfo& device) { return blocks_of({Sm90Kind::tiles, &tile}, dense_product_of(p), 1, device); }
+static i64 tiles_of(const Problem& p, const Sm90Tile& tile, const DeviceInfo& device) {
+  return blocks_of({Sm90Kind::tiles, &tile}, dense_product_of(p), 1, device);
+}
 
 Rejection rejects_sm90_operands(const Problem& p, const DeviceInfo& device) {
   if (device.arch.number != 90) return {"arch", device.arch.number, "{}: wgmma", 90};
@@ -34,7 +37,8 @@ Rejection slower_m_major(const Problem& p) {
 DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_of_a, i32 rows_b, i32 parts, i32 chunks) {
   const DenseArgs& a = c.args;
   return {.a = c.device.make_tensor_map(map_of_a),
-          .b = c.device.make_tensor_map(chunks > 1 ? sm90_operand_in_turn(a.b, rows_b, chunks) : sm90_operand(a.b, rows_b, major_of(c.problem.tensor(&A::b)))),
+          .b = c.device.make_tensor_map(chunks > 1 ? sm90_operand_in_turn(a.b, rows_b, chunks)
+                                                   : sm90_operand(a.b, rows_b, major_of(c.problem.tensor(&A::b)))),
           .bias = a.bias.data,
           .out = a.out.data,
           .out_stride = a.out.strides[0],
@@ -49,7 +53,8 @@ DenseSm90Params sm90_params(const Call<DenseArgs>& c, const TensorMapSpec& map_o
 
 static Rejection slower(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = slower_m_major(p)) return r;
-  if (takes_swapped(p, device)) return {"m", p[Axis::m], "more than 128, and so many that tiles of swap_ab_sm90 take longer by estimate", 0};
+  if (takes_swapped(p, device))
+    return {"m", p[Axis::m], "more than 128, and so many that tiles of swap_ab_sm90 take longer by estimate", 0};
   return {};
 }
 
@@ -61,8 +66,10 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (tile.swapped && p.dtype(&A::out) == DType::f32) return {"out", "f32", "16 bits where tiles are swapped"};
   if (tile.swapped && p.tensor(&A::c).present) return {"c", "one", "none where tiles are swapped"};
   if (!takes_columns(p, tile)) return {"b", "N-major", "K-major with tiles that are no whole boxes"};
-  if (const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1; tile.swapped && parts > 1) return {"parts of K", parts, "{} where tiles are swapped", 1};
-  if (p.batch_invariant && invariant_parts(p, device) > 1 && !takes_parts(tile)) return {"tile_n", tile.n, "at most {} in halves where batch_invariant has parts of K", kMostFolded};
+  if (const i32 parts = p.batch_invariant ? invariant_parts(p, device) : 1; tile.swapped && parts > 1)
+    return {"parts of K", parts, "{} where tiles are swapped", 1};
+  if (p.batch_invariant && invariant_parts(p, device) > 1 && !takes_parts(tile))
+    return {"tile_n", tile.n, "at most {} in halves where batch_invariant has parts of K", kMostFolded};
   return {};
 }
 
@@ -75,7 +82,8 @@ static const Sm90Tile& choose(const Problem& p, const DeviceInfo& device) {
   const Sm90Tile* best = nullptr;
   double least = 1e300;
   for (const Sm90Kernel& k : dense_many_rows_kernels())
-    if (const double ns = k.kind == Sm90Kind::tiles ? dense_many_rows_ns(p, k, choice.parts, device) : 1e300; ns < least) least = ns, best = k.tile;
+    if (const double ns = k.kind == Sm90Kind::tiles ? dense_many_rows_ns(p, k, choice.parts, device) : 1e300; ns < least)
+      least = ns, best = k.tile;
   return *best;
 }
 
@@ -89,8 +97,10 @@ i32 sm90_group_log2(i64 m, i64 k, i32 tile_n) {
 /// What the kernel has for a, b, m and n are the others of the call.
 static DenseSm90Params swapped_params(const Call<DenseArgs>& c, const TilesSm90Config& config) {
   const TilesSm90& tiles = config.block.tiles;
-  const i32 rows = swapped_share({.n = tiles.tile_m, .m = tiles.tile_n, .swapped = tiles.swapped}, dense_product_of(c.problem), c.device.info().sms);
-  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, tiles.b_major == Major::k ? rows : tiles.tile_n, tiles.b_major), sm90_few_rows(c.problem[Axis::n], tiles.tile_m, tiles.a_major), 1);
+  const i32 rows =
+      swapped_share({.n = tiles.tile_m, .m = tiles.tile_n, .swapped = tiles.swapped}, dense_product_of(c.problem), c.device.info().sms);
+  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, tiles.b_major == Major::k ? rows : tiles.tile_n, tiles.b_major),
+                                       sm90_few_rows(c.problem[Axis::n], tiles.tile_m, tiles.a_major), 1);
   std::swap(params.a, params.b);
   std::swap(params.m, params.n);
   params.rows = rows;
@@ -102,7 +112,9 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
   const auto& config = c.config<TilesSm90Config>();
   const TilesSm90& tiles = config.block.tiles;
   if (tiles.swapped) return swapped_params(c, config);
-  DenseSm90Params params = sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], tiles.tile_m, tiles.a_major), tiles.a_major), tiles.tile_n, config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+  DenseSm90Params params =
+      sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], tiles.tile_m, tiles.a_major), tiles.a_major), tiles.tile_n,
+                  config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
   params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], tiles.tile_n);
   if (dense_sm90_stores_boxes(config.block)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config.block));
   if (config.block.store.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config.block));
@@ -115,11 +127,18 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const bool has_c = p.tensor(&A::c).present, c_boxes = has_c && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out);
   const Major a_major = major_of(p.tensor(&A::a)), b_major = major_of(p.tensor(&A::b));
   const BlockSm90 block{.ending = ending_of(p),
-                        .tiles = {.tile_m = kTileM, .tile_n = wgmma_columns(tile), .stages = tile.stages, .alternate = tile.alternate, .a_major = tile.swapped ? b_major : a_major, .b_major = tile.swapped ? a_major : b_major, .swapped = tile.swapped},
+                        .tiles = {.tile_m = kTileM,
+                                  .tile_n = wgmma_columns(tile),
+                                  .stages = tile.stages,
+                                  .alternate = tile.alternate,
+                                  .a_major = tile.swapped ? b_major : a_major,
+                                  .b_major = tile.swapped ? a_major : b_major,
+                                  .swapped = tile.swapped},
                         .store = {.c_boxes = c_boxes}};
   const auto config = with_room(TilesSm90Config{.block = block, .fold = fold}, device);
   Plan plan;
-  plan.launch<params>(warp_specialised, config, {.x = min_of<i64>(device.sms, tiles_of(p, tile, device)), .smem = block_bytes(config), .pdl = p.pdl});
+  plan.launch<params>(warp_specialised, config,
+                      {.x = min_of<i64>(device.sms, tiles_of(p, tile, device)), .smem = block_bytes(config), .pdl = p.pdl});
   return plan;
 }
 

@@ -28,7 +28,8 @@ QN_DEVICE void grouped_mma_ring(const GroupedDenseParams& p) {
   QN_SMEM(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  each_grouped_tile<C.tile_m, C.tile_n, DenseParams>(p.rows, p.gemm.n, smem + dense_smem(C).bytes, [&](const GroupedTile& tile) { return params_of_group<C>(p, tile); },
+  each_grouped_tile<C.tile_m, C.tile_n, DenseParams>(
+      p.rows, p.gemm.n, smem + dense_smem(C).bytes, [&](const GroupedTile& tile) { return params_of_group<C>(p, tile); },
       [&](const DenseParams& own, i64 row, i64 column) { make_part<C>(own, {row, column, 0, own.k}, smem); });
 }
 

@@ -10,7 +10,8 @@
 namespace quern::gemm {
 
 static const jit::Kernel<DenseConfig, GroupedDenseParams> mma_ring{"quern/ops/gemm/grouped/portable/mma_ring.cuh", "grouped_mma_ring"};
-static const jit::Kernel<ScaledConfig, GroupedScaledParams> scaled_mma_ring{"quern/ops/gemm/grouped/portable/scaled_mma_ring.cuh", "grouped_scaled_mma_ring"};
+static const jit::Kernel<ScaledConfig, GroupedScaledParams> scaled_mma_ring{"quern/ops/gemm/grouped/portable/scaled_mma_ring.cuh",
+                                                                            "grouped_scaled_mma_ring"};
 static const jit::Kernel<GroupedSpansConfig, GroupedSpansParams> spans{"quern/ops/gemm/grouped/spans.cuh", "grouped_spans"};
 
 i64 most_tiles(const GroupedSizes& s, i32 tile_m, i32 tile_n) {
@@ -171,7 +172,8 @@ Cost grouped_cost(const GroupedSizes& s, const std::vector<i64>& rows, DType a, 
   double all = 0, groups = 0;
   for (const i64 count : rows) all += double(count), groups += count > 0;
   const double blocks_k = std::ceil(k / kScaledGroup), blocks_n = std::ceil(n / kScaledGroup);
-  return {.bytes = (all + groups * n) * k * size_of(a) + scale * (all + groups * blocks_n) * blocks_k + all * n * size_of(out) + 4 * double(rows.size()),
+  return {.bytes = (all + groups * n) * k * size_of(a) + scale * (all + groups * blocks_n) * blocks_k + all * n * size_of(out) +
+                   4 * double(rows.size()),
           .flops = 2 * all * n * k};
 }
 
@@ -190,7 +192,9 @@ void derive_operands(const char* op, Case& which) {
     which["groups"] = groups, which["m"] = groups * 16, which["max_m"] = std::min<double>(which["max_m"], 17.0);
     which["n"] = scaled ? 768 : which["out_f32"] != 0 ? 384 : 512;
   }
-  if (which["hopper"] == 4 && scaled && which["out_f32"] == 0) {  // 132 tiles of 256 x 128, as plans count them, are one wave; of 128 rows there are 138 of 192 columns, two waves
+  if (which["hopper"] == 4 && scaled &&
+      which["out_f32"] ==
+          0) {  // 132 tiles of 256 x 128, as plans count them, are one wave; of 128 rows there are 138 of 192 columns, two waves
     which["groups"] = 33, which["m"] = 33 * 200, which["max_m"] = 300, which["expected_m"] = 200;
     which["n"] = 264;
   }
@@ -198,7 +202,9 @@ void derive_operands(const char* op, Case& which) {
     which["groups"] = 46, which["m"] = 46 * 256, which["max_m"] = 300, which["expected_m"] = 256;
     which["n"] = 768;
   }
-  if (which["hopper"] == 6 && scaled && which["out_f32"] == 0) {  // two tiles of 192 columns for each of about 60 along m are a round, and two of a tail another one; three along m on one multiprocessor have them too
+  if (which["hopper"] == 6 && scaled &&
+      which["out_f32"] == 0) {  // two tiles of 192 columns for each of about 60 along m are a round, and two of a tail another one; three
+                                // along m on one multiprocessor have them too
     which["groups"] = 32, which["m"] = 32 * 180, which["max_m"] = 300, which["expected_m"] = 180;
     which["n"] = 640;
   }
@@ -209,7 +215,8 @@ void derive_operands(const char* op, Case& which) {
   which["b.dtype"] = scaled ? int(DType::e4m3) : int(which["a.dtype"]);
   which["out.dtype"] = int(which["out_f32"] != 0 ? DType::f32 : !scaled && second ? DType::f16 : DType::bf16);
   which["scales_a.present"] = which["scales_b.present"] = scaled;
-  if (scaled || which["k"] <= 1 || which["b.swap"] != 0) which["b.transposed"] = 0;  // columns of one element are rows; b.swap puts another dim innermost
+  if (scaled || which["k"] <= 1 || which["b.swap"] != 0)
+    which["b.transposed"] = 0;  // columns of one element are rows; b.swap puts another dim innermost
   const i64 unit = scaled ? 16 : 8;
   const auto to_unit = [&](const char* dense) { return double(round_up(i64(which[dense]), unit) - i64(which[dense])); };
   if (aligned) which["a.pad"] = to_unit("k"), which["b.pad"] = to_unit(which["b.transposed"] != 0 ? "n" : "k");

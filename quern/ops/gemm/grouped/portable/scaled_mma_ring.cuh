@@ -18,7 +18,8 @@ QN_DEVICE ScaledParams params_of_group(const GroupedScaledParams& p, const Group
   own.a = static_cast<const typename S::TA*>(p.gemm.a) + tile.group * p.a_group + tile.begin * p.gemm.a_stride;
   own.b = static_cast<const typename S::TB*>(p.gemm.b) + tile.group * p.b_group;
   own.out = static_cast<typename S::Out*>(p.gemm.out) + tile.group * p.out_group + tile.begin * p.gemm.out_stride;
-  own.scales_a.data = static_cast<const f32*>(p.gemm.scales_a.data) + tile.group * p.scales_a_group + tile.begin * p.gemm.scales_a.row_stride;
+  own.scales_a.data =
+      static_cast<const f32*>(p.gemm.scales_a.data) + tile.group * p.scales_a_group + tile.begin * p.gemm.scales_a.row_stride;
   own.scales_b.data = static_cast<const f32*>(p.gemm.scales_b.data) + tile.group * p.scales_b_group;
   own.m = tile.rows;
   return own;
@@ -29,7 +30,8 @@ QN_DEVICE void grouped_scaled_mma_ring(const GroupedScaledParams& p) {
   QN_SMEM(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
-  each_grouped_tile<C.tile_m, C.tile_n, ScaledParams>(p.rows, p.gemm.n, smem + scaled_smem(C).bytes, [&](const GroupedTile& tile) { return params_of_group<C>(p, tile); },
+  each_grouped_tile<C.tile_m, C.tile_n, ScaledParams>(
+      p.rows, p.gemm.n, smem + scaled_smem(C).bytes, [&](const GroupedTile& tile) { return params_of_group<C>(p, tile); },
       [&](const ScaledParams& own, i64 row, i64 column) { make_scaled_part<C>(own, {row, column}, smem); });
 }
 

@@ -17,9 +17,8 @@ QN_DEVICE void grouped_scaled_swap_ab_sm90(const GroupedScaledSm90Params& p) {
   auto fill = start_scales<S>(ptx::smem_address(memory));
   run_grouped_swapped<C.product.block, kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
-      [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.product.block.tiles.stages>& read, f32 (&sums)[C.product.block.tiles.tile_m / 2]) {
-        multiply_scaled_part<C.product>(part, smem, warpgroup, read, sums);
-      },
+      [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, Consumer<C.product.block.tiles.stages>& read,
+          f32(&sums)[C.product.block.tiles.tile_m / 2]) { multiply_scaled_part<C.product>(part, smem, warpgroup, read, sums); },
       [&](const GroupedTile& tile, const DenseSwapPart& part, u32 smem) {
         fill_scales<S>(fill, smem, scales_of_group(p, tile), part.row, part.column, 0, part.steps);
       });

@@ -30,10 +30,12 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
 
 template <TilesSm90Config C>
 QN_DEVICE void grouped_warp_specialised_sm90(const GroupedSm90Params& p) {
-  static_assert(C.block.tiles.alternate == 0 && C.fold == 0 && C.block.ending.has_c == 0 && C.block.ending.activation == 0 && C.block.tiles.pair == 0 && C.block.tiles.tail == 0);
+  static_assert(C.block.tiles.alternate == 0 && C.fold == 0 && C.block.ending.has_c == 0 && C.block.ending.activation == 0 &&
+                C.block.tiles.pair == 0 && C.block.tiles.tail == 0);
   ptx::grid_launch_dependents();
-  run_warpgroups<C.block>(p, 8, [&](u32 smem) { load_grouped_tiles<C.block, kDenseSm90TileK>(p, smem); },
-                    [&](u32 smem, u32 warpgroup) { multiply_grouped_tiles<C.block>(p, smem, warpgroup); });
+  run_warpgroups<C.block>(
+      p, 8, [&](u32 smem) { load_grouped_tiles<C.block, kDenseSm90TileK>(p, smem); },
+      [&](u32 smem, u32 warpgroup) { multiply_grouped_tiles<C.block>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

@@ -15,24 +15,34 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   Plan plan;
   const auto [choice, pdl] = add_spans<Args>(plan, p, device);
   const auto grid = [&, pdl = pdl](const Sm90Tile& tile, i32 smem) {
-    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms), .smem = smem, .cluster = u32(pair_blocks(tile)), .pdl = pdl};
+    return Grid{.x = blocks_of(tile, most_tiles(s, rows_at_once(tile), tile.tail != 0 ? tile.tail : tile.n), device.sms),
+                .smem = smem,
+                .cluster = u32(pair_blocks(tile)),
+                .pdl = pdl};
   };
   if (is_scaled<Args>(p)) {
     const bool wide = p.dtype(&Args::out) == DType::f32;
     const Sm90Tile& tile = wide ? least_time(kGroupedWideSm90Tiles, s, kSm90StoreCost) : least_time(kGroupedSm90Tiles, s, kSm90StoreCost);
-    const BlockSm90 block{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair, .tail = tile.tail}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
-    const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .block = block, .column_scales = 0}}, device);
+    const BlockSm90 block{.ending = ending_of<Args>(p),
+                          .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair, .tail = tile.tail},
+                          .store = {.by_lanes = scaled_by_lanes(tile.n)}};
+    const auto c = with_room(
+        ScaledSm90Config{{.a_dtype = p.dtype(&Args::a), .b_dtype = p.dtype(&Args::b), .block = block, .column_scales = 0}}, device);
     plan.launch<scaled_params<Args, ScaledSm90Config>>(scaled_warp_specialised, c, grid(tile, block_bytes(c)), choice);
   } else {
     const Major b_major = major_of(p.tensor(&Args::b));
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, s, kSm90StoreCost, b_major);
-    const auto c = with_room(TilesSm90Config{{.ending = ending_of<Args>(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .b_major = b_major}}}, device);
+    const auto c = with_room(TilesSm90Config{{.ending = ending_of<Args>(p),
+                                              .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .b_major = b_major}}},
+                             device);
     plan.launch<dense_params<Args, TilesSm90Config>>(warp_specialised, c, grid(tile, block_bytes(c)), choice);
   }
   return plan;
 }
 
-static const JoinVariant contiguous("gemm.grouped_contiguous", 30, {"warp_specialised_sm90", rejects_grouped_sm90<GroupedContiguousArgs>, plan<GroupedContiguousArgs>});
-static const JoinVariant masked("gemm.grouped_masked", 30, {"warp_specialised_sm90", rejects_grouped_sm90<GroupedMaskedArgs>, plan<GroupedMaskedArgs>});
+static const JoinVariant contiguous("gemm.grouped_contiguous", 30,
+                                    {"warp_specialised_sm90", rejects_grouped_sm90<GroupedContiguousArgs>, plan<GroupedContiguousArgs>});
+static const JoinVariant masked("gemm.grouped_masked", 30,
+                                {"warp_specialised_sm90", rejects_grouped_sm90<GroupedMaskedArgs>, plan<GroupedMaskedArgs>});
 
 }  // namespace quern::gemm

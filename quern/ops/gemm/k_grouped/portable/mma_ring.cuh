@@ -32,8 +32,9 @@ QN_DEVICE void k_grouped_mma_ring(const KGroupedDenseParams& p) {
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   each_tile_of_groups<C.tile_m, C.tile_n, u64>(p.gemm.m, p.gemm.n, p.groups, [&](i32 group, const TilePlace& at) {
-    make_with<DenseParams>(smem + dense_smem(C).bytes, [&] { return params_of_group<C>(p, group); },
-                           [&](const DenseParams& own) { make_part<C>(own, {i64(at.m) * C.tile_m, i64(at.n) * C.tile_n, 0, own.k}, smem); });
+    make_with<DenseParams>(
+        smem + dense_smem(C).bytes, [&] { return params_of_group<C>(p, group); },
+        [&](const DenseParams& own) { make_part<C>(own, {i64(at.m) * C.tile_m, i64(at.n) * C.tile_n, 0, own.k}, smem); });
   });
 }
 

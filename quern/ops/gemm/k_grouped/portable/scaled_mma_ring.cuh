@@ -34,8 +34,9 @@ QN_DEVICE void k_grouped_scaled_mma_ring(const KGroupedScaledParams& p) {
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();
   each_tile_of_groups<C.tile_m, C.tile_n, u64>(p.gemm.m, p.gemm.n, p.groups, [&](i32 group, const TilePlace& at) {
-    make_with<ScaledParams>(smem + scaled_smem(C).bytes, [&] { return params_of_group<C>(p, group); },
-                            [&](const ScaledParams& own) { make_scaled_part<C>(own, {i64(at.m) * C.tile_m, i64(at.n) * C.tile_n}, smem); });
+    make_with<ScaledParams>(
+        smem + scaled_smem(C).bytes, [&] { return params_of_group<C>(p, group); },
+        [&](const ScaledParams& own) { make_scaled_part<C>(own, {i64(at.m) * C.tile_m, i64(at.n) * C.tile_n}, smem); });
   });
 }
 

@@ -2,8 +2,8 @@
 // Copyright 2026 The quern authors
 //
 // out[g, i, j] = c[g, i, j] + sum of a(i, x) b(j, x) over the columns x of K of group g, for sm_90a
-// Tiles and loads: ops/gemm/k_grouped/warp_specialised_sm90/tiles.cuh. Each of the two warpgroups has half of a tile's rows. An element is summed as by
-// dense_warp_specialised_sm90.
+// Tiles and loads: ops/gemm/k_grouped/warp_specialised_sm90/tiles.cuh. Each of the two warpgroups has half of a tile's rows. An element is
+// summed as by dense_warp_specialised_sm90.
 #pragma once
 #include "quern/bricks/gemm/sm90/multiply.cuh"
 #include "quern/ops/gemm/k_grouped/warp_specialised_sm90/tiles.cuh"
@@ -20,7 +20,8 @@ QN_DEVICE void multiply_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem, u
     const int steps = (tile.columns.count + kDenseSm90TileK - 1) / kDenseSm90TileK;
     f32 sums[1][C.tiles.tile_n / 2];
     zero(sums);
-    const u32 last = multiply_stages(read, steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); }, free);
+    const u32 last =
+        multiply_stages(read, steps, sums, [&](u32 stage) { multiply_stage<C>(smem + stage * kStage, first_row, sums); }, free);
     finish_stages(steps, last, sums, free);
     write_rows<C>(out_of_group<dtype_t<C.ending.out_dtype>>(p, tile.group), tile.place.row + i32(first_row), tile.place.column, sums[0]);
   });
@@ -30,8 +31,9 @@ template <TilesSm90Config C>
 QN_DEVICE void k_grouped_warp_specialised_sm90(const KGroupedSm90Params& p) {
   static_assert(C.block.tiles.alternate == 0 && C.fold == 0 && C.block.ending.activation == 0);
   ptx::grid_launch_dependents();
-  run_warpgroups<C.block>(p, 8, [&](u32 smem) { load_k_grouped_tiles<C.block, kDenseSm90TileK>(p, smem); },
-                    [&](u32 smem, u32 warpgroup) { multiply_k_grouped_tiles<C.block>(p, smem, warpgroup); });
+  run_warpgroups<C.block>(
+      p, 8, [&](u32 smem) { load_k_grouped_tiles<C.block, kDenseSm90TileK>(p, smem); },
+      [&](u32 smem, u32 warpgroup) { multiply_k_grouped_tiles<C.block>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

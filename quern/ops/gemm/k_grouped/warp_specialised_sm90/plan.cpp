@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
-#include "quern/op/variants.h"
 #include "quern/ops/gemm/grouped/plan.h"
+#include "quern/op/variants.h"
 #include "quern/ops/gemm/k_grouped/plan.h"
 
 namespace quern::gemm {
 
 using A = KGroupedArgs;
 
-static const jit::Kernel<TilesSm90Config, KGroupedSm90Params> warp_specialised{"quern/ops/gemm/k_grouped/warp_specialised_sm90/kernel.cuh", "k_grouped_warp_specialised_sm90"};
+static const jit::Kernel<TilesSm90Config, KGroupedSm90Params> warp_specialised{"quern/ops/gemm/k_grouped/warp_specialised_sm90/kernel.cuh",
+                                                                               "k_grouped_warp_specialised_sm90"};
 static const jit::Kernel<ScaledSm90Config, KGroupedScaledSm90Params> scaled_warp_specialised{
     "quern/ops/gemm/k_grouped/warp_specialised_sm90/scaled_kernel.cuh", "k_grouped_scaled_warp_specialised_sm90"};
 
@@ -28,7 +29,8 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   for (const Axis axis : {Axis::m, Axis::n, Axis::k})
     if (p[axis] > 0x7fffff00) return {name(axis), p[axis], "below 2^31", 0};
   const i64 tiles_of_group = ceil_div<i64>(p[Axis::m], 128) * ceil_div<i64>(p[Axis::n], 128);
-  if (tiles_of_group > 0x7fffff00 / max_of<i64>(p[Axis::groups], 1)) return {"tiles of 128 x 128 of a group", tiles_of_group, "below 2^31 of all", 0};
+  if (tiles_of_group > 0x7fffff00 / max_of<i64>(p[Axis::groups], 1))
+    return {"tiles of 128 x 128 of a group", tiles_of_group, "below 2^31 of all", 0};
   return {};
 }
 
@@ -49,10 +51,13 @@ static KGroupedSm90Params dense_params(const Call<A, KGroupedColumns>& c) {
           .m = i32(c.problem[Axis::m]),
           .n = i32(c.problem[Axis::n]),
           .c = c_of_first(c),
-          .results = dense_sm90_stores_boxes(block_of_launch(c)) ? c.device.make_tensor_map(sm90_results(a.out, block_of_launch(c))) : TensorMap{}};
+          .results = dense_sm90_stores_boxes(block_of_launch(c)) ? c.device.make_tensor_map(sm90_results(a.out, block_of_launch(c)))
+                                                                 : TensorMap{}};
 }
 static KGroupedScaledSm90Params scaled_params(const Call<A, KGroupedColumns>& c) {
-  return {.gemm = dense_params(c), .scales_a = scales_of_first(c.args.scales_a, kScaleARow), .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};
+  return {.gemm = dense_params(c),
+          .scales_a = scales_of_first(c.args.scales_a, kScaleARow),
+          .scales_b = scales_of_first(c.args.scales_b, kScaleARow)};
 }
 
 TensorMap k_grouped_map(const Call<A>& c, bool of_a, i32 rows) {
@@ -72,13 +77,20 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const Ending ending{is_scaled(p) ? DType::bf16 : p.dtype(&A::a), p.dtype(&A::out), p.tensor(&A::c).present, i32(Activation::none)};
   if (is_scaled(p)) {
     const Sm90Tile& tile = least_time(kColumnScaledSm90Tiles, sizes, 4 * kSm90StoreCost);
-    const BlockSm90 block{.ending = ending, .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
-    const auto c = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = 2}}, device);
+    const BlockSm90 block{.ending = ending,
+                          .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages},
+                          .store = {.by_lanes = scaled_by_lanes(tile.n)}};
+    const auto c =
+        with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = 2}}, device);
     const auto [columns, pdl] = add_k_grouped_spans(plan, p, device, tile.m, tile.n);
     plan.launch<scaled_params>(scaled_warp_specialised, c, grid(tile, block_bytes(c), pdl), columns);
   } else {
     const Sm90Tile& tile = least_time(kHalvedSm90Tiles, sizes, 2 * kSm90StoreCost);
-    const TilesSm90 tiles{.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .a_major = major_of(p.tensor(&A::a)), .b_major = major_of(p.tensor(&A::b))};
+    const TilesSm90 tiles{.tile_m = tile.m,
+                          .tile_n = tile.n,
+                          .stages = tile.stages,
+                          .a_major = major_of(p.tensor(&A::a)),
+                          .b_major = major_of(p.tensor(&A::b))};
     const auto c = with_room(TilesSm90Config{{.ending = ending, .tiles = tiles}}, device);
     const auto [columns, pdl] = add_k_grouped_spans(plan, p, device, tile.m, tile.n);
     plan.launch<dense_params>(warp_specialised, c, grid(tile, block_bytes(c), pdl), columns);

@@ -35,7 +35,8 @@ QN_DEVICE void multiply_k_grouped_scaled_tiles(const KGroupedScaledSm90Params& p
   each_k_grouped_tile<kTiles.tiles>(p.gemm, [&](const KGroupedTile& tile) {
     f32 total[C.block.tiles.tile_n / 2];
     multiply_scaled_tile<C>(smem, first_row, 0, steps_of(tile.columns), read, total);
-    write_rows<kTiles>(out_of_group<dtype_t<C.block.ending.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row), tile.place.column, total);
+    write_rows<kTiles>(out_of_group<dtype_t<C.block.ending.out_dtype>>(p.gemm, tile.group), tile.place.row + i32(first_row),
+                       tile.place.column, total);
   });
 }
 
@@ -44,7 +45,8 @@ template <ScaledSm90 C>
 QN_DEVICE void fill_k_grouped_scales(const KGroupedScaledSm90Params& p, u32 smem) {
   auto fill = start_scales<scale_stages(C)>(smem);
   each_k_grouped_tile<C.block.tiles>(p.gemm, [&](const KGroupedTile& tile) {
-    fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile.columns), tile.place.row, tile.place.column, 0, steps_of(tile.columns));
+    fill_scales<scale_stages(C)>(fill, smem, scales_of_group(p, tile.columns), tile.place.row, tile.place.column, 0,
+                                 steps_of(tile.columns));
   });
   finish_scales();
 }
@@ -53,9 +55,10 @@ template <ScaledSm90Config C>
 QN_DEVICE void k_grouped_scaled_warp_specialised_sm90(const KGroupedScaledSm90Params& p) {
   static_assert(C.product.column_scales == 2 && C.product.block.tiles.pair == 0);
   ptx::grid_launch_dependents();
-  run_warpgroups<C.product.block, 40>(p.gemm, 8, kScaleFills<scale_stages(C.product)>, [&](u32 smem) { load_k_grouped_tiles<C.product.block, kScaledGroup>(p.gemm, smem); },
-                                  [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C.product>(p, smem, warpgroup); },
-                                  [&](u32 smem) { fill_k_grouped_scales<C.product>(p, smem); });
+  run_warpgroups<C.product.block, 40>(
+      p.gemm, 8, kScaleFills<scale_stages(C.product)>, [&](u32 smem) { load_k_grouped_tiles<C.product.block, kScaledGroup>(p.gemm, smem); },
+      [&](u32 smem, u32 warpgroup) { multiply_k_grouped_scaled_tiles<C.product>(p, smem, warpgroup); },
+      [&](u32 smem) { fill_k_grouped_scales<C.product>(p, smem); });
 }
 
 }  // namespace quern::gemm

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// What the kernels for groups of K share on sm_90a: bricks/gemm/sm90/tiles.cuh with tiles of groups, whose operands come through maps of their
-// own. A map ends where its group ends, so the last stage of a group has zeros behind its columns.
+// What the kernels for groups of K share on sm_90a: bricks/gemm/sm90/tiles.cuh with tiles of groups, whose operands come through maps of
+// their own. A map ends where its group ends, so the last stage of a group has zeros behind its columns.
 #pragma once
 #include "quern/bricks/gemm/sm90/tiles.cuh"
 #include "quern/ops/gemm/k_grouped/tiles.cuh"
@@ -40,7 +40,8 @@ QN_DEVICE void load_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem) {
       ptx::fence_proxy_tensormap_acquire(maps + 1);
       acquired = tile.group;
     }
-    load_tile<C, kColumns>(fill, smem, maps, maps + 1, tile.place, C.tiles.tile_m, C.tiles.tile_n, (tile.columns.count + kColumns - 1) / kColumns, 0, [](u32, u32, int) {});
+    load_tile<C, kColumns>(fill, smem, maps, maps + 1, tile.place, C.tiles.tile_m, C.tiles.tile_n,
+                           (tile.columns.count + kColumns - 1) / kColumns, 0, [](u32, u32, int) {});
   });
 }
 
@@ -57,12 +58,17 @@ struct KGroupedOut {
   i32 matrix;
 };
 template <class Out>
-QN_DEVICE const TensorMap* results_of(const KGroupedOut<Out>& p) { return p.results; }
+QN_DEVICE const TensorMap* results_of(const KGroupedOut<Out>& p) {
+  return p.results;
+}
 template <class Out>
-QN_DEVICE i32 matrix_of(const KGroupedOut<Out>& p) { return p.matrix; }
+QN_DEVICE i32 matrix_of(const KGroupedOut<Out>& p) {
+  return p.matrix;
+}
 template <class Out>
 QN_DEVICE KGroupedOut<Out> out_of_group(const KGroupedSm90Params& p, i32 group) {
-  KGroupedOut<Out> own{reinterpret_cast<Out*>(static_cast<u8*>(p.out) + group * p.out_group), p.out_stride, p.m, p.n, p.c, &p.results, group};
+  KGroupedOut<Out> own{
+      reinterpret_cast<Out*>(static_cast<u8*>(p.out) + group * p.out_group), p.out_stride, p.m, p.n, p.c, &p.results, group};
   own.c.data = static_cast<const u8*>(p.c.data) + group * p.c_group;
   return own;
 }

@@ -16,7 +16,8 @@ QN_DEVICE void scaled_narrow_sm90(const ScaledSm90Params& p) {
   if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 4 * u32(narrow_warpgroups(C.product.block)));
   run_narrow<C.product.block, kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
-      [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.product.block.tiles.stages>& read, f32 (&sums)[kScaledSums<C.product>]) {
+      [&](const DenseSwapPart& part, u32 smem, u32 group, Consumer<C.product.block.tiles.stages>& read,
+          f32(&sums)[kScaledSums<C.product>]) {
         const u32 row = first_row_of<C.product.block>(group), column = first_column_of<C.product.block>(group);
         multiply_scaled_tile<C.product>(smem, row, 0, part.steps, read, sums, column);
         if constexpr (C.product.column_scales == 1) {

@@ -30,7 +30,7 @@ QN_DEVICE void scaled_swap_ab_sm90(const ScaledSm90Params& p) {
   if (threadIdx.x == 0) init_scales<S>(ptx::smem_address(memory), 2 * C.product.block.tiles.tile_n / 32);
   run_swapped<C.product.block, kScaledGroup, kScaleFills<S>, u32(S.warps)>(
       p.gemm,
-      [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32 (&sums)[C.product.block.tiles.tile_m / 2]) {
+      [&](const DenseSwapPart& part, u32 smem, u32 warpgroup, f32(&sums)[C.product.block.tiles.tile_m / 2]) {
         Consumer<C.product.block.tiles.stages> read{smem + dense_swap_smem(C.product.block.tiles).barriers};
         multiply_scaled_part<C.product>(part, smem, warpgroup, read, sums);
         if constexpr (C.product.of_all_k) scale_part<C.product>(smem, warpgroup, sums);

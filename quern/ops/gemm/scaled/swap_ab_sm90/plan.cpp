@@ -6,7 +6,8 @@ namespace quern::gemm {
 
 using A = ScaledArgs;
 
-static const jit::Kernel<ScaledSwapAbConfig, ScaledSm90Params> swap_ab{"quern/ops/gemm/scaled/swap_ab_sm90/kernel.cuh", "scaled_swap_ab_sm90"};
+static const jit::Kernel<ScaledSwapAbConfig, ScaledSm90Params> swap_ab{"quern/ops/gemm/scaled/swap_ab_sm90/kernel.cuh",
+                                                                       "scaled_swap_ab_sm90"};
 
 /// The candidate of that index (CandidateNames).
 static const Sm90Tile& tile_of(i32 candidate) { return kScaledSwappedTiles[candidate / kManyRowsParts]; }
@@ -29,12 +30,15 @@ static Rejection rejects(const Problem& p, const DeviceInfo& device) {
 
 static ScaledSm90Params params(const Call<ScaledArgs>& c) {
   const SwapAbSm90& tiles = c.config<ScaledSwapAbConfig>().product.block.tiles;
-  return sm90_params(c, c.problem[Axis::m] > 128 ? swapped_rows(scaled_product_of(c.problem), tiles.tile_m) : sm90_few_rows(c.problem[Axis::m], tiles.tile_m), tiles.tile_n);
+  return sm90_params(
+      c,
+      c.problem[Axis::m] > 128 ? swapped_rows(scaled_product_of(c.problem), tiles.tile_m) : sm90_few_rows(c.problem[Axis::m], tiles.tile_m),
+      tiles.tile_n);
 }
 
-/// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a stage, two of
-/// one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps. Parts take 1100 ns, and 400 for each but the first. (Of 128 rows a stage takes
-/// 350 since: of 1 to 4 parts the fastest is still what this chooses, at m = 16, 64, 128 and six shapes.)
+/// Time in ns of the loop over K and of adding up its parts. Measured on an H200: a block takes 110 ns and 2.5 for each row of a for a
+/// stage, two of one multiprocessor three quarters of it each. Memory gives 4.4 bytes/ps. Parts take 1100 ns, and 400 for each but the
+/// first. (Of 128 rows a stage takes 350 since: of 1 to 4 parts the fastest is still what this chooses, at m = 16, 64, 128 and six shapes.)
 static double estimate_ns(const SwapAbSm90& c, i64 tiles, i64 n, i64 k, i32 splits, i64 sms) {
   const double stage = 110 + 2.5 * c.tile_m, memory = double(n) * double(k) / 4400;
   const double in_turn = tiles * splits + splits <= sms ? 1 : 1.5;  // clusters leave some multiprocessors of a GPC without a block
@@ -79,7 +83,8 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const ScaledSwapAb product{p.dtype(&A::a), p.dtype(&A::b), {ending_of(p), shape.tiles}, column_scales(p) == 1};
   const i64 tiles = swapped_tiles(shape.tiles, p[Axis::m], p[Axis::n]);
   Plan plan;
-  plan.launch<params>(swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks}, {.x = tiles * splits, .smem = scaled_swap_bytes(shape.tiles), .cluster = u32(splits), .pdl = p.pdl});
+  plan.launch<params>(swap_ab, {product, swap_ab_threads(shape.tiles, 1), shape.min_blocks},
+                      {.x = tiles * splits, .smem = scaled_swap_bytes(shape.tiles), .cluster = u32(splits), .pdl = p.pdl});
   return plan;
 }
 

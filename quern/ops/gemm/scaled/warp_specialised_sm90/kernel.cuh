@@ -2,8 +2,9 @@
 // Copyright 2026 The quern authors
 //
 // out[i, j] = sum_x scales_a(i, x) scales_b(j, x) a[i, x] b[j, x] + c[i, j] + bias[j], for sm_90a
-// The tiles, the ring and the stores of ops/gemm/dense/warp_specialised_sm90/kernel.cuh, with stages of 128 columns of 8 bits. Each of the two warpgroups has half of
-// a tile's rows. While it scales the products of a stage, the tensor cores have its next ones (tiles of 128 x 128) or the other warpgroup's.
+// The tiles, the ring and the stores of ops/gemm/dense/warp_specialised_sm90/kernel.cuh, with stages of 128 columns of 8 bits. Each of the
+// two warpgroups has half of a tile's rows. While it scales the products of a stage, the tensor cores have its next ones (tiles of 128 x
+// 128) or the other warpgroup's.
 #pragma once
 #include "quern/bricks/gemm/sm90/scaled_tile.cuh"
 #include "quern/bricks/gemm/sm90/tiles.cuh"
@@ -40,7 +41,8 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
     }
     const i32 earlier = rows_earlier_of_tile<C.block.tiles>(tile.row, p.gemm.m);
     f32 total[C.block.tiles.tile_m / 128][C.block.tiles.tile_n / 2];
-    if constexpr (C.block.tiles.tile_m == 256 && has_tile_slots(C)) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total);
+    if constexpr (C.block.tiles.tile_m == 256 && has_tile_slots(C))
+      multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total);
     else if constexpr (C.block.tiles.tile_m == 256) multiply_in_rounds<C>(smem, first_row, earlier, steps, read, total);
     else if constexpr (has_rounds(C) && has_tile_slots(C)) multiply_in_rounds<C>(smem, first_row, earlier, 0, steps, read, slots, total[0]);
     else if constexpr (has_rounds(C)) multiply_in_rounds<C>(smem, first_row, earlier, steps, read, total[0]);
@@ -55,7 +57,8 @@ QN_DEVICE void multiply_scaled_tiles(const ScaledSm90Params& p, u32 smem, u32 wa
       end_read(scales);
     }
     QN_UNROLL
-    for (i32 half = 0; half < C.block.tiles.tile_m / 128; ++half) write_rows<C.block>(p.gemm, tile.row + i32(first_row) + 64 * half, tile.column, total[half]);
+    for (i32 half = 0; half < C.block.tiles.tile_m / 128; ++half)
+      write_rows<C.block>(p.gemm, tile.row + i32(first_row) + 64 * half, tile.column, total[half]);
   }
 }
 
@@ -64,7 +67,9 @@ template <ScaledSm90 C>
 QN_DEVICE void load_scaled_tiles(const ScaledSm90Params& p, u32 smem) {
   constexpr ScaleStages kStages = scale_stages(C);
   load_tiles<C.block, kScaledGroup>(p.gemm, smem, boxed_scale_bytes<kStages>(p.boxes),
-      [&](const DenseTile& tile, u32 full, u32 stage, int step) { load_boxed_scales<kStages>(smem, p.boxes, full, stage, tile.row, step); });
+                                    [&](const DenseTile& tile, u32 full, u32 stage, int step) {
+                                      load_boxed_scales<kStages>(smem, p.boxes, full, stage, tile.row, step);
+                                    });
 }
 
 /// By the warp that finds tiles.
@@ -102,9 +107,13 @@ QN_DEVICE void scaled_warp_specialised_sm90(const ScaledSm90Params& p) {
     init_scales<scale_stages(C.product)>(ptx::smem_address(memory), 8);
     init_tile_slots<C.product>(ptx::smem_address(memory), p.boxes);
   }
-  constexpr int kRegisters = has_tile_slots(C.product) || C.product.block.tiles.tile_m == 256 ? 56 : 40;  // with 40 the warps that copy scales of 256 rows spilled 64 bytes, the one that finds tiles 32
-  run_warpgroups<C.product.block, kRegisters>(p.gemm, 8, scale_fills<scale_stages(C.product)>(p.boxes), [&](u32 smem) { load_scaled_tiles<C.product>(p, smem); },
-                                          [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C.product>(p, smem, warpgroup); }, [&](u32 smem) { fill_tile_scales<C.product>(p, smem); });
+  constexpr int kRegisters = has_tile_slots(C.product) || C.product.block.tiles.tile_m == 256
+                                 ? 56
+                                 : 40;  // with 40 the warps that copy scales of 256 rows spilled 64 bytes, the one that finds tiles 32
+  run_warpgroups<C.product.block, kRegisters>(
+      p.gemm, 8, scale_fills<scale_stages(C.product)>(p.boxes), [&](u32 smem) { load_scaled_tiles<C.product>(p, smem); },
+      [&](u32 smem, u32 warpgroup) { multiply_scaled_tiles<C.product>(p, smem, warpgroup); },
+      [&](u32 smem) { fill_tile_scales<C.product>(p, smem); });
 }
 
 }  // namespace quern::gemm

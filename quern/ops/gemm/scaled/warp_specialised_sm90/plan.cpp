@@ -11,7 +11,11 @@ static const jit::Kernel<ScaledSm90Config, ScaledSm90Params> warp_specialised{"q
 
 static Rejection rejects(const Problem& p, const DeviceInfo& device) {
   if (const Rejection r = rejects_scaled_sm90_operands(p, device)) return r;
-  if (p.candidate >= 0 && !takes_tile(p, kScaledSm90Tiles[p.candidate])) return {"tile", kScaledSm90Tiles[p.candidate].n, "another: with a scale of each row of b 128 x 128, of 256 rows where the last tile has 128 of its own, with results of 16 bits and no c", 0};
+  if (p.candidate >= 0 && !takes_tile(p, kScaledSm90Tiles[p.candidate]))
+    return {
+        "tile", kScaledSm90Tiles[p.candidate].n,
+        "another: with a scale of each row of b 128 x 128, of 256 rows where the last tile has 128 of its own, with results of 16 bits and no c",
+        0};
   return {};
 }
 
@@ -32,12 +36,19 @@ static ScaledSm90Params params(const Call<ScaledArgs>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   const i32 scales = column_scales(p);
-  const Sm90Tile& tile = p.candidate < 0 ? scaled_many_rows_tile(p, Sm90Kind::tiles, device) : scales == 1 ? kScaledOnceSm90Tiles[p.candidate] : kScaledSm90Tiles[p.candidate];
+  const Sm90Tile& tile = p.candidate < 0 ? scaled_many_rows_tile(p, Sm90Kind::tiles, device)
+                         : scales == 1   ? kScaledOnceSm90Tiles[p.candidate]
+                                         : kScaledSm90Tiles[p.candidate];
   const i64 tiles = ceil_div<i64>(p[Axis::m], rows_at_once(tile)) * ceil_div<i64>(p[Axis::n], tile.n);
-  const BlockSm90 block{.ending = ending_of(p), .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair}, .store = {.by_lanes = scaled_by_lanes(tile.n)}};
-  const auto config = with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = scales}}, device);
+  const BlockSm90 block{.ending = ending_of(p),
+                        .tiles = {.tile_m = tile.m, .tile_n = tile.n, .stages = tile.stages, .pair = tile.pair},
+                        .store = {.by_lanes = scaled_by_lanes(tile.n)}};
+  const auto config =
+      with_room(ScaledSm90Config{{.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = scales}}, device);
   Plan plan;
-  plan.launch<params>(warp_specialised, config, {.x = blocks_of(tile, tiles, device.sms), .smem = block_bytes(config), .cluster = u32(pair_blocks(tile)), .pdl = p.pdl});
+  plan.launch<params>(
+      warp_specialised, config,
+      {.x = blocks_of(tile, tiles, device.sms), .smem = block_bytes(config), .cluster = u32(pair_blocks(tile)), .pdl = p.pdl});
   return plan;
 }
 
