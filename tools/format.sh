@@ -12,7 +12,7 @@ if ! cmp -s tools/format-requirements.txt "$venv/requirements.txt"; then
   "$venv/bin/pip" install -q -r tools/format-requirements.txt >&2
   cp tools/format-requirements.txt "$venv/requirements.txt"
 fi
-files() { git ls-files -z --cached --others --exclude-standard -- '*.h' '*.cpp' '*.cuh'; }
+files() { find . -mindepth 1 \( -path './build*' -o -path './.*' \) -prune -o -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cuh' \) -print0; }
 case "${1:-}" in
   --check) files | xargs -0 -n 100 -P 2 "$venv/bin/clang-format" --dry-run -Werror || { echo "format: run tools/format.sh" >&2; exit 1; } ;;
   # A second time, as a comment that was broken may fit otherwise then.
