@@ -5,7 +5,7 @@
 // One block per [tile_m][tile_n] part of out and per split of K. Tiles of a and b pass through a ring of stages in
 // shared memory, filled by cp.async stages - 1 tiles ahead, with one barrier a stage; warps multiply by mma.sync
 // m16n8k16. An element is summed over its split's steps of 32 columns in ascending order, each step as kit/mma_tile.cuh
-// states, whatever the tile; sums of splits are added in ascending order, by dense_sum_splits or (fold) here.
+// states, whatever the tile; sums of splits are added in ascending order, by dense_sum_splits or (sum_parts_in_block) here.
 #pragma once
 #include "quern/bricks/gemm/mma/ring_spec.h"
 #include "quern/bricks/gemm/store.cuh"
@@ -132,7 +132,7 @@ QN_DEVICE void fold_sums(f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
   }
 }
 
-/// Sums the block's part of K into `totals` (fold) or `sums`; both start as zeros.
+/// Sums the block's part of K into `totals` (sum_parts_in_block) or `sums`; both start as zeros.
 template <DenseConfig C, int kM, int kN>
 QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem, f32 (&totals)[kM][kN][4], f32 (&sums)[kM][kN][4]) {
   using S = DenseShape<C>;
@@ -168,7 +168,7 @@ QN_DEVICE void sum_over_k(const DenseParams& p, const DenseWork& work, u8* smem,
     ptx::cp_async_commit();  // also an empty group, so that the count of groups is that of steps
     if (next >= kAhead) {
       multiply_stage<C>(smem + slot * L.stage, at, sums);
-      if constexpr (C.fold != 0)
+      if constexpr (C.sum_parts_in_block != 0)
         if (++in_split == split_steps || next + 1 == steps + kAhead) fold_sums(totals, sums), in_split = 0;
       slot = slot + 1 == C.stages ? 0 : slot + 1;
     }
@@ -285,7 +285,7 @@ QN_DEVICE void make_part(const DenseParams& p, const DenseWork& work, u8* smem) 
     }
   }
   sum_over_k<C>(p, work, smem, totals, sums);
-  if constexpr (C.fold != 0) write_sums<C>(p, work, smem, totals);
+  if constexpr (C.sum_parts_in_block != 0) write_sums<C>(p, work, smem, totals);
   else write_sums<C>(p, work, smem, sums);
 }
 

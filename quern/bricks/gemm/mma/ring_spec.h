@@ -18,7 +18,7 @@ struct DenseConfig {
   i32 stages;   // of the ring in shared memory
   i32 warps_m;  // the block's warps, laid over its part of out
   i32 warps_n;
-  i32 fold;  // 1: the block sums all splits of K one after another
+  i32 sum_parts_in_block;  // 1: the block sums all splits of K one after another
   i32 threads;
   i32 min_blocks;
   i32 has_c;       // 1: c is added to what goes to out

@@ -4,7 +4,7 @@
 // What the kernels with narrow tiles of out share on sm_90a: few rows, all of K. Every multiprocessor has the same share of b's rows, which
 // stream through a ring of stages; the sums stay in the registers of the threads that store them, so that nothing follows the last bytes
 // but one stage's products and the stores. One warp loads b, which no kernel before writes, another one a, behind the kernel before. Where
-// tiles would be very narrow the two blocks of a cluster split K instead (fold). Of a wide share a block makes several tiles one after
+// tiles would be very narrow the two blocks of a cluster split K instead (`halves`). Of a wide share a block makes several tiles one after
 // another (walk): while the results of one are stored, the ring fills for the next. Tiles of 16 rows are mma.sync's, which add their sums
 // through shared memory: bricks/gemm/sm90/narrow_mma.cuh.
 #pragma once
@@ -15,7 +15,7 @@
 namespace quern::gemm {
 
 /// A block's part, without a division but where tiles are tall: else there are at most two tiles above each other, and two parts of K with
-/// fold. What a block does before its first requests is a part of its time.
+/// `halves`. What a block does before its first requests is a part of its time.
 template <BlockSm90 C, i32 kColumns>
 QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   constexpr u32 kSplits = C.narrow.halves != 0 ? 2 : 1;
@@ -42,11 +42,11 @@ QN_DEVICE bool next_tile(const DenseSm90Params& p, DenseSwapPart& part) {
 /// Where the part of warpgroup `group` of a tile begins: 64 rows by warpgroup_columns().
 template <BlockSm90 C>
 QN_DEVICE u32 first_row_of(u32 group) {
-  return 64 * (group / C.narrow.across);
+  return 64 * (group / C.narrow.warpgroups_n);
 }
 template <BlockSm90 C>
 QN_DEVICE u32 first_column_of(u32 group) {
-  return group % C.narrow.across * u32(warpgroup_columns(C));
+  return group % C.narrow.warpgroups_n * u32(warpgroup_columns(C));
 }
 
 /// With so many columns of K of 16 bits, 8 KB, which is how far rows of weights mostly are apart then, tiles begin at different places of
@@ -113,7 +113,7 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
 /// The tile whose results a block stores, or each warpgroup of those beside each other.
 template <BlockSm90 C>
 QN_HOST_DEVICE constexpr BlockSm90 finished_of() {
-  static_assert(C.narrow.halves == 0 || C.narrow.across == 1);
+  static_assert(C.narrow.halves == 0 || C.narrow.warpgroups_n == 1);
   BlockSm90 c = C;
   c.tiles.tile_n = warpgroup_columns(C);
   if (C.narrow.halves != 0 && C.tiles.tile_m == 64) c.tiles.tile_n = C.tiles.tile_n / 2;

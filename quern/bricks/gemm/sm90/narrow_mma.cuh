@@ -77,7 +77,7 @@ QN_DEVICE void add_and_store_few_rows(const DenseSm90Params& p, i32 first_column
 /// By the four warps: a tile.
 template <BlockSm90 C>
 QN_DEVICE void make_few_rows(const DenseSm90Params& p, const DenseSwapPart& part, u8* memory, u32 smem, Consumer<C.tiles.stages>& read) {
-  static_assert(C.tiles.tile_m == kNarrowMmaRows && C.tiles.chunks % 4 == 0 && C.narrow.across == 1 && C.narrow.halves == 0);
+  static_assert(C.tiles.tile_m == kNarrowMmaRows && C.tiles.chunks % 4 == 0 && C.narrow.warpgroups_n == 1 && C.narrow.halves == 0);
   f32 sums[C.tiles.tile_n / 8][4];
   zero(sums);
   QN_NO_UNROLL

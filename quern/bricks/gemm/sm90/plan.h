@@ -119,11 +119,11 @@ i32 sm90_few_rows(i64 m, i32 rows, Major major = Major::k);
 TensorMapSpec sm90_operand_in_turn(const TensorView& operand, i32 rows, i32 chunks);
 /// Map of a K-major operand of `rows` rows for boxes of all of them and `chunks` times 128 bytes of K, chunk by chunk.
 TensorMapSpec sm90_few_rows_operand(const TensorView& operand, i32 rows, i32 chunks);
-/// How narrow tiles cover out: tiles of `rows` rows, `high` of them, and `columns` columns, of which `splits` blocks each sum a part of K,
-/// or which a block makes `passes` of, one after another; `beside` warpgroups share the columns of each.
+/// How narrow tiles cover out: tiles of `rows` rows, `tiles_m` of them above each other, and `columns` columns, of which `splits` blocks
+/// each sum a part of K, or which a block makes `passes` of, one after another; `warpgroups_n` share the columns of each.
 struct NarrowTiles {
-  i32 rows, columns, high, splits, passes = 1, beside = 1;
-  i64 blocks(i64 n) const { return ceil_div<i64>(n, columns) * high * splits; }
+  i32 rows, columns, tiles_m, splits, passes = 1, warpgroups_n = 1;
+  i64 blocks(i64 n) const { return ceil_div<i64>(n, columns) * tiles_m * splits; }
   /// Whether they are enough for four fifths of kSm90Sms multiprocessors: of 2120 columns, just beyond 16 for each, they are 89 of 24.
   bool occupy(i64 n) const { return 5 * blocks(n) >= 4 * kSm90Sms; }
 };

@@ -34,12 +34,12 @@ QN_HOST_DEVICE constexpr i32 scaled_sm90_columns(const ScaledSm90& c) {
 /// four at a time; those of warpgroups beside each other lie one behind the other.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_scales(const ScaledSm90& c) {
   const i32 count = warpgroup_columns(c.block) / scaled_sm90_columns(c);
-  return count == 1 || c.block.narrow.across > 1 ? count : (count + 3) / 4 * 4;
+  return count == 1 || c.block.narrow.warpgroups_n > 1 ? count : (count + 3) / 4 * 4;
 }
 /// Stages whose products are issued one ahead: for the sums of two beside the total, up to 128 columns leave registers; 96 where two
 /// warpgroups of a narrow tile share them, as nobody gives any back.
 QN_HOST_DEVICE constexpr i32 scaled_sm90_batch(const ScaledSm90& c) {
-  return warpgroup_columns(c.block) <= (c.block.narrow.across > 1 ? 96 : 128) ? 4 : 1;
+  return warpgroup_columns(c.block) <= (c.block.narrow.warpgroups_n > 1 ? 96 : 128) ? 4 : 1;
 }
 
 /// Whether the stages of a tile are multiplied in rounds of the ring, each by code of its own (multiply_rounds()). Of tiles whose sums
@@ -119,7 +119,7 @@ QN_HOST_DEVICE constexpr i32 scale_rows_together(const ScaledSm90& c) {
 QN_HOST_DEVICE constexpr ScaleStages scale_stages(const ScaledSm90& c) {
   const auto tiles = dense_sm90_smem(c.block);
   const i32 narrow_warp = 4 * narrow_warpgroups(c.block) + 2, slots = has_tile_slots(c);
-  return scale_stages(c.block.tiles.tile_m, slots ? 0 : scaled_sm90_scales(c) * c.block.narrow.across, scale_rows_together(c),
+  return scale_stages(c.block.tiles.tile_m, slots ? 0 : scaled_sm90_scales(c) * c.block.narrow.warpgroups_n, scale_rows_together(c),
                       scaled_sm90_columns(c), c.column_scales == 1, c.block.tiles.stages, c.narrow || c.block.tiles.tile_m == 256 ? 1 : 2,
                       c.narrow ? narrow_warp : 1 + slots, c.narrow ? 1 : 3 - slots, slots * (c.block.tiles.tile_m / 128), tiles.bytes,
                       tiles.barriers);

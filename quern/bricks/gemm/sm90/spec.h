@@ -45,10 +45,10 @@ struct StoreSm90 {
 };
 /// Of tiles of few rows (narrow.cuh).
 struct NarrowSm90 {
-  i32 halves = 0;  // 1: the two blocks of a cluster sum a half of K each
-  i32 across = 1;  // warpgroups beside each other, with an even share of the columns each
-  i32 walk = 0;    // 1: a block makes several tiles, every gridDim.x-th; 2: it makes one, of more than 128 rows, so there may be more than
-                   // two above each other
+  i32 halves = 0;        // 1: the two blocks of a cluster sum a half of K each
+  i32 warpgroups_n = 1;  // beside each other, with an even share of the columns each
+  i32 walk = 0;  // 1: a block makes several tiles, every gridDim.x-th; 2: it makes one, of more than 128 rows, so there may be more than
+                 // two above each other
 };
 /// All that the memory of a block, and what follows its sums, depend on.
 struct BlockSm90 {
@@ -63,7 +63,7 @@ constexpr i32 kTilesSm90Threads = 3 * 128;
 /// A kernel for many rows of 16-bit operands.
 struct TilesSm90Config {
   BlockSm90 block;
-  i32 fold = 0;  // 1: parts of K are summed by themselves, then added in ascending order; not with alternate
+  i32 sum_parts_in_block = 0;  // 1: parts of K are summed by themselves, then added in ascending order; not with alternate
   i32 threads = kTilesSm90Threads;
 };
 /// A kernel for few rows of them, in narrow tiles.
@@ -84,9 +84,9 @@ QN_HOST_DEVICE constexpr bool by_mma(const BlockSm90& c) { return c.tiles.tile_m
 QN_HOST_DEVICE constexpr i32 narrow_mma_pitch(const BlockSm90& c) { return c.tiles.tile_n | 8; }
 /// Warpgroups that multiply a narrow tile, and the columns of each.
 QN_HOST_DEVICE constexpr i32 narrow_warpgroups(const BlockSm90& c) {
-  return c.tiles.tile_m < 64 ? 1 : c.tiles.tile_m / 64 * c.narrow.across;
+  return c.tiles.tile_m < 64 ? 1 : c.tiles.tile_m / 64 * c.narrow.warpgroups_n;
 }
-QN_HOST_DEVICE constexpr i32 warpgroup_columns(const BlockSm90& c) { return c.tiles.tile_n / c.narrow.across; }
+QN_HOST_DEVICE constexpr i32 warpgroup_columns(const BlockSm90& c) { return c.tiles.tile_n / c.narrow.warpgroups_n; }
 /// 128 for each of them, a warp that loads b, one that loads a, and `others` warps.
 QN_HOST_DEVICE constexpr i32 narrow_threads(const BlockSm90& c, i32 others = 0) { return 128 * narrow_warpgroups(c) + 64 + 32 * others; }
 
@@ -104,7 +104,7 @@ struct DenseSm90Params {
   i32 m, n, k;       // n a multiple of 8
   i32 rows;   // of tiles of few rows (swap_ab_sm90): those of a's boxes, of an M-major a tile_m; where `swapped`: the columns that a tile
               // has at most
-  i32 parts;  // of K, whole stages each, one after another (fold of many rows)
+  i32 parts;  // of K, whole stages each, one after another (as `sum_parts_in_block`)
   i32 pdl;    // 1: the kernel before in the stream may still run
   i32 group_log2 = 3;  // of many rows: of the tiles along m that are taken before the next ones along n (bricks/gemm/tile_order.cuh)
   DType bias_dtype;    // f32, or that of a

@@ -236,7 +236,8 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
 /// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's
 /// registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
 template <BlockSm90 C>
-constexpr bool kFewRegisters = C.tiles.alternate != 0 || (C.narrow.walk == 1 && C.narrow.across > 1 && C.ending.out_dtype == DType::f32);
+constexpr bool kFewRegisters =
+    C.tiles.alternate != 0 || (C.narrow.walk == 1 && C.narrow.warpgroups_n > 1 && C.ending.out_dtype == DType::f32);
 template <BlockSm90 C>
 constexpr int kPairsAtOnce = C.ending.has_c == 0 && C.ending.activation == 0 ? C.tiles.tile_n / 8
                              : kFewRegisters<C>                              ? 8

@@ -31,8 +31,8 @@ constexpr Tile k64x64{64, 64, 64, 4, 2, 2};
 constexpr Tile k64x128{64, 128, 64, 4, 2, 2};
 constexpr Tile k128x128{128, 128, 64, 3, 2, 2};
 
-static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool fold) {
-  return {dtype, out_dtype, vector, t.m,      t.n,     t.k, t.stages, t.warps_m, t.warps_n, fold, 32 * t.warps_m * t.warps_n,
+static DenseConfig config_of(const Tile& t, DType dtype, DType out_dtype, i32 vector, bool sum_parts_in_block) {
+  return {dtype, out_dtype, vector, t.m,      t.n,     t.k, t.stages, t.warps_m, t.warps_n, sum_parts_in_block, 32 * t.warps_m * t.warps_n,
           2,     0,         0,      Major::k, Major::k};
 }
 
@@ -65,7 +65,7 @@ static double estimate_ns(const Tile& t, double splits, const Extents& e, double
 struct Choice {
   Tile tile;
   i64 split_k;
-  bool fold;  ///< one block sums all splits
+  bool sum_parts_in_block;  ///< one block sums all splits
 };
 
 /// Columns of a split when the order of sums must be the same for every m: from n and k alone. Enough blocks of 64
@@ -84,8 +84,8 @@ static Choice choose_invariant(const Problem& p, i32 vector, const DeviceInfo& d
   if (vector < 8) return {k64x64, split_k, false};
   if (m <= 32) return {k32x64, split_k, false};
   if (m <= 64) return {k64x64, split_k, false};
-  const bool fold = split_k < k && ceil_div<i64>(m, k64x128.m) * ceil_div<i64>(n, k64x128.n) * 2 >= device.sms;
-  return {fold || split_k < k ? k64x128 : k128x128, split_k, fold};
+  const bool sum_parts_in_block = split_k < k && ceil_div<i64>(m, k64x128.m) * ceil_div<i64>(n, k64x128.n) * 2 >= device.sms;
+  return {sum_parts_in_block || split_k < k ? k64x128 : k128x128, split_k, sum_parts_in_block};
 }
 
 /// The tile follows from m; among two of the same m, and for the splits of K, the estimate decides.
@@ -165,10 +165,10 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   using A = DenseArgs;
   const i32 vector = min_of(p.vector(&A::a), p.vector(&A::b));
   const Choice choice = choose(p, vector, device);
-  DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.fold);
+  DenseConfig config = config_of(choice.tile, p.dtype(&A::a), p.dtype(&A::out), vector, choice.sum_parts_in_block);
   config.a_major = major_of(p.tensor(&A::a)), config.b_major = major_of(p.tensor(&A::b));
   const i64 tiles = ceil_div<i64>(p[Axis::m], config.tile_m) * ceil_div<i64>(p[Axis::n], config.tile_n);
-  const i64 splits = choice.fold ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
+  const i64 splits = choice.sum_parts_in_block ? 1 : max_of<i64>(1, ceil_div(p[Axis::k], choice.split_k));
   const i32 has_c = p.tensor(&A::c).present, activation = i32(p.attr(&A::activation));
   if (splits == 1) config.has_c = has_c, config.activation = activation;
   Plan plan;

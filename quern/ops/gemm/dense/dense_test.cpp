@@ -151,7 +151,7 @@ std::string plan_text(const DeviceInfo& device, const Case& which) {
   i32 field[12];
   std::memcpy(field, config, sizeof field);
   std::string s = std::to_string(field[3]) + "x" + std::to_string(field[4]) + " vector " + std::to_string(field[2]);
-  if (field[9]) s += " fold";
+  if (field[9]) s += " sum_parts_in_block";
   return s + " grid " + std::to_string(plan.launches[0].config.grid[0]) + " splits " + std::to_string(plan.launches[0].config.grid[1]) +
          " launches " + std::to_string(plan.count);
 }
@@ -247,7 +247,7 @@ TEST(gemm_dense, cases_meet_every_tile) {
     if (function != "dense_warp_specialised_sm90") continue;
     const auto& config = p.launches[0].spec.config_as<TilesSm90Config>();
     const TilesSm90& tiles = config.block.tiles;
-    if (config.fold != 0) continue;
+    if (config.sum_parts_in_block != 0) continue;
     if (tiles.swapped != 0) {
       swapped_columns[tiles.tile_n].insert(
           max_of(tiles.swapped, round_up(swapped_share({.n = 128, .m = tiles.tile_n, .swapped = tiles.swapped}, {.m = m, .n = n}, h200.sms),
@@ -344,22 +344,22 @@ TEST(gemm_dense, plans_of_narrow_tiles) {
       const size_t at = printed.find(name + "=");
       return printed.substr(at, printed.find_first_of(",>", at) - at);
     };
-    return field("chunks") + ", " + field("across") + ", " + field("walk");
+    return field("chunks") + ", " + field("warpgroups_n") + ", " + field("walk");
   };
-  EXPECT_EQ(stage(16, 14336, 4096, 1), "chunks=2, across=1, walk=0");
-  EXPECT_EQ(stage(16, 16384, 4096, 1), "chunks=1, across=2, walk=0");
-  EXPECT_EQ(stage(16, 18432, 1024, 1), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 24576, 4096), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 24576, 1024), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(17, 24576, 4096, 1), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 24576, 960), "chunks=1, across=2, walk=0");
-  EXPECT_EQ(stage(64, 40960, 4096), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 40960, 1024), "chunks=2, across=1, walk=1");
-  EXPECT_EQ(stage(64, 40960, 960), "chunks=1, across=1, walk=1");
-  EXPECT_EQ(stage(128, 10240, 4096), "chunks=2, across=1, walk=0");
-  EXPECT_EQ(stage(128, 10240, 1024), "chunks=1, across=2, walk=0");
-  EXPECT_EQ(stage(128, 12288, 4096), "chunks=1, across=2, walk=0");
-  EXPECT_EQ(stage(128, 24576, 4096), "chunks=1, across=2, walk=1");
+  EXPECT_EQ(stage(16, 14336, 4096, 1), "chunks=2, warpgroups_n=1, walk=0");
+  EXPECT_EQ(stage(16, 16384, 4096, 1), "chunks=1, warpgroups_n=2, walk=0");
+  EXPECT_EQ(stage(16, 18432, 1024, 1), "chunks=2, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(64, 24576, 4096), "chunks=2, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(64, 24576, 1024), "chunks=2, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(17, 24576, 4096, 1), "chunks=2, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(64, 24576, 960), "chunks=1, warpgroups_n=2, walk=0");
+  EXPECT_EQ(stage(64, 40960, 4096), "chunks=2, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(64, 40960, 1024), "chunks=2, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(64, 40960, 960), "chunks=1, warpgroups_n=1, walk=1");
+  EXPECT_EQ(stage(128, 10240, 4096), "chunks=2, warpgroups_n=1, walk=0");
+  EXPECT_EQ(stage(128, 10240, 1024), "chunks=1, warpgroups_n=2, walk=0");
+  EXPECT_EQ(stage(128, 12288, 4096), "chunks=1, warpgroups_n=2, walk=0");
+  EXPECT_EQ(stage(128, 24576, 4096), "chunks=1, warpgroups_n=2, walk=1");
   // With batch_invariant K is not split, and where the kernels for other rows split it this one is out
   EXPECT_EQ(tile_text("sm_90a", 16, 4096, 4096, 1), "dense_narrow_sm90, tile_m=64, tile_n=32, alternate=0 grid 128 cluster 1");
   EXPECT_EQ(tile_text("sm_90a", 16, 2112, 7168, 1).substr(0, 18), "dense_swap_ab_sm90");
@@ -586,7 +586,7 @@ TEST(gemm_dense, invariant_splits_depend_on_n_and_k_alone) {
   const DeviceInfo a100 = device_info_of(Arch::parse("sm_80"));
   EXPECT_THAT(splits(a100, 1), HasSubstr("splits 4"));
   EXPECT_THAT(splits(a100, 64), HasSubstr("splits 4"));
-  EXPECT_THAT(splits(a100, 4096), HasSubstr("fold"));
+  EXPECT_THAT(splits(a100, 4096), HasSubstr("sum_parts_in_block"));
   const char* const parts = " cluster 2";
   for (const double m : {1, 17, 64, 100, 300}) EXPECT_THAT(tile_text("sm_90a", m, 2112, 7168, 1), HasSubstr(parts)) << m;
 }

@@ -26,7 +26,7 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   const i32 share = narrow_share(n), high = m > 64 ? 2 : 1;
   if (high > 1 ? share <= kMostOfPairs : share < kNarrower) {
     NarrowTiles tiles = narrow_tiles(m, n, p.batch_invariant ? 0 : m > 16 && k >= 7168 ? 32 : 16, kMostOfPairs);
-    if (k <= kShortK && tiles.high > 1 && tiles.columns > 128 && tiles.columns % 16 == 0) tiles.beside = 2;
+    if (k <= kShortK && tiles.tiles_m > 1 && tiles.columns > 128 && tiles.columns % 16 == 0) tiles.warpgroups_n = 2;
     return tiles;
   }
   const bool narrower = high == 1 && (m <= 16 || k >= kSeveralTilesK || share > kWidest);
@@ -70,13 +70,13 @@ static NarrowSm90Config config_of(const Problem& p, const DeviceInfo& device) {
   NarrowSm90Config c{.block = {.ending = ending_of(p),
                                .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16},
                                .store = {.by_lanes = 1},
-                               .narrow = {.halves = tiles.splits > 1, .across = tiles.beside, .walk = tiles.passes > 1}}};
+                               .narrow = {.halves = tiles.splits > 1, .warpgroups_n = tiles.warpgroups_n, .walk = tiles.passes > 1}}};
   c.threads = narrow_threads(c.block);
   if (by_mma(c.block)) {
     c.block.tiles = with_mma_stages(c.block.tiles, p[Axis::k]);
     return with_room(c, device);
   }
-  const bool one = tiles.rows == 128 || tiles.beside > 1 || (tiles.passes > 1 && p[Axis::k] < kSeveralTilesK && p[Axis::m] > 16);
+  const bool one = tiles.rows == 128 || tiles.warpgroups_n > 1 || (tiles.passes > 1 && p[Axis::k] < kSeveralTilesK && p[Axis::m] > 16);
   c.block.tiles.chunks = one ? 1 : 2;
   return with_room(c, device);
 }

@@ -14,7 +14,7 @@ QN_DEVICE DenseWork work_of_block(const DenseParams& p) {
   const u32 tiles_m = u32((p.m + C.tile_m - 1) / C.tile_m), tiles_n = u32((p.n + C.tile_n - 1) / C.tile_n);
   const TilePlace tile = tile_in_order<u64>(blockIdx.x, tiles_m, tiles_n);  // 8 tiles_n are past 32 bits for n beyond 2^35
   const i64 k_begin = i64(blockIdx.y) * p.split_k;
-  return {i64(tile.m) * C.tile_m, i64(tile.n) * C.tile_n, k_begin, C.fold ? p.k : min_of(p.split_k, p.k - k_begin)};
+  return {i64(tile.m) * C.tile_m, i64(tile.n) * C.tile_n, k_begin, C.sum_parts_in_block ? p.k : min_of(p.split_k, p.k - k_begin)};
 }
 
 template <DenseConfig C>

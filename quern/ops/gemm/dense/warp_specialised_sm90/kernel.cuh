@@ -123,11 +123,11 @@ QN_DEVICE void multiply_tiles(const DenseSm90Params& p, u32 smem, u32 warpgroup)
 
 template <TilesSm90Config C>
 QN_DEVICE void dense_warp_specialised_sm90(const DenseSm90Params& p) {
-  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.fold && (C.block.tiles.alternate || C.block.tiles.swapped)) &&
+  static_assert(C.block.tiles.tile_n % 16 == 0 && !(C.sum_parts_in_block && (C.block.tiles.alternate || C.block.tiles.swapped)) &&
                 C.block.tiles.pair == 0);
   run_warpgroups<C.block>(
       p, C.block.tiles.alternate ? 4 : 8, [&](u32 smem) { load_tiles<C.block, kDenseSm90TileK>(p, smem); },
-      [&](u32 smem, u32 warpgroup) { multiply_tiles<C.block, C.fold != 0>(p, smem, warpgroup); });
+      [&](u32 smem, u32 warpgroup) { multiply_tiles<C.block, C.sum_parts_in_block != 0>(p, smem, warpgroup); });
 }
 
 }  // namespace quern::gemm

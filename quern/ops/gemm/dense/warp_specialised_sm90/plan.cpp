@@ -114,7 +114,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
   if (tiles.swapped) return swapped_params(c, config);
   DenseSm90Params params =
       sm90_params(c, sm90_operand(c.args.a, sm90_few_rows(c.problem[Axis::m], tiles.tile_m, tiles.a_major), tiles.a_major), tiles.tile_n,
-                  config.fold ? invariant_parts(c.problem, c.device.info()) : 1);
+                  config.sum_parts_in_block ? invariant_parts(c.problem, c.device.info()) : 1);
   params.group_log2 = sm90_group_log2(c.problem[Axis::m], c.problem[Axis::k], tiles.tile_n);
   if (dense_sm90_stores_boxes(config.block)) params.results = c.device.make_tensor_map(sm90_results(c.args.out, config.block));
   if (config.block.store.c_boxes) params.addend = c.device.make_tensor_map(sm90_results(c.args.c, config.block));
@@ -122,7 +122,7 @@ static DenseSm90Params params(const Call<DenseArgs>& c) {
 }
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
-  const bool fold = p.batch_invariant && invariant_parts(p, device) > 1;
+  const bool sum_parts_in_block = p.batch_invariant && invariant_parts(p, device) > 1;
   const Sm90Tile& tile = choose(p, device);
   const bool has_c = p.tensor(&A::c).present, c_boxes = has_c && p.dtype(&A::out) != DType::f32 && p.dtype(&A::c) == p.dtype(&A::out);
   const Major a_major = major_of(p.tensor(&A::a)), b_major = major_of(p.tensor(&A::b));
@@ -135,7 +135,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
                                   .b_major = tile.swapped ? a_major : b_major,
                                   .swapped = tile.swapped},
                         .store = {.c_boxes = c_boxes}};
-  const auto config = with_room(TilesSm90Config{.block = block, .fold = fold}, device);
+  const auto config = with_room(TilesSm90Config{.block = block, .sum_parts_in_block = sum_parts_in_block}, device);
   Plan plan;
   plan.launch<params>(warp_specialised, config,
                       {.x = min_of<i64>(device.sms, tiles_of(p, tile, device)), .smem = block_bytes(config), .pdl = p.pdl});

@@ -24,7 +24,7 @@ QN_DEVICE DenseParams params_of_group(const GroupedDenseParams& p, const Grouped
 
 template <DenseConfig C>
 QN_DEVICE void grouped_mma_ring(const GroupedDenseParams& p) {
-  static_assert(C.fold == 0 && C.has_c == 0 && C.activation == 0);
+  static_assert(C.sum_parts_in_block == 0 && C.has_c == 0 && C.activation == 0);
   QN_SMEM(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();

@@ -122,7 +122,7 @@ DenseConfig grouped_config(i64 rows, DType dtype, DType out, i32 vector, Major b
                 .stages = 4,
                 .warps_m = 2,
                 .warps_n = 2,
-                .fold = 0,
+                .sum_parts_in_block = 0,
                 .threads = 128,
                 .min_blocks = 2,
                 .has_c = 0,

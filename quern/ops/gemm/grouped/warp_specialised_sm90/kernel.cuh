@@ -30,7 +30,7 @@ QN_DEVICE void multiply_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 
 
 template <TilesSm90Config C>
 QN_DEVICE void grouped_warp_specialised_sm90(const GroupedSm90Params& p) {
-  static_assert(C.block.tiles.alternate == 0 && C.fold == 0 && C.block.ending.has_c == 0 && C.block.ending.activation == 0 &&
+  static_assert(C.block.tiles.alternate == 0 && C.sum_parts_in_block == 0 && C.block.ending.has_c == 0 && C.block.ending.activation == 0 &&
                 C.block.tiles.pair == 0 && C.block.tiles.tail == 0);
   ptx::grid_launch_dependents();
   run_warpgroups<C.block>(

@@ -27,7 +27,7 @@ QN_DEVICE DenseParams params_of_group(const KGroupedDenseParams& p, i32 group) {
 
 template <DenseConfig C>
 QN_DEVICE void k_grouped_mma_ring(const KGroupedDenseParams& p) {
-  static_assert(C.fold == 0 && C.activation == 0);
+  static_assert(C.sum_parts_in_block == 0 && C.activation == 0);
   QN_SMEM(smem);
   ptx::grid_launch_dependents();
   ptx::grid_dependency_wait();

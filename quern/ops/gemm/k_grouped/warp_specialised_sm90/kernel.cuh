@@ -29,7 +29,7 @@ QN_DEVICE void multiply_k_grouped_tiles(const KGroupedSm90Params& p, u32 smem, u
 
 template <TilesSm90Config C>
 QN_DEVICE void k_grouped_warp_specialised_sm90(const KGroupedSm90Params& p) {
-  static_assert(C.block.tiles.alternate == 0 && C.fold == 0 && C.block.ending.activation == 0);
+  static_assert(C.block.tiles.alternate == 0 && C.sum_parts_in_block == 0 && C.block.ending.activation == 0);
   ptx::grid_launch_dependents();
   run_warpgroups<C.block>(
       p, 8, [&](u32 smem) { load_k_grouped_tiles<C.block, kDenseSm90TileK>(p, smem); },

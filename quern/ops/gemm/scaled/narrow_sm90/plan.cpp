@@ -15,7 +15,7 @@ static const jit::Kernel<ScaledSm90Config, ScaledSm90Params> narrow{"quern/ops/g
 static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   const i32 most_split = p.batch_invariant ? 0 : p[Axis::k] < 4096 ? 16 : m <= 16 ? 32 : 24;
   NarrowTiles tiles = narrow_tiles(m, p[Axis::n], most_split, 64);
-  if (tiles.rows == 64 && tiles.high == 1 && tiles.columns > 192) tiles.columns = max_of(tiles.columns, 256);
+  if (tiles.rows == 64 && tiles.tiles_m == 1 && tiles.columns > 192) tiles.columns = max_of(tiles.columns, 256);
   return tiles;
 }
 /// Of a named candidate, or of more than 128 rows, one tile.
@@ -26,8 +26,8 @@ static NarrowTiles tiles_of(const Problem& p, const DeviceInfo& device) {
 }
 /// Two warpgroups, m = 1, 16, 64: (24576, 1536) 12.2, 12.2, 12.4 us and 12.6, 12.7, 12.8 of one; but pairs of tiles, m = 128: (7168,
 /// 2048) 8.6 and 7.7.
-static i32 across(const NarrowTiles& tiles) {
-  return tiles.rows == 64 && tiles.high != 2 && tiles.columns > 96 && tiles.columns % 16 == 0 ? 2 : 1;
+static i32 warpgroups_n(const NarrowTiles& tiles) {
+  return tiles.rows == 64 && tiles.tiles_m != 2 && tiles.columns > 96 && tiles.columns % 16 == 0 ? 2 : 1;
 }
 
 static Rejection rejects(const Problem& p, const DeviceInfo& device) {
@@ -62,7 +62,7 @@ static Plan plan(const Problem& p, const DeviceInfo& device) {
   const BlockSm90 block{.ending = ending_of(p),
                         .tiles = {.tile_m = tiles.rows, .tile_n = tiles.columns, .stages = 16},
                         .store = {.by_lanes = 1},
-                        .narrow = {.halves = tiles.splits > 1, .across = across(tiles), .walk = p[Axis::m] > 128 ? 2 : 0}};
+                        .narrow = {.halves = tiles.splits > 1, .warpgroups_n = warpgroups_n(tiles), .walk = p[Axis::m] > 128 ? 2 : 0}};
   ScaledSm90Config config{
       {.a_dtype = p.dtype(&A::a), .b_dtype = p.dtype(&A::b), .block = block, .column_scales = column_scales(p), .narrow = 1},
       narrow_threads(block, 1)};
