@@ -224,6 +224,32 @@ def test_continuous_batching(family, monkeypatch):
     assert ours.config._attn_implementation == "quern"
 
 
+@every_family
+def test_continuous_batching_padded(family, monkeypatch):
+    """Steps padded to a few sizes, as CUDA graphs need them: tokens of no request, requests without tokens, slots that nobody reads. What attention leaves in rows of no
+    request is NaN here, and reaches no other row."""
+    from transformers.generation.continuous_batching import model_runner
+
+    rows = []
+
+    def poisoned(call, place):
+        def attention(*arguments, **keywords):
+            out, begins = call(*arguments, **keywords), keywords["q_indptr"] if place is None else arguments[place]
+            out[begins[-1]:] = float("nan")
+            rows.append((len(out) - int(begins[-1]), (begins.diff() == 0).sum()))
+            return out
+        return attention
+
+    expected = batched(models(family)[1])
+    of = model_runner.ModelRunner
+    monkeypatch.setattr(of, "__init__", lambda self, *a, init=of.__init__, **k: (init(self, *a, **k), setattr(self, "pad_inputs", True))[0])
+    for name, place in (("paged", None), ("ragged", 3)):
+        monkeypatch.setattr(quern.attention, name, poisoned(getattr(quern.attention, name), place))
+    new, logprobs = batched(models(family)[1], q_padding_interval_size=16, kv_padding_interval_size=32)
+    assert max(row[0] for row in rows) > 8 and max(row[1] for row in rows) > 0
+    assert torch.equal(new, expected[0]) and (logprobs - expected[1]).abs().max() < 1e-3
+
+
 @pytest.mark.parametrize("family", ["llama", "gemma3_text"])
 def test_continuous_batching_keeps_nothing(family, monkeypatch):
     """Tables of a step are gone when it is over. With graphs a step runs in the memory that they share, so one that stayed would be written over by a replay."""
