@@ -72,6 +72,7 @@ class Arrays:
     """A framework. This one is any other that has __dlpack__."""
 
     call = None  # in the place of Op.run()
+    judges = False  # whether call() looks at the attributes itself
 
     def hand_over(self, op, name, array):
         """What TVM-FFI takes for the array."""
@@ -257,6 +258,8 @@ class Torch(Arrays):
 
 class Fake(Torch):
     """torch's tensors without memory, by which make_fx and passes of torch.compile trace a function: an op is a node of their graph."""
+
+    judges = True  # integers may be symbols
 
     def call(self, op, tensors, attributes, stream, options):
         from . import torch

@@ -220,11 +220,18 @@ def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace,
     return results[0] if len(results) == 1 else tuple(results)
 
 
+def _judged(op, values):
+    """Attributes, of which integers may be symbols. What a symbol stands for is judged by the library when the graph runs."""
+    symbols = {i: v for i, v in enumerate(values) if isinstance(v, torch.SymInt) and op.schema.attributes[i]["type"] in ("i32", "i64") and not op.schema.attributes[i]["words"]}
+    judged = _check.judged_attributes(op, [0 if i in symbols else v for i, v in enumerate(values)])
+    return [symbols.get(i, v) for i, v in enumerate(judged)]
+
+
 def traced(op, tensors, attributes, stream, options):
     """A call whose tensors are torch's fake ones, as a node of the graph that is being traced."""
     if op.id not in _functional:
         register()
-    attributes = _check.judged_attributes(op, attributes)
+    attributes = _judged(op, attributes)
     op.check(tensors)
     return _traced(op.id, tensors, attributes, stream, options.device, options.backend, options.flags, options.workspace, options.dtypes, options.hooks)
 

@@ -4,6 +4,7 @@
 import importlib
 import importlib.util
 import inspect
+import numbers
 import os
 import re
 import subprocess
@@ -307,6 +308,12 @@ def test_utils(fi):
     assert [m.value for m in utils.MaskMode] == [0, 1, 2, 3] and utils.MaskMode.CUSTOM.value == 2
     assert utils.PosEncodingMode["ALIBI"].value == 2 and utils.TensorLayout["HND"].value == 1
     assert [fi.next_positive_power_of_2(n) for n in (0, 1, 2, 3, 5, 64, 65)] == [1, 1, 2, 4, 8, 64, 128]
+
+    class Integer:  # as NumPy's
+        __index__ = lambda self: 5  # noqa: E731
+
+    numbers.Integral.register(Integer)
+    assert fi.next_positive_power_of_2(Integer()) == 8
     pytest.importorskip("torch", reason="needs torch")
     assert utils.get_compute_capability("cpu") == (9, 0) and utils.is_sm90a_supported("cpu")
     assert not any(f("cpu") for f in (utils.is_sm100a_supported, utils.is_sm110a_supported, utils.is_sm120a_supported, utils.is_sm121a_supported))

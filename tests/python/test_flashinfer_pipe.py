@@ -146,7 +146,10 @@ def test_what_is_refused(fi):
     ):
         with pytest.raises(kind, match=text):
             lp.LogitsPipe(processors, **keywords)
-    assert issubclass(lp.LegalizationError, lp.CompileError)
+    assert issubclass(lp.LegalizationError, lp.CompileError) and issubclass(lp.CompileError, ValueError)
+    doubles = [lp.LogitsPipe([lp.MinP(), lp.Sample()], compile=joined, input_type=lp.TensorType.PROBS) for joined in (True, False)]
+    probs = torch.softmax(randn(ROWS, VOCAB), 1).double()
+    assert torch.equal(*(pipe(probs, min_p=0.9999, seed=1, offset=0) for pipe in doubles))
     pipe = lp.LogitsPipe([lp.Softmax(), lp.TopK(joint_topk_topp=True), lp.TopP(), lp.Sample()], compile=False)
     with pytest.raises(lp.CompileError, match=r"expected a pipe that compile\(\) was called of"):
         pipe(randn(ROWS, VOCAB), top_k=3, top_p=0.5)
@@ -199,6 +202,7 @@ def test_own_steps(fi):
         pipe.compile(custom_fusion_rules=3)
     tagged = lp.TaggedTensor.logits(t=logits)
     assert tagged.size() == logits.shape and tagged.size(1) == tagged.size(dim=1) == VOCAB and torch.equal(torch.softmax(tagged, dim=1), torch.softmax(logits, 1))
+    assert torch.equal(torch.cat([tagged, logits]), torch.cat([logits, logits])) and torch.equal(torch.stack((logits, tagged)), torch.stack((logits, logits)))
     never = lp.FusionRule((lp.Temperature, lp.Softmax), lambda window: False, lambda window: Both(), 20)
     assert "FusedTemperatureSoftmaxOp" in repr(lp.LogitsPipe([lp.Temperature(), lp.Softmax()], custom_fusion_rules=[never]))
 

@@ -99,9 +99,12 @@ def test_fused_norm_to_blocks(fi):
     for change, kind, text in (({"block_scale": scales[:, :4]}, ValueError, r"`block_scale` has shape \[2, 4\] and strides \[8, 1\], expected a contiguous \[2, 8\]"),
                                ({"normed_out": normed.float()}, TypeError, "`normed_out` is float32, expected bfloat16"), ({"out": normed}, TypeError, "`out` is bfloat16, expected float8_e4m3fn"),
                                ({"input": x[:, :100]}, ValueError, "`input` has 100 columns, expected a multiple of 128"), ({"weight": weight[:9]}, ValueError, r"`weight` has shape \[9\]"),
-                               ({"residual": residual[:3]}, ValueError, r"`residual` has shape \[3, 256\]")):
+                               ({"residual": residual[:3]}, ValueError, r"`residual` has shape \[3, 256\]"),
+                               ({"out": out[:3]}, ValueError, r"`out` has shape \[3, 256\], expected \[8, 256\], as `input`")):
+        before = residual.clone()
         with pytest.raises(kind, match=r"^flashinfer\.fused_add_rmsnorm_fp8_block_quant: " + text):
             fi.norm.fused_add_rmsnorm_fp8_block_quant(**{**arguments, **change})
+        assert torch.equal(residual, before)  # nothing was launched
 
 
 @pytest.mark.parametrize("name", ["silu_and_mul", "gelu_and_mul", "gelu_tanh_and_mul"])

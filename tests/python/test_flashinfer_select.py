@@ -152,6 +152,21 @@ def test_products(fi):
         fi.mm_bf16(a, b.mT, backend="tgv")
 
 
+def test_dtype_beside_out(fi):
+    """One that `out` does not have is an error, as FlashInfer's: nobody's wish is dropped."""
+    a, b, groups = randn(8, 128, dtype=BF16), randn(2, 24, 128, seed=2, dtype=BF16), integers([0, 3, 8])
+    e4m3, ones = randn(128, 128).to(torch.float8_e4m3fn), torch.ones(1, 1, device=places.TORCH)
+    for name, call, shape in (("mm_bf16", lambda **more: fi.mm_bf16(a, b[0].mT, **more), (8, 24)), ("bmm_bf16", lambda **more: fi.bmm_bf16(a[None], b[:1].mT, **more), (1, 8, 24)),
+                              ("grouped_mm_bf16", lambda **more: fi.grouped_mm_bf16(a, b, groups, **more), (8, 24)),
+                              ("grouped_mm_fp8", lambda **more: fi.grouped_mm_fp8(a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn), groups, **more), (8, 24)),
+                              ("fp8_blockscale_gemm_sm90", lambda **more: fi.gemm.fp8_blockscale_gemm_sm90(a, e4m3, None, ones, **more), (8, 128))):
+        out = poisoned(*shape, dtype=BF16)
+        call(out=out, out_dtype=BF16)
+        assert torch.equal(out, call()) and torch.equal(out, call(out_dtype=BF16)), name
+        with pytest.raises(ValueError, match=rf"^flashinfer\.{name}: `out_dtype` is float32, expected bfloat16, the dtype of `out`, or None"):
+            call(out=out, out_dtype=torch.float32)
+
+
 # {function: words of its kernels that are answered by yes, by no}; None: it has no choice.
 CHOICES = {"mm_bf16": ("cudnn cublaslt tinygemm cutile", "cutlass tgv cute-dsl auto cublas"), "bmm_bf16": ("cudnn cutile", "cutlass tgv cake auto cublaslt"),
            "bmm_fp8": ("cublas cudnn", "cutlass cute-dsl auto fa2"), "tinygemm_bf16": None, "grouped_mm_bf16": None, "grouped_mm_fp8": None}

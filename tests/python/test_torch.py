@@ -77,6 +77,19 @@ def test_fake_tensors():
         assert torch.equal(got, expected)
 
 
+def test_symbols_of_fake_tensors():
+    """With symbolic sizes an integer of a call may be one of them; it is still judged where it is none."""
+    x = torch.randn(3, 128)
+    step = lambda x: quern.sampling.sample(x, seed=x.shape[0], top_k=x.shape[0])  # noqa: E731
+    traced = make_fx(step, tracing_mode="symbolic")(x)
+    for rows in (3, 7):
+        assert torch.equal(traced(torch.arange(rows * 128.0).view(rows, 128)), step(torch.arange(rows * 128.0).view(rows, 128)))
+    with pytest.raises(TypeError, match=r"sampling.sample: `temperature` is .*SymInt, expected a number"):
+        make_fx(lambda x: quern.sampling.sample(x, temperature=x.shape[0]), tracing_mode="symbolic")(x)
+    with pytest.raises(ValueError, match="sampling.sample: `top_k` is 1099511627776, expected a 32-bit integer"):
+        make_fx(lambda x: quern.sampling.sample(x, top_k=2**40), tracing_mode="symbolic")(x)
+
+
 @pytest.mark.parametrize("id_", IDS)
 def test_torch_checks_the_registration(id_):
     """torch.library.opcheck: the schema's mutations are true, the fake agrees with the call."""
@@ -105,6 +118,17 @@ def test_integers_are_not_compiled_in():
     compiled = torch.compile(lambda x, n: quern.sampling.sample(x, seed=n, top_k=n), fullgraph=True, dynamic=True, backend="aot_eager")
     for n in (3, 5, 9):
         assert torch.equal(compiled(x, n), quern.sampling.sample(x, seed=n, top_k=n))
+
+
+@torch._dynamo.config.patch(recompile_limit=1)
+def test_integers_that_size_outputs_are_not_compiled_in():
+    torch._dynamo.reset()
+    x = torch.randn(3, 128)
+    for call, numbers in ((lambda x, n: quern.topk.select(x, k=n), (3, 5, 64)), (lambda x, n: quern.quant.per_token_group(x, group_size=n), (64, 32))):
+        compiled = torch.compile(call, fullgraph=True, dynamic=True, backend="aot_eager")
+        for n in numbers:
+            for got, expected in zip(compiled(x, n), call(x, n)):
+                assert torch.equal(got.float(), expected.float()) and got.stride() == expected.stride()
 
 
 def test_dynamic_shapes():

@@ -54,6 +54,17 @@ def _first_bytes(batch, row, device):
     return torch.arange(batch + 1, dtype=torch.int32, device=device) * row
 
 
+def _beside(tensor, sizes, make):
+    """make(), once for all layers of a step. The result stays with `tensor`, which is of that step alone. Continuous batching runs steps in the memory that its graphs share:
+    a replay writes over what outlives a step. What was made before a graph is recorded is not the graph's."""
+    if torch.compiler.is_compiling():
+        return make()
+    key = (*sizes, tensor.device.type == "cuda" and torch.cuda.is_current_stream_capturing())
+    if getattr(tensor, "quern_beside", (None,))[0] != key:
+        tensor.quern_beside = (key, make())
+    return tensor.quern_beside[1]
+
+
 def _packed(mask):
     """A mask of bool [batch, 1, queries, keys] as quern's, u8 [batch, 1, 1, bytes]: bit i * keys + j of each request, from a byte of its own."""
     rows = mask.reshape(mask.shape[0], -1)
@@ -67,7 +78,11 @@ def _bits(mask, batch, queries, keys):
         if mask.shape not in ((batch, 1, queries, keys), (1, 1, queries, keys)):
             raise ValueError(f"{_ME}: `attention_mask` has shape {list(mask.shape)}, expected {[batch, 1, queries, keys]}, one mask for all heads")
         mask = _packed(mask.expand(batch, 1, queries, keys))
-    elif mask.dtype != torch.uint8 or mask.shape != (batch, 1, 1, -(-queries * keys // 8)):
+    elif mask.dtype == torch.uint8:
+        if mask.shape != (batch, 1, 1, -(-queries * keys // 8)):
+            raise ValueError(f"{_ME}: `attention_mask` of uint8 has shape {list(mask.shape)}, expected {[batch, 1, 1, -(-queries * keys // 8)]}, the bits of {queries} queries "
+                             f"and {keys} keys as mask() makes them, or torch.bool")
+    else:
         raise NotImplementedError(f"{_ME}: `attention_mask` of 4 dims is {mask.dtype}, expected torch.bool: numbers that are added to logits need a hook (docs/own_ops.md)")
     return mask.reshape(-1), _first_bytes(batch, mask.shape[3], mask.device)
 
@@ -76,7 +91,8 @@ def mask(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, attention_mas
     """None where attention.paged needs no mask: causality and a window whose last query stands at the last key, and no padding. Else bits, packed once for all layers."""
     if allow_is_causal_skip and q_offset + q_length == kv_offset + kv_length:
         padding = None if attention_mask is None else attention_mask[:, kv_offset:kv_offset + kv_length]
-        if padding is None or bool(padding.all()):
+        # A graph that is traced or recorded serves other masks too
+        if padding is None or (not masking_utils.is_tracing(padding) and bool(padding.all())):
             return None
     return _packed(masking_utils.sdpa_mask(batch_size, q_length, kv_length, q_offset, kv_offset, attention_mask=attention_mask,
                                            **{**arguments, "allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}).expand(batch_size, 1, q_length, kv_length))
@@ -111,17 +127,10 @@ def attend(module, query, key, value, attention_mask, scaling=None, dropout=0.0,
 
 
 def _page_table(read_index, keys_indptr, max_keys, block_size):
-    """The blocks of each request. read_index has the slot of each of its keys, so every block_size-th slot names a block.
-    It is a tensor of one step, so the table stays with it; one that was made before a graph is recorded is not the graph's."""
-    recorded = read_index.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
-    if not torch.compiler.is_compiling() and getattr(read_index, "quern_blocks", (None,))[0] == recorded:
-        return read_index.quern_blocks[1]
+    """The blocks of each request. read_index has the slot of each of its keys, so every block_size-th slot names a block."""
     first = torch.arange(0, max_keys, block_size, dtype=torch.int32, device=read_index.device)
     at = (keys_indptr[:-1, None] + first).clamp(max=read_index.shape[0] - 1)
-    table = (read_index[at] // block_size).int()
-    if not torch.compiler.is_compiling():
-        read_index.quern_blocks = (recorded, table)
-    return table
+    return (read_index[at] // block_size).int()
 
 
 def attend_paged(module, query, key, value, attention_mask, scaling=None, dropout=0.0, softcap=None, sliding_window=None, is_causal=None, *, cache=None, cu_seq_lens_q=None,
@@ -146,8 +155,9 @@ def attend_paged(module, query, key, value, attention_mask, scaling=None, dropou
     if read_index[group].shape[0] and cache.sliding_windows[module.layer_idx] == 1:
         k_cache, v_cache = (c[layer].view(-1, cache.block_size, *k.shape[1:]) for c in (cache.key_cache, cache.value_cache))
         quern.kv_cache.append_paged(k, v, k_cache, v_cache, slot_mapping=write_index[group])
-        table = _page_table(read_index[group], cu_seq_lens_k, max_seqlen_k, cache.block_size)
-        out = quern.attention.paged(q, k_cache, v_cache, table, cu_seq_lens_k.diff(), q_indptr=cu_seq_lens_q, max_seq_kv=max_seqlen_k, **options)
+        table, seq_lens = _beside(read_index[group], (max_seqlen_k, cache.block_size),
+                                  lambda: (_page_table(read_index[group], cu_seq_lens_k, max_seqlen_k, cache.block_size), cu_seq_lens_k.diff()))
+        out = quern.attention.paged(q, k_cache, v_cache, table, seq_lens, q_indptr=cu_seq_lens_q, max_seq_kv=max_seqlen_k, **options)
     else:
         k, v = cache.update(key_states=key, value_states=value, layer_idx=module.layer_idx, read_index=read_index, write_index=write_index)
         out = quern.attention.ragged(q, k, v, cu_seq_lens_q, cu_seq_lens_k, **options)
@@ -200,10 +210,12 @@ def _rotary(self, x, *positions, **keywords):
     return type(self).forward(self, x.new_empty(0, dtype=torch.float32), *positions, **keywords)
 
 
-@_kept
 def _table_rows(tokens, rows, device):
     """The row of cos and sin of each token; requests may share them."""
     return torch.arange(tokens, device=device) % rows
+
+
+_kept_table_rows = _kept(_table_rows)
 
 
 def _attention(soft_cap, eager):
@@ -214,7 +226,10 @@ def _attention(soft_cap, eager):
             q, k = self.q_norm(q), self.k_norm(k)
         cos, sin = (table.reshape(-1, self.head_dim)[:, :self.head_dim // 2] for table in position_embeddings)
         flat_q, flat_k = q.view(-1, *q.shape[2:]), k.view(-1, *k.shape[2:])
-        quern.rope.rope(flat_q, flat_k, _table_rows(flat_q.shape[0], cos.shape[0], q.device), cos, sin, q_out=flat_q, k_out=flat_k)
+        sizes = flat_q.shape[0], cos.shape[0], q.device
+        # Continuous batching has a `cache`, and sizes that change with each step
+        rows = _beside(position_embeddings[0], sizes, lambda: _table_rows(*sizes)) if "cache" in others else _kept_table_rows(*sizes)
+        quern.rope.rope(flat_q, flat_k, rows, cos, sin, q_out=flat_q, k_out=flat_k)
         k, v = k.transpose(1, 2), v.transpose(1, 2)
         if past_key_values is not None:
             k, v = past_key_values.update(k, v, self.layer_idx)

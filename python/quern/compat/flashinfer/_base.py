@@ -94,6 +94,17 @@ def restated(where, tensors=(), integers=()):
             _check.integer(f"flashinfer.{where}", name, value, 0, 2**63 - 1)
 
 
+def result_of(where, out, out_dtype, otherwise):
+    """`out` or `out_dtype` as an op takes them. A dtype that is asked for beside `out` is that of `out`."""
+    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
+        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
+    if out is None:
+        return {"out_dtype": out_dtype or otherwise}
+    if out_dtype not in (None, tensor(where, "out", out).dtype):
+        raise ValueError(f"flashinfer.{where}: `out_dtype` is {str(out_dtype)[6:]}, expected {str(out.dtype)[6:]}, the dtype of `out`, or None")
+    return {"out": out}
+
+
 def asked(backends=None):
     """Decorates a function that FlashInfer lets programs ask where it runs. `backends`: {FlashInfer's word of a kernel: None, or why there is none}, where it has several;
     quern's own kernels run on every GPU from sm_80 on. A compute capability is a number as 90."""

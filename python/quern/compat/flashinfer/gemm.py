@@ -3,7 +3,7 @@
 """Matrix products. Weights are [n, k], rows are outputs."""
 import quern
 from quern import _check
-from quern.compat.flashinfer._base import asked, call, hint, one_of, restated, tensor, torch
+from quern.compat.flashinfer._base import asked, call, hint, one_of, restated, result_of, tensor, torch
 
 
 def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None):
@@ -11,16 +11,13 @@ def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None,
     weight is e4m3. The result is bf16."""
     where = "fp8_blockscale_gemm_sm90"
     tensor(where, "input", input, 2), tensor(where, "weight", weight, 2), tensor(where, "weight_scale", weight_scale, 2)
-    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
+    result = result_of(where, out, out_dtype, torch.bfloat16)
     if input.dtype in (torch.bfloat16, torch.float16):
         if input_scale is not None:
             raise ValueError(f"flashinfer.{where}: `input_scale` is given, expected None beside an input of 16 bits, which is quantised here")
         input, input_scale = call(where, quern.quant.per_token_group, {"x": "input"}, x=input)
     names = {"a": "input", "b": "weight", "scales_a": "input_scale", "scales_b": "weight_scale"}
-    if out is not None:
-        return call(where, quern.gemm.scaled, names, a=input, scales_a=input_scale, b=weight, scales_b=weight_scale, out=out)
-    return call(where, quern.gemm.scaled, names, a=input, scales_a=input_scale, b=weight, scales_b=weight_scale, out_dtype=out_dtype or torch.bfloat16)
+    return call(where, quern.gemm.scaled, names, a=input, scales_a=input_scale, b=weight, scales_b=weight_scale, **result)
 
 
 # FlashInfer's words for its kernels, and why there is none in the place of some. Those of the others are quern's.
@@ -37,9 +34,7 @@ def mm_bf16(a, b, bias=None, pdl=False, out=None, out_dtype=None, backend="cudnn
     where = "mm_bf16"
     hint(where, "pdl", pdl), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     one_of(where, "backend", backend, _MM_BF16)
-    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
-    arguments = {"out": out} if out is not None else {"out_dtype": out_dtype or torch.bfloat16}
+    arguments = result_of(where, out, out_dtype, torch.bfloat16)
     return call(where, quern.gemm.dense, None, a=tensor(where, "a", a, 2), b=tensor(where, "b", b, 2).mT, bias=bias, skip_check=skip_check, **arguments)
 
 
@@ -77,9 +72,7 @@ def bmm_bf16(A, B, out=None, out_dtype=None, backend="cudnn", *, skip_check=Fals
     gemm.grouped_masked where B is column-major, as FlashInfer has it; of a row-major B, or of an A whose rows are not dense, a launch of gemm.dense for each."""
     where = "bmm_bf16"
     one_of(where, "backend", backend, _BMM_BF16), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
-    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
-    out = _batch(where, A, B, out, out_dtype or torch.bfloat16)
+    out = _batch(where, A, B, out, result_of(where, out, out_dtype, torch.bfloat16).get("out_dtype"))
     for name, t in (("A", A), ("B", B)):
         if t.dtype != torch.bfloat16:
             raise TypeError(f"flashinfer.{where}: `{name}` is {str(t.dtype)[6:]}, expected bfloat16")

@@ -3,16 +3,14 @@
 """Products of groups of rows, each with a matrix of its own, by quern.gemm.grouped_contiguous. Where groups begin is read on the device."""
 import quern
 from quern import _check
-from quern.compat.flashinfer._base import asked, call, one_of, tensor, torch
+from quern.compat.flashinfer._base import asked, call, one_of, result_of, tensor, torch
 
 
 def _grouped(where, a, b, m_indptr, out, out_dtype, backend, tactic, skip_check, **options):
     one_of(where, "backend", backend, {"cudnn": None}), _check.boolean(f"flashinfer.{where}", "skip_check", skip_check)
     if _check.integer(f"flashinfer.{where}", "tactic", tactic, -1, 2**31 - 1) != -1:
         raise NotImplementedError(f"flashinfer.{where}: `tactic` is {tactic}, expected -1: plans of cuDNN have numbers, quern chooses its own")
-    if out_dtype is not None and not isinstance(out_dtype, torch.dtype):
-        _check.fail_type(f"flashinfer.{where}", "out_dtype", out_dtype, "a dtype of torch")
-    result = {"out": tensor(where, "out", out, 2)} if out is not None else {"out_dtype": out_dtype or torch.bfloat16}
+    result = result_of(where, None if out is None else tensor(where, "out", out, 2), out_dtype, torch.bfloat16)
     return call(where, quern.gemm.grouped_contiguous, None, a=a, b=b, m_indptr=tensor(where, "m_indptr", m_indptr, 1).int(), skip_check=skip_check, **options, **result)
 
 

@@ -54,14 +54,14 @@ class TaggedTensor:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         """A function of torch takes the tensor."""
-        bare = lambda x: x.data if isinstance(x, cls) else x  # noqa: E731
+        bare = lambda x: x.data if isinstance(x, cls) else type(x)(map(bare, x)) if type(x) in (list, tuple) else x  # noqa: E731
         return func(*map(bare, args), **{name: bare(x) for name, x in (kwargs or {}).items()})
 
     shape, device, dtype = (property(lambda self, name=name: getattr(self.data, name)) for name in ("shape", "device", "dtype"))
 
 
-class CompileError(Exception):
-    """Operators that cannot follow each other."""
+class CompileError(ValueError):
+    """Operators that cannot follow each other. A ValueError, as FlashInfer's LogitsPipe raises."""
 
 
 class LegalizationError(CompileError):
@@ -139,7 +139,7 @@ def _softmax(op, logits, kwargs):
 
 def _min_p(op, probs, kwargs):
     filters = sampling._parameter("LogitsPipe", "min_p", op.param("min_p", kwargs), probs)
-    return call("LogitsPipe", quern.sampling.renorm, {"min_ps": "min_p"}, probs=probs, **filters)
+    return call("LogitsPipe", quern.sampling.renorm, {"min_ps": "min_p"}, probs=sampling._f32(probs), **filters)
 
 
 def _with(function, *names, **options):

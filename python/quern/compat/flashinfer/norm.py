@@ -79,6 +79,8 @@ def fused_add_rmsnorm_fp8_block_quant(out, block_scale, normed_out, input, resid
     shape = [x.size(1) // 128, -(-x.size(0) // 4) * 4]
     if x.size(1) % 128:
         raise ValueError(f"flashinfer.{where}: `input` has {x.size(1)} columns, expected a multiple of 128")
+    if q.shape != x.shape:  # before the first launch, which changes the residual
+        raise ValueError(f"flashinfer.{where}: `out` has shape {list(q.shape)}, expected {list(x.shape)}, as `input`")
     if list(tensor(where, "block_scale", block_scale, 2).shape) != shape or not block_scale.is_contiguous():
         raise ValueError(f"flashinfer.{where}: `block_scale` has shape {list(block_scale.shape)} and strides {list(block_scale.stride())}, expected a contiguous {shape}")
     for name, t, kind in (("normed_out", normed, x.dtype), ("out", q, torch.float8_e4m3fn), ("block_scale", block_scale, torch.float32)):

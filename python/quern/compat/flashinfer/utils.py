@@ -33,7 +33,7 @@ FP4Tensor = refusing_class("utils.FP4Tensor", "packed FP4 needs SM100, this is f
 
 def next_positive_power_of_2(x):
     """The least power of two that is not below x; 1 for x below 1."""
-    _check.integer("flashinfer.next_positive_power_of_2", "x", x, -2**63, 2**63 - 1)
+    x = _check.integer("flashinfer.next_positive_power_of_2", "x", x, -2**63, 2**63 - 1)
     return 1 if x < 1 else 1 << (x - 1).bit_length()
 
 
