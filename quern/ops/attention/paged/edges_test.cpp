@@ -170,6 +170,18 @@ TEST_P(attention_paged_edges, a_sink_joins_once_beside_windows_and_parts) {
   }
 }
 
+/// Keys are cut into parts at multiples of 64: lengths about each of them, whichever a plan chooses.
+TEST_P(attention_paged_edges, lengths_about_the_ends_of_parts) {
+  const auto device = make_emulated_device(device_info_of(Arch{}), {});
+  const Op& op = find_op("attention.paged");
+  for (i64 end = 64; end < 600; end += 64)
+    for (const i64 length : {end - 1, end, end + 1}) {
+      const Case c = which({{"length", double(length)}, {"variant", double(variant_index("attention.paged", GetParam().variant))}});
+      for (const testing::CheckResult& r : testing::check_case({&op, c, 3, {{device.get(), "--device emu"}}}))
+        EXPECT_EQ(r.verdict, testing::CheckResult::Verdict::right) << r.which << ": " << r.message;
+    }
+}
+
 /// Graphs that were captured with a workspace each have nothing in common: replayed at the same time, by two threads and on two streams,
 /// each gives what it gives alone.
 TEST_P(attention_paged_edges, two_graphs_replay_at_the_same_time) {
