@@ -221,6 +221,21 @@ TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
   EXPECT_THAT(archs, ::testing::ElementsAre("sm_120a", "sm_80", "sm_90a"));
 }
 
+/// So may some sizes of a range: the kernels of the others are listed, and the first refusal is told.
+TEST_F(jit_warm, sizes_that_the_op_refuses_are_told) {
+  const std::string file = path("partly.json");
+  std::ofstream(file)
+      << R"({"name": "m", "geometry": {}, "limits": {"batch": "1..4", "tokens": "1..4", "page_size": [16], "alignment": [16]}, "calls": [
+    {"does": "attention", "op": "attention.paged", "case": {"batch": "batch", "tokens": "tokens", "heads_q": 8, "heads_kv": 1, "head_dim": 64, "pages": 64, "page_size": "page_size", "max_pages": 4, "q.dtype": "bf16", "page_table.present": 1, "seq_lens.present": 1}}]})";
+  const ProcessResult r = command({"warm", "--model", file, "--arch", "sm_90a", "--list"});
+  EXPECT_EQ(r.status, 0) << r.output;
+  EXPECT_THAT(r.output,
+              ::testing::ContainsRegex("refused for some sizes: attention \\(attention.paged, sm_90a\\): tokens=1, wants batch=2"));
+  const ProcessResult calls = command({"check", "--model", file, "--calls", "2", "--device", "emu", "batch=3", "tokens=1"});
+  EXPECT_EQ(calls.status, 2) << calls.output;
+  EXPECT_THAT(calls.output, HasSubstr("2 refused"));
+}
+
 /// Some of a call's values may be refused while others reach kernels.
 TEST_F(jit_warm, values_that_the_op_refuses_are_named) {
   const std::string file = path("refused.json");

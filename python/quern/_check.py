@@ -152,7 +152,7 @@ def _attribute(id_, facts, value):
             return value
         if facts["type"] == "f32":
             return number(id_, facts["name"], value)
-        fail_value(id_, facts["name"], value, expected if facts["words"] else f"a {facts['type'][1:]}-bit integer")
+        fail_value(id_, facts["name"], value, expected if facts["words"] else "a signed 64-bit integer" if facts["type"] == "i64" else "a 32-bit integer")
     if isinstance(value, numbers.Real):
         return float(value)
     return fail_type(id_, facts["name"], value, expected)

@@ -7,6 +7,8 @@ import inspect
 import json
 import operator
 import os
+import re
+import sys
 
 from . import _arrays, _check
 from ._library import library
@@ -290,7 +292,7 @@ class Op:
         """ValueError for an integer that could not be handed over."""
         for i in self.schema.integers:
             if isinstance(attributes[i], int) and not -(1 << 63) <= attributes[i] < 1 << 63:
-                raise ValueError(f"{self.id}: `{self.schema.attributes[i]['name']}` is {attributes[i]}, expected a 64-bit integer")
+                raise ValueError(f"{self.id}: `{self.schema.attributes[i]['name']}` is {attributes[i]}, expected a signed 64-bit integer")
 
     def check_one_framework(self, tensors):
         """RuntimeError where a gradient is wanted and a tensor is not of torch."""
@@ -328,9 +330,10 @@ def _hand_over(op, name, tensor, written):
 
 def _hand_over_hooks(op, hooks, params, tensors):
     """What the library's function takes behind its options: a handle, bytes, tensors."""
-    handle = None if hooks is None else _hooks_handle(op.id, _hooks_text(op, hooks))
+    text = None if hooks is None else _hooks_text(op, hooks)
+    handle = None if hooks is None else _hooks_handle(op.id, text)
     names = [t["name"] for t in op.schema.hooks["tensors"]]
-    return [handle, None if params is None else _bytes_of(op, params)] + _hook_tensors(op, names, tensors)
+    return [handle, None if params is None else _bytes_of(op, params, text)] + _hook_tensors(op, names, tensors)
 
 
 @functools.lru_cache(maxsize=None)
@@ -350,7 +353,16 @@ def _hooks_text(op, hooks):
         raise ValueError(f"{op.id}: `hooks` is {str(hooks)!r}, expected the text of a struct, or the path of a file with it ({e.strerror})") from None
 
 
-def _bytes_of(op, params):
+# Kinds of NumPy's numbers of 8 bytes, what a text that reads them has, and what a text mostly means.
+_WIDE = {"f": (("double",), "f32"), "i": (("i64", "int64_t", "long"), "i32"), "u": (("u64", "uint64_t", "long"), "u32")}
+
+
+def _bytes_of(op, params, text):
+    dtype = getattr(params, "dtype", None)
+    if text is not None and "{" in text and getattr(dtype, "itemsize", 0) == 8 and getattr(dtype, "kind", "") in _WIDE:
+        words, meant = _WIDE[dtype.kind]
+        if not any(re.search(rf"\b{word}\b", text) for word in words):
+            raise TypeError(f"{op.id}: `hook_params` is of {dtype}, which the text of `hooks` does not read, expected {meant}, or bytes as the struct has them (struct.pack)")
     try:
         return params.tobytes() if hasattr(params, "tobytes") else bytes(memoryview(params))
     except (TypeError, ValueError):
@@ -371,6 +383,8 @@ def _hook_tensors(op, names, tensors):
         if name not in by_name:
             raise ValueError(f"{op.id}: `{name}` is given, expected None: hooks of this op have " + (", ".join(names) or "no tensors but those of its parameters"))
         _arrays.of_one(tensor).check(op, name, tensor)
+        if getattr(tensor, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+            raise RuntimeError(f"{op.id}: `{name}` requires a gradient, which no op computes, expected {name}.detach(), or torch.no_grad()")
         by_name[name] = _hand_over(op, name, tensor, False)
     return list(by_name.values())
 

@@ -195,7 +195,7 @@ def _check_recorded(id_, plan, tensors):
 def _traced(id_, tensors, attributes, stream, device, backend, flags, workspace, dtypes, hooks=None):
     """What dynamo follows in the place of a call of the library."""
     if hooks is not None:
-        raise TypeError(f"{id_}: `hooks`, `hook_params` or `hook_tensors` is given under torch.compile, expected None: a graph of torch carries no code for kernels")
+        raise TypeError(f"{id_}: `hooks`, `hook_params` or `hook_tensors` is given under torch.compile, expected None: a graph of torch carries no code for kernels. Wrap the call in torch.library.custom_op, or make it an op of yours (docs/own_ops.md)")
     if stream is not None or workspace is not None:
         raise TypeError("`stream` and `workspace` are the graph's own under torch.compile, expected None")
     plan = _plans[id_]

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <sstream>
 
@@ -444,14 +445,22 @@ void load_ops(const std::string& path) {
   } catch (const Error& e) { throw Error(ErrorKind::value, "", "--load", "is " + path + ", whose `op` " + e.got(), e.expected()); }
 }
 
-/// Those of QN_LOAD and those named.
+/// Those of QN_LOAD and those named, which QN_LOAD has then too: a command that is printed to repeat a failure begins with it.
 static void load_libraries(const std::vector<std::string>& named) {
-  for (const std::string& path : env_paths(Env::load)) load_ops(path);
+  std::string loaded;
+  const auto load = [&loaded](const std::string& path) {
+    load_ops(path);
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::canonical(path, error);
+    loaded += (loaded.empty() ? "" : ":") + (error ? path : whole.string());
+  };
+  for (const std::string& path : env_paths(Env::load)) load(path);
   for (const std::string& all : named) {
     std::istringstream paths(all);
     for (std::string path; std::getline(paths, path, ':');)
-      if (!path.empty()) load_ops(path);
+      if (!path.empty()) load(path);
   }
+  if (!named.empty() && !loaded.empty()) setenv("QN_LOAD", loaded.c_str(), 1);
 }
 
 int command_line(int argc, char** argv) {

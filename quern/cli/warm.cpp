@@ -65,8 +65,13 @@ nlohmann::ordered_json to_json(const WarmReport& report) {
   }
   j["skipped"] = nlohmann::ordered_json::array();
   for (const WarmSkipped& s : report.skipped)
-    j["skipped"].push_back(
-        {{"call", s.call}, {"op", s.op}, {"arch", s.arch}, {"with", s.with}, {"refused", s.refused}, {"reason", s.reason}});
+    j["skipped"].push_back({{"call", s.call},
+                            {"op", s.op},
+                            {"arch", s.arch},
+                            {"with", s.with},
+                            {"refused", s.refused},
+                            {"partly", s.partly},
+                            {"reason", s.reason}});
   j["plans"] = report.plans;
   j["list_seconds"] = report.list_seconds;
   j["build_seconds"] = report.build_seconds;
@@ -85,7 +90,9 @@ void print_skipped(const WarmReport& report) {
   for (const WarmSkipped& s : report.skipped) {
     const bool lacks = s.reason == "not in quern yet";
     if (lacks && missing.find(s.op) == std::string::npos) missing += (missing.empty() ? "" : ", ") + s.op;
-    if (!lacks) fmt::print("skipped {}{} ({}, {}): {}\n", s.call, s.with.empty() ? "" : " with " + s.with, s.op, s.arch, s.reason);
+    if (!lacks)
+      fmt::print("{} {}{} ({}, {}): {}\n", s.partly ? "refused for some sizes:" : "skipped", s.call,
+                 s.with.empty() ? "" : " with " + s.with, s.op, s.arch, s.reason);
   }
   if (!missing.empty()) fmt::print("not in quern yet: {}\n", missing);
 }

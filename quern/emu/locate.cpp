@@ -16,7 +16,8 @@ std::string shortened(std::string line) {
   if (const size_t space = line.find(" ("); space != std::string::npos) line.resize(space);
   if (line.compare(0, 2, "??") == 0 || line.size() < 2 || line.compare(line.size() - 2, 2, ":?") == 0) return {};
   const size_t root = line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
-  return root == std::string::npos ? line : line.substr(root);
+  if (root != std::string::npos) return line.substr(root);
+  return line.starts_with("./") ? line.substr(2) : line;
 }
 
 /// Of the frames that were inlined into each other, innermost first: the first one above the instructions and, if that

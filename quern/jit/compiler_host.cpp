@@ -109,7 +109,10 @@ HostCompiler::Result HostCompiler::compile(const std::string& folder, const std:
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> command = {path_};
   for (const std::string& option : options(clang_, mode)) command.push_back(option);
-  // Paths in line tables read "quern/ops/..." wherever the build folder was.
+  // Paths in line tables read "quern/ops/..." or "mine/..." wherever the build folder was and the compiler ran.
+  std::error_code error;
+  const std::string here = std::filesystem::current_path(error).string();
+  if (!error && here.size() > 1) command.push_back("-ffile-prefix-map=" + here + "=.");
   command.insert(command.end(), {"-ffile-prefix-map=" + folder + "/source/=", "-I" + folder + "/source", "-x", "c++", "-c",
                                  folder + "/kernel.cu", "-o", folder + "/kernel.o"});
   Result result;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "quern/jit/hook_text.h"
+#include "quern/op/overlap.h"
 #include "quern/op/requirement.h"
 #include "quern/op/variants.h"
 
@@ -303,9 +304,9 @@ Runs runs_of(const TensorView& view) {
   return runs;
 }
 
-/// Whether the first run of the tensor that begins later lies on a run of the other one. Then elements share memory. Of two that are all
-/// runs of one pitch, or of which one is a single run, it is the only way to; of others some pass that do. Slices of one buffer that have
-/// no element in common, as q, k and v of a fused projection, pass.
+}  // namespace
+
+/// Whether the first run of the tensor that begins later lies on a run of the other one. Then elements share memory.
 bool share_memory(const TensorView& a, const TensorView& b) {
   const TensorView &early = a.data <= b.data ? a : b, &late = a.data <= b.data ? b : a;
   const Runs runs = runs_of(early);
@@ -313,6 +314,8 @@ bool share_memory(const TensorView& a, const TensorView& b) {
   const u64 last_before = runs.count == 1 ? 0 : min_of(runs.count - 1, (ahead + runs_of(late).bytes - 1) / runs.pitch);
   return ahead < last_before * runs.pitch + runs.bytes;
 }
+
+namespace {
 
 /// Schema::may_be: the same elements at the same addresses.
 bool is_itself(const TensorView& a, const TensorView& b) {

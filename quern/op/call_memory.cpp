@@ -6,6 +6,7 @@
 
 #include "quern/base/log.h"
 #include "quern/op/kept.h"
+#include "quern/op/overlap.h"
 
 namespace quern {
 
@@ -18,6 +19,16 @@ namespace {
   char address[32];
   std::snprintf(address, sizeof address, "%p", got.data);
   throw Error(ErrorKind::value, op.id, "workspace", "starts at " + std::string(address), "an address that is a multiple of 256");
+}
+
+/// Partial results would take the place of operands, which no kernel notices.
+void check_workspace_apart(const Op& op, const void* args, const Workspace& given, i64 needed) {
+  const TensorView room(given.data, DType::u8, {needed});
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
+    const TensorView& view = op.tensor(args, i);
+    if (view.present() && view.numel() > 0 && share_memory(room, view))
+      throw Error(ErrorKind::value, op.id, "workspace", "overlaps `" + op.tensors[i].name + "` in memory", "memory of its own");
+  }
 }
 
 /// Instead of what the device says, which knows no op: nothing is allocated while the stream is capturing.
@@ -66,7 +77,7 @@ CallMemory::CallMemory(const Op& op, const void* args, const Plan& plan, const R
     : CallMemory(device, options.stream) {
   if (plan.region_count > 0) {
     const i64 gap = device.wants_memory_ranges() && !options.workspace.data ? kCheckedGap : 0;
-    place_regions(plan, take_workspace(op, plan.workspace, plan.workspace + gap * plan.region_count, options), gap, regions_);
+    place_regions(plan, take_workspace(op, args, plan.workspace, plan.workspace + gap * plan.region_count, options), gap, regions_);
     for (i32 i = 0; i < plan.region_count; ++i)
       if (plan.regions[i].kind == RegionKind::kept) regions_[i] = kept_memory(op, plan.regions[i], device, stream_);
   }
@@ -89,9 +100,12 @@ CallMemory::~CallMemory() {
   } catch (const Error& e) { warn_at_end(e); }
 }
 
-char* CallMemory::take_workspace(const Op& op, i64 needed, i64 bytes, const RunOptions& options) {
+char* CallMemory::take_workspace(const Op& op, const void* args, i64 needed, i64 bytes, const RunOptions& options) {
   if (needed == 0) return nullptr;
   const Workspace& given = options.workspace;
+  if (!given.data && given.bytes != 0)
+    throw Error(ErrorKind::value, op.id, "workspace", "has no address and " + std::to_string(given.bytes) + " bytes",
+                "an address, or 0 bytes");
   if (!given.data) {
     try {
       return static_cast<char*>(pooled_ = device_.allocate_async(size_t(bytes), stream_));
@@ -101,6 +115,7 @@ char* CallMemory::take_workspace(const Op& op, i64 needed, i64 bytes, const RunO
     }
   }
   if (given.bytes < needed || u64(reinterpret_cast<uintptr_t>(given.data)) % 256) fail_workspace(op, given, needed);
+  if (!options.skip_check) check_workspace_apart(op, args, given, needed);
   return static_cast<char*>(given.data);
 }
 

@@ -25,7 +25,7 @@ class CallMemory {
  private:
   CallMemory(Device& device, Stream stream) : device_(device), stream_(stream) {}
   /// `needed`: without the gaps that a checked device has between regions, which are in `bytes`.
-  char* take_workspace(const Op& op, i64 needed, i64 bytes, const RunOptions& options);
+  char* take_workspace(const Op& op, const void* args, i64 needed, i64 bytes, const RunOptions& options);
   void tell_ranges(const Op& op, const void* args, const Plan& plan);
 
   Device& device_;

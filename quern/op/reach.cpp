@@ -207,6 +207,7 @@ void add_combination(const ReachedCall& one, const std::string& with, ReachedCal
   for (const size_t k : one.kernels)
     if (std::find(into.kernels.begin(), into.kernels.end(), k) == into.kernels.end()) into.kernels.push_back(k);
   if (one.plans == 0) into.none.push_back({with, one.skipped, one.refused > 0});
+  else if (one.refused > 0 && into.partly.empty()) into.partly = one.skipped;
 }
 
 void walk_call(const Model& model, const ModelCall& call, const DeviceInfo& device, Reach& reach, ReachedCall& into) {

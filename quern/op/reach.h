@@ -31,6 +31,7 @@ struct ReachedCall {
   std::vector<size_t> kernels;    ///< indices into Reach::kernels
   std::string skipped;            ///< why it reaches none; empty: it does
   std::vector<ReachedNone> none;  ///< of a call that reaches some
+  std::string partly;             ///< of a call that reaches some: the first refusal of a point of its ranges
 };
 
 struct Reach {

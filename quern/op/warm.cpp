@@ -57,6 +57,7 @@ void add_reached(const Reach& reached, const DeviceInfo& device, WarmReport& rep
   for (const ReachedCall& c : reached.calls) {
     report.plans += c.plans;
     if (!c.skipped.empty()) report.skipped.push_back({c.does, c.op, target.name(), c.skipped, c.refused > 0, ""});
+    if (!c.partly.empty()) report.skipped.push_back({c.does, c.op, target.name(), c.partly, false, "", true});
     for (const ReachedNone& n : c.none) report.skipped.push_back({c.does, c.op, target.name(), n.why, n.refused, n.with});
   }
 }

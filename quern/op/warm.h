@@ -46,6 +46,7 @@ struct WarmSkipped {
   std::string call, op, arch, reason;
   bool refused = false;  ///< the op refuses the call; else quern lacks the op, or the call computes nothing
   std::string with;      ///< "head_dim=1000 tp=2"; empty: any
+  bool partly = false;   ///< some sizes of its ranges are refused, of which `reason` is the first; the others are in the list
 };
 struct WarmReport {
   std::vector<WarmKernel> kernels;

@@ -170,6 +170,14 @@ def new_project():
     build_project(folder)
     library = os.path.join(folder, "build", "libops.so")
     run(quern, "--load", library, "check", "elementwise.triple", "--device", "emu", "--sample", "6", prints=r"elementwise\.triple +6 +0 +0")
+    # A report names the file as the library embeds it, wherever the command runs.
+    kernel = os.path.join(folder, "elementwise", "triple", "kernel.cuh")
+    text = open(kernel).read()
+    assert text.count("h < p.hidden") == 1
+    open(kernel, "w").write(text.replace("h < p.hidden", "h <= p.hidden"))
+    run("env", f"QN_SOURCE_DIR={folder}", quern, "--load", library, "check", "elementwise.triple", "--device", "emu", "--checked", "--sample", "3", status=1,
+        prints=r"GLOBAL-OOB[^\n]*[ (]elementwise/triple/kernel\.cuh:\d+")
+    open(kernel, "w").write(text)
     if "QN_TEST_PYTHON" in os.environ:
         from_python(library, os.path.join(work, "stubs"))
 
@@ -189,7 +197,7 @@ def new_variant():
     text = open(hooks).read()
     assert "return true;" in text
     open(hooks, "w").write(text.replace("return true;", "return at.key_position % 2 == 0;"))
-    run("env", f"QN_SOURCE_DIR={folder}", *words, status=1, prints=r"WRONG mine\.my_mask")
+    run("env", f"QN_SOURCE_DIR={folder}", *words, status=1, prints=r"QN_LOAD=\S*libops\.so (.*)quern check mine\.my_mask")
 
 
 def from_python(library, stubs):

@@ -103,6 +103,8 @@ def test_what_is_refused():
     fails(ValueError, op + r"`hooks` has the member `logits` in Slope, which no kernel calls, expected `logit`", hooks=SLOPE.replace("logit(", "logits("))
     fails(ValueError, op + r"`hooks` has no struct or class, expected the text of one struct with a member that kernels call: `f32 logit", hooks="int x = {};")
     fails(RuntimeError, r"did not compile(.|\n)*hooks:3(.|\n)*nothing_like_it", hooks=SLOPE.replace("at.params", "at.params + at.nothing_like_it"), hook_params=np.float32(1))
+    fails(TypeError, op + r"`hook_params` is of float64, which the text of `hooks` does not read, expected f32, or bytes as the struct has them", hooks=SLOPE, hook_params=np.float64(1))
+    fails(TypeError, op + r"`hook_params` is of int64, which the text of `hooks` does not read, expected i32, or bytes", hooks=SLOPE, hook_params=np.array([1]))
     mask, bias = np.ones(LENGTH, np.uint8), np.ones((HEADS, LENGTH), np.float32)
     fails(ValueError, op + r"`hook_tensors\[1\]` is missing, expected a tensor, which the hooks Bias read", hooks=BIAS, hook_tensors=[mask])
     fails(ValueError, op + r"`hook_tensors\[0\]` is missing, expected a tensor, which the hooks Bias read", hooks=BIAS)
@@ -125,6 +127,11 @@ def test_what_torch_cannot_record():
     fails_with = pytest.raises(RuntimeError, match=r"`hooks`, `hook_params` or `hook_tensors` is given, expected torch\.no_grad\(\): nobody knows the gradient of hooks")
     with fails_with:
         quern.attention.paged(q.clone().requires_grad_(), *rest, hooks=SLOPE, hook_params=np.float32(1), device="emu")
+    mask, bias = torch.ones(LENGTH, dtype=torch.uint8), torch.ones(HEADS, LENGTH, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"`hook_tensors\[1\]` requires a gradient, which no op computes, expected hook_tensors\[1\]\.detach\(\), or torch\.no_grad\(\)"):
+        quern.attention.paged(q, *rest, hooks=BIAS, hook_tensors=[mask, bias], device="emu")
+    with torch.no_grad():
+        quern.attention.paged(q, *rest, hooks=BIAS, hook_tensors=[mask, bias], device="emu")
     compiled = torch.compile(lambda q: quern.attention.paged(q, *rest, hooks=SLOPE, hook_params=b"1234", device="emu"), fullgraph=True, backend="aot_eager")
     with pytest.raises(Exception, match="is given under torch.compile, expected None: a graph of torch carries no code for kernels"):
         compiled(q)

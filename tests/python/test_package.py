@@ -348,7 +348,7 @@ def test_integers_are_exact():
             case.run()
             assert not case.wrong()
             case.attributes["max_seq_kv"] = 2**63
-            with pytest.raises(ValueError, match=r"attention\.paged: `max_seq_kv` is 9223372036854775808, expected a 64-bit integer"):
+            with pytest.raises(ValueError, match=r"attention\.paged: `max_seq_kv` is 9223372036854775808, expected a signed 64-bit integer"):
                 case.run()
 
 

@@ -12,6 +12,7 @@
 #include "quern/jit/spec.h"
 #include "quern/op/ref.h"
 #include "quern/op/variants.h"
+#include "quern/op/workspace.h"
 #include "quern/ops/attention/paged.h"
 #include "quern/testing/check.h"
 
@@ -116,6 +117,25 @@ TEST(attention_paged, a_workspace_is_large_enough_and_aligned) {
   EXPECT_EQ(refused(aligned + 16, 4 << 20),
             std::string("attention.paged: `workspace` starts at ") + address + ", expected an address that is a multiple of 256");
   EXPECT_THAT(refused(aligned, 1), ::testing::HasSubstr("`workspace` has 1 bytes, expected "));
+  EXPECT_EQ(refused(nullptr, 4 << 20), "attention.paged: `workspace` has no address and 4194304 bytes, expected an address, or 0 bytes");
+}
+
+/// Partial results would take the place of keys or of queries.
+TEST(attention_paged, a_workspace_has_memory_of_its_own) {
+  CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 600}}, 1);
+  std::vector<char> room(16 << 20);
+  char* const aligned = reinterpret_cast<char*>(round_up<u64>(reinterpret_cast<u64>(room.data()), 256));
+  PagedArgs a = args_of(c);
+  const i64 needed = workspace_bytes("attention.paged", a);
+  ASSERT_GT(needed, 256);
+  a.out.data = aligned + needed - 128;  // its first row begins in the workspace's last bytes
+  const auto call = [&](i64 away) { paged(a, {.workspace = {aligned - away, needed}}); };
+  try {
+    call(0);
+    FAIL() << "nothing thrown";
+  } catch (const Error& e) { EXPECT_STREQ(e.what(), "attention.paged: `workspace` overlaps `out` in memory, expected memory of its own"); }
+  a.out.data = aligned + round_up<i64>(needed, 256);
+  call(0);
 }
 
 std::string plan_text(Case which, Arch arch = Arch{}) {
