@@ -303,9 +303,9 @@ Runs runs_of(const TensorView& view) {
   return runs;
 }
 
-/// Whether the first run of the tensor that begins later lies on a run of the other one. Then elements share memory. Of two that are all
-/// runs of one pitch, or of which one is a single run, it is the only way to; of others some pass that do. Slices of one buffer that have
-/// no element in common, as q, k and v of a fused projection, pass.
+/// Whether two tensors share memory: whether the first run of the one that begins later lies on a run of the other. This is exact if both
+/// consist of runs of one pitch, or if one of them is a single run. Of other pairs some are not found. Slices of one buffer without a
+/// common element, as q, k and v of a fused projection, are told apart.
 bool share_memory(const TensorView& a, const TensorView& b) {
   const TensorView &early = a.data <= b.data ? a : b, &late = a.data <= b.data ? b : a;
   const Runs runs = runs_of(early);
