@@ -22,8 +22,8 @@ void record_read(Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 
   cell.read_at[place] = code;
 }
 
-/// The cell behind an atomic write: of what was there, atomic accesses that it is not ordered after stay, since others may
-/// have to be ordered after those.
+/// The cell after an atomic write. Earlier atomic accesses stay in it if this write is not ordered after them, because other threads may
+/// still have to be ordered after them.
 Cell after_atomic_write(const Cell& cell, const ThreadClock& clock, Epoch now, u32 code, u64 random) {
   Cell next;
   next.write = now;

@@ -20,8 +20,8 @@ std::string shortened(std::string line) {
   return line.starts_with("./") ? line.substr(2) : line;
 }
 
-/// Of the frames that were inlined into each other, innermost first: the first one above the instructions and, if that
-/// is a brick of the kit, also the kernel that uses it.
+/// The place to report. `frames` were inlined into each other, innermost first. It is the first frame that is no instruction (kit/emu); if
+/// that frame is in the kit, also the first one outside the kit, which is the kernel that uses it.
 std::string chosen(const std::vector<std::string>& frames) {
   std::string place;
   for (const std::string& frame : frames) {

@@ -55,8 +55,8 @@ void Shadow::mbarrier_ends(Fiber& fiber, Mbarrier& barrier) {
   for (u32 i = 0; i < 8; ++i) states[i] &= u8(~kInitialised);
 }
 
-/// What a thread of another block releases to its own block alone tells the waiting thread that its reads are done, and nothing of its
-/// writes.
+/// A thread of another block may release with the scope of its own block only. Then the waiting thread learns that its reads are done, and
+/// nothing of its writes.
 void Shadow::arrive(Fiber& fiber, Mbarrier& barrier, Scope scope) {
   const Knowledge news = fiber.clock.published();
   if (fiber.block == barrier.block) {

@@ -153,8 +153,9 @@ u32 Shadow::wgmma_agent(Fiber& fiber, Warpgroup& group) {
   return group.agent;
 }
 
-/// Of two warps that know the same, what one may not read the other may not either, but for what one wrote itself. So two
-/// are judged, and others whose knowledge is not that of the second.
+/// Whether what this warp knows has to be judged. Two warps that know the same may read the same memory, except for what one of them wrote
+/// itself. So the first two warps of a product are judged; of the others, those that know something else than the warp that was judged
+/// last.
 bool Shadow::wgmma_view_is_new(Fiber& fiber, WgmmaOp& op) {
   const Knowledge& known = fiber.clock.known;
   const bool second = op.checked && !(op.checked & (op.checked - 1));

@@ -88,8 +88,8 @@ Fiber* Worker::pick() {
   const SchedulePolicy policy = options().schedule;
   if (!copying_.empty() && options().async == AsyncPolicy::random && random() % 4 == 0) complete_random_copy();
   if ((!bulks_.empty() || !arrivals_.empty()) && options().async == AsyncPolicy::random && random() % 4 == 0) advance_async();
-  // A few clusters more than need to run: those that start late find others under way. In checked mode alone, where one worker runs all:
-  // else it would follow from the number of OS threads which blocks share one, and what they draw with it.
+  // Starts a few clusters more than have to run, so that late ones find others under way. In checked mode only, where one worker runs all
+  // blocks: with several workers, the number of OS threads would decide which blocks share a worker and its random numbers.
   constexpr size_t kMostAtOnce = 4;
   if (shadow_ && launch_->mixes_clusters() && live_.size() < kMostAtOnce && launch_->clusters_left() &&
       launch_->resident < launch_->request.resident_blocks && random() % 16 == 0)

@@ -5,8 +5,9 @@
 
 namespace quern {
 
-/// Whether two tensors have an element in common. Of two that are all runs of one pitch, or of which one is a single run, the answer is
-/// exact; of others some pass that do. Slices of one buffer that have no element in common, as q, k and v of a fused projection, pass.
+/// Whether two tensors have an element in common. The answer is exact if both consist of runs of one pitch, or if one of them is a single
+/// run. Of other pairs some are not found. Slices of one buffer without a common element, as q, k and v of a fused projection, are told
+/// apart.
 bool share_memory(const TensorView& a, const TensorView& b);
 
 }  // namespace quern

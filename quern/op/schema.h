@@ -517,8 +517,9 @@ template <class Args> class Schema {
     op_.contract = [](const void* a, const Problem& p) { return f(*static_cast<const Args*>(a), p); };
     return *this;
   }
-  /// Restricts Args in host memory to index `token` of the axis that `rows` calls tokens: f slices tensors, and writes those index tensors
-  /// anew whose contents change, into `indices`. False where one token's outputs cannot be had so. `bench` judges large results by it.
+  /// Restricts Args in host memory to one index, `token`, of the axis that `rows` calls tokens. f slices the tensors. It writes index
+  /// tensors whose contents change anew, into `indices`. It returns false if the outputs of one token cannot be computed alone. `bench`
+  /// judges large results by it.
   template <bool (*f)(Args& args, i64 token, std::vector<i32>& indices)> Schema& token() {
     op_.keep_token = [](void* a, i64 token, std::vector<i32>& indices) { return f(*static_cast<Args*>(a), token, indices); };
     return *this;
@@ -547,8 +548,8 @@ template <class Args> class Schema {
     if (registered_) add_hook_tensors(op_, op_.hook_tensors_offset, int(m));
     return *this;
   }
-  /// Of an op that is based on another: its hooks read `at.tensors[index]`, and this is what that holds. Checks fill it, `generate` may
-  /// write it, and functions have a parameter of that name. What follows speaks of it as of any tensor.
+  /// For an op that is based on another: states the tensor that its hooks read as `at.tensors[index]`. Checks fill this tensor, `generate`
+  /// may write it, and functions have a parameter of its name. Statements that follow speak of it, as of any tensor.
   Schema& hook_tensor(int index, const char* name, const char* axes, std::vector<DType> dtypes) {
     if (registered_) name_hook_tensor(op_, index, name, axes, std::move(dtypes));
     else op_.tensors.emplace_back();
@@ -562,8 +563,8 @@ template <class Args> class Schema {
     if (registered_) set_hook_params(op_, bytes);
     return *this;
   }
-  /// An op that computes gradients of this one, and which of its tensors is the gradient of which of this op's. Said
-  /// again: another op, which computes others.
+  /// Names an op that computes gradients of this op. `gradients` maps each of its tensors that is a gradient to the tensor of this op that
+  /// it belongs to. Stated again for another op, which computes other gradients.
   Schema& backward(const char* op, std::map<std::string, std::string> gradients) {
     return op_.backward.push_back({op, std::move(gradients)}), *this;
   }
@@ -576,10 +577,10 @@ template <class Args> class Schema {
   Schema& rows(Axis axis, Axis tokens, TensorView Args::* offsets) {
     return op_.row_offsets = member_offset(offsets), op_.row_tokens = tokens, rows(axis);
   }
-  /// An axis that no tensor of a call tells but outputs is as long as another one: what allocates outputs, as Python does, goes by it.
+  /// For an axis that only outputs have: it is as long as the axis `other`. Whoever allocates outputs, as Python does, needs this.
   Schema& otherwise(const char* axis, const char* other) { return op_.axis_otherwise[axis] = other, *this; }
-  /// Outputs of one index along this axis depend on that index of the inputs alone, or on that of its block: what `bench` judges large
-  /// results of an op by that has no `rows`.
+  /// Outputs of one index along this axis depend only on the same index of the inputs, or on the index of its block. `bench` judges large
+  /// results by it where an op has no `rows`.
   Schema& columns(Axis axis) { return op_.has_columns = true, op_.columns = axis, *this; }
   /// The same of calls without `flag`; with it, one index's part of a tensor is no slice of its view.
   Schema& columns(Axis axis, bool Args::* flag) { return op_.columns_unless = member_offset(flag), columns(axis); }

@@ -42,8 +42,8 @@ QN_DEVICE void load_grouped_tiles(const GroupedSm90Params& p, u32 smem, u32 byte
     const i32 row = place.row - rows_earlier_of_tile<C.tiles>(place.row, p.rows.rows);
     const bool here = exists<C.tiles>(tile), shared = shares_b<C.tiles>(tile);
     const bool tail = C.tiles.tail != 0 && tile.tail;
-    // Of b. A group of one tile along m reads it once, and leaves the L2 to others (README); of 16 bits, which have other columns a stage,
-    // it was not measured
+    // How the L2 keeps b. A group with one tile along m reads its b once, and leaves the L2 to others (README). With 16 bits, whose stages
+    // have another number of columns, this was not measured
     const CachePolicy policy =
         kColumns == kScaledGroup && tile.rows <= C.tiles.tile_m ? CachePolicy::evict_first : CachePolicy::evict_normal;
     const TensorMap* const b = tail ? &p.b_tail : &p.b;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// Which group a tile belongs to. Tiles are counted group by group; those of a group are its rows in steps of tile_m, times the
-// tiles along n. A warp looks at 32 groups at a time: a lane reads where its group begins and ends, prefix sums count the tiles. Blocks
-// ask for ascending tiles, so each walks over the groups once. Pairs of tiles are counted through all groups instead, whose tiles are
-// counted once before; what follows along n goes back along m, and the walk, of more than 32 groups, begins anew.
+// Which group a tile belongs to. Tiles are counted group by group: a group has its rows in steps of tile_m, times the tiles along n. A warp
+// looks at 32 groups at a time: a lane reads where its group begins and ends, prefix sums count the tiles. Blocks ask for ascending tiles,
+// so each walks over the groups once. Pairs of tiles are counted along m through all groups, so all tiles are counted once before. The next
+// pair along n may lie further back along m. Then, with more than 32 groups, the walk begins anew.
 #pragma once
 #include "quern/bricks/gemm/groups/params.cuh"
 #include "quern/bricks/gemm/groups/spec.h"
@@ -116,9 +116,9 @@ QN_DEVICE u32 all_tiles(const GroupedRows& p, GroupedWalk& walk) {
   if (p.groups > 32) walk = start_walk(p);
   return all;
 }
-/// A block's tile of pair `index`: `of_pair` is 0 or 1. Tiles, `all` along m, are counted through all groups, and a pair is two that follow
-/// each other, of one group or of two; where `all` is odd the last one's second is the tile behind the rows of the last group. False past
-/// the last pair. By all lanes of a warp.
+/// Finds this block's tile of pair `index`; `of_pair`, 0 or 1, is which of the two it is. A pair is two tiles that follow each other along
+/// m, counted through all groups: `all` tiles, so the two may be of different groups. Where `all` is odd, the second tile of the last pair
+/// lies behind the rows of the last group. False past the last pair. By all lanes of a warp.
 template <i32 kTileM>
 QN_DEVICE bool find_tile_of_pair(const GroupedRows& p, GroupedWalk& walk, u32 all, u32 index, u32 of_pair, u32 tiles_n, GroupedTile& tile) {
   const u32 pairs_m = (all + 1) / 2;

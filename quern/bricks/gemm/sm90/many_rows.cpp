@@ -61,7 +61,7 @@ constexpr KindTimes kTimes8[] = {{1.163, 2994, 0, 512, 0, 0}, {2.028, 1633, 0, 6
 constexpr double kTakenInParts = 0.84, kSentInParts = 0.65;
 /// Adding up the parts of K: once, and for each part but the first for 8192 sums.
 constexpr double kParts = 560, kPart = 750;
-/// The products of a block that has the multiprocessor for itself, of two that could share it, beside those of one of two.
+/// Where two blocks could share a multiprocessor: the time of the products of a block that has it for itself, over half of the time of two.
 constexpr double kAlone = 1.154;
 
 constexpr double fourth_power(double x) { return (x * x) * (x * x); }
@@ -83,8 +83,8 @@ double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& p, i32 parts, co
   const double flops_sm = (p.element == 1 ? rates.flops_8 : rates.flops_16) / rates.sms;
   const double multiply =
       (t.blocks == 1 ? turns : std::floor(turns / 2) * 2 + std::fmod(turns, 2) * kAlone) * 2 * tile * k / flops_sm * times.busy * t.cost;
-  // Of two neighbours, which are one TPC's, the L2 sends once what both read: b of tiles above each other, else a; a pair's halves of b go
-  // to both. Blocks of one tile are neighbours in their first wave alone
+  // Two neighbouring blocks are on one TPC, and the L2 sends once what both read: rows of b where their tiles lie above each other, else
+  // rows of a. The halves of b that a pair loads go to both. Blocks that make one tile are neighbours in their first wave only
   const double row_bytes = k * p.element, beside = kernel.kind == Sm90Kind::tiles ? 1 : 1 / max_of(turns, 1.);  // no turns: n = 0
   const double together = parts > 1 ? rows + t.n : t.pair || (high > 1 && !t.swapped) ? rows + t.n / 2. : rows / 2 + t.n;
   const double shared = together * beside + (rows + t.n) * (1 - beside);

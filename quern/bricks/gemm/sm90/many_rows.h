@@ -43,16 +43,16 @@ struct Sm90Product {
 /// as many as the tile has all the same, but what is not asked of the L2 is time: 160 rows in tiles of 80 and of 128 (2112, 7168) take 18.8
 /// us and 21.1.
 i32 swapped_rows(const Sm90Product& product, i32 tile_m);
-/// Rows of a of each of warp_specialised_sm90's swapped tiles: even shares, of those that the tile can have the ones with which the busiest
-/// multiprocessor makes the fewest.
+/// Rows of a in each of warp_specialised_sm90's swapped tiles: an even share of m. Of the shares that fit into the tile it is the one with
+/// which the busiest multiprocessor makes the fewest rows.
 i32 swapped_share(const Sm90Tile& tile, const Sm90Product& product, i32 sms);
 /// Blocks, or pairs of them, that the product asks for.
 i64 blocks_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 /// How many of them one after another the busiest multiprocessor has; where two blocks share it, the busier of the two.
 i64 waves_of(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
-/// Time in ns by estimate, of K in `parts` parts: of the products and the operands of the busiest multiprocessor, of what the L2 sends all
-/// of them and of memory the fourth root of the sum of fourth powers, as these hinder each other where they take about as long; then what
-/// starts and ends the kernel and each tile.
+/// Estimated time in ns, with K in `parts` parts. Four times enter it: the products of the busiest multiprocessor, its operands, what the
+/// L2 sends to all, and memory. They hinder each other where they are about as long, so the estimate is the fourth root of the sum of their
+/// fourth powers. What starts and ends the kernel and each tile is added.
 double estimate_ns(const Sm90Kernel& kernel, const Sm90Product& product, i32 parts, const DeviceInfo& device);
 
 /// A kernel of a list, by index, and the parts of K.
@@ -91,10 +91,12 @@ struct WeightKernels {
     return m < 4096 ? kernels : kernels | u64(1) << least[kManyRowsSteps];
   }
 };
-/// The kernels of one weight, whatever m: those in `kept`, and `most` more at most, lest there be many kernels. time_of(index, m) is that
-/// of a kernel, 1e300 where it cannot. First the one with the least time for 4096 rows; then one after another those by which the times of
-/// 60 numbers of rows from 129 to 2048, in even steps of a logarithm, each beside the least of all kernels, come closest to it; then each
-/// of these is changed for another while they come closer.
+/// The kernels of one weight, whatever m: those in `kept`, and at most `most` more, lest there be many kernels. time_of(index, m) is the
+/// time of a kernel, 1e300 where it cannot run. What is made small is the sum, over the numbers of rows of rows_of_step(), of power_of() of
+/// the chosen time over the least time of all kernels.
+/// 1. The kernel with the least time for 4096 rows is chosen.
+/// 2. One after another, the kernel that lowers the sum most.
+/// 3. A kernel of step 2 is exchanged for another one while that lowers the sum.
 template <class TimeOf>
 WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
   constexpr int kSteps = kManyRowsSteps;

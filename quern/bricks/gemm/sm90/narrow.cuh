@@ -30,7 +30,8 @@ QN_DEVICE DenseSwapPart part_of_narrow_block(const DenseSm90Params& p) {
   return {row - earlier, i32(tile >> high) * C.tiles.tile_n, earlier, i32(first), i32(last - first), split, kSplits, C.tiles.tile_m};
 }
 
-/// On to the block's next tile; whether there is one. Of tiles above each other a block keeps to its rows: the grid is even.
+/// Goes on to the block's next tile; false if there is none. Where two tiles lie above each other a block stays with its rows, as the grid
+/// is even.
 template <BlockSm90 C>
 QN_DEVICE bool next_tile(const DenseSm90Params& p, DenseSwapPart& part) {
   if constexpr (C.narrow.walk != 1) return false;
@@ -49,12 +50,13 @@ QN_DEVICE u32 first_column_of(u32 group) {
   return group % C.narrow.warpgroups_n * u32(warpgroup_columns(C));
 }
 
-/// With so many columns of K of 16 bits, 8 KB, which is how far rows of weights mostly are apart then, tiles begin at different places of
-/// it. With all of them at the same one, what blocks ask for at a time lies in a part of memory's channels (README, another place of K).
+/// With this many columns of K, rows of weights are mostly 8 KB apart. Then tiles begin at different places of K: if all began at the same
+/// one, what the blocks ask for at a time would lie in a part of memory's channels (README, another place of K).
 constexpr i32 kRotatedK = 4096;
 
-/// load(step) for the steps of K of a tile: from the first of `part` on, but where mma.sync multiplies from one of up to 16 places on, and
-/// around; neighbours, whose blocks are mostly one TPC's, whose requests of a are answered together, from the same.
+/// Calls load(step) for the steps of K of a tile, from the first step of `part` on. Where mma.sync multiplies and k is kRotatedK, it begins
+/// at one of up to 16 places instead, and goes around. Two neighbouring tiles begin at the same place: their blocks are mostly on one TPC,
+/// whose requests of a are answered together.
 template <BlockSm90 C, class Load>
 QN_DEVICE void load_steps(const DenseSm90Params& p, const DenseSwapPart& part, const Load& load) {
   if constexpr (!by_mma(C)) {
@@ -106,9 +108,9 @@ QN_DEVICE void load_narrow_a(const DenseSm90Params& p, DenseSwapPart part, u32 s
   } while (next_tile<C>(p, part));
 }
 
-// Of a tile whose K two blocks sum in parts, each of them finishes the half of its rank: 64 rows of 128, which are one warpgroup's, or half
-// of the columns of 64 rows. The other half of its sums goes from registers into the other block's shared memory: no barrier stands between
-// the last products and the way there.
+// Where two blocks each sum a half of K, each block finishes one half of the tile, by its rank: 64 of 128 rows, which are one warpgroup's,
+// or half of the columns of 64 rows. Its sums of the other half go from registers into the other block's shared memory. No barrier stands
+// between the last products and that.
 
 /// The tile whose results a block stores, or each warpgroup of those beside each other.
 template <BlockSm90 C>

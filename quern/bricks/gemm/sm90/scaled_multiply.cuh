@@ -18,9 +18,9 @@ QN_DEVICE u32 to_next_stage(u32 stage, u32 bytes) {
   return bytes * (stage + 1 == u32(stages) ? 1 - u32(stages) : 1);
 }
 
-/// Where the operands of a stage lie: the low words of their descriptors. What a warp does between a wait and its products is a part of
-/// each stage's time, so they go from stage to stage: what does not change in a loop, ptxas makes again for every stage (the row of a
-/// thread alone, behind whose scales the products wait, took 3 to 7 % of the kernel for many rows).
+/// Where the operands of a stage lie: the low words of their descriptors. They are carried from stage to stage. Otherwise ptxas makes what
+/// does not change in the loop again for every stage, and what a warp does between a wait and its products is a part of each stage's time
+/// (to make the row of a thread, for whose scales the products wait, took 3 to 7 % of the kernel for many rows).
 struct StageOperands {
   u32 rows, columns;
 };
@@ -178,11 +178,12 @@ QN_DEVICE void multiply_stages_in_turn(Consumer<stages, blocks>& read, int steps
   for (int step = 0; step < steps; ++step) multiply_in_turn<late>(read, sums, products, load, add);
 }
 
-/// The same in rounds of the ring, each stage by code of its own, in which all that tells it from the others is a constant; steps before
-/// the ring's first stage share one more, and all steps where they are not `unrolled`. While the sums of a stage are scaled the next one's
-/// barrier is asked and load_ahead(scales) loads what does not come with it, in order, up to one behind the last, as ptxas would make other
-/// code of a question whether there is one; load(stage, scales) loads what comes with a stage. Of what a warp does between its products and
-/// the next ones, 20 instructions less.
+/// The same in rounds of the ring. Each stage of the ring has code of its own, in which its number is a constant. Steps before the ring's
+/// first stage share one more copy of the code; so do all steps where they are not `unrolled`.
+/// load(stage, scales) loads the scales that come with a stage. load_ahead(scales) loads those that do not, stage after stage: while the
+/// sums of one stage are scaled, it loads for the next one, and the barrier of the next one is asked. It is called once more behind the
+/// last stage, because ptxas would make other code of a test whether there is a next one. All this saves 20 instructions between a warp's
+/// products and the next ones.
 template <int count, class Scales, bool unrolled = true, int stages, int blocks, class Products, class LoadAhead, class Load, class Add>
 QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const Products& products, const LoadAhead& load_ahead,
                                const Load& load, const Add& add) {
@@ -234,10 +235,10 @@ QN_DEVICE void multiply_rounds(Consumer<stages, blocks>& read, int steps, const 
   }
 }
 
-/// The same of 128 rows, 64 of them behind the other 64, through at least one step: products(stage, half, sums) and add(scales, sums, half)
-/// are those of one half. There is one set of sums, and the tensor cores have the other warpgroup's products while these are scaled; while
-/// they have the second half's a warp waits for the next stage, and load(stage, scales) loads its scales, so nothing is between the last
-/// sum scaled and the next product (2 to 3 % of the kernel).
+/// The same of 128 rows, first one half of 64 and then the other, through at least one step. products(stage, half, sums) and add(scales,
+/// sums, half) are of one half. There is one set of sums: while a warp scales them, the tensor cores have the other warpgroup's products.
+/// While the tensor cores have the products of the second half, the warp waits for the next stage, and load(stage, scales) loads its
+/// scales. So nothing lies between the last sum scaled and the next product (2 to 3 % of the kernel).
 template <int count, class Scales, int stages, int blocks, class Products, class Load, class Add>
 QN_DEVICE void multiply_rounds_of_halves(Consumer<stages, blocks>& read, int steps, const Products& products, const Load& load,
                                          const Add& add) {

@@ -29,14 +29,15 @@ struct TilesSm90 {
                    // four and eight where by_mma()
   i32 pair = 0;    // 1, of many rows: the two blocks of a cluster make two tiles one above the other, and each loads half of b for both; of
                    // groups two that follow each other, which may be of two groups with a b each
-  // Of many rows, with results of 16 bits and no c, not 0: the tile's rows are those of weights and its columns those of the other operand,
-  // of which a call multiplies as many as it needs, this many at least, in steps of swapped_step(); out is made transposed
+  // Of many rows, with results of 16 bits and no c. Not 0: the operands have changed places. The tile's rows are rows of the weights, its
+  // columns are rows of the other operand, and out is made transposed. A call multiplies as many columns as it needs: at least this many,
+  // in steps of swapped_step()
   i32 swapped = 0;
   i32 tail = 0;  // of groups, of many rows: columns of the narrower tiles that the last columns of each group have where that takes less
                  // time (column_tiles()); 0: none
 };
-/// From one number of columns that a swapped tile may have to the next: each is a loop over K of its own, of eight numbers, or four of wide
-/// ones, lest the kernel compile for more than a second.
+/// The step from one number of columns that a swapped tile may have to the next. Each number has a loop over K of its own. There are eight
+/// of them, four in wide tiles, so that the kernel does not compile for more than a second.
 QN_HOST_DEVICE constexpr i32 swapped_step(i32 most) { return most <= 128 ? 8 : 16; }
 /// How results leave.
 struct StoreSm90 {
@@ -125,11 +126,12 @@ struct Sm90Boxes {
   Swizzle swizzle;  // of rows of whole 128 or 64 bytes; eight of an odd number of 16 bytes lie in different banks without
   i32 bytes;        // of a slot
 };
-/// 128 bytes of a row where they divide a tile's; else halves or quarters of an odd number of 16 bytes. All of them at once, of 256 columns
-/// half: the stores of 128 x 192 FP8 results take 900 clocks and 1500 with one slot. One of 112, 144 and 176 columns, of which two leave
-/// room for a stage less (not measured), of tiles in turn, whose stores nobody waits for, and where there is a tail, for a fifth stage. c
-/// comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring. Where `swapped`, a warpgroup's four
-/// warps fill four of them together, [16 rows of out][64 columns] each.
+/// Columns: a box has 128 bytes of a tile's row where these divide the row; else a half or a quarter of it, an odd number of 16 bytes.
+/// Slots: two, or three where the number of boxes is a multiple of three, so that one fence serves several boxes: the stores of 128 x 192
+/// FP8 results take 900 clocks, and 1500 with one slot. One slot in three cases: tiles of 112, 144 and 176 columns, where a second one
+/// would cost a stage (not measured); tiles in turn, whose stores nobody waits for; a tail, for the sake of a fifth stage.
+/// c comes into the slots that the results leave from, as many ahead as 227 KB hold beside the ring. Where `swapped`, the four warps of a
+/// warpgroup fill four boxes together, [16 rows of out][64 columns] each.
 QN_HOST_DEVICE constexpr Sm90Boxes dense_sm90_boxes(const BlockSm90& c) {
   if (c.tiles.swapped != 0) return {64, c.tiles.tile_n == 192 ? 1 : 2, Swizzle::b128, kSm90StoreRows * 128};
   const bool parts = c.tiles.tile_n % 64 != 0, halves = c.tiles.tile_n % 32 != 0,
@@ -154,9 +156,9 @@ QN_HOST_DEVICE constexpr u32 dense_sm90_part_begin(i32 k, i32 columns, u32 part,
             begin = columns > 128 ? stages * part / parts : u32(k + 127) / 128 * part / parts * (128 / u32(columns));
   return begin < stages ? begin : stages;
 }
-/// Stages of a tile of a, then one of b; boxes of the 8 warps that multiply; of narrow tiles with K in two, half of the other block's sums,
-/// of those by_mma() the sums of four warps; a pair of barriers for each stage; one for each slot that c comes into; one for the other
-/// block's sums.
+/// The shared memory of a block, in this order: stages, each a tile of a and then one of b; the boxes of the 8 warps that multiply; for
+/// narrow tiles half of the other block's sums (K in two), or the sums of four warps (by_mma()); a pair of barriers for each stage; a
+/// barrier for each slot that c comes into; a barrier for the other block's sums.
 QN_HOST_DEVICE constexpr DenseSm90Smem dense_sm90_smem(const BlockSm90& c) {
   const int a = c.tiles.tile_m * 128 * c.tiles.chunks, stage = a + c.tiles.tile_n * 128 * c.tiles.chunks,
             slots = 8 * dense_sm90_boxes(c).slots;

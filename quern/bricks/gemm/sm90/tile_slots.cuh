@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// A ring of slots in which the warps that multiply, and of groups those that copy scales, find their next tile: its place, and its scales
-// of b through all of K, or through kSlotSteps stages of it, which then have as many slots. One warp finds the tiles and copies the scales,
-// a tile ahead. Where each warp looked for its tiles, two of them were 2900 clocks apart instead of 2100; where the thread that loads
-// brought the scales of b with each stage, the kernel took 4 to 6 % more of them (README).
+// A ring of slots. In a slot the warps that multiply find their next tile: its place, and its scales of b for up to kSlotSteps stages. A
+// longer K takes several slots. In kernels of groups the warps that copy scales read the slots too. One warp finds the tiles and copies the
+// scales of b, a tile ahead. Where each warp looked for its tiles itself, it took 2900 clocks from one tile to the next instead of 2100.
+// Where the thread that loads brought the scales of b with each stage, the kernel took 4 to 6 % more clocks (README).
 #pragma once
 #include "quern/bricks/gemm/scale_source.cuh"
 #include "quern/bricks/gemm/sm90/scaled_spec.h"
@@ -27,8 +27,8 @@ struct TileWords {
   u32 last;
 };
 
-/// By one thread, before the barrier of the block behind which the others begin: the slots, which eight warps and `others` read, and the
-/// map of the scales that come beside.
+/// By one thread, before the block's barrier behind which the other threads begin: makes the barriers of the slots, which eight warps and
+/// `others` more read, and prefetches the map of the scales of a.
 template <ScaledSm90 C>
 QN_DEVICE void init_tile_slots(u32 smem, const ScaleBoxes& boxes, u32 others = 0) {
   if constexpr (has_tile_slots(C)) {

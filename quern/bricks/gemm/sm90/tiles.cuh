@@ -52,14 +52,14 @@ template <TilesSm90 T>
 QN_DEVICE i32 columns_of_box(const DenseSm90Params& p) {
   return T.swapped != 0 && T.b_major == Major::k ? p.rows : T.tile_n;
 }
-/// Whether a tile, a pair's second one, has no rows: its block loads b for the other one, and passes its stages over. A vote tells ptxas
-/// that the lanes agree: behind a branch on what was read from memory it kept the ring's stage in ordinary registers instead of uniform
-/// ones, with 390 bytes spilled.
+/// Whether this block's tile is the second one of a pair and has no rows. Such a block loads its half of b for the other block, and passes
+/// its own stages over. The vote tells ptxas that the lanes agree. Without it, behind a branch on what was read from memory, ptxas kept the
+/// ring's stage in ordinary registers instead of uniform ones, and 390 bytes were spilled.
 template <TilesSm90 T>
 QN_DEVICE bool is_empty(const DenseTile& tile, i32 rows) {
   return T.pair != 0 && !ptx::any(tile.row < rows);
 }
-/// Passes stages over, which nobody else of the warp's rows reads: each is released.
+/// Passes `steps` stages over without reading them: each is released.
 template <int stages, int blocks>
 QN_DEVICE void pass_stages(Consumer<stages, blocks>& read, int steps) {
   QN_NO_UNROLL
@@ -88,9 +88,10 @@ QN_DEVICE void load_tile_b(u32 to, i32 column, bool shared, const Load& load, co
   }
 }
 
-/// How many rows earlier a tile's a is loaded than its results begin. wgmma reads as many rows further, over the end of a's tile into b's,
-/// so no more than that has: products of rows that are not there. Of tiles of 256 rows the plan sees to it that the last one has 128 of its
-/// own, or the second warpgroup, whose rows are not there, reads nothing (is_empty()): 128 rows of b's at most.
+/// How many rows earlier than its results a tile's a is loaded (operand.cuh: rows_earlier()). wgmma then reads as many rows further, over
+/// the end of a's tile into b's: these are products of rows that are not there. So it is no more rows than b's tile has. A tile of 256 rows
+/// reads at most 128 rows of b's tile: the plan sees to it that the last tile has 128 rows of its own, or the second warpgroup has no rows
+/// and reads nothing (is_empty()).
 template <TilesSm90 T>
 QN_DEVICE i32 rows_earlier_of_tile(i32 row, i32 rows) {
   static_assert(T.tile_m == 128 || T.tile_n >= 128);
@@ -151,8 +152,8 @@ QN_DEVICE void zero_other_rows(const DenseSm90Params& p) {
                                                                                  2 * kWarpgroupSize);
 }
 
-// What follows the sums. Of its parameters P, those of a kernel or of one group of rows, it reads out, out_stride, m, n and, where there
-// are some, the bias and c. results_of(p) is a map of out, of which matrix_of(p) is meant.
+// What follows the sums. P are the parameters of a kernel, or of one group of rows. These functions read of them out, out_stride, m, n, and
+// the bias and c where there are some. results_of(p) is the tensor map of out, and matrix_of(p) the matrix of it that is meant.
 
 QN_DEVICE const TensorMap* results_of(const DenseSm90Params& p) { return &p.results; }
 QN_DEVICE i32 matrix_of(const DenseSm90Params&) { return 0; }
@@ -232,9 +233,9 @@ QN_DEVICE void add_row_of_c(const P& p, i32 row, i32 column, f32 (&values)[2 * k
   ptx::sync_warp();  // c may be out, where lanes of a quad store each other's columns
 }
 
-/// Pairs of a row that are finished before the next ones: those of c are in flight together, beside the sums, which leave 40
-/// registers where a warpgroup has a whole tile. So has one of two beside each other that walk over narrow tiles with the launch's
-/// registers: f32 results of 128 columns with c spilled 16 bytes of gelu with 16.
+/// How many pairs of a row are finished before the next ones begin. Their values of c are in flight together, beside the sums. Two kinds of
+/// warpgroups have few registers left for that. One has a whole tile: its sums leave 40 registers. The other walks over narrow tiles beside
+/// another warpgroup, with the registers of the launch: with 16 pairs at once, f32 results of 128 columns with c and gelu spilled 16 bytes.
 template <BlockSm90 C>
 constexpr bool kFewRegisters =
     C.tiles.alternate != 0 || (C.narrow.walk == 1 && C.narrow.warpgroups_n > 1 && C.ending.out_dtype == DType::f32);
@@ -331,8 +332,8 @@ QN_DEVICE u32 barrier_of_c(int box) {
          8 * ((ptx::warp_id() - 4) * kBoxes.slots + u32(box % kBoxes.slots));
 }
 
-/// By one thread: c of box kBox of a warp and of the others that it has slots for. Results of the same slots are on their way: those of as
-/// many boxes before, or whichever where a row of boxes begins.
+/// By one thread: asks for c of a warp's box kBox, and of the next boxes that it has slots for. The results of earlier boxes may still be
+/// leaving from these slots. So it waits until those in the same slot have been read; where a row of boxes begins, until all have.
 template <BlockSm90 C, int kBox, class P>
 QN_DEVICE void load_c(const P& p, i32 row, i32 column) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
@@ -353,10 +354,10 @@ QN_DEVICE void start_c(const P& p, i32 first_row, i32 column) {
     if (ptx::elect_sync()) load_c<C, 0>(p, first_row + kSm90StoreRows * i32(warp_of_warpgroup()), column);
 }
 
-/// 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on: as many at once as it has slots, as the
-/// fence between results and TMA takes some 300 clocks (MEMBAR), however much lies before it. Boxes go by TMA, while the warps go on; where
-/// the last row is among them by the lanes, as the map of all groups ends elsewhere. `parities`: a bit for each slot, that of the wait for
-/// c.
+/// Stores 64 rows of a warpgroup from `first_row`, 16 of each warp through its boxes, from box kFirst on. A warp fills as many boxes at
+/// once as it has slots: the fence between results and TMA takes some 300 clocks (MEMBAR), however much lies before it. The boxes leave by
+/// TMA while the warps go on. If the last row is among the 64, lanes store them instead, because the map of all groups does not end there.
+/// `parities`: a bit for each slot, the parity of the wait for c.
 template <BlockSm90 C, int kFirst, int kRegisters, class P>
 QN_DEVICE void store_boxes(const P& p, i32 first_row, i32 column, const f32 (&sums)[kRegisters], u32& parities) {
   constexpr Sm90Boxes kBoxes = dense_sm90_boxes(C);
@@ -423,9 +424,9 @@ QN_DEVICE void add_bias_of_rows(const void* bias, DType dtype, i32 rows, i32 row
   }
 }
 
-/// The same: 64 columns of out from `column`, by a warpgroup, from its box kFirst on. Box i has rows 16 i .. of the tile, which begins at
-/// `row`, and all columns: each warp puts its 16 columns into it, turned by stmatrix, and one of them stores it. Of the tile `rows` rows
-/// are its own, a multiple of eight but at the end of out.
+/// Stores 64 columns of out from `column` of a swapped tile, by a warpgroup, from its box kFirst on. The tile begins at `row`. Box i has
+/// its rows from 16 i on and all 64 columns: each warp puts its 16 columns into the box, turned by stmatrix, and one warp stores it. `rows`
+/// rows are the tile's own: a multiple of eight, except at the end of out.
 template <BlockSm90 C, int kFirst, int kRegisters>
 QN_DEVICE void store_swapped(const DenseSm90Params& p, i32 column, i32 row, const f32 (&sums)[kRegisters]) {
   using Out = dtype_t<C.ending.out_dtype>;

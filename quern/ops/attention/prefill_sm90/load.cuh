@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
 //
-// The first warpgroup of prefill_sm90: warp 0 finds items (tiles.cuh), warp 1 brings queries. Of warps 2 and 3 one brings keys and the
-// other values, by TMA; or both bring both, row by row (gather). FP8 comes row by row too: it waits in slots of the lanes that copied it,
-// which convert it to f16 where the products read it.
+// The first warpgroup of prefill_sm90. Warp 0 finds items (tiles.cuh), warp 1 brings queries. Warps 2 and 3 bring keys and values: by TMA,
+// where one brings keys and the other values, or row by row (gather), where both bring both. FP8 comes row by row too. It waits in slots of
+// the lanes that copied it; these lanes convert it to f16, into the place where the products read it.
 #pragma once
 #include "quern/bricks/paged/boxes.cuh"
 #include "quern/ops/attention/prefill/logits.cuh"
@@ -32,7 +32,8 @@ template <PrefillSm90Config C> QN_DEVICE u8* told_words(u8* memory, u32 slot) {
   return memory + prefill_sm90_smem(C).told + slot * (4 * kToldWords);
 }
 
-/// By one warp: items are told to the others, the next one when one has ended. So a block claims no more than it soon begins.
+/// By one warp: finds items and tells them to the other warps, the next one when an earlier one has ended. So a block claims no item long
+/// before it begins it.
 template <PrefillSm90Config C> QN_DEVICE void find_items(const PrefillSm90Params& p, u8* memory, u32 smem) {
   Producer<kToldItems> tell{item_ring<C>(smem)};
   const Finder finder = begin_items<C>(p, reinterpret_cast<u32*>(memory + prefill_sm90_smem(C).ranks));
@@ -63,9 +64,9 @@ template <PrefillSm90Config C, class H> QN_DEVICE i32 tile_behind(const PrefillS
   return first;
 }
 
-/// By a warp: tiles of keys, or of values, of all items by TMA. Of values some that no row sees come too, at either end of what the row
-/// tile sees: they become zeros, as a probability of 0 times what memory happens to hold could be NaN. Then TMA tells a barrier of its own
-/// of the copies, and the warp the ring.
+/// By a warp: brings the tiles of keys, or of values, of all items by TMA. At either end of what the row tile sees, values come that no row
+/// sees. They are made zeros, because a probability of 0 times what memory happens to hold could be NaN. TMA reports the copies of such a
+/// stage to a barrier of its own, and the warp then tells the ring.
 template <PrefillSm90Config C, class H, bool kValues> QN_DEVICE void load_tiles(const PrefillSm90Params& p, u8* memory, u32 smem) {
   constexpr paged::BoxTile T = kValues ? value_tile(C) : key_tile(C);
   const TensorMap* const map = kValues ? &p.boxes.v : &p.boxes.k;
@@ -222,7 +223,7 @@ template <PrefillSm90Config C, paged::BoxTile T> QN_DEVICE void convert_fp8(u32 
   }
 }
 
-/// The copies of all groups but the newest `left` have come: the ring is told of the older one, at `full`.
+/// Waits until the copies of all groups but the newest `left` have come. Then it tells the ring of the older ones, at `full`.
 template <int left> QN_DEVICE void tell_copies(u32 full) {
   ptx::cp_async_wait<left>();
   ptx::fence_proxy_async_shared();  // wgmma reads them
@@ -281,7 +282,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void gather_keys_and_values(co
   if (older != 0) tell_copies<0>(older);
 }
 
-/// The same of FP8: the copies of up to C.slots tiles are on their way, and the one that was begun first is converted when the others are.
+/// The same of FP8. The copies of up to C.slots tiles are on their way. The tile that was begun first is converted when the copies of the
+/// others have been asked for.
 template <PrefillSm90Config C, class H> QN_DEVICE void gather_and_convert(const PrefillSm90Params& p, u8* memory, u32 smem, u32 warp) {
   Consumer<kToldItems> told{item_ring<C>(smem)};
   Producer<C.stages> keys{key_ring<C>(smem)}, values{value_ring<C>(smem)};

@@ -15,8 +15,8 @@ i32 warpgroups_of(const PrefillShape& s) { return s.head_dim <= 64 && s.head_dim
 /// Pages whose rows come one by one. Tiles of keys are a multiple of 16.
 bool gathers(i64 page_size) { return page_size > 0 && paged::no_boxes_of_pages(page_size, 16); }
 
-/// Most tiles of FP8 on their way. One of them is converted while the others come; two of those that come are an item's first keys and its
-/// first values, and none of the item before, which the block would wait for.
+/// The most tiles of FP8 that are on their way. One is converted while two others come: an item's first keys and its first values. A
+/// further one would be of the item before, and the block would wait for it.
 constexpr i32 kMostSlots = 3;
 
 PrefillSm90Config config_of(const PrefillShape& s, i32 tile_tokens, i64 page_size, i32 slots) {

@@ -11,8 +11,8 @@ namespace quern::gemm {
 
 /// Whether the operands are what tensor maps and whole 16-byte stores take.
 Rejection rejects_sm90_operands(const Problem& problem, const DeviceInfo& device);
-/// Whether an a that is M-major is better left to a kernel that takes any alignment: it depends on m, so with batch_invariant it would
-/// depend on m which kernel a row meets.
+/// Whether an M-major a is better left to a kernel that takes any alignment. The alignment of such an a depends on m. So with
+/// batch_invariant a row would meet one kernel or another, depending on m.
 Rejection slower_m_major(const Problem& problem);
 /// The kernels for more than 128 rows: kDenseSm90Tiles, then kDenseSwappedTiles.
 std::span<const Sm90Kernel> dense_many_rows_kernels();
@@ -20,7 +20,7 @@ std::span<const Sm90Kernel> dense_many_rows_kernels();
 Sm90Product dense_product_of(const Problem& problem);
 /// Time in ns of one of them by estimate, 1e300 where it cannot.
 double dense_many_rows_ns(const Problem& problem, const Sm90Kernel& kernel, i32 parts, const DeviceInfo& device);
-/// That with the least time of those that the weight has (kernels_of_weight()), and the parts of K. With batch_invariant these are
+/// Of the kernels that the weight has (kernels_of_weight()) the one with the least time, and its parts of K. With batch_invariant these are
 /// invariant_parts().
 ManyRowsChoice choose_dense_many_rows(const Problem& problem, const DeviceInfo& device);
 /// Whether swap_ab_sm90 makes gemm.dense of so many rows: up to 128, or where such a tile is chosen.
@@ -34,12 +34,13 @@ bool takes_columns(const Problem& problem, const Sm90Tile& tile);
 bool takes_swapped_rows(const Problem& problem, const Sm90Tile& tile);
 /// Parts of K with RunOptions::batch_invariant: from n and k alone, as swapped_splits() gives for 64 rows on kSm90Sms multiprocessors.
 i32 invariant_parts(const Problem& problem, const DeviceInfo& device);
-/// Of the tiles along m, as a power of two, that warp_specialised_sm90 takes before the next ones along n: eight. Each group of them reads
-/// b from memory again, which of short K takes a good part of the products' time: there up to 32, with up to 12 MB of a. One H100, m =
-/// 4096, 8192, 32 beside 8: k = 256, 512, 768, 1024, 1536 5 to 10, 5 to 6, 2 to 3, 2, 2 % faster where n is 16384 or more, with n = 8192 1
-/// % faster to 2 slower; an H200 1 % faster, and of 62 smaller n 1.6 % faster to 1.6 slower, k = 256 1 slower. With longer K a's rows leave
-/// the L2 (8192^3 7 % slower), and narrower tiles, which ask the L2 for more, take up to 20 % longer, as the multiprocessors of a GPC then
-/// share less (README).
+/// How many tiles along m warp_specialised_sm90 takes before it goes on along n, as a power of two. Such a group of tiles reads b from
+/// memory once. The rule is eight tiles.
+/// * Short K and wide tiles: up to 32 tiles, with up to 12 MB of a. To read b again takes a good part of the products' time there. On an
+///   H100 32 tiles are 2 to 10 % faster than 8 for k = 256 to 1536 and n of 16384 or more, and within 2 % for n = 8192; on an H200 1 %
+///   faster, and within 1.6 % for smaller n.
+/// * Longer K: the rows of a leave the L2 before they are read again (8192^3: 7 % slower).
+/// * Narrower tiles ask the L2 for more. They take up to 20 % longer, because the multiprocessors of a GPC then share less (README).
 i32 sm90_group_log2(i64 m, i64 k, i32 tile_n);
 /// Parameters for tiles of a as its map has them and of `rows_b` rows of b.
 DenseSm90Params sm90_params(const Call<DenseArgs>& call, const TensorMapSpec& a, i32 rows_b, i32 parts, i32 chunks = 1);

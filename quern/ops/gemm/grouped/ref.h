@@ -15,8 +15,9 @@ namespace quern::gemm {
 /// The rows [first, second) of a group.
 using RowSpan = std::pair<i64, i64>;
 
-/// From one group per row: a group's first stretch of `alignment` rows that begins with it, and those behind that do so too; of the
-/// last one up to its first row of another group.
+/// The rows of each group, from the group of each row. Rows are looked at in stretches of `alignment` rows, and only the first row of a
+/// stretch counts. A group has the first stretch that begins with it, and those behind that begin with it too. Its last stretch ends before
+/// the first row of another group. A group that begins again later does not get these rows.
 inline std::vector<RowSpan> spans_of_rows(const Ref<>& group_of_row, i64 m, i64 groups, i64 alignment) {
   std::vector<RowSpan> spans(size_t(groups), RowSpan(0, 0));
   std::vector<bool> found(size_t(groups), false);

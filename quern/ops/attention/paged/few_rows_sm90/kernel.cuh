@@ -137,7 +137,8 @@ template <FewRowsConfig C> QN_DEVICE void store_rows(const FewRowsParams& p, con
   }
 }
 
-/// Of an item that was cut, behind its part: whether this block is the last that has some. By the first warpgroup.
+/// By the first warpgroup, when it has written its part of an item that was cut: whether this block is the last of the item's blocks to do
+/// so.
 template <FewRowsConfig C> QN_DEVICE void count_part(const FewRowsParams& p, const Segment& s, u32* last) {
   sync_warpgroup();  // its threads have written the part
   if (thread_of_warpgroup() != 0) return;

@@ -14,12 +14,14 @@ constexpr i64 kShortK = 2048;
 /// From here on several tiles one after another are faster than a wider one for 17 to 64 rows, and with stages of two chunks.
 constexpr i64 kSeveralTilesK = 1024;
 
-/// Beyond 128 columns several narrower tiles are faster for up to 64 rows, as the ring fills for one while the results of another are
-/// stored: (28672, 4096), m = 64, 80.0 us and 84.9 of one, (24576, 1536) 27.5 and 28.7 (an H100). With shorter K one of up to 256 columns
-/// is, but for up to 16 rows. More than 64 rows have always pairs, of up to 256. Two warpgroups share the columns of one tile from
-/// kNarrower on, of one pair from 176 on, with short K from 144. (README, wide tiles.) K in two, m = 64: (4096, 14336) 29.9 us and 30.9,
-/// (4096, 7168) 16.5 and 16.6; but (4096, 4096) 11.8 and 10.9. Of 17 to 32 rows it gains nothing (an H100: 1 % slower), but one (n, k)
-/// would meet nine kernels without.
+/// The tiles for wgmma, by the columns of a multiprocessor's share (README, wide tiles).
+/// * Up to 64 rows, beyond 128 columns: several narrower tiles, as the ring fills for one while the results of another are stored ((28672,
+///   4096), m = 64, an H100: 80.0 us, and 84.9 by one tile). With K below kSeveralTilesK one tile of up to 256 columns is faster, except
+///   for up to 16 rows.
+/// * More than 64 rows: always pairs, of up to 256 columns.
+/// * Two warpgroups share the columns of one tile from kNarrower on, and those of one pair from 176 columns on, with short K from 144.
+/// * K in two up to 16 columns, and up to 32 for more than 16 rows and k >= 7168. (4096, 14336), m = 64, takes 29.9 us so, and 30.9 in
+///   one part; with shorter K it loses. 17 to 32 rows gain nothing, but otherwise one (n, k) would meet nine kernels.
 static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
   constexpr i32 kMostOfPairs = 80, kNarrower = 128, kWidest = 256;
   const i64 n = p[Axis::n], k = p[Axis::k];
@@ -37,9 +39,9 @@ static NarrowTiles narrow_tiles(const Problem& p, i64 m) {
 
 /// With batch_invariant rows have wgmma's order of sums.
 static bool takes_mma(const Problem& p) { return p[Axis::m] <= kNarrowMmaRows && !p.batch_invariant; }
-/// Of the widths that a block makes its share of b's rows of, one after another, that by which the busiest one makes the fewest columns, by
-/// 2 %. 32 columns are faster than wider ones of as many in all, but where K is so short that what follows a tile counts. (README,
-/// mma.sync.)
+/// The tiles for up to 16 rows. A block makes its share of columns by several tiles, one after another. They have 32 columns, which is
+/// faster than fewer and wider tiles; with K so short that the end of a tile counts they have 64. Another width is taken where the busiest
+/// block then makes 2 % fewer columns. (README, mma.sync.)
 static NarrowTiles mma_tiles(i64 n, i64 k) {
   constexpr i64 kShortest = 512;
   NarrowTiles best{kNarrowMmaRows, 16, 1, 1};

@@ -18,9 +18,9 @@ static i32 fast_parts(const SwapAbSm90& c, i64 m, i64 n, i64 k, const DeviceInfo
   return parts == 1 && c.tile_m <= 64 && k >= 2048 && 2 * swapped_tiles(c, m, n) <= sms ? 2 : parts;
 }
 
-/// With stages of two chunks where these are the better ones, on an H200 2 to 7 % faster: where rows of b are whole chunks and three stages
-/// fit. Of 128 rows of a they are 48 KB, of which the first takes long: from 7168 columns a part on ((6144, 4096): 17.5 us and 16.5; (7168,
-/// 16384): 65.3 and 69.1).
+/// Gives the tiles stages of two chunks where these are faster, on an H200 by 2 to 7 %: where rows of b are whole chunks and three stages
+/// fit. With 128 rows of a such a stage is 48 KB, and the first one takes long to come. So there a part of K must have 7168 columns or more
+/// ((6144, 4096): two chunks 17.5 us, one 16.5; (7168, 16384): 65.3 and 69.1).
 static SwapAbShape with_chunks(const SwapAbShape& shape, const Problem& p, const DeviceInfo& device) {
   const i64 n = p[Axis::n], k = p[Axis::k];
   if (shape.tiles.b_major != Major::k || k % kDenseSm90TileK != 0 || shape.tiles.tile_m > 128) return shape;
