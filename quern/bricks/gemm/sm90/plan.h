@@ -61,8 +61,8 @@ constexpr Sm90Tile kDenseSwappedTiles[] = {
 /// Those of which each warpgroup has half of the rows: of products of groups, and of gemm.dense where a block sums parts of K. b is read
 /// from shared memory twice for 128 rows, 80 bytes a clock for 256 columns, 85 for 192, 96 for 128.
 constexpr Sm90Tile kHalvedSm90Tiles[] = {{256, 4, 1}, {192, 5, 1.02}, {176, 5, 1.03}, {128, 6, 1.1}};
-/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns. Of
-/// kHalvedSm90Tiles and gemm.scaled's, whose costs were found with it; kDenseSm90Tiles: ops/gemm/dense/warp_specialised_sm90/plan.cpp.
+/// Storing a column, where nobody multiplies meanwhile, takes as long as this much of K: 2.4 us of a tile of 256 columns. For the tables
+/// above of products of groups, whose costs were found with it. gemm.dense and gemm.scaled have their stores in many_rows.h.
 constexpr double kSm90StoreCost = 262;
 
 /// Rounds of so many tiles, or pairs of them: the last one takes as long as a full one.
