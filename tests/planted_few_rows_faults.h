@@ -147,7 +147,7 @@ inline const std::vector<FaultyCase>& few_rows_faults() {
         {"values released in flight",
          "b.advanced(32 * u32(step)), true);\n    }\n    ptx::wgmma_commit();\n    ptx::wgmma_wait<0>();\n  }\n  hold(out);",
          "b.advanced(32 * u32(step)), true);\n    }\n    ptx::wgmma_commit();\n  }\n  hold(out);",
-         {"RACE", "UNINIT"}},
+         {"RACE", "UNINIT", "WGMMA"}},
         {"one key too many zeroed", "(values, from, end, ", "(values, from, end - 1, ", {kWrongResult}}},
        1},
       {"ops/attention/paged/few_rows_sm90/tile.cuh",
