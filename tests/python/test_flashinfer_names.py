@@ -180,7 +180,7 @@ def test_every_public_name_is_in_the_table(fi):
     assert tops == set(_names.TOP_LEVEL)
 
 
-HELPERS = {"page.unpack", "autotuner.what_to_tune"}
+HELPERS = {"page.unpack", "autotuner.check_what_to_tune"}
 
 
 def test_names_that_raise(fi):

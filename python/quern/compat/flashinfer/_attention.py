@@ -7,10 +7,11 @@ import math
 import quern
 from quern import _check, _workspace
 from quern.compat.flashinfer._base import call, one_of, refuse, restated, tensor, torch
+from quern.compat.flashinfer._names import _FP4, _SM100
 from quern.compat.flashinfer.page import get_seq_lens, unpack
 
 _ROPE, _ALIBI = "no attention op of quern rotates q and k, apply_rope_pos_ids() and its like do so before", "no attention op of quern has slopes"
-_SM100, _OTHER = "it needs SM100, this is for sm_90a", "it is a kernel of another library"
+_OTHER = "it is a kernel of another library"
 # FlashInfer's names of kernels. quern's own are chosen in the place of those that Hopper has.
 BACKENDS = {**dict.fromkeys(("auto", "fa2", "fa3")), **dict.fromkeys(("trtllm-gen", "cute-dsl", "cute-dsl-prims", "prims-ts", "cutlass", "cake"), _SM100),
             **dict.fromkeys(("cudnn", "fmha_v2", "xqa"), _OTHER)}
@@ -23,7 +24,7 @@ def refuse_variants(where, pos_encoding_mode="NONE", rope_scale=None, rope_theta
     one_of(where, "pos_encoding_mode" + suffix, pos_encoding_mode, {"NONE": None, "ROPE_LLAMA": _ROPE, "ALIBI": _ALIBI})
     refuse(where, "it is of ROPE_LLAMA: " + _ROPE, **{"rope_scale" + suffix: rope_scale, "rope_theta" + suffix: rope_theta})
     reasons = {
-        "use_fp16_qk_reduction": "logits are summed in f32", "kv_cache_sf": "packed FP4 needs SM100, this is for sm_90a", "use_fp16_softmax": "softmax is in f32",
+        "use_fp16_qk_reduction": "logits are summed in f32", "kv_cache_sf": _FP4, "use_fp16_softmax": "softmax is in f32",
         "skip_softmax_threshold_scale_factor": "every visible key counts", "uses_spcompress": _SM100, "jit_args": "variants are hooks of quern's ops (docs/own_ops.md)",
         "jit_kwargs": "variants are hooks of quern's ops (docs/own_ops.md)", "variant_owns_mask": "variants are hooks of quern's ops (docs/own_ops.md)", "window_right": "decode sees no key behind its own",
         **dict.fromkeys(("prefix_len_ptr", "token_pos_in_items_ptr", "token_pos_in_items_len", "max_item_len_ptr"), "quern has no multi-item scoring; a custom mask says the same"),
@@ -367,7 +368,7 @@ class PagedWrapper(Wrapper):
 
 def refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, bmm1_scale_log2):
     """NotImplementedError for what the functions over dense tables share, and no op has."""
-    refuse(where, "packed FP4 needs SM100, this is for sm_90a", o_sf_scale=o_sf_scale, o_sf_vec_size=o_sf_vec_size)
+    refuse(where, _FP4, o_sf_scale=o_sf_scale, o_sf_vec_size=o_sf_vec_size)
     refuse_variants(where, skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor, kv_cache_sf=kv_cache_sf, o_scale=None if o_scale == 1 else o_scale)
     refuse(where, "trees of drafts are masks of the prefill wrappers", mask=mask)
     refuse(where, "`bmm1_scale` may be a tensor", bmm1_scale_log2=bmm1_scale_log2)

@@ -33,7 +33,9 @@ def _of(module, what, names):
     return {f"{module}.{name}" if module else name: what for name in names.split()}
 
 
-_FP4, _MXFP8, _SM100 = "packed FP4 needs SM100, this is for sm_90a", "scales of MXFP8 need SM100, this is for sm_90a", "it needs SM100, this is for sm_90a"
+# Reasons that functions give too.
+_FP4, _SM100 = "packed FP4 needs SM100, this is for sm_90a", "it needs SM100, this is for sm_90a"
+_MXFP8 = "scales of MXFP8 need SM100, this is for sm_90a"
 _JIT, _MOE, _COMM, _MLA = "kernels are compiled by quern's own JIT (docs/jit.md)", "quern has no MoE", "quern has no communication", "quern has no MLA"
 _HOOKS = "variants are hooks of quern's ops (docs/own_ops.md)"
 

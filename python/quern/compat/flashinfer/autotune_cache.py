@@ -8,7 +8,7 @@ import typing
 
 from quern import _check
 from quern.compat.flashinfer._base import one_of
-from quern.compat.flashinfer.autotuner import what_to_tune
+from quern.compat.flashinfer.autotuner import check_what_to_tune
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ def autotune_v2(mode="tune", persistent_cache=True, cache_root=None, measurement
         _check.path(where, "cache_root", cache_root)
     if measurement_policy is not None and not isinstance(measurement_policy, MeasurementPolicy):
         _check.fail_type(where, "measurement_policy", measurement_policy, "a MeasurementPolicy")
-    what_to_tune(where, tuning_buckets, round_up, skip_ops)
+    check_what_to_tune(where, tuning_buckets, round_up, skip_ops)
     yield
 
 

@@ -66,8 +66,8 @@ def _collect_metadata():
     return dict(_CONTENTS["_metadata"])
 
 
-def what_to_tune(where, tuning_buckets, round_up, skip_ops):
-    """Sizes, how they are rounded, and names to leave out."""
+def check_what_to_tune(where, tuning_buckets, round_up, skip_ops):
+    """Refuses what is no list of sizes, no answer whether they are rounded, or no names to leave out."""
     if round_up is not None:
         _check.boolean(where, "round_up", round_up)
     for name, value, kind, words in (("tuning_buckets", tuning_buckets, int, "integers"), ("skip_ops", [skip_ops] if isinstance(skip_ops, str) else skip_ops, str, "names of ops")):
@@ -86,7 +86,7 @@ def autotune(tune_mode=True, cache=None, tuning_buckets=None, round_up=None, ski
     _check.boolean(where, "tune_mode", tune_mode)
     if cache is not None:
         _check.path(where, "cache", cache)
-    what_to_tune(where, tuning_buckets, round_up, skip_ops)
+    check_what_to_tune(where, tuning_buckets, round_up, skip_ops)
     if cuda_graph_profile_replays is not None:
         _check.integer(where, "cuda_graph_profile_replays", cuda_graph_profile_replays, 1, 2**31 - 1)
     yield

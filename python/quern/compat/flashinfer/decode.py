@@ -10,6 +10,7 @@ from quern.compat.flashinfer._attention import (
     BACKENDS, NAMES, PagedWrapper, attend, dense_tables, dtype_of, ends_of, lse_for, options_of, planned_dtypes, refuse_trtllm, refuse_variants, scales, soft_cap_of, whole,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
+from quern.compat.flashinfer._names import _SM100
 from quern.compat.flashinfer.page import unpack
 
 
@@ -174,7 +175,7 @@ def trtllm_batch_decode_with_kv_cache(query, kv_cache, workspace_buffer, block_t
     where = "decode.trtllm_batch_decode_with_kv_cache"
     one_of(where, "backend", backend, {**BACKENDS, "auto": None, "xqa": None})
     refuse_trtllm(where, o_sf_scale, o_sf_vec_size, o_scale, mask, skip_softmax_threshold_scale_factor, kv_cache_sf, uses_shared_paged_kv_idx, bmm1_scale_log2)
-    refuse(where, "it needs SM100, this is for sm_90a", enable_block_sparse_attention=enable_block_sparse_attention, bf16q_fp8kv_transform_mode=bf16q_fp8kv_transform_mode)
+    refuse(where, _SM100, enable_block_sparse_attention=enable_block_sparse_attention, bf16q_fp8kv_transform_mode=bf16q_fp8kv_transform_mode)
     refuse(where, "one rank has all keys of a request", cp_world=None if cp_world == 1 else cp_world, cp_rank=cp_rank, causal_seqlens_kv_global=causal_seqlens_kv_global)
     refuse(where, "quern's kernels order requests themselves", request_order=request_order, request_order_plan=request_order_plan)
     hint(where, "enable_pdl", enable_pdl)

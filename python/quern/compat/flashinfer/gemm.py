@@ -4,6 +4,7 @@
 import quern
 from quern import _check
 from quern.compat.flashinfer._base import asked, call, hint, one_of, restated, result_of, tensor, torch
+from quern.compat.flashinfer._names import _SM100
 
 
 def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None, out=None, out_dtype=None):
@@ -21,7 +22,6 @@ def fp8_blockscale_gemm_sm90(input, weight, input_scale=None, weight_scale=None,
 
 
 # FlashInfer's words for its kernels, and why there is none in the place of some. Those of the others are quern's.
-_SM100 = "it needs SM100, this is for sm_90a"
 _MM_BF16 = {**dict.fromkeys(("cudnn", "cublaslt", "tinygemm", "cutile", "auto")), **dict.fromkeys(("cutlass", "tgv", "cute-dsl"), _SM100)}
 _BMM_BF16 = {**dict.fromkeys(("cudnn", "cutile", "auto")), **dict.fromkeys(("cutlass", "tgv", "cake"), _SM100)}
 _BMM_FP8 = {**dict.fromkeys(("cublas", "cudnn", "auto")), **dict.fromkeys(("cutlass", "cute-dsl"), _SM100)}

@@ -5,6 +5,7 @@
 import quern
 from quern import _check
 from quern.compat.flashinfer._base import call, one_of, refusing, tensor, torch
+from quern.compat.flashinfer._names import _FP4
 
 LAYOUTS = {"NHD": None, "HND": None}
 
@@ -78,4 +79,4 @@ def get_seq_lens(kv_indptr, kv_last_page_len, page_size):
     return torch.clamp(pages - 1, min=0) * page_size + kv_last_page_len
 
 
-nvfp4_quantize_append_paged_kv_cache_with_slot_mapping = refusing("page.nvfp4_quantize_append_paged_kv_cache_with_slot_mapping", "packed FP4 needs SM100, this is for sm_90a")
+nvfp4_quantize_append_paged_kv_cache_with_slot_mapping = refusing("page.nvfp4_quantize_append_paged_kv_cache_with_slot_mapping", _FP4)

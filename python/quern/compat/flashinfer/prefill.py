@@ -11,6 +11,7 @@ from quern.compat.flashinfer._attention import (
     refuse_variants, scales, soft_cap_of, whole,
 )
 from quern.compat.flashinfer._base import hint, one_of, refuse, restated, tensor, torch
+from quern.compat.flashinfer._names import _FP4
 from quern.compat.flashinfer.page import unpack
 
 
@@ -267,7 +268,7 @@ def trtllm_ragged_attention_deepseek(query, key, value, workspace_buffer, seq_le
     _check.boolean(f"flashinfer.{where}", "skip_all_rows_active_check", skip_all_rows_active_check)
     one_of(where, "backend", backend, dict.fromkeys(("trtllm-gen", "cute-dsl", "auto")))
     hint(where, "enable_pdl", enable_pdl)
-    refuse(where, "packed FP4 needs SM100, this is for sm_90a", o_sf_scale=None if o_sf_scale == 1 else o_sf_scale)
+    refuse(where, _FP4, o_sf_scale=None if o_sf_scale == 1 else o_sf_scale)
     refuse_variants(where, skip_softmax_threshold_scale_factor=skip_softmax_threshold_scale_factor, use_fp16_softmax=use_fp16_softmax, uses_spcompress=uses_spcompress)
     for name, given, kind in (("sage_attn_sfs", sage_attn_sfs, type(None)), ("num_elts_per_sage_attn_blk", num_elts_per_sage_attn_blk, int)):
         if not isinstance(given, (tuple, list)):

@@ -5,6 +5,7 @@ import enum
 
 from quern import _check
 from quern.compat.flashinfer._base import refusing_class, torch
+from quern.compat.flashinfer._names import _FP4
 
 
 class PosEncodingMode(enum.Enum):
@@ -28,7 +29,7 @@ class TensorLayout(enum.Enum):
     HND = 1
 
 
-FP4Tensor = refusing_class("utils.FP4Tensor", "packed FP4 needs SM100, this is for sm_90a")
+FP4Tensor = refusing_class("utils.FP4Tensor", _FP4)
 
 
 def next_positive_power_of_2(x):

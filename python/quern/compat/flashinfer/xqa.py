@@ -5,6 +5,7 @@ import quern
 from quern import _check
 from quern.compat.flashinfer._attention import NAMES, attend, one_sink, scales
 from quern.compat.flashinfer._base import hint, refuse, restated, tensor, torch
+from quern.compat.flashinfer._names import _FP4
 from quern.compat.flashinfer.page import unpack
 
 
@@ -28,7 +29,7 @@ def xqa(q, k_cache, v_cache, page_table, seq_lens, output, workspace_buffer, sem
     where = "xqa"
     refuse(where, "trees of drafts are masks of the prefill wrappers", mask=mask)
     refuse(where, "xqa_batch_decode_with_kv_cache() takes requests of different numbers of tokens", q_cu_seq_lens=q_cu_seq_lens)
-    refuse(where, "packed FP4 needs SM100, this is for sm_90a", k_sf_cache=k_sf_cache, v_sf_cache=v_sf_cache)
+    refuse(where, _FP4, k_sf_cache=k_sf_cache, v_sf_cache=v_sf_cache)
     hint(where, "enable_pdl", enable_pdl)
     restated(where, (("workspace_buffer", workspace_buffer), ("semaphores", semaphores)), (("sm_count", sm_count),))
     tokens = _check.integer(f"flashinfer.{where}", "q_seq_len", q_seq_len, 1, 2**31 - 1)
