@@ -27,7 +27,7 @@ def _signature(op, given):
         if t["role"] != "out" or given:
             written = f"({next(letters)}!)" if t["role"] != "in" else ""
             words.append(f"Tensor{written}{'?' if t['optional'] else ''} {t['name']}")
-    # A number of torch's own, as the tokens of a step, stays one in a compiled graph: as an int each value would be another graph
+    # Of an `int` torch compiles a graph for each value. One graph serves all values of a `SymInt`
     words += [f"{python_type(a).replace('int', 'SymInt')} {a['name']}" for a in schema.attributes]
     if not given:
         words += [f"bool {schema.tensors[i]['name']}" for i in schema.outputs if schema.tensors[i]["optional"]]

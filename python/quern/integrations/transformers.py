@@ -55,8 +55,8 @@ def _first_bytes(batch, row, device):
 
 
 def _beside(tensor, sizes, make):
-    """make(), once for all layers of a step. The result stays with `tensor`, which is of that step alone. Continuous batching runs steps in the memory that its graphs share:
-    a replay writes over what outlives a step. What was made before a graph is recorded is not the graph's."""
+    """make(), once for all layers of a step. The result stays with `tensor`, which is of that step alone.
+    It must not outlive the step: continuous batching runs its steps in the memory of its graphs, and a replay writes there. A graph that is recorded makes its own."""
     if torch.compiler.is_compiling():
         return make()
     key = (*sizes, tensor.device.type == "cuda" and torch.cuda.is_current_stream_capturing())
@@ -215,9 +215,6 @@ def _table_rows(tokens, rows, device):
     return torch.arange(tokens, device=device) % rows
 
 
-_kept_table_rows = _kept(_table_rows)
-
-
 def _attention(soft_cap, eager):
     def forward(self, hidden_states, position_embeddings, attention_mask=None, past_key_values=None, **others):
         shape = hidden_states.shape[:-1]
@@ -227,8 +224,7 @@ def _attention(soft_cap, eager):
         cos, sin = (table.reshape(-1, self.head_dim)[:, :self.head_dim // 2] for table in position_embeddings)
         flat_q, flat_k = q.view(-1, *q.shape[2:]), k.view(-1, *k.shape[2:])
         sizes = flat_q.shape[0], cos.shape[0], q.device
-        # Continuous batching has a `cache`, and sizes that change with each step
-        rows = _beside(position_embeddings[0], sizes, lambda: _table_rows(*sizes)) if "cache" in others else _kept_table_rows(*sizes)
+        rows = _beside(position_embeddings[0], sizes, lambda: _table_rows(*sizes))
         quern.rope.rope(flat_q, flat_k, rows, cos, sin, q_out=flat_q, k_out=flat_k)
         k, v = k.transpose(1, 2), v.transpose(1, 2)
         if past_key_values is not None:
