@@ -221,7 +221,7 @@ TEST_F(jit_warm, limits_may_stand_behind_a_list_of_archs) {
   EXPECT_THAT(archs, ::testing::ElementsAre("sm_120a", "sm_80", "sm_90a"));
 }
 
-/// So may some sizes of a range: the kernels of the others are listed, and the first refusal is told.
+/// An op may refuse some sizes of a range. The kernels of the others are listed, and the first refusal is told.
 TEST_F(jit_warm, sizes_that_the_op_refuses_are_told) {
   const std::string file = path("partly.json");
   std::ofstream(file)

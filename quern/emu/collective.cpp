@@ -71,7 +71,7 @@ static void complete(Worker& worker, Warp& warp, Rendezvous& meeting, u32 last_l
   worker.wake(warp, lanes & ~(1u << last_lane));
 }
 
-/// The meeting of that mask, or a free one; null where masks that are not disjoint have all of them under way.
+/// The meeting of that mask, or a free one. Null if all are under way, which takes masks that overlap.
 static Rendezvous* find_meeting(Warp& warp, u32 mask) {
   Rendezvous* free = nullptr;
   for (Rendezvous& meeting : warp.meetings) {

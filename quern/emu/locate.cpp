@@ -17,7 +17,7 @@ std::string shortened(std::string line) {
   if (line.compare(0, 2, "??") == 0 || line.size() < 2 || line.compare(line.size() - 2, 2, ":?") == 0) return {};
   const size_t root = line.rfind("quern/ops/") != std::string::npos ? line.rfind("quern/ops/") : line.rfind("quern/kit/");
   if (root != std::string::npos) return line.substr(root);
-  return line.starts_with("./") ? line.substr(2) : line;
+  return line.starts_with("./") ? line.substr(2) : line;  // "." is what jit/compiler_host.cpp calls the folder of the compiler
 }
 
 /// The place to report. `frames` were inlined into each other, innermost first. It is the first frame that is no instruction (kit/emu); if

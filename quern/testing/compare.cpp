@@ -33,9 +33,10 @@ class Judge {
     if (got == expected) return 0;  // also where an infinity beside it left no magnitude
     if (std::bit_cast<u64>(magnitude) == kUnwrittenBits) magnitude = std::fabs(expected);
     const double tolerance = of_value_ * std::fabs(expected) + of_magnitude_ * magnitude + absolute_;
-    if (std::isinf(got))  // right where the rounded result may have overflowed
-      return !is_integer(dtype_) && std::signbit(got) == std::signbit(expected) && std::fabs(expected) + tolerance > largest_ ? 0
-                                                                                                                              : HUGE_VAL;
+    if (std::isinf(got)) {  // right where the rounded result may have overflowed
+      const bool overflowed = std::signbit(got) == std::signbit(expected) && std::fabs(expected) + tolerance > largest_;
+      return !is_integer(dtype_) && overflowed ? 0 : HUGE_VAL;
+    }
     const double difference = std::fabs(got - expected);
     if (std::isnan(tolerance)) return HUGE_VAL;
     if (tolerance == 0) return difference == 0 ? 0 : HUGE_VAL;

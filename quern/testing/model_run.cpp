@@ -57,8 +57,8 @@ ModelFailure run_one(const ModelDraw& draw, const Size& size, u64 seed, Device& 
     RunOptions options = options_of(*draw.op, draw.which);
     DeviceArgs device_args(args, device);
     const bool compare = size.flops <= kMostReferenceFlops && size.bytes <= kMostReferenceFlops / 8;
-    bind(*draw.op, args.args(),
-         options);  // a call that the op refuses has no truth, and a reference that would write outside of its tensors
+    // A call that the op refuses has no truth, and its reference would write outside of its tensors
+    bind(*draw.op, args.args(), options);
     std::vector<Truth> truths;
     if (compare) truths = truth_of(args);
     CallChain(device).run(*draw.op, device_args.args(), options);

@@ -516,42 +516,6 @@ TEST(attention, keys_and_values_in_one_tensor) {
     }
 }
 
-static i64 paged_workspace(Case which, const DeviceInfo& device) {
-  which["heads_kv"] = 2, which["gqa"] = 4, which["head_dim"] = 128, which["spare"] = 0;
-  const Op& op = find_op("attention.paged");
-  const testing::ArgsStorage args = testing::fake_args(op, testing::derived(op, which));
-  return make_plan(op, bind(op, args.get(), {}), device).workspace;
-}
-
-/// What an engine allocates once for its limits serves every smaller step.
-TEST(attention, a_workspace_grows_with_its_limits) {
-  const auto bytes = [](const Case& which) { return paged_workspace(which, device_info_of(Arch{})); };
-  const i64 limit = bytes({{"batch", 64}, {"queries", 4}, {"capacity", 8192}});
-  EXPECT_GT(limit, 0);
-  for (const i64 batch : {1, 7, 64})
-    for (const i64 queries : {1, 4})
-      for (const i64 capacity : {1, 300, 8192})
-        EXPECT_LE(bytes({{"batch", double(batch)}, {"queries", double(queries)}, {"capacity", double(capacity)}}), limit)
-            << batch << " " << queries << " " << capacity;
-}
-
-/// The bytes are those of the arch and of the number of multiprocessors: a size that was computed on the emulated device holds on the GPU.
-TEST(attention, a_workspace_is_the_same_on_both_devices) {
-  i64 largest = 0;
-  for (const Arch arch : {Arch{80}, Arch{90, 'a'}})
-    for (const i64 batch : {1, 7, 64})
-      for (const i64 queries : {-2, 1, 4, 100})
-        for (const i64 capacity : {300, 8192, 131072}) {
-          const Case which = {{"batch", double(batch)}, {"queries", double(queries)}, {"capacity", double(capacity)}};
-          DeviceInfo device = device_info_of(arch);
-          const i64 bytes = paged_workspace(which, device);
-          largest = std::max(largest, bytes);
-          device.emulated = 1 - device.emulated, device.l2_bytes /= 2, device.memory_bytes /= 8, device.name[0] = '?';
-          EXPECT_EQ(paged_workspace(which, device), bytes) << arch.number << " " << batch << " " << queries << " " << capacity;
-        }
-  EXPECT_GT(largest, 1 << 20);
-}
-
 /// One captured call serves steps of other compositions: all decode, one long chunk, an empty step.
 TEST(attention, one_graph_serves_every_step_within_its_bounds) {
   const i64 batch = 4, tokens = 40, capacity = 128;

@@ -170,7 +170,7 @@ TEST_P(attention_paged_edges, a_sink_joins_once_beside_windows_and_parts) {
   }
 }
 
-/// Keys are cut into parts at multiples of 64: lengths about each of them, whichever a plan chooses.
+/// Lengths about each multiple of 64: there parts of keys may end, whichever a plan chooses.
 TEST_P(attention_paged_edges, lengths_about_the_ends_of_parts) {
   const auto device = make_emulated_device(device_info_of(Arch{}), {});
   const Op& op = find_op("attention.paged");

@@ -120,7 +120,6 @@ TEST(attention_paged, a_workspace_is_large_enough_and_aligned) {
   EXPECT_EQ(refused(nullptr, 4 << 20), "attention.paged: `workspace` has no address and 4194304 bytes, expected an address, or 0 bytes");
 }
 
-/// Partial results would take the place of keys or of queries.
 TEST(attention_paged, a_workspace_has_memory_of_its_own) {
   CaseArgs c(op(), {{"batch", 2}, {"heads_kv", 1}, {"head_dim", 64}, {"capacity", 600}}, 1);
   std::vector<char> room(16 << 20);
@@ -129,13 +128,48 @@ TEST(attention_paged, a_workspace_has_memory_of_its_own) {
   const i64 needed = workspace_bytes("attention.paged", a);
   ASSERT_GT(needed, 256);
   a.out.data = aligned + needed - 128;  // its first row begins in the workspace's last bytes
-  const auto call = [&](i64 away) { paged(a, {.workspace = {aligned - away, needed}}); };
+  const auto call = [&] { paged(a, {.workspace = {aligned, needed}}); };
   try {
-    call(0);
+    call();
     FAIL() << "nothing thrown";
   } catch (const Error& e) { EXPECT_STREQ(e.what(), "attention.paged: `workspace` overlaps `out` in memory, expected memory of its own"); }
   a.out.data = aligned + round_up<i64>(needed, 256);
-  call(0);
+  call();
+}
+
+static i64 paged_workspace(Case which, const DeviceInfo& device) {
+  which["heads_kv"] = 2, which["gqa"] = 4, which["head_dim"] = 128, which["spare"] = 0;
+  const testing::ArgsStorage args = testing::fake_args(op(), testing::derived(op(), which));
+  return make_plan(op(), bind(op(), args.get(), {}), device).workspace;
+}
+
+/// What an engine allocates once for its limits serves every smaller step.
+TEST(attention_paged, a_workspace_grows_with_its_limits) {
+  const auto bytes = [](const Case& which) { return paged_workspace(which, device_info_of(Arch{})); };
+  const i64 limit = bytes({{"batch", 64}, {"queries", 4}, {"capacity", 8192}});
+  EXPECT_GT(limit, 0);
+  for (const i64 batch : {1, 7, 64})
+    for (const i64 queries : {1, 4})
+      for (const i64 capacity : {1, 300, 8192})
+        EXPECT_LE(bytes({{"batch", double(batch)}, {"queries", double(queries)}, {"capacity", double(capacity)}}), limit)
+            << batch << " " << queries << " " << capacity;
+}
+
+/// The bytes are those of the arch and of the number of multiprocessors: a size that was computed on the emulated device holds on the GPU.
+TEST(attention_paged, a_workspace_is_the_same_on_both_devices) {
+  i64 largest = 0;
+  for (const Arch arch : {Arch{80}, Arch{90, 'a'}})
+    for (const i64 batch : {1, 7, 64})
+      for (const i64 queries : {-2, 1, 4, 100})
+        for (const i64 capacity : {300, 8192, 131072}) {
+          const Case which = {{"batch", double(batch)}, {"queries", double(queries)}, {"capacity", double(capacity)}};
+          DeviceInfo device = device_info_of(arch);
+          const i64 bytes = paged_workspace(which, device);
+          largest = std::max(largest, bytes);
+          device.emulated = 1 - device.emulated, device.l2_bytes /= 2, device.memory_bytes /= 8, device.name[0] = '?';
+          EXPECT_EQ(paged_workspace(which, device), bytes) << arch.number << " " << batch << " " << queries << " " << capacity;
+        }
+  EXPECT_GT(largest, 1 << 20);
 }
 
 std::string plan_text(Case which, Arch arch = Arch{}) {

@@ -84,8 +84,8 @@ template <PrefillSm90Config C> struct Walk {
   Consumer<C.stages> keys, values;
 };
 
-/// By a warpgroup: its rows of q, which are bf16, become f16 in their places, each times the inverse of its f16_range_of. `factors`: those,
-/// for the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
+/// By a warpgroup: its rows of q, which are bf16, become f16 in their places. Each is divided by its f16_range_of; `factors` are these
+/// ranges, of the lane's rows. 8 lanes take a row, a warp four of its 16 at a time.
 template <PrefillSm90Config C> QN_DEVICE void widen_queries(u8* queries, RowFactors<C>& factors) {
   constexpr paged::BoxTile T = query_tile(C);
   constexpr u32 kChunks = u32(C.head_dim) / 8, kPasses = ceil_div(kChunks, 8u);
