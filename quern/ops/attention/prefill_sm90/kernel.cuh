@@ -140,6 +140,12 @@ template <PrefillSm90Config C> QN_DEVICE void release_queries(u32 smem) {
   if (ptx::lane_id() == 0) ptx::mbarrier_arrive(queries_free<C>(smem));
 }
 
+/// Waits for the stage of keys or of values. Its copies row by row are writes of the generic proxy, which wgmma sees behind a fence.
+template <PrefillSm90Config C> QN_DEVICE void begin_products(const Consumer<C.stages>& stage) {
+  begin_read(stage);
+  if constexpr (C.gather != 0 && !has_fp8_keys(C)) ptx::fence_proxy_async_shared();
+}
+
 /// By a warpgroup without rows in the tile: stages of keys from `first` to `end` pass.
 template <PrefillSm90Config C, class H> QN_DEVICE void pass_keys(const PrefillSm90Params& p, Walk<C>& walk, i32 first, i32 end,
                                                                  u32 queries_parity) {
@@ -183,13 +189,13 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
   QN_NO_UNROLL
   do {
     await_turn<C>(walk.warpgroup);
-    begin_read(walk.keys);
+    begin_products<C>(walk.keys);
     hold_logits<C>(x);
     hold_sums<C>(rows);
     ptx::wgmma_fence();
     issue_keys<C>(renewed<C>(queries), place_of_keys<C>(walk.smem, walk.keys.stage), x);
     ptx::wgmma_commit();
-    if (has_packed) begin_read(walk.values), issue_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
+    if (has_packed) begin_products<C>(walk.values), issue_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
     ptx::wgmma_commit();  // a group in any case: the wait for all but one is one for the keys
     pass_turn<C>(walk.warpgroup);
     ptx::wgmma_wait<1>();
@@ -206,7 +212,7 @@ QN_DEVICE void sum_keys(const PrefillSm90Params& p, Walk<C>& walk, const Span& s
     first = tile_behind<C, H>(p, walk.told, first);
   } while (first < end);
   release_queries<C>(walk.smem);
-  begin_read(walk.values);
+  begin_products<C>(walk.values);
   hold_sums<C>(rows);
   ptx::wgmma_fence();
   issue_values<C>(packed, place_of_values<C>(walk.smem, walk.values.stage), rows);
@@ -292,8 +298,8 @@ template <PrefillSm90Config C, class H> QN_DEVICE void prefill_sm90(const Prefil
       ptx::prefetch_tensormap(&p.boxes.k);
       ptx::prefetch_tensormap(&p.boxes.v);
     }
-    pipeline_init<C.stages>(key_ring<C>(smem), 4 * C.warpgroups, key_warps(C));
-    pipeline_init<C.stages>(value_ring<C>(smem), 4 * C.warpgroups, key_warps(C));
+    pipeline_init<C.stages>(key_ring<C>(smem), 4 * C.warpgroups, arrivals_of_stage(C));
+    pipeline_init<C.stages>(value_ring<C>(smem), 4 * C.warpgroups, arrivals_of_stage(C));
     pipeline_init<kToldItems>(item_ring<C>(smem), 4 * C.warpgroups + 3);  // all warps but the one that tells
     ptx::mbarrier_init(queries_full<C>(smem), 1);
     ptx::mbarrier_init(queries_free<C>(smem), 4 * C.warpgroups);

@@ -57,8 +57,8 @@ QN_HOST_DEVICE constexpr bool has_fp8_keys(const PrefillSm90Config& c) { return 
 /// Whether each row of q has a factor of its own, which its logits are multiplied with (widen_queries).
 QN_HOST_DEVICE constexpr bool has_row_factors(const PrefillSm90Config& c) { return c.q_dtype != c.dtype; }
 
-/// Warps of the first warpgroup that bring keys and values.
-QN_HOST_DEVICE constexpr i32 key_warps(const PrefillSm90Config& c) { return c.gather ? 2 : 1; }
+/// Arrivals that fill a stage of keys or of values: of one thread by TMA, of two warps that convert FP8, else of the lanes of two warps.
+QN_HOST_DEVICE constexpr i32 arrivals_of_stage(const PrefillSm90Config& c) { return c.gather == 0 ? 1 : has_fp8_keys(c) ? 2 : 64; }
 
 /// A warpgroup's rows of q, a tile of keys, a tile of values.
 QN_HOST_DEVICE constexpr paged::BoxTile query_tile(const PrefillSm90Config& c) { return {c.dtype, c.head_dim, 64}; }
