@@ -17,7 +17,7 @@ constexpr i32 kLongRowThreads = 640, kMostRowThreads = 1024;
 inline RowLayout block_layout(DType dtype, i32 vector, i64 length, i32 threads = kLongRowThreads) {
   // Two widths only: full accesses, or single elements of rows that are not aligned. Short rows need no large block, which only waits
   // longer at its barriers
-  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : threads, 1, 0};
+  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : threads, 1, 0, kSelectBins};
 }
 /// Bytes of shared memory of a block.
 inline i32 select_bytes(const RowLayout& l, i64 length) {

@@ -12,14 +12,13 @@ struct RowLayout {
   i32 threads;  // of a block
   i32 blocks;   // of a team, which is a cluster; 1: a block alone
   i32 held;     // 1: a block keeps its part in shared memory, so that memory is read once
+  i32 listed;   // elements among which a team looks for one place by sorting them: kSelectBins, or twice as many for a large k
 };
 
 /// Bins of a histogram. Two words of 32 bits each, which hold sums of 2^20 numbers of 12 bits.
 constexpr int kSelectBins = 2048;
 /// Longest row.
 constexpr i64 kLongestRow = i64(1) << 20;
-/// Elements among which a team looks for one place by sorting them, in the memory of the bins.
-constexpr int kListed = kSelectBins;
 
 /// Elements of a block's part of a row: whole accesses of a warp.
 QN_HOST_DEVICE constexpr i64 part_length(const RowLayout& l, i64 length) {
@@ -28,7 +27,7 @@ QN_HOST_DEVICE constexpr i64 part_length(const RowLayout& l, i64 length) {
 
 /// Offsets into a block's shared memory.
 struct SelectSmem {
-  int bins;    // u32 [kSelectBins, 2]; or u64 [kListed]
+  int bins;    // u32 [kSelectBins, 2]; or u64 [RowLayout::listed]
   int merged;  // u32 [kSelectBins / blocks, 2]: this block's share of the team's bins; or u32 [threads]
   int slots;   // 2 x U128 [32]: what other blocks read, in two sets
   int sums;    // U128 [32]: of warps
@@ -38,7 +37,7 @@ struct SelectSmem {
 QN_HOST_DEVICE constexpr SelectSmem select_smem(const RowLayout& l) {
   const int merged = l.blocks > 1 ? kSelectBins / l.blocks * 8 : 0;
   SelectSmem s{};
-  s.merged = kSelectBins * 8;
+  s.merged = max_of(kSelectBins, l.listed) * 8;
   s.slots = s.merged + max_of(merged, 4 * l.threads);
   s.sums = s.slots + 2 * 32 * 16;
   s.found = s.sums + 32 * 16;

@@ -26,7 +26,7 @@ template <RowLayout L> struct Team {
 template <RowLayout L> QN_DEVICE u32* bins_of(const Team<L>& team) { return reinterpret_cast<u32*>(team.smem); }  // [kSelectBins, 2]
 template <RowLayout L> QN_DEVICE u64* list_of(const Team<L>& team) {
   return reinterpret_cast<u64*>(team.smem);
-}  // [kListed], in the same place
+}  // [L.listed], in the same place
 template <RowLayout L> QN_DEVICE u32* merged_of(const Team<L>& team) { return reinterpret_cast<u32*>(team.smem + select_smem(L).merged); }
 template <RowLayout L> QN_DEVICE U128* slots_of(const Team<L>& team) {
   return reinterpret_cast<U128*>(team.smem + select_smem(L).slots) + team.turn * 32;

@@ -2,7 +2,7 @@
 // Copyright 2026 The quern authors
 //
 // The first elements of a row in the order of values (row.cuh) whose number, or whose mass, reaches a goal: exactly, whatever their number
-// and however many are equal. A search narrows a range of keys in which the last of them lies. Where the range has at most kListed
+// and however many are equal. A search narrows a range of keys in which the last of them lies. Where the range has at most L.listed
 // elements, they are listed and sorted; where it is one key, its elements are told apart by their index; else a histogram of the range
 // leaves one bin of it. Nothing overflows: elements are counted before the list is used.
 #pragma once
@@ -46,7 +46,7 @@ struct KeyRange {
 };
 
 /// Lists the elements that pass, in no order, as ~key, index: ascending in the order of values. Returns how many the whole team has of
-/// them; more than kListed: the list is cut.
+/// them; more than L.listed: the list is cut.
 template <RowLayout L, class Passes> QN_DEVICE u32 list_elements(Team<L>& team, const Row<L>& row, Passes passes, u32 (&counts)[L.blocks]) {
   u32* const count = reinterpret_cast<u32*>(sums_of(team));
   ptx::sync_block();
@@ -69,7 +69,7 @@ template <RowLayout L, class Passes> QN_DEVICE u32 list_elements(Team<L>& team, 
     QN_UNROLL
     for (int i = 0; i < L.vector; ++i)
       if ((mine >> i & 1) != 0) {
-        if (at < u32(kListed)) list_of(team)[at] = u64(~ordered_key(x[i])) << 32 | u32(e.first + i);
+        if (at < u32(L.listed)) list_of(team)[at] = u64(~ordered_key(x[i])) << 32 | u32(e.first + i);
         ++at;
       }
   });
@@ -235,14 +235,17 @@ QN_DEVICE KeyRange narrowed(Team<L>& team, const Row<L>& row, const KeyRange& ra
 /// power of two `power`; measure(key) is that of an element. The rest is at least 1 and at most the sum of the range. listed_rest(sum of
 /// the range): the rest where the range is listed at once. listed: it was, and the team's first block has its elements sorted in
 /// list_of(team), until its bins are used again.
+/// too_many: the range is known to have more elements than a list.
 template <RowLayout L, class Passes, class Measure, class ListedRest>
 QN_DEVICE Threshold search(Team<L>& team, const Row<L>& row, KeyRange& range, Passes passes, Measure measure, int power,
-                           ListedRest listed_rest, bool& listed) {
-  for (listed = true;;) {
-    u32 counts[L.blocks];
-    const u32 n =
-        list_elements(team, row, [&](u32 key, i32 index) { return key >= range.low && key <= range.high && passes(key, index); }, counts);
-    if (n <= u32(kListed)) return last_of_lists(team, row, counts, measure, listed_rest);
+                           ListedRest listed_rest, bool& listed, bool too_many = false) {
+  for (listed = !too_many;; too_many = false) {
+    if (!too_many) {
+      u32 counts[L.blocks];
+      const u32 n =
+          list_elements(team, row, [&](u32 key, i32 index) { return key >= range.low && key <= range.high && passes(key, index); }, counts);
+      if (n <= u32(L.listed)) return last_of_lists(team, row, counts, measure, listed_rest);
+    }
     listed = false;
     if (range.low == range.high) return last_of_equal(team, row, range.low, passes, measure(range.low), range.rest);
     range = narrowed(team, row, range, passes, measure, power);
@@ -255,8 +258,8 @@ struct Largest {
   u32 low;   ///< the smallest of the threads' largest keys, but for those of threads that have no number; of none: all ones
 };
 
-/// A key that at least k elements reach: the k-th largest of the threads' largest keys, rounded down to a bin of a histogram of them. 0:
-/// fewer threads have one.
+/// A key that the largest elements of k threads reach, and so at least k elements: the k-th largest of the threads' largest keys, rounded
+/// down to a bin of a histogram of them. 0: fewer threads have one.
 template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& largest, u32 k) {
   if (k > u32(L.blocks * L.threads)) return 0;
   int shift = 0;
@@ -275,11 +278,35 @@ template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& la
   return max_of(largest.low, high - min_of(high, (1u << shift) - 1));
 }
 
-/// The k first elements, 0 < k < row.length. listed: the team's first block has them in list_of(team), in their order.
+/// How many threads' largest elements are above the place that about 1.25 k elements are above, of more elements than threads in no order:
+/// a thread has none above it with the probability 2^(-1.25 k log2(e) / threads). 0: all but the last few threads, which tell nothing.
+QN_DEVICE u32 threads_above(u32 k, u32 threads) {
+  const f32 without = f32(float(threads)) * ptx::exp2_approx(f32(float(k)) * f32(-1.803f) / f32(float(threads)));
+  return without < f32(4.f) ? 0 : threads - u32(without);
+}
+
+/// The k first elements, 0 < k < row.length. listed: the team's first block has them in list_of(team), in their order. Of up to as many as
+/// there are threads, the threads' largest elements tell a key that k elements reach. Of more they tell one that probably k elements reach
+/// and no more than a list holds: that is counted.
 template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const Row<L>& row, const Largest& largest, u32 k, bool& listed) {
-  KeyRange range{reached_by(team, largest, k), largest.high, {k, 0}};
-  return search(
-      team, row, range, [](u32, i32) { return true; }, [](u32) { return Mass{1, 0}; }, 0, [&](U128) { return range.rest; }, listed);
+  constexpr u32 kThreads = u32(L.blocks * L.threads);
+  const auto all = [](u32, i32) { return true; };
+  const auto one = [](u32) { return Mass{1, 0}; };
+  KeyRange range{0, largest.high, {k, 0}};
+  const auto rest = [&](U128) { return range.rest; };
+  if (k <= kThreads) {
+    range.low = reached_by(team, largest, k);
+    return search(team, row, range, all, one, 0, rest, listed);
+  }
+  if (const u32 above = threads_above(k, kThreads); above > 0 && k + k / 8 <= u32(L.listed)) {
+    const u32 low = reached_by(team, largest, above);
+    u32 counts[L.blocks];
+    const u32 n = list_elements(team, row, [&](u32 key, i32) { return key >= low; }, counts);
+    listed = n >= k && n <= u32(L.listed);
+    if (listed) return last_of_lists(team, row, counts, one, rest);
+    if (n >= k) range.low = low;
+  }
+  return search(team, row, range, all, one, 0, rest, listed, row.length > L.listed);
 }
 
 /// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing:

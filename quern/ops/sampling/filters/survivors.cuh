@@ -171,7 +171,7 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team,
       range.low = reached_by(team, facts.largest, u32(f.top_k));
     } else {
       // All that are seen fit into the list
-      few = by_k && f.order == FilterOrder::top_k_first && f.top_k <= kListed && f.ties == FilterTies::lowest_ids;
+      few = by_k && f.order == FilterOrder::top_k_first && f.top_k <= L.row.listed && f.ties == FilterTies::lowest_ids;
       if (few) range.low = sees.key;
       else range = range_by_mass(team, row, w, facts.key, passes, f.top_p, power);
     }

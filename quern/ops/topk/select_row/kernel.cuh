@@ -4,8 +4,8 @@
 // out[row] = indices of the k largest of x[row], or where these tokens lie: page_table[request, index / page_size] * page_size + index %
 // page_size, or index + offsets[row]. A team of blocks takes a row at a time and finds the place of the k-th (threshold.cuh). Mostly the
 // team's first block then has the k in a sorted list; else each warp counts and writes what is kept of its segment, in order. A row of up
-// to k elements is not read for it. What follows is the work of the first block: up to kListed indices are sorted in shared memory, more in
-// place.
+// to k elements is not read for it. What follows is the work of the first block: up to L.listed indices are sorted in shared memory, more
+// in place.
 #pragma once
 #include "quern/bricks/select/threshold.cuh"
 #include "quern/kit/scan.cuh"
@@ -44,7 +44,7 @@ template <RowLayout L> QN_DEVICE u64 place_of(const Row<L>& row, i32 index) {
 }
 
 template <RowLayout L> QN_DEVICE void sort_indices(const Team<L>& team, const Row<L>& row, i32* indices, i64 n) {
-  if (n <= kListed) {
+  if (n <= L.listed) {
     u64* places = list_of(team);
     for (i64 i = threadIdx.x; i < n; i += L.threads) places[i] = place_of(row, indices[i]);
     sort_numbers<L.threads>(places, n);

@@ -27,7 +27,11 @@ template <class A> SelectParams row_params(const A& a) {
 template <auto params, class A> Plan plan_rows(const Problem& p, const DeviceInfo& device, Ending ending) {
   static const Axis rows = axis_of("rows"), length = axis_of("length");
   const i32 vector = p.tensor(&A::row_starts).present ? 1 : p.vector(&A::x);
-  const RowLayout layout = row_layout(p.dtype(&A::x), vector, p[rows], p[length], device);
+  RowLayout layout = row_layout(p.dtype(&A::x), vector, p[rows], p[length], device);
+  if (p.attr(&A::k) > layout.listed / 2 && p.attr(&A::k) <= layout.listed && p[length] > 4096) {
+    layout.listed *= 2;
+    if (layout.held && select_bytes(layout, p[length]) > device.smem_block) layout.held = 0;
+  }
   const SelectConfig config{layout, ending, layout.threads, resident_blocks(layout)};
   Plan plan;
   plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[length], device, p.pdl));
