@@ -54,7 +54,7 @@ class Result:
 
 # Which samples are taken. Count it up with each change that lands: then another one is taken. A number of the tree and not of its
 # history: a shallow clone takes the same samples.
-ROTATION = 686
+ROTATION = 687
 os.environ.setdefault("QN_TEST_ROTATION", str(ROTATION))
 
 

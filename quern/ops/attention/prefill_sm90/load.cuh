@@ -154,7 +154,7 @@ template <PrefillSm90Config C, class Copy> QN_DEVICE void for_rows(const Gathere
     whole = whole && seen[half] == u32((u64(1) << lanes) - 1);
   }
   const auto from = [&](u32 i, u32 source) {
-    const u64 mine = offsets[i < 8 ? 0 : 1];
+    const u64 mine = i < 8 ? offsets[0] : offsets[1];  // an index would put both into local memory
     return head + (ptx::shfl(u32(mine), int(source)) | u64(ptx::shfl(u32(mine >> 32), int(source))) << 32);
   };
   if (whole) {
@@ -165,7 +165,7 @@ template <PrefillSm90Config C, class Copy> QN_DEVICE void for_rows(const Gathere
   QN_NO_UNROLL
   for (u32 i = 0; i < kRows; ++i) {
     const u32 source = 4 * i % 32 + lane / 8;
-    copy(i, from(i, source), (seen[i < 8 ? 0 : 1] >> source & 1) != 0);
+    copy(i, from(i, source), ((i < 8 ? seen[0] : seen[1]) >> source & 1) != 0);
   }
 }
 
