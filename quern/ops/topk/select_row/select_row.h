@@ -28,8 +28,8 @@ template <auto params, class A> Plan plan_rows(const Problem& p, const DeviceInf
   static const Axis rows = axis_of("rows"), length = axis_of("length");
   const i32 vector = p.tensor(&A::row_starts).present ? 1 : p.vector(&A::x);
   RowLayout layout = row_layout(p.dtype(&A::x), vector, p[rows], p[length], device);
-  if (p.attr(&A::k) > layout.listed / 2 && p.attr(&A::k) <= layout.listed && p[length] > 4096) {
-    layout.listed *= 2;
+  if (p[length] > 4096) {
+    layout.listed *= 2;  // k of 1025 to 2048 with room for what is listed besides
     if (layout.held && select_bytes(layout, p[length]) > device.smem_block) layout.held = 0;
   }
   const SelectConfig config{layout, ending, layout.threads, resident_blocks(layout)};
