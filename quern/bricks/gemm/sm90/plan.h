@@ -50,8 +50,8 @@ constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1},
                                         {176, 5, 1.02},
                                         {128, 6, 0.998},
                                         {.n = 128, .stages = 4, .cost = 1.01, .m = 256, .swapped = 208},
-                                        {.n = 128, .stages = 5, .cost = 1.03, .m = 192, .swapped = 144},
-                                        {.n = 128, .stages = 6, .cost = 1.3, .m = 128, .swapped = 72}};
+                                        {.n = 128, .stages = 5, .cost = 1.01, .m = 192, .swapped = 144},
+                                        {.n = 128, .stages = 6, .cost = 1.02, .m = 128, .swapped = 72}};
 /// Its tiles of swap_ab_sm90 for more than 128 rows: m rows of a at most, wgmma's columns, and 64 rows of b for each warpgroup.
 constexpr Sm90Tile kDenseSwappedTiles[] = {
     {.n = 64, .stages = 16, .cost = 1.297, .m = 64},  {.n = 64, .stages = 16, .cost = 1.241, .m = 96},
