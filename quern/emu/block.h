@@ -100,7 +100,7 @@ struct Fiber {
   u32 register_changes = 0;  ///< setmaxnreg executed
   // Checked mode.
   u64 denied_at = 0;             ///< mbarrier and phase of its last mbarrier.try_wait that saw the phase complete
-  u32 denials = 0;               ///< how often that was denied
+  u32 denials = 0;               ///< how often that one still says no
   u64 aligned_steps = 0;         ///< instructions that all lanes of a warp execute together
   void* last_access = nullptr;   ///< place of its last ordinary access
   const void* repeated[4] = {};  ///< addresses of its last ordinary loads,

@@ -118,15 +118,20 @@ bool look(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& 
   return barrier.complete(call.parity);
 }
 
-/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it does so a few times, to each thread: who does not ask in
-/// a loop is found out.
+/// mbarrier.try_wait may say no of a phase that has completed. In checked mode it says no to half of the threads, two to five times: who
+/// does not ask in a loop is found out. The other half hears yes at once, so that what runs behind a yes is tested too.
 bool test(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& call) {
   if (!look(me, block, barrier, call)) return false;
   if (call.op != MbarrierOp::try_wait || !me.worker->shadow()) return true;
-  const u64 denials = 2 + me.worker->options().seed % 4, asked = barrier.number << 32 | (barrier.phase + 1);
-  if (me.denied_at != asked) me.denials = 0;
+  const u64 asked = barrier.number << 32 | (barrier.phase + 1);
+  if (me.denied_at != asked) {
+    const u64 random = me.worker->random();
+    me.denials = random % 2 ? u32(2 + random / 2 % 4) : 0;
+  }
   me.denied_at = asked;
-  return me.denials++ >= denials;
+  if (me.denials == 0) return true;
+  --me.denials;
+  return false;
 }
 
 }  // namespace

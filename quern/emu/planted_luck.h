@@ -155,6 +155,34 @@ inline const std::vector<Sample>& luck_samples() {
          {"RACE", "UNINIT"}},
         {"a parity that is none", "ptx::mbarrier_try_wait(full, 0)", "ptx::mbarrier_try_wait(full, 2)", {"MBARRIER"}},
         {"a copy that nobody waits for", "  ptx::cp_async_wait_all();\n", "", {"ASYNC", "RACE"}}}},
+      // Two announced copies: the second one is asked for once, as a hint, while the first is used.
+      {"one_hint",
+       64,
+       2,
+       1024,
+       R"(
+  QN_SMEM(smem);
+  const u32 t = threadIdx.x, base = ptx::smem_address(smem), first = base + 768, second = first + 8;
+  if (t == 0) {
+    ptx::mbarrier_init(first, 1);
+    ptx::mbarrier_init(second, 1);
+    ptx::fence_mbarrier_init();
+    ptx::mbarrier_arrive_expect_tx(first, 128);
+    ptx::bulk_load(base, p.in + 80 * blockIdx.x, 128, first);
+    ptx::mbarrier_arrive_expect_tx(second, 128);
+    ptx::bulk_load(base + 128, p.in + 32, 128, second);
+  }
+  ptx::sync_block();
+  ptx::mbarrier_wait(first, 0);
+  const bool full = ptx::mbarrier_try_wait(second, 0);
+  f32 x = ptx::ld_shared<f32>(smem + 4 * (t % 32));
+  if (!full) ptx::mbarrier_wait(second, 0);
+  x = x + ptx::ld_shared<f32>(smem + 128 + 4 * (t % 32));
+  ptx::st_shared(smem + 256 + 4 * t, x);  // so that each thread needs its x
+  if (t == 33) p.out[blockIdx.x] = x;
+)",
+       {{"the hint asks the wrong barrier", "ptx::mbarrier_try_wait(second, 0)", "ptx::mbarrier_try_wait(first, 0)", {"RACE", "UNINIT"}},
+        {"the hint is not heeded", "  if (!full) ptx::mbarrier_wait(second, 0);\n", "", {"RACE", "UNINIT"}}}},
       // Blocks of a cluster hand each other a word.
       {"mailbox",
        32,
