@@ -26,8 +26,8 @@ void lay_rows(NormRowBackwardConfig& c, i64 hidden) {
   c.held = 2;
   c.threads = 128;
   while (c.threads < 512 && i64(c.threads) * c.held < units) c.threads *= 2;
-  // With 1024 threads and centred rows of f32, 16 bytes spill
-  if (i64(c.threads) * c.held < units) c.threads = c.centred ? 768 : 1024, c.held = 0;
+  // Centred rows of 16 bits have no room for 1024 threads (they spill 16 bytes), those of f32 none for 768 (8 bytes)
+  if (i64(c.threads) * c.held < units) c.threads = !c.centred ? 1024 : c.dtype == DType::f32 ? 640 : 768, c.held = 0;
   if (narrow) c.held = 0;
   c.row_threads = c.threads;
   c.min_blocks = max_of(1, 512 / c.threads);
