@@ -8,16 +8,21 @@
 
 namespace quern {
 
-/// Threads of a block of long rows: 96 registers each, which kernels with filters take up to, or 64. Half of them: two blocks a
-/// multiprocessor.
-constexpr i32 kLongRowThreads = 640, kMostRowThreads = 1024;
+/// Rows of up to so many elements are short: a small block takes one. A large block would only wait longer at its barriers.
+constexpr i64 kShortRow = 4096;
+constexpr i32 kShortRowThreads = 128;
+/// What a kernel says of its blocks for long rows.
+struct LongRows {
+  i32 threads = 640;         ///< 96 registers each, which kernels with filters take up to; at most kMostRowThreads, with 64
+  i32 listed = kSelectBins;  ///< RowLayout::listed
+};
+constexpr i32 kMostRowThreads = 1024;
 
-/// A block alone, which reads memory anew in each pass. vector: elements of an access that the rows allow; threads: of a block of long
-/// rows, kLongRowThreads or kMostRowThreads.
-inline RowLayout block_layout(DType dtype, i32 vector, i64 length, i32 threads = kLongRowThreads) {
-  // Two widths only: full accesses, or single elements of rows that are not aligned. Short rows need no large block, which only waits
-  // longer at its barriers
-  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, length <= 4096 ? 128 : threads, 1, 0, kSelectBins};
+/// A block alone, which reads memory anew in each pass. vector: elements of an access that the rows allow.
+inline RowLayout block_layout(DType dtype, i32 vector, i64 length, LongRows block = {}) {
+  // Two widths only: full accesses, or single elements of rows that are not aligned
+  if (length <= kShortRow) block = {.threads = kShortRowThreads};
+  return {dtype, vector * size_of(dtype) == 16 ? vector : 1, block.threads, 1, 0, block.listed};
 }
 /// Bytes of shared memory of a block.
 inline i32 select_bytes(const RowLayout& l, i64 length) {
@@ -27,9 +32,9 @@ inline i32 select_bytes(const RowLayout& l, i64 length) {
 /// What suits the device. Few long rows are shared by the blocks of clusters, so that a row uses several multiprocessors, and held in their
 /// shared memory, where their parts fit. With more rows, clusters of eight run in many turns; of up to half as many rows as multiprocessors
 /// two blocks take one, of more a block, which read it again from the L2.
-inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const DeviceInfo& device, i32 threads = kLongRowThreads) {
-  const RowLayout alone = block_layout(dtype, vector, length, threads);
-  if (device.arch.number < 90 || length <= 4096) return alone;
+inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const DeviceInfo& device, LongRows block = {}) {
+  const RowLayout alone = block_layout(dtype, vector, length, block);
+  if (device.arch.number < 90 || length <= kShortRow) return alone;
   RowLayout team = alone;
   if (rows * 4 <= device.sms) {
     team.blocks = length <= 16384 ? 2 : 8, team.held = 1;
@@ -41,8 +46,9 @@ inline RowLayout row_layout(DType dtype, i32 vector, i64 rows, i64 length, const
   }
   return team;
 }
-/// Blocks that the compiler leaves registers for on a multiprocessor: one that computes beside one that reads.
-inline i32 resident_blocks(const RowLayout& l) { return l.threads == kLongRowThreads / 2 || l.threads == kMostRowThreads / 2 ? 2 : 1; }
+/// Blocks that the compiler leaves registers for on a multiprocessor. Two where row_layout() has halved the threads: one computes beside
+/// one that reads.
+inline i32 resident_blocks(const RowLayout& l) { return l.threads > kShortRowThreads && l.threads <= kMostRowThreads / 2 ? 2 : 1; }
 /// A team a row. Blocks alone walk over rows where there are more than 8 a multiprocessor; clusters are planned for so few rows that each
 /// takes one.
 inline Grid row_grid(const RowLayout& l, i64 rows, i64 length, const DeviceInfo& device, i32 pdl) {

@@ -12,7 +12,7 @@ struct RowLayout {
   i32 threads;  // of a block
   i32 blocks;   // of a team, which is a cluster; 1: a block alone
   i32 held;     // 1: a block keeps its part in shared memory, so that memory is read once
-  i32 listed;   // elements among which a team looks for one place by sorting them: kSelectBins, or twice as many
+  i32 listed;   // elements among which a team looks for one place by sorting them
 };
 
 /// Bins of a histogram. Two words of 32 bits each, which hold sums of 2^20 numbers of 12 bits.

@@ -233,20 +233,17 @@ QN_DEVICE KeyRange narrowed(Team<L>& team, const Row<L>& row, const KeyRange& ra
 
 /// The place behind the last of the elements of a range, among those that pass, that add up to its rest. All masses of the range have the
 /// power of two `power`; measure(key) is that of an element. The rest is at least 1 and at most the sum of the range. listed_rest(sum of
-/// the range): the rest where the range is listed at once. listed: it was, and the team's first block has its elements sorted in
-/// list_of(team), until its bins are used again.
-/// too_many: the range is known to have more elements than a list.
+/// the range): the rest where the range is listed at once. list_first: else a histogram comes first, of a range that a list does not hold.
 template <RowLayout L, class Passes, class Measure, class ListedRest>
 QN_DEVICE Threshold search(Team<L>& team, const Row<L>& row, KeyRange& range, Passes passes, Measure measure, int power,
-                           ListedRest listed_rest, bool& listed, bool too_many = false) {
-  for (listed = !too_many;; too_many = false) {
-    if (!too_many) {
+                           ListedRest listed_rest, bool list_first = true) {
+  for (;; list_first = true) {
+    if (list_first) {
       u32 counts[L.blocks];
       const u32 n =
           list_elements(team, row, [&](u32 key, i32 index) { return key >= range.low && key <= range.high && passes(key, index); }, counts);
       if (n <= u32(L.listed)) return last_of_lists(team, row, counts, measure, listed_rest);
     }
-    listed = false;
     if (range.low == range.high) return last_of_equal(team, row, range.low, passes, measure(range.low), range.rest);
     range = narrowed(team, row, range, passes, measure, power);
   }
@@ -278,35 +275,34 @@ template <RowLayout L> QN_DEVICE u32 reached_by(Team<L>& team, const Largest& la
   return max_of(largest.low, high - min_of(high, (1u << shift) - 1));
 }
 
-/// How many threads' largest elements are above the place that about 1.25 k elements are above, of more elements than threads in no order:
-/// a thread has none above it with the probability 2^(-1.25 k log2(e) / threads). 0: all but the last few threads, which tell nothing.
-QN_DEVICE u32 threads_above(u32 k, u32 threads) {
-  const f32 without = f32(float(threads)) * ptx::exp2_approx(f32(float(k)) * f32(-1.803f) / f32(float(threads)));
+/// For k above the number of threads: how many threads have an element among the 1.25 k first ones of a row, on average, if its values lie
+/// in no order. A thread has none of them with the probability e^(-1.25 k / threads). 0 where fewer than four threads have none: so few say
+/// little of where the 1.25 k end.
+QN_DEVICE u32 threads_of_first(u32 k, u32 threads) {
+  constexpr float kPower = -1.25f * 1.4426950408889634f;  // e^x = 2^(x log2(e))
+  const f32 without = f32(float(threads)) * ptx::exp2_approx(f32(float(k)) * f32(kPower) / f32(float(threads)));
   return without < f32(4.f) ? 0 : threads - u32(without);
 }
 
-/// The k first elements, 0 < k < row.length. listed: the team's first block has them in list_of(team), in their order. Of up to as many as
-/// there are threads, the threads' largest elements tell a key that k elements reach. Of more they tell one that probably k elements reach
-/// and no more than a list holds: that is counted.
+/// The k first elements, 0 < k < row.length. listed: the team's first block has them in list_of(team), in their order, until its bins are
+/// used again. The threads' largest elements tell a key from which on elements are listed. Of k up to the number of threads, k elements
+/// reach that key for certain. Of a larger k about 1.25 k do, in rows without order; in others the count of the list says so, and
+/// histograms find the place.
 template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const Row<L>& row, const Largest& largest, u32 k, bool& listed) {
   constexpr u32 kThreads = u32(L.blocks * L.threads);
-  const auto all = [](u32, i32) { return true; };
   const auto one = [](u32) { return Mass{1, 0}; };
   KeyRange range{0, largest.high, {k, 0}};
   const auto rest = [&](U128) { return range.rest; };
-  if (k <= kThreads) {
-    range.low = reached_by(team, largest, k);
-    return search(team, row, range, all, one, 0, rest, listed);
-  }
-  if (const u32 above = threads_above(k, kThreads); above > 0 && k + k / 8 <= u32(L.listed)) {
-    const u32 low = reached_by(team, largest, above);
+  const u32 reaching = k <= kThreads ? k : k + k / 8 <= u32(L.listed) ? threads_of_first(k, kThreads) : 0;
+  const u32 low = reaching > 0 ? reached_by(team, largest, reaching) : 0;
+  if (low > 0 || row.length <= L.listed) {
     u32 counts[L.blocks];
     const u32 n = list_elements(team, row, [&](u32 key, i32) { return key >= low; }, counts);
     listed = n >= k && n <= u32(L.listed);
     if (listed) return last_of_lists(team, row, counts, one, rest);
     if (n >= k) range.low = low;
   }
-  return search(team, row, range, all, one, 0, rest, listed, row.length > L.listed);
+  return search(team, row, range, [](u32, i32) { return true; }, one, 0, rest, false);
 }
 
 /// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing:

@@ -83,11 +83,11 @@ template <class A> Schema<A>& state_scales(Schema<A>& schema) { return state_gro
 
 /// One rounding of the result. The exponent's argument x * log2(e) is at most 126, which is rounded by 2^-18, times ln 2; log2(e) in f32 is
 /// off by 2^-26.2 of itself, times 87; exp2 has 2^-22, the reciprocal 2^-23, a sum and two products 2^-24 each: below 1.14 * 2^-18. A
-/// reciprocal below 2^-126 is flushed to 0, where x < -87: |x| 2^-126 is below 2^-119, and |up| below 2^10 in all cases (tails: 768).
+/// reciprocal below 2^-126 is flushed to 0, where x < -87: 2^-126 of |x up|. A result below 2^-126 may be.
 inline Budget silu_budget(const Problem& p) {
-  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 1.14 * 0x1p-18, .absolute = 0x1p-109};
+  return {.of_value = unit_roundoff(p.tensors[0].dtype) + 1.14 * 0x1p-18, .of_magnitude = 0x1p-126, .absolute = 0x1p-126};
 }
-constexpr Budget kSiluScales = {.of_value = 0x1p-17};
+constexpr Budget kSiluScales = {.of_value = 0x1p-17, .of_magnitude = 0x1p-126};
 
 /// One rounding of the result. Of |x up|, as torch's erf also has it: the kit's gelu is within 8 * 2^-24, the product rounds once more.
 inline Budget gelu_budget(const Problem& p) { return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 9 * 0x1p-24}; }

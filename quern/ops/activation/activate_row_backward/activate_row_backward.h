@@ -38,10 +38,9 @@ template <class A, Function kFunction, Operands kOperands> Plan plan_backward_of
 }
 
 /// One rounding of the result. Of |dy up| s (1 + |x| (1 - s)), or |dy x| s: s is right to 1.14 * 2^-18 (as in silu) and so is 1 - s; each
-/// enters once more by the other's exponential; with five products below 2^-16. What is flushed is below 2^-119, times |dy up|, which is
-/// below 2^20 in all cases.
+/// enters once more by the other's exponential; with five products below 2^-16. What is flushed is below 2^-119; of s, kFlushedSigmoid.
 inline Budget silu_backward_budget(const Problem& p) {
-  return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-16, .absolute = 0x1p-99};
+  return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-16, .absolute = 0x1p-119};
 }
 /// One rounding of the result. Of |dy up|, or |dy x|: the tail is within 4 * 2^-24, 1 less it rounds once; the density times x is at most
 /// 0.242: its square and its argument round with a weight of 0.231 each, exp2 has 4 * 2^-24, the two products and the sum round; dy up and

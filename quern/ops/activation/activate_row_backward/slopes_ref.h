@@ -24,11 +24,15 @@ template <class Real> Real sigmoid_slope_of(Real s, Real rest, Real factor) {
   return both == Real(0) ? s : s + factor * both;
 }
 
+/// What s counts as at least in what errors are relative to. A reciprocal below 2^-126 is flushed to 0; the budgets of slopes by a sigmoid
+/// have at least 40 * 2^-24 (gelu_tanh_backward_budget) of this.
+constexpr double kFlushedSigmoid = 0x1p-107;
+
 /// x s(factor x).
 template <class Real> SlopeTerm<Real> sigmoid_slope_ref(Real x, Real factor) {
   using std::abs, std::exp;
-  const Real h = x * factor, s = Real(1) / (Real(1) + exp(-h)), rest = rest_ref(h);
-  return {x * s, sigmoid_slope_of(s, rest, h), abs(x) * s, sigmoid_slope_of(s, rest, abs(h))};
+  const Real h = x * factor, s = Real(1) / (Real(1) + exp(-h)), rest = rest_ref(h), size = s + Real(kFlushedSigmoid);
+  return {x * s, sigmoid_slope_of(s, rest, h), abs(x) * size, sigmoid_slope_of(size, rest, abs(h))};
 }
 template <class Real> SlopeTerm<Real> silu_slope_ref(Real x) { return sigmoid_slope_ref(x, Real(1)); }
 inline SlopeTerm<double> gelu_slope_ref(double x) {

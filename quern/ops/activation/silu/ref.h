@@ -12,7 +12,7 @@ void silu_ref(const SiluArgs& a, const SiluArgs& magnitudes) {
   const Ref<Real> x(a.x);
   activate_row_ref<Real>(a, magnitudes, [&](i64 t, i64 i) -> Term<Real> {
     const Real y = silu_ref(x(t, i));
-    return {y, abs(y)};
+    return {y, abs(x(t, i))};
   });
 }
 

@@ -13,7 +13,7 @@ void silu_and_mul_ref(const SiluAndMulArgs& a, const SiluAndMulArgs& magnitudes)
   const i64 n = a.out.shape[1];
   activate_row_ref<Real>(a, magnitudes, [&](i64 t, i64 i) -> Term<Real> {
     const Real y = silu_ref(x(t, i)) * x(t, n + i);
-    return {y, abs(y)};
+    return {y, abs(x(t, i) * x(t, n + i))};
   });
 }
 

@@ -12,7 +12,7 @@ void swiglu_ref(const SwigluArgs& a, const SwigluArgs& magnitudes) {
   const Ref<Real> x(a.x), gate(a.gate);
   activate_row_ref<Real>(a, magnitudes, [&](i64 t, i64 i) -> Term<Real> {
     const Real y = silu_ref(gate(t, i)) * x(t, i);
-    return {y, abs(y)};
+    return {y, abs(gate(t, i) * x(t, i))};
   });
 }
 

@@ -166,7 +166,7 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team,
     const auto passes = [&](u32 key, i32 index) { return keeps(sees, key, index) && (!by_mass || has_mass(first, w, key)); };
     KeyRange range{0, facts.key, {u64(f.top_k), 0}};
     int power = 0;
-    bool few = false, listed = false;
+    bool few = false;
     if (!by_mass) {
       range.low = reached_by(team, facts.largest, u32(f.top_k));
     } else {
@@ -177,7 +177,7 @@ template <FilterLayout L> QN_DEVICE Survivors<L> survivors_of(Team<L.row>& team,
     }
     Threshold here = search(
         team, row, range, passes, [&](u32 key) { return by_mass ? mass_of(w, value_of_key(key)) : Mass{1, 0}; }, power,
-        [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; }, listed);
+        [&](U128 total) { return few ? share_of(f.top_p, total) : range.rest; });
     if (f.ties == FilterTies::all) here.end = i32(row.length);
     kept = shorter(kept, here);
   }

@@ -28,7 +28,7 @@ static SoftmaxParams params(const Call<A>& c) {
 
 static Plan plan(const Problem& p, const DeviceInfo& device) {
   static const Axis rows = axis_of("rows"), vocab = axis_of("vocab");
-  const RowLayout layout = row_layout(p.dtype(&A::logits), p.vector(&A::logits), p[rows], p[vocab], device, kMostRowThreads);
+  const RowLayout layout = row_layout(p.dtype(&A::logits), p.vector(&A::logits), p[rows], p[vocab], device, {.threads = kMostRowThreads});
   const SoftmaxConfig config{{layout, RowKind::logits}, store_width(layout, p.vector(&A::out), 4), layout.threads, resident_blocks(layout)};
   Plan plan;
   plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[vocab], device, p.pdl));

@@ -11,7 +11,7 @@ const jit::Kernel<SelectConfig, SelectParams> row_kernel{"quern/ops/topk/select_
 void generate_rows(const TensorView& x, const TensorView& lengths, const TensorView& row_starts, Random& random) {
   const double inf = std::numeric_limits<double>::infinity(),
                few[] = {0.0, -0.0, 1, -1, inf, -inf, std::numeric_limits<double>::quiet_NaN(), 2};
-  // Of the last kind a quarter of the elements is large, but one at least of every thread's, whether its accesses have one element or more
+  // In rows of the last kind a quarter of the elements is large, some of every thread's: its largest element says nothing of how many are
   for (i64 row = 0, kind = random.below(5); row < x.shape[0]; ++row, ++kind) {
     for (i64 i = 0; i < x.shape[1]; ++i) {
       const i64 at[] = {row, i};

@@ -27,11 +27,8 @@ template <class A> SelectParams row_params(const A& a) {
 template <auto params, class A> Plan plan_rows(const Problem& p, const DeviceInfo& device, Ending ending) {
   static const Axis rows = axis_of("rows"), length = axis_of("length");
   const i32 vector = p.tensor(&A::row_starts).present ? 1 : p.vector(&A::x);
-  RowLayout layout = row_layout(p.dtype(&A::x), vector, p[rows], p[length], device);
-  if (p[length] > 4096) {
-    layout.listed *= 2;  // k of 1025 to 2048 with room for what is listed besides
-    if (layout.held && select_bytes(layout, p[length]) > device.smem_block) layout.held = 0;
-  }
+  // A list for k up to 2048, which is what sparse attention takes, with room for what is listed besides
+  const RowLayout layout = row_layout(p.dtype(&A::x), vector, p[rows], p[length], device, {.listed = 2 * kSelectBins});
   const SelectConfig config{layout, ending, layout.threads, resident_blocks(layout)};
   Plan plan;
   plan.launch<params>(row_kernel, config, row_grid(layout, p[rows], p[length], device, p.pdl));
