@@ -3,18 +3,20 @@
 # Copyright 2026 The quern authors
 #
 # Sets itself up and runs everything that needs no GPU. --full: the whole sweep of seeds, cases and archs (hours on two
-# cores); without it they are sampled. --with-torch: the Python package is also tested with torch and inside the classes of vLLM and SGLang (a download of
-# 2.8 GB, 6 GB on disk).
+# cores); without it they are sampled. --with-torch: the Python package is also tested with torch and inside the classes of vLLM and SGLang (a
+# download of 2.8 GB, 6 GB on disk). --changed: what passed before in this build folder on the same sources is not run again.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 full=0
 torch=
+changed=
 for argument in "$@"; do
   case "$argument" in
     --full) full=1 ;;
+    --changed) changed=--changed ;;
     --with-torch) torch=--with-torch; export QN_TEST_TORCH=1 ;;
-    *) echo "usage: ./test.sh [--full] [--with-torch]" >&2; exit 2 ;;
+    *) echo "usage: ./test.sh [--full] [--with-torch] [--changed]" >&2; exit 2 ;;
   esac
 done
 
@@ -36,4 +38,4 @@ if [ -n "$torch" ]; then
 fi
 QN_TEST_NVCC="$(tools/install_nvcc.sh)"
 export QN_TEST_NVCC
-QN_TEST_FULL=$full python3 tools/run_tests.py build
+QN_TEST_FULL=$full python3 tools/run_tests.py $changed build

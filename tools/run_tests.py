@@ -4,15 +4,20 @@
 """Runs the tests and the sweeps of the quern command, as many at a time as there are CPUs; fails on any failure and on any skip
 that is not allowed.
 
-Usage: run_tests.py BUILD_FOLDER. Shows what failed with its output. Ends with the slowest tests and one line
-"N passed, N failed, N skipped".
+Usage: run_tests.py [--changed] BUILD_FOLDER. Shows what failed with its output, and what took long. Ends with the slowest tests and one
+line "N passed, N failed, N skipped".
+
+--changed leaves out what passed before on the same sources: BUILD_FOLDER/verdicts.json has the digest of all that a job depended on when
+it passed (depends.py). A job of one op depends on that op alone and on what all ops share.
 
 Without QN_TEST_FULL=1 the sweeps take samples. QN_TEST_ROTATION, by default ROTATION below, decides which: those of successive numbers
 differ, and together they are the whole."""
 import concurrent.futures
 import dataclasses
+import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,11 +26,14 @@ import threading
 import time
 import xml.etree.ElementTree as xml
 
+import depends
+
 ALLOWED_SKIPS = ("needs a GPU", "needs CUDA's headers")
 if os.environ.get("QN_TEST_TORCH") != "1":  # ./test.sh --with-torch
     ALLOWED_SKIPS += ("needs torch",)
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-build = os.path.abspath(sys.argv[1])
+build = os.path.abspath(sys.argv[-1])
+only_changed = "--changed" in sys.argv[1:-1]
 full = os.environ.get("QN_TEST_FULL") == "1"
 LONGEST_S = None if full else 3000  # a job of samples that takes longer hangs
 quern = os.path.join(build, "quern")
@@ -38,6 +46,8 @@ class Job:
     command: list
     env: dict = dataclasses.field(default_factory=dict)
     report: str = ""  # JUnit XML that it writes, with a test each; without one the job is a test
+    depends: object = None  # the files it depends on; None: on everything
+    digest: str = ""        # of these and of what all jobs depend on
 
 
 @dataclasses.dataclass
@@ -58,18 +68,60 @@ ROTATION = 687
 os.environ.setdefault("QN_TEST_ROTATION", str(ROTATION))
 
 
+sources = depends.Sources(root)
+OP = re.compile(r'"([a-z_0-9]+\.[a-z_0-9]+)"')
+
+
+def ops():
+    """Names of the ops, those first whose cases take longest."""
+    names = sorted(f"{family}.{op}" for family in os.listdir(os.path.join(root, "quern/ops"))
+                   if os.path.isdir(os.path.join(root, "quern/ops", family)) for op in os.listdir(os.path.join(root, "quern/ops", family)))
+    slow = ("gemm", "attention", "sampling", "norm")
+    return sorted(filter(sources.op_folder, names), key=lambda name: next((i for i, word in enumerate(slow) if name.startswith(word)), len(slow)))
+
+
+@functools.lru_cache(maxsize=None)
+def of_op(op):
+    """What tests of one op depend on: the op, and all rooms that have no op."""
+    shared = [path for room in ("base", "device", "emu", "jit", "kit", "op", "testing", "bench", "cli") for path in sources.room("quern/" + room)]
+    return sources.closure(sources.room(sources.op_folder(op))) | set(shared)
+
+
+def planted_faults(op):
+    """The tables that have faults of an op, and the test that plants them."""
+    tables = [f for f in os.listdir(os.path.join(root, "tests")) if f.startswith("planted") and f'"{op}"' in sources.text("tests/" + f)]
+    return ["tests/planted_faults_test.cpp", "tests/planted_faults.h", *("tests/" + f for f in tables)]
+
+
+def of_test(path, op):
+    """What the tests of a file depend on, or those of them that are about one op."""
+    if op:
+        return set(of_op(op)) | set(planted_faults(op) if "planted" in path else [path])
+    if path.startswith(("quern/ops/", "quern/bricks/")) and "registry()" not in sources.text(path):
+        return sources.closure([path])
+    if path.split("/")[1] in ("base", "device", "emu", "jit", "kit"):
+        return sources.closure([path])
+    return None
+
+
 def gtest_jobs():
-    """Each executable; those that take minutes in shards."""
-    shards = {"engine_test": 24, "ops_test": 8, "emu_test": 4, "kit_test": 2}
+    """A job for each file of tests, and in it for each op that its tests have as a parameter."""
     listed = subprocess.run(["ctest", "-N", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True)
     for binary in [t["command"][0] for t in json.loads(listed.stdout)["tests"] if "command" in t]:
-        name = os.path.basename(binary)
-        count = shards.get(name, 1)
-        for i in range(count):
-            report = f"{binary}.{i}.xml"
-            title = name if count == 1 else f"{name} {i + 1}/{count}"
-            yield Job(title, [binary, "--gtest_brief=1", "--gtest_output=xml:" + report],
-                      {"GTEST_TOTAL_SHARDS": str(count), "GTEST_SHARD_INDEX": str(i)}, report)
+        with tempfile.NamedTemporaryFile("r", suffix=".json") as listing:
+            subprocess.run([binary, "--gtest_list_tests", "--gtest_output=json:" + listing.name], check=True, capture_output=True)
+            suites = json.load(listing)["testsuites"]
+        tests = {}
+        for suite in suites:
+            for test in suite["testsuite"]:
+                path, parameter = os.path.relpath(test["file"], root), test.get("value_param", "")
+                op = next((name for name in OP.findall(parameter) if sources.op_folder(name)), "")
+                tests.setdefault((path, op, parameter if op else ""), []).append(f"{suite['name']}.{test['name']}")
+        for number, ((path, op, parameter), names) in enumerate(sorted(tests.items())):
+            report = f"{binary}.{number}.xml"
+            title = f"{path} {parameter}".strip()
+            yield Job(title, [binary, "--gtest_brief=1", "--gtest_output=xml:" + report, "--gtest_filter=" + ":".join(names)], {}, report,
+                      of_test(path, op))
 
 
 def pytest_job(name, interpreter, folder):
@@ -84,29 +136,32 @@ def pytest_jobs():
         yield pytest_job("pytest engines", os.environ.get("QN_TEST_ENGINES") or os.path.join(root, ".venv-engines", "bin", "python"), "engines")
 
 
-def command_job(*arguments):
-    return Job("quern " + " ".join(arguments), [quern, *arguments])
+def command_job(*arguments, depends=None):
+    return Job("quern " + " ".join(arguments), [quern, *arguments], depends=depends)
 
 
 def script_job(script, *arguments):
     return Job(script, [sys.executable, os.path.join(root, script), *arguments])
 
 
-def check_job(*arguments, sample, seconds):
+def check_jobs(*arguments, sample, seconds):
     """So many cases of each op, in so many seconds of one CPU; --full: all."""
     if not full:
         arguments += ("--sample", str(sample), "--seconds", str(seconds), "--rotate", os.environ["QN_TEST_ROTATION"])
-    return command_job("check", "all", "--no-nvrtc", "--threads", "1", *arguments)  # NVRTC has bench --compile
+    for op in ops():
+        yield command_job("check", op, "--no-nvrtc", "--threads", "1", *arguments, depends=of_op(op))  # NVRTC has bench --compile
 
 
 def sweep_jobs():
-    yield check_job(sample=40, seconds=20)
-    yield check_job("--checked", "--async", "eager,lazy,random", "--seeds", "25" if full else "2", sample=8, seconds=30)
+    yield from check_jobs(sample=40, seconds=20)
+    yield from check_jobs("--checked", "--async", "eager,lazy,random", "--seeds", "25" if full else "2", sample=8, seconds=30)
     for compiler in ("g++", "clang++"):
-        yield check_job("--asan", "--host-compiler", compiler, *(["--async", "eager,lazy,random"] if full else []), sample=2, seconds=10)
-    yield check_job("--host-compiler", "clang++", sample=6, seconds=10)
+        yield from check_jobs("--asan", "--host-compiler", compiler, *(["--async", "eager,lazy,random"] if full else []), sample=2, seconds=10)
+    yield from check_jobs("--host-compiler", "clang++", sample=6, seconds=10)
     archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"] if full else ["sm_80", "sm_90a"]
-    yield command_job("bench", "--compile", *([] if full else ["--sample", "10", "--rotate", os.environ["QN_TEST_ROTATION"]]), *[w for a in archs for w in ("--arch", a)])
+    for op in ops():
+        yield command_job("bench", "--compile", op, *([] if full else ["--sample", "10", "--rotate", os.environ["QN_TEST_ROTATION"]]),
+                          *[w for a in archs for w in ("--arch", a)], depends=of_op(op))
     yield command_job("fuzz", "10000" if full else "1500")
     yield Job("quern demo, twice", ["bash", "-c", '"$0" demo --device emu && "$0" demo --device emu', quern])
     yield script_job("tests/fuzz_cli.py", quern, "2000" if full else "500")
@@ -115,6 +170,47 @@ def sweep_jobs():
     yield script_job("tests/examples/run.py", build, *nvcc)
     yield script_job("tools/gen_docs.py", "--check", quern)
     yield script_job("tests/docs_snippets/run.py", build)
+    yield script_job("tests/depends.py", build)
+
+
+def everything():
+    """All files of the tree, those that git ignores left out."""
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
+    return [path for path in listed.stdout.splitlines() if sources.exists(path)]
+
+
+class Verdicts:
+    """What passed before, by job: the digest of what it depended on, its tests, its seconds. Kept after each job."""
+
+    def __init__(self):
+        self.path, self.lock = os.path.join(build, "verdicts.json"), threading.Lock()
+        self.known = json.load(open(self.path)) if os.path.exists(self.path) else {}
+        self.all = everything()
+        compilers = [subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("g++", "clang++")]
+        built = [path for path in self.all if path.startswith(("CMake", "cmake/", "tools/run_tests.py", "tools/depends.py"))]
+        variables = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("QN_")]
+        self.setup = sources.digest(built, *compilers, *variables, open(os.path.join(build, "CMakeCache.txt")).read())
+        self.of_all = sources.digest(self.all)
+
+    def digest(self, job):
+        files = self.of_all if job.depends is None else sources.digest(job.depends)
+        return sources.digest([], self.setup, files, *job.command)
+
+    def before(self, job):
+        """The result of a job that passed on the same sources, else None."""
+        known = self.known.get(job.name)
+        if not known or known["digest"] != job.digest:
+            return None
+        return Result(job, 0, 0, "", known["passed"], known["skipped"])
+
+    def keep(self, result):
+        with self.lock:
+            self.known.pop(result.job.name, None)
+            if not result.failed:
+                self.known[result.job.name] = {"digest": result.job.digest, "passed": result.passed, "skipped": result.skipped, "seconds": result.seconds}
+            with open(self.path + ".new", "w") as f:
+                json.dump(self.known, f, indent=1)
+            os.replace(self.path + ".new", self.path)
 
 
 running = set()  # each is the leader of a process group
@@ -184,7 +280,8 @@ printing = threading.Lock()
 def show(result):
     verdict = "FAILED" if result.failed else "ok"
     with printing:
-        print(f"{result.job.name}: {verdict}, {result.seconds:.1f} s", flush=True)
+        if result.failed or result.seconds >= 20:
+            print(f"{result.job.name}: {verdict}, {result.seconds:.1f} s", flush=True)
         if result.failed:
             print(result.output[-20000:])
             for what in result.failed:
@@ -197,15 +294,27 @@ def show(result):
 
 
 def run_all(jobs):
-    """Longest first by experience: what is started last must not be long."""
-    slow = ("quern check", "pytest", "quern bench", "engine_test", "ops_test", "emu_test")
-    jobs = sorted(jobs, key=lambda job: next((i for i, word in enumerate(slow) if job.name.startswith(word)), len(slow)))
+    """Longest first, as they were the last time or by experience: what is started last must not be long."""
+    slow = ("pytest", "tests/examples", "quern check gemm", "quern check attention", "tests/planted", "quern")
+    def place(job):
+        known = verdicts.known.get(job.name)
+        return -known["seconds"] if known else next((i - 60 for i, word in enumerate(slow) if job.name.startswith(word)), 0)
+    def finish(job):
+        result = run(job)
+        verdicts.keep(result)
+        return show(result)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as lanes:
-        return list(lanes.map(lambda job: show(run(job)), jobs))
+        return list(lanes.map(finish, sorted(jobs, key=place)))
 
 
 begin = time.time()
-results = run_all([*gtest_jobs(), *pytest_jobs(), *sweep_jobs()])
+verdicts = Verdicts()
+jobs = [*gtest_jobs(), *pytest_jobs(), *sweep_jobs()]
+for job in jobs:
+    job.digest = verdicts.digest(job)
+before = [result for result in map(verdicts.before, jobs) if result] if only_changed else []
+known = {result.job.name for result in before}
+results = [*before, *run_all([job for job in jobs if job.name not in known])]
 tests = sorted((t for r in results for t in r.tests), reverse=True)
 print("slowest:")
 for seconds, name in tests[:25]:
@@ -215,5 +324,7 @@ for what in failed:
     print("FAILED " + what)
 passed = sum(r.passed for r in results)
 print(f"{time.time() - begin:.0f} s, samples of rotation {os.environ['QN_TEST_ROTATION']}")
+if before:
+    print(f"{len(before)} of {len(jobs)} jobs passed before on the same sources")
 print(f"{passed} passed, {len(failed)} failed, {sum(r.skipped for r in results)} skipped")
 sys.exit(0 if not failed and passed > 0 else 1)

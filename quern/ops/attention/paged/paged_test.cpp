@@ -182,62 +182,17 @@ std::string plan_text(Case which, Arch arch = Arch{}) {
   return text + "workspace=" + std::to_string(plan.workspace);
 }
 
-TEST(attention_paged, plans_by_capacity_and_device) {
-  const Case llama = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
-  Case portable = llama;
-  portable["variant"] = variant_index("attention.paged", "portable");
-  EXPECT_EQ(
-      plan_text(portable),
-      "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=128, min_blocks=2> grid=264\n"
-      "paged_combine<dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, places=1, several=0, fixed_chunks=0, threads=128> grid=1056\n"
-      "workspace=2183808");
-  Case alone = portable;  // one chunk holds a row: one launch, no workspace
-  alone["capacity"] = 256;
-  EXPECT_EQ(
-      plan_text(alone),
-      "paged_split_kv<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, copy_bytes=16, stages=3, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=1, threads=128, min_blocks=2> grid=264\n"
-      "workspace=0");
-  Case window = portable;
-  window["window_left"] = 127;
-  EXPECT_EQ(plan_text(window), plan_text(alone));
-  Case large = llama;
-  large["head_dim"] = 256, large["gqa"] = 16;
-  EXPECT_THAT(
-      plan_text(large, Arch::parse("sm_86")),
-      ::testing::HasSubstr(
-          "group_rows=16, copy_bytes=16, stages=2, soft_cap=0, bits=0, scales=0, places=1, several=0, fixed_chunks=0, threads=64, min_blocks=1"));
-}
-
-TEST(attention_paged, plans_of_few_rows_sm90) {
-  const Case unnamed = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
-  EXPECT_THAT(plan_text(unnamed), ::testing::StartsWith("paged_split_kv<")) << "as fast, of 16-bit caches";
-  Case wide = unnamed;
-  wide["gqa"] = 17;
-  EXPECT_THAT(plan_text(wide), ::testing::StartsWith("paged_few_rows_sm90<"));
-  Case llama = unnamed;
-  llama["variant"] = variant_index("attention.paged", "few_rows_sm90");
-  EXPECT_EQ(
-      plan_text(llama),
-      "paged_few_rows_sm90<dtype=bf16, q_dtype=bf16, kv_dtype=bf16, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=2, stages=12, soft_cap=0, scales=0, places=1, several=0, fixed_chunks=0, threads=384, min_blocks=1> grid=132\n"
-      "workspace=1098768");
-  Case alone = llama;  // one chunk holds a row: no parts, no counters
-  alone["capacity"] = 256;
-  EXPECT_THAT(plan_text(alone), ::testing::HasSubstr("fixed_chunks=1, threads=384, min_blocks=1> grid=132\nworkspace=0"));
-  Case window = llama;
-  window["window_left"] = 127;
-  EXPECT_EQ(plan_text(window), plan_text(alone));
-  Case several = llama;  // the longest request's rows, and the kernel for the others
-  several["queries"] = 4, several["max_seq_q"] = 4;
-  EXPECT_THAT(plan_text(several), ::testing::HasSubstr("group_rows=16, warpgroups=2"));
-  EXPECT_THAT(plan_text(several), ::testing::HasSubstr("leave_few_rows=64"));
-  several["max_seq_q"] = 0;
-  EXPECT_THAT(plan_text(several), ::testing::HasSubstr("group_rows=64, warpgroups=2"));
-  Case fp8 = unnamed;
-  fp8["fp8"] = 1;
-  EXPECT_THAT(
-      plan_text(fp8),
-      ::testing::HasSubstr(
-          "paged_few_rows_sm90<dtype=f16, q_dtype=bf16, kv_dtype=e4m3, out_dtype=bf16, lens_dtype=i32, head_dim=128, group_rows=8, warpgroups=3, stages=12"));
+/// plans.txt has the plans.
+TEST(attention_paged, a_window_of_one_chunk_is_planned_as_a_call_of_one_chunk) {
+  for (const char* variant : {"portable", "few_rows_sm90"}) {
+    Case window = {{"batch", 64}, {"heads_kv", 8}, {"gqa", 4}, {"head_dim", 128}, {"capacity", 8192}, {"page_size", 16}};
+    window["variant"] = variant_index("attention.paged", variant);
+    Case alone = window;
+    alone["capacity"] = 256;
+    EXPECT_NE(plan_text(window), plan_text(alone));
+    window["window_left"] = 127;
+    EXPECT_EQ(plan_text(window), plan_text(alone));
+  }
 }
 
 TEST(attention_paged, few_rows_sm90_says_what_it_cannot_run) {

@@ -175,54 +175,6 @@ TEST(gemm_grouped, the_grid_is_that_of_the_gpu_at_most) {
   EXPECT_EQ(of_row.workspace, 5 * 8);
 }
 
-TEST(gemm_grouped, few_rows_a_group_choose_the_variant_on_hopper) {
-  const auto on_hopper = [](const char* id, const Case& which) { return text_of(plan_of(id, which, "sm_90a")); };
-  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"n", 4096}}), HasSubstr("grouped_scaled_warp_specialised_sm90"));
-  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 32}, {"n", 4096}}),
-              HasSubstr("grouped_scaled_swap_ab_sm90"));
-  EXPECT_THAT(on_hopper(kIds[1], {{"max_m", 4096}, {"groups", 8}, {"expected_m", 33}, {"n", 4096}}),
-              HasSubstr("grouped_scaled_warp_specialised_sm90"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 512}, {"groups", 8}, {"n", 4096}, {"bits8", 0}}), HasSubstr("grouped_swap_ab_sm90"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"bits8", 0}}), HasSubstr("grouped_warp_specialised_sm90"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4095}, {"bits8", 0}}), HasSubstr("grouped_mma_ring"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 513}, {"groups", 8}, {"n", 4096}, {"a.pad", 4}}), HasSubstr("grouped_scaled_mma_ring"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 512}, {"groups", 8}, {"n", 4096}, {"bits8", 0}, {"b.transposed", 1}}),
-              HasSubstr("grouped_swap_ab_sm90"));
-  EXPECT_THAT(on_hopper(kIds[0], {{"m", 8192}, {"groups", 8}, {"n", 4096}, {"bits8", 0}, {"b.transposed", 1}}),
-              HasSubstr("grouped_warp_specialised_sm90"));
-}
-
-/// 256 rows of 8 bits where groups have them: not where the second tile of a group would be nearly empty or some groups would ask for one
-/// more, and not for results of f32.
-TEST(gemm_grouped, rows_of_a_group_choose_the_height_on_hopper) {
-  const auto tile = [](const char* id, const Case& which) {
-    const std::string text = text_of(plan_of(id, which, "sm_90a"));
-    return text.substr(text.find("tile_m="), text.find(", stages") - text.find("tile_m="));
-  };
-  const Case large = {{"m", 35968}, {"groups", 4}, {"n", 4096}, {"k", 7168}},
-             masked = {{"max_m", 4096}, {"expected_m", 866}, {"groups", 1}, {"n", 4096}, {"k", 7168}};
-  const auto with = [](Case which, const char* word, double value) { return which[word] = value, which; };
-  EXPECT_EQ(tile(kIds[0], large), "tile_m=128, tile_n=192");
-  EXPECT_THAT(text_of(plan_of(kIds[0], large, "sm_90a")), HasSubstr("pair=1"));
-  EXPECT_EQ(tile(kIds[0], {{"m", 33792}, {"groups", 8}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
-  EXPECT_EQ(tile(kIds[0], with(large, "out_f32", 1)), "tile_m=128, tile_n=192");
-  EXPECT_EQ(tile(kIds[0], with(large, "bits8", 0)), "tile_m=128, tile_n=256");
-  EXPECT_EQ(tile(kIds[1], masked), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 267)),
-            "tile_m=128, tile_n=192");  // 264 of 176 columns would be two rounds, and with one more along m three
-  EXPECT_EQ(tile(kIds[1], with(with(masked, "groups", 4), "expected_m", 512)), "tile_m=128, tile_n=192");
-  EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 4), "expected_m", 201), "sm_90a")),
-              AllOf(HasSubstr("tail=128"), HasSubstr("stages=5")));  // two rounds, one of them or both of a tail's tiles
-  EXPECT_THAT(text_of(plan_of(kIds[1], with(with(masked, "groups", 2), "expected_m", 450), "sm_90a")), HasSubstr("tail=128"));
-  const Case many = {{"max_m", 4096},
-                     {"expected_m", 62},
-                     {"groups", 16},
-                     {"n", 7168},
-                     {"k", 2048}};  // too few rows for pairs, which would be of two groups each
-  EXPECT_EQ(tile(kIds[1], many), "tile_m=128, tile_n=128");
-  EXPECT_THAT(text_of(plan_of(kIds[1], with(many, "expected_m", 300), "sm_90a")), HasSubstr("pair=1"));
-}
-
 /// What the server has to compile for a layer: few kernels, whatever the number of rows and groups that have some.
 TEST(gemm_grouped, few_kernels_serve_all_numbers_of_rows) {
   const double layers[][3] = {{4, 4096, 7168}, {8, 7168, 2048}, {16, 7168, 2048}, {128, 1536, 2048}, {256, 4096, 7168}, {1, 256, 7168}};

@@ -113,63 +113,6 @@ std::string plan_text(const Case& which, const char* arch = "sm_80") {
   return jit::print(plan.launches[0].spec) + " grid " + std::to_string(plan.launches[0].config.grid[0]);
 }
 
-TEST(gemm_scaled, rows_and_alignment_choose_the_kernel) {
-  EXPECT_THAT(plan_text({{"m", 16}, {"n", 264}}), HasSubstr("tile_m=16, tile_n=64"));
-  EXPECT_THAT(plan_text({{"m", 16}, {"n", 264}}), HasSubstr("grid 5"));
-  EXPECT_THAT(plan_text({{"m", 65}, {"n", 264}}), HasSubstr("tile_m=64, tile_n=128"));
-  EXPECT_THAT(plan_text({{"m", 65}, {"n", 264}}), HasSubstr("grid 6"));
-  EXPECT_THAT(plan_text({{"m", 3}, {"a.pad", 0}}), HasSubstr("vector=16"));
-  EXPECT_THAT(plan_text({{"m", 3}, {"a.pad", 8}}), HasSubstr("vector=8"));
-  EXPECT_THAT(plan_text({{"b.pad", 2}}), HasSubstr("vector=1,"));
-}
-
-/// n / 132 columns for each multiprocessor; where these are few twice as many and half of K; of more than 64 rows pairs of tiles of twice
-/// as many.
-TEST(gemm_scaled, plans_of_narrow_tiles) {
-  const auto expect = [](double m, double n, double k, const char* kernel, const char* tile, const char* grid, double batch_invariant = 0) {
-    EXPECT_THAT(plan_text({{"m", m}, {"n", n}, {"k", k}, {"batch_invariant", batch_invariant}}, "sm_90a"),
-                ::testing::AllOf(HasSubstr(kernel), HasSubstr(tile), HasSubstr(grid)));
-  };
-  expect(1, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "halves=1");
-  expect(16, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128", 1);
-  expect(17, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 128");
-  expect(64, 3072, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=48", "halves=1");
-  expect(1, 6144, 4096, "scaled_narrow_sm90<", "tile_m=64, tile_n=48", "grid 128");
-  expect(32, 32768, 512, "scaled_swap_ab_sm90<", "tile_m=32, tile_n=128", "grid");
-  expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "grid 128");
-  expect(128, 4096, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=64", "grid 128", 1);
-  expect(128, 2112, 7168, "scaled_narrow_sm90<", "tile_m=128, tile_n=32", "grid 132");
-  expect(64, 2112, 7168, "scaled_narrow_sm90<", "tile_m=64, tile_n=32", "grid 132");
-  expect(128, 7168, 2048, "scaled_narrow_sm90<", "tile_m=64, tile_n=112", "grid 128");
-  expect(128, 12288, 2048, "scaled_narrow_sm90<", "tile_m=128, tile_n=96", "grid 128");
-  expect(64, 24576, 1536, "scaled_narrow_sm90<", "tile_m=64, tile_n=192", "grid 128");
-  expect(128, 24576, 1536, "scaled_warp_specialised_sm90<", "tile_m=128", "grid");
-  expect(64, 1056, 7168, "scaled_swap_ab_sm90<", "tile_m=64", "grid");
-}
-
-/// 256 rows where that leaves fewer multiprocessors idle in the last round: of results of 16 bits, without c, whose last tile has 128 rows
-/// of its own. Pairs where they ask for no round more.
-TEST(gemm_scaled, plans_of_many_rows) {
-  const auto tile = [](Case which) {
-    const std::string text = plan_text(which, "sm_90a");
-    return text.substr(text.find("tile_m="), text.find(", stages") - text.find("tile_m="));
-  };
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile({{"m", 3970}, {"n", 7168}, {"k", 16384}}), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"out_f32", 1}}), "tile_m=128, tile_n=176");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 16384}, {"c.present", 1}}), "tile_m=128, tile_n=176");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 7168}, {"k", 2048}}), "tile_m=256, tile_n=128");
-  EXPECT_EQ(tile({{"m", 4096}, {"n", 2112}, {"k", 7168}}), "tile_m=128, tile_n=176");
-  EXPECT_EQ(tile({{"m", 2150}, {"n", 7168}, {"k", 2048}}), "tile_m=128, tile_n=192");
-  // Its scales of one tile, not of two, leave room for the fourth stage
-  EXPECT_THAT(plan_text({{"m", 4096}, {"n", 4096}, {"k", 7168}, {"recipe", 2}}, "sm_90a"), HasSubstr("tile_m=256, tile_n=128, stages=4"));
-  EXPECT_EQ(tile({{"m", 896}, {"n", 3344}, {"k", 1024}, {"out_f32", 1}}), "tile_m=64, tile_n=192");
-  EXPECT_EQ(tile({{"m", 1704}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
-  EXPECT_EQ(tile({{"m", 852}, {"n", 1856}, {"k", 2560}}), "tile_m=128, tile_n=128");
-  EXPECT_EQ(tile({{"m", 8192}, {"n", 8192}, {"k", 8192}}), "tile_m=128, tile_n=192");
-  EXPECT_THAT(plan_text({{"m", 8192}, {"n", 8192}, {"k", 8192}}, "sm_90a"), AllOf(HasSubstr("pair=1"), HasSubstr("grid 132")));
-}
-
 /// m is no part of a kernel: a server of one weight meets at most eight.
 TEST(gemm_scaled, few_kernels_serve_every_m) {
   const double shapes[][2] = {{2112, 7168}, {24576, 1536}, {32768, 512}, {7168, 16384}, {4096, 7168},
