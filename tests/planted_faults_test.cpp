@@ -3,21 +3,9 @@
 //
 // `quern check --checked` and `--asan` find each fault planted for them in the kernels of the ops, with every compiler and
 // under every policy, and say nothing of the kernels as they are. A process a fault: QN_SOURCE_DIR holds the changed source.
-// QN_TEST_FAULTS=bricks/select takes the faults of files with that in their path alone, each of them.
+// Tables of faults stand beside the kernels, in planted_faults.cpp. QN_TEST_FAULTS=bricks/select takes the faults of files with that in
+// their path alone, each of them.
 #include "planted_faults.h"
-
-#include "planted_asan_faults.h"
-#include "planted_dense_faults.h"
-#include "planted_few_rows_faults.h"
-#include "planted_grouped_faults.h"
-#include "planted_index_faults.h"
-#include "planted_k_grouped_faults.h"
-#include "planted_pdl_faults.h"
-#include "planted_prefill_sm90_faults.h"
-#include "planted_quant_faults.h"
-#include "planted_rope_faults.h"
-#include "planted_sampling_faults.h"
-#include "planted_scaled_faults.h"
 
 #include <gmock/gmock.h>
 
@@ -44,13 +32,9 @@ using Json = nlohmann::json;
 
 /// "--checked" or "--asan".
 std::vector<FaultyCase> cases_of(const std::string& mode) {
-  if (mode == "--asan") return planted::asan_faults();
-  std::vector<FaultyCase> all;
-  for (const auto& some : {planted::norm_faults(), planted::elementwise_faults(), planted::dense_faults(), planted::scaled_faults(),
-                           planted::grouped_faults(), planted::k_grouped_faults(), planted::decode_faults(), planted::few_rows_faults(),
-                           planted::prefill_faults(), planted::prefill_sm90_faults(), planted::sampling_faults(), planted::rope_faults(),
-                           planted::quant_faults(), planted::pdl_faults(), planted::index_faults()})
-    all.insert(all.end(), some.begin(), some.end());
+  std::vector<FaultyCase> all = mode == "--asan" ? planted::asan_faults() : planted::checked_faults();
+  // One order, whatever that of linking: a rotation takes the same ones everywhere
+  std::stable_sort(all.begin(), all.end(), [](const FaultyCase& a, const FaultyCase& b) { return std::string(a.file) < b.file; });
   if (const char* part = std::getenv("QN_TEST_FAULTS"))
     std::erase_if(all, [&](const FaultyCase& c) { return std::string(c.file).find(part) == std::string::npos; });
   return all;

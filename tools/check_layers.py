@@ -28,6 +28,7 @@ FORBIDDEN_IN_KERNELS = [r"\basm\b", r"\bprintf\b", r"\bgetenv\b", r"__CUDA_ARCH_
 BARE_CONSTEXPR = re.compile(r"\bconstexpr\s+(?:[\w:<>,&*\s]+[\s&*])?\w+\s*\(")
 # The template of `quern new` holds other files' text; the runner and the tensors of kit's conformance tests are test code.
 NOT_READ = {"quern/cli/op_template.cpp", "quern/kit/conform/runner.h", "quern/kit/conform/tensors.h"}
+TESTS = ("_test.cpp", "/planted_faults.cpp")
 breaches = []
 
 
@@ -60,7 +61,7 @@ def check_family(path, line, name):
     """What an op may include of other ops: their public headers, and what its family shares."""
     if name.split("/")[2] != path.split("/")[2]:
         breach(path, line, f"a family may not include another: {name}")
-    elif op_folder(name) not in ("", op_folder(path)) and not path.endswith("_test.cpp"):
+    elif op_folder(name) not in ("", op_folder(path)) and not path.endswith(TESTS):
         breach(path, line, f"an op may not include what is another's: {name}; what both need is a brick")
 
 
@@ -95,7 +96,7 @@ def check_state(path, text):
 
 
 def check_host(path, room, includes):
-    is_test = path.endswith("_test.cpp") or path.endswith("_bench.cpp")
+    is_test = path.endswith(TESTS) or path.endswith("_bench.cpp")
     for line, name in includes:
         if name.startswith("quern/kit/"):
             emulator = room == "emu" or path == "quern/device/emulated.cpp" or is_test
@@ -121,16 +122,16 @@ for path, text in sources():
     if path in NOT_READ:
         continue
     if path.endswith(".cuh") or room == "kit" or is_spec(path):
-        if not path.endswith("_test.cpp"):
+        if not path.endswith(TESTS):
             check_kernel(path, text, includes)
     else:
         check_host(path, room, includes)
-        if room in ("ops", "bricks") and not path.endswith("_test.cpp"):
+        if room in ("ops", "bricks") and not path.endswith(TESTS):
             check_state(path, text)
-    if re.search(r"\basm\s*(volatile)?\s*\(", text) and not (path.startswith(("quern/kit/ptx/", "quern/emu/")) or path.endswith("_test.cpp")):
+    if re.search(r"\basm\s*(volatile)?\s*\(", text) and not (path.startswith(("quern/kit/ptx/", "quern/emu/")) or path.endswith(TESTS)):
         breach(path, 1, "asm outside kit/ptx")
 
-    if re.search(r"\bgetenv\(", text) and path != "quern/base/env.cpp" and not path.endswith("_test.cpp"):
+    if re.search(r"\bgetenv\(", text) and path != "quern/base/env.cpp" and not path.endswith(TESTS):
         breach(path, 1, "getenv outside base/env.cpp, which refuses what a variable may not be")
 
 print("\n".join(breaches) if breaches else "layers: ok")

@@ -52,17 +52,19 @@ def quoted_file(path):
 STRING = r'"(?:[^"\\]|\\.)*"'
 SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 OP_OR_BRICK = r'\{"((?:ops|bricks|kit)/[\w/.]+)",'
-ASAN_FAULTS_OF_OPS = "tests/planted_asan_faults.h"
-FAULTS_OF_OPS = sorted({os.path.relpath(path, ROOT) for path in glob.glob(os.path.join(ROOT, "tests/planted_*faults.h"))} - {ASAN_FAULTS_OF_OPS})
+FAULTS_OF_OPS = sorted(glob.glob("quern/**/planted_faults.cpp", root_dir=ROOT, recursive=True))
+ASAN_TABLE = "static const Asan "
 KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}(?:, HiddenBy::\w+)?\}"
 FAULT = re.compile(r"\{(" + STRING + r")," + (r"\s*" + STRING + r"(?:\s*" + STRING + r")*,") * 2 + r"\s*" + KINDS)
 
 
-def planted_faults(paths, owner):
-    """Rows of the table of mutations in C++ headers; `owner` matches the entry that holds them and names its kernel."""
+def planted_faults(paths, owner, part=lambda text: text):
+    """Rows of the table of mutations in C++ sources, or in a part of each; `owner` matches the entry that holds them and names its kernel."""
     rows = []
     for path in paths:
-        text = re.sub(r'R"\(.*?\)"', '""', open(os.path.join(ROOT, path), encoding="utf-8").read(), flags=re.DOTALL)
+        text = part(re.sub(r'R"\(.*?\)"', '""', open(os.path.join(ROOT, path), encoding="utf-8").read(), flags=re.DOTALL))
+        if not text:
+            continue
         faults = list(FAULT.finditer(text))
         if not faults or len(faults) != len(re.findall(KINDS, text)):
             sys.exit(f"gen_docs: {path} has a fault that is not {{\"name\", \"from\", \"to\", {{\"KIND\"}}}}")
@@ -177,7 +179,7 @@ def generated(name, command):
     if name.startswith("file "):
         return quoted_file(name.removeprefix("file "))
     if name == "planted faults of ops":
-        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK)
+        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK, lambda text: text.partition(ASAN_TABLE)[0])
     if name == "planted faults of samples":
         return planted_faults([f"quern/emu/planted_{which}.h" for which in ("kernels", "copies")], SAMPLE)
     if name == "planted faults of warpgroups":
@@ -187,7 +189,7 @@ def generated(name, command):
     if name == "planted faults of Hopper kernels":
         return planted_faults(["quern/emu/planted_hopper.h"], SAMPLE)
     if name == "faults of ops for asan":
-        return planted_faults([ASAN_FAULTS_OF_OPS], OP_OR_BRICK)
+        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK, lambda text: text.partition(ASAN_TABLE)[2])
     if name == "faults of samples for asan":
         return planted_faults(["quern/emu/planted_asan.h"], SAMPLE)
     if name == "small faults":

@@ -87,10 +87,11 @@ def of_op(op):
     return sources.closure(sources.room(sources.op_folder(op))) | set(shared)
 
 
+@functools.lru_cache(maxsize=None)
 def planted_faults(op):
-    """The tables that have faults of an op, and the test that plants them."""
-    tables = [f for f in os.listdir(os.path.join(root, "tests")) if f.startswith("planted") and f'"{op}"' in sources.text("tests/" + f)]
-    return ["tests/planted_faults_test.cpp", "tests/planted_faults.h", *("tests/" + f for f in tables)]
+    """The tables that have faults of an op, the kernels that these change, and the test that plants them."""
+    tables = [os.path.relpath(os.path.join(folder, "planted_faults.cpp"), root) for folder, _, files in os.walk(os.path.join(root, "quern")) if "planted_faults.cpp" in files]
+    return ["tests/planted_faults_test.cpp", "tests/planted_faults.h", *(path for path in tables if f'"{op}"' in sources.text(path))]
 
 
 def of_test(path, op):

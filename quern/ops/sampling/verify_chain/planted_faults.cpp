@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The quern authors
+#include "tests/planted_faults.h"
+
+namespace quern::planted {
+
+static const Checked checked{{
+    {"ops/sampling/verify_chain/kernel.cuh",
+     "sampling.verify_chain",
+     "batch=23 drafts=4 vocab=129",
+     {{"all places have one random number",
+       "random_bits(r.seed, r.offset + u64(i), r.row",
+       "random_bits(r.seed, r.offset, r.row",
+       {kWrongResult}},
+      {"the rest is drawn by the number of the test",
+       "RandomStream::sample : RandomStream::residual",
+       "RandomStream::sample : RandomStream::accept",
+       {kWrongResult}},
+      {"the draft's first row is subtracted",
+       "chain_row<C>(p, request, true, c.emitted)",
+       "chain_row<C>(p, request, true, 0)",
+       {kWrongResult}},
+      {"drafts stand behind one that does not", "else stands = false, c.rejected", "else c.rejected", {kWrongResult}},
+      {"a counter is overwritten", "p.accepted[request] += i32", "p.accepted[request] = i32", {kWrongResult}}}},
+    {"ops/sampling/verify_chain/kernel.cuh",
+     "sampling.verify_chain",
+     "batch=23 drafts=4 vocab=129 beyond=1",
+     {{"drafts beyond the vocabulary are read",
+       "if (id < 0 || id >= p.vocab) break;",
+       "if (id < 0) break;",
+       {"GLOBAL-OOB", kWrongResult}}}},
+    {"ops/sampling/verify_chain/kernel.cuh",
+     "sampling.verify_chain",
+     "batch=23 drafts=4 vocab=129 use_logits=1 tensors=1",
+     {{"the launch before is not waited for", "  ptx::grid_dependency_wait();\n", "", {"RACE", "UNINIT"}}}},
+    {"ops/sampling/verify_chain/rows.cuh",
+     "sampling.verify_chain",
+     "batch=23 drafts=4 vocab=129 use_logits=1 tensors=1",
+     {{"drafts have the sums of the target's rows", "(of_draft ? p.drafts + 1 : 0)", "0", {kWrongResult}},
+      {"every request has the first one's temperature", "p.temperatures + request", "p.temperatures", {kWrongResult}},
+      {"the target's rows at all places are the first",
+       "request * p.target_stride + place * p.target_place_stride",
+       "request * p.target_stride",
+       {kWrongResult}}}},
+    {"ops/sampling/verify_chain/shares.cuh",
+     "sampling.verify_chain",
+     "batch=23 drafts=4 vocab=129 use_logits=1 tensors=1",
+     {{"the row behind the last draft is left out",
+       "of_draft ? place + 1 : place)) continue;",
+       "place + 1)) continue;",
+       {"UNINIT", "GLOBAL-OOB"}},
+      {"every thread stores what the block found", "if (threadIdx.x == 0) store_shares", "store_shares", {"RACE"}}}},
+}};
+
+}  // namespace quern::planted
