@@ -66,6 +66,15 @@ def closures_hold_what_linkers_need(build):
     expect(f"only {compared} symbols were compared", compared > 1000)
 
 
+def ops_of_the_tree_are_those_of_the_command(build):
+    """What is an op is read from its source: tests of one op would be left out if that missed it."""
+    listed = set(re.findall(r"^(?:\S* )?([a-z_0-9]+\.[a-z_0-9]+)\b", subprocess.run([os.path.join(build, "quern"), "list"], capture_output=True, text=True, check=True).stdout, re.MULTILINE))
+    sources = depends.Sources(ROOT)
+    families = [f for f in os.listdir(os.path.join(ROOT, "quern/ops")) if os.path.isdir(os.path.join(ROOT, "quern/ops", f))]
+    found = {name for f in families for op in os.listdir(os.path.join(ROOT, "quern/ops", f)) if sources.op_folder(name := f"{f}.{op}")}
+    expect(f"ops of the tree alone: {sorted(found - listed)}, of `quern list` alone: {sorted(listed - found)}", found == listed and found)
+
+
 def kernels_hold_what_they_include():
     """Every file that a kernel reaches by its includes, found by another walk."""
     sources = depends.Sources(ROOT)
@@ -107,6 +116,7 @@ def a_changed_line_changes_the_digest():
 
 closures_hold_what_compilers_read(os.path.abspath(sys.argv[1]))
 closures_hold_what_linkers_need(os.path.abspath(sys.argv[1]))
+ops_of_the_tree_are_those_of_the_command(os.path.abspath(sys.argv[1]))
 kernels_hold_what_they_include()
 a_changed_line_changes_the_digest()
 print("\n".join(failures[:40]))

@@ -57,7 +57,8 @@ class Sources:
         """quern/ops/norm/rms_norm of norm.rms_norm, else empty."""
         family, _, op = name.partition(".")
         folder = f"quern/ops/{family}/{op}"
-        return folder if self.exists(f"{folder}/{op}.cpp") else ""
+        source = f"{folder}/{op}.cpp"
+        return folder if self.exists(source) and f'"{name}")' in self.text(source) and "QN_OP(" in self.text(source) else ""
 
     @functools.lru_cache(maxsize=None)
     def named(self, path):

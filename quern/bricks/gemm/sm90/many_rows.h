@@ -79,6 +79,10 @@ inline double power_of(double x) { return x * x * x * x; }
 /// Numbers of rows for which the kernels of a weight are chosen: from 129 to 2048, in even steps of a logarithm.
 constexpr int kManyRowsSteps = 60;
 inline i64 rows_of_step(int step) { return i64(2048 / std::pow(1.04798, kManyRowsSteps - 1 - step) + 0.5); }
+/// Other numbers of multiprocessors of the arch (H100 PCIe, H20) that a weight's kernels serve too, and what the time there counts beside
+/// that with kSm90Sms.
+constexpr i32 kOtherSms[] = {114, 78};
+constexpr float kOtherWeight = 0.1f;
 /// The kernels of a weight, as a bit each, and which of them takes least at each of these and for 4096 rows.
 struct WeightKernels {
   u64 all = 0;
@@ -91,25 +95,27 @@ struct WeightKernels {
     return m < 4096 ? kernels : kernels | u64(1) << least[kManyRowsSteps];
   }
 };
-/// The kernels of one weight, whatever m: those in `kept`, and at most `most` more, lest there be many kernels. time_of(index, m) is the
-/// time of a kernel, 1e300 where it cannot run. What is made small is the sum, over the numbers of rows of rows_of_step(), of power_of() of
-/// the chosen time over the least time of all kernels.
+/// The kernels of one weight, whatever m: those in `kept`, and at most `most` more, lest there be many kernels. time_of(index, m, sms) is
+/// the time of a kernel with so many multiprocessors, 1e300 where it cannot run. What is made small is the sum, over the numbers of rows of
+/// rows_of_step(), of power_of() of the chosen time over the least time of all kernels; kOtherSms count a little.
 /// 1. The kernel with the least time for 4096 rows is chosen.
 /// 2. One after another, the kernel that lowers the sum most.
 /// 3. A kernel of step 2 is exchanged for another one while that lowers the sum.
 template <class TimeOf>
 WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
-  constexpr int kSteps = kManyRowsSteps;
+  constexpr size_t kSteps = kManyRowsSteps * (1 + std::size(kOtherSms));  // of kSm90Sms, then of the others
   using Steps = std::array<float, kSteps>;
   std::array<Steps, kMostSm90Kernels> share;
   size_t first = 0;
   for (size_t i = 1; i < count; ++i)
-    if (time_of(i, 4096) < time_of(first, 4096)) first = i;
-  for (int step = kSteps - 1; step >= 0; --step) {
+    if (time_of(i, 4096, kSm90Sms) < time_of(first, 4096, kSm90Sms)) first = i;
+  for (size_t at = 0; at < kSteps; ++at) {
+    const size_t gpu = at / kManyRowsSteps;
+    const i64 rows = rows_of_step(int(at % kManyRowsSteps));
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
-    for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, rows_of_step(step)));
-    for (size_t i = 0; i < count; ++i) share[i][size_t(step)] = float(min_of(power_of(times[i] / best), 1e6));
+    for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, rows, gpu == 0 ? kSm90Sms : kOtherSms[gpu - 1]));
+    for (size_t i = 0; i < count; ++i) share[i][at] = (gpu == 0 ? 1 : kOtherWeight) * float(min_of(power_of(times[i] / best), 1e6));
   }
   const auto taken_of = [&](u64 kernels) {
     Steps taken;
@@ -151,11 +157,11 @@ WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& 
     }
   }
   WeightKernels kernels{chosen, {}};
-  for (size_t step = 0; step <= kSteps; ++step) {
+  for (int step = 0; step <= kManyRowsSteps; ++step) {
     double best = 1e301;
     for (u64 left = chosen; left != 0; left &= left - 1)
-      if (const double ns = time_of(size_t(std::countr_zero(left)), step < kSteps ? rows_of_step(int(step)) : 4096); ns < best)
-        best = ns, kernels.least[step] = u8(std::countr_zero(left));
+      if (const double ns = time_of(size_t(std::countr_zero(left)), step < kManyRowsSteps ? rows_of_step(step) : 4096, kSm90Sms); ns < best)
+        best = ns, kernels.least[size_t(step)] = u8(std::countr_zero(left));
   }
   return kernels;
 }

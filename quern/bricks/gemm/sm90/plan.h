@@ -36,7 +36,8 @@ inline i64 blocks_of(const Sm90Tile& t, i64 tiles, i32 sms) {
   return pair_blocks(t) * max_of<i64>(1, min_of<i64>(sms / pair_blocks(t), tiles));
 }
 /// gemm.dense's. A stage of a tile in turn feeds one warpgroup, and what follows a tile lies beside the other one's products. Costs are an
-/// H200's (README). Those not in turn of 192, 176 and 128 columns are also what sums parts of K.
+/// H200's (README). Those not in turn of 192, 176 and 128 columns are also what sums parts of K. Of swapped tiles the cost is that of 128
+/// rows of a or more: kFewColumns in many_rows.cpp.
 constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1},
                                         {224, 4, 1.025},
                                         {192, 5, 1.01, true},
@@ -51,7 +52,7 @@ constexpr Sm90Tile kDenseSm90Tiles[] = {{256, 4, 1},
                                         {128, 6, 0.998},
                                         {.n = 128, .stages = 4, .cost = 1.01, .m = 256, .swapped = 208},
                                         {.n = 128, .stages = 5, .cost = 1.01, .m = 192, .swapped = 144},
-                                        {.n = 128, .stages = 6, .cost = 1.02, .m = 128, .swapped = 72}};
+                                        {.n = 128, .stages = 6, .cost = 1.1, .m = 128, .swapped = 72}};
 /// Its tiles of swap_ab_sm90 for more than 128 rows: m rows of a at most, wgmma's columns, and 64 rows of b for each warpgroup.
 constexpr Sm90Tile kDenseSwappedTiles[] = {
     {.n = 64, .stages = 16, .cost = 1.297, .m = 64},  {.n = 64, .stages = 16, .cost = 1.241, .m = 96},

@@ -71,7 +71,7 @@ struct DenseWeight {
   i32 m_major, n_major, end, invariant, out, c;
   bool operator==(const DenseWeight&) const = default;
 };
-/// For kSm90Sms multiprocessors, as a pack serves all GPUs of the arch.
+/// For kSm90Sms multiprocessors above all, as a pack serves all GPUs of the arch.
 static WeightKernels kernels_of_weight(const Problem& p, const DenseWeight& weight, DeviceInfo device) {
   static thread_local Memo<DenseWeight, WeightKernels, 64> memo;
   device.sms = kSm90Sms;
@@ -85,7 +85,8 @@ static WeightKernels kernels_of_weight(const Problem& p, const DenseWeight& weig
       if (const Sm90Kernel& k = dense_many_rows_kernels()[i];
           k.kind == Sm90Kind::swapped && k.tile->n == 64 && ((k.tile->m == 64 && same) || (k.tile->m == 128 && (same || once))))
         kept |= u64(1) << i;
-    return kernels_of_weight(dense_many_rows_kernels().size(), kept, narrow ? once ? 4 : 5 : 4, [&](size_t i, i64 m) {
+    return kernels_of_weight(dense_many_rows_kernels().size(), kept, narrow ? once ? 4 : 5 : 4, [&](size_t i, i64 m, i32 sms) {
+      device.sms = sms;
       Sm90Product product = dense_product_of(p);
       product.m = m;
       double ns;

@@ -113,7 +113,7 @@ struct ScaledWeight {
   i32 scales, invariant, out, c;
   bool operator==(const ScaledWeight&) const = default;
 };
-/// For kSm90Sms multiprocessors, as a pack serves all GPUs of the arch.
+/// For kSm90Sms multiprocessors above all, as a pack serves all GPUs of the arch.
 static WeightKernels kernels_of_weight(const Problem& p, const ScaledWeight& weight, DeviceInfo device) {
   static thread_local Memo<ScaledWeight, WeightKernels, 64> memo;
   device.sms = kSm90Sms;
@@ -133,7 +133,8 @@ static WeightKernels kernels_of_weight(const Problem& p, const ScaledWeight& wei
       if (const double ns = wide && kernels[i].kind == Sm90Kind::tiles ? time_of(p, kernels[i], product, 1, device) : 1e300; ns < least)
         least = ns, kept = u64(1) << i;
     }
-    return kernels_of_weight(kernels.size(), kept, most, [&](size_t i, i64 m) {
+    return kernels_of_weight(kernels.size(), kept, most, [&](size_t i, i64 m, i32 sms) {
+      device.sms = sms;
       Sm90Product product = scaled_product_of(p);
       product.m = m;
       double ns;
