@@ -43,27 +43,32 @@ def closures_hold_what_compilers_read(build):
     expect(f"only {compared} files were compared: the build has no record of what was read", compared > 5000)
 
 
+def symbols(file):
+    """(kind, name) of each symbol of an object file"""
+    said = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout.split("\n")
+    return [line.split()[-2:] for line in said if line.strip()]
+
+
 def closures_hold_what_linkers_need(build):
-    """Each symbol that an op's object files lack, and another of the library has, is of an object file of the closure."""
-    sources, has, lacks = depends.Sources(ROOT), {}, {}
-    folder = os.path.join(build, "lib/CMakeFiles/quern_objects.dir")
-    for path in [f for f in sources.room("quern") if f.endswith(".cpp")]:
-        file = os.path.join(folder, path.removeprefix("quern/") + ".o")
-        if not os.path.exists(file):
-            continue
-        said = subprocess.run(["nm", file], capture_output=True, text=True, check=True).stdout.split("\n")
-        for kind, symbol in [line.split()[-2:] for line in said if line.strip()]:
-            if kind == "U":
-                lacks.setdefault(path, set()).add(symbol)
-            elif kind in "TDBR":
-                has[symbol] = path
+    """Each symbol that an object file of an op or of a test lacks, and another of the library has, is of an object file of the closure."""
+    sources, has, objects = depends.Sources(ROOT), {}, {}
+    for folder, _, files in os.walk(build):
+        for name in files:
+            made = re.search(r"/(?:quern_objects|(\w+_test))\.dir/(.*)\.cpp\.o$", os.path.join(folder, name))
+            if not made or "build-wheel" in folder:
+                continue
+            path = "quern/" + made[2] + ".cpp" if not made[1] else made[2].removeprefix("__/") + ".cpp" if made[2].startswith("__/") else f"tests/{made[2]}.cpp"
+            if sources.exists(path):
+                objects[path] = symbols(os.path.join(folder, name))
+    for path, of_file in objects.items():
+        has.update({symbol: path for kind, symbol in of_file if kind in "TDBR" and not depends.is_test(path)})
     compared = 0
-    for path in [f for f in lacks if f.startswith("quern/ops/")]:
-        closure = sources.closure([path])
-        for symbol in lacks[path]:
-            compared += symbol in has
-            expect(f"{path}: {symbol} is of {has.get(symbol)}, which the closure lacks", has.get(symbol, path) in closure)
-    expect(f"only {compared} symbols were compared", compared > 1000)
+    for path, of_file in objects.items():
+        closure = sources.of_test(path, "") if depends.is_test(path) else sources.closure([path]) if path.startswith("quern/ops/") else None
+        for kind, symbol in of_file if closure is not None else []:
+            compared += kind == "U" and symbol in has
+            expect(f"{path}: {symbol} is of {has.get(symbol)}, which the closure lacks", kind != "U" or has.get(symbol, path) in closure)
+    expect(f"only {compared} symbols were compared", compared > 1500)
 
 
 def ops_of_the_tree_are_those_of_the_command(build):
@@ -96,22 +101,34 @@ def kernels_hold_what_they_include():
 
 
 def a_changed_line_changes_the_digest():
-    """One line of each kind of file that decides whether norm.rms_norm and gemm.dense pass."""
-    def digest(op, changed=None):
-        sources = depends.Sources(ROOT, changed)
-        return sources.digest(sources.closure([*sources.room(sources.op_folder(op)), "quern/testing/check.h", "quern/emu/mbarrier.cpp"]))
-    before = {op: digest(op) for op in ("norm.rms_norm", "gemm.dense")}
-    both = ["quern/emu/mbarrier.cpp", "quern/testing/compare.cpp", "quern/kit/reduce.cuh", "quern/kit/emu/mbarrier.cuh", "quern/op/schema.h",
-            "quern/device/emulated.cpp", "quern/jit/sources.cpp", "quern/base/fs.cpp"]
-    norm = ["quern/ops/norm/norm_row/kernel.cuh", "quern/ops/norm/norm_row/norm_row.cpp", "quern/ops/norm/rms_norm/ref.h",
-            "quern/ops/norm/rms_norm/rms_norm.cpp", "quern/ops/norm/rms_norm.h", "quern/bricks/rows/whole.cuh"]
-    dense = ["quern/ops/gemm/dense/portable/mma_ring.cuh", "quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh",
-             "quern/ops/gemm/dense/dense.cpp", "quern/bricks/gemm/sm90/multiply.cuh", "quern/bricks/gemm/sm90/plan.h"]
-    for path in both + norm + dense:
-        changed = {path: open(os.path.join(ROOT, path), encoding="utf-8").read() + "\n"}
-        for op, own in (("norm.rms_norm", norm), ("gemm.dense", dense)):
-            is_other = digest(op, changed) != before[op]
-            expect(f"{path} {'does not change' if not is_other else 'changes'} the verdicts of {op}", is_other == (path in both + own))
+    """One line of each kind of file that decides whether tests of norm.rms_norm and gemm.dense pass."""
+    def digests(changed=None):
+        now = depends.Sources(ROOT, changed)
+        return {
+            "norm.rms_norm": now.digest(now.of_op("norm.rms_norm")),
+            "gemm.dense": now.digest(now.of_op("gemm.dense")),
+            "golden": now.digest(now.of_test("tests/golden_plans_test.cpp", "gemm.dense")),
+            "faults": now.digest(now.of_test("tests/planted_faults_test.cpp", "gemm.dense")),
+            "invariant": now.digest(now.of_test("quern/ops/gemm/dense/dense_invariant_test.cpp", "")),
+            "sample": now.digest(now.of_test("quern/ops/sampling/sample/sample_test.cpp", "")),
+        }
+    before = digests()
+    norm, dense, tests = {"norm.rms_norm"}, {"gemm.dense", "golden", "faults", "invariant"}, {"invariant", "sample"}
+    for path, changes in {
+            "quern/emu/mbarrier.cpp": norm | dense | tests, "quern/testing/compare.cpp": norm | dense - {"invariant"}, "quern/kit/reduce.cuh": norm | dense | tests,
+            "quern/kit/emu/mbarrier.cuh": norm | dense | tests, "quern/op/schema.h": norm | dense | tests, "quern/device/emulated.cpp": norm | dense | tests,
+            "quern/jit/sources.cpp": norm | dense | tests, "quern/base/fs.cpp": norm | dense | tests, "quern/cli/check.cpp": norm | dense - {"invariant"},
+            "quern/ops/norm/norm_row/kernel.cuh": norm, "quern/ops/norm/norm_row/norm_row.cpp": norm, "quern/ops/norm/rms_norm/ref.h": norm,
+            "quern/ops/norm/rms_norm/rms_norm.cpp": norm, "quern/ops/norm/rms_norm.h": norm, "quern/ops/gemm/dense/dense.cpp": dense,
+            "quern/ops/gemm/dense/portable/mma_ring.cuh": dense, "quern/ops/gemm/dense/warp_specialised_sm90/kernel.cuh": dense,
+            "quern/bricks/gemm/sm90/multiply.cuh": dense, "quern/bricks/gemm/sm90/plan.h": dense, "quern/ops/gemm/dense/plans.txt": {"golden"},
+            "quern/bricks/gemm/sm90/planted_faults.cpp": {"faults"}, "docs/sampling.md": {"sample"}}.items():
+        with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+            after = digests({path: f.read() + "\n"})
+        differ = {name for name in before if before[name] != after[name]}
+        expect(f"{path} decides {sorted(changes - differ)} and changes no digest of it", changes <= differ)
+        if path.startswith(("quern/ops/norm", "quern/ops/gemm", "quern/bricks/gemm")):
+            expect(f"{path} changes {sorted(differ - changes)} too", differ == changes)
 
 
 closures_hold_what_compilers_read(os.path.abspath(sys.argv[1]))

@@ -9,7 +9,7 @@ A file depends on what it includes, what those include, and on what belongs to e
 * A kernel, whose path a file holds as a string; an op, whose name a file holds as a string (in the other rooms such a name is an example).
 Tests are left out unless they are what is asked for: no other source includes one.
 
-tests/verdicts.py compares this with what the compiler read."""
+tests/depends.py compares this with what compilers read and linkers need."""
 import functools
 import hashlib
 import os
@@ -17,6 +17,7 @@ import re
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 QUOTED = re.compile(r'"(quern/[\w/]+\.(?:cuh|h|cpp)|[a-z_0-9]+\.[a-z_0-9]+)"')
+DOCUMENT = re.compile(r"docs/\w+\.md")
 SUFFIXES = (".h", ".cpp", ".cuh")
 
 
@@ -71,6 +72,11 @@ class Sources:
                 found |= {name} if self.exists(name) else set()
             elif path.startswith(("quern/ops/", "quern/bricks/", "tests/")) and self.op_folder(name):
                 found |= set(self.room(self.op_folder(name)))
+        if is_test(path):
+            folders = [os.path.splitext(name)[0] for name in found if name.startswith("quern/ops/") and name.count("/") == 3]
+            for folder in filter(lambda f: os.path.isdir(os.path.join(self.root, f)), folders):
+                found |= set(self.room(folder))
+            found |= {name for name in DOCUMENT.findall(text) if self.exists(name)}
         return tuple(sorted(found))
 
     @functools.lru_cache(maxsize=None)
@@ -96,6 +102,31 @@ class Sources:
                     seen.add(path)
                     todo += self.named(path)
         return seen
+
+    @functools.lru_cache(maxsize=None)
+    def of_op(self, op):
+        """What tests of one op depend on: the op, and all rooms that have no op."""
+        shared = [path for room in ("base", "device", "emu", "jit", "kit", "op", "testing", "bench", "cli") for path in self.room("quern/" + room)]
+        return frozenset(self.closure(self.room(self.op_folder(op)))) | frozenset(shared)
+
+    @functools.lru_cache(maxsize=None)
+    def faults_of(self, op):
+        """The tables of faults that are shown on an op, and the test that plants them."""
+        tables = [f"{os.path.relpath(folder, self.root)}/planted_faults.cpp" for folder, _, files in os.walk(os.path.join(self.root, "quern")) if "planted_faults.cpp" in files]
+        return frozenset(["tests/planted_faults_test.cpp", "tests/planted_faults.h", *(path for path in tables if f'"{op}"' in self.text(path))])
+
+    def of_test(self, path, op):
+        """What the tests of a file depend on, or those of them that are about one op; None: on everything."""
+        if op and path == "tests/planted_faults_test.cpp":
+            return self.of_op(op) | self.faults_of(op)
+        if op:
+            plans = self.op_folder(op) + "/plans.txt"
+            return self.of_op(op) | {path} | ({plans} if self.exists(plans) else set())
+        if path.startswith(("quern/ops/", "quern/bricks/")) and "registry()" not in self.text(path):
+            return self.closure([path])
+        if path.split("/")[1] in ("base", "device", "emu", "jit", "kit"):
+            return self.closure([path])
+        return None
 
     @functools.lru_cache(maxsize=None)
     def digest_of(self, path):

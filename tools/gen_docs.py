@@ -53,7 +53,13 @@ STRING = r'"(?:[^"\\]|\\.)*"'
 SAMPLE = r'\{"(\w+)",\s*\d+,\s*\d+,\s*\d+,'
 OP_OR_BRICK = r'\{"((?:ops|bricks|kit)/[\w/.]+)",'
 FAULTS_OF_OPS = sorted(glob.glob("quern/**/planted_faults.cpp", root_dir=ROOT, recursive=True))
-ASAN_TABLE = "static const Asan "
+
+
+def objects(kind):
+    """The tables of one kind, Checked or Asan, of a planted_faults.cpp."""
+    return lambda text: "".join(re.findall(r"^static const " + kind + r" .*?^\}\};$", text, re.DOTALL | re.MULTILINE))
+
+
 KINDS = r"\{((?:(?:" + STRING + r"|kWrongResult)(?:, )?)+)\}(?:, HiddenBy::\w+)?\}"
 FAULT = re.compile(r"\{(" + STRING + r")," + (r"\s*" + STRING + r"(?:\s*" + STRING + r")*,") * 2 + r"\s*" + KINDS)
 
@@ -179,7 +185,7 @@ def generated(name, command):
     if name.startswith("file "):
         return quoted_file(name.removeprefix("file "))
     if name == "planted faults of ops":
-        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK, lambda text: text.partition(ASAN_TABLE)[0])
+        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK, objects("Checked"))
     if name == "planted faults of samples":
         return planted_faults([f"quern/emu/planted_{which}.h" for which in ("kernels", "copies")], SAMPLE)
     if name == "planted faults of warpgroups":
@@ -189,7 +195,7 @@ def generated(name, command):
     if name == "planted faults of Hopper kernels":
         return planted_faults(["quern/emu/planted_hopper.h"], SAMPLE)
     if name == "faults of ops for asan":
-        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK, lambda text: text.partition(ASAN_TABLE)[2])
+        return planted_faults(FAULTS_OF_OPS, OP_OR_BRICK, objects("Asan"))
     if name == "faults of samples for asan":
         return planted_faults(["quern/emu/planted_asan.h"], SAMPLE)
     if name == "small faults":

@@ -8,16 +8,17 @@ Usage: run_tests.py [--changed] BUILD_FOLDER. Shows what failed with its output,
 line "N passed, N failed, N skipped".
 
 --changed leaves out what passed before on the same sources: BUILD_FOLDER/verdicts.json has the digest of all that a job depended on when
-it passed (depends.py). A job of one op depends on that op alone and on what all ops share.
+it passed (depends.py). A job of one op depends on that op alone and on what all ops share. Nothing is left out, and nothing kept, where
+the build is older than the sources.
 
 Without QN_TEST_FULL=1 the sweeps take samples. QN_TEST_ROTATION, by default ROTATION below, decides which: those of successive numbers
 differ, and together they are the whole."""
 import concurrent.futures
 import dataclasses
-import functools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,7 +48,7 @@ class Job:
     env: dict = dataclasses.field(default_factory=dict)
     report: str = ""  # JUnit XML that it writes, with a test each; without one the job is a test
     depends: object = None  # the files it depends on; None: on everything
-    digest: str = ""        # of these and of what all jobs depend on
+    digest: str = ""        # of these and of what all jobs depend on; empty: no verdict of it is kept
 
 
 @dataclasses.dataclass
@@ -80,31 +81,6 @@ def ops():
     return sorted(filter(sources.op_folder, names), key=lambda name: next((i for i, word in enumerate(slow) if name.startswith(word)), len(slow)))
 
 
-@functools.lru_cache(maxsize=None)
-def of_op(op):
-    """What tests of one op depend on: the op, and all rooms that have no op."""
-    shared = [path for room in ("base", "device", "emu", "jit", "kit", "op", "testing", "bench", "cli") for path in sources.room("quern/" + room)]
-    return sources.closure(sources.room(sources.op_folder(op))) | set(shared)
-
-
-@functools.lru_cache(maxsize=None)
-def planted_faults(op):
-    """The tables that have faults of an op, the kernels that these change, and the test that plants them."""
-    tables = [os.path.relpath(os.path.join(folder, "planted_faults.cpp"), root) for folder, _, files in os.walk(os.path.join(root, "quern")) if "planted_faults.cpp" in files]
-    return ["tests/planted_faults_test.cpp", "tests/planted_faults.h", *(path for path in tables if f'"{op}"' in sources.text(path))]
-
-
-def of_test(path, op):
-    """What the tests of a file depend on, or those of them that are about one op."""
-    if op:
-        return set(of_op(op)) | set(planted_faults(op) if "planted" in path else [path])
-    if path.startswith(("quern/ops/", "quern/bricks/")) and "registry()" not in sources.text(path):
-        return sources.closure([path])
-    if path.split("/")[1] in ("base", "device", "emu", "jit", "kit"):
-        return sources.closure([path])
-    return None
-
-
 def gtest_jobs():
     """A job for each file of tests, and in it for each op that its tests have as a parameter."""
     listed = subprocess.run(["ctest", "-N", "--show-only=json-v1"], cwd=build, capture_output=True, text=True, check=True)
@@ -122,7 +98,7 @@ def gtest_jobs():
             report = f"{binary}.{number}.xml"
             title = f"{path} {parameter}".strip()
             yield Job(title, [binary, "--gtest_brief=1", "--gtest_output=xml:" + report, "--gtest_filter=" + ":".join(names)], {}, report,
-                      of_test(path, op))
+                      sources.of_test(path, op))
 
 
 def pytest_job(name, interpreter, folder):
@@ -150,7 +126,7 @@ def check_jobs(*arguments, sample, seconds):
     if not full:
         arguments += ("--sample", str(sample), "--seconds", str(seconds), "--rotate", os.environ["QN_TEST_ROTATION"])
     for op in ops():
-        yield command_job("check", op, "--no-nvrtc", "--threads", "1", *arguments, depends=of_op(op))  # NVRTC has bench --compile
+        yield command_job("check", op, "--no-nvrtc", "--threads", "1", *arguments, depends=sources.of_op(op))  # NVRTC has bench --compile
 
 
 def sweep_jobs():
@@ -162,7 +138,7 @@ def sweep_jobs():
     archs = ["sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_103a", "sm_120a", "sm_121a"] if full else ["sm_80", "sm_90a"]
     for op in ops():
         yield command_job("bench", "--compile", op, *([] if full else ["--sample", "10", "--rotate", os.environ["QN_TEST_ROTATION"]]),
-                          *[w for a in archs for w in ("--arch", a)], depends=of_op(op))
+                          *[w for a in archs for w in ("--arch", a)], depends=sources.of_op(op))
     yield command_job("fuzz", "10000" if full else "1500")
     yield Job("quern demo, twice", ["bash", "-c", '"$0" demo --device emu && "$0" demo --device emu', quern])
     yield script_job("tests/fuzz_cli.py", quern, "2000" if full else "500")
@@ -175,9 +151,24 @@ def sweep_jobs():
 
 
 def everything():
-    """All files of the tree, those that git ignores left out."""
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True, check=True)
-    return [path for path in listed.stdout.splitlines() if sources.exists(path)]
+    """All files of the tree, without builds and what begins with a dot."""
+    found = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith((".", "build", "__pycache__")) and not os.path.islink(os.path.join(folder, f))]
+        found += [os.path.relpath(os.path.join(folder, f), root) for f in files]
+    return found
+
+
+def is_built():
+    """Whether the build is that of the sources as they are."""
+    said = subprocess.run(["ninja", "-C", build, "-n"], capture_output=True, text=True).stdout
+    return "ninja: no work to do." in said
+
+
+def packages():
+    """Compilers and libraries of the system, as text."""
+    said = [subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("g++", "clang++")]
+    return "".join(said) + (subprocess.run(["dpkg-query", "-W"], capture_output=True, text=True).stdout if shutil.which("dpkg-query") else "")
 
 
 class Verdicts:
@@ -186,29 +177,35 @@ class Verdicts:
     def __init__(self):
         self.path, self.lock = os.path.join(build, "verdicts.json"), threading.Lock()
         self.known = json.load(open(self.path)) if os.path.exists(self.path) else {}
-        self.all = everything()
-        compilers = [subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("g++", "clang++")]
-        built = [path for path in self.all if path.startswith(("CMake", "cmake/", "tools/run_tests.py", "tools/depends.py"))]
-        variables = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("QN_")]
-        self.setup = sources.digest(built, *compilers, *variables, open(os.path.join(build, "CMakeCache.txt")).read())
-        self.of_all = sources.digest(self.all)
+        self.all, self.built, self.packages = everything(), is_built(), packages()
+        if not self.built:
+            print("the build is older than the sources: no verdict is kept", flush=True)
 
-    def digest(self, job):
-        files = self.of_all if job.depends is None else sources.digest(job.depends)
-        return sources.digest([], self.setup, files, *job.command)
+    def digest(self, job, now):
+        """Of what decides the job's verdict, read from `now`. The Python package is tested as it is installed, which ./test.sh has just done."""
+        if not self.built or (job.name.startswith("pytest") and "QN_TEST_PYTHON" not in os.environ):
+            return ""
+        built = [path for path in self.all if path.endswith(("CMakeLists.txt", ".cmake")) or path.startswith("cmake/") or (path.startswith("tools/") and path.endswith(".py"))]
+        variables = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("QN_")]
+        with open(os.path.join(build, "CMakeCache.txt")) as cache:
+            words = [self.packages, cache.read(), *variables, *job.command]
+        return now.digest(set(self.all if job.depends is None else job.depends) | set(built), *words)
 
     def before(self, job):
         """The result of a job that passed on the same sources, else None."""
         known = self.known.get(job.name)
-        if not known or known["digest"] != job.digest:
+        if not job.digest or not known or known["digest"] != job.digest:
             return None
         return Result(job, 0, 0, "", known["passed"], known["skipped"])
 
     def keep(self, result):
+        """The verdict, unless a source has changed meanwhile."""
+        job = result.job
+        is_same = bool(job.digest) and self.digest(job, depends.Sources(root)) == job.digest
         with self.lock:
-            self.known.pop(result.job.name, None)
-            if not result.failed:
-                self.known[result.job.name] = {"digest": result.job.digest, "passed": result.passed, "skipped": result.skipped, "seconds": result.seconds}
+            self.known.pop(job.name, None)
+            if is_same and not result.failed:
+                self.known[job.name] = {"digest": job.digest, "passed": result.passed, "skipped": result.skipped, "seconds": result.seconds}
             with open(self.path + ".new", "w") as f:
                 json.dump(self.known, f, indent=1)
             os.replace(self.path + ".new", self.path)
@@ -312,7 +309,7 @@ begin = time.time()
 verdicts = Verdicts()
 jobs = [*gtest_jobs(), *pytest_jobs(), *sweep_jobs()]
 for job in jobs:
-    job.digest = verdicts.digest(job)
+    job.digest = verdicts.digest(job, sources)
 before = [result for result in map(verdicts.before, jobs) if result] if only_changed else []
 known = {result.job.name for result in before}
 results = [*before, *run_all([job for job in jobs if job.name not in known])]

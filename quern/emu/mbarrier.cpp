@@ -119,15 +119,13 @@ bool look(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& 
 }
 
 /// mbarrier.try_wait may say no of a phase that has completed. In checked mode it says no to half of the threads, two to five times: who
-/// does not ask in a loop is found out. The other half hears yes at once, so that what runs behind a yes is tested too.
+/// does not ask in a loop is found out. The others hear yes at once, so that what runs behind a yes is tested too. Of two successive seeds
+/// each thread hears both, in every phase.
 bool test(Fiber& me, const Block& block, Mbarrier& barrier, const MbarrierCall& call) {
   if (!look(me, block, barrier, call)) return false;
   if (call.op != MbarrierOp::try_wait || !me.worker->shadow()) return true;
-  const u64 asked = barrier.number << 32 | (barrier.phase + 1);
-  if (me.denied_at != asked) {
-    const u64 random = me.worker->random();
-    me.denials = random % 2 ? u32(2 + random / 2 % 4) : 0;
-  }
+  const u64 asked = barrier.number << 32 | (barrier.phase + 1), seed = me.worker->options().seed;
+  if (me.denied_at != asked) me.denials = (me.index + barrier.phase + seed) % 2 == 0 ? u32(2 + seed / 2 % 4) : 0;
   me.denied_at = asked;
   if (me.denials == 0) return true;
   --me.denials;

@@ -20,6 +20,7 @@ static const Checked checked{{
      "kv_cache.append_paged",
      "tokens=33 slots=1 heads_kv=3",
      {{"a negative slot stored to", "if (slot < 0 || i64(slot)", "if (i64(slot)", {"GLOBAL-OOB"}}}},
+    // beyond=1: indices break their contract, and the op promises what then becomes of their tokens
     {"bricks/paged/place.cuh",
      "kv_cache.append_paged",
      "tokens=33 batch=3 heads_kv=1 beyond=1",

@@ -291,6 +291,7 @@ QN_DEVICE u32 threads_of_first(u32 k, u32 threads) {
 template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const Row<L>& row, const Largest& largest, u32 k, bool& listed) {
   constexpr u32 kThreads = u32(L.blocks * L.threads);
   const auto one = [](u32) { return Mass{1, 0}; };
+  listed = false;
   KeyRange range{0, largest.high, {k, 0}};
   const auto rest = [&](U128) { return range.rest; };
   const u32 reaching = k <= kThreads ? k : k + k / 8 <= u32(L.listed) ? threads_of_first(k, kThreads) : 0;
@@ -302,7 +303,7 @@ template <RowLayout L> QN_DEVICE Threshold select_by_rank(Team<L>& team, const R
     if (listed) return last_of_lists(team, row, counts, one, rest);
     if (n >= k) range.low = low;
   }
-  return search(team, row, range, [](u32, i32) { return true; }, one, 0, rest, false);
+  return search(team, row, range, [](u32, i32) { return true; }, one, 0, rest, row.length <= L.listed);
 }
 
 /// Reads the row for the first time. Every thread gets the team's best place, key << 32 | ~index, or all ones of a bad row (Bad::nothing:

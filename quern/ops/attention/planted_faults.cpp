@@ -9,6 +9,7 @@ static const Checked checked{{
      "attention.ragged",
      "variant=portable batch=2 queries=20 keys=70 head_dim=64 causal=1",
      {{"positions counted from the first key", "keys.length - queries.count + query;", "query;", {kWrongResult}}}},
+    // beyond=1: lengths break their contract, and the op promises what then becomes of their requests
     {"ops/attention/requests.cuh",
      "attention.paged",
      "sizes=4 head_dim=64 beyond=1 out_lse.present=false",

@@ -97,12 +97,14 @@ struct WeightKernels {
 };
 /// The kernels of one weight, whatever m: those in `kept`, and at most `most` more, lest there be many kernels. time_of(index, m, sms) is
 /// the time of a kernel with so many multiprocessors, 1e300 where it cannot run. What is made small is the sum, over the numbers of rows of
-/// rows_of_step(), of power_of() of the chosen time over the least time of all kernels; kOtherSms count a little.
+/// rows_of_step(), of power_of() of the chosen time over the least time of all kernels; kOtherSms count `others` times as much.
 /// 1. The kernel with the least time for 4096 rows is chosen.
 /// 2. One after another, the kernel that lowers the sum most.
 /// 3. A kernel of step 2 is exchanged for another one while that lowers the sum.
+/// A GPU with another number of multiprocessors may only choose what is the best somewhere with kSm90Sms (up_to). Where one of the kernels
+/// is not, all are chosen again for kSm90Sms alone.
 template <class TimeOf>
-WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of) {
+WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& time_of, float others = kOtherWeight) {
   constexpr size_t kSteps = kManyRowsSteps * (1 + std::size(kOtherSms));  // of kSm90Sms, then of the others
   using Steps = std::array<float, kSteps>;
   std::array<Steps, kMostSm90Kernels> share;
@@ -115,7 +117,7 @@ WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& 
     double best = 1e300;
     std::array<double, kMostSm90Kernels> times;
     for (size_t i = 0; i < count; ++i) best = min_of(best, times[i] = time_of(i, rows, gpu == 0 ? kSm90Sms : kOtherSms[gpu - 1]));
-    for (size_t i = 0; i < count; ++i) share[i][at] = (gpu == 0 ? 1 : kOtherWeight) * float(min_of(power_of(times[i] / best), 1e6));
+    for (size_t i = 0; i < count; ++i) share[i][at] = (gpu == 0 ? 1 : others) * float(min_of(power_of(times[i] / best), 1e6));
   }
   const auto taken_of = [&](u64 kernels) {
     Steps taken;
@@ -163,6 +165,7 @@ WeightKernels kernels_of_weight(size_t count, u64 kept, int most, const TimeOf& 
       if (const double ns = time_of(size_t(std::countr_zero(left)), step < kManyRowsSteps ? rows_of_step(step) : 4096, kSm90Sms); ns < best)
         best = ns, kernels.least[size_t(step)] = u8(std::countr_zero(left));
   }
+  if (others > 0 && (chosen & ~fixed & ~kernels.up_to(4096)) != 0) return kernels_of_weight(count, kept, most, time_of, 0);
   return kernels;
 }
 

@@ -38,7 +38,8 @@ template <class A, Function kFunction, Operands kOperands> Plan plan_backward_of
 }
 
 /// One rounding of the result. Of |dy up| s (1 + |x| (1 - s)), or |dy x| s: s is right to 1.14 * 2^-18 (as in silu) and so is 1 - s; each
-/// enters once more by the other's exponential; with five products below 2^-16. What is flushed is below 2^-119; of s, kFlushedSigmoid.
+/// enters once more by the other's exponential; with five products below 2^-16. A flushed exponential is below 2^-126, and below
+/// 2^-119 times an |x| of up to 104; of s see kFlushedSigmoid.
 inline Budget silu_backward_budget(const Problem& p) {
   return {.of_value = unit_roundoff(p.tensors[0].dtype), .of_magnitude = 0x1p-16, .absolute = 0x1p-119};
 }

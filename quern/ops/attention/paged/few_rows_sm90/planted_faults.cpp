@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The quern authors
+//
+// Each wait, fence, barrier and bound.
 #include "tests/planted_faults.h"
 
 namespace quern::planted {
