@@ -8,8 +8,7 @@ Usage: run_tests.py [--changed] BUILD_FOLDER. Shows what failed with its output,
 line "N passed, N failed, N skipped".
 
 --changed leaves out what passed before on the same sources: BUILD_FOLDER/verdicts.json has the digest of all that a job depended on when
-it passed (depends.py). A job of one op depends on that op alone and on what all ops share. Nothing is left out, and nothing kept, where
-the build is older than the sources.
+it passed (depends.py). A job of one op depends on that op alone and on what all ops share. What the build folder lacks is built first.
 
 Without QN_TEST_FULL=1 the sweeps take samples. QN_TEST_ROTATION, by default ROTATION below, decides which: those of successive numbers
 differ, and together they are the whole."""
@@ -159,12 +158,6 @@ def everything():
     return found
 
 
-def is_built():
-    """Whether the build is that of the sources as they are."""
-    said = subprocess.run(["ninja", "-C", build, "-n"], capture_output=True, text=True).stdout
-    return "ninja: no work to do." in said
-
-
 def packages():
     """Compilers and libraries of the system, as text."""
     said = [subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in ("g++", "clang++")]
@@ -177,13 +170,12 @@ class Verdicts:
     def __init__(self):
         self.path, self.lock = os.path.join(build, "verdicts.json"), threading.Lock()
         self.known = json.load(open(self.path)) if os.path.exists(self.path) else {}
-        self.all, self.built, self.packages = everything(), is_built(), packages()
-        if not self.built:
-            print("the build is older than the sources: no verdict is kept", flush=True)
+        subprocess.run(["cmake", "--build", build], check=True, stdout=subprocess.DEVNULL)  # a verdict is of these sources, not of an older build
+        self.all, self.packages = everything(), packages()
 
     def digest(self, job, now):
         """Of what decides the job's verdict, read from `now`. The Python package is tested as it is installed, which ./test.sh has just done."""
-        if not self.built or (job.name.startswith("pytest") and "QN_TEST_PYTHON" not in os.environ):
+        if job.name.startswith("pytest") and "QN_TEST_PYTHON" not in os.environ:
             return ""
         built = [path for path in self.all if path.endswith(("CMakeLists.txt", ".cmake")) or path.startswith("cmake/") or (path.startswith("tools/") and path.endswith(".py"))]
         variables = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("QN_")]
