@@ -285,7 +285,7 @@ def show(result):
 
 def run_all(jobs):
     """Longest first, as they were the last time or by experience: what is started last must not be long."""
-    slow = ("pytest", "tests/examples", "quern check gemm", "quern check attention", "tests/planted", "quern")
+    slow = ("pytest", "tests/", "tools/", "quern check gemm", "quern check attention", "quern")
     def place(job):
         known = verdicts.known.get(job.name)
         return -known["seconds"] if known else next((i - 60 for i, word in enumerate(slow) if job.name.startswith(word)), 0)
